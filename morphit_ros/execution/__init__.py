@@ -1,0 +1,1 @@
+"""Motion planning behind one protocol, trajectory timing and the grasp sequence."""

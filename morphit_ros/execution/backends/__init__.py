@@ -1,0 +1,1 @@
+"""Motion backends: embedded (RoboPlan) and MoveIt."""

@@ -1,0 +1,1 @@
+"""One executable a file, each a thin shell around a core object."""

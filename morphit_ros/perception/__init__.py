@@ -1,0 +1,1 @@
+"""Two depth clouds to a registered scene, a table and object clouds."""

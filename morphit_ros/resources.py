@@ -1,0 +1,81 @@
+"""Where the package's own data files and its cache are.
+
+Data files (config/, urdf/, rviz/, launch/) lie beside the package in a source tree and under
+share/morphit_ros after an installation by colcon or pip.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import IO
+
+from morphit_ros.errors import ResourceNotFoundError
+
+
+@cache
+def share_directory() -> Path:
+    """The folder that holds config/, urdf/, rviz/ and launch/.
+
+    Raises:
+        ResourceNotFoundError: the package is neither installed nor run from its source tree.
+    """
+    source_tree = Path(__file__).resolve().parent.parent
+    candidates = [source_tree]
+    prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(":")
+    candidates += [Path(prefix) / "share" / "morphit_ros" for prefix in prefixes if prefix]
+    candidates.append(Path(sys.prefix) / "share" / "morphit_ros")
+    for candidate in candidates:
+        if (candidate / "package.xml").is_file() and (candidate / "config").is_dir():
+            return candidate
+    raise ResourceNotFoundError(
+        "share/morphit_ros", [str(path) for path in candidates], "Install the package with colcon or pip."
+    )
+
+
+def resource(relative: str) -> Path:
+    """A data file of the package, such as ``config/robots/panda.yaml``.
+
+    Raises:
+        ResourceNotFoundError: there is no such file; lists its siblings.
+    """
+    path = share_directory() / relative
+    if not path.exists():
+        siblings = sorted(p.stem for p in path.parent.glob(f"*{path.suffix}")) if path.parent.is_dir() else []
+        raise ResourceNotFoundError(relative, [str(path)], f"There are: {', '.join(siblings)}." if siblings else "")
+    return path
+
+
+def cache_directory(name: str) -> Path:
+    """A folder for results that can be computed again (``$MORPHIT_CACHE``, else the user's cache)."""
+    default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "morphit_ros"
+    path = Path(os.environ.get("MORPHIT_CACHE") or default) / name
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+@contextmanager
+def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO]:
+    """Open a file that appears under its name only when it is complete.
+
+    An error or an interrupt leaves the previous file untouched.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(descriptor, mode, encoding=None if "b" in mode else "utf-8") as stream:
+            yield stream
+        # mkstemp makes files private; give the result the permissions of an ordinary new file.
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).replace(target)
+    except BaseException:
+        Path(temporary).unlink()
+        raise

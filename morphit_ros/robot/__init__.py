@@ -1,0 +1,1 @@
+"""Robot descriptions, workcell configurations and kinematics. Imports geometry only."""

@@ -1,0 +1,1 @@
+"""A MuJoCo workcell: robot, gripper, objects and two depth cameras."""

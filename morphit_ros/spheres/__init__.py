@@ -1,0 +1,1 @@
+"""Spheres for robot links by gradient-based optimisation (MorphIt)."""
