@@ -7,6 +7,7 @@ y = +aperture/2 and faces -y, finger 2 at y = -aperture/2 and faces +y.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -107,8 +108,9 @@ class Gripper:
         """
 
         def axis(length: float) -> Array:
-            # With the end point, as the paper counts it: 18 mm by 18 mm at 2 mm gives 100 points.
-            return np.arange(round(length / self.pad_step) + 1, dtype=np.float64) * self.pad_step - length / 2.0
+            # Both ends included, as the paper counts it (21 mm at 2 mm gives 12); evenly spread, so that the pad is
+            # symmetric where the step does not divide it (the paper's last point lies beyond the pad there).
+            return np.linspace(-length / 2.0, length / 2.0, math.ceil(length / self.pad_step - 1e-9) + 1)
 
         x, z = np.meshgrid(axis(self.pad_width), axis(self.pad_height), indexing="ij")
         return np.stack([x.ravel(), np.zeros(x.size), z.ravel()], axis=1)

@@ -1,0 +1,94 @@
+# Everything from a bare machine: `make demo`, `make test`. `make help` lists the rest.
+# Each step leaves a stamp in the environment and runs again only when its inputs are newer.
+
+SHELL := /bin/sh
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+# Name another Python with make PYTHON=...; 3.11 or 3.12.
+PYTHON ?= python3
+OBJECT ?= mug
+OUTPUT ?= demo-output
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
+# Numerical libraries with a thread a core slow each other down when tests or nodes run side by side.
+export OMP_NUM_THREADS ?= 1
+# Two workers fit the two cores that the time limits are written for.
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest
+
+INTERFACES := $(shell find morphit_interfaces -type f -not -name '*.pyc')
+# Copied into the environment; the Python sources are used in place.
+DATA_FILES := $(shell find launch config urdf rviz scripts resource -type f) package.xml
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(STAMPS)/system $(STAMPS)/package ## system packages and the Python environment in .venv
+
+.PHONY: demo
+demo: setup ## pick an object in simulation: make demo OBJECT=mug
+	$(BIN)/morphit demo --object $(OBJECT) --output $(OUTPUT)
+
+.PHONY: test
+test: setup $(STAMPS)/system-test lint ## all checks and tests
+	$(PYTEST) -n $(WORKERS) --dist loadfile
+
+.PHONY: test-fast
+test-fast: setup ## tests that need neither a ROS graph nor more than ten seconds
+	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not slow and not ros"
+
+.PHONY: lint
+lint: setup ## ruff and mypy
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+.PHONY: bench
+bench: setup ## measure: one table a capability, JSON beside it
+	@found=0; for file in benchmarks/benchmark_*.py; do \
+	  [ -e "$$file" ] || continue; found=1; echo "== $$file"; $(BIN)/python "$$file" || exit 1; \
+	done; [ $$found = 1 ] || { echo "there is no benchmarks/benchmark_*.py" >&2; exit 1; }
+
+.PHONY: lock
+lock: setup ## write constraints.txt from the present environment
+	$(BIN)/python tools/lock.py > constraints.txt.new && mv constraints.txt.new constraints.txt
+
+.PHONY: clean
+clean: ## remove environments and everything built
+	rm -rf $(VENV) .colcon build install log dist *.egg-info morphit_interfaces/build .pytest_cache .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMPS)/environment: tools/find_python.sh
+	@python=$$(tools/find_python.sh $(PYTHON) python3.12 python3.11) || exit 1; \
+	tools/system_packages.sh "$$python" && \
+	{ [ -x $(BIN)/python ] || echo "Making the environment in $(VENV) with $$python"; } && \
+	{ $(BIN)/python -c 'import pip' 2>/dev/null || "$$python" -m venv --clear $(VENV); }
+	@mkdir -p $(STAMPS) && touch $@
+
+# Checked at every call, in a fraction of a second: libraries come and go without make noticing.
+.PHONY: $(STAMPS)/system
+$(STAMPS)/system: $(STAMPS)/environment
+	@tools/system_packages.sh $(BIN)/python
+
+.PHONY: $(STAMPS)/system-test
+$(STAMPS)/system-test: $(STAMPS)/environment
+	@tools/system_packages.sh $(BIN)/python test
+
+$(STAMPS)/requirements: requirements.txt requirements-dev.txt constraints.txt $(STAMPS)/environment
+	@echo "Installing Python packages (several hundred megabytes the first time)"
+	$(PIP) install -r requirements.txt -r requirements-dev.txt -c constraints.txt
+	@touch $@
+
+$(STAMPS)/interfaces: $(INTERFACES) $(STAMPS)/requirements
+	@echo "Building the message package"
+	$(PIP) install --no-deps --force-reinstall ./morphit_interfaces
+	@touch $@
+
+$(STAMPS)/package: setup.py setup.cfg $(DATA_FILES) $(STAMPS)/interfaces
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@

@@ -1,0 +1,22 @@
+"""The jobs that can be brought up by name."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from morphit_ros.bringup.grasp import GRASP
+from morphit_ros.bringup.job import Job
+from morphit_ros.errors import InvalidInputError
+
+JOBS: MappingProxyType[str, Job] = MappingProxyType({job.name: job for job in (GRASP,)})
+
+
+def find_job(name: str) -> Job:
+    """A job by name.
+
+    Raises:
+        InvalidInputError: there is no such job; lists them.
+    """
+    if name not in JOBS:
+        raise InvalidInputError("job", repr(name), f"one of {', '.join(JOBS)}")
+    return JOBS[name]

@@ -1,0 +1,202 @@
+"""The grasp job: see an object with two depth cameras, plan a contact-stable grasp, lift the object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from morphit_ros.bringup.arguments import Argument
+from morphit_ros.bringup.job import Job, NodeDescription, WhenEnded, is_installed
+from morphit_ros.bringup.parameter_files import read_parameters, unmatched_sections
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.resources import resource
+
+_AUTOMATIC = ("auto", "true", "false")
+
+ARGUMENTS = (
+    Argument("robot", "panda", "robot in config/robots, or a YAML file like those"),
+    Argument("sim", True, "simulate the robot, the object and both cameras; false: they are real"),
+    Argument("object", "mug", "object of the simulation: an own one, a YCB folder, or a mesh file"),
+    Argument("object_mass", 0.0, "mass of the object [kg]; 0: as the object has it", minimum=0.0, maximum=20.0),
+    Argument("object_x", 0.5, "place of the object in front of the robot [m]", minimum=-2.0, maximum=2.0),
+    Argument("object_y", 0.0, "place of the object to the robot's left [m]", minimum=-2.0, maximum=2.0),
+    Argument("object_yaw", 0.0, "turn of the object about the vertical [rad]", minimum=-7.0, maximum=7.0),
+    Argument("friction", 0.6, "friction of object and pads in the simulation", minimum=0.05, maximum=2.0),
+    Argument("seed", 0, "seed of everything random: noise, starts, planners", minimum=0, maximum=2**31 - 1),
+    Argument("realtime_factor", 1.0, "simulated seconds a second, if the machine can", minimum=0.05, maximum=20.0),
+    Argument("backend", "embedded", "motion planner: embedded (RoboPlan) or moveit", ("embedded", "moveit")),
+    Argument("pick", False, "pick the target once and end the job with its outcome"),
+    Argument("lift_height", 0.2, "how far the object is lifted [m]", minimum=0.01, maximum=1.0),
+    Argument("output", "", "with pick: folder for pictures; empty: none"),
+    Argument("report", "", "with pick: JSON file for stages and times; empty: none"),
+    Argument("continuous", False, "plan grasps on every new object cloud, not only on request"),
+    Argument("viewer", True, "serve a view of the job to web browsers on this machine"),
+    Argument("viewer_port", 8080, "TCP port of the viewer on the loopback interface", minimum=1024, maximum=65535),
+    Argument("rviz", False, "open RViz with every topic of the job"),
+    Argument(
+        "robot_state_publisher",
+        "auto",
+        "publish the robot's frames on /tf; auto: with sim, where it is installed",
+        _AUTOMATIC,
+    ),
+    Argument("use_sim_time", "auto", "take the time from 'clock'; auto: with sim", _AUTOMATIC),
+    Argument("left_points", "left/points", "point cloud topic of the left camera"),
+    Argument("right_points", "right/points", "point cloud topic of the right camera"),
+    Argument(
+        "points_reliability",
+        "reliable",
+        "QoS of the cloud subscriptions; camera drivers often publish best_effort",
+        ("reliable", "best_effort"),
+    ),
+    Argument("left_extrinsics", "", "T_base_left as 'x y z qx qy qz qw' [m]; empty: from TF or a message"),
+    Argument("right_extrinsics", "", "T_base_right as 'x y z qx qy qz qw' [m]; empty: from TF or a message"),
+    Argument("namespace", "", "namespace of all nodes"),
+    Argument("params_file", "", "ROS parameter file; its values override config/grasp.yaml"),
+)
+
+
+def describe_grasp(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
+    """The nodes of the grasp job, in the order of starting.
+
+    Parameters come from config/grasp.yaml, `params_file`, which overrides it, and the arguments.
+
+    Raises:
+        InvalidInputError: extrinsics that are no pose; a parameter file with a section for no node, or with a
+            parameter that belongs to an argument.
+        ResourceNotFoundError: an unknown robot or parameter file, or RViz wanted and not installed.
+    """
+    from morphit_ros.robot.configuration import RobotConfiguration
+
+    robot = RobotConfiguration.load(values["robot"])
+    simulated = values["sim"]
+    nodes = [
+        NodeDescription("robot_spheres", {"robot": values["robot"], "seed": values["seed"]}),
+        NodeDescription("scene_perception", _perception_parameters(values), remappings=_camera_topics(values)),
+        NodeDescription(
+            "grasp_planning",
+            {"gripper": robot.gripper, "seed": values["seed"], "continuous": values["continuous"]},
+        ),
+        NodeDescription(
+            "grasp_execution",
+            # A lifecycle node: it moves nothing before it is active, and here it activates itself.
+            {
+                "robot": values["robot"],
+                "backend": values["backend"],
+                "lift_height": values["lift_height"],
+                "seed": values["seed"],
+                "autostart": True,
+            },
+        ),
+    ]
+    if simulated:
+        nodes.insert(0, NodeDescription("workcell_sim", _simulation_parameters(values)))
+    if values["viewer"]:
+        nodes.append(NodeDescription("web_viewer", {"robot": values["robot"], "port": values["viewer_port"]}))
+    if _automatic(values["robot_state_publisher"], simulated and _has_robot_state_publisher()):
+        nodes.append(_robot_state_publisher(robot.description))
+    if values["rviz"]:
+        nodes.append(_rviz())
+    if values["pick"]:
+        parameters = {key: values[key] for key in ("lift_height", "output", "report")}
+        nodes.append(NodeDescription("pick_client", parameters, when_ended=WhenEnded.END_JOB))
+    sim_time = _automatic(values["use_sim_time"], simulated)
+    return tuple(_completed(node, nodes, values, sim_time) for node in nodes)
+
+
+def _simulation_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("robot", "object", "object_mass", "object_x", "object_y", "object_yaw", "friction", "seed")
+    return {name: values[name] for name in (*names, "realtime_factor")}
+
+
+def _perception_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
+    parameters = {"robot": values["robot"], "points_reliability": values["points_reliability"]}
+    for name in ("left_extrinsics", "right_extrinsics"):
+        if values[name]:
+            parameters[name] = _pose(name, values[name])
+    return parameters
+
+
+def _pose(name: str, text: str) -> list[float]:
+    bound = "seven numbers 'x y z qx qy qz qw' with a quaternion of length 1"
+    try:
+        numbers = [float(word) for word in text.replace(",", " ").split()]
+    except ValueError:
+        raise InvalidInputError(name, repr(text), bound) from None
+    if len(numbers) != 7 or not abs(sum(q * q for q in numbers[3:]) - 1.0) < 1e-3:
+        raise InvalidInputError(name, repr(text), bound)
+    return numbers
+
+
+def _camera_topics(values: Mapping[str, Any]) -> dict[str, str]:
+    topics = {"left/points": values["left_points"], "right/points": values["right_points"]}
+    return {inner: outer for inner, outer in topics.items() if inner != outer}
+
+
+def _has_robot_state_publisher() -> bool:
+    return is_installed("robot_state_publisher", "robot_state_publisher")
+
+
+def _robot_state_publisher(description: str) -> NodeDescription:
+    from morphit_ros.robot.description import load_robot_description
+
+    return NodeDescription(
+        "robot_state_publisher",
+        {"robot_description": load_robot_description(description).xml},
+        package="robot_state_publisher",
+    )
+
+
+def _rviz() -> NodeDescription:
+    return NodeDescription(
+        "rviz2",
+        package="rviz2",
+        arguments=("-d", str(resource("rviz/grasp.rviz"))),
+        when_ended=WhenEnded.CONTINUE,
+    )
+
+
+def _automatic(choice: str, value: bool) -> bool:
+    return value if choice == "auto" else choice == "true"
+
+
+def _completed(
+    node: NodeDescription, nodes: list[NodeDescription], values: Mapping[str, Any], sim_time: bool
+) -> NodeDescription:
+    """The node with what all of them have in common, and with the parameters from files."""
+    # The simulator makes the clock: it cannot follow it.
+    from_arguments = {**node.parameters, "use_sim_time": sim_time and node.executable != "workcell_sim"}
+    from_files: dict[str, Any] = {}
+    for path in (resource("config/grasp.yaml"), *([Path(values["params_file"])] if values["params_file"] else [])):
+        section = read_parameters(path, node.node_name)
+        _check_parameter_file(path, node, section, from_arguments, nodes)
+        from_files |= section
+    return replace(node, namespace=values["namespace"].strip("/"), parameters={**from_files, **from_arguments})
+
+
+def _check_parameter_file(
+    path: Path,
+    node: NodeDescription,
+    section: Mapping[str, Any],
+    from_arguments: Mapping[str, Any],
+    nodes: list[NodeDescription],
+) -> None:
+    # Sections may also be of nodes that these arguments leave out.
+    names = sorted({"workcell_sim", "web_viewer", "pick_client", *(other.node_name for other in nodes)})
+    strangers = unmatched_sections(path, names)
+    if strangers:
+        raise InvalidInputError(path.name, f"sections {strangers}", f"one of {', '.join(names)}")
+    doubled = sorted(set(section) & set(from_arguments))
+    if doubled:
+        bound = "only parameters that no argument of the job sets"
+        remedy = "Give the job's argument instead: one of the two would be ignored."
+        raise InvalidInputError(f"{path.name}: {node.node_name}", ", ".join(doubled), bound, remedy)
+
+
+GRASP = Job(
+    "grasp",
+    "a robot arm sees an object with two depth cameras, plans a grasp and lifts the object",
+    ARGUMENTS,
+    describe_grasp,
+)

@@ -1,0 +1,79 @@
+"""ROS parameter files: read by section and merged, written for one node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from morphit_ros.bringup.job import NodeDescription
+from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+
+_SECTION = "ros__parameters"
+
+
+def read_parameters(path: Path, node: str) -> dict[str, Any]:
+    """What a parameter file says for a node: section ``/**``, overridden by the node's own.
+
+    Args:
+        path: YAML as ROS 2 defines it.
+        node: node name without namespace; sections ``name``, ``/name`` and ``/**/name`` match.
+
+    Returns:
+        Dotted parameter name → value.
+
+    Raises:
+        ResourceNotFoundError: no such file.
+        InvalidInputError: not YAML, or not of that layout.
+    """
+    if not path.is_file():
+        raise ResourceNotFoundError(str(path), [str(path.parent)], "Name an existing ROS parameter file.")
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise InvalidInputError(path.name, " ".join(str(error).split()), "a YAML file") from None
+    if content is None:
+        return {}
+    layout = f"a mapping of node names, each with '{_SECTION}'"
+    if not isinstance(content, dict):
+        raise InvalidInputError(path.name, type(content).__name__, layout)
+    parameters: dict[str, Any] = {}
+    for section in ("/**", node, f"/{node}", f"/**/{node}"):
+        if section not in content:
+            continue
+        body = content[section]
+        if not isinstance(body, dict) or not isinstance(body.get(_SECTION), dict):
+            raise InvalidInputError(f"{path.name}: {section}", type(body).__name__, layout)
+        parameters.update(_flat(body[_SECTION]))
+    return parameters
+
+
+def unmatched_sections(path: Path, nodes: Iterable[str]) -> list[str]:
+    """Sections of a parameter file that no node of a job would read: most likely misspelt."""
+    content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    names = set(nodes)
+    return [section for section in content if section != "/**" and section.rpartition("/")[2] not in names]
+
+
+def write_parameters(node: NodeDescription, directory: Path) -> Path:
+    """Write a node's parameters for ``--params-file``.
+
+    The section is the node's full name: ``/**`` would also match the helper nodes that some
+    libraries make in the same process.
+    """
+    path = directory / f"{node.full_name.strip('/').replace('/', '.')}.yaml"
+    content = {node.full_name: {_SECTION: dict(node.parameters)}} if node.parameters else {}
+    path.write_text(yaml.safe_dump(content) if content else "", encoding="utf-8")
+    return path
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            flat.update(_flat(value, f"{prefix}{name}."))
+        else:
+            flat[prefix + str(name)] = value
+    return flat

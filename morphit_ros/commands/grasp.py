@@ -1,0 +1,114 @@
+"""`morphit grasp`: plan grasps on a recorded cloud, without a ROS graph."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from morphit_ros.commands.reports import add_json_option, write_json
+
+if TYPE_CHECKING:
+    from morphit_ros.grasping import Grasp, GraspPlan
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "grasp",
+        help="plan grasps on a recorded point cloud",
+        description="Rank contact-stable grasps of a parallel gripper on the cloud of one object.",
+    )
+    parser.add_argument("--cloud", required=True, metavar="FILE", help="PLY, PCD or NPZ, in metres")
+    parser.add_argument(
+        "--gripper", required=True, metavar="NAME", help="name in config/grippers (franka_hand, hande, umi) or YAML"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the start poses (default: %(default)s)")
+    parser.add_argument("--top", type=int, default=10, metavar="N", help="grasps to print (default: %(default)s)")
+    parser.add_argument(
+        "--table-height", type=float, metavar="Z", help="keep clear of a table at this height of the cloud's frame [m]"
+    )
+    parser.add_argument("--picture", metavar="FILE", help="draw the best grasp: object, gripper, contacts (PNG)")
+    add_json_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    import math
+
+    from morphit_ros.errors import InvalidInputError
+    from morphit_ros.geometry.point_cloud_io import load_point_cloud
+    from morphit_ros.geometry.support_plane import SupportPlane
+    from morphit_ros.geometry.transforms import make_transform
+    from morphit_ros.grasping import Gripper, PlannerConfig, plan_grasps
+
+    if options.seed < 0:
+        raise InvalidInputError("--seed", options.seed, "0 or more")
+    if options.top < 1:
+        raise InvalidInputError("--top", options.top, "1 or more")
+    table = None
+    if options.table_height is not None:
+        if not math.isfinite(options.table_height):
+            raise InvalidInputError("--table-height", options.table_height, "a finite number [m]")
+        table = SupportPlane(make_transform(translation=(0.0, 0.0, options.table_height)))
+    gripper = Gripper.load(options.gripper)
+    cloud = load_point_cloud(options.cloud)
+    plan = plan_grasps(cloud, gripper, PlannerConfig(), table=table, seed=options.seed)
+    # With the JSON on standard output, nothing else belongs there.
+    if options.json != "-":
+        print_plan(plan, gripper.name, len(cloud), options.top)
+    if options.json:
+        write_json(plan_content(plan, gripper.name, options), options.json)
+    if plan.success and options.picture:
+        from morphit_ros.viewing.picture import draw_grasp
+
+        draw_grasp(cloud, gripper, plan.grasps[0], options.picture)
+    return 0 if plan.success else 1
+
+
+def print_plan(plan: GraspPlan, gripper: str, points: int, top: int) -> None:
+    """The ranked grasps as a table, or why there are none."""
+    seconds = sum(plan.timings.values())
+    print(f"{len(plan.grasps)} grasps of {plan.candidates} starts, {gripper}, {points} points, {seconds:.2f} s")
+    for stage, count in plan.rejected.items():
+        print(f"  rejected by {stage}: {count}")
+    if not plan.success:
+        print(plan.message)
+        return
+    names = list(plan.grasps[0].metrics)
+    titles = ["rank", "score", "aperture", "x", "y", "z", *names]
+    rows = [_row(rank, grasp, names) for rank, grasp in enumerate(plan.grasps[:top], start=1)]
+    widths = [max(len(row[column]) for row in [titles, *rows]) for column in range(len(titles))]
+    for row in [titles, *rows]:
+        print("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
+
+
+def _row(rank: int, grasp: Grasp, names: list[str]) -> list[str]:
+    position = grasp.T_world_gripper[:3, 3]
+    numbers = [grasp.score, grasp.aperture, *position, *(grasp.metrics[name] for name in names)]
+    return [str(rank), *(f"{number:.4g}" for number in numbers)]
+
+
+def plan_content(plan: GraspPlan, gripper: str, options: argparse.Namespace) -> dict[str, Any]:
+    """A plan for JSON: SI units, poses as 4 × 4 rows in the frame of the cloud."""
+    return {
+        "cloud": options.cloud,
+        "gripper": gripper,
+        "seed": options.seed,
+        "success": plan.success,
+        "message": plan.message,
+        "candidates": plan.candidates,
+        "rejected": dict(plan.rejected),
+        "timings": {stage: float(seconds) for stage, seconds in plan.timings.items()},
+        "grasps": [
+            {
+                "T_world_gripper": grasp.T_world_gripper.tolist(),
+                "T_world_pregrasp": grasp.T_world_pregrasp.tolist(),
+                "aperture": float(grasp.aperture),
+                "open_aperture": float(grasp.open_aperture),
+                "score": float(grasp.score),
+                "metrics": {name: float(value) for name, value in grasp.metrics.items()},
+                "contact_points": grasp.contact_points.tolist(),
+                "contact_fingers": [int(finger) for finger in grasp.contact_fingers],
+            }
+            for grasp in plan.grasps
+        ],
+    }

@@ -1,0 +1,62 @@
+"""`morphit up JOB`: a job as supervised processes."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from morphit_ros.commands.reports import add_json_option, write_json
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "up",
+        help="run a job: several nodes as supervised processes",
+        description="Run the nodes of a job until one of them, or Ctrl-C, ends it. Needs no ros2 launch.",
+        epilog="The jobs and their arguments: morphit up --list",
+    )
+    parser.add_argument("job", nargs="?", help="name of the job")
+    parser.add_argument("arguments", nargs="*", metavar="name:=value", help="arguments of the job")
+    parser.add_argument("--list", action="store_true", help="list the jobs, or the arguments of one, and end")
+    add_json_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from morphit_ros.bringup import JOBS, find_job
+    from morphit_ros.bringup.job import Job
+    from morphit_ros.errors import InvalidInputError
+
+    jobs: list[Job] = [find_job(options.job)] if options.job else list(JOBS.values())
+    if options.list:
+        for job in jobs:
+            print(describe(job) if options.job else f"{job.name:<10} {job.description}")
+        return 0
+    if not options.job:
+        raise InvalidInputError("job", "none", f"one of {', '.join(JOBS)}")
+    return run_job(options.job, options.arguments, options.json)
+
+
+def run_job(name: str, words: list[str], json_file: str | None) -> int:
+    """Run a job to its end; the exit status is the job's.
+
+    Raises:
+        InvalidInputError, ResourceNotFoundError: the job or an argument; nothing was started.
+    """
+    from morphit_ros.bringup import find_job, parse_assignments
+    from morphit_ros.bringup.supervisor import run_nodes
+
+    outcome = run_nodes(find_job(name).nodes(parse_assignments(words)))
+    if json_file:
+        write_json({"job": name, "exit_status": outcome.exit_status, "cause": outcome.cause}, json_file)
+    return outcome.exit_status
+
+
+def describe(job: Any) -> str:
+    """A job's arguments as text."""
+    lines = [f"{job.name}: {job.description}", ""]
+    for argument in job.arguments:
+        lines.append(f"  {argument.name}:={argument.default_text}")
+        choices = f" ({' | '.join(argument.choices_text)})" if argument.choices_text else ""
+        lines.append(f"      {argument.description}{choices}")
+    return "\n".join(lines)

@@ -1,0 +1,434 @@
+"""Embedded motion backend on RoboPlan 0.7: RRT-connect, shortcuts and TOPP-RA over a model of spheres.
+
+RoboPlan calls itself experimental: this file alone calls it. It plans the paths in joint space.
+Straight lines are traced by `morphit_ros.execution.line`; contacts are named by `CollisionModel`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from morphit_ros.configuration import Config, parameter
+from morphit_ros.errors import InvalidInputError, MissingDependencyError
+from morphit_ros.execution.collision_model import CollisionModel, rigid_group
+from morphit_ros.execution.environment import (
+    LOWERED_TABLE,
+    AttachedObject,
+    Environment,
+    Pair,
+    check_objects,
+    environment_urdf,
+    object_body,
+    pairs_between,
+    robot_urdf,
+    srdf_pairs,
+)
+from morphit_ros.execution.line import trace_line
+from morphit_ros.execution.motion import MotionResult, MotionStatus, ObjectObstacle, TableObstacle
+from morphit_ros.execution.timing import slowed_to_limits, time_line
+from morphit_ros.geometry.transforms import Array, check_transform, invert_transform, transform_points
+from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.inverse_kinematics import IKConfig, inverse_kinematics, inverse_kinematics_solutions
+from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.motion_types import Trajectory
+
+_GROUP = "morphit_arm"
+_SELF_COLLISION_SAMPLES = 200
+_ENVIRONMENT_SAMPLES = 50
+_GOAL_IK = IKConfig(position_tolerance=1e-6, rotation_tolerance=1e-5)
+
+
+@dataclass(frozen=True)
+class RoboPlanConfig(Config):
+    """Settings of the embedded motion backend."""
+
+    planning_time: float = parameter(2.0, "Time limit of one search for a path [s]", minimum=0.01, maximum=120.0)
+    max_nodes: int = parameter(3000, "Nodes of one search for a path", minimum=10, maximum=1_000_000)
+    attempts: int = parameter(3, "Searches for a path to each goal", minimum=1, maximum=100)
+    goals: int = parameter(8, "Inverse kinematics solutions that are considered", minimum=1, maximum=100)
+    collision_step: float = parameter(0.02, "Joint step between collision checks [rad]", minimum=1e-3, maximum=0.2)
+    shortcut_iterations: int = parameter(100, "Tries to shorten a path", minimum=0, maximum=10_000)
+    blend: float = parameter(
+        0.02, "Largest deviation where corners of a path are rounded [rad]", minimum=0.0, maximum=0.5
+    )
+    velocity_scaling: float = parameter(0.5, "Share of the joints' velocity limits", minimum=0.01, maximum=1.0)
+    acceleration_scaling: float = parameter(0.5, "Share of the joints' acceleration limits", minimum=0.01, maximum=1.0)
+    time_step: float = parameter(0.02, "Time between the rows of a trajectory [s]", minimum=1e-3, maximum=0.2)
+    line_step: float = parameter(0.005, "Distance of positions along a straight line [m]", minimum=1e-4, maximum=0.05)
+    line_joint_step: float = parameter(
+        0.2, "A joint that moves further within line_step jumps [rad]", minimum=0.01, maximum=1.0
+    )
+    line_acceleration: float = parameter(0.5, "Acceleration along a straight line [m/s²]", minimum=0.01, maximum=10.0)
+    turn_radius: float = parameter(
+        0.2, "Way that a radian of turning counts as along a straight line [m]", minimum=0.01, maximum=2.0
+    )
+    touch_clearance: float = parameter(
+        0.005, "How much lower the table is for links that may touch objects [m]", minimum=0.0, maximum=0.05
+    )
+    limit_tolerance: float = parameter(
+        0.005, "A start this far beyond a joint limit is taken as at the limit [rad]", minimum=0.0, maximum=0.1
+    )
+
+
+class RoboPlanBackend:
+    """`MotionBackend` for one arm described by a URDF whose collision geometry is spheres.
+
+    Args:
+        urdf: text of the spherised description.
+        srdf: text with the pairs of links that need no check; may be empty.
+        robot: names and limits of the arm.
+        config: settings.
+        seed: of all random choices; every request starts from it, so equal requests have equal results.
+
+    Raises:
+        InvalidInputError: URDF, SRDF and configuration do not fit together.
+        MissingDependencyError: RoboPlan is not installed.
+    """
+
+    def __init__(
+        self, urdf: str, srdf: str, robot: RobotConfiguration, config: RoboPlanConfig | None = None, seed: int = 0
+    ) -> None:
+        try:
+            import roboplan.core
+            import roboplan.rrt
+            import roboplan.toppra
+        except ImportError as error:
+            raise MissingDependencyError(
+                "roboplan", "The embedded motion backend", "pip install 'roboplan==0.7.*'"
+            ) from error
+        self._core, self._rrt, self._toppra = roboplan.core, roboplan.rrt, roboplan.toppra
+        self.config = config or RoboPlanConfig()
+        self.robot = robot
+        self._seed = seed
+        self._urdf = robot_urdf(urdf, robot.base_link, robot.tip_link)
+        self._kinematics = KinematicModel(self._urdf)
+        self._lower, self._upper, velocities = self._kinematics.limits(robot.arm_joints)
+        self._velocity_limits = self.config.velocity_scaling * velocities
+        self._acceleration_limits = self.config.acceleration_scaling * robot.acceleration_limits
+        description = self._kinematics.description
+        self._fixed_links = rigid_group(description, description.root_link)
+        if robot.base_link not in self._fixed_links:
+            raise InvalidInputError("base_link", robot.base_link, "a link that does not move")
+        self._tip_links = rigid_group(description, robot.tip_link)
+        home = dict.fromkeys(self._kinematics.joint_names, 0.0)
+        home |= dict(zip(robot.arm_joints, robot.home.tolist(), strict=True))
+        self._T_root_base = self._kinematics.link_pose(home, robot.base_link)
+        self._scene: Any = None
+        self._environment = Environment()
+        self._unavoidable: set[Pair] = set()
+        self._links_exempt = srdf_pairs(srdf) | {frozenset(pair) for pair in description.adjacent_links()}
+        self._rebuild()
+        # Spheres bulge: links that touch at home, or wherever the arm is, say nothing about a motion.
+        at_home = {contact.pair for contact in self._contacts.contacts(home)}
+        self._links_exempt |= at_home | self._always_in_contact(_SELF_COLLISION_SAMPLES)
+        self._rebuild()
+
+    def set_world(self, table: TableObstacle | None, objects: Sequence[ObjectObstacle]) -> None:
+        if table is not None:
+            check_transform(table.T_base_table, "T_base_table")
+        self._environment = Environment(table, check_objects(objects))
+        self._unavoidable = set()
+        self._rebuild()
+        # A shoulder that touches the table wherever the arm is cannot be planned away from it.
+        self._unavoidable = self._always_in_contact(_ENVIRONMENT_SAMPLES)
+        self._rebuild()
+
+    def plan_to_pose(self, start: Mapping[str, float], T_base_gripper: Array) -> MotionResult:
+        begin = time.perf_counter()
+        T_root_tip = self._tip_pose(T_base_gripper)
+        state, failure = self._checked_start(start)
+        if failure is not None:
+            return failure
+        rng = np.random.default_rng(self._seed)
+        arguments = (self._kinematics, T_root_tip, self.robot.tip_link, self.robot.arm_joints, state)
+        solutions = list(inverse_kinematics_solutions(*arguments, self.config.goals, rng, _GOAL_IK))
+        if not solutions:
+            nearest = inverse_kinematics(*arguments, rng, _GOAL_IK)
+            short = f"{1000.0 * nearest.residual[0]:.1f} mm and {np.degrees(nearest.residual[1]):.1f}°"
+            return _failed(MotionStatus.UNREACHABLE, f"the nearest positions found are {short} off", begin)
+        origin = self._row(state)
+        goals = sorted((self._row(result.positions) for result in solutions), key=lambda q: np.abs(q - origin).max())
+        return self._plan_to_any(state, goals, begin)
+
+    def plan_to_joints(self, start: Mapping[str, float], goal: Mapping[str, float]) -> MotionResult:
+        begin = time.perf_counter()
+        missing = [name for name in self.robot.arm_joints if name not in goal]
+        if missing:
+            raise InvalidInputError("goal", f"no position of {', '.join(missing)}", "a position of each arm joint")
+        row = self._row(goal)
+        if not np.isfinite(row).all():
+            raise InvalidInputError("goal", row.tolist(), "finite positions")
+        outside = self._beyond_limits(row, 0.0)
+        if outside:
+            return _failed(MotionStatus.UNREACHABLE, outside, begin)
+        state, failure = self._checked_start(start)
+        return failure or self._plan_to_any(state, [row], begin)
+
+    def plan_straight(
+        self, start: Mapping[str, float], T_base_gripper: Array, speed: float, allow_contact: Sequence[str] = ()
+    ) -> MotionResult:
+        begin = time.perf_counter()
+        if not (np.isfinite(speed) and speed > 0.0):
+            raise InvalidInputError("speed", speed, "a positive number [m/s]")
+        allowed = pairs_between(map(object_body, allow_contact), self.robot.touch_links)
+        T_root_tip = self._tip_pose(T_base_gripper)
+        allowed |= self._lift_off_pairs(start, T_root_tip)
+        state, failure = self._checked_start(start, allowed)
+        if failure is not None:
+            return failure
+
+        def blocked(positions: Mapping[str, float]) -> str:
+            contacts = self._contacts.contacts(positions, allowed)
+            return contacts[0].message + " collide" if contacts else ""
+
+        config = self.config
+        trace = trace_line(
+            self._kinematics,
+            self.robot.arm_joints,
+            self.robot.tip_link,
+            state,
+            T_root_tip,
+            blocked,
+            config.line_step,
+            config.line_joint_step,
+            config.turn_radius,
+        )
+        if trace.problem:
+            where = f"after {1000.0 * trace.lengths[-1]:.0f} of {1000.0 * trace.total:.0f} mm"
+            return _failed(MotionStatus.PATH_BLOCKED, f"{where}: {trace.problem}", begin)
+        if len(trace.positions) == 1:
+            names = self.robot.arm_joints
+            trajectory = Trajectory(names, np.zeros(1), trace.positions, np.zeros_like(trace.positions))
+        else:
+            trajectory = time_line(
+                self.robot.arm_joints,
+                trace.positions,
+                trace.lengths,
+                speed,
+                config.line_acceleration,
+                self._velocity_limits,
+                self._acceleration_limits,
+                config.time_step,
+            )
+        return MotionResult(MotionStatus.SUCCEEDED, trajectory, "", time.perf_counter() - begin)
+
+    def attach(self, object_name: str, T_base_gripper: Array) -> None:
+        found = [item for item in self._environment.objects if item.name == object_name]
+        if not found:
+            known = ", ".join(item.name for item in self._environment.objects) or "none"
+            raise InvalidInputError("object_name", repr(object_name), f"an object of the world ({known})")
+        T_tip_base = invert_transform(self._tip_pose(T_base_gripper)) @ self._T_root_base
+        held = AttachedObject(object_name, transform_points(T_tip_base, found[0].centers), found[0].radii)
+        others = tuple(item for item in self._environment.objects if item.name != object_name)
+        self._environment = replace(self._environment, objects=others, attached=(*self._environment.attached, held))
+        self._rebuild()
+
+    def detach(self, object_name: str) -> None:
+        left = tuple(item for item in self._environment.attached if item.name != object_name)
+        if len(left) == len(self._environment.attached):
+            raise InvalidInputError("object_name", repr(object_name), "an object that is attached")
+        self._environment = replace(self._environment, attached=left)
+        self._rebuild()
+
+    def close(self) -> None:
+        self._scene = None
+
+    def _rebuild(self) -> None:
+        """Follow a change of the environment; RoboPlan's scene is built when a path needs it."""
+        links = self._kinematics.description.links
+        self._exempt = self._links_exempt | self._unavoidable
+        self._exempt |= self._environment.exempt_pairs(
+            links, self._fixed_links, self._tip_links, self.robot.touch_links
+        )
+        self._contacts = CollisionModel(
+            self._kinematics,
+            self._environment,
+            self.robot.base_link,
+            self.robot.tip_link,
+            self._exempt,
+            self.config.touch_clearance,
+        )
+        self._scene = None
+
+    def _always_in_contact(self, samples: int) -> set[Pair]:
+        """Pairs that touch in each of many random positions."""
+        rng = np.random.default_rng(self._seed)
+        model = self._kinematics
+        found: set[Pair] | None = None
+        for _ in range(samples):
+            values = rng.uniform(model.position_lower, model.position_upper).tolist()
+            touching = self._contacts.contacts(dict(zip(model.joint_names, values, strict=True)))
+            pairs = {contact.pair for contact in touching}
+            found = pairs if found is None else found & pairs
+            if not found:
+                break
+        return found or set()
+
+    def _tip_pose(self, T_base_gripper: Array) -> Array:
+        """``T_root_tip`` for a pose of the gripper frame."""
+        pose = check_transform(T_base_gripper, "T_base_gripper")
+        return self._T_root_base @ pose @ invert_transform(self.robot.T_tip_gripper)
+
+    def _row(self, positions: Mapping[str, float]) -> Array:
+        return np.array([float(positions[name]) for name in self.robot.arm_joints])
+
+    def _beyond_limits(self, row: Array, tolerance: float) -> str:
+        """Which joints are beyond their limits, empty if none is."""
+        return ", ".join(
+            f"{name} at {value:.3f} rad is outside [{low:.3f}, {high:.3f}]"
+            for name, value, low, high in zip(self.robot.arm_joints, row, self._lower, self._upper, strict=True)
+            if not low - tolerance <= value <= high + tolerance
+        )
+
+    def _checked_start(
+        self, start: Mapping[str, float], allowed: Collection[Pair] = ()
+    ) -> tuple[dict[str, float], MotionResult | None]:
+        """All joint positions within the limits, and a failure if no motion can begin there."""
+        begin = time.perf_counter()
+        self._kinematics.configuration(start)
+        model = self._kinematics
+        outside = self._beyond_limits(self._row(start), self.config.limit_tolerance)
+        values = np.array([start[name] for name in model.joint_names])
+        values = np.clip(values, model.position_lower, model.position_upper)
+        state = dict(zip(model.joint_names, values.tolist(), strict=True))
+        if outside:
+            return state, _failed(MotionStatus.FAILED, f"the start is beyond a joint limit: {outside}", begin)
+        contacts = self._contacts.contacts(state, allowed)
+        if contacts:
+            message = "; ".join(contact.message for contact in contacts[:3])
+            return state, _failed(MotionStatus.START_IN_COLLISION, message, begin)
+        return state, None
+
+    def _lift_off_pairs(self, start: Mapping[str, float], T_root_tip: Array) -> set[Pair]:
+        """Held objects and the table, for a line that leads away from the table: what stands on it must come off."""
+        table = self._environment.table
+        if table is None:
+            return set()
+        shift = T_root_tip[:3, 3] - self._kinematics.link_pose(start, self.robot.tip_link)[:3, 3]
+        if float(shift @ self._T_root_base[:3, :3] @ table.T_base_table[:3, 2]) <= 0.0:
+            return set()
+        return pairs_between([LOWERED_TABLE], [object_body(item.name) for item in self._environment.attached])
+
+    def _plan_to_any(self, state: Mapping[str, float], goals: Sequence[Array], begin: float) -> MotionResult:
+        """A path to the first goal that is free and can be reached."""
+        free, contact = [], ""
+        for goal in goals:
+            contacts = self._contacts.contacts({**state, **dict(zip(self.robot.arm_joints, goal, strict=True))})
+            if not contacts:
+                free.append(goal)
+            contact = contact or (contacts[0].message if contacts else "")
+        if not free:
+            return _failed(MotionStatus.GOAL_IN_COLLISION, f"{contact} collide at the nearest solution", begin)
+        scene = self._prepared_scene(state)
+        start = self._row(state)
+        problem = ""
+        for attempt in range(self.config.attempts):
+            for goal in free:
+                path, problem = self._search(scene, start, goal, self._seed + attempt)
+                trajectory = self._timed(scene, path) if path is not None else None
+                if trajectory is None:
+                    continue
+                contact = self._first_contact(state, trajectory)
+                if not contact:
+                    return MotionResult(MotionStatus.SUCCEEDED, trajectory, "", time.perf_counter() - begin)
+                problem = f"the path grazes an obstacle: {contact}"
+        return _failed(MotionStatus.NO_PATH, problem, begin)
+
+    def _first_contact(self, state: Mapping[str, float], trajectory: Trajectory) -> str:
+        """Contact along a trajectory, empty if there is none."""
+        way = np.concatenate([[0.0], np.abs(np.diff(trajectory.positions, axis=0)).max(axis=1).cumsum()])
+        count = max(2, int(np.ceil(way[-1] / self.config.collision_step)) + 1)
+        rows = np.searchsorted(way, np.linspace(0.0, way[-1], count))
+        for row in np.unique(np.clip(rows, 0, len(way) - 1)):
+            positions = dict(zip(trajectory.joint_names, trajectory.positions[row].tolist(), strict=True))
+            contacts = self._contacts.contacts({**state, **positions})
+            if contacts:
+                return contacts[0].message
+        return ""
+
+    # RoboPlan
+
+    def _prepared_scene(self, state: Mapping[str, float]) -> Any:
+        """RoboPlan's scene of the present environment, with all joints at a state."""
+        if self._scene is None:
+            self._scene = self._build_scene()
+        names = self._scene.getJointNames()
+        values = np.array([state[name] for name in names])
+        self._scene.setJointPositions(values)
+        return self._scene
+
+    def _build_scene(self) -> Any:
+        text = environment_urdf(
+            self._urdf, self.robot.base_link, self.robot.tip_link, self._environment, self.config.touch_clearance
+        )
+        scene = self._core.Scene(self.robot.name, self._core.loadUrdfSceneDescriptionFromXml(text))
+        scene.addGroup(_GROUP, list(self.robot.arm_joints))
+        limits = "".join(
+            f"  {name}:\n    has_acceleration_limits: true\n    max_acceleration: [{limit:.9g}]\n"
+            for name, limit in zip(self.robot.arm_joints, self.robot.acceleration_limits, strict=True)
+        )
+        # RoboPlan reads acceleration limits from files only.
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as stream:
+            stream.write("joint_limits:\n" + limits)
+            stream.flush()
+            scene.importJointLimitsFromConfig(self._core.loadJointLimitsConfig(stream.name))
+        known = set(self._contacts.bodies) | {name for name, _, _ in self._environment.table_slabs(0.0)}
+        exempt = self._exempt | self._contacts.rigid_pairs
+        pairs = sorted(tuple(sorted(pair)) for pair in exempt if len(pair) == 2 and pair <= known)
+        scene.setCollisions(pairs, False)
+        return scene
+
+    def _search(self, scene: Any, start: Array, goal: Array, seed: int) -> tuple[Any, str]:
+        """A joint path, or None and the reason."""
+        config, core = self.config, self._core
+        names = list(self.robot.arm_joints)
+        options = self._rrt.RRTOptions(
+            group_name=_GROUP,
+            max_nodes=config.max_nodes,
+            collision_check_step_size=config.collision_step,
+            max_planning_time=config.planning_time,
+            rrt_connect=True,
+        )
+        planner = self._rrt.RRT(scene, options)
+        planner.setRngSeed(seed)
+        try:
+            path = planner.plan(core.JointConfiguration(names, start), core.JointConfiguration(names, goal))
+        except RuntimeError as error:
+            return None, str(error)
+        if config.shortcut_iterations > 0 and len(path.positions) > 2:
+            shortcuts = core.PathShortcuttingOptions(
+                _GROUP, max_step_size=config.collision_step, max_iters=config.shortcut_iterations, seed=seed
+            )
+            path = core.PathShortcutter(scene, shortcuts).shortcut(path)
+        return path, ""
+
+    def _timed(self, scene: Any, path: Any) -> Trajectory | None:
+        """The path with times, within the limits; None if RoboPlan fails to time it."""
+        mode = self._toppra.SplineFittingMode.LinearBlend
+        options = self._toppra.TOPPRAOptions(
+            dt=self.config.time_step,
+            mode=mode,
+            velocity_scale=self.config.velocity_scaling,
+            acceleration_scale=self.config.acceleration_scaling,
+            max_blend_deviation=self.config.blend,
+        )
+        try:
+            timed = self._toppra.PathParameterizerTOPPRA(scene, _GROUP).generate(path, options)
+        except RuntimeError:
+            return None
+        order = [list(timed.joint_names).index(name) for name in self.robot.arm_joints]
+        positions = np.array(timed.positions)[:, order]
+        velocities = np.array(timed.velocities)[:, order]
+        velocities[0] = velocities[-1] = 0.0
+        trajectory = Trajectory(self.robot.arm_joints, np.array(timed.times), positions, velocities)
+        return slowed_to_limits(trajectory, self._velocity_limits, self._acceleration_limits)
+
+
+def _failed(status: MotionStatus, message: str, begin: float) -> MotionResult:
+    return MotionResult(status, None, message, time.perf_counter() - begin)

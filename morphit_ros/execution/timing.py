@@ -1,0 +1,95 @@
+"""Time along joint paths: speed profiles, and the exact peaks of a trajectory against its limits.
+
+Between the rows of a `Trajectory` the motion is a cubic (Hermite): its acceleration is linear and
+its velocity quadratic, so the peaks are known in closed form instead of being sampled.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.robot.motion_types import Trajectory
+
+
+def peak_velocities(trajectory: Trajectory) -> Array:
+    """Largest speed of each joint (J,) [rad/s], between rows included."""
+    steps, start, end = _segments(trajectory)
+    mean = np.diff(trajectory.positions, axis=0) / steps
+    # v(s) = start + 2 s (3 mean - 2 start - end) + 3 s² (start + end - 2 mean), s in [0, 1].
+    linear, quadratic = 2.0 * (3.0 * mean - 2.0 * start - end), 3.0 * (start + end - 2.0 * mean)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        vertex = np.clip(np.nan_to_num(-linear / (2.0 * quadratic)), 0.0, 1.0)
+    inner = start + vertex * linear + vertex**2 * quadratic
+    peaks: Array = np.abs(np.concatenate([trajectory.velocities, inner])).max(axis=0)
+    return peaks
+
+
+def peak_accelerations(trajectory: Trajectory) -> Array:
+    """Largest acceleration of each joint (J,) [rad/s²], between rows included."""
+    steps, start, end = _segments(trajectory)
+    if len(steps) == 0:
+        return np.zeros(len(trajectory.joint_names))
+    mean = np.diff(trajectory.positions, axis=0) / steps
+    first = (6.0 * mean - 4.0 * start - 2.0 * end) / steps
+    last = (-6.0 * mean + 2.0 * start + 4.0 * end) / steps
+    peaks: Array = np.abs(np.concatenate([first, last])).max(axis=0)
+    return peaks
+
+
+def _segments(trajectory: Trajectory) -> tuple[Array, Array, Array]:
+    return np.diff(trajectory.times)[:, None], trajectory.velocities[:-1], trajectory.velocities[1:]
+
+
+def slowed_to_limits(trajectory: Trajectory, velocity_limits: Array, acceleration_limits: Array) -> Trajectory:
+    """The trajectory, slowed down as a whole until no joint exceeds a limit (J,); the path stays the same."""
+    factor = max(
+        1.0,
+        float((peak_velocities(trajectory) / velocity_limits).max()),
+        math.sqrt(float((peak_accelerations(trajectory) / acceleration_limits).max())),
+    )
+    if factor == 1.0:
+        return trajectory
+    return Trajectory(
+        trajectory.joint_names, trajectory.times * factor, trajectory.positions, trajectory.velocities / factor
+    )
+
+
+def time_line(
+    joint_names: tuple[str, ...],
+    positions: Array,
+    lengths: Array,
+    speed: float,
+    acceleration: float,
+    velocity_limits: Array,
+    acceleration_limits: Array,
+    time_step: float,
+) -> Trajectory:
+    """Time a dense joint path so that the tip speeds up, cruises and slows down along it.
+
+    Args:
+        joint_names: J names.
+        positions: (N, J), N >= 2 [rad].
+        lengths: (N,) way of the tip up to each position, strictly increasing from 0 [m or rad].
+        speed, acceleration: largest of the tip, in the unit of `lengths`.
+        velocity_limits, acceleration_limits: (J,) [rad/s], [rad/s²]; where the joints need it, the motion is slower.
+        time_step: of the rows [s].
+    """
+    path = CubicSpline(lengths, positions)
+    total = float(lengths[-1])
+    cruise = min(speed, math.sqrt(total * acceleration))
+    ramp = cruise / acceleration
+    duration = total / cruise + ramp
+    times = np.linspace(0.0, duration, max(3, math.ceil(duration / time_step) + 1))
+    # Distance and speed of a trapezoidal profile: the two ramps mirror each other.
+    rising = np.minimum(times, duration - times)
+    on_ramp = 0.5 * acceleration * np.minimum(rising, ramp) ** 2 + cruise * np.maximum(rising - ramp, 0.0)
+    distance = np.where(times <= duration / 2.0, on_ramp, total - on_ramp)
+    velocity = acceleration * np.minimum(rising, ramp)
+    rows, rates = path(distance), path(distance, 1) * velocity[:, None]
+    rows[0], rows[-1] = positions[0], positions[-1]
+    rates[0] = rates[-1] = 0.0
+    return slowed_to_limits(Trajectory(joint_names, times, rows, rates), velocity_limits, acceleration_limits)

@@ -1,0 +1,281 @@
+"""Executes grasps and whole picks. A lifecycle node: it moves the robot only while it is active."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+import rclpy
+from rclpy.action import ActionClient, ActionServer, CancelResponse, GoalResponse
+from rclpy.action.client import ClientGoalHandle
+from rclpy.action.server import ServerGoalHandle
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.clock import Clock, ClockType
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from sensor_msgs.msg import JointState as JointStateMsg
+from std_msgs.msg import String
+
+from morphit_interfaces.action import ExecuteGrasp, Pick, PlanGrasp
+from morphit_interfaces.srv import Segment
+from morphit_ros.configuration import Config, parameter
+from morphit_ros.errors import MorphitError
+from morphit_ros.execution.backends import make_backend
+from morphit_ros.execution.pick import GripperLimits
+from morphit_ros.execution.sequence import GraspSequence
+from morphit_ros.execution.sequence_config import SequenceConfig
+from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.motion_types import JointState
+from morphit_ros.ros import interfaces
+from morphit_ros.ros.conversions import joint_state_from_message
+from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
+from morphit_ros.ros.execution_job import ExecutionJob, JobFailed
+from morphit_ros.ros.frames import BaseFrame, BaseFrameConfig
+from morphit_ros.ros.parameters import declare_configs
+from morphit_ros.ros.pick_request import pick_request
+from morphit_ros.ros.robot_commands import CommandConfig, make_robot_commands
+from morphit_ros.ros.runner import run_node
+from morphit_ros.ros.scene_messages import target_of
+
+
+@dataclass(frozen=True)
+class GraspExecutionConfig(Config):
+    """What the node adds to the grasp sequence."""
+
+    robot: str = parameter("panda", "Robot: a name in config/robots or a YAML file")
+    backend: str = parameter(
+        "embedded", "Motion planning: embedded (RoboPlan) or moveit", choices=("embedded", "moveit")
+    )
+    world_frame: str = parameter("world", "Frame of the grasps, unless they come in the robot's base link")
+    seed: int = parameter(0, "Seed of motion planning", minimum=0, maximum=2**31 - 1)
+    autostart: bool = parameter(False, "Configure and activate by itself once its inputs are there")
+    update_rate: float = parameter(50.0, "Rate of the grasp sequence in wall time [Hz]", minimum=5.0, maximum=500.0)
+    request_timeout: float = parameter(30.0, "Longest wait for perception or planning [s]", minimum=0.1, maximum=600.0)
+    silence_timeout: float = parameter(
+        2.0, "Wall time without a joint state after which motion is stopped [s]", minimum=0.1, maximum=60.0
+    )
+
+
+CONFIGS = (GraspExecutionConfig, SequenceConfig, CommandConfig, BaseFrameConfig)
+
+
+class GraspExecution(LifecycleNode):
+    """Actions `execute_grasp` and `pick`."""
+
+    def __init__(self) -> None:
+        super().__init__("grasp_execution")
+        self._config, self._sequence_config, command_config, base_config = declare_configs(self, CONFIGS)
+        self._robot = RobotConfiguration.load(self._config.robot)
+        gripper = Gripper.load(self._robot.gripper)
+        self._gripper = GripperLimits(gripper.aperture_min, gripper.aperture_max, gripper.max_force)
+        self._base = BaseFrame(self, self._config.world_frame, base_config)
+        self._commands = make_robot_commands(self, command_config, self._robot)
+        self._diagnostics = Diagnostics(self)
+        self._job_state = self.create_publisher(
+            interfaces.JOB_STATE.type, interfaces.JOB_STATE.name, interfaces.JOB_STATE.quality.profile()
+        )
+        self._sphere_description = ""
+        self._state: JointState | None = None
+        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._state_arrival = self._steady.now()
+        self._active = False
+        self._backend = None
+        self._job: ExecutionJob | None = None
+        # Planning inside the sequence takes up to seconds; joint states keep arriving in the default group.
+        self._work = MutuallyExclusiveCallbackGroup()
+        self._clients = MutuallyExclusiveCallbackGroup()
+        for topic, callback in (
+            (interfaces.JOINT_STATES, self._on_joint_state),
+            (interfaces.SPHERE_DESCRIPTION, self._on_description),
+        ):
+            self.create_subscription(topic.type, topic.name, callback, topic.quality.profile())
+        self._segment = self.create_client(Segment, interfaces.SEGMENT.name, callback_group=self._clients)
+        self._plan = ActionClient(self, PlanGrasp, interfaces.PLAN_GRASP.name, callback_group=self._clients)
+        self._servers = [
+            ActionServer(
+                self, action.type, action.name, _settled_by_job, goal_callback=self._on_goal,
+                handle_accepted_callback=start, cancel_callback=lambda _: CancelResponse.ACCEPT,
+                callback_group=self._work,
+            )
+            for action, start in (
+                (interfaces.EXECUTE_GRASP, self._start_execution),
+                (interfaces.PICK, self._start_pick),
+            )
+        ]  # fmt: skip
+        self.create_timer(1.0 / self._config.update_rate, self._tick, callback_group=self._work, clock=self._steady)
+        self._autostart = (
+            self.create_timer(0.5, self._start_when_ready, callback_group=self._work, clock=self._steady)
+            if self._config.autostart else None
+        )  # fmt: skip
+
+    # Lifecycle
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        try:
+            self._backend = make_backend(
+                self._config.backend, self._sphere_description, self._robot, seed=self._config.seed
+            )
+        except MorphitError as error:
+            self._diagnostics.report(ERROR, f"not configured: {error}")
+            return TransitionCallbackReturn.FAILURE
+        return super().on_configure(state)
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        if self._state is None:
+            self._diagnostics.report(ERROR, f"not activated: no message on {interfaces.JOINT_STATES.name} yet")
+            return TransitionCallbackReturn.FAILURE
+        self._active = True
+        self._diagnostics.report(OK, f"active: {self._robot.name} may move")
+        return super().on_activate(state)
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self._halt("deactivated")
+        return super().on_deactivate(state)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self._close_backend()
+        return super().on_cleanup(state)
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self._halt("shut down")
+        self._close_backend()
+        return super().on_shutdown(state)
+
+    def _start_when_ready(self) -> None:
+        if not self._sphere_description or self._state is None:
+            return
+        self._autostart.cancel()
+        configured = self.trigger_configure() == TransitionCallbackReturn.SUCCESS
+        if configured:
+            self.trigger_activate()
+
+    def _halt(self, reason: str) -> None:
+        if self._active:
+            self._active = False
+            self._commands.stop()
+        if self._job is not None:
+            self._job.cancel(reason, self._now())
+
+    def _close_backend(self) -> None:
+        if self._backend is not None:
+            self._backend.close()
+            self._backend = None
+
+    def destroy_node(self) -> None:
+        if self._active and rclpy.ok():
+            self._halt("node destroyed")
+        self._close_backend()
+        super().destroy_node()
+
+    # Inputs
+
+    def _on_joint_state(self, message: JointStateMsg) -> None:
+        try:
+            self._state = joint_state_from_message(message)
+            self._state_arrival = self._steady.now()
+        except MorphitError as error:
+            self._diagnostics.report(WARN, f"joint state ignored: {error}")
+
+    def _on_description(self, message: String) -> None:
+        self._sphere_description = message.data
+
+    def _on_goal(self, _request: object) -> GoalResponse:
+        if self._active and self._job is None:
+            return GoalResponse.ACCEPT
+        self.get_logger().warning("goal refused: " + ("another is running" if self._active else "not active"))
+        return GoalResponse.REJECT
+
+    # Jobs
+
+    def _start_execution(self, goal: ServerGoalHandle) -> None:
+        job = ExecutionJob(goal, ExecuteGrasp, self._make_sequence(), self._commands, self._now())
+        self._run_sequence(job, goal.request)
+        self._job = job
+
+    def _start_pick(self, goal: ServerGoalHandle) -> None:
+        job = ExecutionJob(goal, Pick, self._make_sequence(), self._commands, self._now())
+        wanted = goal.request
+        if self._segment.service_is_ready():
+            request = Segment.Request(rule=wanted.rule, point=wanted.point, index=wanted.index)
+            answer = self._segment.call_async(request)
+            job.ask("segment", answer, self._config.request_timeout, lambda scene: self._seen(job, scene), self._now())
+        else:
+            name = interfaces.SEGMENT.name
+            job.fail("segment", f"service {name} is not there: is scene_perception running?", self._now())
+        self._job = job
+
+    def _seen(self, job: ExecutionJob, scene: Segment.Response) -> None:
+        if not scene.success:
+            raise JobFailed("segment", scene.message)
+        if not self._plan.server_is_ready():
+            raise JobFailed(
+                "plan_grasp", f"action {interfaces.PLAN_GRASP.name} is not there: is grasp_planning running?"
+            )
+        target = target_of(scene.objects)
+        question = self._plan.send_goal_async(
+            PlanGrasp.Goal(object=target, use_table=scene.table.found, table=scene.table)
+        )
+        timeout = self._config.request_timeout
+        job.ask("plan_grasp", question, timeout, lambda handle: self._planning(job, scene, handle), self._now())
+
+    def _planning(self, job: ExecutionJob, scene: Segment.Response, handle: ClientGoalHandle) -> None:
+        if not handle.accepted:
+            raise JobFailed("plan_grasp", "the goal was refused")
+        timeout = self._config.request_timeout
+        answer = handle.get_result_async()
+        job.ask("plan_grasp", answer, timeout, lambda reply: self._planned(job, scene, reply.result), self._now())
+
+    def _planned(self, job: ExecutionJob, scene: Segment.Response, plan: PlanGrasp.Result) -> None:
+        if not plan.success:
+            raise JobFailed("plan_grasp", plan.grasps.message)
+        self._run_sequence(
+            job,
+            ExecuteGrasp.Goal(
+                grasps=plan.grasps, object=target_of(scene.objects), table=scene.table,
+                lift_height=job.goal.request.lift_height,
+            ),
+        )  # fmt: skip
+
+    def _run_sequence(self, job: ExecutionJob, goal: ExecuteGrasp.Goal) -> None:
+        try:
+            T_world_base = self._base.T_world_base(self._robot.base_link)
+            request = pick_request(goal, T_world_base, self._config.world_frame, self._robot.base_link)
+            job.run_sequence(request, goal.grasps.grasps, self._state, self._now())
+        except MorphitError as error:
+            job.fail("request", str(error), self._now())
+
+    def _tick(self) -> None:
+        job = self._job
+        if job is None:
+            return
+        silence = (self._steady.now() - self._state_arrival).nanoseconds * 1e-9
+        if silence > self._config.silence_timeout:
+            job.cancel(f"no joint state for {silence:.1f} s of wall time: is the robot's driver running?", self._now())
+        elif job.goal.is_cancel_requested:
+            job.cancel("cancelled by the client", self._now())
+        if job.update(self._now(), self._state):
+            self._job_state.publish(job.status(self.get_fully_qualified_name()))
+        if job.finished:
+            self._job = None
+            status = job.status(self.get_fully_qualified_name())
+            self._diagnostics.report(status.level, status.message, {pair.key: pair.value for pair in status.values})
+            job.finish()
+
+    def _now(self) -> float:
+        return self.get_clock().now().nanoseconds * 1e-9
+
+    def _make_sequence(self) -> GraspSequence:
+        clock = "simulated clock" if self.get_clock().ros_time_is_active else "system clock"
+        return GraspSequence(self._backend, self._robot, self._gripper, self._sequence_config, clock)
+
+
+def _settled_by_job(_goal: ServerGoalHandle) -> None:
+    raise RuntimeError("goals are settled by ExecutionJob.finish")
+
+
+def main(args: list[str] | None = None) -> int:
+    return run_node(GraspExecution, args, threads=3)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

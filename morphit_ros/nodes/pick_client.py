@@ -1,0 +1,153 @@
+"""Asks for one pick, watches the object, reports stage by stage and ends with the outcome as its exit status."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from action_msgs.msg import GoalStatus
+from geometry_msgs.msg import PoseStamped
+from rclpy.action import ActionClient
+from rclpy.clock import Clock, ClockType
+from rclpy.node import Node
+from rclpy.task import Future
+from sensor_msgs.msg import Image
+
+from morphit_interfaces.action import Pick
+from morphit_ros.configuration import Config, parameter
+from morphit_ros.resources import atomic_write
+from morphit_ros.ros import interfaces
+from morphit_ros.ros.conversions import image_from_message
+from morphit_ros.ros.parameters import declare_configs
+from morphit_ros.ros.runner import NodeFinished, run_node
+
+
+@dataclass(frozen=True)
+class PickClientConfig(Config):
+    """What to ask for and what counts as picked."""
+
+    lift_height: float = parameter(0.2, "How far to lift [m]", minimum=0.02, maximum=0.6)
+    server_timeout: float = parameter(
+        90.0, "Longest wait for the pick action to be ready [s]", minimum=1.0, maximum=600.0
+    )
+    timeout: float = parameter(180.0, "Longest pick [s of wall time]", minimum=1.0, maximum=3600.0)
+    verify: bool = parameter(True, "Check with the object's true pose that it was lifted (simulation)")
+    height_tolerance: float = parameter(
+        0.03, "Missing height that still counts as lifted [m]", minimum=0.0, maximum=0.1
+    )
+    output: str = parameter("", "Folder for the picture of the workcell at the end, empty for none")
+    report: str = parameter("", "JSON file for outcome, stages and times, empty for none")
+
+
+CONFIGS = (PickClientConfig,)
+
+
+class PickClient(Node):
+    """One goal, then the end: exit status 0 if the object was lifted and held."""
+
+    def __init__(self) -> None:
+        super().__init__("pick_client")
+        (self._config,) = declare_configs(self, CONFIGS)
+        self._heights: list[float] = []
+        self._result: Pick.Result | None = None
+        self._picture: Image | None = None
+        self._client = ActionClient(self, Pick, interfaces.PICK.name)
+        if self._config.verify:
+            topic = interfaces.OBJECT_POSE
+            self.create_subscription(topic.type, topic.name, self._on_pose, topic.quality.profile())
+        if self._config.output:
+            topic = interfaces.OVERVIEW_IMAGE
+            self.create_subscription(topic.type, topic.name, self._on_picture, topic.quality.profile())
+        # Wall time: a simulation that has died must not stop the clock of whoever watches it.
+        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._started = self._steady.now()
+        self._asked = False
+        self._timer = self.create_timer(0.2, self._check, clock=self._steady)
+
+    def _elapsed(self) -> float:
+        return (self._steady.now() - self._started).nanoseconds * 1e-9
+
+    def _check(self) -> None:
+        if not self._asked and self._client.server_is_ready():
+            self._asked = True
+            self._started = self._steady.now()
+            goal = Pick.Goal(lift_height=self._config.lift_height)
+            self._client.send_goal_async(goal, feedback_callback=self._on_feedback).add_done_callback(self._on_answer)
+        elif not self._asked and self._elapsed() > self._config.server_timeout:
+            self._end(f"FAILED: the pick action did not come up within {self._config.server_timeout:g} s")
+        elif self._asked and self._elapsed() > self._config.timeout:
+            self._end(f"FAILED: no result within {self._config.timeout:g} s")
+
+    def _on_pose(self, message: PoseStamped) -> None:
+        self._heights.append(message.pose.position.z)
+
+    def _on_picture(self, message: Image) -> None:
+        self._picture = message
+
+    def _on_feedback(self, message) -> None:
+        print(f"{message.feedback.elapsed:7.2f} s  {message.feedback.stage}", flush=True)
+
+    def _on_answer(self, future: Future) -> None:
+        goal = future.result()
+        if not goal.accepted:
+            self._end("FAILED: the pick was refused: grasp_execution is not active")
+            return
+        goal.get_result_async().add_done_callback(self._on_result)
+
+    def _on_result(self, future: Future) -> None:
+        answer = future.result()
+        self._result = result = answer.result
+        for stage, duration in zip(result.stages, result.durations, strict=True):
+            print(f"  {stage:<12} {duration:7.3f} s", flush=True)
+        if answer.status != GoalStatus.STATUS_SUCCEEDED or not result.success:
+            self._end(f"FAILED in {result.failed_stage}: {result.message}")
+            return
+        if self._config.verify and self._heights:
+            lifted = self._heights[-1] - self._heights[0]
+            if lifted < self._config.lift_height - self._config.height_tolerance:
+                self._end(f"FAILED: the robot reports success but the object rose by {lifted:.3f} m only")
+                return
+            self._end(f"PICKED: the object was lifted by {lifted:.3f} m and held", 0)
+            return
+        self._end("PICKED", 0)
+
+    def _end(self, text: str, exit_status: int = 1) -> None:
+        if not self._timer.is_canceled():
+            self._timer.cancel()
+            print(text, flush=True)
+            if self._picture is not None:
+                self._save_picture(Path(self._config.output) / "pick.png", image_from_message(self._picture))
+            if self._config.report:
+                self._save_report(text, exit_status == 0)
+            raise NodeFinished(exit_status)
+
+    def _save_picture(self, path: Path, rgb: np.ndarray) -> None:
+        from PIL import Image as PillowImage
+
+        with atomic_write(path, "wb") as stream:
+            PillowImage.fromarray(rgb).save(stream, format="PNG")
+        print(f"picture: {path}", flush=True)
+
+    def _save_report(self, text: str, success: bool) -> None:
+        result = self._result or Pick.Result()
+        report = {
+            "success": success,
+            "message": text,
+            "failed_stage": result.failed_stage,
+            "stages": dict(zip(result.stages, result.durations, strict=True)),
+            "object_rise": self._heights[-1] - self._heights[0] if self._heights else None,
+            "grasp": dict(zip(result.grasp.metric_names, result.grasp.metric_values, strict=True)),
+        }
+        with atomic_write(self._config.report) as stream:
+            json.dump(report, stream, indent=2)
+
+
+def main(args: list[str] | None = None) -> int:
+    return run_node(PickClient, args, threads=1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,144 @@
+"""The simulated robot with two depth cameras: MuJoCo behind the topics of a real one."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+
+from geometry_msgs.msg import PoseStamped, TransformStamped
+from rclpy.clock import Clock, ClockType
+from rclpy.node import Node
+from trajectory_msgs.msg import JointTrajectory
+
+from morphit_interfaces.msg import GripperCommand
+from morphit_ros.configuration import Config, parameter
+from morphit_ros.errors import MorphitError
+from morphit_ros.ros import conversions, interfaces
+from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
+from morphit_ros.ros.parameters import declare_configs
+from morphit_ros.ros.runner import run_node
+from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
+
+
+@dataclass(frozen=True)
+class WorkcellSimConfig(Config):
+    """How the simulation is published."""
+
+    realtime_factor: float = parameter(
+        1.0, "Simulated seconds a second; slower where the machine is", minimum=0.05, maximum=20.0
+    )
+    joint_state_rate: float = parameter(
+        100.0, "Rate of joint states and clock in simulated time [Hz]", minimum=5.0, maximum=500.0
+    )
+    camera_rate: float = parameter(4.0, "Rate of the depth cameras in simulated time [Hz]", minimum=0.1, maximum=30.0)
+    overview_rate: float = parameter(
+        1.0, "Rate of the overview picture while subscribed [Hz]", minimum=0.1, maximum=10.0
+    )
+    overview_width: int = parameter(960, "Width of the overview picture [pixels]", minimum=64, maximum=3840)
+    overview_height: int = parameter(720, "Height of the overview picture [pixels]", minimum=64, maximum=2160)
+    world_frame: str = parameter("world", "Frame of extrinsics and of the object's true pose")
+
+
+CONFIGS = (WorkcellSimConfig, WorkcellConfig)
+
+
+class WorkcellSim(Node):
+    """Steps the workcell against the wall clock and publishes what its sensors measure."""
+
+    # More than this behind the wall clock and simulated time runs slower instead of catching up in a burst.
+    _LONGEST_CATCH_UP = 0.05
+
+    def __init__(self) -> None:
+        super().__init__("workcell_sim")
+        self._config, workcell_config = declare_configs(self, CONFIGS)
+        self._workcell = Workcell(workcell_config)
+        self._diagnostics = Diagnostics(self)
+        self._out = {
+            topic: self.create_publisher(topic.type, topic.name, topic.quality.profile())
+            for node in interfaces.NODES if node.executable == "workcell_sim" for topic in node.publishes
+        }  # fmt: skip
+        for topic, callback in (
+            (interfaces.JOINT_TRAJECTORY, self._on_trajectory),
+            (interfaces.GRIPPER_COMMAND, self._on_gripper_command),
+        ):
+            self.create_subscription(topic.type, topic.name, callback, topic.quality.profile())
+        self._publish_extrinsics()
+        self._next_capture = self._next_overview = self._workcell.time
+        self._wall = time.monotonic()
+        # Steady time: this node makes the simulated clock and must not wait for it.
+        period = 1.0 / self._config.joint_state_rate
+        self.create_timer(period, self._advance, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._diagnostics.report(OK, f"simulating {workcell_config.robot} with {workcell_config.object}")
+
+    def _advance(self) -> None:
+        now = time.monotonic()
+        duration = min((now - self._wall) * self._config.realtime_factor, self._LONGEST_CATCH_UP)
+        self._wall = now
+        self._workcell.step(duration)
+        stamp = self._workcell.time
+        self._out[interfaces.CLOCK].publish(interfaces.CLOCK.type(clock=conversions.stamp_from_seconds(stamp)))
+        self._out[interfaces.JOINT_STATES].publish(conversions.message_from_joint_state(self._workcell.joint_state()))
+        pose = PoseStamped(
+            header=conversions.header(self._config.world_frame, stamp),
+            pose=conversions.pose_from_matrix(self._workcell.object_pose()),
+        )
+        self._out[interfaces.OBJECT_POSE].publish(pose)
+        if stamp >= self._next_capture:
+            self._next_capture = stamp + 1.0 / self._config.camera_rate
+            self._publish_clouds()
+        if stamp >= self._next_overview and self._out[interfaces.OVERVIEW_IMAGE].get_subscription_count():
+            self._next_overview = stamp + 1.0 / self._config.overview_rate
+            picture = self._workcell.picture(self._config.overview_width, self._config.overview_height)
+            message = conversions.message_from_image(picture, self._config.world_frame, stamp)
+            self._out[interfaces.OVERVIEW_IMAGE].publish(message)
+
+    def _publish_clouds(self) -> None:
+        for camera, topic in (("left", interfaces.LEFT_POINTS), ("right", interfaces.RIGHT_POINTS)):
+            if self._out[topic].get_subscription_count():
+                cloud = self._workcell.capture(camera).cloud(frame=_optical_frame(camera))
+                self._out[topic].publish(conversions.message_from_cloud(cloud))
+
+    def _publish_extrinsics(self) -> None:
+        for camera, topic in (("left", interfaces.LEFT_EXTRINSICS), ("right", interfaces.RIGHT_EXTRINSICS)):
+            message = TransformStamped(
+                header=conversions.header(self._config.world_frame, self._workcell.time),
+                child_frame_id=_optical_frame(camera),
+                transform=conversions.transform_from_matrix(self._workcell.T_world_camera(camera)),
+            )
+            self._out[topic].publish(message)
+
+    def _on_trajectory(self, message: JointTrajectory) -> None:
+        try:
+            trajectory = conversions.trajectory_from_message(message)
+            if trajectory is None:
+                self._workcell.stop_motion()
+                self._diagnostics.report(WARN, "motion stopped on request")
+            else:
+                self._workcell.command_trajectory(trajectory)
+                self._diagnostics.report(OK, f"following a trajectory of {trajectory.duration:.2f} s")
+        except MorphitError as error:
+            self._diagnostics.report(ERROR, f"trajectory refused: {error}")
+
+    def _on_gripper_command(self, message: GripperCommand) -> None:
+        try:
+            self._workcell.command_gripper(message.aperture, message.max_effort)
+        except MorphitError as error:
+            self._diagnostics.report(ERROR, f"gripper command refused: {error}")
+
+    def destroy_node(self) -> None:
+        self._workcell.close()
+        super().destroy_node()
+
+
+def _optical_frame(camera: str) -> str:
+    return f"{camera}_camera_optical_frame"
+
+
+def main(args: list[str] | None = None) -> int:
+    # One thread: MuJoCo's OpenGL context belongs to the thread that made it.
+    return run_node(WorkcellSim, args, threads=1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

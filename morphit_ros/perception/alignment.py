@@ -1,0 +1,175 @@
+"""Point-to-plane ICP between two views, restricted to what their overlap determines."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from morphit_ros.geometry.spatial_hash import adjacent_ranges, cells_around, find_slot, pack
+from morphit_ros.geometry.transforms import (
+    Array,
+    make_transform,
+    matrix_from_rotation_vector,
+    rotation_angle,
+    transform_points,
+)
+
+# Matches must face the same way: the two sides of a wall are different surfaces.
+_LEAST_NORMAL_COSINE = 0.7
+# A direction of motion counts as determined if the normals' mean square component along it exceeds this.
+# Normals scatter by about 3° = 0.05 rad, which alone gives 0.003.
+_LEAST_INFORMATION = 0.01
+_CONVERGED = 2e-5
+_SOURCE_POINTS = 3000
+
+
+class Surface(NamedTuple):
+    """Points (N, 3) and unit normals (N, 3) in one frame."""
+
+    points: Array
+    normals: Array
+
+
+class Alignment(NamedTuple):
+    """Outcome of `align`.
+
+    Attributes:
+        T_target_source: motion of the source that fits it to the target.
+        residual: RMS point-to-plane distance of the matches at the last distance [m], NaN without matches.
+        overlap: part of the source points with a match.
+        constrained: number of determined directions of motion, 0 to 6.
+    """
+
+    T_target_source: Array
+    residual: float
+    overlap: float
+    constrained: int
+
+
+def sample_by_normal(surface: Surface, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Rows of at most `count` points, spread evenly over directions of the normal.
+
+    Normal-space sampling (Rusinkiewicz and Levoy 2001): the table must not outvote the objects.
+    """
+    if len(surface.points) <= count:
+        return np.arange(len(surface.points))
+    cells = np.round(surface.normals * 2.0).astype(np.int64) + 2
+    codes = cells @ np.array([25, 5, 1])
+    frequency = np.bincount(codes, minlength=125)
+    # Gumbel top-k with weight 1 / frequency draws without replacement.
+    scores = -np.log(frequency[codes]) + rng.gumbel(size=len(codes))
+    return np.sort(np.argpartition(-scores, count)[:count])
+
+
+def align(
+    source: Surface, target: Surface, distances: list[float], iterations: int, rng: np.random.Generator
+) -> Alignment:
+    """Fit the source to the target, with a shrinking distance between matches.
+
+    Minimises Σ w ((R p + t − q)·n)² over the nearest neighbours q with normal n (Chen and Medioni
+    1992), w from Tukey's biweight at the present matching distance. Directions of motion that the
+    matched normals do not determine are left as they are.
+
+    Args:
+        source: what is moved.
+        target: where it is moved to.
+        distances: largest distance of a match [m], one stage each.
+        iterations: largest number of steps at each stage.
+        rng: source of randomness for the samples.
+    """
+    total = np.eye(4)
+    constrained = 0
+    for distance in distances:
+        # The farther matches may be, the fewer points are needed: keeps the candidates per point constant.
+        density = min(1.0, (distances[-1] / distance) ** 2)
+        rows = sample_by_normal(source, int(_SOURCE_POINTS * max(density, 0.3)), rng)
+        points, directions = source.points[rows], source.normals[rows]
+        kept = np.flatnonzero(rng.random(len(target.points)) <= density)
+        grid = cells_around(target.points[kept], distance)
+        normals = np.ascontiguousarray(target.normals[kept[grid.order]])
+        for _ in range(iterations):
+            moved = transform_points(total, points)
+            turned = directions @ total[:3, :3].T
+            step, constrained = _step(moved, turned, grid, normals, distance)
+            total = step @ total
+            if np.linalg.norm(step[:3, 3]) < _CONVERGED and rotation_angle(step[:3, :3]) < _CONVERGED:
+                break
+    moved = transform_points(total, points)
+    matches, offsets = _match(moved, directions @ total[:3, :3].T, grid, normals, distances[-1])
+    found = matches >= 0
+    residual = float(np.sqrt(np.mean(offsets[found] ** 2))) if found.any() else math.nan
+    return Alignment(total, residual, float(found.mean()) if len(found) else 0.0, constrained)
+
+
+def _step(moved: Array, turned: Array, grid: object, normals: Array, distance: float) -> tuple[Array, int]:
+    """One Gauss-Newton step about the matches' centroid, and the number of determined directions."""
+    matches, offsets = _match(moved, turned, grid, normals, distance)
+    found = np.flatnonzero(matches >= 0)
+    if len(found) < 6:
+        return np.eye(4), 0
+    n, r = normals[matches[found]], offsets[found]
+    spread = 3.0 * max(float(np.median(np.abs(r))) * 1.4826, 1e-4)
+    weights = np.square(np.maximum(0.0, 1.0 - np.square(r / spread)))
+    center = moved[found].mean(axis=0)
+    arms = moved[found] - center
+    # Rotations in units of the overlap's size, so that one threshold serves all six directions.
+    scale = max(float(np.sqrt(np.mean(np.sum(arms**2, axis=1)))), 1e-3)
+    jacobian = np.hstack([np.cross(arms, n) / scale, n])
+    information = (jacobian * weights[:, None]).T @ jacobian / max(float(weights.sum()), 1e-12)
+    gradient = (jacobian * weights[:, None]).T @ r / max(float(weights.sum()), 1e-12)
+    values, vectors = np.linalg.eigh(information)
+    kept = values > _LEAST_INFORMATION
+    motion = -vectors[:, kept] @ ((vectors[:, kept].T @ gradient) / values[kept])
+    rotation = matrix_from_rotation_vector(motion[:3] / scale)
+    return make_transform(rotation, center - rotation @ center + motion[3:]), int(kept.sum())
+
+
+@njit(cache=True)
+def _match(points, point_normals, grid, normals, distance):  # type: ignore[no-untyped-def]
+    """Sorted row of the nearest compatible target point, −1 for none, and the distance to its plane."""
+    matches = np.full(points.shape[0], -1, np.int64)
+    offsets = np.zeros(points.shape[0])
+    ranges = np.empty((27, 2), np.int64)
+    inverse = 1.0 / grid.size
+    for row in range(points.shape[0]):
+        x, y, z = points[row, 0], points[row, 1], points[row, 2]
+        key = pack(np.int64(np.floor(x * inverse)), np.int64(np.floor(y * inverse)), np.int64(np.floor(z * inverse)))
+        used = adjacent_ranges(grid, key, ranges)
+        nearest = distance * distance
+        for part in range(used):
+            for other in range(ranges[part, 0], ranges[part, 1]):
+                dx, dy, dz = x - grid.points[other, 0], y - grid.points[other, 1], z - grid.points[other, 2]
+                squared = dx * dx + dy * dy + dz * dz
+                if squared < nearest:
+                    agreement = (
+                        normals[other, 0] * point_normals[row, 0]
+                        + normals[other, 1] * point_normals[row, 1]
+                        + normals[other, 2] * point_normals[row, 2]
+                    )
+                    if agreement > _LEAST_NORMAL_COSINE:
+                        nearest = squared
+                        matches[row] = other
+                        offsets[row] = dx * normals[other, 0] + dy * normals[other, 1] + dz * normals[other, 2]
+    return matches, offsets
+
+
+@njit(cache=True)
+def has_neighbor(points, grid):  # type: ignore[no-untyped-def]
+    """(N,) mask of the points with a point of the grid in their own or an adjacent cell."""
+    found = np.zeros(points.shape[0], np.bool_)
+    inverse = 1.0 / grid.size
+    for row in range(points.shape[0]):
+        ix = np.int64(np.floor(points[row, 0] * inverse))
+        iy = np.int64(np.floor(points[row, 1] * inverse))
+        iz = np.int64(np.floor(points[row, 2] * inverse))
+        for dx in range(-1, 2):
+            for dy in range(-1, 2):
+                for dz in range(-1, 2):
+                    key = pack(ix + dx, iy + dy, iz + dz)
+                    if grid.keys[find_slot(grid.keys, key)] == key:
+                        found[row] = True
+    return found

@@ -1,0 +1,107 @@
+"""Writes docs/interfaces.md, docs/parameters.md and config/grasp.yaml from the code.
+
+``python -m morphit_ros.ros.documentation`` writes them; a test fails if they are out of date.
+"""
+
+from __future__ import annotations
+
+import importlib
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from morphit_ros.bringup.grasp import GRASP
+from morphit_ros.resources import atomic_write, share_directory
+from morphit_ros.ros.interfaces import NODES, Action, Quality, Service, Topic
+
+_GENERATED = "made by `python -m morphit_ros.ros.documentation`: change the code, not this file"
+
+
+def interfaces_page() -> str:
+    """docs/interfaces.md: every node with its topics, services and actions."""
+    lines = ["# Interfaces", "", f"<!-- {_GENERATED} -->", ""]
+    lines += [
+        "Names are relative: namespaces and remappings work. Units are SI; frames are in each message's header.",
+        "", "| quality | reliability | durability | depth |", "|---|---|---|---|",
+    ]  # fmt: skip
+    for quality in Quality:
+        profile = quality.profile()
+        row = [quality.value, profile.reliability.name.lower(), profile.durability.name.lower(), str(profile.depth)]
+        lines.append("| " + " | ".join(row) + " |")
+    for node in NODES:
+        lines += ["", f"## {node.executable}", "", "| | name | type | quality | meaning |", "|---|---|---|---|---|"]
+        for role, entries in (
+            ("publishes", node.publishes), ("subscribes", node.subscribes), ("service", node.services),
+            ("action", node.actions), ("calls", node.calls),
+        ):  # fmt: skip
+            lines += [_interface_row(role, entry) for entry in entries]
+    return "\n".join(lines) + "\n"
+
+
+def _interface_row(role: str, entry: Topic | Service | Action) -> str:
+    package, kind = entry.type.__module__.split(".")[:2]
+    quality = entry.quality.value if isinstance(entry, Topic) else ""
+    return f"| {role} | `{entry.name}` | {package}/{kind}/{entry.type.__name__} | {quality} | {entry.description} |"
+
+
+def node_parameters(executable: str) -> dict[str, tuple[Any, Any]]:
+    """Parameter name → (default, information) of a node."""
+    module = importlib.import_module(f"morphit_ros.nodes.{executable}")
+    parameters: dict[str, tuple[Any, Any]] = {}
+    for config in module.CONFIGS:
+        parameters.update(config.flat_fields())
+    return parameters
+
+
+def parameters_page() -> str:
+    """docs/parameters.md: every parameter of every node."""
+    lines = ["# Parameters", "", f"<!-- {_GENERATED} -->", ""]
+    lines.append("All are read at start; a value out of range or an unknown name ends the node with a message.")
+    for node in NODES:
+        lines += ["", f"## {node.executable}", "", "| name | default | accepted | meaning |", "|---|---|---|---|"]
+        for name, (default, info) in node_parameters(node.executable).items():
+            shown = list(default) if isinstance(default, tuple) else default
+            lines.append(f"| `{name}` | `{shown!r}` | {info.bound} | {info.description} |")
+    return "\n".join(lines) + "\n"
+
+
+def default_parameter_file() -> str:
+    """config/grasp.yaml: the defaults of every parameter that no argument of the grasp job sets."""
+    arguments = {"sim": "true", "pick": "true", "viewer": "true"}
+    set_by_job = {node.executable: set(node.parameters) for node in GRASP.describe_without_files(arguments)}
+    lines = [f"# Defaults of the grasp job; {_GENERATED}."]
+    lines.append("# Give your own values in a copy: `params_file:=FILE` overrides this one.")
+    for node in NODES:
+        lines += [f"{node.executable}:", "  ros__parameters:"]
+        entries = {
+            name: value for name, value in node_parameters(node.executable).items()
+            if name not in set_by_job.get(node.executable, set())
+        }  # fmt: skip
+        for name, (default, info) in entries.items():
+            lines += textwrap.wrap(
+                f"{info.description} ({info.bound})", 110, initial_indent="    # ", subsequent_indent="    # "
+            )
+            value = list(default) if isinstance(default, tuple) else default
+            lines.append(f"    {name}: {yaml.safe_dump(value, default_flow_style=True, width=1000).splitlines()[0]}")
+    return "\n".join(lines) + "\n"
+
+
+def generated_files() -> dict[Path, str]:
+    """Path relative to the package's root → content."""
+    return {
+        Path("docs/interfaces.md"): interfaces_page(),
+        Path("docs/parameters.md"): parameters_page(),
+        Path("config/grasp.yaml"): default_parameter_file(),
+    }
+
+
+def main() -> None:
+    for path, content in generated_files().items():
+        with atomic_write(share_directory() / path) as stream:
+            stream.write(content)
+
+
+if __name__ == "__main__":
+    main()

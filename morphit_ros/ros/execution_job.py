@@ -1,0 +1,182 @@
+"""A running goal of grasp_execution: what it waits for, its grasp sequence, its timeline and its result.
+
+Driven by `update` from a timer. Coroutines would read as well, but rclpy polls a waiting one without pause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.action.server import ServerGoalHandle
+from rclpy.task import Future
+
+from morphit_interfaces.action import Pick
+from morphit_ros.execution.pick import CommandGripper, PickRequest, SendTrajectory, SequenceUpdate, Stop
+from morphit_ros.execution.sequence import GraspSequence
+from morphit_ros.robot.motion_types import JointState
+from morphit_ros.ros.diagnostics import ERROR, OK, diagnostic_status
+from morphit_ros.ros.robot_commands import RobotCommands
+
+
+class JobFailed(Exception):
+    """The job cannot go on.
+
+    Args:
+        stage: where it ended.
+        message: the cause and the remedy.
+    """
+
+    def __init__(self, stage: str, message: str) -> None:
+        self.stage = stage
+        self.message = message
+        super().__init__(f"{stage}: {message}")
+
+
+@dataclass(frozen=True)
+class _Question:
+    """Something that another node was asked. The deadline is wall time: a simulated clock may have stopped."""
+
+    stage: str
+    future: Future
+    deadline: float
+    on_answer: Callable[[Any], None]
+
+
+class ExecutionJob:
+    """One goal of `execute_grasp` or `pick`.
+
+    Args:
+        goal: accepted goal; finished by `finish`.
+        action_type: ExecuteGrasp or Pick.
+        sequence: not started yet.
+        commands: takes what the sequence wants the robot to do.
+        now: ROS time [s].
+    """
+
+    def __init__(
+        self, goal: ServerGoalHandle, action_type: Any, sequence: GraspSequence, commands: RobotCommands, now: float
+    ) -> None:
+        self.goal = goal
+        self._sequence = sequence
+        self._commands = commands
+        self._action_type = action_type
+        self._started = self._stage_started = now
+        self._stage = ""
+        self._durations: dict[str, float] = {}
+        self._question: _Question | None = None
+        self._result: Any = None
+        self._grasps: list[Any] = []
+        self._grasp_index = -1
+
+    @property
+    def finished(self) -> bool:
+        return self._result is not None
+
+    def ask(self, stage: str, future: Future, timeout: float, on_answer: Callable[[Any], None], now: float) -> None:
+        """Wait for another node; `on_answer` gets its reply and may raise JobFailed."""
+        self._enter(stage, now)
+        self._question = _Question(stage, future, monotonic() + timeout, on_answer)
+
+    def run_sequence(self, request: PickRequest, grasps: list[Any], state: JointState | None, now: float) -> None:
+        """Start the grasp sequence for candidates, of which `grasps` are the messages."""
+        self._grasps = grasps
+        self._sequence.start(request, state, now)
+
+    def update(self, now: float, state: JointState | None) -> bool:
+        """Go on as far as possible without waiting; True if stage or outcome changed."""
+        before = self._stage, self.finished
+        try:
+            if self._question is not None:
+                self._take_answer()
+            elif self._sequence.active:
+                self._follow(self._sequence.update(now, state), now)
+        except JobFailed as failure:
+            self.fail(failure.stage, failure.message, now)
+        return before != (self._stage, self.finished)
+
+    def _take_answer(self) -> None:
+        question = self._question
+        if question.future.done():
+            self._question = None
+            if question.future.exception() is not None:
+                raise JobFailed(question.stage, str(question.future.exception()))
+            question.on_answer(question.future.result())
+        elif monotonic() > question.deadline:
+            raise JobFailed(question.stage, "no answer in time: is its node still running?")
+
+    def _follow(self, update: SequenceUpdate, now: float) -> None:
+        for command in update.commands:
+            if isinstance(command, SendTrajectory):
+                self._commands.send(command.trajectory)
+            elif isinstance(command, CommandGripper):
+                self._commands.grip(command.aperture, command.max_effort)
+            elif isinstance(command, Stop):
+                self._commands.stop()
+        self._grasp_index = update.grasp_index
+        if update.success:
+            self._conclude(now, success=True)
+        elif update.failed_stage is not None:
+            self.fail(update.failed_stage.value, update.message, now)
+        elif update.stage.value != self._stage:
+            self._enter(update.stage.value, now)
+
+    def fail(self, stage: str, message: str, now: float) -> None:
+        """End without success."""
+        self._conclude(now, success=False, failed_stage=stage, message=message)
+
+    def cancel(self, reason: str, now: float) -> None:
+        """Stop whatever runs; the outcome is a failure with this reason."""
+        if self._sequence.active:
+            self._follow(self._sequence.cancel(reason), now)
+        else:
+            self.fail(self._stage or "request", reason, now)
+
+    def _enter(self, stage: str, now: float) -> None:
+        self._leave_stage(now)
+        self._stage, self._stage_started = stage, now
+        self.goal.publish_feedback(self._action_type.Feedback(stage=stage, elapsed=now - self._started))
+
+    def _leave_stage(self, now: float) -> None:
+        if self._stage:
+            spent = self._durations.get(self._stage, 0.0)
+            self._durations[self._stage] = spent + max(0.0, now - self._stage_started)
+
+    def _conclude(self, now: float, **outcome: Any) -> None:
+        if self.finished:
+            return
+        self._leave_stage(now)
+        result = self._action_type.Result(
+            stages=list(self._durations), durations=list(self._durations.values()), **outcome
+        )
+        if self._action_type is not Pick:
+            result.grasp_index = self._grasp_index
+        elif 0 <= self._grasp_index < len(self._grasps):
+            result.grasp = self._grasps[self._grasp_index]
+        self._question = None
+        self._result = result
+
+    def finish(self) -> None:
+        """Answer the client."""
+
+        def settle(goal: ServerGoalHandle) -> Any:
+            if goal.is_cancel_requested:
+                goal.canceled()
+            elif self._result.success:
+                goal.succeed()
+            else:
+                goal.abort()
+            return self._result
+
+        self.goal.execute(settle)
+
+    def status(self, name: str) -> DiagnosticStatus:
+        """The stage, or the outcome, with the durations so far [s]."""
+        if not self.finished:
+            return diagnostic_status(name, OK, self._stage, self._durations)
+        result = self._result
+        text = "picked" if result.success else f"failed in {result.failed_stage}: {result.message}"
+        return diagnostic_status(name, OK if result.success else ERROR, text, self._durations)

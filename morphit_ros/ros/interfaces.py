@@ -1,0 +1,177 @@
+"""The one table of names, types and qualities of service that all nodes use.
+
+Names are relative, so that namespaces and remappings work; only `clock` and `diagnostics` are
+where ROS puts them. `docs/interfaces.md` is generated from this table and a test holds them together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import PoseStamped, TransformStamped
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import Image, JointState, PointCloud2
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory
+from visualization_msgs.msg import MarkerArray
+
+from morphit_interfaces.action import ExecuteGrasp, FitSpheres, Pick, PlanGrasp
+from morphit_interfaces.msg import GraspArray, GripperCommand, SegmentedObjectArray, SphereModel, TablePlane
+from morphit_interfaces.srv import AttachObject, Segment
+
+
+class Quality(Enum):
+    """Qualities of service by purpose.
+
+    LATCHED: a late subscriber gets the last message (descriptions, models, markers, results).
+    CLOUD: reliable and short: best effort loses nearly all of a 5 MB cloud between processes.
+    STREAM: states and commands.
+    """
+
+    LATCHED = "latched"
+    CLOUD = "cloud"
+    STREAM = "stream"
+
+    def profile(self, depth: int | None = None, best_effort: bool = False) -> QoSProfile:
+        """The QoS profile; `best_effort` is for subscriptions to camera drivers that publish so."""
+        return QoSProfile(
+            history=HistoryPolicy.KEEP_LAST,
+            depth=depth or {"latched": 1, "cloud": 5, "stream": 10}[self.value],
+            reliability=ReliabilityPolicy.BEST_EFFORT if best_effort else ReliabilityPolicy.RELIABLE,
+            durability=DurabilityPolicy.TRANSIENT_LOCAL if self is Quality.LATCHED else DurabilityPolicy.VOLATILE,
+        )
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic: its relative name, message type, quality of service and meaning."""
+
+    name: str
+    type: Any
+    quality: Quality
+    description: str
+
+
+@dataclass(frozen=True)
+class Service:
+    """A service: its relative name, type and meaning."""
+
+    name: str
+    type: Any
+    description: str
+
+
+@dataclass(frozen=True)
+class Action:
+    """An action: its relative name, type and meaning."""
+
+    name: str
+    type: Any
+    description: str
+
+
+LATCHED, CLOUD, STREAM = Quality.LATCHED, Quality.CLOUD, Quality.STREAM
+
+ROBOT_DESCRIPTION = Topic("robot_description", String, LATCHED, "URDF of the robot")
+SPHERE_DESCRIPTION = Topic(
+    "robot_description_spheres", String, LATCHED, "URDF whose collision geometry is the fitted spheres"
+)
+SPHERE_MODEL = Topic("sphere_model", SphereModel, LATCHED, "spheres of every link, in the link's frame")
+SPHERE_MARKERS = Topic("sphere_markers", MarkerArray, LATCHED, "the spheres for RViz, one list a link")
+
+LEFT_POINTS = Topic("left/points", PointCloud2, CLOUD, "cloud of the left depth camera, in its optical frame")
+RIGHT_POINTS = Topic("right/points", PointCloud2, CLOUD, "cloud of the right depth camera, in its optical frame")
+LEFT_EXTRINSICS = Topic("left/extrinsics", TransformStamped, LATCHED, "pose of the left camera in the world frame")
+RIGHT_EXTRINSICS = Topic("right/extrinsics", TransformStamped, LATCHED, "pose of the right camera in the world frame")
+SCENE = Topic("scene", PointCloud2, LATCHED, "the two clouds fused, in the world frame")
+OBJECTS = Topic("objects", SegmentedObjectArray, LATCHED, "objects on the table and the one to grasp")
+OBJECT_CLOUD = Topic("object_cloud", PointCloud2, LATCHED, "cloud of the object to grasp, with normals")
+TABLE = Topic("table", TablePlane, LATCHED, "the table")
+SCENE_MARKERS = Topic("scene_markers", MarkerArray, LATCHED, "table and boxes of the objects for RViz")
+
+GRASPS = Topic("grasps", GraspArray, LATCHED, "ranked grasps of the latest plan")
+GRASP_MARKERS = Topic("grasp_markers", MarkerArray, LATCHED, "the grasps for RViz")
+JOB_STATE = Topic(
+    "job_state", DiagnosticStatus, LATCHED, "stage of the running pick and durations of the finished ones"
+)
+
+JOINT_STATES = Topic("joint_states", JointState, STREAM, "measured joint positions and velocities")
+JOINT_TRAJECTORY = Topic("joint_trajectory", JointTrajectory, STREAM, "trajectory to follow from now; empty: stop")
+GRIPPER_COMMAND = Topic("gripper_command", GripperCommand, STREAM, "wanted aperture and force limit")
+OBJECT_POSE = Topic("object_pose", PoseStamped, STREAM, "true pose of the simulated object in the world frame")
+OVERVIEW_IMAGE = Topic("overview/image", Image, LATCHED, "picture of the simulated workcell, made while subscribed")
+CLOCK = Topic("/clock", Clock, STREAM, "simulated time")
+DIAGNOSTICS = Topic("/diagnostics", DiagnosticArray, STREAM, "state, timings and counts of each node")
+
+SEGMENT = Service("segment", Segment, "segment the latest pair of clouds now")
+ATTACH_OBJECT = Service("attach_object", AttachObject, "attach an object to the sphere model, or detach it")
+
+FIT_SPHERES = Action("fit_spheres", FitSpheres, "fit spheres to the robot description again")
+PLAN_GRASP = Action("plan_grasp", PlanGrasp, "plan grasps on an object")
+EXECUTE_GRASP = Action("execute_grasp", ExecuteGrasp, "execute the first reachable of ranked grasps")
+PICK = Action("pick", Pick, "see, plan and execute in one")
+
+
+@dataclass(frozen=True)
+class NodeInterfaces:
+    """What one executable offers and uses."""
+
+    executable: str
+    publishes: tuple[Topic, ...] = ()
+    subscribes: tuple[Topic, ...] = ()
+    services: tuple[Service, ...] = ()
+    actions: tuple[Action, ...] = ()
+    calls: tuple[Service | Action, ...] = ()
+
+
+NODES: tuple[NodeInterfaces, ...] = (
+    NodeInterfaces(
+        "robot_spheres",
+        publishes=(SPHERE_DESCRIPTION, SPHERE_MODEL, SPHERE_MARKERS, ROBOT_DESCRIPTION),
+        subscribes=(ROBOT_DESCRIPTION,),
+        services=(ATTACH_OBJECT,),
+        actions=(FIT_SPHERES,),
+    ),
+    NodeInterfaces(
+        "scene_perception",
+        publishes=(SCENE, OBJECTS, OBJECT_CLOUD, TABLE, SCENE_MARKERS),
+        subscribes=(
+            LEFT_POINTS, RIGHT_POINTS, LEFT_EXTRINSICS, RIGHT_EXTRINSICS, JOINT_STATES, SPHERE_MODEL,
+            ROBOT_DESCRIPTION,
+        ),
+        services=(SEGMENT,),
+    ),
+    NodeInterfaces(
+        "grasp_planning",
+        publishes=(GRASPS, GRASP_MARKERS),
+        subscribes=(OBJECTS, TABLE),
+        actions=(PLAN_GRASP,),
+    ),
+    NodeInterfaces(
+        "grasp_execution",
+        publishes=(JOINT_TRAJECTORY, GRIPPER_COMMAND, JOB_STATE),
+        subscribes=(JOINT_STATES, SPHERE_DESCRIPTION),
+        actions=(EXECUTE_GRASP, PICK),
+        calls=(SEGMENT, PLAN_GRASP),
+    ),
+    NodeInterfaces(
+        "workcell_sim",
+        publishes=(
+            JOINT_STATES, LEFT_POINTS, RIGHT_POINTS, LEFT_EXTRINSICS, RIGHT_EXTRINSICS, OBJECT_POSE, OVERVIEW_IMAGE,
+            CLOCK,
+        ),
+        subscribes=(JOINT_TRAJECTORY, GRIPPER_COMMAND),
+    ),
+    NodeInterfaces(
+        "web_viewer",
+        subscribes=(
+            ROBOT_DESCRIPTION, JOINT_STATES, SPHERE_MODEL, LEFT_POINTS, RIGHT_POINTS, LEFT_EXTRINSICS,
+            RIGHT_EXTRINSICS, OBJECT_CLOUD, TABLE, GRASPS, JOB_STATE,
+        ),
+    ),
+    NodeInterfaces("pick_client", subscribes=(OBJECT_POSE, OVERVIEW_IMAGE), calls=(PICK,)),
+)  # fmt: skip

@@ -1,0 +1,55 @@
+"""An ExecuteGrasp goal as the request of the grasp sequence, in the robot's base frame."""
+
+from __future__ import annotations
+
+from morphit_interfaces.action import ExecuteGrasp
+from morphit_interfaces.msg import Grasp as GraspMsg
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.execution.environment import obstacle_from_points
+from morphit_ros.execution.motion import TableObstacle
+from morphit_ros.execution.pick import GraspTarget, PickRequest
+from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points
+from morphit_ros.ros.grasp_messages import grasp_from_message
+from morphit_ros.ros.scene_messages import cloud_of, table_from_message
+
+
+def pick_request(goal: ExecuteGrasp.Goal, T_world_base: Array, world_frame: str, base_link: str) -> PickRequest:
+    """Candidates, object and table in the base frame.
+
+    Args:
+        goal: geometry in the world frame or in the base link.
+        T_world_base: (4, 4).
+        world_frame: name of the world frame.
+        base_link: name of the robot's base.
+
+    Raises:
+        InvalidInputError: geometry in another frame, or broken geometry; names what it is.
+    """
+    to_base = {world_frame: invert_transform(T_world_base), base_link: make_transform()}
+
+    def T_base(what: str, frame: str) -> Array:
+        if frame not in to_base:
+            raise InvalidInputError(f"{what}: frame", repr(frame), f"{world_frame} or {base_link}")
+        return to_base[frame]
+
+    def target(message: GraspMsg) -> GraspTarget:
+        grasp, T_base_world = grasp_from_message(message), T_base("grasp", message.header.frame_id)
+        return GraspTarget(
+            T_base_world @ grasp.T_world_gripper, T_base_world @ grasp.T_world_pregrasp,
+            grasp.aperture, grasp.open_aperture,
+        )  # fmt: skip
+
+    cloud = cloud_of(goal.object) if goal.object.cloud.data else None
+    table = table_from_message(goal.table)
+    obstacle = None
+    if cloud is not None:
+        points = transform_points(T_base("object", goal.object.header.frame_id), cloud.finite().points)
+        obstacle = obstacle_from_points("target", points)
+    return PickRequest(
+        tuple(target(grasp) for grasp in goal.grasps.grasps),
+        target=obstacle,
+        table=None
+        if table is None
+        else TableObstacle(T_base("table", goal.table.header.frame_id) @ table.T_world_table, table.size),
+        lift_height=goal.lift_height,
+    )

@@ -1,0 +1,65 @@
+"""Start, spin and end a node: the same clean way for every executable.
+
+A caller's mistake at start (a bad parameter, a missing file) ends the process with one line and
+exit status 2; Ctrl-C and SIGTERM end it with status 0.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+
+import rclpy
+from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor, SingleThreadedExecutor
+from rclpy.node import Node
+
+from morphit_ros.errors import MorphitError
+
+
+class NodeFinished(Exception):
+    """Raised in a callback by a node that has done its work; ends the process.
+
+    Args:
+        exit_status: of the process.
+    """
+
+    def __init__(self, exit_status: int) -> None:
+        self.exit_status = exit_status
+        super().__init__(f"exit status {exit_status}")
+
+
+def run_node(make_node: Callable[[], Node], args: Sequence[str] | None = None, threads: int = 2) -> int:
+    """Run a node until it is told to stop.
+
+    Args:
+        make_node: constructor of the node; may raise a MorphitError.
+        args: command line, None for the process's own.
+        threads: worker threads of the executor; with 1 all callbacks run in the calling thread.
+
+    Returns:
+        exit status: 0 after an ordinary end, 2 for a caller's mistake at start, or what the node
+        says in `NodeFinished`.
+    """
+    rclpy.init(args=args)
+    node: Node | None = None
+    # With one thread everything runs in this one: OpenGL contexts belong to the thread that made them.
+    executor = MultiThreadedExecutor(num_threads=threads) if threads > 1 else SingleThreadedExecutor()
+    status = 0
+    try:
+        node = make_node()
+        executor.add_node(node)
+        executor.spin()
+    except MorphitError as error:
+        print(f"{getattr(make_node, '__name__', 'node')}: {error}", file=sys.stderr)
+        status = 2
+    except NodeFinished as finished:
+        status = finished.exit_status
+    except (KeyboardInterrupt, ExternalShutdownException):
+        pass
+    finally:
+        # Worker threads must have ended before the context goes, or the process dies in `terminate`.
+        executor.shutdown(timeout_sec=2.0)
+        if node is not None:
+            node.destroy_node()
+        rclpy.try_shutdown()
+    return status

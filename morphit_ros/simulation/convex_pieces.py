@@ -1,0 +1,68 @@
+"""Convex pieces of any mesh by CoACD, kept in the cache by content."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+
+import numpy as np
+
+from morphit_ros.errors import MissingDependencyError
+from morphit_ros.geometry.mesh import TriangleMesh
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.resources import atomic_write, cache_directory
+from morphit_ros.simulation.solids import convex_hull
+
+# CoACD's parameters: concavity that may remain, as a fraction of the mesh's size, and the effort of its search.
+_PARAMETERS = {"threshold": 0.07, "preprocess_resolution": 50, "mcts_iterations": 30, "mcts_nodes": 10, "resolution": 1000}
+# Corners a hull may keep: more make contacts slower, not better.
+_MAX_CORNERS = 64
+
+
+def convex_pieces(mesh: TriangleMesh, seed: int = 1) -> list[TriangleMesh]:
+    """Convex pieces that together fill a mesh, in its frame.
+
+    Takes seconds to a minute the first time; then the pieces come from the cache. A damaged cache file is replaced.
+
+    Raises:
+        MissingDependencyError: CoACD is not installed.
+    """
+    digest = hashlib.sha256(repr((sorted(_PARAMETERS.items()), _MAX_CORNERS, seed)).encode())
+    digest.update(np.ascontiguousarray(mesh.vertices).tobytes())
+    digest.update(np.ascontiguousarray(mesh.faces).tobytes())
+    path = cache_directory("convex_pieces") / f"{digest.hexdigest()[:32]}.npz"
+    if path.is_file():
+        try:
+            with np.load(path) as data:
+                return [convex_hull(data[key]) for key in sorted(data.files, key=int)]
+        except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
+            # Cut short or overwritten: computed again below.
+            pass
+    corners = _decompose(mesh, seed)
+    with atomic_write(path, "wb") as stream:
+        np.savez_compressed(stream, **{str(index): points for index, points in enumerate(corners)})
+    return [convex_hull(points) for points in corners]
+
+
+def _decompose(mesh: TriangleMesh, seed: int) -> list[Array]:
+    try:
+        import coacd
+    except ImportError as error:
+        remedy = "Install it with 'pip install coacd', or use an object that brings its convex pieces."
+        raise MissingDependencyError("coacd", "splitting a mesh into convex pieces", remedy) from error
+    coacd.set_log_level("error")
+    parts = coacd.run_coacd(coacd.Mesh(mesh.vertices, mesh.faces), seed=seed, **_PARAMETERS)
+    return [_thinned(np.asarray(points, dtype=np.float64)) for points, _ in parts]
+
+
+def _thinned(points: Array) -> Array:
+    """At most `_MAX_CORNERS` corners of the hull: those farthest apart."""
+    corners = convex_hull(points).vertices
+    if len(corners) <= _MAX_CORNERS:
+        return corners
+    chosen = [int(np.argmax(np.linalg.norm(corners - corners.mean(axis=0), axis=1)))]
+    distance = np.linalg.norm(corners - corners[chosen[0]], axis=1)
+    while len(chosen) < _MAX_CORNERS:
+        chosen.append(int(np.argmax(distance)))
+        distance = np.minimum(distance, np.linalg.norm(corners - corners[chosen[-1]], axis=1))
+    return corners[chosen]

@@ -1,0 +1,160 @@
+"""Objects of the workcell by name: our own, YCB folders, or any mesh file with known mass."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+from morphit_ros.geometry.mesh import TriangleMesh, load_mesh, sample_surface
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.resources import share_directory
+from morphit_ros.simulation.convex_pieces import convex_pieces
+from morphit_ros.simulation.own_objects import OWN_OBJECTS
+from morphit_ros.simulation.resting import mass_properties, resting_transform
+from morphit_ros.simulation.solids import convex_hull, unite
+
+# Published masses of the YCB object set [kg] and the colour they are drawn in.
+_YCB: dict[str, tuple[float, tuple[float, float, float]]] = {
+    "adjustable_wrench": (0.252, (0.55, 0.57, 0.60)),
+    "banana": (0.066, (0.92, 0.78, 0.20)),
+    "cracker_box": (0.411, (0.78, 0.20, 0.16)),
+    "golf_ball": (0.046, (0.93, 0.93, 0.90)),
+    "j_cups": (0.038, (0.86, 0.36, 0.22)),
+    "mug": (0.118, (0.72, 0.20, 0.20)),
+    "mustard_bottle": (0.603, (0.93, 0.75, 0.12)),
+    "spatula": (0.0515, (0.20, 0.21, 0.23)),
+}
+
+# A published decomposition is used where the visible surface lies within this of the pieces' own [m].
+_MAX_DEVIATION = 0.003
+
+OBJECT_NAMES: tuple[str, ...] = (
+    *OWN_OBJECTS,
+    *(name for name in _YCB if name not in OWN_OBJECTS),
+    *(f"ycb/{name}" for name in _YCB if name in OWN_OBJECTS),
+)
+"""Every name that `load_object` knows; any YCB object is also known as ``ycb/<name>``."""
+
+_MESH_SUFFIXES = (".stl", ".obj", ".ply", ".dae", ".glb", ".off")
+
+
+@dataclass(frozen=True)
+class SimulatedObject:
+    """A rigid object in a frame in which it stands stably: z up, resting on z = 0, its box centred on x = y = 0.
+
+    Attributes:
+        name: as it was asked for.
+        mesh: what cameras see.
+        pieces: convex pieces, in the same frame: what is touched.
+        mass: [kg].
+        friction: sliding friction against everything, None for the workcell's.
+        color: RGB in [0, 1].
+        center_of_mass: (3,) [m].
+        inertia: (3, 3) about the centre of mass [kg m²].
+    """
+
+    name: str
+    mesh: TriangleMesh
+    pieces: list[TriangleMesh]
+    mass: float
+    friction: float | None
+    color: tuple[float, float, float]
+    center_of_mass: Array
+    inertia: Array
+
+
+def load_object(
+    name_or_path: str | Path, mass: float | None = None, data_dir: str | Path | None = None
+) -> SimulatedObject:
+    """An object by name (see `OBJECT_NAMES`) or from a mesh file in metres.
+
+    Args:
+        name_or_path: an own object first, then a YCB one; ``ycb/<name>`` means the YCB one; or a path of a mesh.
+        mass: [kg], None for the object's own; a mesh file has none.
+        data_dir: folder that holds ``ycb/``; None for ``$MORPHIT_DATA``, else ``../shared/data`` beside the project.
+
+    Raises:
+        InvalidInputError: the mass is not positive, or is missing for a mesh file.
+        ResourceNotFoundError: unknown name (lists the known ones), or no data folder.
+    """
+    if mass is not None and not (np.isfinite(mass) and mass > 0.0):
+        raise InvalidInputError("mass", mass, "a positive number [kg], or None for the object's own")
+    name = str(name_or_path)
+    if name in OWN_OBJECTS:
+        return _own_object(name, mass)
+    if name.removeprefix("ycb/") in _YCB:
+        return _ycb_object(name, mass, data_dir)
+    if Path(name).suffix.lower() in _MESH_SUFFIXES:
+        if mass is None:
+            raise InvalidInputError("mass", None, f"the mass of '{name}' [kg]", "A mesh file does not say it.")
+        mesh = load_mesh(name)
+        return _standing(name, mesh, convex_pieces(mesh), mass, (0.70, 0.52, 0.36))
+    remedy = f"Known objects: {', '.join(OBJECT_NAMES)}. Or give a mesh file ({' '.join(_MESH_SUFFIXES)}) and its mass."
+    raise ResourceNotFoundError(name, [], remedy)
+
+
+def _own_object(name: str, mass: float | None) -> SimulatedObject:
+    design = OWN_OBJECTS[name]
+    solids = design.build()
+    pieces = [piece for solid in solids for piece in solid.pieces]
+    densities = [solid.density for solid in solids for _ in solid.pieces]
+    return _standing(name, unite(solids), pieces, mass or design.mass, design.color, densities)
+
+
+def _ycb_object(name: str, mass: float | None, data_dir: str | Path | None) -> SimulatedObject:
+    key = name.removeprefix("ycb/")
+    folder = _data_directory(data_dir) / "ycb" / key
+    if not folder.is_dir():
+        remedy = "Set MORPHIT_DATA to the folder that holds 'ycb/', or choose one of: " + ", ".join(OWN_OBJECTS) + "."
+        raise ResourceNotFoundError(name, [str(folder)], remedy)
+    own_mass, color = _YCB[key]
+    mesh = load_mesh(folder / "textured.obj")
+    files = sorted(folder.glob("textured_coacd_*.stl"))
+    pieces = [convex_hull(load_mesh(file).vertices) for file in files]
+    if not pieces or _deviation(mesh, pieces) > _MAX_DEVIATION:
+        # The published pieces have 32 faces each: they fill cups, so that nothing can reach in, and flatten balls.
+        own_pieces = convex_pieces(mesh)
+        if not pieces or _deviation(mesh, own_pieces) < _deviation(mesh, pieces):
+            pieces = own_pieces
+    return _standing(name, mesh, pieces, mass or own_mass, color)
+
+
+def _data_directory(data_dir: str | Path | None) -> Path:
+    if data_dir is not None:
+        return Path(data_dir)
+    default = share_directory().parent / "shared" / "data"
+    return Path(os.environ.get("MORPHIT_DATA") or default)
+
+
+def _deviation(mesh: TriangleMesh, pieces: Sequence[TriangleMesh], count: int = 2000) -> float:
+    """Distance [m] between the visible surface and that of the pieces, inside or outside, at 95 % of sampled points."""
+    points = sample_surface(mesh, count, np.random.default_rng(0))[0]
+    signed = np.full(len(points), np.inf)
+    for piece in pieces:
+        # The largest signed distance to a facet plane: minus the depth inside, a lower bound of the distance outside.
+        planes = np.einsum("fk,fk->f", piece.face_normals, piece.triangles[:, 0])
+        signed = np.minimum(signed, (points @ piece.face_normals.T - planes).max(axis=1))
+    return float(np.quantile(np.abs(signed), 0.95))
+
+
+def _standing(
+    name: str,
+    mesh: TriangleMesh,
+    pieces: Sequence[TriangleMesh],
+    mass: float,
+    color: tuple[float, float, float],
+    densities: ArrayLike | None = None,
+) -> SimulatedObject:
+    """The object in the frame in which it stands."""
+    weights = np.ones(len(pieces)) if densities is None else densities
+    corners = np.concatenate([piece.vertices for piece in pieces])
+    T_standing_mesh = resting_transform(corners, mass_properties(pieces, weights, mass)[0])
+    standing = [piece.transformed(T_standing_mesh) for piece in pieces]
+    center, inertia = mass_properties(standing, weights, mass)
+    return SimulatedObject(name, mesh.transformed(T_standing_mesh), standing, mass, None, color, center, inertia)

@@ -1,0 +1,188 @@
+"""A robot description as a MuJoCo model: dynamics from the URDF, what is seen apart from what is felt.
+
+Collision geometry: primitives of the URDF stay primitives (the boxes of Franka's fingers), meshes become their convex
+hulls, which is close for arm links. The robot's parts do not collide with each other: hulls of neighbours overlap, and
+avoiding self-collision is the planner's business. They do collide with table and object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes, load_mesh
+from morphit_ros.geometry.transforms import Array, quat_xyzw_from_matrix
+from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.description import GeometryKind, LinkGeometry, RobotDescription
+from morphit_ros.simulation.rendering import import_mujoco
+
+VISUAL_GROUP, COLLISION_GROUP = 1, 3
+# Who touches whom: a robot's geometry meets the surroundings, not itself; the surroundings meet everything.
+ROBOT_CONTACT = {"contype": 1, "conaffinity": 2}
+SURROUNDINGS_CONTACT = {"contype": 2, "conaffinity": 3}
+
+GRIPPER_ACTUATOR = "gripper"
+
+# Inertia of motor and gear as felt at the joint: real arms of this size have about this much [kg m²], [kg].
+_ARM_ARMATURE, _FINGER_ARMATURE = 0.1, 0.2
+_GREY = (0.75, 0.76, 0.78, 1.0)
+
+
+def build_robot(description: RobotDescription, robot: RobotConfiguration, gripper: Gripper, friction: float) -> Any:
+    """A mujoco.MjSpec of the robot with one actuator for each arm joint and one for the gripper.
+
+    The gripper's actuator pulls a tendon whose length is the aperture, so that each finger presses with the
+    actuator's whole force; a mimic joint of the URDF keeps its relation to its leader.
+
+    Raises:
+        InvalidInputError: a joint of the configuration does not exist in the description.
+    """
+    mujoco = import_mujoco()
+    for joint in (*robot.arm_joints, *robot.finger_joints):
+        if joint not in description.joints:
+            bound = f"a joint of '{description.name}': {', '.join(description.joints)}"
+            raise InvalidInputError(f"robot {robot.name}: joint", joint, bound)
+    spec = mujoco.MjSpec.from_string(_skeleton(description))
+    finger_links = {description.joints[name].child for name in robot.finger_joints}
+    # The largest torque of a pad about its normal: two thirds of its radius, for even pressure on a disc.
+    pad_radius = np.sqrt(gripper.pad_width * gripper.pad_height / np.pi)
+    torsion = friction * 2.0 / 3.0 * pad_radius
+    colored: dict[Path, list[tuple[TriangleMesh, tuple[float, ...]]]] = {}
+    for link in description.links.values():
+        body = spec.body(link.name)
+        body.gravcomp = 1.0
+        for number, element in enumerate(link.collisions):
+            geom = _add_shape(spec, body, element, f"{link.name}_collision_{number}")
+            geom.group, geom.condim, geom.mass = COLLISION_GROUP, 4, 0.0
+            geom.contype, geom.conaffinity = ROBOT_CONTACT["contype"], ROBOT_CONTACT["conaffinity"]
+            geom.friction = [friction, torsion if link.name in finger_links else 0.005, 0.0001]
+        # Without visual geometry the collision geometry is seen.
+        seen = [element for element in link.visuals if element.kind is not GeometryKind.MESH or element.path is not None]
+        for number, element in enumerate(seen or link.collisions):
+            _add_visual(spec, body, element, f"{link.name}_visual_{number}", colored)
+    for name in robot.arm_joints:
+        spec.joint(name).armature = _ARM_ARMATURE
+        limit = description.joints[name].effort_limit
+        _add_servo(spec, name, mujoco.mjtTrn.mjTRN_JOINT, name, limit if np.isfinite(limit) else 1e3)
+    tendon = spec.add_tendon(name=GRIPPER_ACTUATOR)
+    for name in robot.finger_joints:
+        spec.joint(name).armature = _FINGER_ARMATURE
+        # The description's limit is the URDF author's guess; the gripper's data sheet counts.
+        spec.joint(name).actfrclimited = False
+        tendon.wrap_joint(name, 1.0)
+    _add_servo(spec, GRIPPER_ACTUATOR, mujoco.mjtTrn.mjTRN_TENDON, GRIPPER_ACTUATOR, gripper.max_force)
+    for equality in spec.equalities:
+        equality.solref = [0.005, 1.0]
+    return spec
+
+
+def _skeleton(description: RobotDescription) -> str:
+    """The URDF with links, inertias and joints only."""
+    root = ElementTree.fromstring(description.xml.strip().encode())
+    for link in root.findall("link"):
+        for element in [child for child in link if child.tag in ("visual", "collision")]:
+            link.remove(element)
+    for extension in root.findall("mujoco"):
+        root.remove(extension)
+    # fusestatic would merge links without a joint; the tool frame is one of them.
+    ElementTree.SubElement(
+        ElementTree.SubElement(root, "mujoco"), "compiler", fusestatic="false", balanceinertia="true", boundmass="1e-6"
+    )
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _add_servo(spec: Any, name: str, kind: Any, target: str, limit: float) -> None:
+    """A force-limited proportional-derivative actuator; its gains are set when the inertias are known."""
+    mujoco = import_mujoco()
+    spec.add_actuator(
+        name=name,
+        target=target,
+        trntype=kind,
+        gaintype=mujoco.mjtGain.mjGAIN_FIXED,
+        biastype=mujoco.mjtBias.mjBIAS_AFFINE,
+        forcelimited=True,
+        forcerange=[-limit, limit],
+    )
+
+
+def add_mesh(spec: Any, name: str, mesh: TriangleMesh) -> str:
+    """Register a mesh; returns its name."""
+    mujoco = import_mujoco()
+    spec.add_mesh(
+        name=name,
+        uservert=mesh.vertices.ravel(),
+        userface=mesh.faces.ravel().astype(np.int32),
+        # Visual meshes need not be closed; masses are always given.
+        inertia=mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL,
+    )
+    return name
+
+
+def place(element: Any, T_parent_element: Array) -> None:
+    """Set position and orientation of a body, geom or camera."""
+    quaternion = quat_xyzw_from_matrix(T_parent_element[:3, :3])
+    element.pos = T_parent_element[:3, 3]
+    element.quat = quaternion[[3, 0, 1, 2]]
+
+
+def _add_shape(spec: Any, body: Any, element: LinkGeometry, name: str, mesh: TriangleMesh | None = None) -> Any:
+    """A geom for an element of a link; `mesh` replaces the element's file."""
+    mujoco = import_mujoco()
+    geom = body.add_geom(name=name)
+    place(geom, element.T_link_geometry)
+    size = element.dimensions
+    match element.kind:
+        case GeometryKind.BOX:
+            geom.type, geom.size = mujoco.mjtGeom.mjGEOM_BOX, size / 2.0
+        case GeometryKind.SPHERE:
+            geom.type, geom.size = mujoco.mjtGeom.mjGEOM_SPHERE, [size[0], 0.0, 0.0]
+        case GeometryKind.CYLINDER:
+            geom.type, geom.size = mujoco.mjtGeom.mjGEOM_CYLINDER, [size[0], size[1] / 2.0, 0.0]
+        case GeometryKind.CAPSULE:
+            geom.type, geom.size = mujoco.mjtGeom.mjGEOM_CAPSULE, [size[0], size[1] / 2.0, 0.0]
+        case GeometryKind.MESH:
+            assert element.path is not None  # visual meshes without a file were left out, collision meshes have one
+            surface = load_mesh(element.path).scaled(size) if mesh is None else mesh
+            geom.type, geom.meshname = mujoco.mjtGeom.mjGEOM_MESH, add_mesh(spec, name, surface)
+    return geom
+
+
+def _add_visual(
+    spec: Any,
+    body: Any,
+    element: LinkGeometry,
+    name: str,
+    colored: dict[Path, list[tuple[TriangleMesh, tuple[float, ...]]]],
+) -> None:
+    parts: Sequence[tuple[TriangleMesh | None, tuple[float, ...]]] = [(None, _GREY)]
+    if element.path is not None:
+        if element.path not in colored:
+            colored[element.path] = _colored_parts(element.path)
+        parts = [(mesh.scaled(element.dimensions), color) for mesh, color in colored[element.path]]
+    for number, (mesh, color) in enumerate(parts):
+        geom = _add_shape(spec, body, element, f"{name}_{number}", mesh)
+        geom.group, geom.contype, geom.conaffinity, geom.mass, geom.rgba = VISUAL_GROUP, 0, 0, 0.0, color
+
+
+def _colored_parts(path: Path) -> list[tuple[TriangleMesh, tuple[float, ...]]]:
+    """A mesh file split by the colours of its materials; one grey part where it has none."""
+    import trimesh
+
+    if path.suffix.lower() not in (".dae", ".glb", ".gltf"):
+        return [(load_mesh(path), _GREY)]
+    groups: dict[tuple[float, ...], list[TriangleMesh]] = {}
+    scene = trimesh.load_scene(path, process=False)
+    for geometry in scene.dump():
+        if not isinstance(geometry, trimesh.Trimesh) or len(geometry.faces) == 0:
+            continue
+        geometry.merge_vertices(merge_tex=True, merge_norm=True)
+        material = getattr(geometry.visual, "material", None)
+        color = _GREY if material is None else tuple(float(c) / 255.0 for c in material.main_color)
+        groups.setdefault(color, []).append(TriangleMesh(np.asarray(geometry.vertices), np.asarray(geometry.faces)))
+    return [(concatenate_meshes(meshes), color) for color, meshes in groups.items()]

@@ -1,0 +1,166 @@
+"""The controllers of the simulated robot: arm joints that track a trajectory, a gripper that stalls on things."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.robot.motion_types import Trajectory
+from morphit_ros.simulation.rendering import import_mujoco
+from morphit_ros.simulation.robot_model import GRIPPER_ACTUATOR
+
+# Bandwidth of the arm's position loops [rad/s]; an acceleration a leaves an error of a / ω².
+_ARM_BANDWIDTH = 80.0
+# Stiffness of the gripper's position loop [N/m]: the full force is reached a few millimetres inside the object.
+_GRIPPER_STIFFNESS = 2.0e4
+# A trajectory may start this far from where the arm is commanded to be [rad].
+START_TOLERANCE = 0.05
+
+
+class ArmServo:
+    """Position loops of the arm, with gains from the joints' inertias and feed-forward of the velocity.
+
+    Args:
+        model, data: of MuJoCo; the gains are computed at the configuration of `data`.
+        joint_names: arm joints; each has an actuator of the same name.
+    """
+
+    def __init__(self, model: Any, data: Any, joint_names: tuple[str, ...]) -> None:
+        mujoco = import_mujoco()
+        self.joint_names = joint_names
+        self._actuators = np.array([model.actuator(name).id for name in joint_names])
+        self._addresses = np.array([model.joint(name).qposadr[0] for name in joint_names])
+        self._limits = np.array([model.joint(name).range for name in joint_names])
+        self._limited = np.array([bool(model.joint(name).limited[0]) for name in joint_names])
+        dofs = np.array([model.joint(name).dofadr[0] for name in joint_names])
+        mass_matrix = np.zeros((model.nv, model.nv))
+        mujoco.mj_fullM(model, data, mass_matrix)
+        inertia = np.diag(mass_matrix)[dofs]
+        self._stiffness = inertia * _ARM_BANDWIDTH**2
+        self._damping = 2.0 * inertia * _ARM_BANDWIDTH
+        model.actuator_gainprm[self._actuators, 0] = self._stiffness
+        model.actuator_biasprm[self._actuators, 1] = -self._stiffness
+        model.actuator_biasprm[self._actuators, 2] = -self._damping
+        self._command: Array = data.qpos[self._addresses].copy()
+        self._trajectory: Trajectory | None = None
+        self._columns = np.arange(0)
+        self._start = 0.0
+
+    @property
+    def moving(self) -> bool:
+        """Whether a trajectory is being executed."""
+        return self._trajectory is not None
+
+    @property
+    def command(self) -> Array:
+        """(J,) commanded positions [rad]."""
+        return self._command.copy()
+
+    def follow(self, trajectory: Trajectory, time: float) -> None:
+        """Start a trajectory now; joints that it does not name stay where they are.
+
+        Raises:
+            InvalidInputError: unknown joints, positions beyond the limits, or a start away from the present command.
+        """
+        unknown = [name for name in trajectory.joint_names if name not in self.joint_names]
+        if unknown:
+            bound = f"arm joints: {', '.join(self.joint_names)}"
+            raise InvalidInputError("trajectory: joint_names", unknown, bound, "Fingers take gripper commands.")
+        columns = np.array([self.joint_names.index(name) for name in trajectory.joint_names])
+        if len(set(columns.tolist())) != len(columns):
+            raise InvalidInputError("trajectory: joint_names", list(trajectory.joint_names), "each joint once")
+        low = np.where(self._limited, self._limits[:, 0], -np.inf)[columns] - 1e-6
+        high = np.where(self._limited, self._limits[:, 1], np.inf)[columns] + 1e-6
+        beyond = ((trajectory.positions < low) | (trajectory.positions > high)).any(axis=0)
+        if beyond.any():
+            joint = int(np.argmax(beyond))
+            extremes = f"[{trajectory.positions[:, joint].min():.4f}, {trajectory.positions[:, joint].max():.4f}]"
+            bound = f"within the joint's limits [{low[joint]:.4f}, {high[joint]:.4f}]"
+            raise InvalidInputError(f"trajectory: {trajectory.joint_names[joint]}", extremes, bound)
+        gap = np.abs(trajectory.positions[0] - self._command[columns])
+        if gap.max() > START_TOLERANCE:
+            joint = int(np.argmax(gap))
+            raise InvalidInputError(
+                f"trajectory: start of {trajectory.joint_names[joint]}",
+                f"{trajectory.positions[0, joint]:.4f} rad",
+                f"within {START_TOLERANCE:g} of the commanded {self._command[columns[joint]]:.4f} rad",
+                "Plan from the present joint state.",
+            )
+        self._trajectory, self._columns, self._start = trajectory, columns, time
+
+    def hold(self, positions: Array) -> None:
+        """Drop the trajectory and hold these positions (J,) [rad]."""
+        self._trajectory = None
+        self._command = np.array(positions, dtype=np.float64)
+
+    def measured(self, data: Any) -> Array:
+        """(J,) positions [rad]."""
+        return data.qpos[self._addresses].copy()
+
+    def update(self, data: Any, timestep: float) -> None:
+        """Set the actuators for the next step."""
+        target = self._command
+        velocity = np.zeros_like(target)
+        if self._trajectory is not None:
+            elapsed = data.time - self._start
+            target[self._columns] = self._trajectory.sample(elapsed + timestep)
+            velocity[self._columns] = (target[self._columns] - self._trajectory.sample(elapsed)) / timestep
+            if elapsed >= self._trajectory.duration:
+                self._trajectory = None
+        # The loop damps the velocity's deviation from the wanted one rather than the velocity itself.
+        data.ctrl[self._actuators] = target + self._damping / self._stiffness * velocity
+
+
+class GripperServo:
+    """Moves the aperture towards a goal at the gripper's speed and presses with limited force where it meets something.
+
+    Args:
+        model, data: of MuJoCo.
+        finger_joints: joints whose positions add up to the aperture.
+        gripper: speed and force.
+    """
+
+    def __init__(self, model: Any, data: Any, finger_joints: tuple[str, ...], gripper: Gripper) -> None:
+        self._model, self._gripper = model, gripper
+        self._actuator = model.actuator(GRIPPER_ACTUATOR).id
+        self._addresses = np.array([model.joint(name).qposadr[0] for name in finger_joints])
+        dofs = np.array([model.joint(name).dofadr[0] for name in finger_joints])
+        moving = float((model.dof_armature[dofs] + 0.05).mean())
+        # Critically damped in the coordinate of one finger, of which the aperture is the double.
+        damping = np.sqrt(2.0 * _GRIPPER_STIFFNESS * moving)
+        model.actuator_gainprm[self._actuator, 0] = _GRIPPER_STIFFNESS
+        model.actuator_biasprm[self._actuator, 1:3] = [-_GRIPPER_STIFFNESS, -damping]
+        self._goal = self._reference = self.measured(data)
+        self._force = gripper.max_force
+
+    def measured(self, data: Any) -> float:
+        """The aperture [m]."""
+        return float(data.qpos[self._addresses].sum())
+
+    def command(self, aperture: float, max_effort: float) -> None:
+        """Go towards an aperture [m], pressing with at most `max_effort` [N]; 0 means the gripper's largest.
+
+        Raises:
+            InvalidInputError: an aperture beyond the gripper's, or a negative effort.
+        """
+        low, high = self._gripper.aperture_min, self._gripper.aperture_max
+        if not low - 1e-6 <= aperture <= high + 1e-6:
+            raise InvalidInputError("aperture", aperture, f"in [{low:g}, {high:g}] m")
+        if not 0.0 <= max_effort < np.inf:
+            raise InvalidInputError("max_effort", max_effort, "0 (the gripper's largest) or a positive force [N]")
+        self._goal = float(np.clip(aperture, low, high))
+        self._force = min(max_effort, self._gripper.max_force) if max_effort > 0.0 else self._gripper.max_force
+        self._model.actuator_forcerange[self._actuator] = [-self._force, self._force]
+
+    def update(self, data: Any, timestep: float) -> None:
+        """Set the actuator for the next step."""
+        step = 2.0 * self._gripper.max_speed * timestep
+        self._reference += float(np.clip(self._goal - self._reference, -step, step))
+        # A stalled gripper pushes with its force and no more: it lets go at once when told to open.
+        measured, reach = self.measured(data), 1.5 * self._force / _GRIPPER_STIFFNESS
+        self._reference = float(np.clip(self._reference, measured - reach, measured + reach))
+        data.ctrl[self._actuator] = self._reference

@@ -1,0 +1,333 @@
+"""The simulated workcell: what a real one would offer, stepped by its caller."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morphit_ros.configuration import Config, nested, parameter
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.transforms import Array, look_at, make_transform, matrix_from_rpy
+from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.description import load_robot_description
+from morphit_ros.robot.motion_types import JointState, Trajectory
+from morphit_ros.simulation.cameras import CameraConfig, DepthFrame, degrade_depth
+from morphit_ros.simulation.objects import SimulatedObject, load_object
+from morphit_ros.simulation.rendering import OffscreenRenderer, import_mujoco
+from morphit_ros.simulation.robot_model import build_robot
+from morphit_ros.simulation.scene import (
+    OBJECT_BODY,
+    TABLE_GEOM,
+    add_camera,
+    add_object,
+    add_table,
+    new_scene,
+    object_pose_on_table,
+)
+from morphit_ros.simulation.servo import ArmServo, GripperServo
+
+# Time for object and arm to come to rest before the clock starts [s].
+_SETTLING_TIME = 0.3
+# Views for people: eye, target [m], vertical field of view [rad].
+_VIEWS = {
+    "overview": ((1.75, -1.35, 0.95), (0.30, 0.0, 0.22), 0.66),
+    "close": ((1.05, -0.55, 0.42), (0.48, 0.0, 0.14), 0.62),
+}
+
+
+@dataclass(frozen=True)
+class WorkcellConfig(Config):
+    """What stands where. World frame: z up, table top at z = 0; by default also the robot's base frame."""
+
+    robot: str = parameter("panda", "Robot: a name in config/robots or a YAML file")
+    object: str = parameter("box", "Object: a name (see the object list) or a mesh file in metres")
+    object_mass: float = parameter(0.0, "Mass of the object, 0 for its own [kg]", minimum=0.0, maximum=50.0)
+    object_x: float = parameter(0.5, "Position of the object along x [m]", minimum=-2.0, maximum=2.0)
+    object_y: float = parameter(0.0, "Position of the object along y [m]", minimum=-2.0, maximum=2.0)
+    object_yaw: float = parameter(0.0, "Heading of the object [rad]", minimum=-6.3, maximum=6.3)
+    friction: float = parameter(0.6, "Sliding friction between all bodies", minimum=0.05, maximum=2.0)
+    timestep: float = parameter(0.002, "Step of the simulation [s]", minimum=1e-4, maximum=0.005)
+    seed: int = parameter(0, "Seed of the sensor noise", minimum=0)
+    base_position: tuple[float, ...] = parameter((0.0, 0.0, 0.0), "Robot base in the world [m]", length=3)
+    base_yaw: float = parameter(0.0, "Heading of the robot base [rad]", minimum=-6.3, maximum=6.3)
+    table_center: tuple[float, ...] = parameter((0.35, 0.0), "Centre of the table top, x and y [m]", length=2)
+    table_size: tuple[float, ...] = parameter(
+        (1.3, 1.4), "Size of the table top along x and y [m]", length=2, minimum=0.1, maximum=5.0
+    )
+    left_camera_position: tuple[float, ...] = parameter((0.88, 0.32, 0.45), "Left camera in the world [m]", length=3)
+    right_camera_position: tuple[float, ...] = parameter((0.88, -0.32, 0.45), "Right camera in the world [m]", length=3)
+    camera_target: tuple[float, ...] = parameter((0.5, 0.0, 0.05), "Point that both cameras look at [m]", length=3)
+    camera: CameraConfig = nested(CameraConfig)
+
+
+@dataclass(frozen=True)
+class ContactSummary:
+    """Who touches whom at one time.
+
+    Attributes:
+        object_on_table: whether the object touches the table.
+        links_on_object: links that touch the object, sorted.
+        links_on_table: links that touch the table, sorted; a robot that works well has none.
+        grip_force: the largest sum of normal forces between one link and the object [N].
+    """
+
+    object_on_table: bool
+    links_on_object: tuple[str, ...]
+    links_on_table: tuple[str, ...]
+    grip_force: float
+
+
+class Workcell:
+    """Robot with gripper, table, one object, two depth cameras. Time passes only in `step`.
+
+    Args:
+        config: what stands where.
+        robot: the robot; None loads ``config.robot``.
+
+    Raises:
+        ResourceNotFoundError: unknown robot or object, or a missing mesh.
+        InvalidInputError: a configuration that cannot be built; names the field.
+        MissingDependencyError: MuJoCo is not installed.
+    """
+
+    camera_names: tuple[str, ...] = ("left", "right")
+
+    def __init__(self, config: WorkcellConfig | None = None, robot: RobotConfiguration | None = None) -> None:
+        self._given_robot = robot
+        self._renderers: dict[tuple[int, int, int], OffscreenRenderer] = {}
+        self._build(config or WorkcellConfig())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _build(self, config: WorkcellConfig) -> None:
+        mujoco = import_mujoco()
+        self._mujoco = mujoco
+        self.config = config
+        self.robot = self._given_robot or RobotConfiguration.load(config.robot)
+        self.gripper = Gripper.load(self.robot.gripper)
+        self.object: SimulatedObject = load_object(config.object, config.object_mass or None)
+        self.T_world_base = make_transform(matrix_from_rpy((0.0, 0.0, config.base_yaw)), config.base_position)
+        positions = {"left": config.left_camera_position, "right": config.right_camera_position}
+        self._T_world_camera = {name: look_at(eye, config.camera_target) for name, eye in positions.items()}
+
+        description = load_robot_description(self.robot.description)
+        spec = new_scene(config.timestep)
+        add_table(spec, np.array(config.table_center), np.array(config.table_size), config.friction)
+        T_world_object = object_pose_on_table(config.object_x, config.object_y, config.object_yaw)
+        add_object(spec, self.object, T_world_object, config.friction)
+        for name, T_world_camera in self._T_world_camera.items():
+            add_camera(spec, name, T_world_camera, config.camera.vertical_fov, visible=True)
+        for name, (eye, target, fov) in _VIEWS.items():
+            add_camera(spec, name, look_at(eye, target), fov, visible=False)
+        frame = spec.worldbody.add_frame(
+            pos=config.base_position, quat=[math.cos(config.base_yaw / 2.0), 0.0, 0.0, math.sin(config.base_yaw / 2.0)]
+        )
+        robot_spec = build_robot(description, self.robot, self.gripper, config.friction)
+        spec.attach(robot_spec, prefix="", frame=frame)
+        self._model: Any = spec.compile()
+        self._data: Any = mujoco.MjData(self._model)
+        self._links = {self._model.body(name).id: name for name in description.links}
+        self._object_body = self._model.body(OBJECT_BODY).id
+        self._table_geom = self._model.geom(TABLE_GEOM).id
+        self.joint_names: tuple[str, ...] = (*self.robot.arm_joints, *self.robot.finger_joints)
+        self._joint_addresses = np.array([self._model.joint(name).qposadr[0] for name in self.joint_names])
+        self._joint_dofs = np.array([self._model.joint(name).dofadr[0] for name in self.joint_names])
+        self._start(config.seed)
+
+    def _start(self, seed: int) -> None:
+        """Everything to its place, at rest, at time zero."""
+        self._seed = seed
+        self._frames = dict.fromkeys(self.camera_names, 0)
+        self._mujoco.mj_resetData(self._model, self._data)
+        opening = self.gripper.aperture_max / len(self.robot.finger_joints)
+        fingers = np.full(len(self.robot.finger_joints), opening)
+        self._data.qpos[self._joint_addresses] = np.concatenate([self.robot.home, fingers])
+        self._mujoco.mj_forward(self._model, self._data)
+        self._arm = ArmServo(self._model, self._data, self.robot.arm_joints)
+        self._hand = GripperServo(self._model, self._data, self.robot.finger_joints, self.gripper)
+        self._advance(round(_SETTLING_TIME / self._model.opt.timestep))
+        self._data.time = 0.0
+        self._due = 0.0
+
+    def reset(self, config: WorkcellConfig | None = None, seed: int | None = None) -> None:
+        """Start again at time zero, with another configuration or another seed of the sensor noise if given."""
+        if config is not None and config != self.config:
+            self.close()
+            self._build(config)
+        self._start(self.config.seed if seed is None else seed)
+
+    @property
+    def time(self) -> float:
+        """[s] since the start."""
+        return float(self._data.time)
+
+    @property
+    def moving(self) -> bool:
+        """Whether a trajectory is being executed."""
+        return self._arm.moving
+
+    @property
+    def aperture(self) -> float:
+        """Measured opening between the pads [m]."""
+        return self._hand.measured(self._data)
+
+    def joint_state(self) -> JointState:
+        """Measured positions and velocities of arm and finger joints."""
+        return JointState(
+            self.joint_names,
+            self._data.qpos[self._joint_addresses].copy(),
+            self._data.qvel[self._joint_dofs].copy(),
+            self.time,
+        )
+
+    def command_trajectory(self, trajectory: Trajectory) -> None:
+        """Start a trajectory of arm joints now; it replaces one that is being executed.
+
+        Raises:
+            InvalidInputError: a joint that is not one of the arm's, a position beyond its limits, or a start that is
+                away from where the arm is commanded to be.
+        """
+        self._arm.follow(trajectory, self.time)
+
+    def stop_motion(self) -> None:
+        """Drop the trajectory and hold the positions measured now."""
+        self._arm.hold(self._arm.measured(self._data))
+
+    def command_gripper(self, aperture: float, max_effort: float = 0.0) -> None:
+        """Open or close to an aperture [m]; pushes with at most `max_effort` [N] (0: the gripper's largest).
+
+        Raises:
+            InvalidInputError: an aperture that the gripper does not have, or a negative effort.
+        """
+        self._hand.command(aperture, max_effort)
+
+    def step(self, duration: float) -> None:
+        """Let time pass [s]; what is less than a simulation step is kept for the next call.
+
+        Raises:
+            InvalidInputError: negative or not finite.
+        """
+        if not 0.0 <= duration < math.inf:
+            raise InvalidInputError("duration", duration, "a finite number of seconds, not negative")
+        self._due += duration
+        count = math.floor(self._due / self._model.opt.timestep + 1e-6)
+        self._due -= count * self._model.opt.timestep
+        self._advance(count)
+
+    def _advance(self, count: int) -> None:
+        timestep = self._model.opt.timestep
+        for _ in range(count):
+            self._arm.update(self._data, timestep)
+            self._hand.update(self._data, timestep)
+            self._mujoco.mj_step(self._model, self._data)
+
+    def object_pose(self) -> Array:
+        """``T_world_object`` (4, 4) of the frame described by `SimulatedObject`."""
+        body = self._data.body(OBJECT_BODY)
+        return make_transform(body.xmat.reshape(3, 3), body.xpos)
+
+    def link_pose(self, link: str) -> Array:
+        """``T_world_link`` (4, 4).
+
+        Raises:
+            InvalidInputError: no such link.
+        """
+        if link not in self._links.values():
+            raise InvalidInputError("link", link, f"one of {', '.join(self._links.values())}")
+        body = self._data.body(link)
+        return make_transform(body.xmat.reshape(3, 3), body.xpos)
+
+    def T_world_camera(self, name: str) -> Array:
+        """(4, 4) pose of a camera's optical frame (z forward, x right, y down).
+
+        Raises:
+            InvalidInputError: no such camera.
+        """
+        self._check_camera(name)
+        return self._T_world_camera[name].copy()
+
+    def capture(self, name: str, rgb: bool = False) -> DepthFrame:
+        """A depth picture now, as imperfect as the configuration says.
+
+        The noise depends on the seed, the camera and how many pictures it has taken, on nothing else.
+
+        Raises:
+            InvalidInputError: no such camera.
+            MissingDependencyError: nothing on this machine can render.
+        """
+        self._check_camera(name)
+        camera = self.config.camera
+        renderer = self._renderer(camera.width, camera.height, samples=0)
+        depth = renderer.depth(self._data, name)
+        colors = renderer.picture(self._data, name) if rgb else None
+        rng = np.random.default_rng([self._seed, self.camera_names.index(name), self._frames[name]])
+        self._frames[name] += 1
+        return DepthFrame(degrade_depth(depth, camera, rng), colors, camera.intrinsics, self.time)
+
+    def picture(self, width: int = 960, height: int = 720, view: str = "overview") -> NDArray[np.uint8]:
+        """A picture for people (H, W, 3); `view` is overview, close, or a depth camera's name.
+
+        Raises:
+            InvalidInputError: no such view, or a size that cannot be drawn.
+            MissingDependencyError: nothing on this machine can render.
+        """
+        views = (*_VIEWS, *self.camera_names)
+        if view not in views:
+            raise InvalidInputError("view", repr(view), f"one of {', '.join(views)}")
+        if not (16 <= width <= 4096 and 16 <= height <= 4096):
+            raise InvalidInputError("width, height", [width, height], "in [16, 4096] px")
+        return self._renderer(width, height, samples=4).picture(self._data, view)
+
+    def contacts(self) -> ContactSummary:
+        """Who touches whom now."""
+        model, data = self._model, self._data
+        on_table, links_on_table = False, set[str]()
+        forces: dict[str, float] = {}
+        wrench = np.zeros(6)
+        for index in range(data.ncon):
+            geoms = data.contact.geom[index]
+            bodies = model.geom_bodyid[geoms]
+            table = self._table_geom in geoms
+            touched = self._object_body in bodies
+            link = next((self._links[body] for body in bodies if body in self._links), None)
+            on_table |= bool(table and touched)
+            if link is not None and table:
+                links_on_table.add(link)
+            if link is not None and touched:
+                self._mujoco.mj_contactForce(model, data, index, wrench)
+                forces[link] = forces.get(link, 0.0) + float(wrench[0])
+        return ContactSummary(
+            on_table, tuple(sorted(forces)), tuple(sorted(links_on_table)), max(forces.values(), default=0.0)
+        )
+
+    def object_touches_table(self) -> bool:
+        """Whether the object touches the table now."""
+        return self.contacts().object_on_table
+
+    def close(self) -> None:
+        """Release the rendering contexts; the workcell may still be stepped."""
+        for renderer in self._renderers.values():
+            renderer.close()
+        self._renderers.clear()
+
+    def _renderer(self, width: int, height: int, samples: int) -> OffscreenRenderer:
+        key = (width, height, samples)
+        if key not in self._renderers:
+            self._renderers[key] = OffscreenRenderer(self._model, width, height, samples)
+        return self._renderers[key]
+
+    def _check_camera(self, name: str) -> None:
+        if name not in self.camera_names:
+            raise InvalidInputError("camera", repr(name), f"one of {', '.join(self.camera_names)}")

@@ -1,0 +1,237 @@
+"""A small software rasteriser: splats, lines and triangles in one depth buffer.
+
+Pictures are wanted on machines without a display, a GPU or OpenGL. A scene here is some ten
+thousand points and some hundred triangles, which NumPy draws in a fraction of a second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.transforms import Array, invert_transform, look_at, transform_points, transform_vectors
+
+_LIGHT = np.array([-0.35, -0.55, -0.76])  # towards the light, in the camera frame: from the upper left, behind it
+_AMBIENT, _DIFFUSE = 0.42, 0.62
+
+
+@dataclass(frozen=True)
+class Camera:
+    """A pinhole or orthographic camera.
+
+    Attributes:
+        T_world_camera: (4, 4), optical frame: z forward, x right, y down.
+        scale: pixels per unit tangent of a pinhole camera, pixels per metre of an orthographic one.
+        width, height: of the picture [px]; its centre is the principal point.
+        orthographic: parallel projection.
+    """
+
+    T_world_camera: Array
+    scale: float
+    width: int
+    height: int
+    orthographic: bool = False
+
+    @classmethod
+    def framing(
+        cls,
+        points: ArrayLike,
+        direction: ArrayLike,
+        up: ArrayLike,
+        width: int,
+        height: int,
+        *,
+        orthographic: bool = False,
+        margin: float = 1.1,
+    ) -> Camera:
+        """The camera that looks along `direction` (3,) and just holds all points (N, 3) within a margin."""
+        corners = np.asarray(points, dtype=np.float64)
+        forward = np.asarray(direction, dtype=np.float64) / np.linalg.norm(direction)
+        center = 0.5 * (corners.min(axis=0) + corners.max(axis=0))
+        radius = max(float(np.linalg.norm(corners - center, axis=1).max()), 1e-6)
+        pose = look_at(center - 4.0 * radius * forward, center, up)
+
+        def flattened() -> Array:
+            seen = transform_points(invert_transform(pose), corners)
+            return seen[:, :2] if orthographic else seen[:, :2] / seen[:, 2:]
+
+        # A sideways step centres the picture: exactly for parallel rays, closely for a pinhole, whose extent is
+        # therefore measured afterwards.
+        middle = 0.5 * (flattened().min(axis=0) + flattened().max(axis=0))
+        pose[:3, 3] += pose[:3, :2] @ (middle if orthographic else middle * 4.0 * radius)
+        half = np.maximum(np.abs(flattened()).max(axis=0), 1e-9)
+        scale = float(min(width / 2.0 / half[0], height / 2.0 / half[1]) / margin)
+        return cls(pose, scale, width, height, orthographic)
+
+    def project(self, points: ArrayLike) -> tuple[Array, Array, Array]:
+        """Pixel coordinates (..., 2), nearness (...) and pixels per metre (...) of points (..., 3).
+
+        Nearness grows towards the camera and is linear over a flat face in the picture: 1/z of a
+        pinhole camera, -z of an orthographic one. Points behind a pinhole camera get nearness NaN.
+        """
+        seen = transform_points(invert_transform(self.T_world_camera), points)
+        middle = np.array([self.width, self.height]) / 2.0
+        depth = seen[..., 2]
+        if self.orthographic:
+            return seen[..., :2] * self.scale + middle, -depth, np.full(depth.shape, self.scale)
+        nearness = 1.0 / np.where(depth > 1e-6, depth, np.nan)
+        return seen[..., :2] * nearness[..., None] * self.scale + middle, nearness, nearness * self.scale
+
+    def depth(self, nearness: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Distance along the optical axis [m], infinite where nothing was drawn."""
+        if self.orthographic:
+            return -nearness
+        return np.where(nearness > 0.0, 1.0 / np.maximum(nearness, 1e-12), np.inf).astype(np.float32)
+
+
+class Canvas:
+    """A picture in the making: colours (H, W, 3) in [0, 1] and a depth buffer."""
+
+    def __init__(self, camera: Camera, background: NDArray[np.float32]) -> None:
+        """Start from a background that broadcasts to (H, W, 3), in [0, 1]."""
+        shape = (camera.height, camera.width)
+        self.camera = camera
+        self.color = np.broadcast_to(background, (*shape, 3)).astype(np.float32).copy()
+        self._nearness = np.full(shape, -np.inf, dtype=np.float32)
+
+    def draw_points(
+        self, points: ArrayLike, colors: ArrayLike, radius: float, normals: ArrayLike | None = None, nudge: float = 0.0
+    ) -> None:
+        """Draw points as discs, shaded by their normals, or as shaded balls if there are none.
+
+        Args:
+            points: (N, 3) [m].
+            colors: (3,) or (N, 3) in [0, 1].
+            radius: [m]; at least half a pixel is drawn.
+            normals: (N, 3) unit vectors.
+            nudge: moves them towards the camera by this [m] when hiding is decided.
+        """
+        centers = np.asarray(points, dtype=np.float64).reshape(-1, 3)
+        pixels, nearness, pixels_per_metre = self._project(centers, nudge)
+        kept = np.flatnonzero(np.isfinite(nearness))
+        if not len(kept):
+            return
+        # Far to near: of several writes to a pixel NumPy keeps the last one.
+        kept = kept[np.argsort(nearness[kept], kind="stable")]
+        radii = np.maximum(radius * pixels_per_metre[kept], 0.5)
+        reach = int(np.ceil(radii.max()))
+        grid = np.arange(-reach, reach + 1)
+        offsets = np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1).reshape(-1, 2)
+        offsets = offsets[(offsets**2).sum(axis=1) <= (radii.max() + 0.5) ** 2]
+
+        tint = np.broadcast_to(np.asarray(colors, dtype=np.float64), centers.shape)[kept]
+        relative = offsets[None] / radii[:, None, None]
+        inside = (relative**2).sum(axis=-1) <= 1.0 + 0.5 / radii[:, None]
+        target = np.rint(pixels[kept]).astype(np.int64)[:, None] + offsets[None]
+        inside &= ((target >= 0) & (target < (self.camera.width, self.camera.height))).all(axis=-1)
+        row, spot = np.nonzero(inside)
+        v, u = target[row, spot, 1], target[row, spot, 0]
+        visible = nearness[kept][row] > self._nearness[v, u]
+        row, spot, v, u = row[visible], spot[visible], v[visible], u[visible]
+        if normals is None:
+            xy = relative[row, spot]
+            ball = np.column_stack([xy, -np.sqrt(np.maximum(1.0 - (xy**2).sum(axis=1), 0.0))])
+            light = _AMBIENT + _DIFFUSE * np.maximum(ball @ _LIGHT, 0.0)
+        else:
+            light = self._light(np.asarray(normals, dtype=np.float64)[kept])[row]
+        self.color[v, u] = np.clip(tint[row] * light[:, None], 0.0, 1.0)
+        self._nearness[v, u] = nearness[kept][row]
+
+    def draw_line(self, start: ArrayLike, end: ArrayLike, color: ArrayLike, width: float, nudge: float = 0.0) -> None:
+        """Draw a straight line between two points (3,) [m], `width` pixels wide, unshaded."""
+        ends = np.stack([np.asarray(start, dtype=np.float64), np.asarray(end, dtype=np.float64)])
+        pixels, _, pixels_per_metre = self.camera.project(ends)
+        if not np.isfinite(pixels).all():
+            return
+        count = int(np.linalg.norm(pixels[1] - pixels[0])) * 2 + 2
+        along = np.linspace(0.0, 1.0, count)[:, None]
+        points = ends[0] * (1.0 - along) + ends[1] * along
+        # Normals that face the light make the colour come out as it was given.
+        facing = np.broadcast_to(transform_vectors(self.camera.T_world_camera, _LIGHT), points.shape)
+        tint = np.asarray(color, dtype=np.float64) / (_AMBIENT + _DIFFUSE)
+        self.draw_points(points, tint, 0.5 * width / float(pixels_per_metre.max()), facing, nudge)
+
+    def draw_triangles(self, triangles: ArrayLike, color: ArrayLike, opacity: float = 1.0, nudge: float = 0.0) -> None:
+        """Draw triangles (F, 3, 3) [m], counter-clockwise seen from outside, flat shaded.
+
+        Faces that look away are left out. Transparent faces are blended far to near and leave the depth buffer as
+        it is: draw what is opaque first.
+
+        Raises:
+            InvalidInputError: the opacity is not in (0, 1].
+        """
+        if not 0.0 < opacity <= 1.0:
+            raise InvalidInputError("opacity", opacity, "a number in (0, 1]")
+        corners = np.asarray(triangles, dtype=np.float64).reshape(-1, 3, 3)
+        pixels, nearness, _ = self._project(corners, nudge)
+        normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
+        tint = np.asarray(color, dtype=np.float64) * self._light(normals)[:, None]
+        for face in np.argsort(np.where(np.isfinite(nearness), nearness, -np.inf).mean(axis=1)):
+            if np.isfinite(nearness[face]).all():
+                self._fill(pixels[face], nearness[face], np.clip(tint[face], 0.0, 1.0), opacity)
+
+    def _fill(self, pixels: Array, nearness: Array, color: Array, opacity: float) -> None:
+        """Fill one triangle given by its corners (3, 2) [px]."""
+        limit = np.array([self.camera.width, self.camera.height]) - 1
+        low = np.maximum(np.floor(pixels.min(axis=0)), 0).astype(int)
+        high = np.minimum(np.ceil(pixels.max(axis=0)), limit).astype(int)
+        edges = pixels[1:] - pixels[0]
+        doubled_area = float(edges[0, 0] * edges[1, 1] - edges[0, 1] * edges[1, 0])
+        # With y down, a face that looks at the camera runs clockwise in pixel coordinates: negative area.
+        if (high < low).any() or doubled_area > -1e-9:
+            return
+        x = np.arange(low[0], high[0] + 1) - pixels[0, 0]
+        y = (np.arange(low[1], high[1] + 1) - pixels[0, 1])[:, None]
+        second = (x * edges[1, 1] - y * edges[1, 0]) / doubled_area
+        third = (y * edges[0, 0] - x * edges[0, 1]) / doubled_area
+        near = nearness[0] + second * (nearness[1] - nearness[0]) + third * (nearness[2] - nearness[0])
+        window = (slice(low[1], high[1] + 1), slice(low[0], high[0] + 1))
+        # Half-open on one side, so that the shared edge of two transparent faces is blended once.
+        inside = (second >= 0.0) & (third >= 0.0) & (second + third < 1.0) & (near > self._nearness[window])
+        self.color[window][inside] = (1.0 - opacity) * self.color[window][inside] + opacity * color
+        if opacity == 1.0:
+            self._nearness[window][inside] = near[inside]
+
+    def shade_depth_edges(self, size: float, strength: float = 0.9, reach: int = 2) -> None:
+        """Darken pixels that lie behind a neighbour (eye-dome lighting), which gives unlit points their shape.
+
+        Args:
+            size: extent of the scene [m], against which steps in depth are measured.
+            strength: 0 leaves the picture as it is.
+            reach: distance of the neighbours [px].
+        """
+        # Empty pixels count as the far side of the scene, so that only what lies in front of something casts an edge.
+        depth = self.camera.depth(self._nearness)
+        drawn = np.isfinite(depth)
+        if not drawn.any():
+            return
+        filled = np.where(drawn, depth, depth[drawn].max())
+        padded = np.pad(filled, reach, mode="edge")
+        height, width = depth.shape
+        behind = np.zeros_like(filled)
+        for dy, dx in ((0, reach), (0, -reach), (reach, 0), (-reach, 0), (reach, reach), (-reach, -reach)):
+            neighbour = padded[reach + dy : reach + dy + height, reach + dx : reach + dx + width]
+            behind += np.maximum(filled - neighbour, 0.0)
+        shade = np.exp(-strength * np.minimum(12.0 * behind / size, 1.0))
+        self.color[drawn] *= shade[drawn][:, None]
+
+    def pixels(self) -> NDArray[np.uint8]:
+        """The picture (H, W, 3), RGB."""
+        return np.rint(self.color * 255.0).astype(np.uint8)
+
+    def _light(self, normals: Array) -> Array:
+        """Brightness (N,) of surfaces with normals (N, 3) in the world frame; both sides are lit."""
+        toward_light = transform_vectors(self.camera.T_world_camera, _LIGHT)
+        return _AMBIENT + _DIFFUSE * np.abs(normals @ toward_light)
+
+    def _project(self, points: Array, nudge: float) -> tuple[Array, Array, Array]:
+        """`Camera.project`, with the nearness that the points have when moved towards the camera by `nudge` [m]."""
+        pixels, nearness, pixels_per_metre = self.camera.project(points)
+        if self.camera.orthographic:
+            return pixels, nearness + nudge, pixels_per_metre
+        depth = 1.0 / nearness
+        return pixels, 1.0 / np.maximum(depth - nudge, 1e-6), pixels_per_metre

@@ -1,0 +1,211 @@
+"""A viser server whose scene consists of layers that can be shown, hidden, updated in place and cleared."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import ipaddress
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from morphit_ros.errors import InvalidInputError, MissingDependencyError
+from morphit_ros.geometry.primitives import sphere_mesh
+from morphit_ros.geometry.transforms import Array, quat_xyzw_from_matrix
+from morphit_ros.viewing.panel import Panel
+
+
+class LayeredServer:
+    """Nodes under layers: the node "object/points" belongs to the layer "object" and shares its visibility.
+
+    Not safe for several threads by itself.
+
+    Attributes:
+        scene: viser's scene, to add nodes with.
+        panel: the panel beside the scene, with one checkbox a layer.
+    """
+
+    def __init__(self, host: str, port: int, title: str) -> None:
+        """Start serving on a loopback address.
+
+        Raises:
+            InvalidInputError: a host that is not loopback, or a port that is taken or out of range.
+            MissingDependencyError: viser is not installed.
+        """
+        _check_address(host, port)
+        self._server = _start(host, port)
+        self._layers: dict[str, Any] = {}
+        self._nodes: dict[str, Any] = {}
+        self.scene = self._server.scene
+        self.panel = Panel(self._server.gui, title)
+
+    @property
+    def url(self) -> str:
+        """Where a browser finds the view."""
+        host = self._server.get_host()
+        return f"http://{f'[{host}]' if ':' in host else host}:{self._server.get_port()}"
+
+    @property
+    def layers(self) -> list[str]:
+        """Names of all layers."""
+        return list(self._layers)
+
+    def set_camera(self, position: ArrayLike, look_at: ArrayLike, fov: float) -> None:
+        """Where browsers look from and to, points (3,) [m], and their vertical field of view [rad]."""
+        eye, target = np.asarray(position, dtype=np.float64), np.asarray(look_at, dtype=np.float64)
+        cameras = [self._server.initial_camera, *(client.camera for client in self._server.get_clients().values())]
+        for camera in cameras:
+            camera.position, camera.look_at, camera.fov = eye, target, fov
+
+    def add_layer(self, name: str, label: str, visible: bool) -> None:
+        """Add an empty layer and its checkbox."""
+        root = self.scene.add_frame(f"/{name}", show_axes=False, visible=visible)
+        self._layers[name] = root
+        self.panel.add_layer(name, label, visible, lambda shown: setattr(root, "visible", shown))
+
+    def remove_layer(self, name: str) -> None:
+        """Remove a layer with its nodes and its checkbox."""
+        self.clear(name)
+        self._layers.pop(name).remove()
+        self.panel.remove_layer(name)
+
+    def show(self, name: str, visible: bool) -> None:
+        """Show or hide a layer, as its checkbox does."""
+        self._layers[name].visible = visible
+        self.panel.set_layer(name, visible)
+
+    def put(self, name: str, add: Callable[..., Any], **properties: Any) -> None:
+        """Update the properties of a node, or add it: ``add(name, **properties)`` if there is none."""
+        node = self._nodes.get(name)
+        if node is None:
+            self._nodes[name] = add(f"/{name}", **properties)
+            return
+        # Points and colours of a new length reach the browser together.
+        with self._server.atomic():
+            for key, value in properties.items():
+                setattr(node, key, value)
+
+    def put_points(self, name: str, points: Array, colors: ArrayLike, size: float) -> None:
+        """Show points (N, 3) [m] in colours (N, 3) or (3,), uint8, as discs of a size [m]; no points, no node."""
+        if not len(points):
+            self.remove(name)
+            return
+        tint = np.broadcast_to(np.asarray(colors, dtype=np.uint8), points.shape).copy()
+        # Half precision, viser's default, would move points by half a millimetre at one metre.
+        add = self.scene.add_point_cloud
+        self.put(
+            name,
+            add,
+            precision="float32",
+            points=points.astype(np.float32),
+            colors=tint,
+            point_size=size,
+            point_shape="circle",
+        )
+
+    def put_lines(self, name: str, segments: Array, colors: ArrayLike, width: float) -> None:
+        """Show line segments (N, 2, 3) [m] in colours (N, 3) or (3,), so many pixels wide."""
+        tint = np.asarray(colors).astype(np.uint8)
+        both_ends = np.broadcast_to(tint[..., None, :], segments.shape).copy()
+        add = self.scene.add_line_segments
+        self.put(
+            name,
+            add,
+            points=segments.astype(np.float32),
+            colors=both_ends,
+            thickness=width,
+            thickness_units="screen",
+        )
+
+    def put_spheres(self, name: str, centers: Array, radii: Array, color: ArrayLike) -> None:
+        """Show translucent spheres, centres (N, 3) and radii (N,) [m], as instances of one mesh; none, no node."""
+        if not len(radii):
+            self.remove(name)
+            return
+        ball = sphere_mesh(1.0, 24)
+        self.put(
+            name,
+            self.scene.add_batched_meshes_simple,
+            vertices=ball.vertices.astype(np.float32),
+            faces=ball.faces.astype(np.uint32),
+            batched_wxyzs=np.tile(np.array([1.0, 0.0, 0.0, 0.0], dtype=np.float32), (len(radii), 1)),
+            batched_positions=centers.astype(np.float32),
+            batched_scales=radii.astype(np.float32),
+            batched_colors=np.tile(np.asarray(color, dtype=np.uint8), (len(radii), 1)),
+            opacity=0.35,
+            cast_shadow=False,
+        )
+
+    def place(self, name: str, T_parent_node: Array) -> None:
+        """Move a node in its layer, or a layer in the world; a node that does not exist is left out."""
+        node = self._nodes.get(name, self._layers.get(name))
+        if node is not None:
+            x, y, z, w = quat_xyzw_from_matrix(T_parent_node[:3, :3])
+            node.wxyz = np.array([w, x, y, z])
+            node.position = T_parent_node[:3, 3]
+
+    def remove(self, name: str) -> None:
+        """Remove a node if it exists."""
+        node = self._nodes.pop(name, None)
+        if node is not None:
+            node.remove()
+
+    def clear(self, layer: str) -> None:
+        """Remove all nodes of a layer."""
+        for name in [name for name in self._nodes if name.startswith(f"{layer}/")]:
+            self.remove(name)
+
+    def stop(self) -> None:
+        """Stop serving."""
+        _stop(self._server)
+
+
+def _check_address(host: str, port: int) -> None:
+    """Refuse hosts that are not loopback and ports that cannot be bound."""
+    try:
+        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
+    except ValueError:
+        address = None
+    if address is None or not address.is_loopback:
+        remedy = "The view has no access control; reach it from elsewhere through an SSH tunnel."
+        raise InvalidInputError("host", repr(host), "a loopback address such as 127.0.0.1", remedy)
+    if not 0 <= port <= 65535:
+        raise InvalidInputError("port", port, "0 (any free port) to 65535")
+    family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        # As the server does: a port in TIME_WAIT counts as free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((str(address), port))
+        except OSError as error:
+            raise _port_taken(port, error.strerror or str(error)) from error
+
+
+def _port_taken(port: int, reason: str) -> InvalidInputError:
+    remedy = "Choose another port, 0 for any free one, or end the program that holds it."
+    return InvalidInputError("port", f"{port} ({reason})", "a port that can be bound", remedy)
+
+
+def _start(host: str, port: int) -> Any:
+    """A viser server on exactly this port."""
+    try:
+        import viser
+    except ImportError as error:
+        raise MissingDependencyError("viser", "the browser view", "Install it with 'pip install viser'.") from error
+    # viser prints a banner, whatever its verbosity; callers have their own way to tell the address.
+    with contextlib.redirect_stdout(io.StringIO()):
+        server = viser.ViserServer(host=host, port=port, verbose=False)
+    if port and server.get_port() != port:
+        # viser takes the next free port when another process was quicker.
+        _stop(server)
+        raise _port_taken(port, "taken by another program")
+    return server
+
+
+def _stop(server: Any) -> None:
+    """Stop a viser server without the line it prints."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        server.stop()

@@ -1,0 +1,65 @@
+"""The panel beside the scene: state of the job, and what is shown."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+_MAXIMUM_MESSAGES = 6
+_BRAND = (24, 130, 112)
+# viser's notice about software rendering covers the scene, which is light enough for it.
+_STYLE = "<style>#webgl-software-rendering{display:none}</style>"
+
+
+class Panel:
+    """Job state as HTML, and one checkbox a layer."""
+
+    def __init__(self, gui: Any, title: str) -> None:
+        """Build an empty panel in a viser GUI."""
+        self._gui = gui
+        gui.configure_theme(
+            control_layout="collapsible", dark_mode=True, show_logo=False, show_share_button=False, brand_color=_BRAND
+        )
+        gui.set_panel_label(title)
+        self._status = gui.add_html(status_html("waiting", {}, ()))
+        self._layers = gui.add_folder("Shown")
+        self._checkboxes: dict[str, Any] = {}
+
+    def add_layer(self, name: str, label: str, visible: bool, toggled: Callable[[bool], None]) -> None:
+        """Add a checkbox; `toggled` is called with its new state, from another thread."""
+        with self._layers:
+            checkbox = self._gui.add_checkbox(label, visible)
+        checkbox.on_update(lambda _: toggled(checkbox.value))
+        self._checkboxes[name] = checkbox
+
+    def remove_layer(self, name: str) -> None:
+        """Remove a checkbox."""
+        self._checkboxes.pop(name).remove()
+
+    def set_layer(self, name: str, visible: bool) -> None:
+        """Tick or clear a checkbox, as a click on it would."""
+        self._checkboxes[name].value = visible
+
+    def set_status(self, stage: str, times: Mapping[str, float], messages: Sequence[str]) -> None:
+        """Show the state of the job."""
+        self._status.content = status_html(stage, times, messages)
+
+
+def status_html(stage: str, times: Mapping[str, float], messages: Sequence[str]) -> str:
+    """State of a job: stage under way, stages done with their seconds, the last messages. All text is escaped."""
+    rows = "".join(
+        f'<tr><td style="padding:1px 8px 1px 0">{html.escape(name)}</td>'
+        f'<td style="text-align:right;font-variant-numeric:tabular-nums">{seconds:.2f} s</td></tr>'
+        for name, seconds in times.items()
+    )
+    notes = "".join(
+        f'<div style="margin-top:4px;overflow-wrap:anywhere">{html.escape(message)}</div>'
+        for message in messages[-_MAXIMUM_MESSAGES:]
+    )
+    return (
+        f'{_STYLE}<div style="padding:6px 12px 8px;font-size:13px;line-height:1.45">'
+        f'<div style="font-size:15px;font-weight:600;margin-bottom:4px">{html.escape(stage)}</div>'
+        f'<table style="width:100%;border-collapse:collapse">{rows}</table>'
+        f'<div style="opacity:0.7">{notes}</div></div>'
+    )

@@ -1,0 +1,203 @@
+"""Pictures of grasps, rendered off screen: cloud, gripper, contact points and approach in several views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.transforms import check_transform
+from morphit_ros.resources import atomic_write
+from morphit_ros.viewing.grasp_view import FRONT, PERSPECTIVE, SIDE, TOP, draw_view
+
+if TYPE_CHECKING:
+    from morphit_ros.grasping.grasp import Grasp, GraspPlan
+    from morphit_ros.grasping.gripper import Gripper
+
+Picture = NDArray[np.uint8]
+
+_INK = (38, 44, 54)
+_HALO = (235, 238, 242)
+_MINIMUM_SIZE = (320, 240)
+_MAXIMUM_SIZE = (4096, 4096)
+# More points than this cannot be told apart in a tile.
+_MAXIMUM_POINTS = 40_000
+# Metrics that read better in another unit.
+_UNITS = {"clearance": (1e3, "mm"), "E_com": (1e3, "mm")}
+
+
+def draw_grasp(
+    cloud: PointCloud,
+    gripper: Gripper,
+    grasp: Grasp,
+    path: str | Path | None = None,
+    size: tuple[int, int] = (1280, 960),
+) -> Picture:
+    """Four views of one grasp: perspective, front, side and top, with a caption of its metrics.
+
+    Finger 1 and its contact points are red, finger 2 and its contact points blue. The green arrow
+    is the straight approach; thin lines outline the open gripper at the pre-grasp pose.
+
+    Args:
+        cloud: the object, in the frame of the grasp; coloured points keep their colours.
+        gripper: its boxes are drawn at the grasp's aperture.
+        grasp: what to draw.
+        path: also save the picture there as PNG.
+        size: width and height [px].
+
+    Returns:
+        RGB picture (height, width, 3).
+
+    Raises:
+        InvalidInputError: no finite point, a pose that is not rigid, an aperture that is not finite,
+            contact points that do not match their fingers, or a size out of range.
+    """
+    width, height = _checked_size(size)
+    points = _drawable(cloud)
+    _check_grasp(grasp)
+    bottom = height - max(height // 14, 36)
+    picture = np.full((height, width, 3), 255, dtype=np.uint8)
+    labels = []
+    for index, view in enumerate((PERSPECTIVE, FRONT, SIDE, TOP)):
+        row, column = divmod(index, 2)
+        left, top, right, below = _tile(row, column, 2, 2, width, bottom)
+        picture[top:below, left:right] = draw_view(points, gripper, grasp, view, (right - left, below - top))
+        labels.append((left, below, view.label))
+    title = f"{gripper.name}    aperture {1e3 * grasp.aperture:.1f} mm    score {grasp.score:.4g}"
+    _annotate(picture, labels, [title, _metrics_line(grasp)], bottom)
+    if path is not None:
+        save_png(picture, path)
+    return picture
+
+
+def draw_plan(
+    cloud: PointCloud,
+    gripper: Gripper,
+    plan: GraspPlan,
+    path: str | Path | None = None,
+    size: tuple[int, int] = (1280, 960),
+    limit: int = 6,
+) -> Picture:
+    """The best grasps of a plan side by side in perspective, with rank, score and aperture.
+
+    Args:
+        cloud, gripper, path, size: as in `draw_grasp`.
+        plan: its grasps, best first.
+        limit: how many are drawn at most.
+
+    Returns:
+        RGB picture (height, width, 3).
+
+    Raises:
+        InvalidInputError: as in `draw_grasp`, or the plan is empty (with the plan's own message).
+    """
+    if limit < 1:
+        raise InvalidInputError("limit", limit, "at least 1")
+    if not plan.grasps:
+        raise InvalidInputError("plan", "no grasps", "at least one grasp", plan.message)
+    width, height = _checked_size(size)
+    points = _drawable(cloud)
+    grasps = plan.grasps[:limit]
+    columns = int(np.ceil(np.sqrt(len(grasps))))
+    rows = int(np.ceil(len(grasps) / columns))
+    bottom = height - max(height // 24, 24)
+    picture = np.full((height, width, 3), 255, dtype=np.uint8)
+    labels = []
+    for index, grasp in enumerate(grasps):
+        _check_grasp(grasp)
+        left, top, right, below = _tile(*divmod(index, columns), rows, columns, width, bottom)
+        picture[top:below, left:right] = draw_view(points, gripper, grasp, PERSPECTIVE, (right - left, below - top))
+        labels.append((left, below, f"{index + 1}    {1e3 * grasp.aperture:.1f} mm    score {grasp.score:.4g}"))
+    _annotate(picture, labels, [f"{gripper.name}    {len(grasps)} of {len(plan.grasps)} grasps, best first"], bottom)
+    if path is not None:
+        save_png(picture, path)
+    return picture
+
+
+def save_png(picture: Picture, path: str | Path) -> None:
+    """Write an RGB picture (H, W, 3) as PNG; the file appears complete or not at all.
+
+    Raises:
+        InvalidInputError: not a uint8 picture of that shape.
+    """
+    from PIL import Image
+
+    pixels = np.asarray(picture)
+    if pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.dtype != np.uint8 or pixels.size == 0:
+        raise InvalidInputError("picture", f"shape {pixels.shape} of {pixels.dtype}", "shape (H, W, 3) of uint8")
+    with atomic_write(path, "wb") as stream:
+        Image.fromarray(pixels).save(stream, format="PNG")
+
+
+def _checked_size(size: tuple[int, int]) -> tuple[int, int]:
+    """Width and height, after checking them."""
+    width, height = size
+    if not all(low <= value <= high for value, low, high in zip(size, _MINIMUM_SIZE, _MAXIMUM_SIZE, strict=True)):
+        raise InvalidInputError("size", size, f"{_MINIMUM_SIZE} to {_MAXIMUM_SIZE} pixels")
+    return int(width), int(height)
+
+
+def _drawable(cloud: PointCloud) -> PointCloud:
+    """The finite points of a cloud, thinned out if there are too many."""
+    finite = cloud.finite()
+    if len(finite) == 0:
+        raise InvalidInputError("cloud", f"{len(cloud)} points, none of them finite", "at least one finite point")
+    if len(finite) > _MAXIMUM_POINTS:
+        chosen = np.random.default_rng(0).choice(len(finite), _MAXIMUM_POINTS, replace=False, shuffle=False)
+        finite = finite.select(chosen)
+    return finite
+
+
+def _check_grasp(grasp: Grasp) -> None:
+    check_transform(grasp.T_world_gripper, "T_world_gripper")
+    check_transform(grasp.T_world_pregrasp, "T_world_pregrasp")
+    for name in ("aperture", "open_aperture"):
+        if not np.isfinite(getattr(grasp, name)):
+            raise InvalidInputError(name, getattr(grasp, name), "a finite number [m]")
+    shape = (len(grasp.contact_fingers), 3)
+    if grasp.contact_points.shape != shape or not np.isfinite(grasp.contact_points).all():
+        raise InvalidInputError("contact_points", f"shape {grasp.contact_points.shape}", f"finite, shape {shape}")
+
+
+def _tile(row: int, column: int, rows: int, columns: int, width: int, height: int) -> tuple[int, int, int, int]:
+    """Left, top, right and lower end of a tile, with a gap of two pixels to the next one."""
+    left, right = width * column // columns, width * (column + 1) // columns
+    top, below = height * row // rows, height * (row + 1) // rows
+    return left, top, right - 2 * (column < columns - 1), below - 2 * (row < rows - 1)
+
+
+def _metrics_line(grasp: Grasp) -> str:
+    counts = [int((grasp.contact_fingers == finger).sum()) for finger in (1, 2)]
+    parts = [f"contacts {counts[0]} + {counts[1]}"]
+    for name, value in grasp.metrics.items():
+        if name.startswith("contacts"):
+            continue
+        factor, unit = _UNITS.get(name, (1.0, ""))
+        parts.append(f"{name} {factor * value:.4g} {unit}".rstrip())
+    return "    ".join(parts)
+
+
+def _annotate(picture: Picture, labels: Sequence[tuple[int, int, str]], caption: Sequence[str], top: int) -> None:
+    """Write labels (left, lower end, text) into a picture, and caption lines below `top`."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    image = Image.fromarray(picture)
+    draw = ImageDraw.Draw(image)
+    size = max(picture.shape[0] // 56, 11)
+    for left, below, text in labels:
+        font = ImageFont.load_default(size)
+        draw.text((left + size, below - 2 * size), text, fill=_INK, font=font, stroke_width=2, stroke_fill=_HALO)
+    step = (picture.shape[0] - top) / (len(caption) + 0.4)
+    for index, text in enumerate(caption):
+        # Shrunk until it fits: a grasp may carry many metrics.
+        for points in range(min(int(0.75 * step), 2 * size), 5, -1):
+            font = ImageFont.load_default(points)
+            if draw.textlength(text, font) <= picture.shape[1] - 2 * size:
+                break
+        draw.text((size, top + (index + 0.2) * step), text, fill=_INK, font=font)
+    picture[:] = np.asarray(image)

@@ -1,0 +1,360 @@
+"""The scene that a browser shows: robot, its spheres, clouds, object, table, grasps and the state of the job."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.mesh import concatenate_meshes
+from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.transforms import (
+    Array,
+    check_transform,
+    make_transform,
+    transform_points,
+)
+from morphit_ros.robot.description import RobotDescription
+from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.viewing.layers import LayeredServer
+from morphit_ros.viewing.robot_visuals import link_glbs
+from morphit_ros.viewing.shapes import GripperLike, gripper_fork, placed_box
+
+LAYERS = {
+    "robot": "Robot",
+    "spheres": "Robot spheres",
+    "object": "Object",
+    "normals": "Object normals",
+    "table": "Table",
+    "grasps": "Grasps",
+    "clouds": "Clouds",
+}
+
+_CLOUD_COLORS = ((52, 120, 200), (200, 90, 50), (90, 150, 70), (150, 90, 170))
+_OBJECT_COLOR = (242, 140, 24)
+_NORMAL_COLOR = (90, 60, 20)
+_SPHERE_COLOR = (60, 150, 220)
+_TABLE_COLOR = (176, 158, 136)
+_BEST_COLOR = (20, 160, 90)
+_WORST_COLOR, _GOOD_COLOR = np.array([200, 205, 210]), np.array([40, 150, 200])
+_FLOOR_COLORS = {"cell_color": (58, 64, 72), "section_color": (84, 92, 102)}
+_FIELD_OF_VIEW = 0.75
+_NORMAL_LENGTH = 0.008
+_MAXIMUM_NORMALS = 1500
+
+
+class ViewerScene:
+    """A browser view on loopback. Methods may be called again and again from any thread: they update in place.
+
+    The world frame is that of the clouds, z up. Nothing is sent when nothing changed; callers choose the rate.
+    """
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+        *,
+        max_points: int = 30_000,
+        hidden: Sequence[str] = ("normals",),
+        title: str = "morphit",
+    ) -> None:
+        """Start serving.
+
+        Args:
+            host: a loopback address: the view has no access control.
+            port: of HTTP and websocket; 0 takes a free one.
+            max_points: larger clouds are thinned out to this many points.
+            hidden: layers that are not shown until their box is ticked.
+            title: of the panel.
+
+        Raises:
+            InvalidInputError: a host that is not loopback, a port that is taken or out of range, an unknown layer.
+            MissingDependencyError: viser is not installed.
+        """
+        if max_points < 1:
+            raise InvalidInputError("max_points", max_points, "at least 1")
+        for layer in hidden:
+            _check_layer(layer, list(LAYERS))
+        self._lock = threading.RLock()
+        self._max_points = max_points
+        self._server = LayeredServer(host, port, title)
+        self._robot: KinematicModel | None = None
+        self._positions: dict[str, float] = {}
+        self._closed = False
+
+        scene = self._server.scene
+        scene.set_up_direction("+z")
+        scene.configure_environment_map("studio", environment_intensity=0.35)
+        scene.configure_default_lights(enabled=False)
+        scene.add_light_ambient("/ambient", intensity=0.5)
+        scene.add_light_directional("/sun", intensity=1.8, position=(1.5, -2.0, 4.0), cast_shadow=True)
+        # A little lower than a table top at the origin's height, which would flicker otherwise.
+        scene.add_grid(
+            "/floor", 4.0, 4.0, cell_size=0.1, section_size=0.5, position=(0.0, 0.0, -0.004), **_FLOOR_COLORS
+        )
+        for layer, label in LAYERS.items():
+            self._server.add_layer(layer, label, layer not in hidden)
+        self.set_camera((1.45, -1.15, 1.0), (0.28, 0.0, 0.32))
+
+    @property
+    def url(self) -> str:
+        """Where a browser finds the view."""
+        return self._server.url
+
+    def set_camera(self, position: ArrayLike, look_at: ArrayLike) -> None:
+        """Where browsers look from and to, points (3,) [m], when they connect; those connected jump there."""
+        with self._lock:
+            self._server.set_camera(position, look_at, _FIELD_OF_VIEW)
+
+    def set_robot(self, robot: RobotDescription | str, T_world_root: ArrayLike | None = None) -> None:
+        """Show a robot at its root link's pose; joints start at zero or at the limit nearest to it.
+
+        A description that is shown already costs nothing. Another one takes the place of robot and spheres.
+
+        Args:
+            robot: description, or the text of a URDF.
+            T_world_root: (4, 4), identity if left out.
+
+        Raises:
+            InvalidInputError, ResourceNotFoundError: the description or a mesh of it cannot be read.
+        """
+        pose = np.eye(4) if T_world_root is None else check_transform(T_world_root, "T_world_root")
+        xml = robot if isinstance(robot, str) else robot.xml
+        with self._lock:
+            if self._robot is None or self._robot.description.xml != xml:
+                model = KinematicModel(robot)
+                glbs = link_glbs(model.description)
+                self._server.clear("robot")
+                self._server.clear("spheres")
+                self._robot = model
+                neutral = np.clip(0.0, model.position_lower, model.position_upper)
+                self._positions = dict(zip(model.joint_names, neutral.tolist(), strict=True))
+                for link, glb in glbs.items():
+                    if glb:
+                        self._server.put(f"robot/{link}", self._server.scene.add_glb, glb_data=glb)
+            for layer in ("robot", "spheres"):
+                self._server.place(layer, pose)
+            self._place_links()
+
+    def set_joints(self, positions: Mapping[str, float]) -> None:
+        """Move the robot: joint name → position [rad or m], in any order.
+
+        Joints that are not given stay; joints of other devices are ignored.
+
+        Raises:
+            InvalidInputError: no robot was set, or a position is not finite.
+        """
+        with self._lock:
+            model = self._require_robot()
+            known = {name: float(positions[name]) for name in model.joint_names if name in positions}
+            model.configuration(self._positions | known)
+            self._positions |= known
+            self._place_links()
+
+    def set_robot_spheres(self, spheres: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> None:
+        """Show spheres that move with the links: link → centres (N, 3) in its frame and radii (N,) [m].
+
+        Raises:
+            InvalidInputError: no robot was set, it has no such link, or the arrays are malformed.
+        """
+        with self._lock:
+            model = self._require_robot()
+            checked: dict[str, tuple[Array, Array]] = {}
+            for link, (centers, radii) in spheres.items():
+                model.check_link(link)
+                checked[link] = _checked_spheres(link, centers, radii)
+            self._server.clear("spheres")
+            for link, (centers, radii) in checked.items():
+                self._server.put_spheres(f"spheres/{link}", centers, radii, _SPHERE_COLOR)
+            self._place_links()
+
+    def set_cloud(self, name: str, points: ArrayLike, colors: ArrayLike | None = None) -> None:
+        """Show a cloud under its own checkbox; points that are not finite are left out.
+
+        Args:
+            name: letters, digits, '_', '-' and '.'.
+            points: (N, 3) [m].
+            colors: (N, 3) uint8 RGB.
+
+        Raises:
+            InvalidInputError: a malformed name or array.
+        """
+        if not name or not name.replace("_", "").replace("-", "").replace(".", "").isalnum():
+            raise InvalidInputError("name", repr(name), "letters, digits, '_', '-' and '.'")
+        cloud = self._thinned(PointCloud(np.asarray(points), colors=None if colors is None else np.asarray(colors)))
+        with self._lock:
+            layer = f"clouds/{name}"
+            if layer not in self._server.layers:
+                self._server.add_layer(layer, f"Cloud {name}", visible=True)
+            clouds = [other for other in self._server.layers if other.startswith("clouds/")]
+            default = _CLOUD_COLORS[clouds.index(layer) % len(_CLOUD_COLORS)]
+            colored = default if cloud.colors is None else cloud.colors
+            self._server.put_points(f"{layer}/points", cloud.points, colored, 0.003)
+
+    def set_object(self, points: ArrayLike, normals: ArrayLike | None = None) -> None:
+        """Show the object to grasp: points (N, 3) [m] and unit normals (N, 3).
+
+        Raises:
+            InvalidInputError: malformed arrays.
+        """
+        cloud = self._thinned(PointCloud(np.asarray(points), None if normals is None else np.asarray(normals)))
+        with self._lock:
+            self._server.put_points("object/points", cloud.points, _OBJECT_COLOR, 0.0035)
+            step = max(len(cloud) // _MAXIMUM_NORMALS, 1)
+            roots = cloud.points[::step]
+            if cloud.normals is None or not len(roots):
+                self._server.remove("normals/lines")
+                return
+            ends = roots + _NORMAL_LENGTH * np.nan_to_num(cloud.normals[::step])
+            self._server.put_lines("normals/lines", np.stack([roots, ends], axis=1), np.array(_NORMAL_COLOR), 1.0)
+
+    def set_table(self, T_world_table: ArrayLike, size: ArrayLike, thickness: float = 0.02) -> None:
+        """Show a slab below the upper face z = 0 of the table frame.
+
+        Args:
+            T_world_table: (4, 4).
+            size: (2,) along x and y [m].
+            thickness: [m].
+
+        Raises:
+            InvalidInputError: not a rigid transform, or a size that is not positive.
+        """
+        pose = check_transform(T_world_table, "T_world_table")
+        sides = np.asarray(size, dtype=np.float64)
+        if sides.shape != (2,) or not (np.isfinite(sides).all() and (sides > 0.0).all() and thickness > 0.0):
+            raise InvalidInputError("size", [sides.tolist(), thickness], "two positive lengths and a thickness [m]")
+        with self._lock:
+            dimensions = (float(sides[0]), float(sides[1]), float(thickness))
+            self._server.put("table/slab", self._server.scene.add_box, dimensions=dimensions, color=_TABLE_COLOR)
+            self._server.place("table/slab", pose @ make_transform(translation=(0.0, 0.0, -thickness / 2.0)))
+
+    def set_grasps(self, grasps: Sequence[tuple[ArrayLike, float, float]], gripper: GripperLike) -> None:
+        """Show grasps (T_world_gripper (4, 4), aperture [m], score): the best as a gripper, others as forks.
+
+        The better a fork's score among those shown, the bluer it is. No grasps clears them.
+
+        Raises:
+            InvalidInputError: a pose that is not rigid, an aperture or a score that is not finite.
+        """
+        poses = [check_transform(pose, "T_world_gripper") for pose, _, _ in grasps]
+        for _, aperture, score in grasps:
+            if not (np.isfinite(aperture) and np.isfinite(score)):
+                raise InvalidInputError("grasps", f"aperture {aperture}, score {score}", "finite numbers")
+        if not grasps:
+            self.clear("grasps")
+            return
+        scores = np.array([float(score) for _, _, score in grasps])
+        best = int(scores.argmax())
+        mesh = concatenate_meshes([placed_box(box) for box in gripper.collision_boxes(float(grasps[best][1]))])
+        with self._lock:
+            self._server.put(
+                "grasps/best",
+                self._server.scene.add_mesh_simple,
+                vertices=mesh.vertices.astype(np.float32),
+                faces=mesh.faces.astype(np.uint32),
+                color=_BEST_COLOR,
+                opacity=0.6,
+                flat_shading=True,
+                cast_shadow=False,
+            )
+            self._server.put("grasps/frame", self._server.scene.add_frame, axes_length=0.06, axes_radius=0.0018)
+            for name in ("grasps/best", "grasps/frame"):
+                self._server.place(name, poses[best])
+            others = [index for index in range(len(grasps)) if index != best]
+            if not others:
+                self._server.remove("grasps/others")
+                return
+            forks = [transform_points(poses[index], gripper_fork(gripper, float(grasps[index][1]))) for index in others]
+            spread = max(float(np.ptp(scores)), 1e-12)
+            weight = ((scores[others] - scores.min()) / spread)[:, None]
+            tint = np.rint((1.0 - weight) * _WORST_COLOR + weight * _GOOD_COLOR)
+            segments = np.concatenate(forks)
+            self._server.put_lines(
+                "grasps/others", segments, np.repeat(tint, len(segments) // len(others), axis=0), 1.5
+            )
+
+    def set_status(self, stage: str, times: Mapping[str, float] | None = None, messages: Sequence[str] = ()) -> None:
+        """Show the state of the job: stage under way, stages done → seconds, messages (the last ones are kept)."""
+        with self._lock:
+            self._server.panel.set_status(stage, times or {}, messages)
+
+    def show(self, layer: str, visible: bool) -> None:
+        """Show or hide a layer of `LAYERS`, or a cloud as "clouds/NAME", as its checkbox does.
+
+        Raises:
+            InvalidInputError: there is no such layer, or no such cloud yet.
+        """
+        with self._lock:
+            _check_layer(layer, self._server.layers)
+            self._server.show(layer, visible)
+
+    def clear(self, layer: str) -> None:
+        """Remove what a layer of `LAYERS` shows, or a cloud as "clouds/NAME"; an empty layer stays as it is.
+
+        Raises:
+            InvalidInputError: there is no such layer.
+        """
+        with self._lock:
+            if not layer.startswith("clouds/"):
+                _check_layer(layer, list(LAYERS))
+                self._server.clear(layer)
+            if layer == "robot":
+                self._robot = None
+                self._server.clear("spheres")
+            if layer == "object":
+                self._server.clear("normals")
+            for cloud in [name for name in self._server.layers if name.startswith("clouds/")]:
+                if layer in ("clouds", cloud):
+                    self._server.remove_layer(cloud)
+
+    def close(self) -> None:
+        """Stop serving; browsers lose their connection. May be called again."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._server.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _require_robot(self) -> KinematicModel:
+        if self._robot is None:
+            raise InvalidInputError("robot", "none", "a robot description", "Call set_robot first.")
+        return self._robot
+
+    def _place_links(self) -> None:
+        """Put meshes and spheres of all links where the joints have them."""
+        for link, T_root_link in self._require_robot().forward_kinematics(self._positions).items():
+            self._server.place(f"robot/{link}", T_root_link)
+            self._server.place(f"spheres/{link}", T_root_link)
+
+    def _thinned(self, cloud: PointCloud) -> PointCloud:
+        """The finite points of a cloud, at most `max_points`: for clouds of one size always the same rows."""
+        finite = cloud.finite()
+        if len(finite) <= self._max_points:
+            return finite
+        # Not every n-th point, which would draw stripes into the rows of a depth picture.
+        rows = np.random.default_rng(0).choice(len(finite), self._max_points, replace=False, shuffle=False)
+        return finite.select(rows)
+
+
+def _check_layer(layer: str, known: Sequence[str]) -> None:
+    if layer not in known:
+        raise InvalidInputError("layer", repr(layer), f"one of {', '.join(known)}")
+
+
+def _checked_spheres(link: str, centers: ArrayLike, radii: ArrayLike) -> tuple[Array, Array]:
+    """Centres (N, 3) and radii (N,) as float64."""
+    middles = np.asarray(centers, dtype=np.float64).reshape(-1, 3)
+    sizes = np.asarray(radii, dtype=np.float64)
+    if sizes.shape != (len(middles),) or not np.isfinite(middles).all() or not (sizes > 0.0).all():
+        bound = "finite centres (N, 3) and positive radii (N,)"
+        raise InvalidInputError(f"spheres of '{link}'", f"{len(middles)} centres, radii {sizes.shape}", bound)
+    return middles, sizes

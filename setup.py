@@ -1,0 +1,45 @@
+"""Packaging for colcon (ament_python) and for pip.
+
+Nodes are installed as files of scripts/ into lib/morphit_ros, where ros2 run and ros2 launch look
+with colcon as well as with pip. Only `morphit` is a console script: pip puts it into bin/, colcon
+(see setup.cfg) into lib/morphit_ros.
+"""
+
+from glob import glob
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+NAME = "morphit_ros"
+SHARE = Path("share") / NAME
+
+
+def data_tree(folder: str) -> list[tuple[str, list[str]]]:
+    """Every file below a folder, to the same place below share/morphit_ros."""
+    found: dict[Path, list[str]] = {}
+    for path in sorted(Path(folder).rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            found.setdefault(path.parent, []).append(str(path))
+    return [(str(SHARE / parent), files) for parent, files in found.items()]
+
+
+setup(
+    name=NAME,
+    version="0.1.0",
+    packages=find_packages(include=[NAME, f"{NAME}.*"]),
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
+        (str(SHARE), ["package.xml"]),
+        (f"lib/{NAME}", sorted(glob("scripts/*"))),
+        *(entry for folder in ("launch", "config", "urdf", "rviz") for entry in data_tree(folder)),
+    ],
+    # What is needed at run time comes from package.xml (rosdep) or from requirements.txt (pip).
+    install_requires=["setuptools"],
+    python_requires=">=3.11",
+    zip_safe=True,
+    maintainer="morphit_ros maintainers",
+    maintainer_email="maintainers@morphit-ros.example.org",
+    description="A sense of shape for robots: sphere models, contact-stable grasps, and their execution.",
+    license="Apache-2.0",
+    entry_points={"console_scripts": ["morphit = morphit_ros.cli:main"]},
+)

@@ -1,0 +1,211 @@
+"""The supervisor with small processes that behave like good and bad nodes."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from morphit_ros.bringup.job import WhenEnded
+from morphit_ros.bringup.output import LineSplitter, PrefixedOutput
+from morphit_ros.bringup.supervisor import ChildProcess, run_processes
+
+LONG = "import signal; signal.pause()"
+STUBBORN = f"""
+import signal
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_IGN)
+print("stubborn", flush=True)
+{LONG}
+"""
+
+
+def child(name: str, code: str, when_ended: WhenEnded = WhenEnded.FAIL_JOB) -> ChildProcess:
+    return ChildProcess(name, [sys.executable, "-S", "-c", code], when_ended)
+
+
+def run(*children: ChildProcess) -> tuple[int, str, str]:
+    stream = io.StringIO()
+    outcome = run_processes(children, stream=stream)
+    return outcome.exit_status, outcome.cause, stream.getvalue()
+
+
+def after_line_of_other(fifo: Path, code: str) -> str:
+    """Code that runs once another process has opened and closed the named pipe."""
+    return f"open({str(fifo)!r}).read(); {code}"
+
+
+@pytest.fixture
+def fifo(tmp_path: Path) -> Path:
+    path = tmp_path / "ready"
+    os.mkfifo(path)
+    return path
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def test_end_of_required_process_ends_the_job_with_its_status() -> None:
+    for status in (0, 7):
+        code = f"import sys; print('done'); sys.exit({status})"
+        result, cause, text = run(child("long", LONG), child("pick", code, WhenEnded.END_JOB))
+        assert result == status
+        assert cause == f"pick ended with exit status {status}"
+        assert "[pick]" in text
+
+
+def test_unexpected_end_names_process_and_status() -> None:
+    result, cause, _ = run(child("long", LONG), child("planner", "import sys; sys.exit(3)"))
+    assert (result, cause) == (1, "planner ended unexpectedly with exit status 3")
+
+
+def test_an_unexpected_end_with_status_zero_fails_the_job_too() -> None:
+    assert run(child("long", LONG), child("planner", "pass"))[0] == 1
+
+
+def test_crash_names_the_signal() -> None:
+    crash = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
+    result, cause, _ = run(child("long", LONG), child("planner", crash))
+    assert (result, cause) == (1, "planner ended unexpectedly with signal SIGSEGV")
+
+
+def test_end_of_optional_process_is_told_and_ignored(fifo: Path) -> None:
+    window = child("rviz2", f"open({str(fifo)!r}, 'w').close()", WhenEnded.CONTINUE)
+    pick = child("pick", after_line_of_other(fifo, "print('picked')"), WhenEnded.END_JOB)
+    result, _, text = run(window, pick)
+    assert result == 0
+    assert "picked" in text
+
+
+def test_missing_program_is_named_and_ends_the_others() -> None:
+    result, cause, _ = run(child("long", LONG), ChildProcess("ghost", ["/nonexistent/program"]))
+    assert result == 1
+    assert "ghost could not be started" in cause
+    assert "/nonexistent/program" in cause
+
+
+def test_every_line_is_prefixed_and_last_words_are_kept() -> None:
+    code = "import sys; print('first\\nsecond'); sys.stderr.write('no newline at the end'); sys.exit(1)"
+    _, _, text = run(child("noisy_node", code))
+    assert "[noisy_node] first\n[noisy_node] second\n" in text
+    assert "[noisy_node] no newline at the end\n" in text
+    assert text.index("no newline") < text.index("ended unexpectedly")
+
+
+def test_very_long_line_arrives_whole() -> None:
+    _, _, text = run(child("noisy", "print('x' * 300_000)", WhenEnded.END_JOB))
+    assert "x" * 300_000 + "\n" in text
+
+
+def test_process_that_ignores_signals_is_killed_and_named(fifo: Path) -> None:
+    stubborn = STUBBORN.replace(LONG, f"open({str(fifo)!r}, 'w').close()\n{LONG}")
+    pick = child("pick", after_line_of_other(fifo, ""), WhenEnded.END_JOB)
+    result, _, text = run(child("stubborn", stubborn), pick)
+    assert result == 0
+    assert "still running: stubborn; sending SIGTERM" in text
+    assert "still running: stubborn; killing" in text
+
+
+def test_grandchild_that_outlives_its_parent_is_killed(fifo: Path, tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    parent = (
+        f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-S', '-c', {STUBBORN!r}], "
+        f"stdout=subprocess.PIPE); p.stdout.readline(); open({str(note)!r}, 'w').write(str(p.pid))"
+    )
+    run(child("parent", parent, WhenEnded.END_JOB))
+    assert not is_alive(int(note.read_text(encoding="utf-8")))
+
+
+SUPERVISED = """
+import sys
+from morphit_ros.bringup.supervisor import ChildProcess, run_processes
+code = {code!r}
+child = ChildProcess("node", [sys.executable, "-S", "-c", code])
+sys.exit(run_processes([child, ChildProcess("other", child.command)]).exit_status)
+"""
+TELL_PID = "import os; print('pid', os.getpid(), flush=True)\n"
+
+
+def start_supervisor(code: str) -> tuple[subprocess.Popen[str], list[int]]:
+    """A supervisor in a process of its own, once both its children run: it and their process ids."""
+    root = Path(__file__).parents[2]
+    process = subprocess.Popen(
+        [sys.executable, "-c", SUPERVISED.format(code=TELL_PID + code)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )
+    assert process.stdout is not None
+    pids: list[int] = []
+    for line in process.stdout:
+        if " pid " in line:
+            pids.append(int(line.split()[-1]))
+        if len(pids) == 2:
+            break
+    assert len(pids) == 2
+    return process, pids
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signal_ends_everything_and_is_told_by_the_exit_status(number: signal.Signals) -> None:
+    process, pids = start_supervisor(LONG)
+    process.send_signal(number)
+    text, _ = process.communicate(timeout=20)
+    assert process.returncode == 128 + number
+    assert f"ended by {number.name}" in text
+    assert not any(is_alive(pid) for pid in pids)
+
+
+def test_children_of_a_killed_supervisor_do_not_outlive_it() -> None:
+    # Pipes tell of the end of the last process that holds them: no looking again and again.
+    process, pids = start_supervisor(STUBBORN)
+    handles = [os.pidfd_open(pid) for pid in pids]
+    process.kill()
+    process.wait(timeout=10)
+    import select
+
+    for handle in handles:
+        assert select.select([handle], [], [], 10.0)[0], "a child outlived its supervisor"
+        os.close(handle)
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+def test_empty_job_ends_at_once() -> None:
+    assert run()[0] == 0
+
+
+def test_prefixes_are_aligned_and_plain_without_a_terminal() -> None:
+    stream = io.StringIO()
+    output = PrefixedOutput(stream, ["a", "longer"])
+    output.line("a", "text")
+    assert stream.getvalue() == "[a]      text\n"
+
+
+def test_prefixes_are_coloured_on_a_terminal() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    stream = Terminal()
+    PrefixedOutput(stream, ["a"]).line("a", "text")
+    assert stream.getvalue() == "\033[36m[a]\033[0m text\n"
+
+
+def test_lines_are_cut_wherever_the_pieces_end() -> None:
+    text = "one\r\ntwo Grüße\n10%\r50%\r100%\nrest"
+    data = text.encode()
+    for step in (1, 2, 3, 7, 100):
+        splitter = LineSplitter()
+        lines = [line for i in range(0, len(data), step) for line in splitter.feed(data[i : i + step])]
+        assert lines + splitter.finish() == ["one", "two Grüße", "100%", "rest"]

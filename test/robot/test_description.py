@@ -1,0 +1,189 @@
+"""URDF, xacro and mesh lookup: what is read, and what bad input is answered with."""
+
+import numpy as np
+import pytest
+
+from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
+from morphit_ros.robot.description import GeometryKind, collision_mesh, load_robot_description
+from morphit_ros.robot.packages import resolve_uri
+
+PANDA = "package://example-robot-data/robots/panda_description/urdf/panda.urdf"
+
+# A tetrahedron of volume 1/6.
+TETRAHEDRON = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+
+
+def urdf(body: str) -> str:
+    return f'<robot name="test">{body}</robot>'
+
+
+def link(name: str, geometry: str = "", origin: str = "") -> str:
+    collision = f"<collision>{origin}<geometry>{geometry}</geometry></collision>" if geometry else ""
+    return f'<link name="{name}">{collision}</link>'
+
+
+def joint(name: str, parent: str, child: str, kind: str = "fixed", inner: str = "") -> str:
+    return f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>{inner}</joint>'
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A folder that holds the package 'toy' with one mesh."""
+    meshes = tmp_path / "toy" / "meshes"
+    meshes.mkdir(parents=True)
+    (meshes / "part.obj").write_text(TETRAHEDRON)
+    return tmp_path
+
+
+def test_panda_has_its_links_joints_and_limits():
+    panda = load_robot_description(PANDA)
+    assert panda.name == "panda"
+    assert panda.root_link == "panda_link0"
+    assert len(panda.links["panda_leftfinger"].collisions) == 4
+    assert panda.links["panda_link8"].collisions == ()
+    elbow = panda.joints["panda_joint4"]
+    assert (elbow.lower, elbow.upper) == (-3.0718, -0.0698)
+    np.testing.assert_allclose(elbow.T_parent_child, make_transform(matrix_from_rpy([np.pi / 2, 0, 0]), [0.0825, 0, 0]))
+    assert panda.joints["panda_finger_joint2"].mimic.joint == "panda_finger_joint1"
+    assert panda.parent_joint("panda_link0") is None
+
+
+@pytest.mark.parametrize(
+    ("geometry", "kind", "volume"),
+    [
+        ('<box size="1 2 3"/>', GeometryKind.BOX, 6.0),
+        ('<cylinder radius="0.5" length="2"/>', GeometryKind.CYLINDER, np.pi * 0.25 * 2.0),
+        ('<sphere radius="2"/>', GeometryKind.SPHERE, 4.0 / 3.0 * np.pi * 8.0),
+        ('<capsule radius="0.5" length="2"/>', GeometryKind.CAPSULE, np.pi * (0.25 * 2.0 + 4.0 / 3.0 * 0.125)),
+    ],
+)
+def test_primitives_become_meshes_of_their_volume_at_their_origin(geometry, kind, volume):
+    text = urdf(link("a", geometry, '<origin xyz="1 2 3" rpy="0.1 0.2 0.3"/>'))
+    (element,) = load_robot_description(text).links["a"].collisions
+    mesh = collision_mesh(element)
+    assert element.kind is kind
+    assert mesh.volume == pytest.approx(volume, rel=0.01)
+    np.testing.assert_allclose(mesh.center_of_mass, [1, 2, 3], atol=1e-6)
+
+
+@pytest.mark.parametrize("uri", ["package://toy/meshes/part.obj", "package:///toy/meshes/part.obj"])
+def test_package_paths_may_be_the_root_or_the_package(package, uri):
+    expected = (package / "toy/meshes/part.obj").resolve()
+    assert resolve_uri(uri, [package]) == expected
+    assert resolve_uri(uri, [package / "toy"]) == expected
+    # The package that the description lies in is found without being told.
+    assert resolve_uri(uri, base_directory=package / "toy" / "meshes") == expected
+
+
+def test_package_path_comes_from_the_environment(package, monkeypatch):
+    for variable in ("ROS_PACKAGE_PATH", "MORPHIT_PACKAGE_PATH"):
+        with monkeypatch.context() as context:
+            context.setenv(variable, f"/nonexistent:{package}")
+            assert resolve_uri("package://toy/meshes/part.obj").name == "part.obj"
+    with pytest.raises(ResourceNotFoundError, match="Package 'toy'"):
+        resolve_uri("package://toy/meshes/part.obj")
+
+
+def test_file_uri_and_relative_path(package):
+    folder = package / "toy" / "meshes"
+    assert resolve_uri(f"file://{folder}/part.obj") == (folder / "part.obj").resolve()
+    assert resolve_uri("../meshes/part.obj", base_directory=folder) == (folder / "part.obj").resolve()
+
+
+@pytest.mark.parametrize("uri", ["", "http://host/part.obj", "package://toy", "package:///"])
+def test_uris_that_are_not_understood(uri):
+    with pytest.raises(InvalidInputError):
+        resolve_uri(uri)
+
+
+def test_missing_mesh_names_file_link_package_and_places(package):
+    text = urdf(link("arm", '<mesh filename="package://toy/meshes/none.stl"/>'))
+    with pytest.raises(ResourceNotFoundError) as caught:
+        load_robot_description(text, [package])
+    for part in ("none.stl", "'arm'", "'toy'", str(package / "toy"), "not this file"):
+        assert part in str(caught.value)
+
+
+def test_missing_visual_mesh_does_not_stop_the_work():
+    text = urdf('<link name="a"><visual><geometry><mesh filename="none.stl"/></geometry></visual></link>')
+    (visual,) = load_robot_description(text).links["a"].visuals
+    assert visual.path is None
+    with pytest.raises(InvalidInputError):
+        collision_mesh(visual)
+
+
+def test_mirrored_scale_keeps_the_volume_positive(package):
+    text = urdf(link("a", '<mesh filename="package://toy/meshes/part.obj" scale="2 -1 1"/>'))
+    mesh = collision_mesh(load_robot_description(text, [package]).links["a"].collisions[0])
+    assert mesh.volume == pytest.approx(2.0 / 6.0)
+    np.testing.assert_allclose(mesh.bounds, [[0, -1, 0], [2, 0, 1]])
+
+
+def test_file_is_read_with_its_relative_meshes(package):
+    path = package / "toy" / "robot.urdf"
+    path.write_text(urdf(link("a", '<mesh filename="meshes/part.obj"/>')))
+    description = load_robot_description(path)
+    assert description.directory == path.parent.resolve()
+    assert collision_mesh(description.links["a"].collisions[0]).volume == pytest.approx(1.0 / 6.0)
+
+
+def test_xacro_file_is_expanded_with_its_arguments(tmp_path):
+    pytest.importorskip("xacro")
+    path = tmp_path / "robot.urdf.xacro"
+    path.write_text(
+        '<robot name="x" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:arg name="radius" default="1"/>'
+        '<link name="a"><collision><geometry><sphere radius="$(arg radius)"/></geometry></collision></link></robot>'
+    )
+    assert load_robot_description(path).links["a"].collisions[0].dimensions.tolist() == [1.0]
+    given = load_robot_description(path, xacro_arguments={"radius": "3"})
+    assert given.links["a"].collisions[0].dimensions.tolist() == [3.0]
+    path.write_text('<robot xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:include filename="none"/></robot>')
+    with pytest.raises(InvalidInputError, match="xacro"):
+        load_robot_description(path)
+
+
+def test_unparsable_xml_names_the_line():
+    with pytest.raises(InvalidInputError, match="line 3"):
+        load_robot_description('<robot name="x">\n<link name="a"/>\n<link name="b">\n</robot>'.replace("b\">", "b>"))
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("", "no links"),
+        (link("a") + link("a"), "two links called 'a'"),
+        (link("a") + link("b"), "2 links without parent"),
+        (link("a") + link("b") + joint("j", "a", "b") + joint("j", "a", "b"), "two joints called 'j'"),
+        (link("a") + link("b") + joint("j", "a", "b") + joint("k", "a", "b"), "two parent joints"),
+        (link("a") + joint("j", "ghost", "a"), "parent link 'ghost'"),
+        (link("a") + joint("j", "a", "ghost"), "child link 'ghost'"),
+        (link("a") + link("b") + link("c") + joint("j", "b", "c") + joint("k", "c", "b"), "a cycle of links"),
+        (link("a") + joint("j", "a", "a"), "a cycle of links"),
+        (link("a") + link("b") + joint("j", "a", "b", "spherical"), "one of revolute"),
+        (link("a") + link("b") + joint("j", "a", "b", "revolute"), "without <limit>"),
+        (link("a") + link("b") + joint("j", "a", "b", "continuous", '<axis xyz="0 0 0"/>'), "axis"),
+        (link("a") + link("b") + '<joint name="j" type="fixed"><parent link="a"/></joint>', "no <child>"),
+        (link("a", '<box size="1 2"/>'), "3 finite numbers"),
+        (link("a", '<box size="1 2 nan"/>'), "3 finite numbers"),
+        (link("a", '<sphere radius="-1"/>'), "not negative"),
+        (link("a", '<cone radius="1"/>'), "<cone>"),
+        (link("a", '<mesh filename="x.stl" scale="1 0 1"/>'), "other than zero"),
+        ('<link name="a"><collision/></link>', "exactly one shape"),
+        ("<link/>", "no attribute 'name'"),
+    ],
+)
+def test_broken_descriptions_are_refused_with_the_cause(body, expected):
+    with pytest.raises(InvalidInputError, match=expected.replace("<", "<")):
+        load_robot_description(urdf(body))
+
+
+@pytest.mark.parametrize("text", ["<sdf/>", "<robot", "neither\nXML", "<robot>\ud800</robot>"])
+def test_text_that_is_no_urdf(text):
+    with pytest.raises(InvalidInputError):
+        load_robot_description(text)
+
+
+def test_missing_file():
+    with pytest.raises(ResourceNotFoundError):
+        load_robot_description("/nonexistent/robot.urdf")
