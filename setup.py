@@ -5,7 +5,6 @@ with colcon as well as with pip. Only `morphit` is a console script: pip puts it
 (see setup.cfg) into lib/morphit_ros.
 """
 
-from glob import glob
 from pathlib import Path
 
 from setuptools import find_packages, setup
@@ -30,7 +29,7 @@ setup(
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (str(SHARE), ["package.xml"]),
-        (f"lib/{NAME}", sorted(glob("scripts/*"))),
+        (f"lib/{NAME}", sorted(str(path) for path in Path("scripts").iterdir())),
         *(entry for folder in ("launch", "config", "urdf", "rviz") for entry in data_tree(folder)),
     ],
     # What is needed at run time comes from package.xml (rosdep) or from requirements.txt (pip).

@@ -19,7 +19,9 @@ def main() -> None:
         if (distribution.read_text("INSTALLER") or "").strip() == "pip"
     }
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    print(f"# The whole environment of requirements.txt and requirements-dev.txt, every version of it (Python {python}).")
+    print(
+        f"# The whole environment of requirements.txt and requirements-dev.txt, every version of it (Python {python})."
+    )
     print("# Made anew by: make lock")
     for name in sorted(set(versions) - OWN, key=str.lower):
         print(f"{name}=={versions[name]}")

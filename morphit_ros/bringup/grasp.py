@@ -14,21 +14,25 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.resources import resource
 
 _AUTOMATIC = ("auto", "true", "false")
+# Arguments that are parameters of workcell_sim under the same names.
+_SIMULATION = (
+    "robot", "object", "object_mass", "object_x", "object_y", "object_yaw", "friction", "seed", "realtime_factor",
+)  # fmt: skip
 
 ARGUMENTS = (
     Argument("robot", "panda", "robot in config/robots, or a YAML file like those"),
     Argument("sim", True, "simulate the robot, the object and both cameras; false: they are real"),
     Argument("object", "mug", "object of the simulation: an own one, a YCB folder, or a mesh file"),
-    Argument("object_mass", 0.0, "mass of the object [kg]; 0: as the object has it", minimum=0.0, maximum=20.0),
+    Argument("object_mass", 0.0, "mass of the object [kg]; 0: as the object has it", minimum=0.0, maximum=50.0),
     Argument("object_x", 0.5, "place of the object in front of the robot [m]", minimum=-2.0, maximum=2.0),
     Argument("object_y", 0.0, "place of the object to the robot's left [m]", minimum=-2.0, maximum=2.0),
-    Argument("object_yaw", 0.0, "turn of the object about the vertical [rad]", minimum=-7.0, maximum=7.0),
+    Argument("object_yaw", 0.0, "turn of the object about the vertical [rad]", minimum=-6.3, maximum=6.3),
     Argument("friction", 0.6, "friction of object and pads in the simulation", minimum=0.05, maximum=2.0),
     Argument("seed", 0, "seed of everything random: noise, starts, planners", minimum=0, maximum=2**31 - 1),
     Argument("realtime_factor", 1.0, "simulated seconds a second, if the machine can", minimum=0.05, maximum=20.0),
     Argument("backend", "embedded", "motion planner: embedded (RoboPlan) or moveit", ("embedded", "moveit")),
     Argument("pick", False, "pick the target once and end the job with its outcome"),
-    Argument("lift_height", 0.2, "how far the object is lifted [m]", minimum=0.01, maximum=1.0),
+    Argument("lift_height", 0.2, "how far the object is lifted [m]", minimum=0.02, maximum=0.6),
     Argument("output", "", "with pick: folder for pictures; empty: none"),
     Argument("report", "", "with pick: JSON file for stages and times; empty: none"),
     Argument("continuous", False, "plan grasps on every new object cloud, not only on request"),
@@ -50,8 +54,14 @@ ARGUMENTS = (
         "QoS of the cloud subscriptions; camera drivers often publish best_effort",
         ("reliable", "best_effort"),
     ),
-    Argument("left_extrinsics", "", "T_base_left as 'x y z qx qy qz qw' [m]; empty: from TF or a message"),
-    Argument("right_extrinsics", "", "T_base_right as 'x y z qx qy qz qw' [m]; empty: from TF or a message"),
+    Argument(
+        "camera_source",
+        "topic",
+        "camera poses not given below: latched topics, tf2, or none (register the clouds)",
+        ("topic", "tf", "none"),
+    ),
+    Argument("left_extrinsics", "", "T_world_left of the optical frame, 'x y z qx qy qz qw' [m]; empty: camera_source"),
+    Argument("right_extrinsics", "", "T_world_right likewise [m]; empty: camera_source"),
     Argument("namespace", "", "namespace of all nodes"),
     Argument("params_file", "", "ROS parameter file; its values override config/grasp.yaml"),
 )
@@ -71,51 +81,40 @@ def describe_grasp(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
 
     robot = RobotConfiguration.load(values["robot"])
     simulated = values["sim"]
+    cameras = {"robot": values["robot"], **_camera_parameters(values)}
+    topics = _camera_topics(values)
+    perception = {**cameras, "points_reliability": values["points_reliability"]}
+    planning = {"gripper": robot.gripper, **_chosen(values, "seed", "continuous")}
+    # A lifecycle node: it moves nothing before it is active, and in a job it activates itself.
+    execution = {**_chosen(values, "robot", "backend", "lift_height", "seed"), "autostart": True}
     nodes = [
-        NodeDescription("robot_spheres", {"robot": values["robot"], "seed": values["seed"]}),
-        NodeDescription("scene_perception", _perception_parameters(values), remappings=_camera_topics(values)),
-        NodeDescription(
-            "grasp_planning",
-            {"gripper": robot.gripper, "seed": values["seed"], "continuous": values["continuous"]},
-        ),
-        NodeDescription(
-            "grasp_execution",
-            # A lifecycle node: it moves nothing before it is active, and here it activates itself.
-            {
-                "robot": values["robot"],
-                "backend": values["backend"],
-                "lift_height": values["lift_height"],
-                "seed": values["seed"],
-                "autostart": True,
-            },
-        ),
+        NodeDescription("robot_spheres", _chosen(values, "robot", "seed")),
+        NodeDescription("scene_perception", perception, remappings=topics),
+        NodeDescription("grasp_planning", planning),
+        NodeDescription("grasp_execution", execution),
     ]
     if simulated:
-        nodes.insert(0, NodeDescription("workcell_sim", _simulation_parameters(values)))
+        nodes.insert(0, NodeDescription("workcell_sim", _chosen(values, *_SIMULATION)))
     if values["viewer"]:
-        nodes.append(NodeDescription("web_viewer", {"robot": values["robot"], "port": values["viewer_port"]}))
+        nodes.append(NodeDescription("web_viewer", {**cameras, "port": values["viewer_port"]}, remappings=topics))
     if _automatic(values["robot_state_publisher"], simulated and _has_robot_state_publisher()):
         nodes.append(_robot_state_publisher(robot.description))
     if values["rviz"]:
         nodes.append(_rviz())
     if values["pick"]:
-        parameters = {key: values[key] for key in ("lift_height", "output", "report")}
+        parameters = {**_chosen(values, "lift_height", "output", "report"), "verify": simulated}
         nodes.append(NodeDescription("pick_client", parameters, when_ended=WhenEnded.END_JOB))
     sim_time = _automatic(values["use_sim_time"], simulated)
     return tuple(_completed(node, nodes, values, sim_time) for node in nodes)
 
 
-def _simulation_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("robot", "object", "object_mass", "object_x", "object_y", "object_yaw", "friction", "seed")
-    return {name: values[name] for name in (*names, "realtime_factor")}
+def _chosen(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: values[name] for name in names}
 
 
-def _perception_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
-    parameters = {"robot": values["robot"], "points_reliability": values["points_reliability"]}
-    for name in ("left_extrinsics", "right_extrinsics"):
-        if values[name]:
-            parameters[name] = _pose(name, values[name])
-    return parameters
+def _camera_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
+    given = {name: _pose(name, values[name]) for name in ("left_extrinsics", "right_extrinsics") if values[name]}
+    return {"camera_source": values["camera_source"], **given}
 
 
 def _pose(name: str, text: str) -> list[float]:

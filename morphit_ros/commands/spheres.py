@@ -74,9 +74,7 @@ def load_robot(name: str, package_paths: list[str]) -> RobotDescription:
     return load_robot_description(name if is_file else RobotConfiguration.load(name).description, package_paths)
 
 
-def _fit(
-    description: RobotDescription, config: SphereFitConfig, options: argparse.Namespace, fit: Any
-) -> SphereModel:
+def _fit(description: RobotDescription, config: SphereFitConfig, options: argparse.Namespace, fit: Any) -> SphereModel:
     from tqdm import tqdm
 
     with tqdm(desc=description.name, unit="link", disable=not sys.stderr.isatty()) as bar:

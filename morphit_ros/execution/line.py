@@ -88,7 +88,7 @@ def trace_line(
         if problem:
             break
         rows.append(row)
-    lengths: Array = np.arange(len(rows)) * (total / count)
+    lengths = np.arange(len(rows), dtype=np.float64) * (total / count)
     return LineTrace(np.array(rows), lengths, problem, total)
 
 

@@ -11,8 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from morphit_ros.errors import MorphitError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.motion_types import Trajectory
+
+
+class MotionBackendError(MorphitError):
+    """A motion backend that did not start, or broke; not a plan that failed."""
 
 
 class MotionStatus(enum.Enum):

@@ -69,7 +69,7 @@ class RegistrationConfig(Config):
         0.035, "Largest accepted turn of the right view by that refinement [rad]", minimum=0.0, maximum=0.5
     )
     min_overlap: float = parameter(
-        0.15, "Smallest accepted part of the right view's objects that the left view confirms", minimum=0.0, maximum=1.0
+        0.45, "Smallest accepted part of the right view's objects that the left view confirms", minimum=0.0, maximum=1.0
     )
     feature_voxel_size: float = parameter(
         0.005, "Voxels for feature matching, without extrinsics [m]", minimum=1e-3, maximum=0.05

@@ -5,10 +5,9 @@ from __future__ import annotations
 from morphit_interfaces.action import ExecuteGrasp
 from morphit_interfaces.msg import Grasp as GraspMsg
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.environment import obstacle_from_points
-from morphit_ros.execution.motion import TableObstacle
+from morphit_ros.execution.obstacles import object_obstacle, table_obstacle
 from morphit_ros.execution.pick import GraspTarget, PickRequest
-from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points
+from morphit_ros.geometry.transforms import Array, invert_transform, make_transform
 from morphit_ros.ros.grasp_messages import grasp_from_message
 from morphit_ros.ros.scene_messages import cloud_of, table_from_message
 
@@ -39,17 +38,11 @@ def pick_request(goal: ExecuteGrasp.Goal, T_world_base: Array, world_frame: str,
             grasp.aperture, grasp.open_aperture,
         )  # fmt: skip
 
-    cloud = cloud_of(goal.object) if goal.object.cloud.data else None
+    obstacle = slab = None
+    if goal.object.cloud.data:
+        obstacle = object_obstacle("target", cloud_of(goal.object), T_base("object", goal.object.header.frame_id))
     table = table_from_message(goal.table)
-    obstacle = None
-    if cloud is not None:
-        points = transform_points(T_base("object", goal.object.header.frame_id), cloud.finite().points)
-        obstacle = obstacle_from_points("target", points)
-    return PickRequest(
-        tuple(target(grasp) for grasp in goal.grasps.grasps),
-        target=obstacle,
-        table=None
-        if table is None
-        else TableObstacle(T_base("table", goal.table.header.frame_id) @ table.T_world_table, table.size),
-        lift_height=goal.lift_height,
-    )
+    if table is not None:
+        slab = table_obstacle(T_base("table", goal.table.header.frame_id) @ table.T_world_table, table.size)
+    candidates = tuple(target(grasp) for grasp in goal.grasps.grasps)
+    return PickRequest(candidates, obstacle, table=slab, lift_height=goal.lift_height)

@@ -27,6 +27,8 @@ VISUAL_GROUP, COLLISION_GROUP = 1, 3
 ROBOT_CONTACT = {"contype": 1, "conaffinity": 2}
 SURROUNDINGS_CONTACT = {"contype": 2, "conaffinity": 3}
 
+# Names of the robot in the workcell's model, so that its links may be called "table" or "object".
+PREFIX = "robot/"
 GRIPPER_ACTUATOR = "gripper"
 
 # Inertia of motor and gear as felt at the joint: real arms of this size have about this much [kg m²], [kg].

@@ -38,7 +38,7 @@ def new_scene(timestep: float) -> Any:
     spec.visual.map.znear, spec.visual.map.zfar = 0.02, 20.0
     spec.visual.quality.shadowsize = 4096
     spec.visual.headlight.ambient = [0.38, 0.38, 0.40]
-    spec.visual.headlight.diffuse = [0.22, 0.22, 0.22]
+    spec.visual.headlight.diffuse = [0.20, 0.20, 0.20]
     spec.visual.headlight.specular = [0.05, 0.05, 0.05]
     spec.add_texture(
         name="sky",
@@ -60,7 +60,7 @@ def new_scene(timestep: float) -> Any:
     )
     material = spec.add_material(name="floor", texrepeat=[4.0, 4.0], texuniform=True, specular=0.1, shininess=0.1)
     material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = "floor"
-    spec.add_material(name="table", rgba=[0.86, 0.83, 0.78, 1.0], specular=0.1, shininess=0.2)
+    spec.add_material(name="table", rgba=[0.80, 0.75, 0.68, 1.0], specular=0.1, shininess=0.2)
     floor = spec.worldbody.add_geom(
         name="floor",
         type=mujoco.mjtGeom.mjGEOM_PLANE,
@@ -71,8 +71,8 @@ def new_scene(timestep: float) -> Any:
     )
     floor.condim = 4
     for position, target, strength, shadow in (
-        ((0.6, -1.2, 2.4), (0.4, 0.0, 0.0), 0.50, True),
-        ((1.8, 1.6, 1.8), (0.4, 0.0, 0.0), 0.22, False),
+        ((0.6, -1.2, 2.4), (0.4, 0.0, 0.0), 0.42, True),
+        ((1.8, 1.6, 1.8), (0.4, 0.0, 0.0), 0.20, False),
     ):
         direction = np.subtract(target, position)
         spec.worldbody.add_light(
@@ -161,7 +161,7 @@ def add_camera(spec: Any, name: str, T_world_camera: Array, vertical_fov: float,
         ((0.012, 0.012, 0.003), (0.02, 0.0, -0.008), (0.03, 0.03, 0.05, 1.0)),
     ):
         geom = spec.worldbody.add_geom(
-            type=mujoco.mjtGeom.mjGEOM_BOX, size=size, rgba=color, contype=0, conaffinity=0
+            type=mujoco.mjtGeom.mjGEOM_BOX, size=size, rgba=color, contype=0, conaffinity=0, castshadow=False
         )
         place(geom, T_world_camera @ make_transform(translation=offset))
 

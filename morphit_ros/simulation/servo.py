@@ -11,7 +11,7 @@ from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.robot.motion_types import Trajectory
 from morphit_ros.simulation.rendering import import_mujoco
-from morphit_ros.simulation.robot_model import GRIPPER_ACTUATOR
+from morphit_ros.simulation.robot_model import GRIPPER_ACTUATOR, PREFIX
 
 # Bandwidth of the arm's position loops [rad/s]; an acceleration a leaves an error of a / ω².
 _ARM_BANDWIDTH = 80.0
@@ -32,11 +32,11 @@ class ArmServo:
     def __init__(self, model: Any, data: Any, joint_names: tuple[str, ...]) -> None:
         mujoco = import_mujoco()
         self.joint_names = joint_names
-        self._actuators = np.array([model.actuator(name).id for name in joint_names])
-        self._addresses = np.array([model.joint(name).qposadr[0] for name in joint_names])
-        self._limits = np.array([model.joint(name).range for name in joint_names])
-        self._limited = np.array([bool(model.joint(name).limited[0]) for name in joint_names])
-        dofs = np.array([model.joint(name).dofadr[0] for name in joint_names])
+        self._actuators = np.array([model.actuator(PREFIX + name).id for name in joint_names])
+        self._addresses = np.array([model.joint(PREFIX + name).qposadr[0] for name in joint_names])
+        self._limits = np.array([model.joint(PREFIX + name).range for name in joint_names])
+        self._limited = np.array([bool(model.joint(PREFIX + name).limited[0]) for name in joint_names])
+        dofs = np.array([model.joint(PREFIX + name).dofadr[0] for name in joint_names])
         mass_matrix = np.zeros((model.nv, model.nv))
         mujoco.mj_fullM(model, data, mass_matrix)
         inertia = np.diag(mass_matrix)[dofs]
@@ -126,9 +126,9 @@ class GripperServo:
 
     def __init__(self, model: Any, data: Any, finger_joints: tuple[str, ...], gripper: Gripper) -> None:
         self._model, self._gripper = model, gripper
-        self._actuator = model.actuator(GRIPPER_ACTUATOR).id
-        self._addresses = np.array([model.joint(name).qposadr[0] for name in finger_joints])
-        dofs = np.array([model.joint(name).dofadr[0] for name in finger_joints])
+        self._actuator = model.actuator(PREFIX + GRIPPER_ACTUATOR).id
+        self._addresses = np.array([model.joint(PREFIX + name).qposadr[0] for name in finger_joints])
+        dofs = np.array([model.joint(PREFIX + name).dofadr[0] for name in finger_joints])
         moving = float((model.dof_armature[dofs] + 0.05).mean())
         # Critically damped in the coordinate of one finger, of which the aperture is the double.
         damping = np.sqrt(2.0 * _GRIPPER_STIFFNESS * moving)

@@ -20,7 +20,7 @@ from morphit_ros.robot.motion_types import JointState, Trajectory
 from morphit_ros.simulation.cameras import CameraConfig, DepthFrame, degrade_depth
 from morphit_ros.simulation.objects import SimulatedObject, load_object
 from morphit_ros.simulation.rendering import OffscreenRenderer, import_mujoco
-from morphit_ros.simulation.robot_model import build_robot
+from morphit_ros.simulation.robot_model import PREFIX, build_robot
 from morphit_ros.simulation.scene import (
     OBJECT_BODY,
     TABLE_GEOM,
@@ -135,15 +135,17 @@ class Workcell:
             pos=config.base_position, quat=[math.cos(config.base_yaw / 2.0), 0.0, 0.0, math.sin(config.base_yaw / 2.0)]
         )
         robot_spec = build_robot(description, self.robot, self.gripper, config.friction)
-        spec.attach(robot_spec, prefix="", frame=frame)
+        spec.attach(robot_spec, prefix=PREFIX, frame=frame)
         self._model: Any = spec.compile()
         self._data: Any = mujoco.MjData(self._model)
-        self._links = {self._model.body(name).id: name for name in description.links}
+        bodies = {self._model.body(index).name: index for index in range(self._model.nbody)}
+        # A root link called "world" has no body of its own.
+        self._links = {bodies[PREFIX + name]: name for name in description.links if PREFIX + name in bodies}
         self._object_body = self._model.body(OBJECT_BODY).id
         self._table_geom = self._model.geom(TABLE_GEOM).id
         self.joint_names: tuple[str, ...] = (*self.robot.arm_joints, *self.robot.finger_joints)
-        self._joint_addresses = np.array([self._model.joint(name).qposadr[0] for name in self.joint_names])
-        self._joint_dofs = np.array([self._model.joint(name).dofadr[0] for name in self.joint_names])
+        self._joint_addresses = np.array([self._model.joint(PREFIX + name).qposadr[0] for name in self.joint_names])
+        self._joint_dofs = np.array([self._model.joint(PREFIX + name).dofadr[0] for name in self.joint_names])
         self._start(config.seed)
 
     def _start(self, seed: int) -> None:
@@ -246,7 +248,7 @@ class Workcell:
         """
         if link not in self._links.values():
             raise InvalidInputError("link", link, f"one of {', '.join(self._links.values())}")
-        body = self._data.body(link)
+        body = self._data.body(PREFIX + link)
         return make_transform(body.xmat.reshape(3, 3), body.xpos)
 
     def T_world_camera(self, name: str) -> Array:

@@ -88,10 +88,10 @@ class ViewerScene:
 
         scene = self._server.scene
         scene.set_up_direction("+z")
-        scene.configure_environment_map("studio", environment_intensity=0.35)
+        scene.configure_environment_map("studio", environment_intensity=0.25)
         scene.configure_default_lights(enabled=False)
-        scene.add_light_ambient("/ambient", intensity=0.5)
-        scene.add_light_directional("/sun", intensity=1.8, position=(1.5, -2.0, 4.0), cast_shadow=True)
+        scene.add_light_ambient("/ambient", intensity=0.3)
+        scene.add_light_directional("/sun", intensity=1.4, position=(1.5, -2.0, 4.0))
         # A little lower than a table top at the origin's height, which would flicker otherwise.
         scene.add_grid(
             "/floor", 4.0, 4.0, cell_size=0.1, section_size=0.5, position=(0.0, 0.0, -0.004), **_FLOOR_COLORS

@@ -118,9 +118,7 @@ def test_unreachable_pose_is_a_status_with_its_residual(panda):
     result = inverse_kinematics(panda, far, "panda_hand_tcp", ARM, HOME, np.random.default_rng(0))
     assert result.status is IKStatus.NOT_FOUND
     assert result.residual[0] > 1.5
-    assert not list(
-        inverse_kinematics_solutions(panda, far, "panda_hand_tcp", ARM, HOME, 3, np.random.default_rng(0))
-    )
+    assert not list(inverse_kinematics_solutions(panda, far, "panda_hand_tcp", ARM, HOME, 3, np.random.default_rng(0)))
 
 
 def test_solutions_are_distinct_valid_and_repeatable(panda):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,6 +35,7 @@ from morphit_ros.execution.motion import MotionResult, MotionStatus, ObjectObsta
 from morphit_ros.execution.timing import slowed_to_limits, time_line
 from morphit_ros.geometry.transforms import Array, check_transform, invert_transform, transform_points
 from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.inverse_kinematics import IKConfig, inverse_kinematics, inverse_kinematics_solutions
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.motion_types import Trajectory
@@ -122,11 +124,11 @@ class RoboPlanBackend:
         self._scene: Any = None
         self._environment = Environment()
         self._unavoidable: set[Pair] = set()
-        self._links_exempt = srdf_pairs(srdf) | {frozenset(pair) for pair in description.adjacent_links()}
+        self._links_exempt = srdf_pairs(srdf) | _neighbours(description)
         self._rebuild()
         # Spheres bulge: links that touch at home, or wherever the arm is, say nothing about a motion.
         at_home = {contact.pair for contact in self._contacts.contacts(home)}
-        self._links_exempt |= at_home | self._always_in_contact(_SELF_COLLISION_SAMPLES)
+        self._links_exempt |= at_home | self._always_in_contact(_SELF_COLLISION_SAMPLES, 0.95)
         self._rebuild()
 
     def set_world(self, table: TableObstacle | None, objects: Sequence[ObjectObstacle]) -> None:
@@ -136,7 +138,7 @@ class RoboPlanBackend:
         self._unavoidable = set()
         self._rebuild()
         # A shoulder that touches the table wherever the arm is cannot be planned away from it.
-        self._unavoidable = self._always_in_contact(_ENVIRONMENT_SAMPLES)
+        self._unavoidable = self._always_in_contact(_ENVIRONMENT_SAMPLES, 1.0)
         self._rebuild()
 
     def plan_to_pose(self, start: Mapping[str, float], T_base_gripper: Array) -> MotionResult:
@@ -256,19 +258,16 @@ class RoboPlanBackend:
         )
         self._scene = None
 
-    def _always_in_contact(self, samples: int) -> set[Pair]:
-        """Pairs that touch in each of many random positions."""
+    def _always_in_contact(self, samples: int, share: float) -> set[Pair]:
+        """Pairs that touch in at least this share of random positions."""
         rng = np.random.default_rng(self._seed)
         model = self._kinematics
-        found: set[Pair] | None = None
+        counts: Counter[Pair] = Counter()
         for _ in range(samples):
             values = rng.uniform(model.position_lower, model.position_upper).tolist()
             touching = self._contacts.contacts(dict(zip(model.joint_names, values, strict=True)))
-            pairs = {contact.pair for contact in touching}
-            found = pairs if found is None else found & pairs
-            if not found:
-                break
-        return found or set()
+            counts.update(contact.pair for contact in touching)
+        return {pair for pair, count in counts.items() if count >= share * samples}
 
     def _tip_pose(self, T_base_gripper: Array) -> Array:
         """``T_root_tip`` for a pose of the gripper frame."""
@@ -428,6 +427,18 @@ class RoboPlanBackend:
         velocities[0] = velocities[-1] = 0.0
         trajectory = Trajectory(self.robot.arm_joints, np.array(timed.times), positions, velocities)
         return slowed_to_limits(trajectory, self._velocity_limits, self._acceleration_limits)
+
+
+def _neighbours(description: RobotDescription) -> set[Pair]:
+    """Pairs of links with geometry that are next to each other once links without are passed over."""
+    pairs = set()
+    for link in description.links.values():
+        joint = description.parent_joint(link.name)
+        while joint is not None and not description.links[joint.parent].collisions:
+            joint = description.parent_joint(joint.parent)
+        if joint is not None:
+            pairs.add(frozenset((link.name, joint.parent)))
+    return pairs
 
 
 def _failed(status: MotionStatus, message: str, begin: float) -> MotionResult:

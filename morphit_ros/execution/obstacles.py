@@ -1,0 +1,55 @@
+"""What was seen, as obstacles for motion planning."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.execution.motion import ObjectObstacle, TableObstacle
+from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.transforms import Array, check_transform
+
+
+def object_obstacle(
+    name: str, cloud: PointCloud, T_base_cloud: Array, spheres: int = 40, smallest_radius: float = 0.004
+) -> ObjectObstacle:
+    """An object cloud as spheres that contain every point.
+
+    Args:
+        name: of the obstacle.
+        cloud: points on the object's surface; points that are not finite are left out.
+        T_base_cloud: (4, 4), frame of the cloud in the base frame.
+        spheres: how many at most; fewer are faster to check and reach further beyond the surface.
+        smallest_radius: [m]; about the distance of neighbouring points closes the gaps between them.
+
+    Raises:
+        InvalidInputError: the cloud has no finite point, or a number is out of range.
+    """
+    from morphit_ros.spheres import spherize_cloud
+
+    if not name:
+        raise InvalidInputError("name", "an empty string", "a name for the object")
+    moved = cloud.finite().transformed(check_transform(T_base_cloud, "T_base_cloud"))
+    centers, radii = spherize_cloud(moved.points, spheres, smallest_radius)
+    return ObjectObstacle(name, centers, radii)
+
+
+def table_obstacle(T_base_table: Array, size: ArrayLike, margin: float = 0.1, thickness: float = 0.05) -> TableObstacle:
+    """A support plane as a slab.
+
+    Args:
+        T_base_table: (4, 4), centre of the visible part of the upper face, z up.
+        size: (2,) extent of the visible part along x and y [m].
+        margin: the slab reaches this far beyond it on each side, since a table goes on where no camera sees it [m].
+        thickness: [m].
+
+    Raises:
+        InvalidInputError: a size, margin or thickness out of range.
+    """
+    extent = np.asarray(size, dtype=np.float64)
+    if extent.shape != (2,) or not np.isfinite(extent).all() or (extent <= 0.0).any():
+        raise InvalidInputError("size", extent.tolist(), "two positive numbers [m]")
+    if not (np.isfinite(margin) and margin >= 0.0 and np.isfinite(thickness) and thickness > 0.0):
+        raise InvalidInputError("margin, thickness", [margin, thickness], "margin >= 0, thickness > 0 [m]")
+    return TableObstacle(check_transform(T_base_table, "T_base_table"), extent + 2.0 * margin, thickness)

@@ -1,0 +1,144 @@
+"""A browser view of robot, spheres, clouds, object, grasps and the state of the job; on loopback only."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.clock import Clock, ClockType
+from rclpy.node import Node
+from sensor_msgs.msg import JointState, PointCloud2
+from std_msgs.msg import String
+
+from morphit_interfaces.msg import GraspArray, SphereModel, TablePlane
+from morphit_ros.configuration import Config, parameter
+from morphit_ros.errors import MorphitError
+from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.ros import interfaces
+from morphit_ros.ros.conversions import (
+    cloud_from_message,
+    joint_state_from_message,
+    matrix_from_pose,
+    seconds_from_stamp,
+)
+from morphit_ros.ros.diagnostics import OK, WARN, Diagnostics
+from morphit_ros.ros.frames import BaseFrame, BaseFrameConfig, CameraFrameConfig, CameraFrames
+from morphit_ros.ros.parameters import declare_configs
+from morphit_ros.ros.runner import run_node
+from morphit_ros.ros.scene_messages import table_from_message
+from morphit_ros.ros.sphere_messages import link_spheres_from_message
+from morphit_ros.viewing.scene import ViewerScene
+
+
+@dataclass(frozen=True)
+class WebViewerConfig(Config):
+    """What is shown and where."""
+
+    robot: str = parameter("panda", "Robot: a name in config/robots or a YAML file")
+    port: int = parameter(8080, "TCP port on the loopback interface; 0: a free one", minimum=0, maximum=65535)
+    rate: float = parameter(5.0, "Most updates a second [Hz]", minimum=0.2, maximum=30.0)
+    max_points: int = parameter(20_000, "Points shown of a cloud", minimum=100, maximum=1_000_000)
+    world_frame: str = parameter("world", "Frame of what is shown")
+
+
+CONFIGS = (WebViewerConfig, BaseFrameConfig, CameraFrameConfig)
+
+
+class WebViewer(Node):
+    """Keeps the newest message of each topic and shows what has changed, at most `rate` times a second."""
+
+    def __init__(self) -> None:
+        super().__init__("web_viewer")
+        self._config, base_config, camera_config = declare_configs(self, CONFIGS)
+        self._robot = RobotConfiguration.load(self._config.robot)
+        self._gripper = Gripper.load(self._robot.gripper)
+        self._base = BaseFrame(self, self._config.world_frame, base_config)
+        cameras = {"left": interfaces.LEFT_EXTRINSICS, "right": interfaces.RIGHT_EXTRINSICS}
+        self._frames = CameraFrames(self, self._config.world_frame, camera_config, cameras)
+        self._scene = ViewerScene(port=self._config.port, max_points=self._config.max_points)
+        self._diagnostics = Diagnostics(self)
+        # In this order: joints and spheres need the robot.
+        self._show: dict[interfaces.Topic, Callable[[Any], None]] = {
+            interfaces.ROBOT_DESCRIPTION: self._show_robot,
+            interfaces.SPHERE_MODEL: self._show_spheres,
+            interfaces.JOINT_STATES: self._show_joints,
+            interfaces.LEFT_POINTS: lambda message: self._show_cloud("left", message),
+            interfaces.RIGHT_POINTS: lambda message: self._show_cloud("right", message),
+            interfaces.OBJECT_CLOUD: self._show_object,
+            interfaces.TABLE: self._show_table,
+            interfaces.GRASPS: self._show_grasps,
+            interfaces.JOB_STATE: self._show_job_state,
+        }
+        self._new: dict[interfaces.Topic, Any] = {}
+        self._has_robot = False
+        for topic in self._show:
+            self.create_subscription(
+                topic.type, topic.name, lambda message, topic=topic: self._new.update({topic: message}),
+                topic.quality.profile(depth=1),
+            )  # fmt: skip
+        self.create_timer(1.0 / self._config.rate, self._update, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._diagnostics.report(OK, f"view at {self._scene.url}")
+
+    def _update(self) -> None:
+        new, self._new = self._new, {}
+        for topic, show in self._show.items():
+            needs_robot = topic in (interfaces.SPHERE_MODEL, interfaces.JOINT_STATES)
+            if topic not in new:
+                continue
+            if needs_robot and not self._has_robot:
+                self._new.setdefault(topic, new[topic])
+                continue
+            try:
+                show(new[topic])
+            except MorphitError as error:
+                self._diagnostics.report(WARN, f"{topic.name} not shown: {error}")
+
+    def _show_robot(self, message: String) -> None:
+        self._scene.set_robot(message.data, self._base.T_world_base(self._robot.base_link))
+        self._has_robot = True
+
+    def _show_spheres(self, message: SphereModel) -> None:
+        self._scene.set_robot_spheres(link_spheres_from_message(message))
+
+    def _show_joints(self, message: JointState) -> None:
+        self._scene.set_joints(joint_state_from_message(message).as_dict())
+
+    def _show_cloud(self, camera: str, message: PointCloud2) -> None:
+        pose = self._frames.T_world_camera(camera, message.header.frame_id, seconds_from_stamp(message.header.stamp))
+        if pose is not None:
+            self._scene.set_cloud(camera, cloud_from_message(message).transformed(pose).points)
+
+    def _show_object(self, message: PointCloud2) -> None:
+        cloud = cloud_from_message(message)
+        self._scene.set_object(cloud.points, cloud.normals)
+
+    def _show_table(self, message: TablePlane) -> None:
+        table = table_from_message(message)
+        if table is None:
+            self._scene.clear("table")
+        else:
+            self._scene.set_table(table.T_world_table, table.size)
+
+    def _show_grasps(self, message: GraspArray) -> None:
+        grasps = [(matrix_from_pose(grasp.pose), grasp.aperture, grasp.score) for grasp in message.grasps]
+        self._scene.set_grasps(grasps, self._gripper)
+
+    def _show_job_state(self, message: DiagnosticStatus) -> None:
+        times = {pair.key: float(pair.value) for pair in message.values}
+        self._scene.set_status(message.message, times)
+
+    def destroy_node(self) -> None:
+        self._scene.close()
+        super().destroy_node()
+
+
+def main(args: list[str] | None = None) -> int:
+    return run_node(WebViewer, args, threads=1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""Peaks of trajectories are exact, and profiles keep their limits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from morphit_ros.execution.timing import peak_accelerations, peak_velocities, slowed_to_limits, time_line
+from morphit_ros.robot.motion_types import Trajectory
+
+
+def random_trajectory(seed: int) -> Trajectory:
+    rng = np.random.default_rng(seed)
+    times = np.concatenate([[0.0], rng.uniform(0.05, 0.4, 6).cumsum()])
+    return Trajectory(("a", "b"), times, rng.normal(size=(7, 2)), rng.normal(size=(7, 2)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_peaks_equal_dense_finite_differences(seed: int) -> None:
+    trajectory = random_trajectory(seed)
+    times = np.linspace(0.0, trajectory.duration, 40001)
+    positions = np.array([trajectory.sample(t) for t in times])
+    velocities = np.diff(positions, axis=0) / (times[1] - times[0])
+    np.testing.assert_allclose(peak_velocities(trajectory), np.abs(velocities).max(axis=0), rtol=2e-3)
+    # Differences across a row mix two accelerations: they stay below the larger one.
+    accelerations = np.diff(velocities, axis=0) / (times[1] - times[0])
+    np.testing.assert_allclose(peak_accelerations(trajectory), np.abs(accelerations).max(axis=0), rtol=2e-2)
+
+
+def test_slowing_down_keeps_the_path_and_meets_the_tightest_limit() -> None:
+    trajectory = random_trajectory(1)
+    velocity, acceleration = np.array([0.5, 0.7]), np.array([1.0, 0.4])
+    slow = slowed_to_limits(trajectory, velocity, acceleration)
+    ratios = [peak_velocities(slow) / velocity, np.sqrt(peak_accelerations(slow) / acceleration)]
+    assert np.max(ratios) == pytest.approx(1.0, abs=1e-9)
+    for share in np.linspace(0.0, 1.0, 17):
+        np.testing.assert_allclose(
+            slow.sample(share * slow.duration), trajectory.sample(share * trajectory.duration), atol=1e-12
+        )
+
+
+def test_slowing_down_leaves_a_slow_trajectory_alone() -> None:
+    trajectory = random_trajectory(2)
+    assert slowed_to_limits(trajectory, np.full(2, 1e3), np.full(2, 1e4)) is trajectory
+
+
+@pytest.mark.parametrize(("speed", "acceleration"), [(0.1, 0.5), (0.5, 0.2)])
+def test_line_profile_is_a_trapezoid(speed: float, acceleration: float) -> None:
+    lengths = np.linspace(0.0, 0.2, 41)
+    unlimited = np.array([1e3])
+    line = time_line(("a",), 3.0 * lengths[:, None], lengths, speed, acceleration, unlimited, unlimited, 0.01)
+    cruise = min(speed, np.sqrt(0.2 * acceleration))
+    assert line.duration == pytest.approx(0.2 / cruise + cruise / acceleration)
+    assert peak_velocities(line)[0] == pytest.approx(3.0 * cruise, rel=1e-2)
+    assert line.velocities[0] == line.velocities[-1] == 0.0
+    assert line.positions[0] == 0.0
+    assert line.positions[-1] == pytest.approx(0.6)
+    middle = len(line.times) // 2
+    assert line.sample(line.duration / 2.0)[0] == pytest.approx(0.3, abs=1e-3), middle
+
+
+def test_line_profile_obeys_joint_limits() -> None:
+    lengths = np.linspace(0.0, 0.3, 61)
+    positions = np.column_stack([np.sin(8.0 * lengths), 2.0 * lengths])
+    velocity, acceleration = np.array([0.3, 0.5]), np.array([0.8, 0.6])
+    line = time_line(("a", "b"), positions, lengths, 0.5, 2.0, velocity, acceleration, 0.01)
+    assert (peak_velocities(line) <= velocity * (1.0 + 1e-9)).all()
+    assert (peak_accelerations(line) <= acceleration * (1.0 + 1e-9)).all()
+    np.testing.assert_allclose(line.positions[[0, -1]], positions[[0, -1]])

@@ -1,0 +1,170 @@
+"""Fits and their metrics: counts, invariances, known answers and bad meshes."""
+
+import numpy as np
+import pytest
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes
+from morphit_ros.geometry.primitives import box_mesh, capsule_mesh, sphere_mesh
+from morphit_ros.geometry.transforms import make_transform
+from morphit_ros.spheres import FitStatus, LossWeights, SphereFitConfig, fit_spheres, measure_spheres
+
+torch = pytest.importorskip("torch")
+
+QUICK = SphereFitConfig(count=8, iterations=60, rounds=2, interior_samples=400, surface_samples=400)
+
+
+def sheet() -> TriangleMesh:
+    corners = np.array([[0, 0, 0], [0.2, 0, 0], [0.2, 0.1, 0], [0, 0.1, 0.0]])
+    return TriangleMesh(corners, np.array([[0, 1, 2], [0, 2, 3]]))
+
+
+def test_one_sphere_on_a_sphere_is_that_sphere():
+    mesh = sphere_mesh(0.1).transformed(make_transform(translation=[1, 2, 3]))
+    result = fit_spheres(mesh, SphereFitConfig(count=1))
+    np.testing.assert_allclose(result.centers, [[1, 2, 3]], atol=0.001)
+    np.testing.assert_allclose(result.radii, [0.1], atol=0.002)
+    assert result.status is FitStatus.FITTED
+    assert result.history[-1] < result.history[0]
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 40])
+@pytest.mark.parametrize("mesh", [box_mesh([0.3, 0.1, 0.05]), sheet()], ids=["box", "sheet"])
+def test_count_is_kept_and_spheres_are_sound(mesh, count):
+    from dataclasses import replace
+
+    result = fit_spheres(mesh, replace(QUICK, count=count))
+    assert result.centers.shape == (count, 3)
+    assert result.radii.shape == (count,)
+    assert np.isfinite(result.centers).all()
+    assert (result.radii > 0.0).all()
+
+
+def test_more_spheres_fit_better():
+    mesh = box_mesh([0.3, 0.15, 0.1])
+    errors = [measure_spheres(mesh, *spheres(mesh, count)).d_avg for count in (2, 8, 32)]
+    assert errors[0] > 1.3 * errors[1] > 1.3 * 1.3 * errors[2]
+
+
+def spheres(mesh, count, **settings):
+    result = fit_spheres(mesh, SphereFitConfig(count=count, interior_samples=800, surface_samples=800, **settings))
+    return result.centers, result.radii
+
+
+def test_fit_is_better_than_its_start():
+    mesh = box_mesh([0.3, 0.15, 0.1])
+    start = measure_spheres(mesh, *spheres(mesh, 12, iterations=1, rounds=0, learning_rate=1e-6))
+    end = measure_spheres(mesh, *spheres(mesh, 12))
+    assert end.d_avg < 0.5 * start.d_avg
+    assert end.inside > 0.93
+    assert end.outside < 0.15
+
+
+def test_variants_do_what_they_say():
+    mesh = capsule_mesh(0.05, 0.2)
+    volume, balanced, surface = (
+        measure_spheres(mesh, *spheres(mesh, 10, variant=variant)) for variant in ("volume", "balanced", "surface")
+    )
+    assert volume.inside > 0.995
+    assert surface.outside < 0.01
+    assert balanced.d_avg < min(volume.d_avg, surface.d_avg)
+
+
+def test_same_seed_same_spheres_another_seed_others():
+    mesh = box_mesh([0.3, 0.15, 0.1])
+    first, again, other = fit_spheres(mesh, QUICK, 4), fit_spheres(mesh, QUICK, 4), fit_spheres(mesh, QUICK, 5)
+    np.testing.assert_array_equal(first.centers, again.centers)
+    np.testing.assert_array_equal(first.radii, again.radii)
+    np.testing.assert_array_equal(first.history, again.history)
+    assert not np.array_equal(first.centers, other.centers)
+
+
+def test_thread_setting_is_restored():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        fit_spheres(box_mesh([1, 1, 1]), QUICK)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1024.0])
+def test_scale_and_place_do_not_matter(scale):
+    # The same picture; rounding may differ, and small differences grow a little over the steps.
+    mesh = box_mesh([0.3, 0.15, 0.1])
+    moved = TriangleMesh(mesh.vertices * scale + [3.0 * scale, -scale, 0], mesh.faces)
+    reference, result = fit_spheres(mesh, QUICK), fit_spheres(moved, QUICK)
+    np.testing.assert_allclose((result.centers - [3.0 * scale, -scale, 0]) / scale, reference.centers, atol=2e-3)
+    np.testing.assert_allclose(result.radii / scale, reference.radii, atol=2e-3)
+
+
+def test_inverted_mesh_gives_the_same_spheres():
+    mesh = box_mesh([0.3, 0.15, 0.1])
+    inverted = TriangleMesh(mesh.vertices, mesh.faces[:, ::-1])
+    reference, result = fit_spheres(mesh, QUICK), fit_spheres(inverted, QUICK)
+    measures = [measure_spheres(mesh, r.centers, r.radii) for r in (reference, result)]
+    assert measures[1].d_avg == pytest.approx(measures[0].d_avg, rel=0.2)
+    assert measures[1].inside == pytest.approx(measures[0].inside, abs=0.05)
+
+
+def test_open_and_disconnected_meshes_are_covered():
+    closed = capsule_mesh(0.05, 0.2)
+    opened = TriangleMesh(closed.vertices, closed.faces[200:])
+    two = concatenate_meshes([closed, closed.transformed(make_transform(translation=[0.5, 0, 0]))])
+    assert measure_spheres(closed, *spheres(opened, 10)).inside > 0.85
+    assert measure_spheres(two, *spheres(two, 16)).inside > 0.93
+
+
+def test_sheet_is_covered_and_says_so():
+    result = fit_spheres(sheet(), SphereFitConfig(count=20))
+    assert result.status is FitStatus.NO_VOLUME
+    metrics = measure_spheres(sheet(), result.centers, result.radii)
+    assert np.isnan(metrics.inside)
+    assert metrics.d_avg < 0.02
+
+
+def test_extreme_settings_stay_finite():
+    config = SphereFitConfig(count=6, iterations=80, learning_rate=1.0, interior_samples=50, surface_samples=50)
+    result = fit_spheres(box_mesh([0.3, 0.15, 0.1]), config)
+    assert np.isfinite(result.centers).all()
+    assert (result.radii > 0.0).all()
+    assert np.isfinite(result.history).all()
+
+
+def test_bad_input():
+    point = TriangleMesh(np.zeros((3, 3)), np.array([[0, 1, 2]]))
+    with pytest.raises(InvalidInputError, match="area"):
+        fit_spheres(point)
+    for bad in ({"count": 0}, {"count": -3}, {"variant": "best"}, {"iterations": 0}, {"learning_rate": float("nan")}):
+        with pytest.raises(InvalidInputError):
+            SphereFitConfig(**bad)
+
+
+def test_weights_given_replace_those_of_the_variant():
+    given = LossWeights(coverage=3.0)
+    assert SphereFitConfig(weights=given).loss_weights() is given
+    assert SphereFitConfig(variant="volume").loss_weights().coverage == 5000.0
+
+
+def test_metrics_of_known_spheres():
+    mesh = sphere_mesh(0.1, 96)
+    exact = measure_spheres(mesh, [[0, 0, 0]], [0.1])
+    assert exact.d_max < 0.0004
+    assert exact.inside == pytest.approx(1.0, abs=0.001)
+    assert exact.outside < 0.02
+    # A sphere that leaves the mesh's box is counted whole: 8 = 2³ times the volume.
+    large = measure_spheres(mesh, [[0, 0, 0]], [0.2])
+    assert large.d_avg == pytest.approx(0.1, abs=0.001)
+    assert large.outside == pytest.approx(7.0, rel=0.03)
+    apart = measure_spheres(mesh, [[1.0, 0, 0]], [0.1])
+    assert (apart.inside, apart.outside) == (0.0, pytest.approx(1.0, rel=0.2))
+
+
+@pytest.mark.parametrize(
+    ("centers", "radii"),
+    [([], []), ([[0, 0, 0]], [0.0]), ([[0, 0, np.nan]], [1.0]), ([[0, 0, 0]], [1.0, 2.0]), ([[0, 0]], [1.0])],
+)
+def test_metrics_refuse_bad_spheres(centers, radii):
+    with pytest.raises(InvalidInputError):
+        measure_spheres(sphere_mesh(0.1), centers, radii)
