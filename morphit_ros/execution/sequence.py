@@ -157,11 +157,14 @@ class GraspSequence:
             self._backend.set_world(self._request.table, (*target, *self._request.obstacles))
             self._world_set = True
         candidates = self._request.candidates
+        if self._chosen >= 0:
+            # One call later, so that the time of planning counts for this stage.
+            self._enter(Stage.OPEN, now)
+            return ()
         problem = self._plan_candidate(candidates[self._index])
         if not problem:
             self._chosen = self._index
             self._message = f"grasp {self._index + 1} of {len(candidates)} can be reached"
-            self._enter(Stage.OPEN, now)
             return ()
         self._rejected.append(f"grasp {self._index + 1}: {problem}")
         self._index += 1

@@ -84,7 +84,12 @@ def _estimate(points, grid, viewpoint, wanted):  # type: ignore[no-untyped-def]
                 continue
             n = float(near)
             nx, ny, nz = least_direction(
-                xx - sx * sx / n, xy - sx * sy / n, xz - sx * sz / n, yy - sy * sy / n, yz - sy * sz / n, zz - sz * sz / n
+                xx - sx * sx / n,
+                xy - sx * sy / n,
+                xz - sx * sz / n,
+                yy - sy * sy / n,
+                yz - sy * sz / n,
+                zz - sz * sz / n,
             )
             towards = nx * (viewpoint[0] - px) + ny * (viewpoint[1] - py) + nz * (viewpoint[2] - pz)
             sign = -1.0 if towards < 0.0 else 1.0

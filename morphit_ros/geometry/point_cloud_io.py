@@ -64,7 +64,7 @@ def save_point_cloud(cloud: PointCloud, path: str | Path, text: bool = False) ->
         raise InvalidInputError(str(path), f"the ending '{file.suffix}'", f"one of {', '.join(FORMATS)}")
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.suffix.lower() == ".npz":
-        arrays = {"points": cloud.points, "normals": cloud.normals, "colors": cloud.colors}
+        arrays: dict[str, Any] = {"points": cloud.points, "normals": cloud.normals, "colors": cloud.colors}
         with atomic_write(file, "wb") as stream:
             np.savez_compressed(stream, **{name: array for name, array in arrays.items() if array is not None})
         return
@@ -120,5 +120,7 @@ def _open3d() -> Any:
     try:
         import open3d
     except ImportError as error:
-        raise MissingDependencyError("open3d", "Reading and writing PLY and PCD", "Use NPZ, or install open3d.") from error
+        raise MissingDependencyError(
+            "open3d", "Reading and writing PLY and PCD", "Use NPZ, or install open3d."
+        ) from error
     return open3d

@@ -17,12 +17,13 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 
 
-def normals_point_outwards(points: Array, normals: Array, least_fraction: float = 0.75) -> bool:
+def normals_point_outwards(points: Array, normals: Array, least_fraction: float = 0.6) -> bool:
     """Whether normals agree with the one place where the outside is certain: the convex hull.
 
     Args:
         points, normals: (N, 3).
-        least_fraction: share of the hull's corners that must have outward normals.
+        least_fraction: share of the hull's corners that must have outward normals. Rims of cups, where
+            inner and outer wall meet in one point, fail it in good clouds; a merge of mixed signs has half.
     """
     try:
         corners = ConvexHull(points).vertices

@@ -74,9 +74,9 @@ class PlannerConfig(Config):
     allowed_hits: int = parameter(
         3, "Points inside palm or fingers that count as noise", minimum=0, maximum=1000
     )
-    contact_area: float = parameter(2e-4, "Contact area that counts as full, each finger [m^2]", minimum=1e-6, maximum=0.01)
+    contact_area: float = parameter(2e-4, "Contact area that counts as full [m^2]", minimum=1e-6, maximum=0.01)
     min_overlap: float = parameter(
-        0.1, "Least contact area of each finger as a share of the full one", minimum=0.0, maximum=1.0
+        0.1, "Least area that both pads press, as a share of the full one", minimum=0.0, maximum=1.0
     )
     suppression_distance: float = parameter(
         0.012, "Of grasps closer than this and the angle only the best is kept [m]", minimum=0.0, maximum=0.5
@@ -148,6 +148,7 @@ def plan_grasps(
     report = progress or (lambda stage, share: None)
     clock = _Stopwatch()
     scene = _prepare(cloud, settings, table, approach, center_of_mass, rng)
+    full_gripper, gripper = gripper, _with_coarse_pads(gripper)
     clock.lap("prepare")
     report("starts", 0.1)
 
@@ -172,11 +173,17 @@ def plan_grasps(
     report("rank", 0.9)
 
     poses, terms = _score(poses, scene, gripper, settings)
-    grasps = _select(poses, terms, scene, gripper, settings, reachable, rejected)
+    grasps = _select(poses, terms, scene, full_gripper, settings, reachable, rejected)
     clock.lap("rank")
     report("rank", 1.0)
     message = scene.note if grasps else _explain(rejected, widest, gripper, scene.note)
     return GraspPlan(grasps, rejected, candidates, clock.laps, message)
+
+
+def _with_coarse_pads(gripper: Gripper, points: int = 150) -> Gripper:
+    """The gripper with at most about so many points a pad: the long pads of some cost ten times the others."""
+    step = math.sqrt(gripper.pad_width * gripper.pad_height / points)
+    return replace(gripper, pad_step=max(gripper.pad_step, step))
 
 
 class _Stopwatch:
@@ -473,10 +480,10 @@ def _touching(
 ) -> _Poses:
     """Keep poses whose two pads meet enough surface inside the friction cone."""
     quality = _contacts(poses, scene, gripper, config)
-    overlapping = quality.area.min(axis=1) >= config.min_overlap
+    overlapping = quality.overlap >= config.min_overlap
     rejected["overlap"] = int((~overlapping).sum())
     cone = math.atan(config.friction)
-    slipping = overlapping & (np.maximum(quality.angle.max(axis=1), quality.offset) > cone)
+    slipping = overlapping & (quality.angle.max(axis=1) > cone)
     rejected["friction cone"] = int(slipping.sum())
     return poses.select(overlapping & ~slipping)
 
@@ -524,13 +531,12 @@ def _score(
     """Terms of the score, each (S,) in [0, 1] and higher is better."""
     quality = _contacts(poses, scene, gripper, config)
     cone = math.atan(config.friction)
-    worst = np.maximum(quality.angle.max(axis=1), quality.offset)
     lever = lever_arms(quality.center, scene.center_of_mass, scene.up)
     free = 0.5 * (gripper.aperture_max - poses.apertures)
     along = poses.rotations[:, :, 2] @ scene.approach if scene.prefers_approach else np.ones(len(poses))
     terms = {
-        "alignment": np.clip(1.0 - worst / cone, 0.0, 1.0),
-        "overlap": quality.area.min(axis=1),
+        "alignment": np.clip(1.0 - quality.angle.max(axis=1) / cone, 0.0, 1.0),
+        "overlap": quality.overlap,
         "balance": 1.0 / (1.0 + (lever / 0.03) ** 2),
         "fit": np.clip(1.0 - quality.residual.max(axis=1) / 0.003, 0.0, 1.0),
         "clearance": poses.clearances / 0.01,

@@ -36,17 +36,17 @@ class ContactQuality:
     """Per pose, both fingers (S, 2) unless said otherwise.
 
     Attributes:
-        area: covered part of the pad, the smaller of the pad and the reference area being 1.
+        overlap: (S,) area that both pads press from opposite sides, the smaller of the pad and the
+            reference area being 1. Where it is not empty, a line along the closing direction joins the
+            two contacts: a pinch of a thin wall needs it as much as a grasp of a box.
         angle: angle between the mean contact normal and the pad's axis [rad].
-        offset: (S,) angle between the line through the contact centres and the closing direction [rad].
         seen: share of observed (not virtual) points.
         residual: root mean square distance of the contact points to the pad plane [m].
         center: (S, 3) middle of the two contact centres, world [m].
     """
 
-    area: Array
+    overlap: Array
     angle: Array
-    offset: Array
     seen: Array
     residual: Array
     center: Array
@@ -65,9 +65,8 @@ def _measure(
     depth: float,
     spacing: float,
     reference_points: float,
-    area: Array,
+    overlap: Array,
     angle: Array,
-    offset: Array,
     seen: Array,
     residual: Array,
     center: Array,
@@ -75,18 +74,19 @@ def _measure(
     local = np.empty((points.shape[0], 3))
     index = np.empty(points.shape[0], np.int64)
     means = np.empty((2, 3))
+    covered = np.zeros((2, pad.shape[0]), np.bool_)
     box = np.empty(3)
     for s in range(rotations.shape[0]):
         rotation, translation = rotations[s], translations[s]
         box[0], box[1], box[2] = half_size[0], 0.5 * apertures[s] + depth, half_size[1]
         cropped = crop_between_pads(points, rotation, translation, box, local, index)
+        covered[:] = False
         for finger in range(2):
             side = 1.0 if finger == 0 else -1.0
             inner = 0.5 * apertures[s] - depth
             touched, observed_points, squared = 0, 0.0, 0.0
             normal_sum = np.zeros(3)
             mean = np.zeros(3)
-            covered = np.zeros(pad.shape[0], np.bool_)
             for m in range(cropped):
                 y = side * local[m, 1]
                 # A thin object's other face is not this finger's contact.
@@ -108,14 +108,12 @@ def _measure(
                     for p in range(pad.shape[0]):
                         dx, dz = pad[p, 0] - local[m, 0], pad[p, 2] - local[m, 2]
                         if dx * dx + dz * dz <= spacing * spacing:
-                            covered[p] = True
+                            covered[finger, p] = True
             if touched == 0:
-                area[s, finger] = 0.0
                 angle[s, finger] = math.pi / 2.0
                 means[finger] = 0.0
                 means[finger, 1] = side * 0.5 * apertures[s]
                 continue
-            area[s, finger] = min(covered.sum() / reference_points, 1.0)
             along, length = 0.0, 0.0
             for k in range(3):
                 along += side * rotation[k, 1] * normal_sum[k]
@@ -124,8 +122,11 @@ def _measure(
             seen[s, finger] = observed_points / touched
             residual[s, finger] = math.sqrt(squared / touched)
             means[finger] = mean / touched
-        dx, dz = means[0, 0] - means[1, 0], means[0, 2] - means[1, 2]
-        offset[s] = math.atan2(math.sqrt(dx * dx + dz * dz), max(means[0, 1] - means[1, 1], 1e-4))
+        shared = 0
+        for p in range(pad.shape[0]):
+            if covered[0, p] and covered[1, p]:
+                shared += 1
+        overlap[s] = min(shared / reference_points, 1.0)
         for k in range(3):
             center[s, k] = translation[k]
             for axis in range(3):
@@ -159,14 +160,13 @@ def measure_contacts(
     """
     count = len(rotations)
     quality = ContactQuality(
-        np.zeros((count, 2)), np.zeros((count, 2)), np.zeros(count), np.zeros((count, 2)), np.zeros((count, 2)),
-        np.zeros((count, 3)),
+        np.zeros(count), np.zeros((count, 2)), np.zeros((count, 2)), np.zeros((count, 2)), np.zeros((count, 3))
     )  # fmt: skip
     pad_area = 4.0 * float(np.prod(half_size))
     reference_points = len(pad) * min(1.0, reference_area / pad_area)
     _measure(
         points, normals, observed, rotations, translations, apertures, pad, half_size, depth, spacing,
-        reference_points, quality.area, quality.angle, quality.offset, quality.seen, quality.residual, quality.center,
+        reference_points, quality.overlap, quality.angle, quality.seen, quality.residual, quality.center,
     )  # fmt: skip
     return quality
 

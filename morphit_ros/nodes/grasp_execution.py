@@ -19,7 +19,7 @@ from morphit_interfaces.action import ExecuteGrasp, Pick, PlanGrasp
 from morphit_interfaces.srv import Segment
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import MorphitError
-from morphit_ros.execution.backends import make_backend
+from morphit_ros.execution.backends.roboplan import RoboPlanConfig
 from morphit_ros.execution.pick import GripperLimits
 from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.sequence_config import SequenceConfig
@@ -31,6 +31,7 @@ from morphit_ros.ros.conversions import joint_state_from_message
 from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
 from morphit_ros.ros.execution_job import ExecutionJob, JobFailed
 from morphit_ros.ros.frames import BaseFrame, BaseFrameConfig
+from morphit_ros.ros.motion_backends import make_motion_backend
 from morphit_ros.ros.parameters import declare_configs
 from morphit_ros.ros.pick_request import pick_request
 from morphit_ros.ros.robot_commands import CommandConfig, make_robot_commands
@@ -56,7 +57,7 @@ class GraspExecutionConfig(Config):
     )
 
 
-CONFIGS = (GraspExecutionConfig, SequenceConfig, CommandConfig, BaseFrameConfig)
+CONFIGS = (GraspExecutionConfig, SequenceConfig, RoboPlanConfig, CommandConfig, BaseFrameConfig)
 
 
 class GraspExecution(LifecycleNode):
@@ -64,7 +65,9 @@ class GraspExecution(LifecycleNode):
 
     def __init__(self) -> None:
         super().__init__("grasp_execution")
-        self._config, self._sequence_config, command_config, base_config = declare_configs(self, CONFIGS)
+        (self._config, self._sequence_config, self._roboplan_config, command_config, base_config) = declare_configs(
+            self, CONFIGS
+        )
         self._robot = RobotConfiguration.load(self._config.robot)
         gripper = Gripper.load(self._robot.gripper)
         self._gripper = GripperLimits(gripper.aperture_min, gripper.aperture_max, gripper.max_force)
@@ -83,14 +86,14 @@ class GraspExecution(LifecycleNode):
         self._job: ExecutionJob | None = None
         # Planning inside the sequence takes up to seconds; joint states keep arriving in the default group.
         self._work = MutuallyExclusiveCallbackGroup()
-        self._clients = MutuallyExclusiveCallbackGroup()
+        self._questions = MutuallyExclusiveCallbackGroup()
         for topic, callback in (
             (interfaces.JOINT_STATES, self._on_joint_state),
             (interfaces.SPHERE_DESCRIPTION, self._on_description),
         ):
             self.create_subscription(topic.type, topic.name, callback, topic.quality.profile())
-        self._segment = self.create_client(Segment, interfaces.SEGMENT.name, callback_group=self._clients)
-        self._plan = ActionClient(self, PlanGrasp, interfaces.PLAN_GRASP.name, callback_group=self._clients)
+        self._segment = self.create_client(Segment, interfaces.SEGMENT.name, callback_group=self._questions)
+        self._plan = ActionClient(self, PlanGrasp, interfaces.PLAN_GRASP.name, callback_group=self._questions)
         self._servers = [
             ActionServer(
                 self, action.type, action.name, _settled_by_job, goal_callback=self._on_goal,
@@ -112,8 +115,8 @@ class GraspExecution(LifecycleNode):
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         try:
-            self._backend = make_backend(
-                self._config.backend, self._sphere_description, self._robot, seed=self._config.seed
+            self._backend = make_motion_backend(
+                self._config.backend, self._sphere_description, self._robot, self._roboplan_config, self._config.seed
             )
         except MorphitError as error:
             self._diagnostics.report(ERROR, f"not configured: {error}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rclpy.action import ActionServer
 from rclpy.action.server import ServerGoalHandle
@@ -32,7 +32,6 @@ class GraspPlanningConfig(Config):
     gripper: str = parameter("franka_hand", "Gripper: a name in config/grippers or a YAML file")
     continuous: bool = parameter(False, "Plan on every new object cloud too")
     seed: int = parameter(0, "Seed of the start poses", minimum=0, maximum=2**31 - 1)
-    max_grasps: int = parameter(20, "Most grasps in an answer", minimum=1, maximum=1000)
 
 
 CONFIGS = (GraspPlanningConfig, PlannerConfig)
@@ -74,7 +73,7 @@ class GraspPlanning(Node):
         target = target_of(message)
         if self._config.continuous and target is not None:
             try:
-                self._plan(target, self._table, self._config.max_grasps)
+                self._plan(target, self._table)
             except MorphitError as error:
                 self._diagnostics.report(ERROR, f"object cloud refused: {error}")
 
@@ -89,8 +88,7 @@ class GraspPlanning(Node):
             target = request.object if request.object.cloud.data else self._latest_target()
             table = request.table if request.table.found else self._table
             grasps = self._plan(
-                target, table if request.use_table else TablePlane(), request.max_grasps or self._config.max_grasps,
-                feedback,
+                target, table if request.use_table else TablePlane(), request.max_grasps, feedback
             )  # fmt: skip
         except MorphitError as error:
             goal.abort()
@@ -108,14 +106,17 @@ class GraspPlanning(Node):
             )
         return target
 
-    def _plan(self, target: SegmentedObject, table: TablePlane, limit: int, progress=None) -> GraspArray:
+    def _plan(self, target: SegmentedObject, table: TablePlane, max_grasps: int = 0, progress=None) -> GraspArray:
+        config = self._planner_config
+        if max_grasps:
+            config = replace(config, max_grasps=max_grasps)
         plan = plan_grasps(
-            cloud_of(target), self._gripper, self._planner_config, table=table_from_message(table),
+            cloud_of(target), self._gripper, config, table=table_from_message(table),
             seed=self._config.seed, progress=progress,
         )  # fmt: skip
-        message = message_from_plan(plan, self._gripper.name, target.header, limit)
+        message = message_from_plan(plan, self._gripper.name, target.header)
         self._grasps.publish(message)
-        self._markers.publish(grasp_markers(target.header, plan.grasps[:limit], self._gripper))
+        self._markers.publish(grasp_markers(target.header, plan.grasps, self._gripper))
         values = {"candidates": plan.candidates, **plan.rejected, **{f"{k} [s]": v for k, v in plan.timings.items()}}
         if plan.grasps:
             self._diagnostics.report(OK, f"{len(plan.grasps)} grasps of {plan.candidates} starts", values)

@@ -65,19 +65,18 @@ class PickClient(Node):
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._started = self._steady.now()
         self._asked = False
-        self._timer = self.create_timer(0.2, self._check, clock=self._steady)
+        self._timer = self.create_timer(0.5, self._check, clock=self._steady)
 
     def _elapsed(self) -> float:
         return (self._steady.now() - self._started).nanoseconds * 1e-9
 
     def _check(self) -> None:
-        if not self._asked and self._client.server_is_ready():
+        if not self._asked and self._elapsed() > self._config.server_timeout:
+            self._end(f"FAILED: the pick action was not ready within {self._config.server_timeout:g} s")
+        elif not self._asked and self._client.server_is_ready():
             self._asked = True
-            self._started = self._steady.now()
             goal = Pick.Goal(lift_height=self._config.lift_height)
             self._client.send_goal_async(goal, feedback_callback=self._on_feedback).add_done_callback(self._on_answer)
-        elif not self._asked and self._elapsed() > self._config.server_timeout:
-            self._end(f"FAILED: the pick action did not come up within {self._config.server_timeout:g} s")
         elif self._asked and self._elapsed() > self._config.timeout:
             self._end(f"FAILED: no result within {self._config.timeout:g} s")
 
@@ -93,8 +92,10 @@ class PickClient(Node):
     def _on_answer(self, future: Future) -> None:
         goal = future.result()
         if not goal.accepted:
-            self._end("FAILED: the pick was refused: grasp_execution is not active")
+            # Not active yet; `_check` asks again until the time is up.
+            self._asked = False
             return
+        self._started = self._steady.now()
         goal.get_result_async().add_done_callback(self._on_result)
 
     def _on_result(self, future: Future) -> None:

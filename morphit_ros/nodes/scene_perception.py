@@ -14,7 +14,8 @@ from sensor_msgs.msg import PointCloud2
 from morphit_interfaces.srv import Segment
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError, MorphitError
-from morphit_ros.perception import PerceptionConfig, Scene, SceneStatus, StampSynchronizer, perceive
+from morphit_ros.perception import PerceptionConfig, Scene, SceneStatus, perceive
+from morphit_ros.perception.synchronizer import StampedPair, StampSynchronizer
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.ros import interfaces
 from morphit_ros.ros.conversions import (
@@ -71,7 +72,7 @@ class ScenePerception(Node):
         base = BaseFrame(self, world_frame, base_config)
         self._self_filter = SelfFilter(self, robot, base) if self._config.self_filter else None
         self._synchronizer = StampSynchronizer(self._perception.sync_tolerance, self._config.points_depth)
-        self._pair: tuple[PointCloud2, PointCloud2] | None = None
+        self._pair: StampedPair[PointCloud2] | None = None
         self._done_stamp = -1.0
         self._out = {
             topic: self.create_publisher(topic.type, topic.name, topic.quality.profile())
@@ -100,7 +101,7 @@ class ScenePerception(Node):
         if pair is None:
             self._diagnostics.report(WARN, self._missing())
             return
-        stamp = seconds_from_stamp(pair[0].header.stamp)
+        stamp = pair.left_stamp
         if stamp != self._done_stamp:
             self._done_stamp = stamp
             try:
@@ -111,7 +112,7 @@ class ScenePerception(Node):
     def _on_segment(self, request: Segment.Request, response: Segment.Response) -> Segment.Response:
         try:
             pair = self._fresh_pair()
-            stamp = seconds_from_stamp(pair[0].header.stamp)
+            stamp = pair.left_stamp
             scene = self._perceive(pair, self._with_rule(request))
             response.objects, response.table = self._publish(scene, stamp)
             response.success = scene.status is SceneStatus.OK
@@ -122,10 +123,10 @@ class ScenePerception(Node):
             self._diagnostics.report(ERROR, response.message, self._counts())
         return response
 
-    def _fresh_pair(self) -> tuple[PointCloud2, PointCloud2]:
+    def _fresh_pair(self) -> StampedPair[PointCloud2]:
         if self._pair is None:
             raise InvalidInputError("clouds", self._missing(), "a cloud of each camera with matching stamps")
-        stamp, now = seconds_from_stamp(self._pair[0].header.stamp), self._now()
+        stamp, now = self._pair.left_stamp, self._now()
         if not -self._config.max_age <= now - stamp <= self._config.max_age:
             raise InvalidInputError(
                 "clouds", f"the last pair is from {stamp:.3f} s, now is {now:.3f} s",
@@ -159,14 +160,14 @@ class ScenePerception(Node):
             raise InvalidInputError("point: frame", frame, f"the scene's frame {self._perception.world_frame}")
         return array_from_point(point.point)
 
-    def _perceive(self, pair: tuple[PointCloud2, PointCloud2], config: PerceptionConfig) -> Scene:
+    def _perceive(self, pair: StampedPair[PointCloud2], config: PerceptionConfig) -> Scene:
         poses = [
-            self._frames.T_world_camera(camera, message.header.frame_id, seconds_from_stamp(message.header.stamp))
-            for camera, message in zip(_CAMERAS, pair, strict=True)
+            self._frames.T_world_camera("left", pair.left.header.frame_id, pair.left_stamp),
+            self._frames.T_world_camera("right", pair.right.header.frame_id, pair.right_stamp),
         ]
-        stamp = seconds_from_stamp(pair[0].header.stamp)
+        stamp = pair.left_stamp
         robot = self._self_filter.spheres(stamp) if self._self_filter is not None else None
-        clouds = [cloud_from_message(message) for message in pair]
+        clouds = [cloud_from_message(message) for message in (pair.left, pair.right)]
         return perceive(*clouds, *poses, config, robot_spheres=robot)
 
     def _publish(self, scene: Scene, stamp: float):
@@ -194,7 +195,11 @@ class ScenePerception(Node):
         return objects, plane
 
     def _counts(self) -> dict[str, object]:
-        return {"unknown transforms": self._frames.failures, **self._synchronizer.counts()}
+        status = self._synchronizer.status(self._now())
+        return {
+            "unknown transforms": self._frames.failures, "pairs": status.matched,
+            "dropped left": status.dropped_left, "dropped right": status.dropped_right,
+        }  # fmt: skip
 
 
 def main(args: list[str] | None = None) -> int:

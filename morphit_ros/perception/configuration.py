@@ -63,10 +63,13 @@ class RegistrationConfig(Config):
         0.003, "Largest accepted RMS point-to-plane distance between the views [m]", minimum=1e-4, maximum=0.05
     )
     max_correction: float = parameter(
-        0.01, "Largest accepted shift of the right view by the refinement of known extrinsics [m]", minimum=0.0, maximum=0.2
+        0.01,
+        "Largest accepted shift by the refinement of known extrinsics [m]",
+        minimum=0.0,
+        maximum=0.2,
     )
     max_correction_angle: float = parameter(
-        0.035, "Largest accepted turn of the right view by that refinement [rad]", minimum=0.0, maximum=0.5
+        0.035, "Largest accepted turn by the refinement of known extrinsics [rad]", minimum=0.0, maximum=0.5
     )
     min_overlap: float = parameter(
         0.45, "Smallest accepted part of the right view's objects that the left view confirms", minimum=0.0, maximum=1.0
@@ -83,10 +86,10 @@ class RegistrationConfig(Config):
 class TableConfig(Config):
     """The support plane."""
 
-    tolerance: float = parameter(0.004, "Distance to the plane up to which a point lies on it [m]", minimum=5e-4, maximum=0.05)
+    tolerance: float = parameter(0.004, "Points this close to the plane lie on it [m]", minimum=5e-4, maximum=0.05)
     min_area: float = parameter(0.03, "Smallest visible area of a table [m²]", minimum=1e-4, maximum=10.0)
-    gravity_known: bool = parameter(True, "Whether z of the world frame points up; only horizontal planes are tables then")
-    max_tilt: float = parameter(0.1, "Largest angle between a table and the horizontal [rad]", minimum=0.001, maximum=1.5)
+    gravity_known: bool = parameter(True, "World z points up, so only a horizontal plane is a table")
+    max_tilt: float = parameter(0.1, "Largest angle of a table to the horizontal [rad]", minimum=0.001, maximum=1.5)
     iterations: int = parameter(400, "Number of planes tried", minimum=10, maximum=100_000)
     margin: float = parameter(
         0.05, "Objects are looked for this far beyond the visible part of the table [m]", minimum=0.0, maximum=1.0
@@ -97,8 +100,8 @@ class TableConfig(Config):
 class ObjectConfig(Config):
     """What counts as an object."""
 
-    min_height: float = parameter(0.005, "Points lower than this above the table belong to it [m]", minimum=1e-3, maximum=0.1)
-    max_height: float = parameter(0.5, "Points higher than this above the table are ignored [m]", minimum=0.01, maximum=5.0)
+    min_height: float = parameter(0.005, "Lower points belong to the table [m]", minimum=1e-3, maximum=0.1)
+    max_height: float = parameter(0.5, "Higher points above the table are ignored [m]", minimum=0.01, maximum=5.0)
     link_distance: float = parameter(
         0.01, "Points closer than this belong to one object [m]", minimum=1e-3, maximum=0.1
     )
@@ -110,7 +113,7 @@ class ObjectConfig(Config):
         False, "Split a cluster along concave seams; a T-shaped object looks the same as two touching ones"
     )
     seam_angle: float = parameter(
-        0.7, "Concave angle between two faces from which they may be two objects [rad]", minimum=0.1, maximum=1.5
+        0.5, "Concave angle between two faces from which they may be two objects [rad]", minimum=0.1, maximum=1.5
     )
 
 
@@ -120,7 +123,11 @@ class TargetConfig(Config):
 
     rule: str = parameter("largest", "How the target is chosen", choices=TARGET_RULES, read_only=False)
     point: tuple[float, ...] = parameter(
-        (0.0, 0.0, 0.0), "For rule 'nearest': this point, world frame [m]", minimum=-50.0, maximum=50.0, length=3,
+        (0.0, 0.0, 0.0),
+        "For rule 'nearest': this point, world frame [m]",
+        minimum=-50.0,
+        maximum=50.0,
+        length=3,
         read_only=False,
     )
     index: int = parameter(

@@ -26,7 +26,11 @@ _APART, _APART_ANGLE = 0.03, math.radians(12.0)
 
 
 def propose_alignments(
-    left: Surface, right: Surface, left_plane: Plane, right_plane: Plane, config: RegistrationConfig,
+    left: Surface,
+    right: Surface,
+    left_plane: Plane,
+    right_plane: Plane,
+    config: RegistrationConfig,
     rng: np.random.Generator,
 ) -> list[Array]:
     """Candidates for ``T_left_right``, best supported first, each distinct from the others.
@@ -103,7 +107,9 @@ def _features(surface: Surface, radius: float) -> NDArray[np.float32]:
     cloud = o3d.geometry.PointCloud(o3d.utility.Vector3dVector(surface.points))
     cloud.normals = o3d.utility.Vector3dVector(surface.normals)
     search = o3d.geometry.KDTreeSearchParamHybrid(radius=radius, max_nn=100)
-    return np.asarray(o3d.pipelines.registration.compute_fpfh_feature(cloud, search).data, dtype=np.float32).T
+    # Open3D's stub lacks the default of the last argument.
+    feature = o3d.pipelines.registration.compute_fpfh_feature(cloud, search)  # type: ignore[call-arg, unused-ignore]
+    return np.asarray(feature.data, dtype=np.float32).T
 
 
 def _distinct(first: Array, second: Array, center: Array) -> bool:

@@ -31,10 +31,6 @@ class ViewPoints(NamedTuple):
     points: Array
     rows: NDArray[np.int64]
 
-    def select(self, mask: NDArray[np.bool_]) -> ViewPoints:
-        """The points that a mask (M,) names."""
-        return self if mask.all() else ViewPoints(self.points[mask], self.rows[mask])
-
 
 def crop_view(
     cloud: PointCloud, T_target_camera: Array, side: str, config: CropConfig, workspace: bool
@@ -65,7 +61,8 @@ def crop_view(
 
 def outside_workspace(points: Array, config: CropConfig) -> NDArray[np.bool_]:
     """(N,) mask of the points (N, 3) in the world frame that lie outside the workspace."""
-    return ((points < config.workspace_min) | (points > config.workspace_max)).any(axis=1)
+    lower, upper = np.array(config.workspace_min), np.array(config.workspace_max)
+    return np.asarray(((points < lower) | (points > upper)).any(axis=1), dtype=np.bool_)
 
 
 def check_spheres(robot_spheres: tuple[ArrayLike, ArrayLike]) -> tuple[Array, Array]:

@@ -253,8 +253,12 @@ class _Run:
         if self.placed:
             with self._stage("registration"):
                 motion, self.registration = refine_extrinsics(
-                    left.surface, right.surface, left.T_frame_camera, right.T_frame_camera,
-                    self.config.registration, self.rng,
+                    left.surface,
+                    right.surface,
+                    left.T_frame_camera,
+                    right.T_frame_camera,
+                    self.config.registration,
+                    self.rng,
                 )
                 right.move(motion)
             if not self.registration.succeeded:
@@ -278,11 +282,17 @@ class _Run:
         assert left_plane is not None and right_plane is not None
         # A known pose of one camera does not help to find the other: work in the optical frames.
         return register_views(
-            left.surface, right.surface, left_plane, right_plane, self.config.registration, self.config.objects, self.rng
+            left.surface,
+            right.surface,
+            left_plane,
+            right_plane,
+            self.config.registration,
+            self.config.objects,
+            self.rng,
         )
 
     def _place(self, left: _View, right: _View, T_left_right: Array) -> None:
-        """Bring both views to the world frame, or to the left camera's if no pose is known; crop what was not cropped."""
+        """Bring both views to the world frame, or to the left camera's if no pose is known, and crop them there."""
         T_world_left, T_world_right = self.poses
         if T_world_left is None:
             T_world_left = np.eye(4) if T_world_right is None else T_world_right @ invert_transform(T_left_right)
@@ -403,6 +413,16 @@ class _Run:
     ) -> Scene:
         poses = {view.side: view.T_frame_camera for view in self.views}
         return Scene(
-            status, message, objects, extents, target, self.table, self.cloud, poses.get("left"), poses.get("right"),
-            self.registration, self.timings, self.counts,
+            status,
+            message,
+            objects,
+            extents,
+            target,
+            self.table,
+            self.cloud,
+            poses.get("left"),
+            poses.get("right"),
+            self.registration,
+            self.timings,
+            self.counts,
         )

@@ -24,7 +24,11 @@ _AMBIGUITY = 0.93
 
 
 def refine_extrinsics(
-    left: Surface, right: Surface, T_world_left: Array, T_world_right: Array, config: RegistrationConfig,
+    left: Surface,
+    right: Surface,
+    T_world_left: Array,
+    T_world_right: Array,
+    config: RegistrationConfig,
     rng: np.random.Generator,
 ) -> tuple[Array, RegistrationResult]:
     """Fit the right view to the left one by ICP, starting from known extrinsics.
@@ -51,7 +55,11 @@ def refine_extrinsics(
         fit = fit._replace(residual=measured.residual, overlap=measured.overlap)
     result = RegistrationResult(
         invert_transform(T_world_left) @ motion @ T_world_right,
-        fit.residual, fit.overlap, shift, turn, fit.constrained,
+        fit.residual,
+        fit.overlap,
+        shift,
+        turn,
+        fit.constrained,
     )
     return motion, _judge_extrinsics(result, config)
 
@@ -131,15 +139,17 @@ def register_views(
     rivals = [
         other
         for value, against, other in candidates[1:]
-        if value > _AMBIGUITY * score and against <= _MOST_CONTRADICTED and _differ(best.T_target_source, other.T_target_source)
+        if value > _AMBIGUITY * score
+        and against <= _MOST_CONTRADICTED
+        and _differ(best.T_target_source, other.T_target_source)
     ]
     # The table settles tilt and height to a fraction of a millimetre; the objects keep the rest.
     final = _refine(best.T_target_source, right, left, [_FINEST_DISTANCE], config, rng)
     result = RegistrationResult(final.T_target_source, final.residual, best.overlap, constrained=final.constrained)
     if best.overlap < config.min_overlap:
-        message = f"only {best.overlap:.0%} of the right view's objects fit the left view ({config.min_overlap:.0%} needed)"
+        message = f"only {best.overlap:.0%} of the right view's objects fit the left ({config.min_overlap:.0%} needed)"
     elif contradicted > _MOST_CONTRADICTED:
-        message = f"in the best alignment {contradicted:.0%} of an object's points float where the other camera saw past"
+        message = f"in the best alignment, {contradicted:.0%} of a view's objects float where the other saw past them"
     elif rivals:
         message = "several alignments fit equally well: the objects are too symmetric"
     elif best.constrained < 6 or final.constrained < 6:
@@ -152,7 +162,11 @@ def register_views(
 
 
 def _refine(
-    T_target_source: Array, source: Surface, target: Surface, distances: list[float], config: RegistrationConfig,
+    T_target_source: Array,
+    source: Surface,
+    target: Surface,
+    distances: list[float],
+    config: RegistrationConfig,
     rng: np.random.Generator,
 ) -> Alignment:
     """ICP from a given start."""

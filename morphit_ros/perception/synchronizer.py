@@ -57,9 +57,7 @@ class StampSynchronizer(Generic[T]):
         InvalidInputError: a negative tolerance or an empty queue.
     """
 
-    def __init__(
-        self, tolerance: float, queue: int = 10, stale_after: float = 1.0, reset_after: float = 1.0
-    ) -> None:
+    def __init__(self, tolerance: float, queue: int = 10, stale_after: float = 1.0, reset_after: float = 1.0) -> None:
         if not tolerance >= 0.0:
             raise InvalidInputError("tolerance", tolerance, "at least 0 s")
         if queue < 1:

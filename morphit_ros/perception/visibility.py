@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
 
@@ -21,6 +22,8 @@ class NearestSurface:
     """
 
     def __init__(self, points: Array) -> None:
+        from scipy.ndimage import minimum_filter
+
         side = int(2 * _WIDEST_TANGENT / _BIN)
         depth = np.full((side, side), np.inf)
         rows, columns, inside = _bins(points)
@@ -28,8 +31,6 @@ class NearestSurface:
         # Where nothing was measured, nothing is contradicted.
         depth[np.isinf(depth)] = 0.0
         # At an outline, a bin and its neighbours may show either surface: believe the nearest.
-        from scipy.ndimage import minimum_filter
-
         self._depth = minimum_filter(depth, size=3)
 
     def contradicted(self, points: Array) -> float:
@@ -40,7 +41,7 @@ class NearestSurface:
         return float((points[inside, 2] < self._depth[rows, columns] - _CLEARANCE).sum() / len(points))
 
 
-def _bins(points: Array) -> tuple[Array, Array, Array]:
+def _bins(points: Array) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """Row and column of the bins of those points that lie before the camera, and their mask (N,)."""
     ahead = points[:, 2] > 1e-3
     tangents = points[:, :2] / np.where(ahead, points[:, 2], 1.0)[:, None]

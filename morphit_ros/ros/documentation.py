@@ -1,4 +1,4 @@
-"""Writes docs/interfaces.md, docs/parameters.md and config/grasp.yaml from the code.
+"""Writes docs/interfaces.md and docs/parameters.md from the code.
 
 ``python -m morphit_ros.ros.documentation`` writes them; a test fails if they are out of date.
 """
@@ -6,13 +6,9 @@
 from __future__ import annotations
 
 import importlib
-import textwrap
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from morphit_ros.bringup.grasp import GRASP
 from morphit_ros.resources import atomic_write, share_directory
 from morphit_ros.ros.interfaces import NODES, Action, Quality, Service, Topic
 
@@ -67,33 +63,11 @@ def parameters_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def default_parameter_file() -> str:
-    """config/grasp.yaml: the defaults of every parameter that no argument of the grasp job sets."""
-    arguments = {"sim": "true", "pick": "true", "viewer": "true"}
-    set_by_job = {node.executable: set(node.parameters) for node in GRASP.describe_without_files(arguments)}
-    lines = [f"# Defaults of the grasp job; {_GENERATED}."]
-    lines.append("# Give your own values in a copy: `params_file:=FILE` overrides this one.")
-    for node in NODES:
-        lines += [f"{node.executable}:", "  ros__parameters:"]
-        entries = {
-            name: value for name, value in node_parameters(node.executable).items()
-            if name not in set_by_job.get(node.executable, set())
-        }  # fmt: skip
-        for name, (default, info) in entries.items():
-            lines += textwrap.wrap(
-                f"{info.description} ({info.bound})", 110, initial_indent="    # ", subsequent_indent="    # "
-            )
-            value = list(default) if isinstance(default, tuple) else default
-            lines.append(f"    {name}: {yaml.safe_dump(value, default_flow_style=True, width=1000).splitlines()[0]}")
-    return "\n".join(lines) + "\n"
-
-
 def generated_files() -> dict[Path, str]:
     """Path relative to the package's root → content."""
     return {
         Path("docs/interfaces.md"): interfaces_page(),
         Path("docs/parameters.md"): parameters_page(),
-        Path("config/grasp.yaml"): default_parameter_file(),
     }
 
 

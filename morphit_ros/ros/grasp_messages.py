@@ -47,12 +47,12 @@ def grasp_from_message(message: GraspMsg) -> Grasp:
     )
 
 
-def message_from_plan(plan: GraspPlan, gripper: str, header: Header, limit: int) -> GraspArray:
-    """The best `limit` grasps of a plan with the account of what was discarded."""
+def message_from_plan(plan: GraspPlan, gripper: str, header: Header) -> GraspArray:
+    """The grasps of a plan with the account of what was discarded."""
     return GraspArray(
         header=header,
         gripper=gripper,
-        grasps=[message_from_grasp(grasp, header) for grasp in plan.grasps[:limit]],
+        grasps=[message_from_grasp(grasp, header) for grasp in plan.grasps],
         candidates=int(plan.candidates),
         rejected_stages=list(plan.rejected),
         rejected_counts=[int(count) for count in plan.rejected.values()],

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
+from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 from rclpy.node import Node
 
 from morphit_ros.configuration import Config, ParameterInfo
@@ -29,12 +30,19 @@ def declare_configs(node: Node, config_types: Sequence[type[Config]]) -> tuple[A
     configs = []
     for config_type in config_types:
         values = {
-            name: node.declare_parameter(name, default, _descriptor(default, info)).value
-            for name, (default, info) in config_type.flat_fields().items()
+            name: _declared(node, name, default, info) for name, (default, info) in config_type.flat_fields().items()
         }
         configs.append(config_type.from_flat(values))
     _refuse_unknown_parameters(node)
     return tuple(configs)
+
+
+def _declared(node: Node, name: str, default: Any, info: ParameterInfo) -> Any:
+    try:
+        return node.declare_parameter(name, default, _descriptor(default, info)).value
+    except (InvalidParameterValueException, InvalidParameterTypeException):
+        given = node._parameter_overrides[name].value
+        raise InvalidInputError(name, given, f"{type(default).__name__}, {info.bound}") from None
 
 
 def _refuse_unknown_parameters(node: Node) -> None:

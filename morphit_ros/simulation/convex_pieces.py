@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,13 @@ from morphit_ros.resources import atomic_write, cache_directory
 from morphit_ros.simulation.solids import convex_hull
 
 # CoACD's parameters: concavity that may remain, as a fraction of the mesh's size, and the effort of its search.
-_PARAMETERS = {"threshold": 0.07, "preprocess_resolution": 50, "mcts_iterations": 30, "mcts_nodes": 10, "resolution": 1000}
+_PARAMETERS = {
+    "threshold": 0.07,
+    "preprocess_resolution": 50,
+    "mcts_iterations": 30,
+    "mcts_nodes": 10,
+    "resolution": 1000,
+}
 # Corners a hull may keep: more make contacts slower, not better.
 _MAX_CORNERS = 64
 
@@ -39,8 +46,9 @@ def convex_pieces(mesh: TriangleMesh, seed: int = 1) -> list[TriangleMesh]:
             # Cut short or overwritten: computed again below.
             pass
     corners = _decompose(mesh, seed)
+    arrays: dict[str, Any] = {str(index): points for index, points in enumerate(corners)}
     with atomic_write(path, "wb") as stream:
-        np.savez_compressed(stream, **{str(index): points for index, points in enumerate(corners)})
+        np.savez_compressed(stream, **arrays)
     return [convex_hull(points) for points in corners]
 
 

@@ -18,7 +18,10 @@ from numpy.typing import NDArray
 
 from morphit_ros.errors import MissingDependencyError
 
-_REMEDY = "Install Mesa: 'sudo apt install libegl1 libgl1-mesa-dri' (EGL) or 'sudo apt install libosmesa6' (OSMesa)."
+_REMEDY = (
+    "Install Mesa: 'sudo apt install libegl1 libgl1-mesa-dri' (EGL) or 'sudo apt install libosmesa6' (OSMesa). "
+    "Where mujoco was imported before this package, set MUJOCO_GL=egl or osmesa."
+)
 
 
 @cache
@@ -96,7 +99,7 @@ class OffscreenRenderer:
 
     def __init__(self, model: Any, width: int, height: int, samples: int) -> None:
         mujoco = import_mujoco()
-        if os.environ.get("MUJOCO_GL") == "disabled" and available_backend() is None:
+        if os.environ.get("MUJOCO_GL") == "disabled":
             raise MissingDependencyError("EGL or OSMesa", "rendering the depth cameras", _REMEDY)
         # The context takes its buffer from the model: exactly as large as needed, since all of it is cleared each time.
         model.vis.global_.offwidth, model.vis.global_.offheight = width, height

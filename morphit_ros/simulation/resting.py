@@ -16,9 +16,7 @@ _COPLANAR_ANGLE = 0.02
 _COPLANAR_DISTANCE = 5e-4
 
 
-def mass_properties(
-    pieces: Sequence[TriangleMesh], densities: ArrayLike, mass: float
-) -> tuple[Array, Array]:
+def mass_properties(pieces: Sequence[TriangleMesh], densities: ArrayLike, mass: float) -> tuple[Array, Array]:
     """Centre of mass and inertia tensor of convex pieces.
 
     Args:

@@ -8,6 +8,7 @@ avoiding self-collision is the planner's business. They do collide with table an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -23,9 +24,11 @@ from morphit_ros.robot.description import GeometryKind, LinkGeometry, RobotDescr
 from morphit_ros.simulation.rendering import import_mujoco
 
 VISUAL_GROUP, COLLISION_GROUP = 1, 3
+# Stiff as hard plastic on rubber: 40 N press a pad 0.2 mm into an object, MuJoCo's defaults 1.2 mm.
+_STIFFNESS = {"condim": 4, "solref": [0.008, 1.0], "solimp": [0.95, 0.99, 0.001, 0.5, 2.0]}
 # Who touches whom: a robot's geometry meets the surroundings, not itself; the surroundings meet everything.
-ROBOT_CONTACT = {"contype": 1, "conaffinity": 2}
-SURROUNDINGS_CONTACT = {"contype": 2, "conaffinity": 3}
+ROBOT_CONTACT = {"contype": 1, "conaffinity": 2, **_STIFFNESS}
+SURROUNDINGS_CONTACT = {"contype": 2, "conaffinity": 3, **_STIFFNESS}
 
 # Names of the robot in the workcell's model, so that its links may be called "table" or "object".
 PREFIX = "robot/"
@@ -43,9 +46,11 @@ def build_robot(description: RobotDescription, robot: RobotConfiguration, grippe
     actuator's whole force; a mimic joint of the URDF keeps its relation to its leader.
 
     Raises:
-        InvalidInputError: a joint of the configuration does not exist in the description.
+        InvalidInputError: a joint of the configuration does not exist in the description, or there are no fingers.
     """
     mujoco = import_mujoco()
+    if not robot.finger_joints:
+        raise InvalidInputError(f"robot {robot.name}: finger_joints", "none", "the joints that make up the aperture")
     for joint in (*robot.arm_joints, *robot.finger_joints):
         if joint not in description.joints:
             bound = f"a joint of '{description.name}': {', '.join(description.joints)}"
@@ -55,19 +60,21 @@ def build_robot(description: RobotDescription, robot: RobotConfiguration, grippe
     # The largest torque of a pad about its normal: two thirds of its radius, for even pressure on a disc.
     pad_radius = np.sqrt(gripper.pad_width * gripper.pad_height / np.pi)
     torsion = friction * 2.0 / 3.0 * pad_radius
-    colored: dict[Path, list[tuple[TriangleMesh, tuple[float, ...]]]] = {}
     for link in description.links.values():
         body = spec.body(link.name)
         body.gravcomp = 1.0
         for number, element in enumerate(link.collisions):
             geom = _add_shape(spec, body, element, f"{link.name}_collision_{number}")
-            geom.group, geom.condim, geom.mass = COLLISION_GROUP, 4, 0.0
-            geom.contype, geom.conaffinity = ROBOT_CONTACT["contype"], ROBOT_CONTACT["conaffinity"]
+            geom.group, geom.mass = COLLISION_GROUP, 0.0
+            for attribute, value in ROBOT_CONTACT.items():
+                setattr(geom, attribute, value)
             geom.friction = [friction, torsion if link.name in finger_links else 0.005, 0.0001]
         # Without visual geometry the collision geometry is seen.
-        seen = [element for element in link.visuals if element.kind is not GeometryKind.MESH or element.path is not None]
+        seen = [
+            element for element in link.visuals if element.kind is not GeometryKind.MESH or element.path is not None
+        ]
         for number, element in enumerate(seen or link.collisions):
-            _add_visual(spec, body, element, f"{link.name}_visual_{number}", colored)
+            _add_visual(spec, body, element, f"{link.name}_visual_{number}")
     for name in robot.arm_joints:
         spec.joint(name).armature = _ARM_ARMATURE
         limit = description.joints[name].effort_limit
@@ -155,29 +162,25 @@ def _add_shape(spec: Any, body: Any, element: LinkGeometry, name: str, mesh: Tri
     return geom
 
 
-def _add_visual(
-    spec: Any,
-    body: Any,
-    element: LinkGeometry,
-    name: str,
-    colored: dict[Path, list[tuple[TriangleMesh, tuple[float, ...]]]],
-) -> None:
+def _add_visual(spec: Any, body: Any, element: LinkGeometry, name: str) -> None:
     parts: Sequence[tuple[TriangleMesh | None, tuple[float, ...]]] = [(None, _GREY)]
     if element.path is not None:
-        if element.path not in colored:
-            colored[element.path] = _colored_parts(element.path)
-        parts = [(mesh.scaled(element.dimensions), color) for mesh, color in colored[element.path]]
+        parts = [(mesh.scaled(element.dimensions), color) for mesh, color in _colored_parts(element.path)]
     for number, (mesh, color) in enumerate(parts):
         geom = _add_shape(spec, body, element, f"{name}_{number}", mesh)
         geom.group, geom.contype, geom.conaffinity, geom.mass, geom.rgba = VISUAL_GROUP, 0, 0, 0.0, color
 
 
-def _colored_parts(path: Path) -> list[tuple[TriangleMesh, tuple[float, ...]]]:
-    """A mesh file split by the colours of its materials; one grey part where it has none."""
+@cache
+def _colored_parts(path: Path) -> tuple[tuple[TriangleMesh, tuple[float, ...]], ...]:
+    """A mesh file split by the colours of its materials; one grey part where it has none.
+
+    Kept in memory: both fingers share a file, and a benchmark builds many workcells.
+    """
     import trimesh
 
     if path.suffix.lower() not in (".dae", ".glb", ".gltf"):
-        return [(load_mesh(path), _GREY)]
+        return ((load_mesh(path), _GREY),)
     groups: dict[tuple[float, ...], list[TriangleMesh]] = {}
     scene = trimesh.load_scene(path, process=False)
     for geometry in scene.dump():
@@ -187,4 +190,4 @@ def _colored_parts(path: Path) -> list[tuple[TriangleMesh, tuple[float, ...]]]:
         material = getattr(geometry.visual, "material", None)
         color = _GREY if material is None else tuple(float(c) / 255.0 for c in material.main_color)
         groups.setdefault(color, []).append(TriangleMesh(np.asarray(geometry.vertices), np.asarray(geometry.faces)))
-    return [(concatenate_meshes(meshes), color) for color, meshes in groups.items()]
+    return tuple((concatenate_meshes(meshes), color) for color, meshes in groups.items())

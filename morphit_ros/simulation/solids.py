@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morphit_ros.errors import InvalidInputError
+from morphit_ros.errors import InvalidInputError, MissingDependencyError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 
@@ -95,7 +96,7 @@ def lathe(profile: ArrayLike, rings: ArrayLike, segments: int = 64, wedges: int 
     faces.append(np.column_stack([np.full(segments, len(vertices) - 1), last + here, last + following]))
 
     pieces: list[TriangleMesh] = []
-    for (z0, in0, out0), (z1, in1, out1) in zip(stack[:-1], stack[1:], strict=True):
+    for (z0, in0, out0), (z1, in1, out1) in pairwise(stack):
         if in0 == 0.0 and in1 == 0.0:
             # MuJoCo's convex contacts are steadier on hulls with few corners.
             ring = circle[:: max(1, segments // 32)]
@@ -154,7 +155,7 @@ def loft(sections: ArrayLike, density: float = 1.0) -> Solid:
     surface = TriangleMesh(stations.reshape(-1, 3), np.concatenate(faces))
     if surface.volume < 0.0:
         surface = TriangleMesh(surface.vertices, surface.faces[:, ::-1])
-    pieces = tuple(convex_hull(np.concatenate(pair)) for pair in zip(stations[:-1], stations[1:], strict=True))
+    pieces = tuple(convex_hull(np.concatenate(pair)) for pair in pairwise(stations))
     return Solid(surface, pieces, density)
 
 
@@ -182,8 +183,12 @@ def unite(solids: Sequence[Solid]) -> TriangleMesh:
 
     Raises:
         InvalidInputError: a surface is not closed.
+        MissingDependencyError: manifold3d is not installed.
     """
-    import manifold3d
+    try:
+        import manifold3d
+    except ImportError as error:
+        raise MissingDependencyError("manifold3d", "the package's own objects", "pip install manifold3d") from error
 
     parts = []
     for solid in solids:

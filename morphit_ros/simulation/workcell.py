@@ -88,7 +88,7 @@ class Workcell:
 
     Args:
         config: what stands where.
-        robot: the robot; None loads ``config.robot``.
+        robot: takes the place of ``config.robot``; None loads that one.
 
     Raises:
         ResourceNotFoundError: unknown robot or object, or a missing mesh.
@@ -117,6 +117,10 @@ class Workcell:
         self.config = config
         self.robot = self._given_robot or RobotConfiguration.load(config.robot)
         self.gripper = Gripper.load(self.robot.gripper)
+        offset = np.abs(np.array([config.object_x, config.object_y]) - config.table_center)
+        if (offset > np.array(config.table_size) / 2.0).any():
+            bound = f"on the table around {list(config.table_center)}, {list(config.table_size)} m wide"
+            raise InvalidInputError("object_x, object_y", [config.object_x, config.object_y], bound)
         self.object: SimulatedObject = load_object(config.object, config.object_mass or None)
         self.T_world_base = make_transform(matrix_from_rpy((0.0, 0.0, config.base_yaw)), config.base_position)
         positions = {"left": config.left_camera_position, "right": config.right_camera_position}
@@ -179,6 +183,15 @@ class Workcell:
     def moving(self) -> bool:
         """Whether a trajectory is being executed."""
         return self._arm.moving
+
+    @property
+    def diverged(self) -> bool:
+        """Whether the physics broke down since the start (MuJoCo then starts again from its initial state)."""
+        kinds = self._mujoco.mjtWarning
+        return any(
+            self._data.warning[kind].number
+            for kind in (kinds.mjWARN_BADQPOS, kinds.mjWARN_BADQVEL, kinds.mjWARN_BADQACC)
+        )
 
     @property
     def aperture(self) -> float:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # Spread of the initial radii: x ~ LogNormal(0, σ), as in the authors' rework.
 _RADIUS_SPREAD = 0.1
 # Share of the spheres that the first round may move, and its factor from round to round.
-_MOVED_SHARE, _MOVED_DECAY = 0.3, 0.7
+_MOVED_SHARE, _MOVED_DECAY = 0.15, 0.7
 _MIN_RADIUS, _MAX_RADIUS = 1e-4 * REFERENCE_DIAGONAL, REFERENCE_DIAGONAL
 
 

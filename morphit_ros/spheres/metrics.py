@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,13 +63,10 @@ def measure_spheres(
     samples = rng.uniform(low, high, (volume_samples, 3))
     in_mesh = InsideTest(mesh).contains(samples)
     in_spheres = nearest_gaps(samples, sphere_centers, sphere_radii) <= 0.0
-    volume = np.count_nonzero(in_mesh)
-    ratios = (
-        (np.nan, np.nan)
-        if volume == 0
-        else (np.count_nonzero(in_mesh & in_spheres) / volume, np.count_nonzero(~in_mesh & in_spheres) / volume)
-    )
-    return SphereMetrics(float(distances.mean()), float(distances.max()), ratios[0], ratios[1], ratios[0] + ratios[1])
+    volume = int(np.count_nonzero(in_mesh))
+    inside = int(np.count_nonzero(in_mesh & in_spheres)) / volume if volume else math.nan
+    outside = int(np.count_nonzero(~in_mesh & in_spheres)) / volume if volume else math.nan
+    return SphereMetrics(float(distances.mean()), float(distances.max()), inside, outside, inside + outside)
 
 
 def checked_spheres(centers: ArrayLike, radii: ArrayLike) -> tuple[Array, Array]:

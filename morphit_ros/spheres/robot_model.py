@@ -22,7 +22,7 @@ from morphit_ros.spheres.fit import fit_spheres
 from morphit_ros.spheres.metrics import nearest_gaps
 
 # Part of every cache key: raise it when the same input gives other spheres than before.
-_FIT_VERSION = 1
+_FIT_VERSION = 2
 
 Progress = Callable[[str, int, int], None]
 

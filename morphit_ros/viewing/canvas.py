@@ -177,21 +177,26 @@ class Canvas:
     def _fill(self, pixels: Array, nearness: Array, color: Array, opacity: float) -> None:
         """Fill one triangle given by its corners (3, 2) [px]."""
         limit = np.array([self.camera.width, self.camera.height]) - 1
-        low = np.maximum(np.floor(pixels.min(axis=0)), 0).astype(int)
-        high = np.minimum(np.ceil(pixels.max(axis=0)), limit).astype(int)
-        edges = pixels[1:] - pixels[0]
-        doubled_area = float(edges[0, 0] * edges[1, 1] - edges[0, 1] * edges[1, 0])
-        # With y down, a face that looks at the camera runs clockwise in pixel coordinates: negative area.
-        if (high < low).any() or doubled_area > -1e-9:
+        # On a grid of sixteenths the edge functions below are exact, and so is who owns a shared edge.
+        corners = np.round(pixels * 16.0) / 16.0
+        low = np.maximum(np.ceil(corners.min(axis=0)), 0).astype(int)
+        high = np.minimum(np.floor(corners.max(axis=0)), limit).astype(int)
+        sides = np.roll(corners, -1, axis=0) - corners
+        doubled_area = float(sides[0, 0] * sides[1, 1] - sides[0, 1] * sides[1, 0])
+        # With y down, a face that looks at the camera has negative area.
+        if (high < low).any() or doubled_area >= 0.0:
             return
-        x = np.arange(low[0], high[0] + 1) - pixels[0, 0]
-        y = (np.arange(low[1], high[1] + 1) - pixels[0, 1])[:, None]
-        second = (x * edges[1, 1] - y * edges[1, 0]) / doubled_area
-        third = (y * edges[0, 0] - x * edges[0, 1]) / doubled_area
-        near = nearness[0] + second * (nearness[1] - nearness[0]) + third * (nearness[2] - nearness[0])
+        x, y = np.arange(low[0], high[0] + 1), np.arange(low[1], high[1] + 1)[:, None]
+        inside = np.ones((y.size, x.size), dtype=bool)
+        near = np.zeros(inside.shape)
+        for index, (dx, dy) in enumerate(sides):
+            edge = dx * (y - corners[index, 1]) - dy * (x - corners[index, 0])
+            # Of two faces that share an edge, in opposite directions, one draws it: it is blended once.
+            owned = dy > 0.0 or (dy == 0.0 and dx < 0.0)
+            inside &= edge <= 0.0 if owned else edge < 0.0
+            near += edge / doubled_area * nearness[(index + 2) % 3]
         window = (slice(low[1], high[1] + 1), slice(low[0], high[0] + 1))
-        # Half-open on one side, so that the shared edge of two transparent faces is blended once.
-        inside = (second >= 0.0) & (third >= 0.0) & (second + third < 1.0) & (near > self._nearness[window])
+        inside &= near > self._nearness[window]
         self.color[window][inside] = (1.0 - opacity) * self.color[window][inside] + opacity * color
         if opacity == 1.0:
             self._nearness[window][inside] = near[inside]

@@ -36,7 +36,7 @@ class View:
     orthographic: bool = True
 
 
-# The gripper comes from above in the picture; in the front view finger 1 is on its left.
+# The gripper comes from above in the picture; in the front view finger 1 is on the right.
 PERSPECTIVE = View("perspective", (0.80, -0.55, 0.38), (0.0, 0.0, -1.0), orthographic=False)
 FRONT = View("front: across the fingers", (1.0, 0.0, 0.0), (0.0, 0.0, -1.0))
 SIDE = View("side: along the closing direction", (0.0, 1.0, 0.0), (0.0, 0.0, -1.0))

@@ -18,9 +18,8 @@ class Panel:
     def __init__(self, gui: Any, title: str) -> None:
         """Build an empty panel in a viser GUI."""
         self._gui = gui
-        gui.configure_theme(
-            control_layout="collapsible", dark_mode=True, show_logo=False, show_share_button=False, brand_color=_BRAND
-        )
+        gui.configure_theme(dark_mode=True, show_logo=False, show_share_button=False, brand_color=_BRAND)
+        gui.main_panel.dock_right()
         gui.set_panel_label(title)
         self._status = gui.add_html(status_html("waiting", {}, ()))
         self._layers = gui.add_folder("Shown")

@@ -52,12 +52,14 @@ def _add_mesh_file(scene: Any, element: LinkGeometry, path: Path, color: Rgba | 
     """Add a mesh file with its colours, units and the element's scale and origin."""
     import trimesh
 
+    remedy = "Open it in a mesh viewer to see what is wrong."
     try:
         loaded = trimesh.load(path, force="scene")
     # The readers behind trimesh raise whatever their parsers raise: any of it means an unreadable file.
     except Exception as error:
-        remedy = "Open it in a mesh viewer to see what is wrong."
         raise InvalidInputError(str(path), f"unreadable ({error})", "a mesh file", remedy) from error
+    if not any(isinstance(part, trimesh.Trimesh) and len(part.faces) for part in loaded.geometry.values()):
+        raise InvalidInputError(str(path), "no face", "a mesh file", remedy)
     # The up-axis of a DAE file is left alone, as RViz does: robot descriptions rely on it.
     T_link_file = element.T_link_geometry @ np.diag([*(element.dimensions * _metres_per_unit(loaded, path)), 1.0])
     for node in loaded.graph.nodes_geometry:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
@@ -71,13 +71,23 @@ def table() -> TableObstacle:
 def box() -> ObjectObstacle:
     """A block 60 mm wide along x and y and 100 mm high, standing on the table at (0.5, 0)."""
     grid = [np.linspace(-0.02, 0.02, 3), np.linspace(-0.02, 0.02, 3), np.linspace(0.01, 0.09, 5)]
-    centers = np.stack(np.meshgrid(*grid, indexing="ij"), axis=-1).reshape(-1, 3) + [0.5, 0.0, 0.0]
+    centers = np.stack(np.meshgrid(*grid, indexing="ij"), axis=-1).reshape(-1, 3) + np.array([0.5, 0.0, 0.0])
     return ObjectObstacle("box", centers, np.full(len(centers), 0.01))
 
 
-def grasp_from_above(x: float, y: float, z: float, turn: float = 0.0) -> np.ndarray:
-    """A gripper pose that points down."""
-    return make_transform(matrix_from_rpy([np.pi, 0.0, turn]), [x, y, z])
+@pytest.fixture(scope="session")
+def from_above() -> Callable[..., np.ndarray]:
+    """Gripper poses that point down."""
+
+    def pose(x: float, y: float, z: float, turn: float = 0.0) -> np.ndarray:
+        return make_transform(matrix_from_rpy([np.pi, 0.0, turn]), [x, y, z])
+
+    return pose
+
+
+@pytest.fixture(scope="session")
+def coal_checker() -> type[CoalChecker]:
+    return CoalChecker
 
 
 class CoalChecker:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import trimesh
+
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, look_at, make_transform, matrix_from_rpy
 

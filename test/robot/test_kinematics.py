@@ -24,7 +24,8 @@ MIXED = """<robot name="mixed"><link name="base"/><link name="wheel"/><link name
 <joint name="push" type="prismatic"><parent link="wheel"/><child link="slide"/><origin xyz="1 0 0"/>
  <axis xyz="1 0 0"/><limit lower="0" upper="0.5" velocity="1" effort="1"/></joint>
 <joint name="mirror" type="prismatic"><parent link="wheel"/><child link="follower"/><axis xyz="0 1 0"/>
- <limit lower="-9" upper="9" velocity="1" effort="1"/><mimic joint="push" multiplier="-2" offset="0.1"/></joint></robot>"""
+ <limit lower="-9" upper="9" velocity="1" effort="1"/><mimic joint="push" multiplier="-2" offset="0.1"/></joint>
+</robot>"""
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,8 @@ ARM = """<?xml version="1.0" encoding="ISO-8859-1"?>
       <origin xyz="0 0 0.1"/><geometry><sphere radius="0.04"/></geometry>
     </collision>
   </link>
-  <link name="tip"><collision><origin xyz="0 0 1" rpy="0 1 0"/><geometry><cylinder radius="0.03" length="0.2"/></geometry></collision></link>
+  <link name="tip"><collision><origin xyz="0 0 1" rpy="0 1 0"/>
+    <geometry><cylinder radius="0.03" length="0.2"/></geometry></collision></link>
   <link name="empty"/>
   <joint name="turn" type="revolute"><parent link="base"/><child link="tip"/><axis xyz="0 1 0"/>
     <limit lower="-1" upper="1" velocity="1" effort="1"/></joint>
@@ -139,8 +140,8 @@ def test_spheres_in_frame_follow_the_links():
     model = fit_robot_spheres(description, QUICK)
     transforms = {"base": make_transform(translation=[1, 0, 0]), "tip": make_transform(translation=[0, 2, 0])}
     centers, radii = spheres_in_frame(model, transforms, padding=0.01)
-    np.testing.assert_allclose(centers[:4], model.links["base"].centers + [1, 0, 0])
-    np.testing.assert_allclose(centers[4:], model.links["tip"].centers + [0, 2, 0])
+    np.testing.assert_allclose(centers[:4], model.links["base"].centers + np.array([1, 0, 0]))
+    np.testing.assert_allclose(centers[4:], model.links["tip"].centers + np.array([0, 2, 0]))
     np.testing.assert_allclose(radii[4:], model.links["tip"].radii + 0.01)
     with pytest.raises(InvalidInputError, match="tip"):
         spheres_in_frame(model, {"base": np.eye(4)})
@@ -208,7 +209,7 @@ def test_negative_radius_in_json_is_refused():
 
 
 def test_panda_spheres_are_near_its_meshes(panda):
-    description, model = panda
+    _, model = panda
     assert {name: len(spheres.radii) for name, spheres in model.links.items()} == {
         **{f"panda_link{number}": 20 for number in range(8)},
         "panda_hand": 20,
@@ -288,10 +289,8 @@ def test_spherized_panda_loads_in_pinocchio_and_roboplan(panda):
     # What RoboPlan says of the spheres is what this package says of them.
     kinematics, semantics = KinematicModel(description), load_semantic_description(robot.semantic_description)
     positions = dict(zip(scene.getJointNames(), folded.tolist(), strict=True))
-    expected = [
-        p for p in touching_pairs(model, kinematics.forward_kinematics(positions)) if not semantics.is_disabled(*p)
-    ]
-    assert scene.hasCollisions(folded) == bool(expected)
+    touching = touching_pairs(model, kinematics.forward_kinematics(positions))
+    assert scene.hasCollisions(folded) == any(not semantics.is_disabled(*pair) for pair in touching)
 
 
 @pytest.mark.parametrize(

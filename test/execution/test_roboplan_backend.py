@@ -1,0 +1,310 @@
+"""Motions of the embedded backend, checked by code that is not its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.execution.backends.roboplan import RoboPlanBackend, RoboPlanConfig
+from morphit_ros.execution.motion import MotionStatus, ObjectObstacle, TableObstacle
+from morphit_ros.execution.timing import peak_accelerations, peak_velocities
+from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy, rotation_angle
+from morphit_ros.robot.kinematics import KinematicModel
+
+CONFIG = RoboPlanConfig()
+
+
+@pytest.fixture(scope="module")
+def backend(panda_urdf, panda_srdf, panda):
+    return RoboPlanBackend(panda_urdf, panda_srdf, panda, CONFIG, seed=3)
+
+
+@pytest.fixture(scope="module")
+def kinematics(panda_urdf):
+    return KinematicModel(panda_urdf)
+
+
+@pytest.fixture
+def world(backend, table, box):
+    backend.set_world(table, [box])
+    return backend
+
+
+def at_end(start, trajectory):
+    return {**start, **dict(zip(trajectory.joint_names, trajectory.positions[-1].tolist(), strict=True))}
+
+
+def samples(start, trajectory, step=0.005):
+    """Positions along a trajectory, no joint further apart than about `step` rad."""
+    way = np.abs(np.diff(trajectory.positions, axis=0)).max(axis=1).sum()
+    for time in np.linspace(0.0, trajectory.duration, max(3, int(way / step))):
+        yield {**start, **dict(zip(trajectory.joint_names, trajectory.sample(time).tolist(), strict=True))}
+
+
+def assert_well_formed(trajectory, start, panda, kinematics):
+    lower, upper, velocity = kinematics.limits(panda.arm_joints)
+    assert trajectory.joint_names == panda.arm_joints
+    assert trajectory.times[0] == 0.0
+    np.testing.assert_allclose(trajectory.positions[0], [start[name] for name in panda.arm_joints], atol=1e-9)
+    assert not trajectory.velocities[[0, -1]].any()
+    assert (trajectory.positions >= lower - 1e-9).all()
+    assert (trajectory.positions <= upper + 1e-9).all()
+    slack = 1.0 + 1e-6
+    assert (peak_velocities(trajectory) <= slack * CONFIG.velocity_scaling * velocity).all()
+    limits = slack * CONFIG.acceleration_scaling * panda.acceleration_limits
+    assert (peak_accelerations(trajectory) <= limits).all()
+
+
+def random_goals(count, seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        rotation = matrix_from_rpy([np.pi + rng.uniform(-0.6, 0.6), rng.uniform(-0.6, 0.6), rng.uniform(-1.5, 1.5)])
+        yield make_transform(rotation, [rng.uniform(0.3, 0.65), rng.uniform(-0.45, 0.45), rng.uniform(0.12, 0.6)])
+
+
+def test_fifty_random_goals_keep_limits_and_touch_nothing(
+    world, panda, panda_urdf, panda_srdf, home, table, box, kinematics, coal_checker
+):
+    checker = coal_checker(panda_urdf, panda_srdf, table, [box])
+    reached = 0
+    start = home
+    for goal in random_goals(50, seed=11):
+        result = world.plan_to_pose(start, goal)
+        if result.trajectory is None:
+            assert result.status in (MotionStatus.GOAL_IN_COLLISION, MotionStatus.UNREACHABLE, MotionStatus.NO_PATH)
+            assert result.message
+            continue
+        reached += 1
+        assert_well_formed(result.trajectory, start, panda, kinematics)
+        for positions in samples(start, result.trajectory, step=0.02):
+            assert not checker.contacts(positions)
+        start = at_end(start, result.trajectory)
+        actual = kinematics.link_pose(start, panda.tip_link)
+        np.testing.assert_allclose(actual[:3, 3], goal[:3, 3], atol=1e-5)
+        assert rotation_angle(actual[:3, :3].T @ goal[:3, :3]) < 1e-4
+    assert reached >= 40
+
+
+def test_a_path_leads_around_an_obstacle(
+    backend, panda, panda_urdf, panda_srdf, home, table, kinematics, from_above, coal_checker
+):
+    heights = np.linspace(0.03, 0.6, 20)
+    wall = ObjectObstacle("wall", np.array([[0.5, 0.0, z] for z in heights]), np.full(20, 0.03))
+    backend.set_world(table, [])
+    left = backend.plan_to_pose(home, from_above(0.5, 0.3, 0.25))
+    start = at_end(home, left.trajectory)
+    goal = from_above(0.5, -0.3, 0.25)
+    direct = backend.plan_to_pose(start, goal)
+    backend.set_world(table, [wall])
+    checker = coal_checker(panda_urdf, panda_srdf, table, [wall])
+    around = backend.plan_to_pose(start, goal)
+    assert around.status is MotionStatus.SUCCEEDED
+    assert any(checker.contacts(positions) for positions in samples(start, direct.trajectory))
+    assert not any(checker.contacts(positions) for positions in samples(start, around.trajectory))
+    assert_well_formed(around.trajectory, start, panda, kinematics)
+    assert around.trajectory.duration > direct.trajectory.duration
+
+
+def test_lines_are_straight_and_keep_the_speed(world, panda, home, kinematics, from_above):
+    start = at_end(home, world.plan_to_pose(home, from_above(0.4, -0.2, 0.3)).trajectory)
+    goal = from_above(0.55, 0.2, 0.25, turn=0.4)
+    result = world.plan_straight(start, goal, 0.1)
+    assert result.status is MotionStatus.SUCCEEDED
+    assert_well_formed(result.trajectory, start, panda, kinematics)
+    poses = [kinematics.link_pose(p, panda.tip_link) for p in samples(start, result.trajectory, step=0.001)]
+    first, last = poses[0], poses[-1]
+    axis = (last[:3, 3] - first[:3, 3]) / np.linalg.norm(last[:3, 3] - first[:3, 3])
+    turn = rotation_angle(first[:3, :3].T @ last[:3, :3])
+    length = np.linalg.norm(last[:3, 3] - first[:3, 3])
+    for pose in poses:
+        along = (pose[:3, 3] - first[:3, 3]) @ axis
+        off = np.linalg.norm(pose[:3, 3] - first[:3, 3] - along * axis)
+        assert off < 1e-3
+        assert rotation_angle(first[:3, :3].T @ pose[:3, :3]) == pytest.approx(turn * along / length, abs=2e-3)
+    np.testing.assert_allclose(last, goal, atol=1e-4)
+    steps = np.linalg.norm(np.diff([pose[:3, 3] for pose in poses], axis=0), axis=1)
+    speed = steps / (result.trajectory.duration / (len(poses) - 1))
+    assert speed.max() <= 0.1 * 1.01
+    assert np.median(speed) == pytest.approx(0.1, rel=0.02)
+
+
+def test_a_line_of_no_length_is_the_start(world, home, kinematics, panda):
+    pose = kinematics.link_pose(home, panda.tip_link)
+    result = world.plan_straight(home, pose, 0.1)
+    assert result.status is MotionStatus.SUCCEEDED
+    assert result.trajectory.duration == 0.0
+
+
+def test_equal_seeds_give_equal_trajectories(panda_urdf, panda_srdf, panda, home, table, box, from_above):
+    results = []
+    for _ in range(2):
+        backend = RoboPlanBackend(panda_urdf, panda_srdf, panda, CONFIG, seed=7)
+        backend.set_world(table, [box])
+        first = backend.plan_to_pose(home, from_above(0.5, 0.25, 0.12))
+        again = backend.plan_to_pose(home, from_above(0.5, 0.25, 0.12))
+        np.testing.assert_array_equal(first.trajectory.positions, again.trajectory.positions)
+        second = backend.plan_to_pose(at_end(home, first.trajectory), from_above(0.5, -0.25, 0.12))
+        results.append((first.trajectory, second.trajectory))
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_array_equal(a.positions, b.positions)
+        np.testing.assert_array_equal(a.times, b.times)
+
+
+def test_joint_goals(world, panda, home, kinematics):
+    goal = {**home, "panda_joint1": 0.6, "panda_joint7": 1.4}
+    result = world.plan_to_joints(home, goal)
+    assert_well_formed(result.trajectory, home, panda, kinematics)
+    np.testing.assert_allclose(result.trajectory.positions[-1], [goal[name] for name in panda.arm_joints])
+
+
+def test_joint_order_and_foreign_joints_do_not_matter(world, home, from_above):
+    shuffled = dict(reversed(home.items())) | {"other_robot_joint": 3.0}
+    a = world.plan_to_pose(home, from_above(0.5, 0.2, 0.3))
+    b = world.plan_to_pose(shuffled, from_above(0.5, 0.2, 0.3))
+    np.testing.assert_array_equal(a.trajectory.positions, b.trajectory.positions)
+
+
+def test_contact_must_be_allowed(world, home, from_above):
+    """Fingers 40 mm apart cannot pass a block that is 60 mm wide, unless they may touch it."""
+    narrow = {**home, "panda_finger_joint1": 0.02, "panda_finger_joint2": 0.02}
+    start = at_end(narrow, world.plan_to_pose(narrow, from_above(0.5, 0.0, 0.25)).trajectory)
+    refused = world.plan_straight(start, from_above(0.5, 0.0, 0.07), 0.1)
+    assert refused.status is MotionStatus.PATH_BLOCKED
+    assert "finger" in refused.message
+    assert "object 'box'" in refused.message
+    assert "of 180 mm" in refused.message
+    allowed = world.plan_straight(start, from_above(0.5, 0.0, 0.07), 0.1, ["box"])
+    assert allowed.status is MotionStatus.SUCCEEDED
+    # Between the fingers, a way out is refused for the contact that is there already.
+    inside = at_end(start, allowed.trajectory)
+    stuck = world.plan_to_pose(inside, from_above(0.5, 0.0, 0.3))
+    assert stuck.status is MotionStatus.START_IN_COLLISION
+    assert "finger" in stuck.message
+    assert "object 'box'" in stuck.message
+    assert world.plan_straight(inside, from_above(0.5, 0.0, 0.3), 0.1, ["box"]).status is MotionStatus.SUCCEEDED
+
+
+def test_allowed_contact_is_for_touch_links_only(backend, home, table, from_above):
+    """A bar at the height of the wrist blocks the approach even if the fingers may touch it."""
+    bar = ObjectObstacle("bar", np.array([[x, 0.0, 0.28] for x in np.linspace(0.42, 0.58, 9)]), np.full(9, 0.02))
+    backend.set_world(table, [])
+    start = at_end(home, backend.plan_to_pose(home, from_above(0.5, 0.0, 0.5)).trajectory)
+    backend.set_world(table, [bar])
+    result = backend.plan_straight(start, from_above(0.5, 0.0, 0.1), 0.1, ["bar"])
+    assert result.status is MotionStatus.PATH_BLOCKED
+    assert "object 'bar'" in result.message
+    assert "panda_link" in result.message
+
+
+def test_a_held_object_counts(world, home, from_above):
+    start = at_end(home, world.plan_to_pose(home, from_above(0.5, 0.0, 0.25)).trajectory)
+    grasp = from_above(0.5, 0.0, 0.08)
+    down = world.plan_straight(start, grasp, 0.1, ["box"])
+    held = {**at_end(start, down.trajectory), "panda_finger_joint1": 0.03, "panda_finger_joint2": 0.03}
+    world.attach("box", grasp)
+    lift = world.plan_straight(held, from_above(0.5, 0.0, 0.28), 0.1)
+    assert lift.status is MotionStatus.SUCCEEDED
+    lifted = at_end(held, lift.trajectory)
+    # The block hangs 80 mm below the gripper: 50 mm above the table is too low for it.
+    low = world.plan_straight(lifted, from_above(0.5, 0.0, 0.05), 0.1)
+    assert low.status is MotionStatus.PATH_BLOCKED
+    assert "object 'box' and the table" in low.message or "the table and object 'box'" in low.message
+    assert world.plan_to_pose(lifted, from_above(0.5, 0.25, 0.05)).status is MotionStatus.GOAL_IN_COLLISION
+    assert world.plan_to_pose(lifted, from_above(0.5, 0.25, 0.2)).status is MotionStatus.SUCCEEDED
+    world.detach("box")
+    assert world.plan_straight(lifted, from_above(0.5, 0.0, 0.05), 0.1).status is MotionStatus.SUCCEEDED
+    with pytest.raises(InvalidInputError, match="attached"):
+        world.detach("box")
+
+
+def test_what_stands_on_the_table_comes_off_it(backend, home, table, from_above):
+    """Spheres that reach into the table do not hinder the lift."""
+    slab = ObjectObstacle("book", np.array([[0.5, y, 0.005] for y in (-0.02, 0.0, 0.02)]), np.full(3, 0.02))
+    backend.set_world(table, [slab])
+    grasp = from_above(0.5, 0.0, 0.03)
+    start = at_end(home, backend.plan_to_pose(home, from_above(0.5, 0.0, 0.2)).trajectory)
+    held = at_end(start, backend.plan_straight(start, grasp, 0.1, ["book"]).trajectory)
+    backend.attach("book", grasp)
+    assert backend.plan_straight(held, from_above(0.5, 0.0, 0.2), 0.1).status is MotionStatus.SUCCEEDED
+    sideways = backend.plan_straight(held, from_above(0.5, 0.1, 0.03), 0.1)
+    assert sideways.status is MotionStatus.START_IN_COLLISION
+    assert "table" in sideways.message
+
+
+def test_unreachable_goals_say_how_far(world, home, from_above):
+    result = world.plan_to_pose(home, from_above(1.6, 0.0, 0.3))
+    assert result.status is MotionStatus.UNREACHABLE
+    assert "mm" in result.message
+    assert result.trajectory is None
+    line = world.plan_straight(home, from_above(1.6, 0.0, 0.3), 0.1)
+    assert line.status is MotionStatus.PATH_BLOCKED
+    assert "after" in line.message
+
+
+def test_goals_in_collision_name_the_pair(world, home, from_above):
+    result = world.plan_to_pose(home, from_above(0.5, 0.0, 0.02))
+    assert result.status is MotionStatus.GOAL_IN_COLLISION
+    assert "object 'box'" in result.message or "the table" in result.message
+
+
+def test_a_goal_beyond_the_limits_names_the_joint(world, home):
+    result = world.plan_to_joints(home, {**home, "panda_joint4": 0.5})
+    assert result.status is MotionStatus.UNREACHABLE
+    assert "panda_joint4 at 0.500" in result.message
+
+
+def test_a_start_slightly_beyond_a_limit_is_accepted(world, home, kinematics, from_above):
+    upper = kinematics.limits(["panda_joint6"])[1][0]
+    above = from_above(0.5, 0.2, 0.3)
+    start = {**home, "panda_joint6": upper + 0.004, "panda_finger_joint1": 0.0401}
+    assert world.plan_to_pose(start, above).status is MotionStatus.SUCCEEDED
+    far = world.plan_to_pose({**home, "panda_joint6": upper + 0.1}, above)
+    assert far.status is MotionStatus.FAILED
+    assert "panda_joint6" in far.message
+
+
+@pytest.mark.parametrize("spoil", ["missing", "nan", "pose", "speed", "object", "names", "urdf", "mesh", "srdf"])
+def test_a_callers_mistakes_are_named(spoil, world, home, panda, panda_urdf, panda_srdf, table, box, from_above):
+    pose = from_above(0.5, 0.0, 0.3)
+    with pytest.raises(InvalidInputError) as caught:
+        if spoil == "missing":
+            world.plan_to_pose({name: home[name] for name in panda.arm_joints[:-1]}, pose)
+        elif spoil == "nan":
+            world.plan_to_pose({**home, "panda_joint2": np.nan}, pose)
+        elif spoil == "pose":
+            world.plan_to_pose(home, 2.0 * pose)
+        elif spoil == "speed":
+            world.plan_straight(home, pose, 0.0)
+        elif spoil == "object":
+            world.attach("cup", pose)
+        elif spoil == "names":
+            world.set_world(table, [box, box])
+        elif spoil == "urdf":
+            RoboPlanBackend("<robot", panda_srdf, panda)
+        elif spoil == "mesh":
+            RoboPlanBackend(panda_urdf.replace("<sphere radius", "<cylinder length='1' radius"), panda_srdf, panda)
+        else:
+            RoboPlanBackend(panda_urdf, "not xml", panda)
+    expected = {
+        "missing": "panda_joint7",
+        "nan": "panda_joint2",
+        "pose": "T_base_gripper",
+        "speed": "speed",
+        "object": "box",
+        "names": "'box'",
+        "urdf": "urdf",
+        "mesh": "spheres",
+        "srdf": "srdf",
+    }
+    assert expected[spoil] in str(caught.value)
+
+
+def test_an_empty_world_and_an_inclined_table(backend, home, from_above):
+    backend.set_world(None, [])
+    assert backend.plan_to_pose(home, from_above(0.5, 0.0, -0.1)).status is MotionStatus.SUCCEEDED
+    tilted = make_transform(matrix_from_rpy([0.0, 0.5, 0.0]), [0.5, 0.0, 0.1])
+    backend.set_world(TableObstacle(tilted, np.array([0.4, 0.6])), [])
+    uphill, downhill = from_above(0.4, 0.0, 0.1), from_above(0.6, 0.0, 0.1)
+    assert backend.plan_to_pose(home, uphill).status is MotionStatus.GOAL_IN_COLLISION
+    assert backend.plan_to_pose(home, downhill).status is MotionStatus.SUCCEEDED

@@ -1,0 +1,185 @@
+"""A ROS graph of its own for each test process: real nodes as child processes, waited for by events."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+# Generous: a loaded machine with two cores starts a handful of nodes in half a minute.
+PATIENCE = 90.0
+
+
+def _domain() -> int:
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    return 20 + (os.getppid() % 20) * 4 + worker % 4
+
+
+class Process:
+    """A node as a child process whose output can be waited for."""
+
+    def __init__(self, words: list[str], environment: dict[str, str]) -> None:
+        self.lines: list[str] = []
+        self._new_line = threading.Condition()
+        self._process = subprocess.Popen(
+            words, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            start_new_session=True,
+        )  # fmt: skip
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def output(self) -> str:
+        return "\n".join(self.lines)
+
+    def _read(self) -> None:
+        for line in self._process.stdout:
+            with self._new_line:
+                self.lines.append(line.rstrip())
+                self._new_line.notify_all()
+        with self._new_line:
+            self._new_line.notify_all()
+
+    def wait_for_line(self, text: str, timeout: float = PATIENCE) -> str:
+        """The first line with a text; fails with the output if the process ends or is late."""
+        deadline = time.monotonic() + timeout
+        with self._new_line:
+            while True:
+                found = next((line for line in self.lines if text in line), None)
+                if found is not None:
+                    return found
+                left = deadline - time.monotonic()
+                if left <= 0.0 or not self._reader.is_alive():
+                    pytest.fail(f"no line with {text!r} from the node; it printed:\n{self.output}")
+                self._new_line.wait(min(left, 0.5))
+
+    def wait(self, timeout: float = PATIENCE) -> int:
+        """Exit status of a process that ends by itself."""
+        status = self._process.wait(timeout)
+        self._reader.join(5.0)
+        return status
+
+    def stop(self, number: int = signal.SIGINT) -> int:
+        """End the whole group; the exit status of the node."""
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(15.0)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        return self._process.wait(5.0)
+
+
+class Graph:
+    """Starts nodes and waits for what they do."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        import rclpy
+        from rclpy.executors import SingleThreadedExecutor
+
+        self.environment = environment
+        self._processes: list[Process] = []
+        self.node = rclpy.create_node("test_client")
+        self._executor = SingleThreadedExecutor()
+        self._executor.add_node(self.node)
+
+    def start(self, executable: str, **parameters: object) -> Process:
+        """A node of this package; parameters with dots are given as ``crop__voxel_size``."""
+        words = [sys.executable, "-m", f"morphit_ros.nodes.{executable}", "--ros-args"]
+        for name, value in parameters.items():
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            words += ["-p", f"{name.replace('__', '.')}:={text}"]
+        return self.run(words)
+
+    def run(self, words: list[str]) -> Process:
+        process = Process(words, self.environment)
+        self._processes.append(process)
+        return process
+
+    def wait_until(self, condition, timeout: float = PATIENCE, what: str = "the awaited event"):
+        """Spin until a condition is true; its value."""
+        deadline = time.monotonic() + timeout
+        while True:
+            value = condition()
+            if value:
+                return value
+            if time.monotonic() > deadline:
+                outputs = "\n---\n".join(process.output for process in self._processes)
+                pytest.fail(f"{what} did not happen within {timeout:g} s; the nodes printed:\n{outputs}")
+            self._executor.spin_once(timeout_sec=0.05)
+
+    def latest(self, topic) -> list:
+        """A list that receives the messages of a topic of the table."""
+        received: list = []
+        self.node.create_subscription(topic.type, topic.name, received.append, topic.quality.profile())
+        return received
+
+    def publisher(self, topic):
+        """A publisher for a topic of the table that has at least one subscriber."""
+        publisher = self.node.create_publisher(topic.type, topic.name, topic.quality.profile())
+        self.wait_until(publisher.get_subscription_count, what=f"a subscriber of {topic.name}")
+        return publisher
+
+    def call(self, service, request, timeout: float = PATIENCE):
+        """The response of a service of the table."""
+        client = self.node.create_client(service.type, service.name)
+        self.wait_until(client.service_is_ready, what=f"service {service.name}")
+        future = client.call_async(request)
+        self.wait_until(future.done, timeout, f"an answer of {service.name}")
+        return future.result()
+
+    def send_goal(self, action, goal, timeout: float = PATIENCE, feedback=None):
+        """Accepted, status and result of an action of the table; (False, None, None) if it is refused."""
+        from rclpy.action import ActionClient
+
+        client = ActionClient(self.node, action.type, action.name)
+        self.wait_until(client.server_is_ready, what=f"action {action.name}")
+        answer = client.send_goal_async(goal, feedback_callback=feedback)
+        self.wait_until(answer.done, timeout, f"an answer of {action.name}")
+        handle = answer.result()
+        if not handle.accepted:
+            return False, None, None
+        result = handle.get_result_async()
+        self.wait_until(result.done, timeout, f"a result of {action.name}")
+        return True, result.result().status, result.result().result
+
+    def close(self) -> None:
+        for process in self._processes:
+            process.stop()
+        self._executor.shutdown()
+        self.node.destroy_node()
+
+
+@pytest.fixture(scope="session")
+def ros_environment():
+    """Environment of child processes: this process's domain, local discovery."""
+    rclpy = pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
+    settings = {
+        "ROS_DOMAIN_ID": str(_domain()),
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+        "OMP_NUM_THREADS": "1",
+        "PYTHONUNBUFFERED": "1",
+    }
+    os.environ.update(settings)
+    rclpy.init()
+    yield {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
+    }
+    rclpy.try_shutdown()
+
+
+@pytest.fixture
+def graph(ros_environment):
+    """Nodes started in it are ended with the test."""
+    running = Graph(ros_environment)
+    yield running
+    running.close()
