@@ -7,10 +7,20 @@ with colcon as well as with pip. Only `morphit` is a console script: pip puts it
 
 from pathlib import Path
 
-from setuptools import find_packages, setup
+from setuptools import Distribution, find_packages, setup
 
 NAME = "morphit_ros"
 SHARE = Path("share") / NAME
+
+
+class DataDistribution(Distribution):
+    """Has its data files installed by `pip install --editable` too.
+
+    setuptools would do that if the distribution said that it has "data"; the method it has is called has_data_files.
+    """
+
+    def has_data(self) -> bool:
+        return bool(self.data_files)
 
 
 def data_tree(folder: str) -> list[tuple[str, list[str]]]:
@@ -23,6 +33,7 @@ def data_tree(folder: str) -> list[tuple[str, list[str]]]:
 
 
 setup(
+    distclass=DataDistribution,
     name=NAME,
     version="0.1.0",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),

@@ -198,9 +198,7 @@ def match_pads(
             if best_pad[j] < 0:
                 continue
             i = index[j]
-            cosine = (
-                normals[i, 0] * reference[0] + normals[i, 1] * reference[1] + normals[i, 2] * reference[2]
-            )
+            cosine = normals[i, 0] * reference[0] + normals[i, 1] * reference[1] + normals[i, 2] * reference[2]
             if cosine <= cosine_limit:
                 object_index[written] = i
                 pad_index[written] = best_pad[j]

@@ -71,9 +71,7 @@ class DisfConfig(Config):
     translation_tolerance: float = parameter(
         1e-4, "A round that moves less has converged [m]", minimum=0.0, maximum=0.01
     )
-    rotation_tolerance: float = parameter(
-        2e-3, "A round that turns less has converged [rad]", minimum=0.0, maximum=0.1
-    )
+    rotation_tolerance: float = parameter(2e-3, "A round that turns less has converged [rad]", minimum=0.0, maximum=0.1)
     matching: CorrespondenceConfig = nested(CorrespondenceConfig)
 
 
@@ -253,9 +251,7 @@ def _fit(
                     normal += rotation[k, axis] * normals[object_index[i], k]
                 object_local[i, axis] = position
                 normals_local[i, axis] = normal
-        x, y, z, new_aperture = shift_and_aperture(
-            pad_local, object_local, normals_local, first, limits[0], limits[1]
-        )
+        x, y, z, new_aperture = shift_and_aperture(pad_local, object_local, normals_local, first, limits[0], limits[1])
         for k in range(3):
             translation[k] += rotation[k, 0] * x + rotation[k, 1] * y + rotation[k, 2] * z
         moved = max(math.sqrt(x * x + y * y + z * z), 0.5 * abs(new_aperture - aperture))
@@ -470,7 +466,7 @@ def check_fit_input(
     points, normals = np.ascontiguousarray(cloud.points), np.ascontiguousarray(cloud.normals)
     if not (_all_finite(points) and _all_finite(normals)):
         raise InvalidInputError("cloud", "values that are not finite", "finite points and normals", "Use finite().")
-    if not (math.isfinite(aperture) and 0.0 < aperture):
+    if not (math.isfinite(aperture) and aperture > 0.0):
         raise InvalidInputError("aperture_start", aperture, "a positive number [m]")
     if aperture > 2.0 * gripper.aperture_max:
         raise InvalidInputError("aperture_start", aperture, f"metres, at most {2.0 * gripper.aperture_max:g}")

@@ -50,7 +50,10 @@ class PlannerConfig(Config):
     max_starts: int = parameter(1200, "Starts that are fitted at most", minimum=1, maximum=1000000)
     approach_angles: int = parameter(12, "Approach directions about each closing direction", minimum=1, maximum=72)
     max_approach_tilt: float = parameter(
-        100.0, "Largest angle between approach and preferred approach, if there is one [deg]", minimum=0.0, maximum=180.0
+        100.0,
+        "Largest angle between approach and preferred approach, if there is one [deg]",
+        minimum=0.0,
+        maximum=180.0,
     )
     opposing_angle: float = parameter(
         35.0, "Largest deviation of a pair's normals from opposite [deg]", minimum=1.0, maximum=80.0
@@ -71,9 +74,7 @@ class PlannerConfig(Config):
     contact_tolerance: float = parameter(
         0.003, "Depth to which points may lie behind the pad plane (noise, compliance) [m]", minimum=0.0, maximum=0.02
     )
-    allowed_hits: int = parameter(
-        3, "Points inside palm or fingers that count as noise", minimum=0, maximum=1000
-    )
+    allowed_hits: int = parameter(3, "Points inside palm or fingers that count as noise", minimum=0, maximum=1000)
     contact_area: float = parameter(2e-4, "Contact area that counts as full [m^2]", minimum=1e-6, maximum=0.01)
     min_overlap: float = parameter(
         0.1, "Least area that both pads press, as a share of the full one", minimum=0.0, maximum=1.0
@@ -279,7 +280,9 @@ def _outward_normals(points: Array, given: Array | None, config: PlannerConfig) 
     if config.normals == "estimate":
         return estimate_normals(points), ""
     if given is None or not np.isfinite(given).all() or (np.linalg.norm(given, axis=1) < 1e-6).any():
-        return estimate_normals(points), "The cloud has no complete normals: estimated from local planes and visibility."
+        return estimate_normals(
+            points
+        ), "The cloud has no complete normals: estimated from local planes and visibility."
     unit = given / np.linalg.norm(given, axis=1, keepdims=True)
     if normals_point_outwards(points, unit):
         return unit, ""
@@ -347,9 +350,7 @@ def _make_starts(
     angles = np.arange(config.approach_angles) * (2.0 * math.pi / config.approach_angles)
     groups = [
         starts_from_pairs(scene.points, scene.normals, pairs, scene.approach, angles),
-        starts_from_clusters(
-            scene.points, 3.0 * gripper.pad_width, widest_allowed, scene.approach, angles, rng
-        ),
+        starts_from_clusters(scene.points, 3.0 * gripper.pad_width, widest_allowed, scene.approach, angles, rng),
     ]
     starts = Starts(
         np.concatenate([group.rotations for group in groups]),
@@ -525,9 +526,7 @@ def _collision_free(
     return replace(poses, open_apertures=opened, clearances=clearances).select(keep)
 
 
-def _score(
-    poses: _Poses, scene: _Scene, gripper: Gripper, config: PlannerConfig
-) -> tuple[_Poses, dict[str, Array]]:
+def _score(poses: _Poses, scene: _Scene, gripper: Gripper, config: PlannerConfig) -> tuple[_Poses, dict[str, Array]]:
     """Terms of the score, each (S,) in [0, 1] and higher is better."""
     quality = _contacts(poses, scene, gripper, config)
     cone = math.atan(config.friction)

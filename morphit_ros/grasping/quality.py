@@ -23,9 +23,13 @@ class ScoreWeights(Config):
 
     alignment: float = parameter(2.0, "Contact normals inside the friction cone", minimum=0.0, maximum=100.0)
     overlap: float = parameter(2.5, "Area of the pads that meets the object", minimum=0.0, maximum=100.0)
-    balance: float = parameter(2.5, "Small lever arm between the grasp and the centre of mass", minimum=0.0, maximum=100.0)
+    balance: float = parameter(
+        2.5, "Small lever arm between the grasp and the centre of mass", minimum=0.0, maximum=100.0
+    )
     fit: float = parameter(0.5, "Small E_p a correspondence", minimum=0.0, maximum=100.0)
-    clearance: float = parameter(1.0, "Distance of palm and fingers to the object on the approach", minimum=0.0, maximum=100.0)
+    clearance: float = parameter(
+        1.0, "Distance of palm and fingers to the object on the approach", minimum=0.0, maximum=100.0
+    )
     approach: float = parameter(1.0, "Approach along the preferred direction", minimum=0.0, maximum=100.0)
     margin: float = parameter(0.5, "Opening left on each side of the object", minimum=0.0, maximum=100.0)
     seen: float = parameter(1.0, "Share of the contacts that a camera saw", minimum=0.0, maximum=100.0)

@@ -74,9 +74,7 @@ def _find_partners(
             depth = -(dx * normals[i, 0] + dy * normals[i, 1] + dz * normals[i, 2])
             if depth < low or dx * dx + dy * dy + dz * dz - depth * depth > radius * radius:
                 continue
-            opposing = -(
-                normals[i, 0] * normals[j, 0] + normals[i, 1] * normals[j, 1] + normals[i, 2] * normals[j, 2]
-            )
+            opposing = -(normals[i, 0] * normals[j, 0] + normals[i, 1] * normals[j, 1] + normals[i, 2] * normals[j, 2])
             if opposing < cosine:
                 continue
             if depth > high:
@@ -117,9 +115,7 @@ def antipodal_pairs(
     paired = partners >= 0
     wide = ~paired & np.isfinite(wider)
     narrowest = float(wider[wide].min()) if wide.any() else math.inf
-    return AntipodalPairs(
-        seeds[paired], partners[paired], narrowest, int(wide.sum()), int((~paired & ~wide).sum())
-    )
+    return AntipodalPairs(seeds[paired], partners[paired], narrowest, int(wide.sum()), int((~paired & ~wide).sum()))
 
 
 def starts_from_pairs(points: Array, normals: Array, pairs: AntipodalPairs, approach: Array, angles: Array) -> Starts:
@@ -158,9 +154,7 @@ def starts_from_clusters(
     labels = np.zeros(len(points), dtype=np.int64)
     for _ in range(10):
         labels = np.argmin(((points[:, None, :] - centers[None]) ** 2).sum(axis=2), axis=1)
-        centers = np.array(
-            [points[labels == c].mean(axis=0) if (labels == c).any() else centers[c] for c in range(k)]
-        )
+        centers = np.array([points[labels == c].mean(axis=0) if (labels == c).any() else centers[c] for c in range(k)])
     axes, middles, widths = [], [], []
     for c in range(k):
         members = points[labels == c]
@@ -178,9 +172,7 @@ def starts_from_clusters(
             axes.append(axis)
             middles.append(centers[c] + 0.5 * (low + high) * axis)
             widths.append(high - low)
-    return _spread(
-        np.array(axes).reshape(-1, 3), np.array(middles).reshape(-1, 3), np.array(widths), approach, angles
-    )
+    return _spread(np.array(axes).reshape(-1, 3), np.array(middles).reshape(-1, 3), np.array(widths), approach, angles)
 
 
 def _spread(y: Array, middle: Array, widths: Array, approach: Array, angles: Array) -> Starts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 
 import rclpy
@@ -185,7 +184,8 @@ class GraspExecution(LifecycleNode):
     def _on_goal(self, _request: object) -> GoalResponse:
         if self._active and self._job is None:
             return GoalResponse.ACCEPT
-        self.get_logger().warning("goal refused: " + ("another is running" if self._active else "not active"))
+        reason = "another is running" if self._active else "not active"
+        self.get_logger().warning(f"goal refused: {reason}", throttle_duration_sec=10.0)
         return GoalResponse.REJECT
 
     # Jobs
@@ -276,9 +276,9 @@ def _settled_by_job(_goal: ServerGoalHandle) -> None:
     raise RuntimeError("goals are settled by ExecutionJob.finish")
 
 
-def main(args: list[str] | None = None) -> int:
-    return run_node(GraspExecution, args, threads=3)
+def main(args: list[str] | None = None) -> None:
+    run_node(GraspExecution, args, threads=3)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

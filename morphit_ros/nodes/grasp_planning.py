@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass, replace
 
@@ -125,9 +124,9 @@ class GraspPlanning(Node):
         return message
 
 
-def main(args: list[str] | None = None) -> int:
-    return run_node(GraspPlanning, args, threads=2)
+def main(args: list[str] | None = None) -> None:
+    run_node(GraspPlanning, args, threads=2)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -146,9 +145,9 @@ class PickClient(Node):
             json.dump(report, stream, indent=2)
 
 
-def main(args: list[str] | None = None) -> int:
-    return run_node(PickClient, args, threads=1)
+def main(args: list[str] | None = None) -> None:
+    run_node(PickClient, args, threads=1)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

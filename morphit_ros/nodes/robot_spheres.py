@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 
 from rclpy.action import ActionServer
@@ -193,9 +192,9 @@ class RobotSpheres(Node):
         return message
 
 
-def main(args: list[str] | None = None) -> int:
-    return run_node(RobotSpheres, args, threads=2)
+def main(args: list[str] | None = None) -> None:
+    run_node(RobotSpheres, args, threads=2)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 
 from geometry_msgs.msg import PointStamped
@@ -202,9 +201,9 @@ class ScenePerception(Node):
         }  # fmt: skip
 
 
-def main(args: list[str] | None = None) -> int:
-    return run_node(ScenePerception, args, threads=3)
+def main(args: list[str] | None = None) -> None:
+    run_node(ScenePerception, args, threads=3)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

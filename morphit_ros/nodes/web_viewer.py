@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -136,9 +135,9 @@ class WebViewer(Node):
         super().destroy_node()
 
 
-def main(args: list[str] | None = None) -> int:
-    return run_node(WebViewer, args, threads=1)
+def main(args: list[str] | None = None) -> None:
+    run_node(WebViewer, args, threads=1)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

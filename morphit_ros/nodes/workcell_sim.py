@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass
 
@@ -135,10 +134,10 @@ def _optical_frame(camera: str) -> str:
     return f"{camera}_camera_optical_frame"
 
 
-def main(args: list[str] | None = None) -> int:
+def main(args: list[str] | None = None) -> None:
     # One thread: MuJoCo's OpenGL context belongs to the thread that made it.
-    return run_node(WorkcellSim, args, threads=1)
+    run_node(WorkcellSim, args, threads=1)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

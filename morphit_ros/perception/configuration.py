@@ -113,7 +113,7 @@ class ObjectConfig(Config):
         False, "Split a cluster along concave seams; a T-shaped object looks the same as two touching ones"
     )
     seam_angle: float = parameter(
-        0.5, "Concave angle between two faces from which they may be two objects [rad]", minimum=0.1, maximum=1.5
+        0.35, "Concave angle between two faces from which they may be two objects [rad]", minimum=0.1, maximum=1.5
     )
 
 

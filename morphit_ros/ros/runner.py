@@ -6,8 +6,10 @@ exit status 2; Ctrl-C and SIGTERM end it with status 0.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 import rclpy
 from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor, SingleThreadedExecutor
@@ -28,17 +30,16 @@ class NodeFinished(Exception):
         super().__init__(f"exit status {exit_status}")
 
 
-def run_node(make_node: Callable[[], Node], args: Sequence[str] | None = None, threads: int = 2) -> int:
-    """Run a node until it is told to stop.
+def run_node(make_node: Callable[[], Node], args: Sequence[str] | None = None, threads: int = 2) -> NoReturn:
+    """Run a node until it is told to stop, then end the process.
 
     Args:
         make_node: constructor of the node; may raise a MorphitError.
         args: command line, None for the process's own.
         threads: worker threads of the executor; with 1 all callbacks run in the calling thread.
 
-    Returns:
-        exit status: 0 after an ordinary end, 2 for a caller's mistake at start, or what the node
-        says in `NodeFinished`.
+    The exit status is 0 after an ordinary end, 2 for a caller's mistake at start, or what the node
+    says in `NodeFinished`.
     """
     rclpy.init(args=args)
     node: Node | None = None
@@ -62,4 +63,8 @@ def run_node(make_node: Callable[[], Node], args: Sequence[str] | None = None, t
         if node is not None:
             node.destroy_node()
         rclpy.try_shutdown()
-    return status
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Node and context are closed. Taking down an interpreter that holds torch, numba and MuJoCo takes seconds more
+    # and runs the static destructors of them all, some of which crash: a stop has to be quick and clean.
+    os._exit(status)

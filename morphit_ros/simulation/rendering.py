@@ -109,6 +109,8 @@ class OffscreenRenderer:
         # PyOpenGL and MuJoCo raise whatever their loaders raise: any of it means that there is no context.
         except Exception as error:
             raise MissingDependencyError("EGL or OSMesa", f"rendering ({error})", _REMEDY) from error
+        # Shadows are for people; they cost a software renderer ten times the picture itself.
+        self._renderer.scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = samples > 0
         self._option: SceneOption = mujoco.MjvOption()
         # Group 3 holds the collision geometry: felt, not seen.
         self._option.geomgroup[:] = [1, 1, 1, 0, 0, 0]

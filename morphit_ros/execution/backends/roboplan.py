@@ -409,7 +409,9 @@ class RoboPlanBackend:
 
     def _timed(self, scene: Any, path: Any) -> Trajectory | None:
         """The path with times, within the limits; None if RoboPlan fails to time it."""
-        mode = self._toppra.SplineFittingMode.LinearBlend
+        modes = self._toppra.SplineFittingMode
+        # Without corners there is nothing to blend, and the exact mode needs no collision checks.
+        mode = modes.LinearBlend if len(path.positions) > 2 else modes.Hermite
         options = self._toppra.TOPPRAOptions(
             dt=self.config.time_step,
             mode=mode,
