@@ -7,7 +7,7 @@ SHELL := /bin/sh
 
 # Name another Python with make PYTHON=...; 3.11 or 3.12.
 PYTHON ?= python3
-OBJECT ?= mug
+OBJECT ?= box
 OUTPUT ?= demo-output
 VENV := .venv
 BIN := $(VENV)/bin
@@ -35,7 +35,7 @@ demo: setup ## pick an object in simulation: make demo OBJECT=mug
 	$(BIN)/morphit demo --object $(OBJECT) --output $(OUTPUT)
 
 .PHONY: test
-test: setup $(STAMPS)/system-test lint ## all checks and tests
+test: setup $(STAMPS)/system-test .colcon/stamp lint ## all checks and tests
 	$(PYTEST) -n $(WORKERS) --dist loadfile
 
 .PHONY: test-fast
@@ -87,6 +87,13 @@ $(STAMPS)/requirements: requirements.txt requirements-dev.txt constraints.txt $(
 $(STAMPS)/interfaces: $(INTERFACES) $(STAMPS)/requirements
 	@echo "Building the message package"
 	$(PIP) install --no-deps --force-reinstall ./morphit_interfaces
+	@touch $@
+
+# colcon for the test of the ROS way to build; a venv of its own.
+.colcon/stamp: requirements-colcon.txt $(STAMPS)/environment
+	@echo "Installing colcon in .colcon/venv"
+	@$(BIN)/python -c 'import venv; venv.create(".colcon/venv", with_pip=True)'
+	.colcon/venv/bin/python -m pip --quiet --disable-pip-version-check --no-input install -r requirements-colcon.txt
 	@touch $@
 
 $(STAMPS)/package: setup.py setup.cfg $(DATA_FILES) $(STAMPS)/interfaces

@@ -45,6 +45,8 @@ setup(
     ],
     # What is needed at run time comes from package.xml (rosdep) or from requirements.txt (pip).
     install_requires=["setuptools"],
+    # colcon test runs pytest where this asks for it.
+    extras_require={"test": ["pytest"]},
     python_requires=">=3.11",
     zip_safe=True,
     maintainer="morphit_ros maintainers",

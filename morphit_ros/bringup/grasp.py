@@ -22,7 +22,7 @@ _SIMULATION = (
 ARGUMENTS = (
     Argument("robot", "panda", "robot in config/robots, or a YAML file like those"),
     Argument("sim", True, "simulate the robot, the object and both cameras; false: they are real"),
-    Argument("object", "mug", "object of the simulation: an own one, a YCB folder, or a mesh file"),
+    Argument("object", "box", "object of the simulation: an own one, a YCB folder, or a mesh file"),
     Argument("object_mass", 0.0, "mass of the object [kg]; 0: as the object has it", minimum=0.0, maximum=50.0),
     Argument("object_x", 0.5, "place of the object in front of the robot [m]", minimum=-2.0, maximum=2.0),
     Argument("object_y", 0.0, "place of the object to the robot's left [m]", minimum=-2.0, maximum=2.0),

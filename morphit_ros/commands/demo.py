@@ -16,7 +16,7 @@ def add_parser(commands: Any) -> None:
         help="a simulated Panda sees an object, plans a grasp and lifts it",
         description="Simulation, perception, grasp planning and execution as ROS 2 processes, for one pick.",
     )
-    parser.add_argument("--object", default="mug", metavar="NAME", help="what to pick (default: %(default)s)")
+    parser.add_argument("--object", default="box", metavar="NAME", help="what to pick (default: %(default)s)")
     parser.add_argument("--output", default="demo-output", metavar="DIR", help="folder for picture and report")
     parser.add_argument("--seed", type=int, default=0, help="seed of everything random (default: %(default)s)")
     parser.add_argument(

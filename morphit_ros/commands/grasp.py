@@ -73,7 +73,8 @@ def print_plan(plan: GraspPlan, gripper: str, points: int, top: int) -> None:
     if not plan.success:
         print(plan.message)
         return
-    names = list(plan.grasps[0].metrics)
+    # The terms that the score is made of are for the JSON file: a line of a terminal is short.
+    names = [name for name in plan.grasps[0].metrics if not name.startswith("term_")]
     titles = ["rank", "score", "aperture", "x", "y", "z", *names]
     rows = [_row(rank, grasp, names) for rank, grasp in enumerate(plan.grasps[:top], start=1)]
     widths = [max(len(row[column]) for row in [titles, *rows]) for column in range(len(titles))]

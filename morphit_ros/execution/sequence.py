@@ -228,7 +228,7 @@ class GraspSequence:
         if self._commanded is None:
             self._commanded = max(self._gripper.aperture_min, self._grasp.aperture - self._config.close_bias)
             self._opened = aperture
-            self._fingers = ApertureWatch(now, self._config)
+            self._fingers = ApertureWatch(self._config)
             return (CommandGripper(self._commanded, self._effort),)
         late = now - self._begin > self._config.gripper_timeout
         # An object that fills the opening stops the fingers at once, but its clearance lets them move a little.

@@ -114,16 +114,16 @@ class TrajectoryWatch:
 class ApertureWatch:
     """Tells from the latest apertures whether the fingers are at rest."""
 
-    def __init__(self, begin: float, config: SequenceConfig) -> None:
-        self._begin = begin
+    def __init__(self, config: SequenceConfig) -> None:
         self._config = config
         self._history: list[tuple[float, float]] = []
 
     def at_rest(self, now: float, aperture: float) -> bool:
-        """Add an aperture [m]; true if it has not changed for `rest_time`, and that long after the command."""
+        """Add an aperture [m]; true if it has not changed for `rest_time`."""
         self._history.append((now, aperture))
-        self._history = [entry for entry in self._history if entry[0] >= now - self._config.rest_time - 1e-9]
-        if now - self._begin < 2.0 * self._config.rest_time or now - self._history[0][0] < 0.7 * self._config.rest_time:
-            return False
+        first = next((i for i, (time, _) in enumerate(self._history) if time > now - self._config.rest_time), 0)
+        # One entry older than the window, so that the window is known to be covered.
+        self._history = self._history[max(0, first - 1) :]
         values = [value for _, value in self._history]
-        return max(values) - min(values) <= self._config.rest_aperture
+        covered = now - self._history[0][0] >= self._config.rest_time
+        return covered and max(values) - min(values) <= self._config.rest_aperture

@@ -148,6 +148,8 @@ def load_mesh(path: str | Path) -> TriangleMesh:
     except Exception as error:
         remedy = "Open it in a mesh viewer to see what is wrong."
         raise InvalidInputError(str(file), f"unreadable ({error})", "a mesh file", remedy) from error
+    if len(faces) == 0:
+        raise InvalidInputError(str(file), "no face", "a mesh file with at least one face")
     return TriangleMesh(vertices, faces)
 
 

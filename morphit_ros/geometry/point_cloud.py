@@ -53,6 +53,9 @@ class PointCloud:
     def select(self, index: ArrayLike) -> PointCloud:
         """The cloud of the points that a mask (N,) or an index array (M,) names."""
         chosen = np.asarray(index)
+        if chosen.size == 0:
+            # An empty list becomes an array of floats, which cannot index.
+            chosen = chosen.astype(np.int64)
         return replace(
             self,
             points=self.points[chosen],

@@ -3,7 +3,8 @@
 from morphit_ros.grasping.disf import DisfConfig, DisfResult, FitStatus, fit_disf
 from morphit_ros.grasping.grasp import Grasp, GraspPlan
 from morphit_ros.grasping.gripper import Gripper
-from morphit_ros.grasping.planner import PlannerConfig, plan_grasps
+from morphit_ros.grasping.planner import plan_grasps
+from morphit_ros.grasping.planner_config import PlannerConfig
 
 __all__ = [
     "DisfConfig",

@@ -13,7 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import ndimage
+from scipy.spatial import cKDTree
 
 from morphit_ros.geometry.transforms import Array, invert_transform, transform_points, transform_vectors
 
@@ -46,12 +48,14 @@ def extrude_to_table(
     T_table_world = invert_transform(T_world_table)
     local, local_normals = transform_points(T_table_world, points), transform_vectors(T_table_world, normals)
     border = 4
-    origin = local[:, :2].min(axis=0) - border * cell
+    # Half a cell more, so that the outermost points do not lie on the border of two cells.
+    origin = local[:, :2].min(axis=0) - (border + 0.5) * cell
     cells = ((local[:, :2] - origin) / cell).astype(np.int64)
     shape = tuple(cells.max(axis=0) + border + 1)
     heights = np.zeros(shape)
     np.maximum.at(heights, (cells[:, 0], cells[:, 1]), np.maximum(local[:, 2], 1e-6))
     occupied = ndimage.binary_closing(heights > 0.0, np.ones((3, 3)))
+    occupied = _without_pinholes(occupied)
     around = ndimage.maximum_filter(heights, size=3)
     columns = np.where(heights > 0.0, heights, around) * occupied
 
@@ -74,8 +78,8 @@ def extrude_to_table(
     edge = origin + cell * (np.stack([edge_x, edge_y], axis=1) + 0.5 + level[:, None] * outward)
     top = around[edge_x, edge_y]
 
-    seen = _side_is_seen(local, local_normals, edge, outward, 2.5 * cell)
-    wanted = ~seen | (top < low_height)
+    unseen = np.logical_not(_side_is_seen(local, local_normals, edge, outward, 2.5 * cell))
+    wanted = unseen | (top < low_height)
     virtual_points, virtual_normals = [], []
     for position, direction, height in zip(edge[wanted], outward[wanted], top[wanted], strict=True):
         z = np.arange(0.5 * cell, height, cell)
@@ -90,10 +94,17 @@ def extrude_to_table(
     )
 
 
+def _without_pinholes(occupied: NDArray[np.bool_], largest: int = 9) -> NDArray[np.bool_]:
+    """The silhouette with holes of a few cells filled: gaps of the sampling, not openings of the object."""
+    empty = np.logical_not(occupied)
+    holes, count = ndimage.label(empty)
+    sizes = ndimage.sum_labels(empty, holes, np.arange(count + 1))
+    filled: NDArray[np.bool_] = occupied | (sizes <= largest)[holes]
+    return filled
+
+
 def _side_is_seen(local: Array, local_normals: Array, edge: Array, outward: Array, radius: float) -> Array:
     """(E,) whether a seen point near each edge faces outwards there."""
-    from scipy.spatial import cKDTree
-
     facing = np.zeros(len(edge), dtype=bool)
     if len(edge) == 0:
         return facing

@@ -159,7 +159,7 @@ def match_pads(
         pad_y = side * 0.5 * aperture
         best_distance[:] = np.inf
         best_pad[:] = -1
-        above = np.searchsorted(ordered[:, 1], pad_y)
+        above = int(np.searchsorted(ordered[:, 1], pad_y))
         nearest_position = min(above, cropped - 1)
         for k in range(pad.shape[0]):
             # The last pad point's partner is a good guess: pad points come in rows.

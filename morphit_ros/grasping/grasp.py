@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from morphit_ros.geometry.transforms import Array
 
 
@@ -30,7 +33,7 @@ class Grasp:
     score: float
     metrics: Mapping[str, float]
     contact_points: Array
-    contact_fingers: Array
+    contact_fingers: NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.correspondences import Index
@@ -33,7 +34,7 @@ class Starts:
     def __len__(self) -> int:
         return len(self.widths)
 
-    def select(self, index: Array | Index) -> Starts:
+    def select(self, index: NDArray[np.bool_] | Index) -> Starts:
         """The starts that a mask or an index array names."""
         return Starts(self.rotations[index], self.translations[index], self.widths[index])
 
@@ -118,24 +119,24 @@ def antipodal_pairs(
     return AntipodalPairs(seeds[paired], partners[paired], narrowest, int(wide.sum()), int((~paired & ~wide).sum()))
 
 
-def starts_from_pairs(points: Array, normals: Array, pairs: AntipodalPairs, approach: Array, angles: Array) -> Starts:
+def starts_from_pairs(points: Array, normals: Array, pairs: AntipodalPairs, frame: Array, angles: Array) -> Starts:
     """One start a pair and approach angle, midway between the points.
 
     Args:
         points, normals: (N, 3) cloud.
         pairs: P pairs.
-        approach: (3,) direction that angle 0 is closest to.
+        frame: (2, 3) direction that angle 0 is closest to, and another for pairs along the first.
         angles: (A,) approach angles about the closing direction [rad].
     """
     y = normals[pairs.first] - normals[pairs.second]
     y /= np.linalg.norm(y, axis=1, keepdims=True)
     middle = 0.5 * (points[pairs.first] + points[pairs.second])
     widths = np.einsum("ij,ij->i", points[pairs.first] - points[pairs.second], y)
-    return _spread(y, middle, widths, approach, angles)
+    return _spread(y, middle, widths, frame, angles)
 
 
 def starts_from_clusters(
-    points: Array, cluster_size: float, max_width: float, approach: Array, angles: Array, rng: np.random.Generator
+    points: Array, cluster_size: float, max_width: float, frame: Array, angles: Array, rng: np.random.Generator
 ) -> Starts:
     """Starts at the centres of k-means clusters, closing along their principal axes.
 
@@ -145,10 +146,11 @@ def starts_from_clusters(
         points: (N, 3) cloud.
         cluster_size: aimed diameter of a cluster [m]; gives k.
         max_width: clusters wider than this along an axis do not close along it [m].
-        approach, angles: as in `starts_from_pairs`.
+        frame, angles: as in `starts_from_pairs`.
         rng: source of randomness.
     """
-    extent = float(np.linalg.norm(points.max(axis=0) - points.min(axis=0)))
+    # Not the axis-aligned box, which changes when the object is turned.
+    extent = 2.0 * float(np.linalg.norm(points - points.mean(axis=0), axis=1).max())
     k = min(max(1, round(extent / cluster_size)), 12, len(points))
     centers = points[rng.choice(len(points), size=k, replace=False)]
     labels = np.zeros(len(points), dtype=np.int64)
@@ -164,7 +166,7 @@ def starts_from_clusters(
         directions = np.linalg.eigh(offsets.T @ offsets)[1].T
         for axis in directions:
             # The sign of an eigenvector is arbitrary: let it follow the data, or seeds would not move with the object.
-            axis = axis if (offsets @ axis > 0.0).mean() >= 0.5 else -axis
+            axis = axis if ((offsets @ axis) ** 3).sum() >= 0.0 else -axis
             along = offsets @ axis
             low, high = np.quantile(along, (0.02, 0.98))
             if high - low > max_width:
@@ -172,17 +174,14 @@ def starts_from_clusters(
             axes.append(axis)
             middles.append(centers[c] + 0.5 * (low + high) * axis)
             widths.append(high - low)
-    return _spread(np.array(axes).reshape(-1, 3), np.array(middles).reshape(-1, 3), np.array(widths), approach, angles)
+    return _spread(np.array(axes).reshape(-1, 3), np.array(middles).reshape(-1, 3), np.array(widths), frame, angles)
 
 
-def _spread(y: Array, middle: Array, widths: Array, approach: Array, angles: Array) -> Starts:
+def _spread(y: Array, middle: Array, widths: Array, frame: Array, angles: Array) -> Starts:
     """Every closing direction with every approach angle about it."""
-    z0 = approach - (y @ approach)[:, None] * y
-    # Closing along the approach: any perpendicular will do; the same one for the same directions.
-    parallel = np.linalg.norm(z0, axis=1) < 0.1
-    if parallel.any():
-        other = np.roll(approach, 1)
-        z0[parallel] = np.cross(y[parallel], np.cross(np.broadcast_to(other, y[parallel].shape), y[parallel]))
+    along = np.abs(y @ frame[0]) > 0.995
+    reference = np.where(along[:, None], frame[1], frame[0])
+    z0 = reference - np.einsum("ij,ij->i", y, reference)[:, None] * y
     z0 /= np.maximum(np.linalg.norm(z0, axis=1, keepdims=True), 1e-12)
     x0 = np.cross(y, z0)
     cosine, sine = np.cos(angles)[None, :, None], np.sin(angles)[None, :, None]

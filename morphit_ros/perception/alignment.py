@@ -14,7 +14,6 @@ from morphit_ros.geometry.transforms import (
     Array,
     make_transform,
     matrix_from_rotation_vector,
-    rotation_angle,
     transform_points,
 )
 
@@ -23,7 +22,8 @@ _LEAST_NORMAL_COSINE = 0.7
 # A direction of motion counts as determined if the normals' mean square component along it exceeds this.
 # Normals scatter by about 3° = 0.05 rad, which alone gives 0.003.
 _LEAST_INFORMATION = 0.01
-_CONVERGED = 2e-5
+# A stage ends once a step moves the overlap by less than this part of the matching distance.
+_CONVERGED = 0.005
 _SOURCE_POINTS = 3000
 
 
@@ -83,10 +83,11 @@ def align(
     """
     total = np.eye(4)
     constrained = 0
+    sample = rng.permutation(sample_by_normal(source, _SOURCE_POINTS, rng))
     for distance in distances:
         # The farther matches may be, the fewer points are needed: keeps the candidates per point constant.
         density = min(1.0, (distances[-1] / distance) ** 2)
-        rows = sample_by_normal(source, int(_SOURCE_POINTS * max(density, 0.3)), rng)
+        rows = sample[: int(_SOURCE_POINTS * max(density, 0.3))]
         points, directions = source.points[rows], source.normals[rows]
         kept = np.flatnonzero(rng.random(len(target.points)) <= density)
         grid = cells_around(target.points[kept], distance)
@@ -94,9 +95,9 @@ def align(
         for _ in range(iterations):
             moved = transform_points(total, points)
             turned = directions @ total[:3, :3].T
-            step, constrained = _step(moved, turned, grid, normals, distance)
+            step, constrained, size = _step(moved, turned, grid, normals, distance)
             total = step @ total
-            if np.linalg.norm(step[:3, 3]) < _CONVERGED and rotation_angle(step[:3, :3]) < _CONVERGED:
+            if size < _CONVERGED * distance:
                 break
     moved = transform_points(total, points)
     matches, offsets = _match(moved, directions @ total[:3, :3].T, grid, normals, distances[-1])
@@ -105,12 +106,12 @@ def align(
     return Alignment(total, residual, float(found.mean()) if len(found) else 0.0, constrained)
 
 
-def _step(moved: Array, turned: Array, grid: object, normals: Array, distance: float) -> tuple[Array, int]:
-    """One Gauss-Newton step about the matches' centroid, and the number of determined directions."""
+def _step(moved: Array, turned: Array, grid: object, normals: Array, distance: float) -> tuple[Array, int, float]:
+    """One Gauss-Newton step, the number of determined directions, and how far it moves the overlap [m]."""
     matches, offsets = _match(moved, turned, grid, normals, distance)
     found = np.flatnonzero(matches >= 0)
     if len(found) < 6:
-        return np.eye(4), 0
+        return np.eye(4), 0, 0.0
     n, r = normals[matches[found]], offsets[found]
     spread = 3.0 * max(float(np.median(np.abs(r))) * 1.4826, 1e-4)
     weights = np.square(np.maximum(0.0, 1.0 - np.square(r / spread)))
@@ -125,7 +126,8 @@ def _step(moved: Array, turned: Array, grid: object, normals: Array, distance: f
     kept = values > _LEAST_INFORMATION
     motion = -vectors[:, kept] @ ((vectors[:, kept].T @ gradient) / values[kept])
     rotation = matrix_from_rotation_vector(motion[:3] / scale)
-    return make_transform(rotation, center - rotation @ center + motion[3:]), int(kept.sum())
+    step = make_transform(rotation, center - rotation @ center + motion[3:])
+    return step, int(kept.sum()), float(np.linalg.norm(motion))
 
 
 @njit(cache=True)

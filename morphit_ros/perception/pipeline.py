@@ -12,17 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.normals import estimate_normals
 from morphit_ros.geometry.point_cloud import PointCloud
-from morphit_ros.geometry.transforms import Array, invert_transform, transform_points, transform_vectors
+from morphit_ros.geometry.transforms import Array, invert_transform
 from morphit_ros.geometry.voxel_grid import merge_views
-from morphit_ros.perception.alignment import Surface
-from morphit_ros.perception.clusters import find_clusters, split_at_seams
+from morphit_ros.perception.clusters import find_clusters
 from morphit_ros.perception.configuration import PerceptionConfig
 from morphit_ros.perception.filters import check_spheres, crop_view, outside_workspace, supported_points, within_spheres
 from morphit_ros.perception.inputs import CameraInput, check_inputs
+from morphit_ros.perception.objects import describe_objects, points_above
 from morphit_ros.perception.registration import refine_extrinsics, register_views
 from morphit_ros.perception.scene import ObjectExtent, RegistrationResult, Scene, SceneStatus, Table
 from morphit_ros.perception.table import Plane, bound_table, find_plane, refine_plane
 from morphit_ros.perception.target import select_target
+from morphit_ros.perception.view import View
 
 _UP = np.array([0.0, 0.0, 1.0])
 
@@ -78,38 +79,6 @@ class _StoppedError(Exception):
         self.status = status
 
 
-class _View:
-    """One camera's points on their way through the stages.
-
-    `points` (M, 3) and `normals` (M, 3) are in the frame of `T_frame_camera`: the world, or the
-    camera's own optical frame until registration has placed it; `rows` (M,) lead back to the cloud.
-    """
-
-    def __init__(self, camera: CameraInput, T_frame_camera: Array) -> None:
-        self.side = camera.side
-        self.cloud = camera.cloud
-        self.T_frame_camera = T_frame_camera
-        self.points = np.empty((0, 3))
-        self.normals = np.empty((0, 3))
-        self.rows = np.empty(0, np.int64)
-
-    @property
-    def surface(self) -> Surface:
-        return Surface(self.points, self.normals)
-
-    def keep(self, mask: NDArray[np.bool_]) -> None:
-        if not mask.all():
-            self.points, self.rows = self.points[mask], self.rows[mask]
-            if len(self.normals):
-                self.normals = self.normals[mask]
-
-    def move(self, motion: Array) -> None:
-        """Apply a motion of the frame that the points are in."""
-        self.points = transform_points(motion, self.points)
-        self.normals = transform_vectors(motion, self.normals)
-        self.T_frame_camera = motion @ self.T_frame_camera
-
-
 class _Run:
     """State of one call of `perceive`: stages fill it in, in the order of `scene`."""
 
@@ -128,7 +97,7 @@ class _Run:
         # Whether the views' points are in the world frame; a lone camera without a pose is the world.
         self.placed = all(pose is not None for pose in self.poses) or len(cameras) == 1
         self.views = [
-            _View(camera, np.eye(4) if pose is None or not self.placed else pose)
+            View(camera, np.eye(4) if pose is None or not self.placed else pose)
             for camera, pose in zip(cameras, self.poses, strict=True)
         ]
         self.up = _UP if self.world_known and config.table.gravity_known else None
@@ -162,7 +131,7 @@ class _Run:
         objects, extents = self._segment()
         return self._choose(objects, extents)
 
-    def _crop(self, view: _View) -> None:
+    def _crop(self, view: View) -> None:
         with self._stage("crop"):
             workspace = self.world_known and self.placed
             kept, counts = crop_view(view.cloud, view.T_frame_camera, view.side, self.config.crop, workspace)
@@ -231,7 +200,7 @@ class _Run:
             for view, plane in zip(self.views, planes, strict=True):
                 self._view_normals(view, plane)
 
-    def _view_normals(self, view: _View, plane: Plane | None) -> None:
+    def _view_normals(self, view: View, plane: Plane | None) -> None:
         radius, eye = self.config.surface.radius, view.T_frame_camera[:3, 3]
         if plane is None:
             view.normals = estimate_normals(view.points, radius, eye)[0]
@@ -270,7 +239,7 @@ class _Run:
             raise _StoppedError(SceneStatus.REGISTRATION_FAILED, self.registration.message)
         self._place(left, right, self.registration.T_left_right)
 
-    def _register_unknown(self, left: _View, right: _View) -> RegistrationResult:
+    def _register_unknown(self, left: View, right: View) -> RegistrationResult:
         for view, plane in zip((left, right), self.view_planes, strict=True):
             if plane is None:
                 raise _StoppedError(
@@ -291,7 +260,7 @@ class _Run:
             self.rng,
         )
 
-    def _place(self, left: _View, right: _View, T_left_right: Array) -> None:
+    def _place(self, left: View, right: View, T_left_right: Array) -> None:
         """Bring both views to the world frame, or to the left camera's if no pose is known, and crop them there."""
         T_world_left, T_world_right = self.poses
         if T_world_left is None:
@@ -344,46 +313,20 @@ class _Run:
             )
 
     def _segment(self) -> tuple[list[PointCloud], list[ObjectExtent]]:
-        config = self.config.objects
         with self._stage("clusters"):
-            candidates = np.arange(len(self.cloud))
-            T_frame = np.eye(4)
-            if self.table is not None:
-                T_frame = self.table.T_world_table
-                local = transform_points(invert_transform(T_frame), self.cloud.points)
-                half = 0.5 * self.table.size + self.config.table.margin
-                above = (local[:, 2] > config.min_height) & (local[:, 2] < config.max_height)
-                candidates = np.flatnonzero(above & (np.abs(local[:, :2]) < half).all(axis=1))
+            candidates = points_above(self.cloud.points, self.table, self.config)
             self.counts["above the table"] = len(candidates)
-            clusters = [candidates[rows] for rows in find_clusters(self.cloud.points[candidates], config)]
+            clusters = [candidates[rows] for rows in find_clusters(self.cloud.points[candidates], self.config.objects)]
         with self._stage("seams"):
-            parts, numbers = self._split(clusters)
-        self.counts["objects"] = len(parts)
-        if not parts:
+            objects, extents = describe_objects(self.cloud, clusters, self.table, self.config.objects)
+        self.counts["objects"] = len(objects)
+        if not objects:
             raise _StoppedError(
                 SceneStatus.NO_OBJECT,
                 f"{len(candidates)} points {'above the table' if self.table else 'in the scene'}, "
-                f"none in a cluster of at least {config.min_points}",
+                f"none in a cluster of at least {self.config.objects.min_points}",
             )
-        objects = [self.cloud.select(rows) for rows in parts]
-        extents = [
-            ObjectExtent(np.ptp(cloud.points @ T_frame[:3, :3], axis=0), number)
-            for cloud, number in zip(objects, numbers, strict=True)
-        ]
         return objects, extents
-
-    def _split(self, clusters: list[NDArray[np.int64]]) -> tuple[list[NDArray[np.int64]], list[int]]:
-        """Rows of the objects, largest first, and in how many parts seams divide each."""
-        found: list[tuple[NDArray[np.int64], int]] = []
-        for rows in clusters:
-            assert self.cloud.normals is not None
-            parts = split_at_seams(self.cloud.points[rows], self.cloud.normals[rows], self.config.objects)
-            if self.config.objects.split_touching:
-                found.extend((rows[part], 1) for part in parts)
-            else:
-                found.append((rows, len(parts)))
-        found.sort(key=lambda item: (-len(item[0]), item[0][0]))
-        return [rows for rows, _ in found], [number for _, number in found]
 
     def _choose(self, objects: list[PointCloud], extents: list[ObjectExtent]) -> Scene:
         rule = self.config.target

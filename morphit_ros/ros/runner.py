@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 import rclpy
+from rclpy.action import ActionClient, ActionServer
 from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor, SingleThreadedExecutor
+from rclpy.lifecycle.node import LifecycleNodeMixin
 from rclpy.node import Node
 
 from morphit_ros.errors import MorphitError
@@ -28,6 +30,20 @@ class NodeFinished(Exception):
     def __init__(self, exit_status: int) -> None:
         self.exit_status = exit_status
         super().__init__(f"exit status {exit_status}")
+
+
+def _destroy(node: Node) -> None:
+    """Take a node off the graph.
+
+    `destroy_node` leaves actions and the state machine of a lifecycle node alone, and as long as they hold the
+    node its participant stays: others would take it for alive, and send it requests, until its lease runs out.
+    """
+    for waitable in list(node.waitables):
+        if isinstance(waitable, (ActionClient, ActionServer)):
+            waitable.destroy()
+    node.destroy_node()
+    if isinstance(node, LifecycleNodeMixin):
+        node._state_machine = None
 
 
 def run_node(make_node: Callable[[], Node], args: Sequence[str] | None = None, threads: int = 2) -> NoReturn:
@@ -61,7 +77,7 @@ def run_node(make_node: Callable[[], Node], args: Sequence[str] | None = None, t
         # Worker threads must have ended before the context goes, or the process dies in `terminate`.
         executor.shutdown(timeout_sec=2.0)
         if node is not None:
-            node.destroy_node()
+            _destroy(node)
         rclpy.try_shutdown()
     sys.stdout.flush()
     sys.stderr.flush()

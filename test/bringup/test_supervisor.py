@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -16,13 +17,12 @@ from morphit_ros.bringup.output import LineSplitter, PrefixedOutput
 from morphit_ros.bringup.supervisor import ChildProcess, run_processes
 
 LONG = "import signal; signal.pause()"
-STUBBORN = f"""
+IGNORE = """
 import signal
-for number in (signal.SIGINT, signal.SIGTERM):
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN)
-print("stubborn", flush=True)
-{LONG}
 """
+STUBBORN = f"{IGNORE}print('stubborn', flush=True)\n{LONG}"
 
 
 def child(name: str, code: str, when_ended: WhenEnded = WhenEnded.FAIL_JOB) -> ChildProcess:
@@ -47,12 +47,16 @@ def fifo(tmp_path: Path) -> Path:
     return path
 
 
-def is_alive(pid: int) -> bool:
+def ends(pid: int) -> bool:
+    """Whether a process, that need not be a child, has ended or does so within ten seconds."""
     try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([handle], [], [], 10.0)[0])
+    finally:
+        os.close(handle)
 
 
 def test_end_of_required_process_ends_the_job_with_its_status() -> None:
@@ -123,7 +127,7 @@ def test_grandchild_that_outlives_its_parent_is_killed(fifo: Path, tmp_path: Pat
         f"stdout=subprocess.PIPE); p.stdout.readline(); open({str(note)!r}, 'w').write(str(p.pid))"
     )
     run(child("parent", parent, WhenEnded.END_JOB))
-    assert not is_alive(int(note.read_text(encoding="utf-8")))
+    assert ends(int(note.read_text(encoding="utf-8")))
 
 
 SUPERVISED = """
@@ -136,11 +140,11 @@ sys.exit(run_processes([child, ChildProcess("other", child.command)]).exit_statu
 TELL_PID = "import os; print('pid', os.getpid(), flush=True)\n"
 
 
-def start_supervisor(code: str) -> tuple[subprocess.Popen[str], list[int]]:
+def start_supervisor(code: str, before: str = "") -> tuple[subprocess.Popen[str], list[int]]:
     """A supervisor in a process of its own, once both its children run: it and their process ids."""
     root = Path(__file__).parents[2]
     process = subprocess.Popen(
-        [sys.executable, "-c", SUPERVISED.format(code=TELL_PID + code)],
+        [sys.executable, "-c", SUPERVISED.format(code=before + TELL_PID + code)],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(root)},
@@ -163,20 +167,14 @@ def test_signal_ends_everything_and_is_told_by_the_exit_status(number: signal.Si
     text, _ = process.communicate(timeout=20)
     assert process.returncode == 128 + number
     assert f"ended by {number.name}" in text
-    assert not any(is_alive(pid) for pid in pids)
+    assert all(ends(pid) for pid in pids)
 
 
 def test_children_of_a_killed_supervisor_do_not_outlive_it() -> None:
-    # Pipes tell of the end of the last process that holds them: no looking again and again.
-    process, pids = start_supervisor(STUBBORN)
-    handles = [os.pidfd_open(pid) for pid in pids]
+    process, pids = start_supervisor(LONG, before=IGNORE)
     process.kill()
     process.wait(timeout=10)
-    import select
-
-    for handle in handles:
-        assert select.select([handle], [], [], 10.0)[0], "a child outlived its supervisor"
-        os.close(handle)
+    assert all(ends(pid) for pid in pids)
     assert process.stdout is not None
     process.stdout.close()
 

@@ -79,6 +79,7 @@ class FakeRobot:
     trajectory: Trajectory | None = None
     begin: float = 0.0
     stuck: int = -1
+    lag: float = 0.0
     frozen_gripper: bool = False
     stamp_offset: float = 0.0
     received: list = field(default_factory=list)
@@ -97,7 +98,7 @@ class FakeRobot:
         self.now += PERIOD
         before = self.arm.copy()
         if self.trajectory is not None:
-            moved = self.trajectory.sample(self.now - self.begin)
+            moved = self.trajectory.sample(self.now - self.begin - self.lag)
             kept = self.arm[self.stuck]
             self.arm = moved.copy()
             if self.stuck >= 0:
@@ -273,6 +274,14 @@ def test_a_joint_that_is_stuck(sequence, robot, stage):
     assert "panda_joint3" in updates[-1].message
     assert "off its trajectory" in updates[-1].message
     assert stops(updates) == 1
+
+
+@pytest.mark.parametrize(("lag", "accepted"), [(0.2, True), (0.6, False)])
+def test_an_arm_that_lags_behind(sequence, robot, lag, accepted):
+    robot.lag = lag
+    sequence._config = SequenceConfig(tracking_bound=0.02, tracking_delay=0.3)
+    last = run(sequence, robot, request())[-1]
+    assert last.success is accepted, last.message
 
 
 def test_a_joint_that_stops_short_of_its_goal(sequence, robot):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
-from morphit_ros.errors import InvalidInputError
+from morphit_ros.errors import InvalidInputError, MissingDependencyError
 from morphit_ros.execution.backends.roboplan import RoboPlanBackend, RoboPlanConfig
 from morphit_ros.execution.motion import MotionStatus, ObjectObstacle, TableObstacle
 from morphit_ros.execution.timing import peak_accelerations, peak_velocities
@@ -129,6 +131,20 @@ def test_lines_are_straight_and_keep_the_speed(world, panda, home, kinematics, f
     assert np.median(speed) == pytest.approx(0.1, rel=0.02)
 
 
+def test_a_line_through_a_jump_of_a_joint_is_refused(panda_urdf, panda_srdf, panda, home, from_above):
+    """The same line is fine for a joint step that the arm needs and refused below it."""
+    results = {}
+    for limit in (0.2, 0.01):
+        backend = RoboPlanBackend(panda_urdf, panda_srdf, panda, RoboPlanConfig(line_joint_step=limit, line_step=0.02))
+        backend.set_world(None, [])
+        start = at_end(home, backend.plan_to_pose(home, from_above(0.45, -0.2, 0.3)).trajectory)
+        results[limit] = backend.plan_straight(start, from_above(0.45, 0.2, 0.3), 0.1)
+    assert results[0.2].status is MotionStatus.SUCCEEDED
+    assert results[0.01].status is MotionStatus.PATH_BLOCKED
+    assert "jump" in results[0.01].message
+    assert "panda_joint" in results[0.01].message
+
+
 def test_a_line_of_no_length_is_the_start(world, home, kinematics, panda):
     pose = kinematics.link_pose(home, panda.tip_link)
     result = world.plan_straight(home, pose, 0.1)
@@ -136,11 +152,13 @@ def test_a_line_of_no_length_is_the_start(world, home, kinematics, panda):
     assert result.trajectory.duration == 0.0
 
 
-def test_equal_seeds_give_equal_trajectories(panda_urdf, panda_srdf, panda, home, table, box, from_above):
+def test_equal_seeds_give_equal_trajectories(panda_urdf, panda_srdf, panda, home, table, from_above):
+    # The wall makes the search work for its path.
+    wall = ObjectObstacle("wall", np.array([[0.5, 0.0, z] for z in np.linspace(0.03, 0.6, 20)]), np.full(20, 0.03))
     results = []
     for _ in range(2):
         backend = RoboPlanBackend(panda_urdf, panda_srdf, panda, CONFIG, seed=7)
-        backend.set_world(table, [box])
+        backend.set_world(table, [wall])
         first = backend.plan_to_pose(home, from_above(0.5, 0.25, 0.12))
         again = backend.plan_to_pose(home, from_above(0.5, 0.25, 0.12))
         np.testing.assert_array_equal(first.trajectory.positions, again.trajectory.positions)
@@ -308,3 +326,23 @@ def test_an_empty_world_and_an_inclined_table(backend, home, from_above):
     uphill, downhill = from_above(0.4, 0.0, 0.1), from_above(0.6, 0.0, 0.1)
     assert backend.plan_to_pose(home, uphill).status is MotionStatus.GOAL_IN_COLLISION
     assert backend.plan_to_pose(home, downhill).status is MotionStatus.SUCCEEDED
+
+
+def test_without_roboplan_the_remedy_is_named(panda_urdf, panda_srdf, panda, monkeypatch):
+    monkeypatch.setitem(sys.modules, "roboplan.core", None)
+    with pytest.raises(MissingDependencyError, match="pip install"):
+        RoboPlanBackend(panda_urdf, panda_srdf, panda)
+
+
+def test_a_search_that_finds_nothing_says_so(panda_urdf, panda_srdf, panda, home):
+    """A wall through the base, higher than the arm reaches."""
+    places = [(x, z) for x in np.arange(-1.0, 1.1, 0.2) for z in np.arange(-0.5, 1.4, 0.2)]
+    # The base itself stands in a gap.
+    wall = np.array([[x, 0.0, z] for x, z in places if abs(x) > 0.35 or z > 0.75])
+    config = RoboPlanConfig(attempts=1, max_nodes=200, search_time=0.5)
+    backend = RoboPlanBackend(panda_urdf, panda_srdf, panda, config)
+    backend.set_world(None, [ObjectObstacle("wall", wall, np.full(len(wall), 0.11))])
+    result = backend.plan_to_joints({**home, "panda_joint1": -1.57}, {**home, "panda_joint1": 1.57})
+    assert result.status is MotionStatus.NO_PATH
+    assert result.trajectory is None
+    assert result.message

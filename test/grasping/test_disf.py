@@ -68,10 +68,13 @@ def test_box_is_met_flat_and_as_wide_as_it_is():
 
 
 def test_sphere_is_gripped_across_its_centre():
-    result = fit_disf(sampled(sphere_mesh(0.025), 4000), FRANKA, start((0.0, 0.0, 0.0), (0.004, 0.003, -0.003)), 0.07)
+    # On a sphere, matching and moving creep towards the centre: only many rounds reach the end.
+    config = DisfConfig(max_rounds=100, translation_tolerance=0.0, rotation_tolerance=0.0)
+    pose = start((0.0, 0.0, 0.0), (0.004, 0.003, -0.003))
+    result = fit_disf(sampled(sphere_mesh(0.025), 4000), FRANKA, pose, 0.07, config)
     assert result.status.usable
     axis, origin = result.T_world_gripper[:3, 1], result.T_world_gripper[:3, 3]
-    assert np.linalg.norm(np.cross(origin, axis)) < 2.5e-3
+    assert np.linalg.norm(np.cross(origin, axis)) < 1.5e-3
     assert 0.040 < result.aperture < 0.0505
 
 
@@ -84,7 +87,7 @@ def test_cylinder_is_gripped_across_its_axis():
     assert np.linalg.norm(result.T_world_gripper[:2, 3]) < 2e-3
 
 
-@pytest.mark.parametrize("normal_filter, rounds, seed", itertools.product(["pad", "paper"], [1, 8], range(4)))
+@pytest.mark.parametrize("normal_filter, rounds, seed", list(itertools.product(["pad", "paper"], [1, 8], range(4))))
 def test_kernel_agrees_with_the_reference(normal_filter, rounds, seed):
     rng = np.random.default_rng(seed)
     cloud = sampled(cylinder_mesh(0.022, 0.07), 1500, seed, noise=5e-4)
@@ -189,11 +192,12 @@ def test_one_side_of_an_object_is_no_grasp():
 
 
 def test_fingers_of_a_lopsided_cloud_meet_both_sides():
-    # Ten times the points on one side: centroids alone would pull the gripper to that side.
-    rng = np.random.default_rng(0)
+    # Four times the points on one side: centroids alone would pull the gripper to that side.
+    rng = np.random.default_rng(1)
     sparse = BOX.points[:, 1] > -0.019
-    cloud = BOX.select(sparse | (rng.random(len(BOX)) < 0.1))
+    cloud = BOX.select(sparse | (rng.random(len(BOX)) < 0.25))
     result = fit_disf(cloud, FRANKA, start(shift=(0.0, 0.004, 0.0)), 0.07)
+    assert result.correspondences.count(1) > 2 * result.correspondences.count(2) > 0
     assert result.aperture == pytest.approx(0.040, abs=2e-4)
     assert result.T_world_gripper[1, 3] == pytest.approx(0.0, abs=2e-4)
 

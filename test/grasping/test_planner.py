@@ -220,7 +220,7 @@ def test_swept_boxes_are_as_long_as_the_sweep():
     boxes = FRANKA.collision_boxes(0.05)
     swept = approach_boxes(FRANKA, 0.05, 0.1)
     for box, low, high in zip(boxes, swept.lower, swept.upper, strict=True):
-        np.testing.assert_allclose(high - low, box.size + [0.0, 0.0, 0.1])
+        np.testing.assert_allclose(high - low, box.size + np.array([0.0, 0.0, 0.1]))
     closing = closing_boxes(FRANKA, 0.08, 0.03, 0.002)
     # First box, finger 1: from behind the pad at contact, to the back of the finger when open.
     assert closing.lower[0, 1] == pytest.approx(0.015 + 0.002)

@@ -141,6 +141,16 @@ def test_solutions_are_distinct_valid_and_repeatable(panda):
             assert np.abs(row - other).max() > IKConfig().distinct
 
 
+def test_solutions_that_are_too_near_each_other_are_one(panda):
+    target, rng = panda.link_pose(HOME, "panda_hand_tcp"), np.random.default_rng(5)
+    config = IKConfig(distinct=2.0)
+    found = list(inverse_kinematics_solutions(panda, target, "panda_hand_tcp", ARM, HOME, 20, rng, config))
+    values = np.array([[result.positions[name] for name in ARM] for result in found])
+    assert 2 <= len(values) < 20
+    for index, row in enumerate(values):
+        assert all(np.abs(row - other).max() > 2.0 for other in values[:index])
+
+
 def test_continuous_joint_wraps(mixed):
     target = make_transform(matrix_from_rotation_vector([0, 0, 3.0]), [1.2 * np.cos(3.0), 1.2 * np.sin(3.0), 0])
     seed = {"turn": -3.0, "push": 0.0}

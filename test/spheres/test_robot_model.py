@@ -31,7 +31,7 @@ pytest.importorskip("pinocchio")
 
 QUICK = SphereFitConfig(count=8, primitive_count=3, iterations=60, rounds=2, interior_samples=400, surface_samples=400)
 
-ARM = """<?xml version="1.0" encoding="ISO-8859-1"?>
+ARM = """<?xml version="1.0" encoding="UTF-16"?>
 <!-- Größe: kept -->
 <robot name="arm" xmlns:x="http://example.org">
   <x:note keep="&lt;this&gt;"/>
@@ -108,6 +108,22 @@ def test_cache_is_used_and_survives_damage(cache, monkeypatch):
     with monkeypatch.context() as context:
         context.setattr("morphit_ros.spheres.robot_model.fit_spheres", None)
         assert json_from_model(fit_robot_spheres(description, QUICK)) == json_from_model(first)
+
+
+@pytest.mark.parametrize(
+    ("centers", "radii"),
+    [
+        (np.zeros((3, 3)), np.array([0.1, -0.1, 0.1])),
+        (np.zeros((3, 2)), np.ones(3)),
+        (np.full((3, 3), np.nan), np.ones(3)),
+    ],
+)
+def test_cached_spheres_that_make_no_sense_are_fitted_again(cache, centers, radii):
+    description = load_robot_description(ARM)
+    first = fit_robot_spheres(description, QUICK)
+    for path in cache.iterdir():
+        np.savez(path, centers=centers, radii=radii)
+    assert json_from_model(fit_robot_spheres(description, QUICK)) == json_from_model(first)
 
 
 def test_interrupted_fit_leaves_the_cache_whole(cache, monkeypatch):

@@ -1,22 +1,19 @@
-"""Embedded motion backend on RoboPlan 0.7: RRT-connect, shortcuts and TOPP-RA over a model of spheres.
+"""Embedded motion backend: RoboPlan searches paths in joint space over a model of spheres.
 
-RoboPlan calls itself experimental: this file alone calls it. It plans the paths in joint space.
 Straight lines are traced by `morphit_ros.execution.line`; contacts are named by `CollisionModel`.
 """
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
-from morphit_ros.configuration import Config, parameter
-from morphit_ros.errors import InvalidInputError, MissingDependencyError
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.execution.backends.path_search import PathSearch, RoboPlanConfig, import_roboplan
 from morphit_ros.execution.collision_model import CollisionModel, rigid_group
 from morphit_ros.execution.environment import (
     LOWERED_TABLE,
@@ -40,42 +37,9 @@ from morphit_ros.robot.inverse_kinematics import IKConfig, inverse_kinematics, i
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.motion_types import Trajectory
 
-_GROUP = "morphit_arm"
 _SELF_COLLISION_SAMPLES = 200
 _ENVIRONMENT_SAMPLES = 50
 _GOAL_IK = IKConfig(position_tolerance=1e-6, rotation_tolerance=1e-5)
-
-
-@dataclass(frozen=True)
-class RoboPlanConfig(Config):
-    """Settings of the embedded motion backend."""
-
-    planning_time: float = parameter(2.0, "Time limit of one search for a path [s]", minimum=0.01, maximum=120.0)
-    max_nodes: int = parameter(3000, "Nodes of one search for a path", minimum=10, maximum=1_000_000)
-    attempts: int = parameter(3, "Searches for a path to each goal", minimum=1, maximum=100)
-    goals: int = parameter(8, "Inverse kinematics solutions that are considered", minimum=1, maximum=100)
-    collision_step: float = parameter(0.02, "Joint step between collision checks [rad]", minimum=1e-3, maximum=0.2)
-    shortcut_iterations: int = parameter(100, "Tries to shorten a path", minimum=0, maximum=10_000)
-    blend: float = parameter(
-        0.02, "Largest deviation where corners of a path are rounded [rad]", minimum=0.0, maximum=0.5
-    )
-    velocity_scaling: float = parameter(0.5, "Share of the joints' velocity limits", minimum=0.01, maximum=1.0)
-    acceleration_scaling: float = parameter(0.5, "Share of the joints' acceleration limits", minimum=0.01, maximum=1.0)
-    time_step: float = parameter(0.02, "Time between the rows of a trajectory [s]", minimum=1e-3, maximum=0.2)
-    line_step: float = parameter(0.005, "Distance of positions along a straight line [m]", minimum=1e-4, maximum=0.05)
-    line_joint_step: float = parameter(
-        0.2, "A joint that moves further within line_step jumps [rad]", minimum=0.01, maximum=1.0
-    )
-    line_acceleration: float = parameter(0.5, "Acceleration along a straight line [m/s²]", minimum=0.01, maximum=10.0)
-    turn_radius: float = parameter(
-        0.2, "Way that a radian of turning counts as along a straight line [m]", minimum=0.01, maximum=2.0
-    )
-    touch_clearance: float = parameter(
-        0.005, "How much lower the table is for links that may touch objects [m]", minimum=0.0, maximum=0.05
-    )
-    limit_tolerance: float = parameter(
-        0.005, "A start this far beyond a joint limit is taken as at the limit [rad]", minimum=0.0, maximum=0.1
-    )
 
 
 class RoboPlanBackend:
@@ -96,15 +60,8 @@ class RoboPlanBackend:
     def __init__(
         self, urdf: str, srdf: str, robot: RobotConfiguration, config: RoboPlanConfig | None = None, seed: int = 0
     ) -> None:
-        try:
-            import roboplan.core
-            import roboplan.rrt
-            import roboplan.toppra
-        except ImportError as error:
-            raise MissingDependencyError(
-                "roboplan", "The embedded motion backend", "pip install 'roboplan==0.7.*'"
-            ) from error
-        self._core, self._rrt, self._toppra = roboplan.core, roboplan.rrt, roboplan.toppra
+        # Now, and not when the first path is needed in the middle of a job.
+        import_roboplan()
         self.config = config or RoboPlanConfig()
         self.robot = robot
         self._seed = seed
@@ -121,7 +78,7 @@ class RoboPlanBackend:
         home = dict.fromkeys(self._kinematics.joint_names, 0.0)
         home |= dict(zip(robot.arm_joints, robot.home.tolist(), strict=True))
         self._T_root_base = self._kinematics.link_pose(home, robot.base_link)
-        self._scene: Any = None
+        self._search: PathSearch | None = None
         self._environment = Environment()
         self._unavoidable: set[Pair] = set()
         self._links_exempt = srdf_pairs(srdf) | _neighbours(description)
@@ -239,10 +196,10 @@ class RoboPlanBackend:
         self._rebuild()
 
     def close(self) -> None:
-        self._scene = None
+        self._search = None
 
     def _rebuild(self) -> None:
-        """Follow a change of the environment; RoboPlan's scene is built when a path needs it."""
+        """Follow a change of the environment; RoboPlan's model is built when a path needs it."""
         links = self._kinematics.description.links
         self._exempt = self._links_exempt | self._unavoidable
         self._exempt |= self._environment.exempt_pairs(
@@ -256,7 +213,7 @@ class RoboPlanBackend:
             self._exempt,
             self.config.touch_clearance,
         )
-        self._scene = None
+        self._search = None
 
     def _always_in_contact(self, samples: int, share: float) -> set[Pair]:
         """Pairs that touch in at least this share of random positions."""
@@ -324,20 +281,32 @@ class RoboPlanBackend:
             contact = contact or (contacts[0].message if contacts else "")
         if not free:
             return _failed(MotionStatus.GOAL_IN_COLLISION, f"{contact} collide at the nearest solution", begin)
-        scene = self._prepared_scene(state)
+        if self._search is None:
+            self._search = self._built_search()
         start = self._row(state)
         problem = ""
         for attempt in range(self.config.attempts):
             for goal in free:
-                path, problem = self._search(scene, start, goal, self._seed + attempt)
-                trajectory = self._timed(scene, path) if path is not None else None
+                left = self.config.planning_time - (time.perf_counter() - begin)
+                if left <= 0.0:
+                    return _failed(MotionStatus.NO_PATH, f"out of time; {problem}", begin)
+                trajectory, problem = self._search.plan(state, start, goal, self._seed + attempt, left)
                 if trajectory is None:
                     continue
+                trajectory = slowed_to_limits(trajectory, self._velocity_limits, self._acceleration_limits)
                 contact = self._first_contact(state, trajectory)
                 if not contact:
                     return MotionResult(MotionStatus.SUCCEEDED, trajectory, "", time.perf_counter() - begin)
                 problem = f"the path grazes an obstacle: {contact}"
         return _failed(MotionStatus.NO_PATH, problem, begin)
+
+    def _built_search(self) -> PathSearch:
+        text = environment_urdf(
+            self._urdf, self.robot.base_link, self.robot.tip_link, self._environment, self.config.touch_clearance
+        )
+        known = set(self._contacts.bodies) | {name for name, _, _ in self._environment.table_slabs(0.0)}
+        exempt = {pair for pair in self._exempt | self._contacts.rigid_pairs if pair <= known}
+        return PathSearch(text, exempt, self.robot, self.config)
 
     def _first_contact(self, state: Mapping[str, float], trajectory: Trajectory) -> str:
         """Contact along a trajectory, empty if there is none."""
@@ -350,85 +319,6 @@ class RoboPlanBackend:
             if contacts:
                 return contacts[0].message
         return ""
-
-    # RoboPlan
-
-    def _prepared_scene(self, state: Mapping[str, float]) -> Any:
-        """RoboPlan's scene of the present environment, with all joints at a state."""
-        if self._scene is None:
-            self._scene = self._build_scene()
-        names = self._scene.getJointNames()
-        values = np.array([state[name] for name in names])
-        self._scene.setJointPositions(values)
-        return self._scene
-
-    def _build_scene(self) -> Any:
-        text = environment_urdf(
-            self._urdf, self.robot.base_link, self.robot.tip_link, self._environment, self.config.touch_clearance
-        )
-        scene = self._core.Scene(self.robot.name, self._core.loadUrdfSceneDescriptionFromXml(text))
-        scene.addGroup(_GROUP, list(self.robot.arm_joints))
-        limits = "".join(
-            f"  {name}:\n    has_acceleration_limits: true\n    max_acceleration: [{limit:.9g}]\n"
-            for name, limit in zip(self.robot.arm_joints, self.robot.acceleration_limits, strict=True)
-        )
-        # RoboPlan reads acceleration limits from files only.
-        with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as stream:
-            stream.write("joint_limits:\n" + limits)
-            stream.flush()
-            scene.importJointLimitsFromConfig(self._core.loadJointLimitsConfig(stream.name))
-        known = set(self._contacts.bodies) | {name for name, _, _ in self._environment.table_slabs(0.0)}
-        exempt = self._exempt | self._contacts.rigid_pairs
-        pairs = sorted(tuple(sorted(pair)) for pair in exempt if len(pair) == 2 and pair <= known)
-        scene.setCollisions(pairs, False)
-        return scene
-
-    def _search(self, scene: Any, start: Array, goal: Array, seed: int) -> tuple[Any, str]:
-        """A joint path, or None and the reason."""
-        config, core = self.config, self._core
-        names = list(self.robot.arm_joints)
-        options = self._rrt.RRTOptions(
-            group_name=_GROUP,
-            max_nodes=config.max_nodes,
-            collision_check_step_size=config.collision_step,
-            max_planning_time=config.planning_time,
-            rrt_connect=True,
-        )
-        planner = self._rrt.RRT(scene, options)
-        planner.setRngSeed(seed)
-        try:
-            path = planner.plan(core.JointConfiguration(names, start), core.JointConfiguration(names, goal))
-        except RuntimeError as error:
-            return None, str(error)
-        if config.shortcut_iterations > 0 and len(path.positions) > 2:
-            shortcuts = core.PathShortcuttingOptions(
-                _GROUP, max_step_size=config.collision_step, max_iters=config.shortcut_iterations, seed=seed
-            )
-            path = core.PathShortcutter(scene, shortcuts).shortcut(path)
-        return path, ""
-
-    def _timed(self, scene: Any, path: Any) -> Trajectory | None:
-        """The path with times, within the limits; None if RoboPlan fails to time it."""
-        modes = self._toppra.SplineFittingMode
-        # Without corners there is nothing to blend, and the exact mode needs no collision checks.
-        mode = modes.LinearBlend if len(path.positions) > 2 else modes.Hermite
-        options = self._toppra.TOPPRAOptions(
-            dt=self.config.time_step,
-            mode=mode,
-            velocity_scale=self.config.velocity_scaling,
-            acceleration_scale=self.config.acceleration_scaling,
-            max_blend_deviation=self.config.blend,
-        )
-        try:
-            timed = self._toppra.PathParameterizerTOPPRA(scene, _GROUP).generate(path, options)
-        except RuntimeError:
-            return None
-        order = [list(timed.joint_names).index(name) for name in self.robot.arm_joints]
-        positions = np.array(timed.positions)[:, order]
-        velocities = np.array(timed.velocities)[:, order]
-        velocities[0] = velocities[-1] = 0.0
-        trajectory = Trajectory(self.robot.arm_joints, np.array(timed.times), positions, velocities)
-        return slowed_to_limits(trajectory, self._velocity_limits, self._acceleration_limits)
 
 
 def _neighbours(description: RobotDescription) -> set[Pair]:

@@ -1,0 +1,153 @@
+"""Paths in joint space by RoboPlan 0.7: RRT-connect, shortcuts, and times by TOPP-RA.
+
+RoboPlan calls itself experimental: this file alone calls it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from morphit_ros.configuration import Config, parameter
+from morphit_ros.errors import MissingDependencyError
+from morphit_ros.execution.environment import Pair
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.motion_types import Trajectory
+
+_GROUP = "morphit_arm"
+
+
+@dataclass(frozen=True)
+class RoboPlanConfig(Config):
+    """Settings of the embedded motion backend."""
+
+    planning_time: float = parameter(5.0, "Time limit of a request [s]", minimum=0.01, maximum=120.0)
+    search_time: float = parameter(1.0, "Time limit of one search for a path [s]", minimum=0.01, maximum=120.0)
+    max_nodes: int = parameter(3000, "Nodes of one search for a path", minimum=10, maximum=1_000_000)
+    attempts: int = parameter(3, "Searches for a path to each goal", minimum=1, maximum=100)
+    goals: int = parameter(8, "Inverse kinematics solutions that are considered", minimum=1, maximum=100)
+    collision_step: float = parameter(0.02, "Joint step between collision checks [rad]", minimum=1e-3, maximum=0.2)
+    shortcut_iterations: int = parameter(100, "Tries to shorten a path", minimum=0, maximum=10_000)
+    blend: float = parameter(
+        0.02, "Largest deviation where corners of a path are rounded [rad]", minimum=0.0, maximum=0.5
+    )
+    velocity_scaling: float = parameter(0.5, "Share of the joints' velocity limits", minimum=0.01, maximum=1.0)
+    acceleration_scaling: float = parameter(0.5, "Share of the joints' acceleration limits", minimum=0.01, maximum=1.0)
+    time_step: float = parameter(0.02, "Time between the rows of a trajectory [s]", minimum=1e-3, maximum=0.2)
+    line_step: float = parameter(0.005, "Distance of positions along a straight line [m]", minimum=1e-4, maximum=0.05)
+    line_joint_step: float = parameter(
+        0.2, "A joint that moves further within line_step jumps [rad]", minimum=0.01, maximum=1.0
+    )
+    line_acceleration: float = parameter(0.5, "Acceleration along a straight line [m/s²]", minimum=0.01, maximum=10.0)
+    turn_radius: float = parameter(
+        0.2, "Way that a radian of turning counts as along a straight line [m]", minimum=0.01, maximum=2.0
+    )
+    touch_clearance: float = parameter(
+        0.005, "How much lower the table is for links that may touch objects [m]", minimum=0.0, maximum=0.05
+    )
+    limit_tolerance: float = parameter(
+        0.005, "A start this far beyond a joint limit is taken as at the limit [rad]", minimum=0.0, maximum=0.1
+    )
+
+
+def import_roboplan() -> tuple[Any, Any, Any]:
+    """RoboPlan's modules core, rrt and toppra.
+
+    Raises:
+        MissingDependencyError: RoboPlan is not installed.
+    """
+    try:
+        import roboplan.core
+        import roboplan.rrt
+        import roboplan.toppra
+    except ImportError as error:
+        remedy = "pip install 'roboplan==0.7.*'"
+        raise MissingDependencyError("roboplan", "The embedded motion backend", remedy) from error
+    return roboplan.core, roboplan.rrt, roboplan.toppra
+
+
+class PathSearch:
+    """Searches paths of one arm in one environment.
+
+    Args:
+        urdf: robot and environment, as `environment_urdf` returns it.
+        exempt: pairs of bodies with geometry that are not checked.
+        robot: names and acceleration limits of the joints.
+        config: settings.
+
+    Raises:
+        MissingDependencyError: RoboPlan is not installed.
+    """
+
+    def __init__(self, urdf: str, exempt: Collection[Pair], robot: RobotConfiguration, config: RoboPlanConfig) -> None:
+        self._core, self._rrt, self._toppra = import_roboplan()
+        self._config = config
+        self._joints = robot.arm_joints
+        scene = self._core.Scene(robot.name, self._core.loadUrdfSceneDescriptionFromXml(urdf))
+        scene.addGroup(_GROUP, list(robot.arm_joints))
+        limits = "".join(
+            f"  {name}:\n    has_acceleration_limits: true\n    max_acceleration: [{limit:.9g}]\n"
+            for name, limit in zip(robot.arm_joints, robot.acceleration_limits, strict=True)
+        )
+        # RoboPlan reads acceleration limits from files only.
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as stream:
+            stream.write("joint_limits:\n" + limits)
+            stream.flush()
+            scene.importJointLimitsFromConfig(self._core.loadJointLimitsConfig(stream.name))
+        scene.setCollisions(sorted(tuple(sorted(pair)) for pair in exempt), False)
+        self._scene: Any = scene
+
+    def plan(
+        self, state: Mapping[str, float], start: Array, goal: Array, seed: int, time_limit: float
+    ) -> tuple[Trajectory | None, str]:
+        """A timed path between arm positions (J,) [rad]; None and the reason if there is none.
+
+        `state` gives the joints that do not take part, such as fingers.
+        """
+        self._scene.setJointPositions(np.array([state[name] for name in self._scene.getJointNames()]))
+        try:
+            return self._timed(self._path(start, goal, seed, time_limit)), ""
+        # RoboPlan reports every failure of a search in this way.
+        except RuntimeError as error:
+            return None, str(error)
+
+    def _path(self, start: Array, goal: Array, seed: int, time_limit: float) -> Any:
+        config, core, names = self._config, self._core, list(self._joints)
+        options = self._rrt.RRTOptions(
+            group_name=_GROUP,
+            max_nodes=config.max_nodes,
+            collision_check_step_size=config.collision_step,
+            max_planning_time=min(time_limit, config.search_time),
+            rrt_connect=True,
+        )
+        planner = self._rrt.RRT(self._scene, options)
+        planner.setRngSeed(seed)
+        path = planner.plan(core.JointConfiguration(names, start), core.JointConfiguration(names, goal))
+        if config.shortcut_iterations == 0 or len(path.positions) <= 2:
+            return path
+        shortcuts = core.PathShortcuttingOptions(
+            _GROUP, max_step_size=config.collision_step, max_iters=config.shortcut_iterations, seed=seed
+        )
+        return core.PathShortcutter(self._scene, shortcuts).shortcut(path)
+
+    def _timed(self, path: Any) -> Trajectory:
+        modes = self._toppra.SplineFittingMode
+        options = self._toppra.TOPPRAOptions(
+            dt=self._config.time_step,
+            # Without corners there is nothing to blend, and the exact mode needs no collision checks.
+            mode=modes.LinearBlend if len(path.positions) > 2 else modes.Hermite,
+            velocity_scale=self._config.velocity_scaling,
+            acceleration_scale=self._config.acceleration_scaling,
+            max_blend_deviation=self._config.blend,
+        )
+        timed = self._toppra.PathParameterizerTOPPRA(self._scene, _GROUP).generate(path, options)
+        order = [list(timed.joint_names).index(name) for name in self._joints]
+        positions = np.array(timed.positions)[:, order]
+        velocities = np.array(timed.velocities)[:, order]
+        velocities[0] = velocities[-1] = 0.0
+        return Trajectory(self._joints, np.array(timed.times), positions, velocities)

@@ -1,0 +1,66 @@
+"""Parameters of the planner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from morphit_ros.configuration import Config, nested, parameter
+from morphit_ros.grasping.disf import DisfConfig
+from morphit_ros.grasping.quality import ScoreWeights
+
+
+@dataclass(frozen=True)
+class PlannerConfig(Config):
+    """Multi-start planning."""
+
+    max_grasps: int = parameter(20, "Grasps returned at most", minimum=1, maximum=1000)
+    pairs: int = parameter(500, "Seeds of antipodal pairs", minimum=10, maximum=100000)
+    max_starts: int = parameter(1200, "Starts that are fitted at most", minimum=1, maximum=1000000)
+    approach_angles: int = parameter(12, "Approach directions about each closing direction", minimum=1, maximum=72)
+    max_approach_tilt: float = parameter(
+        100.0,
+        "Largest angle between approach and preferred approach, if there is one [deg]",
+        minimum=0.0,
+        maximum=180.0,
+    )
+    opposing_angle: float = parameter(
+        35.0, "Largest deviation of a pair's normals from opposite [deg]", minimum=1.0, maximum=80.0
+    )
+    friction: float = parameter(0.5, "Friction coefficient that grasps must hold with", minimum=0.05, maximum=2.0)
+    opening_margin: float = parameter(
+        0.008, "Free width beside the object on each side while approaching [m]", minimum=0.0, maximum=0.05
+    )
+    min_opening_margin: float = parameter(
+        0.003, "Least free width on each side; below it the object is too wide [m]", minimum=0.0, maximum=0.05
+    )
+    pregrasp_distance: float = parameter(
+        0.10, "Length of the straight approach, checked for collisions [m]", minimum=0.0, maximum=0.5
+    )
+    table_clearance: float = parameter(
+        0.003, "Least height of palm and fingers above the table [m]", minimum=0.0, maximum=0.05
+    )
+    contact_tolerance: float = parameter(
+        0.003, "Depth to which points may lie behind the pad plane (noise, compliance) [m]", minimum=0.0, maximum=0.02
+    )
+    allowed_hits: int = parameter(3, "Points inside palm or fingers that count as noise", minimum=0, maximum=1000)
+    contact_area: float = parameter(2e-4, "Contact area that counts as full [m^2]", minimum=1e-6, maximum=0.01)
+    min_overlap: float = parameter(
+        0.1, "Least area that both pads press, as a share of the full one", minimum=0.0, maximum=1.0
+    )
+    suppression_distance: float = parameter(
+        0.012, "Of grasps closer than this and the angle only the best is kept [m]", minimum=0.0, maximum=0.5
+    )
+    suppression_angle: float = parameter(25.0, "See suppression_distance [deg]", minimum=0.0, maximum=180.0)
+    max_points: int = parameter(3000, "Larger clouds are thinned at random", minimum=100, maximum=1000000)
+    min_points: int = parameter(30, "Clouds with fewer finite points are refused", minimum=10, maximum=100000)
+    normals: str = parameter(
+        "auto",
+        "Given normals, normals estimated anew, or given ones unless they are missing or do not point outwards",
+        choices=("auto", "given", "estimate"),
+    )
+    smoothing_radius: float = parameter(
+        0.006, "Normals are averaged over neighbours within it; 0 for none [m]", minimum=0.0, maximum=0.05
+    )
+    complete: bool = parameter(True, "Extrude unseen sides down to the table, if there is one")
+    disf: DisfConfig = nested(DisfConfig)
+    weights: ScoreWeights = nested(ScoreWeights)

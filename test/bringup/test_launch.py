@@ -1,0 +1,157 @@
+"""The launch files: with a strict stand-in everywhere, with the real launch where that is installed."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import runpy
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from morphit_ros.bringup import find_job
+
+ROOT = Path(__file__).parents[2]
+LAUNCH_FILES = sorted((ROOT / "launch").glob("*.launch.py"))
+# Not find_spec("launch") alone: the folder launch/ of this repository would do for that.
+HAS_LAUNCH = importlib.util.find_spec("launch_ros") is not None
+
+
+class Recorded:
+    """An action or substitution that accepts exactly the arguments that launch's own does."""
+
+    allowed: tuple[str, ...] = ()
+
+    def __init__(self, *positional: Any, **named: Any) -> None:
+        unknown = set(named) - set(self.allowed)
+        assert not unknown, f"{type(self).__name__} has no argument {sorted(unknown)}"
+        self.positional = positional
+        self.named = named
+
+
+class DeclareLaunchArgument(Recorded):
+    allowed = ("default_value", "description", "choices")
+
+
+class OpaqueFunction(Recorded):
+    allowed = ("function", "args", "kwargs")
+
+
+class Shutdown(Recorded):
+    allowed = ("reason",)
+
+
+class LaunchDescription(Recorded):
+    pass
+
+
+class LaunchConfiguration(Recorded):
+    def perform(self, context: dict[str, str]) -> str:
+        return context[self.positional[0]]
+
+
+class Node(Recorded):
+    allowed = (
+        "package", "executable", "name", "namespace", "parameters", "remappings", "arguments", "output",
+        "emulate_tty", "on_exit",
+    )  # fmt: skip
+
+
+class ParameterValue(Recorded):
+    allowed = ("value_type",)
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    contents: dict[str, dict[str, Any]] = {
+        "launch": {"LaunchContext": dict, "LaunchDescription": LaunchDescription},
+        "launch.actions": {
+            "DeclareLaunchArgument": DeclareLaunchArgument, "OpaqueFunction": OpaqueFunction, "Shutdown": Shutdown,
+        },
+        "launch.substitutions": {"LaunchConfiguration": LaunchConfiguration},
+        "launch_ros": {},
+        "launch_ros.actions": {"Node": Node},
+        "launch_ros.parameter_descriptions": {"ParameterValue": ParameterValue},
+    }  # fmt: skip
+    for name, content in contents.items():
+        module = types.ModuleType(name)
+        module.__dict__.update(content)
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.delitem(sys.modules, "morphit_ros.ros.launch_actions", raising=False)
+    yield  # type: ignore[misc]
+    # The module that was imported with the stand-in must not stay.
+    sys.modules.pop("morphit_ros.ros.launch_actions", None)
+
+
+def described(path: Path) -> list[Any]:
+    (actions,) = runpy.run_path(str(path))["generate_launch_description"]().positional
+    return actions
+
+
+def started(actions: list[Any], **given: str) -> dict[str, Node]:
+    """The nodes that the description starts with these arguments."""
+    context = {a.positional[0]: a.named["default_value"] for a in actions if isinstance(a, DeclareLaunchArgument)}
+    assert set(given) <= set(context)
+    (opaque,) = (action for action in actions if isinstance(action, OpaqueFunction))
+    found = opaque.named["function"]({**context, **given}, *opaque.named["args"])
+    return {node.named["name"]: node for node in found}
+
+
+def test_there_is_a_launch_file_for_every_job() -> None:
+    assert "grasp.launch.py" in {path.name for path in LAUNCH_FILES}
+
+
+@pytest.mark.usefixtures("stand_in")
+@pytest.mark.parametrize("path", LAUNCH_FILES, ids=lambda path: path.name)
+def test_arguments_are_declared_with_description_and_choices(path: Path) -> None:
+    declared = {a.positional[0]: a.named for a in described(path) if isinstance(a, DeclareLaunchArgument)}
+    job = find_job(path.name.removesuffix(".launch.py"))
+    assert list(declared) == [argument.name for argument in job.arguments]
+    assert all(named["description"] for named in declared.values())
+    for argument in job.arguments:
+        named = declared[argument.name]
+        # launch compares texts: a default in another spelling than its choice would be refused.
+        assert named["choices"] is None or named["default_value"] in named["choices"]
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_launch_starts_the_same_nodes_as_the_supervisor() -> None:
+    found = started(described(ROOT / "launch/grasp.launch.py"), pick="true", viewer="false")
+    expected = {node.node_name: node for node in find_job("grasp").nodes({"pick": "true", "viewer": "false"})}
+    assert list(found) == list(expected)
+    for name, node in found.items():
+        assert node.named["package"] == "morphit_ros"
+        assert node.named["executable"] == expected[name].executable
+        (parameters,) = node.named["parameters"]
+        values = {k: v.positional[0] if isinstance(v, ParameterValue) else v for k, v in parameters.items()}
+        assert values == dict(expected[name].parameters)
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_texts_stay_texts_and_every_end_is_told() -> None:
+    found = started(described(ROOT / "launch/grasp.launch.py"), pick="true", object="123")
+    (parameters,) = found["workcell_sim"].named["parameters"]
+    assert parameters["object"].positional == ("123",)
+    assert parameters["object"].named == {"value_type": str}
+    for node in found.values():
+        (action,) = node.named["on_exit"]
+        assert isinstance(action, Shutdown)
+
+
+@pytest.mark.skipif(not HAS_LAUNCH, reason="launch_ros is not installed (it comes with a ROS 2 installation only)")
+@pytest.mark.parametrize("path", LAUNCH_FILES, ids=lambda path: path.name)
+def test_real_launch_declares_the_arguments_and_makes_the_nodes(path: Path) -> None:
+    from launch import LaunchContext
+    from launch_ros.actions import Node as RealNode
+
+    description = runpy.run_path(str(path))["generate_launch_description"]()
+    job = find_job(path.name.removesuffix(".launch.py"))
+    assert [argument.name for argument in description.get_launch_arguments()] == [a.name for a in job.arguments]
+    context = LaunchContext()
+    made: list[Any] = []
+    for entity in description.entities:
+        made += entity.visit(context) or []
+    assert [type(node) for node in made] == [RealNode] * len(job.nodes({}))

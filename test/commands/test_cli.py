@@ -1,0 +1,161 @@
+"""`morphit` as people type it: exit status, one-line errors, JSON for machines."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from morphit_ros.cli import main, make_parser
+from morphit_ros.commands.demo import summary
+from morphit_ros.geometry.mesh import sample_surface
+from morphit_ros.geometry.primitives import box_mesh
+
+ROOT = Path(__file__).parents[2]
+
+
+def all_parsers(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    found = [parser]
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for child in action.choices.values():
+                found += all_parsers(child)
+    return found
+
+
+def test_every_command_has_help_and_every_option_says_what_it_does() -> None:
+    parsers = all_parsers(make_parser())
+    assert {"morphit", "morphit up", "morphit demo", "morphit grasp", "morphit spheres fit"} <= {
+        p.prog for p in parsers
+    }
+    for parser in parsers:
+        assert parser.description, parser.prog
+        assert all(action.help for action in parser._actions if not isinstance(action, argparse._SubParsersAction))
+        parser.format_help()
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom morphit_ros.cli import main\n"
+        "try: main(['--help'])\nexcept SystemExit as end: assert end.code == 0\n"
+        "heavy = {'numpy', 'torch', 'scipy', 'numba', 'open3d', 'mujoco', 'rclpy', 'viser', 'trimesh', 'asyncio'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "spheres" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["up"], "job"),
+        (["up", "grip"], "one of grasp"),
+        (["up", "grasp", "objekt:=mug"], "Did you mean 'object'"),
+        (["up", "grasp", "mug"], "name:=value"),
+        (["demo", "--realtime-factor", "1000"], "realtime_factor"),
+        (["grasp", "--cloud", "nowhere.ply", "--gripper", "franka_hand"], "nowhere.ply"),
+        (["grasp", "--cloud", "nowhere.ply", "--gripper", "tongs"], "tongs"),
+        (["grasp", "--cloud", "a.ply", "--gripper", "franka_hand", "--top", "0"], "--top"),
+        (["grasp", "--cloud", "a.ply", "--gripper", "franka_hand", "--table-height", "nan"], "--table-height"),
+        (["spheres", "fit", "terminator"], "panda"),
+        (["spheres", "fit", "nowhere.urdf"], "nowhere.urdf"),
+        (["spheres", "fit", "panda", "--count", "0"], "count"),
+        (["spheres", "fit", "panda", "--variant", "cubes"], "balanced"),
+        (["spheres", "fit", "panda", "--links", "panda_link99"], "panda_link99"),
+        (["spheres", "fit", "panda", "--seed", "-1"], "--seed"),
+    ],
+)
+def test_mistake_ends_with_status_2_and_one_line(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("morphit: ")
+    assert message in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["fly"], ["grasp"], ["demo", "--seed", "x"], []])
+def test_unusable_command_line_ends_with_status_2(words: list[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    assert end.value.code == 2
+
+
+def test_list_shows_jobs_and_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["up", "--list"]) == 0
+    assert capsys.readouterr().out.startswith("grasp")
+    assert main(["up", "grasp", "--list"]) == 0
+    text = capsys.readouterr().out
+    assert "backend:=embedded" in text
+    assert "(embedded | moveit)" in text
+
+
+def test_spheres_fit_writes_urdf_csv_and_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MORPHIT_CACHE", str(tmp_path / "cache"))
+    robot = tmp_path / "robot.urdf"
+    robot.write_text(
+        '<robot name="stick"><link name="stick"><collision><geometry><box size="0.1 0.1 0.3"/></geometry></collision>'
+        "</link></robot>",
+        encoding="utf-8",
+    )
+    files = {name: tmp_path / f"out.{name}" for name in ("urdf", "csv", "json")}
+    words = ["spheres", "fit", str(robot), "--count", "5", "--output", str(files["urdf"])]
+    assert main([*words, "--csv", str(files["csv"]), "--json", str(files["json"])]) == 0
+    content = json.loads(files["json"].read_text(encoding="utf-8"))
+    assert content["count"] == 5
+    radii = content["links"]["stick"]["radii"]
+    with files["csv"].open(encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [float(row["radius"]) for row in rows] == pytest.approx(radii, rel=1e-6)
+    assert files["urdf"].read_text(encoding="utf-8").count("<sphere") == 5
+
+
+def box_cloud(path: Path, size: tuple[float, float, float]) -> None:
+    points, _ = sample_surface(box_mesh(size), 3000, np.random.default_rng(0))
+    np.savez(path, points=points)
+
+
+def test_grasp_prints_ranked_grasps_and_writes_json_and_picture(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cloud, result, picture = tmp_path / "box.npz", tmp_path / "out.json", tmp_path / "out.png"
+    box_cloud(cloud, (0.04, 0.05, 0.12))
+    words = ["grasp", "--cloud", str(cloud), "--gripper", "franka_hand", "--top", "3"]
+    assert main([*words, "--json", str(result), "--picture", str(picture)]) == 0
+    content = json.loads(result.read_text(encoding="utf-8"))
+    scores = [grasp["score"] for grasp in content["grasps"]]
+    assert scores == sorted(scores, reverse=True)
+    assert np.array(content["grasps"][0]["T_world_gripper"]).shape == (4, 4)
+    assert 0.035 < content["grasps"][0]["aperture"] < 0.06
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].split()[0] == str(min(3, len(scores)))
+
+
+def test_object_wider_than_the_gripper_ends_with_status_1_and_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cloud = tmp_path / "crate.npz"
+    box_cloud(cloud, (0.3, 0.3, 0.3))
+    assert main(["grasp", "--cloud", str(cloud), "--gripper", "franka_hand", "--json", "-"]) == 1
+    content = json.loads(capsys.readouterr().out)
+    assert content["success"] is False
+    assert content["message"]
+
+
+def test_demo_summary_has_outcome_and_times() -> None:
+    text = summary("mug", {"message": "PICKED", "stages": {"plan": 0.5, "lift": 2.25}})
+    assert "mug: PICKED" in text
+    assert "lift" in text
+    assert text.splitlines()[-1].split() == ["total", "2.75", "s"]

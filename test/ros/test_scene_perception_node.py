@@ -1,0 +1,189 @@
+"""scene_perception as a process: two clouds in, objects out, and an answer that names what is missing."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
+sys.path.insert(0, str(Path(__file__).parent))
+
+from geometry_msgs.msg import PointStamped, TransformStamped
+from scenes import BOX_SIZE, CAMERAS, camera_cloud
+
+from morphit_interfaces.srv import Segment
+from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.ros import interfaces
+from morphit_ros.ros.conversions import header, message_from_cloud, transform_from_matrix
+from morphit_ros.ros.scene_messages import cloud_of, table_from_message
+
+pytestmark = pytest.mark.ros
+TOPICS = {"left": interfaces.LEFT_POINTS, "right": interfaces.RIGHT_POINTS}
+EXTRINSICS = {"left": interfaces.LEFT_EXTRINSICS, "right": interfaces.RIGHT_EXTRINSICS}
+
+
+class Cameras:
+    """Two camera drivers."""
+
+    def __init__(self, graph, extrinsics=True):
+        self._graph = graph
+        self._out = {camera: graph.publisher(topic) for camera, topic in TOPICS.items()}
+        self._poses = []
+        for camera, topic in EXTRINSICS.items() if extrinsics else ():
+            publisher = graph.publisher(topic)
+            publisher.publish(
+                TransformStamped(header=header("world"), transform=transform_from_matrix(CAMERAS[camera]))
+            )
+            self._poses.append(publisher)
+
+    def now(self):
+        return self._graph.node.get_clock().now().nanoseconds * 1e-9
+
+    def publish(self, camera, cloud):
+        self._out[camera].publish(message_from_cloud(cloud))
+
+    def publish_pair(self, **options):
+        stamp = self.now()
+        for camera in TOPICS:
+            self.publish(camera, camera_cloud(camera, stamp, **options))
+
+
+def start(graph, **parameters):
+    # The first scene takes seconds on a loaded machine: by default the age of a pair is no matter here.
+    process = graph.start("scene_perception", **{"self_filter": False, "rate": 0.0, "max_age": 60.0, **parameters})
+    return process, Cameras(graph)
+
+
+def segment(graph, cameras, request=None, pending=("nothing received", "pose of the"), **options):
+    """Ask until clouds and extrinsics have arrived: publishing and asking take different ways."""
+    responses = []
+
+    def answered():
+        cameras.publish_pair(**options)
+        responses.append(graph.call(interfaces.SEGMENT, request or Segment.Request()))
+        return not any(words in responses[-1].message for words in pending)
+
+    graph.wait_until(answered, what="an answer to clouds that have arrived")
+    return responses[-1]
+
+
+def test_a_box_on_a_table_is_found(graph):
+    latched = graph.latest(interfaces.OBJECT_CLOUD)
+    _, cameras = start(graph)
+    response = segment(graph, cameras)
+    assert response.success, response.message
+    assert len(response.objects.objects) == 1
+    cloud = cloud_of(response.objects.objects[response.objects.target])
+    low, high = cloud.points.min(axis=0), cloud.points.max(axis=0)
+    np.testing.assert_allclose((low + high)[:2] / 2.0, [0.5, 0.0], atol=0.004)
+    # The lowest rows are taken for the table's.
+    np.testing.assert_allclose((high - low)[:2], BOX_SIZE[:2], atol=0.008)
+    assert high[2] == pytest.approx(BOX_SIZE[2], abs=0.004)
+    table = table_from_message(response.table)
+    np.testing.assert_allclose(table.T_world_table[2, 3], 0.0, atol=0.002)
+    assert response.registration_residual < 0.002
+    graph.wait_until(lambda: latched, what="the latched object cloud")
+    assert latched[-1].header.frame_id == "world"
+
+
+def test_the_target_follows_the_request(graph):
+    _, cameras = start(graph)
+    centers = ((0.45, 0.15), (0.5, -0.12))
+    request = Segment.Request(rule=Segment.Request.RULE_NEAREST, point=PointStamped(header=header("world")))
+    for x, y in centers:
+        request.point.point.x, request.point.point.y = x, y
+        response = segment(graph, cameras, request, centers=centers)
+        assert response.success, response.message
+        centroid = response.objects.objects[response.objects.target].centroid
+        assert np.hypot(centroid.x - x, centroid.y - y) < 0.03
+    request = Segment.Request(rule=Segment.Request.RULE_INDEX, index=7)
+    response = segment(graph, cameras, request, centers=centers)
+    assert not response.success
+    assert "7" in response.message
+
+
+def test_nothing_yet_names_both_cameras(graph):
+    graph.start("scene_perception", self_filter=False, rate=0.0)
+    response = graph.call(interfaces.SEGMENT, Segment.Request())
+    assert not response.success
+    assert "left camera: nothing received" in response.message
+    assert "right camera: nothing received" in response.message
+
+
+def test_a_missing_camera_is_named(graph):
+    _, cameras = start(graph)
+
+    def right_is_missing():
+        cameras.publish("left", camera_cloud("left", cameras.now()))
+        response = graph.call(interfaces.SEGMENT, Segment.Request())
+        assert not response.success
+        return "right camera: nothing received" in response.message and "left camera" not in response.message
+
+    graph.wait_until(right_is_missing, what="the answer that the right camera is missing")
+
+
+def test_clouds_from_different_times_are_not_a_pair(graph):
+    _, cameras = start(graph)
+
+    def refused():
+        stamp = cameras.now()
+        cameras.publish("left", camera_cloud("left", stamp))
+        cameras.publish("right", camera_cloud("right", stamp - 0.3))
+        response = graph.call(interfaces.SEGMENT, Segment.Request())
+        assert not response.success
+        return "no stamps within" in response.message
+
+    graph.wait_until(refused, what="the answer that the stamps do not match")
+
+
+def test_an_old_pair_is_not_used(graph):
+    _, cameras = start(graph, max_age=0.05)
+
+    def refused():
+        stamp = cameras.now() - 5.0
+        for camera in TOPICS:
+            cameras.publish(camera, camera_cloud(camera, stamp))
+        response = graph.call(interfaces.SEGMENT, Segment.Request())
+        assert not response.success
+        return "within 0.05 s" in response.message
+
+    graph.wait_until(refused, what="the answer that the pair is too old")
+
+
+@pytest.mark.parametrize("points", [np.zeros((0, 3)), np.full((500, 3), np.nan)])
+def test_a_cloud_without_points_is_named(graph, points):
+    _, cameras = start(graph)
+
+    def refused():
+        stamp = cameras.now()
+        cameras.publish("left", camera_cloud("left", stamp))
+        cameras.publish("right", PointCloud(points, frame="right_camera_optical_frame", stamp=stamp))
+        response = graph.call(interfaces.SEGMENT, Segment.Request())
+        assert not response.success
+        return "nothing received" not in response.message and "right" in response.message
+
+    graph.wait_until(refused, what="the answer that the right camera sees nothing")
+
+
+def test_no_table_is_named(graph):
+    _, cameras = start(graph)
+    response = segment(graph, cameras, with_table=False)
+    assert not response.success
+    assert "table" in response.message
+
+
+def test_unknown_extrinsics_are_an_error_and_not_identity(graph):
+    graph.start("scene_perception", self_filter=False, rate=0.0)
+    cameras = Cameras(graph, extrinsics=False)
+    response = segment(graph, cameras, pending=("nothing received",))
+    assert not response.success
+    assert "pose of the left camera" in response.message
+    assert "left/extrinsics" in response.message
+
+
+def test_the_robot_must_be_known_to_filter_it(graph):
+    graph.start("scene_perception", self_filter=True, rate=0.0)
+    response = segment(graph, Cameras(graph))
+    assert not response.success
+    assert "sphere_model" in response.message
