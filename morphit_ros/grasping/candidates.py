@@ -55,7 +55,7 @@ def make_starts(
         scene.points,
         scene.normals,
         config.pairs,
-        max(gripper.aperture_min, 0.001),
+        max(gripper.aperture_min, scene.min_width),
         widest_allowed,
         math.radians(config.opposing_angle),
         rng,
@@ -167,7 +167,9 @@ def fit_all(
     rejected["no contact"] = int((status == 3).sum())
     wide = usable & (apertures > gripper.aperture_max - 2.0 * config.min_opening_margin)
     rejected["aperture margin"] = int(wide.sum())
-    usable &= ~wide
+    thin = usable & (apertures < scene.min_width)
+    rejected["too thin"] = int(thin.sum())
+    usable &= ~(wide | thin)
     zeros = np.zeros(count)
     return Candidates(rotations, translations, apertures, zeros, zeros, contacts).select(usable)
 

@@ -120,6 +120,7 @@ _REMEDIES = {
     "contact on one finger only": "One side was not seen or is not flat enough: look at it from more sides.",
     "no contact": "Check that the normals point outwards.",
     "aperture margin": "Lower min_opening_margin or use a wider gripper.",
+    "too thin": "Lower min_width, or give oriented normals and min_width_estimated does not apply.",
     "overlap": "The pads meet too little surface: lower min_overlap.",
     "friction cone": "The surfaces are too slanted to hold: raise friction if the pads grip better.",
     "collision with the object": "Palm or fingers would hit the object on the way: lower opening_margin.",

@@ -33,6 +33,13 @@ class PlannerConfig(Config):
     min_opening_margin: float = parameter(
         0.003, "Least free width on each side; below it the object is too wide [m]", minimum=0.0, maximum=0.05
     )
+    min_width: float = parameter(0.001, "Thinner pairs of surfaces are not gripped [m]", minimum=0.0, maximum=0.1)
+    min_width_estimated: float = parameter(
+        0.005,
+        "The same where normals were estimated: the two sides of one noisy layer may get opposite signs [m]",
+        minimum=0.0,
+        maximum=0.1,
+    )
     pregrasp_distance: float = parameter(
         0.10, "Length of the straight approach, checked for collisions [m]", minimum=0.0, maximum=0.5
     )

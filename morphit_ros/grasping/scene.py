@@ -39,6 +39,7 @@ class ObjectScene:
     up: Array | None
     approach: Array
     prefers_approach: bool
+    min_width: float
     note: str
 
 
@@ -68,7 +69,8 @@ def prepare_scene(
     if len(finite) > config.max_points:
         finite = finite.select(np.sort(rng.choice(len(finite), size=config.max_points, replace=False)))
     points = np.ascontiguousarray(finite.points)
-    normals, note = _outward_normals(points, finite.normals, config)
+    normals, estimated, note = _outward_normals(points, finite.normals, config)
+    min_width = config.min_width_estimated if estimated else config.min_width
     spacing = _spacing(points, rng)
     up, completion = None, None
     if table is not None:
@@ -86,28 +88,28 @@ def prepare_scene(
         observed = np.concatenate([observed, np.zeros(len(completion.points))])
     return ObjectScene(
         np.ascontiguousarray(points), np.ascontiguousarray(normals), observed, spacing, mass_center, up, direction,
-        preferred, note,
+        preferred, min_width, note,
     )  # fmt: skip
 
 
-def _outward_normals(points: Array, given: Array | None, config: PlannerConfig) -> tuple[Array, str]:
-    """Unit outward normals, and a note on where they came from if not from the cloud."""
+def _outward_normals(points: Array, given: Array | None, config: PlannerConfig) -> tuple[Array, bool, str]:
+    """Unit outward normals, whether they were estimated, and a note if that was not asked for."""
     if config.normals == "given":
         if given is None or not np.isfinite(given).all():
             raise InvalidInputError(
                 "cloud", "no finite normals", "one normal a point", "Give them, or set normals to 'auto'."
             )
-        return given / np.maximum(np.linalg.norm(given, axis=1, keepdims=True), 1e-12), ""
+        return given / np.maximum(np.linalg.norm(given, axis=1, keepdims=True), 1e-12), False, ""
     if config.normals == "estimate":
-        return estimate_normals(points), ""
+        return estimate_normals(points), True, ""
     if given is None or not np.isfinite(given).all() or (np.linalg.norm(given, axis=1) < 1e-6).any():
         return estimate_normals(
             points
         ), "The cloud has no complete normals: estimated from local planes and visibility."
     unit = given / np.linalg.norm(given, axis=1, keepdims=True)
     if normals_point_outwards(points, unit):
-        return unit, ""
-    return estimate_normals(points), "The cloud's normals do not point outwards: estimated anew."
+        return unit, False, ""
+    return estimate_normals(points), True, "The cloud's normals do not point outwards: estimated anew."
 
 
 def _approach_direction(points: Array, approach: ArrayLike | None, up: Array | None) -> tuple[Array, bool]:

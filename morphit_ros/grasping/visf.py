@@ -76,7 +76,8 @@ def fit_visf(
         residual[len(p) : -1] = settings.alpha * (1.0 + np.einsum("ij,ij->i", n_p, n_q))
         jacobian[-1, :3] = -settings.beta * np.cross(n_z, n_app)
         residual[-1] = settings.beta * (1.0 - n_z @ n_app)
-        step = np.linalg.lstsq(jacobian, -residual, rcond=1e-8)[0]
+        # Flat pads on flat sides leave sliding undetermined; without the cut, noise there moves the gripper by metres.
+        step = np.linalg.lstsq(jacobian, -residual, rcond=1e-3)[0]
         turn = matrix_from_rotation_vector(step[:3])
         rotation = turn @ rotation
         translation = turn @ (translation - pivot) + pivot + step[3:]

@@ -186,6 +186,15 @@ def test_wrong_normals_are_noticed_and_mended():
     assert plan_grasps(PointCloud(points, normals), FRANKA).message == ""
 
 
+def test_one_noisy_layer_is_not_gripped():
+    # One side of a box only, with normals of both signs: every apparent pair is within the noise.
+    rng = np.random.default_rng(0)
+    layer = rng.uniform(-0.04, 0.04, (2000, 3)) * [1.0, 1.0, 0.0] + rng.normal(0.0, 7e-4, (2000, 3)) * [0.0, 0.0, 1.0]
+    signs = rng.choice([-1.0, 1.0], size=(2000, 1))
+    plan = plan_grasps(PointCloud(layer, signs * [0.0, 0.0, 1.0]), FRANKA, PlannerConfig(normals="estimate"))
+    assert all(grasp.aperture >= PlannerConfig().min_width_estimated for grasp in plan.grasps)
+
+
 def test_estimated_normals_point_outwards_also_inside_a_concavity():
     u_shape = concatenate_meshes(
         [
@@ -316,3 +325,5 @@ def test_recorded_clouds_have_grasps():
         cloud = PointCloud(np.asarray(recorded.points), np.asarray(recorded.normals))
         plan = plan_grasps(cloud, FRANKA)
         assert plan.success, f"{file.name}: {plan.message}"
+        # Their normals have mixed signs: no grasp may pinch one layer of noise.
+        assert min(grasp.aperture for grasp in plan.grasps) >= PlannerConfig().min_width_estimated, file.name
