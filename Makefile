@@ -49,10 +49,11 @@ lint: setup ## ruff and mypy
 	$(BIN)/mypy
 
 .PHONY: bench
-bench: setup ## measure: one table a capability, JSON beside it
-	@found=0; for file in benchmarks/benchmark_*.py; do \
-	  [ -e "$$file" ] || continue; found=1; echo "== $$file"; $(BIN)/python "$$file" || exit 1; \
-	done; [ $$found = 1 ] || { echo "there is no benchmarks/benchmark_*.py" >&2; exit 1; }
+bench: setup ## measure: one table a capability, JSON in OUTPUT
+	@mkdir -p $(OUTPUT)
+	@for file in benchmarks/*.py; do \
+	  echo "== $$file"; $(BIN)/python "$$file" --json "$(OUTPUT)/$$(basename "$$file" .py).json" || exit 1; \
+	done
 
 .PHONY: lock
 lock: setup ## write constraints.txt from the present environment

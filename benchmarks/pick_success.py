@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ def run_trial(task: tuple[str, int, float, str]) -> dict[str, Any]:
             if pictures and not outcome["success"]:
                 from PIL import Image
 
-                path = os.path.join(pictures, f"{name.replace('/', '_')}_{trial}.png")
+                path = Path(pictures) / f"{name.replace('/', '_')}_{trial}.png"
                 Image.fromarray(workcell.picture(640, 480, "close")).save(path)
     except MorphitError as error:
         outcome = {"success": False, "failed_stage": "setup", "message": str(error), "durations": {}}
@@ -113,7 +114,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if options.data:
         os.environ["MORPHIT_DATA"] = options.data
     if options.pictures:
-        os.makedirs(options.pictures, exist_ok=True)
+        Path(options.pictures).mkdir(parents=True, exist_ok=True)
     tasks = [
         (name, trial, options.friction, options.pictures) for name in options.objects for trial in range(options.poses)
     ]

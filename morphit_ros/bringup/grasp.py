@@ -31,6 +31,7 @@ ARGUMENTS = (
     Argument("seed", 0, "seed of everything random: noise, starts, planners", minimum=0, maximum=2**31 - 1),
     Argument("realtime_factor", 1.0, "simulated seconds a second, if the machine can", minimum=0.05, maximum=20.0),
     Argument("backend", "embedded", "motion planner: embedded (RoboPlan) or moveit", ("embedded", "moveit")),
+    Argument("moveit_parameters", "", "with backend moveit: YAML file with all of MoveIt's parameters, merged"),
     Argument("pick", False, "pick the target once and end the job with its outcome"),
     Argument("lift_height", 0.2, "how far the object is lifted [m]", minimum=0.02, maximum=0.6),
     Argument("output", "", "with pick: folder for pictures; empty: none"),
@@ -86,7 +87,7 @@ def describe_grasp(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
     perception = {**cameras, "points_reliability": values["points_reliability"]}
     planning = {"gripper": robot.gripper, **_chosen(values, "seed", "continuous")}
     # A lifecycle node: it moves nothing before it is active, and in a job it activates itself.
-    execution = {**_chosen(values, "robot", "backend", "lift_height", "seed"), "autostart": True}
+    execution = {**_chosen(values, "robot", "backend", "moveit_parameters", "lift_height", "seed"), "autostart": True}
     nodes = [
         NodeDescription("robot_spheres", _chosen(values, "robot", "seed")),
         NodeDescription("scene_perception", perception, remappings=topics),

@@ -24,7 +24,7 @@ from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.packages import resolve_uri
-from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
+from morphit_ros.simulation.workcell import Workcell
 from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, spheres_in_frame, spherized_urdf
 
 # Simulated time between two looks of the sequence at the robot [s].
@@ -126,6 +126,7 @@ class PickJob:
 
     def _plan(self, scene: Scene, config: PlannerConfig, seed: int, durations: dict[str, float]) -> GraspPlan:
         began = time.perf_counter()
+        assert scene.target_cloud is not None  # the status is OK
         plan = plan_grasps(scene.target_cloud, self.gripper, config, table=scene.table, seed=seed)
         durations["plan_grasp"] = time.perf_counter() - began
         if not plan.grasps:
@@ -154,8 +155,7 @@ class PickJob:
         for stage, spent in update.durations:
             durations[stage.value] = durations.get(stage.value, 0.0) + spent
         if not update.success:
-            stage = update.failed_stage.value if update.failed_stage else update.stage.value
-            raise _Failed(stage, update.message)
+            raise _Failed((update.failed_stage or update.stage).value, update.message)
         # A rigid grasp carries the object straight up.
         expected = before.copy()
         expected[2, 3] += settings.lift_height
@@ -173,6 +173,7 @@ class PickJob:
             for grasp in plan.grasps
         )
         table = scene.table
+        assert scene.target_cloud is not None
         slab = None if table is None else table_obstacle(T_base_world @ table.T_world_table, table.size)
         return PickRequest(targets, object_obstacle("target", scene.target_cloud, T_base_world), table=slab)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -125,10 +126,19 @@ def concatenate_meshes(meshes: list[TriangleMesh]) -> TriangleMesh:
     )
 
 
-def load_mesh(path: str | Path) -> TriangleMesh:
-    """Read a mesh file (STL, OBJ, PLY, DAE, GLB, OFF); DAE units and up-axis are applied.
+def metres_per_unit(loaded: Any, path: Path) -> float:
+    """Length of a DAE file's unit [m]. trimesh notes it as "0.01 * meters" and leaves it to the caller."""
+    if path.suffix.lower() != ".dae" or not loaded.units:
+        return 1.0
+    factor, _, unit = loaded.units.rpartition("*")
+    return float(factor) if factor and unit.strip() == "meters" else 1.0
 
-    Coincident vertices are merged, so that STL files become connected.
+
+def load_mesh(path: str | Path) -> TriangleMesh:
+    """Read a mesh file (STL, OBJ, PLY, DAE, GLB, OFF) in metres.
+
+    The unit of a DAE file is applied. Its up-axis is not: robot descriptions are written for viewers that
+    ignore it, as RViz does. Coincident vertices are merged, so that STL files become connected.
 
     Raises:
         ResourceNotFoundError: there is no such file.
@@ -143,7 +153,8 @@ def load_mesh(path: str | Path) -> TriangleMesh:
         loaded = trimesh.load(file, process=False)
         geometry = loaded.to_mesh() if isinstance(loaded, trimesh.Scene) else loaded
         geometry.merge_vertices(merge_tex=True, merge_norm=True)
-        vertices, faces = np.asarray(geometry.vertices), np.asarray(geometry.faces)
+        vertices = np.asarray(geometry.vertices) * metres_per_unit(loaded, file)
+        faces = np.asarray(geometry.faces)
     # The readers behind trimesh raise whatever their parsers raise: any of it means an unreadable file.
     except Exception as error:
         remedy = "Open it in a mesh viewer to see what is wrong."

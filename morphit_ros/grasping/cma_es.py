@@ -20,7 +20,7 @@ from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_r
 from morphit_ros.grasping.correspondences import CorrespondenceConfig, find_correspondences
 from morphit_ros.grasping.disf import DisfResult, FitStatus, check_fit_input, measure_energies
 from morphit_ros.grasping.gripper import Gripper
-from morphit_ros.grasping.visf import contact_status
+from morphit_ros.grasping.visf import contact_status, status_at_end
 
 
 @dataclass(frozen=True)
@@ -87,5 +87,6 @@ def fit_cma_es(
         evaluations = int(strategy.result.evaluations)
         if evaluations >= settings.max_evaluations:
             status = FitStatus.ROUND_LIMIT
+    status = status_at_end(status, points, normals, gripper, pose, aperture, settings.matching)
     energies = measure_energies(points, normals, gripper, pose, aperture, pairs, n_app, settings.alpha)
     return DisfResult(pose, aperture, energies, evaluations, status, pairs)

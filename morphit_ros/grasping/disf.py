@@ -48,6 +48,7 @@ class FitStatus(Enum):
     ROUND_LIMIT = "round limit"  # the last rounds still exchanged correspondences
     ONE_SIDED = "one-sided"  # one finger has fewer than the least number of correspondences
     NO_CONTACT = "no contact"  # neither finger has enough
+    DIVERGED = "diverged"  # the baselines only: the final pose no longer touches the object on both sides
 
     @property
     def usable(self) -> bool:

@@ -76,8 +76,7 @@ def fit_visf(
         residual[len(p) : -1] = settings.alpha * (1.0 + np.einsum("ij,ij->i", n_p, n_q))
         jacobian[-1, :3] = -settings.beta * np.cross(n_z, n_app)
         residual[-1] = settings.beta * (1.0 - n_z @ n_app)
-        # Flat pads on flat sides leave sliding undetermined; without the cut, noise there moves the gripper by metres.
-        step = np.linalg.lstsq(jacobian, -residual, rcond=1e-3)[0]
+        step = np.linalg.lstsq(jacobian, -residual, rcond=1e-8)[0]
         turn = matrix_from_rotation_vector(step[:3])
         rotation = turn @ rotation
         translation = turn @ (translation - pivot) + pivot + step[3:]
@@ -87,6 +86,7 @@ def fit_visf(
         b = np.einsum("ij,ij->i", p - q, n_q)
         aperture = float(np.clip(aperture - (a @ b) / (a @ a), gripper.aperture_min, gripper.aperture_max))
     pose = make_transform(rotation, translation)
+    status = status_at_end(status, points, normals, gripper, pose, aperture, settings.matching)
     energies = measure_energies(points, normals, gripper, pose, aperture, pairs, n_app, settings.alpha)
     return DisfResult(pose, aperture, energies, iterations, status, pairs)
 
@@ -97,6 +97,27 @@ def contact_status(pairs: Correspondences, min_contacts: int) -> FitStatus:
     if all(enough):
         return FitStatus.CONVERGED
     return FitStatus.ONE_SIDED if any(enough) else FitStatus.NO_CONTACT
+
+
+def status_at_end(
+    status: FitStatus,
+    points: Array,
+    normals: Array,
+    gripper: Gripper,
+    pose: Array,
+    aperture: float,
+    matching: CorrespondenceConfig,
+) -> FitStatus:
+    """The status, or DIVERGED if fresh correspondences at the final pose miss a finger.
+
+    The point-to-plane energy over the first correspondences does not grow when the pads slide
+    along the object, or off it: a low energy alone does not mean a grasp.
+    """
+    if not status.usable:
+        return status
+    # 5 mm on each side, as pads that settled in the middle of a slanted surface have points behind them.
+    pairs = find_correspondences(points, normals, gripper, pose, aperture, aperture + 0.01, matching)
+    return status if contact_status(pairs, matching.min_contacts).usable else FitStatus.DIVERGED
 
 
 def _pad_points(pad: Array, side: Array, aperture: float) -> Array:

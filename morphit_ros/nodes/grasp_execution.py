@@ -30,7 +30,7 @@ from morphit_ros.ros.conversions import joint_state_from_message
 from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
 from morphit_ros.ros.execution_job import ExecutionJob, JobFailed
 from morphit_ros.ros.frames import BaseFrame, BaseFrameConfig
-from morphit_ros.ros.motion_backends import make_motion_backend
+from morphit_ros.ros.motion_backends import embedded_backend, moveit_backend
 from morphit_ros.ros.parameters import declare_configs
 from morphit_ros.ros.pick_request import pick_request
 from morphit_ros.ros.robot_commands import CommandConfig, make_robot_commands
@@ -46,6 +46,7 @@ class GraspExecutionConfig(Config):
     backend: str = parameter(
         "embedded", "Motion planning: embedded (RoboPlan) or moveit", choices=("embedded", "moveit")
     )
+    moveit_parameters: str = parameter("", "With backend moveit: YAML file with all of MoveIt's parameters, merged")
     world_frame: str = parameter("world", "Frame of the grasps, unless they come in the robot's base link")
     seed: int = parameter(0, "Seed of motion planning", minimum=0, maximum=2**31 - 1)
     autostart: bool = parameter(False, "Configure and activate by itself once its inputs are there")
@@ -114,9 +115,12 @@ class GraspExecution(LifecycleNode):
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         try:
-            self._backend = make_motion_backend(
-                self._config.backend, self._sphere_description, self._robot, self._roboplan_config, self._config.seed
-            )
+            if self._config.backend == "moveit":
+                self._backend = moveit_backend(self._config.moveit_parameters, self._robot)
+            else:
+                self._backend = embedded_backend(
+                    self._sphere_description, self._robot, self._roboplan_config, self._config.seed
+                )
         except MorphitError as error:
             self._diagnostics.report(ERROR, f"not configured: {error}")
             return TransitionCallbackReturn.FAILURE

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from morphit_ros.errors import InvalidInputError
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.execution.backends.roboplan import RoboPlanBackend, RoboPlanConfig
 from morphit_ros.execution.motion import MotionBackend
 from morphit_ros.robot.configuration import RobotConfiguration
@@ -10,26 +15,16 @@ from morphit_ros.robot.packages import resolve_uri
 from morphit_ros.ros.interfaces import SPHERE_DESCRIPTION
 
 
-def make_motion_backend(
-    name: str, sphere_description: str, robot: RobotConfiguration, config: RoboPlanConfig, seed: int
+def embedded_backend(
+    sphere_description: str, robot: RobotConfiguration, config: RoboPlanConfig, seed: int
 ) -> MotionBackend:
-    """Embedded planning on the spherised description, or MoveIt with its own parameters.
-
-    Args:
-        name: "embedded" or "moveit".
-        sphere_description: text of the spherised URDF; not used by MoveIt.
-        robot: arm and gripper.
-        config: settings of the embedded backend.
-        seed: of the embedded backend.
+    """RoboPlan on the spherised description.
 
     Raises:
-        InvalidInputError: no spherised description yet.
-        MissingDependencyError: RoboPlan or moveit_py is not installed.
+        InvalidInputError: no spherised description yet, or one that does not fit the robot.
+        ResourceNotFoundError: the robot's SRDF is missing.
+        MissingDependencyError: RoboPlan is not installed.
     """
-    if name == "moveit":
-        from morphit_ros.execution.backends.moveit import MoveItBackend
-
-        return MoveItBackend(robot)
     if not sphere_description:
         raise InvalidInputError(
             SPHERE_DESCRIPTION.name, "nothing yet", "the robot's spherised description", "Start robot_spheres."
@@ -37,3 +32,30 @@ def make_motion_backend(
     uri = robot.semantic_description
     srdf = resolve_uri(uri).read_text(encoding="utf-8") if uri else ""
     return RoboPlanBackend(sphere_description, srdf, robot, config, seed)
+
+
+def moveit_backend(parameter_file: str, robot: RobotConfiguration) -> MotionBackend:
+    """MoveIt with all its parameters from one merged file.
+
+    Raises:
+        InvalidInputError: no file was given, or it is not a mapping.
+        ResourceNotFoundError: the file is missing.
+        MissingDependencyError: moveit_py is not installed.
+        MotionBackendError: MoveIt did not start.
+    """
+    from morphit_ros.execution.backends.moveit import MoveItBackend
+
+    return MoveItBackend(robot, _moveit_parameters(parameter_file))
+
+
+def _moveit_parameters(parameter_file: str) -> dict[str, Any]:
+    remedy = "docs/moveit.md says how to make it from a MoveIt configuration package."
+    if not parameter_file:
+        raise InvalidInputError("moveit_parameters", "none", "a YAML file with MoveIt's merged parameters", remedy)
+    path = Path(parameter_file)
+    if not path.is_file():
+        raise ResourceNotFoundError(parameter_file, [str(path.parent)], remedy)
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if not isinstance(content, dict):
+        raise InvalidInputError(path.name, type(content).__name__, "a mapping of MoveIt's parameters", remedy)
+    return content

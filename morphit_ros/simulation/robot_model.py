@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes, load_mesh
+from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes, load_mesh, metres_per_unit
 from morphit_ros.geometry.transforms import Array, quat_xyzw_from_matrix
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.robot.configuration import RobotConfiguration
@@ -183,11 +183,13 @@ def _colored_parts(path: Path) -> tuple[tuple[TriangleMesh, tuple[float, ...]], 
         return ((load_mesh(path), _GREY),)
     groups: dict[tuple[float, ...], list[TriangleMesh]] = {}
     scene = trimesh.load_scene(path, process=False)
+    scale = metres_per_unit(scene, path)
     for geometry in scene.dump():
         if not isinstance(geometry, trimesh.Trimesh) or len(geometry.faces) == 0:
             continue
         geometry.merge_vertices(merge_tex=True, merge_norm=True)
         material = getattr(geometry.visual, "material", None)
         color = _GREY if material is None else tuple(float(c) / 255.0 for c in material.main_color)
-        groups.setdefault(color, []).append(TriangleMesh(np.asarray(geometry.vertices), np.asarray(geometry.faces)))
+        vertices = np.asarray(geometry.vertices) * scale
+        groups.setdefault(color, []).append(TriangleMesh(vertices, np.asarray(geometry.faces)))
     return tuple((concatenate_meshes(meshes), color) for color, meshes in groups.items())

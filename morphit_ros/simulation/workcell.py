@@ -36,7 +36,7 @@ from morphit_ros.simulation.servo import ArmServo, GripperServo
 _SETTLING_TIME = 0.3
 # Views for people: eye, target [m], vertical field of view [rad].
 _VIEWS = {
-    "overview": ((1.75, -1.35, 0.95), (0.30, 0.0, 0.22), 0.66),
+    "overview": ((0.75, -1.75, 0.85), (0.36, 0.0, 0.24), 0.66),
     "close": ((1.05, -0.55, 0.42), (0.48, 0.0, 0.14), 0.62),
 }
 

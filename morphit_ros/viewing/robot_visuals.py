@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.mesh import metres_per_unit
 from morphit_ros.robot.description import GeometryKind, Link, LinkGeometry, RobotDescription, collision_mesh
 
 Rgba = tuple[float, float, float, float]
@@ -61,7 +62,7 @@ def _add_mesh_file(scene: Any, element: LinkGeometry, path: Path, color: Rgba | 
     if not any(isinstance(part, trimesh.Trimesh) and len(part.faces) for part in loaded.geometry.values()):
         raise InvalidInputError(str(path), "no face", "a mesh file", remedy)
     # The up-axis of a DAE file is left alone, as RViz does: robot descriptions rely on it.
-    T_link_file = element.T_link_geometry @ np.diag([*(element.dimensions * _metres_per_unit(loaded, path)), 1.0])
+    T_link_file = element.T_link_geometry @ np.diag([*(element.dimensions * metres_per_unit(loaded, path)), 1.0])
     for node in loaded.graph.nodes_geometry:
         T_file_part, name = loaded.graph[node]
         part = loaded.geometry[name]
@@ -73,14 +74,6 @@ def _add_mesh_file(scene: Any, element: LinkGeometry, path: Path, color: Rgba | 
         if color is not None or not part.visual.defined:
             part = _painted(part, color or _DEFAULT_COLOR)
         scene.add_geometry(part)
-
-
-def _metres_per_unit(loaded: Any, path: Path) -> float:
-    """Length of a DAE file's unit [m], which trimesh notes as "0.01 * meters" and leaves to the caller."""
-    if path.suffix.lower() != ".dae" or not loaded.units:
-        return 1.0
-    factor, _, unit = loaded.units.rpartition("*")
-    return float(factor) if factor and unit.strip() == "meters" else 1.0
 
 
 def _painted(mesh: Any, color: Rgba) -> Any:

@@ -119,3 +119,12 @@ def test_sampling_needs_a_count_and_an_area() -> None:
         sample_surface(BOX, 0, np.random.default_rng(0))
     with pytest.raises(InvalidInputError, match="area"):
         sample_surface(TriangleMesh(np.zeros((3, 3)), np.array([[0, 1, 2]])), 5, np.random.default_rng(0))
+
+
+def test_the_unit_of_a_dae_file_is_applied(tmp_path):
+    trimesh = pytest.importorskip("trimesh")
+    text = trimesh.creation.box((1.0, 2.0, 3.0)).export(file_type="dae").decode()
+    centimetres = '<unit meter="0.01" name="centimeter"/><up_axis>'
+    path = tmp_path / "box.dae"
+    path.write_text(text.replace("<up_axis>", centimetres))
+    np.testing.assert_allclose(load_mesh(path).extents, [0.01, 0.02, 0.03])

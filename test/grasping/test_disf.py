@@ -219,10 +219,15 @@ def test_baselines_find_the_box(fit, tolerance):
     assert abs(result.T_world_gripper[1, 1]) > math.cos(0.05)
 
 
-def test_visf_does_not_slide_away_along_flat_sides():
-    pose = start((0.0, 0.0, 0.1), (0.004, 0.003, -0.003))
-    result = fit_visf(sampled(box_mesh([0.06, 0.04, 0.05]), noise=5e-4), FRANKA, pose, 0.07)
-    np.testing.assert_allclose(result.T_world_gripper[:3, 3], pose[:3, 3], atol=0.01)
+def test_baseline_that_left_the_object_says_so():
+    from morphit_ros.grasping.visf import status_at_end
+
+    matching = CorrespondenceConfig()
+    for shift, expected in ((0.0, FitStatus.CONVERGED), (0.5, FitStatus.DIVERGED)):
+        found = status_at_end(
+            FitStatus.CONVERGED, BOX.points, BOX.normals, FRANKA, start(shift=(shift, 0.0, 0.0)), 0.04, matching
+        )
+        assert found is expected
 
 
 def test_cma_es_repeats_with_its_seed():

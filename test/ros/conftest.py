@@ -16,6 +16,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 # Generous: a loaded machine with two cores takes half a minute to start a handful of nodes.
 PATIENCE = 60.0
+# An answer is lost if the server does not know the client's reader yet when it answers: then the question is repeated.
+REPEAT_AFTER = 10.0
 
 
 def _domain() -> int:
@@ -88,6 +90,7 @@ class Graph:
         self.environment = environment
         self._processes: list[Process] = []
         self.node = rclpy.create_node("test_client")
+        self._clients: dict = {}
         self._executor = SingleThreadedExecutor()
         self._executor.add_node(self.node)
 
@@ -129,38 +132,62 @@ class Graph:
         return publisher
 
     def call(self, service, request, timeout: float = PATIENCE):
-        """The response of a service of the table."""
-        client = self.node.create_client(service.type, service.name)
+        """The response of a service of the table (or of a type and name)."""
+        client = self._client(("service", service.name), lambda: self.node.create_client(service.type, service.name))
         self.wait_until(client.service_is_ready, what=f"service {service.name}")
-        future = client.call_async(request)
-        self.wait_until(future.done, timeout, f"an answer of {service.name}")
-        return future.result()
+        return self._answer(lambda: client.call_async(request), timeout, f"an answer of {service.name}")
 
     def send_goal(self, action, goal, timeout: float = PATIENCE, feedback=None):
         """Accepted, status and result of an action of the table; (False, None, None) if it is refused."""
+        handle = self.start_goal(action, goal, timeout, feedback)
+        return (True, *self.result(handle, timeout)) if handle.accepted else (False, None, None)
+
+    def start_goal(self, action, goal, timeout: float = PATIENCE, feedback=None):
+        """The handle of a goal of an action of the table, accepted or not."""
         from rclpy.action import ActionClient
 
-        client = ActionClient(self.node, action.type, action.name)
+        client = self._client(("action", action.name), lambda: ActionClient(self.node, action.type, action.name))
         self.wait_until(client.server_is_ready, what=f"action {action.name}")
-        answer = client.send_goal_async(goal, feedback_callback=feedback)
-        self.wait_until(answer.done, timeout, f"an answer of {action.name}")
-        handle = answer.result()
-        if not handle.accepted:
-            return False, None, None
+        return self._answer(
+            lambda: client.send_goal_async(goal, feedback_callback=feedback), timeout, f"an answer of {action.name}"
+        )
+
+    def result(self, handle, timeout: float = PATIENCE):
+        """Status and result of an accepted goal."""
         result = handle.get_result_async()
-        self.wait_until(result.done, timeout, f"a result of {action.name}")
-        return True, result.result().status, result.result().result
+        self.wait_until(result.done, timeout, "the result of a goal")
+        return result.result().status, result.result().result
+
+    def _client(self, key, make):
+        # One for the whole test: only the first question may meet a server that has just been discovered.
+        if key not in self._clients:
+            self._clients[key] = make()
+        return self._clients[key]
+
+    def _answer(self, ask, timeout, what):
+        """The first answer to a question, repeated if it stays out."""
+        deadline, asked = time.monotonic() + timeout, []
+
+        def answered():
+            if not asked or time.monotonic() - asked[-1][0] > REPEAT_AFTER:
+                asked.append((time.monotonic(), ask()))
+            return next((future for _, future in asked if future.done()), None)
+
+        return self.wait_until(answered, deadline - time.monotonic(), what).result()
 
     def close(self) -> None:
         for process in self._processes:
             process.stop()
         self._executor.shutdown()
+        for (kind, _), client in self._clients.items():
+            if kind == "action":
+                client.destroy()
         self.node.destroy_node()
 
 
 @pytest.fixture(scope="session")
-def ros_environment():
-    """Environment of child processes: this process's domain, local discovery."""
+def ros_environment(tmp_path_factory):
+    """Environment of child processes: this process's domain, local discovery, a cache of their own."""
     rclpy = pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
     settings = {
         "ROS_DOMAIN_ID": str(_domain()),
@@ -172,6 +199,7 @@ def ros_environment():
     rclpy.init()
     yield {
         **os.environ,
+        "MORPHIT_CACHE": str(tmp_path_factory.mktemp("cache")),
         "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
     }
     rclpy.try_shutdown()

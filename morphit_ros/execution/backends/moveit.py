@@ -93,7 +93,7 @@ class MoveItBackend:
             import moveit_msgs.msg
             import shape_msgs.msg
         except ImportError as error:
-            remedy = "Install ros-jazzy-moveit and ros-jazzy-moveit-py and source ROS, or choose backend:=roboplan."
+            remedy = "Install ros-jazzy-moveit and ros-jazzy-moveit-py and source ROS, or choose backend:=embedded."
             raise MissingDependencyError(error.name or "moveit", "The MoveIt backend", remedy) from error
         if "planning_group" not in robot.moveit:
             raise InvalidInputError("robot.moveit", sorted(robot.moveit), "a key 'planning_group'")
