@@ -101,8 +101,16 @@ class Environment:
         return exempt
 
 
-def robot_urdf(urdf: str, base_link: str, tip_link: str) -> str:
+def robot_urdf(
+    urdf: str, base_link: str, tip_link: str, arm_joints: Collection[str] = (), limit_margin: float = 0.0
+) -> str:
     """A robot description reduced to what planning needs: no visuals, spheres only, every joint with limits.
+
+    Args:
+        urdf: text of the description.
+        base_link, tip_link: links that must be there.
+        arm_joints: joints whose range is narrowed.
+        limit_margin: by so much at each end [rad]; at most a tenth of the range.
 
     Raises:
         InvalidInputError: the text is no URDF, lacks a link, or has collision geometry other than spheres.
@@ -131,6 +139,13 @@ def robot_urdf(urdf: str, base_link: str, tip_link: str) -> str:
             limit = ElementTree.SubElement(joint, "limit", effort="0", velocity=f"{math.pi:.9g}")
         limit.set("lower", f"{-2 * math.pi:.9g}")
         limit.set("upper", f"{2 * math.pi:.9g}")
+    for joint in root.findall("joint"):
+        limit = joint.find("limit")
+        if joint.get("name") in arm_joints and limit is not None:
+            low, high = float(limit.get("lower", "0")), float(limit.get("upper", "0"))
+            margin = min(limit_margin, 0.1 * (high - low))
+            limit.set("lower", f"{low + margin:.9g}")
+            limit.set("upper", f"{high - margin:.9g}")
     return ElementTree.tostring(root, encoding="unicode")
 
 

@@ -103,9 +103,8 @@ def _outward_normals(points: Array, given: Array | None, config: PlannerConfig) 
     if config.normals == "estimate":
         return estimate_normals(points), True, ""
     if given is None or not np.isfinite(given).all() or (np.linalg.norm(given, axis=1) < 1e-6).any():
-        return estimate_normals(
-            points
-        ), "The cloud has no complete normals: estimated from local planes and visibility."
+        note = "The cloud has no complete normals: estimated from local planes and visibility."
+        return estimate_normals(points), True, note
     unit = given / np.linalg.norm(given, axis=1, keepdims=True)
     if normals_point_outwards(points, unit):
         return unit, False, ""

@@ -32,6 +32,8 @@ from morphit_ros.spheres import (
     spherized_urdf,
 )
 
+_MOST_ATTACHED = 1000
+
 
 @dataclass(frozen=True)
 class RobotSpheresConfig(Config):
@@ -43,7 +45,7 @@ class RobotSpheresConfig(Config):
     package_paths: tuple[str, ...] = parameter((), "Folders that hold packages, searched first")
     padding: float = parameter(0.0, "Added to every radius in the spherised URDF [m]", minimum=0.0, maximum=0.1)
     seed: int = parameter(0, "Seed of the fit", minimum=0, maximum=2**31 - 1)
-    attached_count: int = parameter(40, "Spheres of an attached object", minimum=1, maximum=1000)
+    attached_count: int = parameter(40, "Spheres of an attached object", minimum=1, maximum=_MOST_ATTACHED)
 
 
 CONFIGS = (RobotSpheresConfig, SphereFitConfig)
@@ -109,6 +111,8 @@ class RobotSpheres(Node):
             self._diagnostics.report(ERROR, f"spheres not fitted, the last model is kept: {error}")
             return
         self._description, self._model = description, model
+        # Another robot may lack the link that carries an object.
+        self._attached = {name: body for name, body in self._attached.items() if body[0] in description.links}
         self._publish()
 
     def _on_fit(self, goal: ServerGoalHandle) -> FitSpheres.Result:
@@ -121,6 +125,8 @@ class RobotSpheres(Node):
             if self._description is None or self._model is None:
                 raise InvalidInputError(interfaces.ROBOT_DESCRIPTION.name, "nothing yet", "a robot description")
             config = self._fit_config
+            if request.seed < 0:
+                raise InvalidInputError("seed", request.seed, "at least 0")
             if request.count:
                 config = replace(config, count=request.count)
             if request.variant:
@@ -160,6 +166,8 @@ class RobotSpheres(Node):
         cloud = cloud_from_message(request.cloud).finite()
         if cloud.frame != request.link_name:
             raise InvalidInputError("cloud frame", cloud.frame, f"the frame of the link, {request.link_name}")
+        if request.sphere_count > _MOST_ATTACHED:
+            raise InvalidInputError("sphere_count", request.sphere_count, f"at most {_MOST_ATTACHED}")
         centers, radii = spherize_cloud(cloud.points, request.sphere_count or self._config.attached_count)
         self._attached[request.object_id] = (request.link_name, centers, radii)
         self._publish()

@@ -7,6 +7,7 @@ exit status 2; Ctrl-C and SIGTERM end it with status 0.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
@@ -16,6 +17,7 @@ from rclpy.action import ActionClient, ActionServer
 from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor, SingleThreadedExecutor
 from rclpy.lifecycle.node import LifecycleNodeMixin
 from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
 
 from morphit_ros.errors import MorphitError
 
@@ -30,6 +32,28 @@ class NodeFinished(Exception):
     def __init__(self, exit_status: int) -> None:
         self.exit_status = exit_status
         super().__init__(f"exit status {exit_status}")
+
+
+class _StopSignals:
+    """SIGINT and SIGTERM: interrupt a node that is being made, and are noted while it runs.
+
+    rclpy's own handlers close the context at once: then a node that moves something cannot say stop any more.
+    """
+
+    def __init__(self) -> None:
+        self.received = False
+        self.interrupt = True
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._receive)
+
+    def _receive(self, _number: int, _frame: object) -> None:
+        self.received = True
+        if self.interrupt:
+            raise KeyboardInterrupt
+
+
+# Python handles a signal when the main thread is back from waiting in C, so it must not wait for long.
+_LONGEST_WAIT = 0.1
 
 
 def _destroy(node: Node) -> None:
@@ -57,7 +81,8 @@ def run_node(make_node: Callable[[], Node], args: Sequence[str] | None = None, t
     The exit status is 0 after an ordinary end, 2 for a caller's mistake at start, or what the node
     says in `NodeFinished`.
     """
-    rclpy.init(args=args)
+    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    signals = _StopSignals()
     node: Node | None = None
     # With one thread everything runs in this one: OpenGL contexts belong to the thread that made them.
     executor = MultiThreadedExecutor(num_threads=threads) if threads > 1 else SingleThreadedExecutor()
@@ -65,7 +90,9 @@ def run_node(make_node: Callable[[], Node], args: Sequence[str] | None = None, t
     try:
         node = make_node()
         executor.add_node(node)
-        executor.spin()
+        signals.interrupt = False
+        while rclpy.ok() and not signals.received:
+            executor.spin_once(timeout_sec=_LONGEST_WAIT)
     except MorphitError as error:
         print(f"{getattr(make_node, '__name__', 'node')}: {error}", file=sys.stderr)
         status = 2
@@ -74,6 +101,8 @@ def run_node(make_node: Callable[[], Node], args: Sequence[str] | None = None, t
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
     finally:
+        # From here on a second signal changes nothing: the end is under way.
+        signals.interrupt = False
         # Worker threads must have ended before the context goes, or the process dies in `terminate`.
         executor.shutdown(timeout_sec=2.0)
         if node is not None:

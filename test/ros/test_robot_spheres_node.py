@@ -151,22 +151,19 @@ def test_one_link_is_fitted_again(post):
     assert post.models[-1].content_hash != post.models[0].content_hash
 
 
-@pytest.mark.parametrize(
-    ("request_fields", "words"),
-    [
+def test_bad_requests_to_fit_are_named(post):
+    for fields, words in (
         ({"links": ["elbow"]}, ["elbow", "base"]),
         ({"variant": "tight"}, ["tight", "balanced"]),
         ({"count": 100_000}, ["count", "2000"]),
         ({"seed": -1}, ["seed", "-1"]),
-    ],
-)
-def test_a_bad_request_to_fit_is_named(post, request_fields, words):
-    accepted, status, result = post.fit(**request_fields)
-    assert accepted
-    assert status == GoalStatus.STATUS_ABORTED
-    assert not result.success
-    for word in words:
-        assert word in result.message
+    ):
+        accepted, status, result = post.fit(**fields)
+        assert accepted
+        assert status == GoalStatus.STATUS_ABORTED
+        assert not result.success
+        for word in words:
+            assert word in result.message
     assert len(post.models) == 1
 
 
@@ -197,22 +194,35 @@ def test_an_object_is_attached_and_detached(post):
     assert "mug" in response.message
 
 
-@pytest.mark.parametrize(
-    ("cloud", "fields", "words"),
-    [
+def test_objects_that_cannot_be_attached_are_named(post):
+    for cloud, fields, words in (
         (block(frame="world"), {}, ["world", "tip"]),
         (block(), {"link_name": "elbow"}, ["elbow", "base"]),
         (block(), {"object_id": ""}, ["object_id"]),
         (PointCloud(np.zeros((0, 3)), frame="tip"), {}, ["point"]),
         (PointCloud(np.full((50, 3), np.nan), frame="tip"), {}, ["point"]),
-        (block(), {"sphere_count": 1_000_000}, ["1000000"]),
-    ],
-)
-def test_an_object_that_cannot_be_attached_is_named(post, cloud, fields, words):
-    response = post.attach(cloud, **{"object_id": "mug", "link_name": "tip", **fields})
-    assert not response.success
-    for word in words:
-        assert word in response.message
+        (block(), {"sphere_count": 1_000_000}, ["1000000", "1000"]),
+    ):
+        response = post.attach(cloud, **{"object_id": "mug", "link_name": "tip", **fields})
+        assert not response.success
+        for word in words:
+            assert word in response.message
     assert len(post.models) == 1
     # The node is as good as before.
     assert post.attach(block(), object_id="mug", link_name="tip", sphere_count=5).success
+
+
+def test_another_robot_keeps_only_what_it_can_carry(graph):
+    node = Node(graph)
+    node.process.wait_for_line("waiting for robot_description")
+    descriptions = graph.publisher(interfaces.ROBOT_DESCRIPTION)
+    descriptions.publish(String(data=DESCRIPTION))
+    node.model(1)
+    for link in ("tip", "arm"):
+        assert node.attach(block(link), object_id=link, link_name=link, sphere_count=5).success
+    descriptions.publish(String(data=DESCRIPTION.replace('"tip"', '"end_of_arm"').replace('"post"', '"pole"')))
+    graph.wait_until(lambda: node.models[-1].robot_name == "pole", what="the model of the other robot")
+    links = link_spheres_from_message(node.models[-1])
+    assert "tip" not in links
+    assert len(links["arm"][1]) > 5
+    assert not node.attach(object_id="tip", detach=True).success

@@ -50,8 +50,14 @@ class RoboPlanConfig(Config):
     touch_clearance: float = parameter(
         0.005, "How much lower the table is for links that may touch objects [m]", minimum=0.0, maximum=0.05
     )
+    limit_margin: float = parameter(
+        0.03,
+        "Kept free at both ends of a joint's range: controllers refuse what touches it [rad]",
+        minimum=0.0,
+        maximum=0.2,
+    )
     limit_tolerance: float = parameter(
-        0.005, "A start this far beyond a joint limit is taken as at the limit [rad]", minimum=0.0, maximum=0.1
+        0.035, "A start this far beyond the planned range is taken as at its end [rad]", minimum=0.0, maximum=0.2
     )
 
 

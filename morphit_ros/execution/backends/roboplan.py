@@ -65,7 +65,7 @@ class RoboPlanBackend:
         self.config = config or RoboPlanConfig()
         self.robot = robot
         self._seed = seed
-        self._urdf = robot_urdf(urdf, robot.base_link, robot.tip_link)
+        self._urdf = robot_urdf(urdf, robot.base_link, robot.tip_link, robot.arm_joints, self.config.limit_margin)
         self._kinematics = KinematicModel(self._urdf)
         self._lower, self._upper, velocities = self._kinematics.limits(robot.arm_joints)
         self._velocity_limits = self.config.velocity_scaling * velocities
