@@ -190,7 +190,7 @@ def _judged(
     offset = float(np.linalg.norm(pose[:3, 3] - expected[:3, 3]))
     turn = rotation_angle(expected[:3, :3].T @ pose[:3, :3])
     rise = float(pose[2, 3] - expected[2, 3] + settings.lift_height)
-    success = offset < 0.06 and turn < np.radians(30.0)
+    success = bool(offset < 0.06 and turn < np.radians(30.0))
     message = "" if success else f"the object is {1000 * offset:.0f} mm and {np.degrees(turn):.0f}° off"
     stage = "" if success else "result"
     return PickOutcome(success, stage, message, offset, turn, rise, durations, metrics)

@@ -84,14 +84,15 @@ class GraspExecution(LifecycleNode):
         self._active = False
         self._backend = None
         self._job: ExecutionJob | None = None
-        # Planning inside the sequence takes up to seconds; joint states keep arriving in the default group.
-        self._work = MutuallyExclusiveCallbackGroup()
-        self._questions = MutuallyExclusiveCallbackGroup()
+        # Transitions, goals and the sequence share the default group: no motion is sent after a deactivation. Planning
+        # there takes up to seconds, but nothing moves meanwhile; joint states and answers arrive in groups of their own.
+        self._work = self.default_callback_group
+        inputs, self._questions = MutuallyExclusiveCallbackGroup(), MutuallyExclusiveCallbackGroup()
         for topic, callback in (
             (interfaces.JOINT_STATES, self._on_joint_state),
             (interfaces.SPHERE_DESCRIPTION, self._on_description),
         ):
-            self.create_subscription(topic.type, topic.name, callback, topic.quality.profile())
+            self.create_subscription(topic.type, topic.name, callback, topic.quality.profile(), callback_group=inputs)
         self._segment = self.create_client(Segment, interfaces.SEGMENT.name, callback_group=self._questions)
         self._plan = ActionClient(self, PlanGrasp, interfaces.PLAN_GRASP.name, callback_group=self._questions)
         self._servers = [

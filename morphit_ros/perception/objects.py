@@ -35,7 +35,9 @@ def describe_objects(
     """
     normals = np.zeros_like(cloud.points) if cloud.normals is None else cloud.normals
     found: list[tuple[Rows, int]] = []
-    for rows in clusters:
+    for cluster in clusters:
+        # What has too few neighbours for a normal tells nothing of the surface, and planners need normals of all.
+        rows = cluster[normals[cluster].any(axis=1)] if cloud.normals is not None else cluster
         parts = split_at_seams(cloud.points[rows], normals[rows], config)
         if config.split_touching:
             found.extend((rows[part], 1) for part in parts)

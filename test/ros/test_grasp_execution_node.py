@@ -1,0 +1,281 @@
+"""grasp_execution as a process, with a robot that follows exactly: what moves it, what stops it, what it says."""
+
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
+pytest.importorskip("roboplan", reason="needs the embedded motion planner")
+sys.path.insert(0, str(Path(__file__).parent))
+
+import rclpy
+from action_msgs.msg import GoalStatus
+from diagnostic_msgs.msg import DiagnosticStatus
+from fake_robot import FakeRobot
+from geometry_msgs.msg import Point
+from lifecycle_msgs.msg import State, Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from scenes import object_cloud
+from std_msgs.msg import String
+
+from morphit_interfaces.action import ExecuteGrasp, Pick
+from morphit_interfaces.msg import Grasp, GraspArray, SegmentedObject, TablePlane
+from morphit_ros.execution.pick import Stage
+from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
+from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.description import load_robot_description
+from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.ros import interfaces
+from morphit_ros.ros.conversions import header, pose_from_matrix
+from morphit_ros.ros.scene_messages import TablePatch, message_from_object, message_from_table
+from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, spherized_urdf
+
+pytestmark = pytest.mark.ros
+CHANGE_STATE = interfaces.Service("grasp_execution/change_state", ChangeState, "of the lifecycle")
+GET_STATE = interfaces.Service("grasp_execution/get_state", GetState, "of the lifecycle")
+# The fake robot and the test share one thread, and the machine may be loaded.
+PATIENT = {"state_timeout": 5.0, "tracking_bound": 0.5, "silence_timeout": 10.0, "hold_time": 0.2}
+BLOCK = np.array([0.06, 0.05, 0.12])
+
+
+@pytest.fixture(scope="module")
+def spherized_panda(ros_environment):
+    """Text of the Panda's description as a few spheres a link."""
+    config = SphereFitConfig(count=8, iterations=30, rounds=1, interior_samples=400, surface_samples=400)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MORPHIT_CACHE", ros_environment["MORPHIT_CACHE"])
+        description = load_robot_description(RobotConfiguration.load("panda").description)
+        return spherized_urdf(description, fit_robot_spheres(description, config))
+
+
+class Cell:
+    """The node, the robot, and where the node's words go."""
+
+    def __init__(self, graph, description, robot=True, **parameters):
+        self.graph = graph
+        self.diagnostics = graph.latest(interfaces.DIAGNOSTICS)
+        self.job_states = graph.latest(interfaces.JOB_STATE)
+        self.robot = FakeRobot(graph) if robot else None
+        self.process = graph.start("grasp_execution", **{**PATIENT, **parameters})
+        if description:
+            self.publish_description(description)
+
+    def publish_description(self, text):
+        self.graph.publisher(interfaces.SPHERE_DESCRIPTION).publish(String(data=text))
+
+    def change_state(self, transition):
+        request = ChangeState.Request(transition=Transition(id=transition))
+        return self.graph.call(CHANGE_STATE, request).success
+
+    def state(self):
+        return self.graph.call(GET_STATE, GetState.Request()).current_state.id
+
+    def wait_for_report(self, words):
+        def reported():
+            statuses = [status for message in self.diagnostics for status in message.status]
+            return any(words in status.message for status in statuses)
+
+        self.graph.wait_until(reported, what=f"a report with {words!r}")
+
+    def execute(self, goal, feedback=None):
+        return self.graph.send_goal(interfaces.EXECUTE_GRASP, goal, feedback=feedback)
+
+    def start_moving(self):
+        """A grasp on its way to the object: the handle of its goal."""
+        handle = self.graph.start_goal(interfaces.EXECUTE_GRASP, goal_for(top_grasp()))
+        assert handle.accepted
+        self.graph.wait_until(lambda: self.robot.moving, what="the first motion")
+        assert self.robot.stops == 0
+        return handle
+
+
+@pytest.fixture
+def cell(graph, spherized_panda):
+    """Everything up, the node active."""
+    running = Cell(graph, spherized_panda, autostart=True)
+    running.wait_for_report("may move")
+    return running
+
+
+def top_grasp(x=0.5, z=0.09, frame="world"):
+    pose = make_transform(matrix_from_rpy([np.pi, 0.0, 0.0]), [x, 0.0, z])
+    before = pose.copy()
+    before[2, 3] += 0.1
+    return Grasp(
+        header=header(frame), pose=pose_from_matrix(pose), pregrasp=pose_from_matrix(before), aperture=float(BLOCK[1]),
+        open_aperture=0.07, contact_points=[Point(x=x, z=z)],
+    )  # fmt: skip
+
+
+def goal_for(*grasps, **fields):
+    table = TablePatch(make_transform(translation=[0.5, 0.0, 0.0]), np.array([0.6, 0.8]))
+    return ExecuteGrasp.Goal(
+        grasps=GraspArray(header=header("world"), gripper="franka_hand", grasps=list(grasps)),
+        **{
+            "object": message_from_object(object_cloud(BLOCK), 0, header("world")),
+            "table": message_from_table(table, 0.001, header("world")),
+            "lift_height": 0.1,
+            **fields,
+        },
+    )  # fmt: skip
+
+
+def tip_height(robot):
+    panda = RobotConfiguration.load("panda")
+    model = KinematicModel(load_robot_description(panda.description))
+    joints = dict(zip(panda.arm_joints, robot.arm.tolist(), strict=True)) | dict.fromkeys(panda.finger_joints, 0.02)
+    return model.link_pose(joints, panda.tip_link)[2, 3]
+
+
+def test_it_moves_nothing_before_it_is_active(graph, spherized_panda):
+    cell = Cell(graph, description="", robot=False)
+    assert cell.state() == State.PRIMARY_STATE_UNCONFIGURED
+    assert cell.execute(goal_for(top_grasp()))[0] is False
+    assert not cell.change_state(Transition.TRANSITION_CONFIGURE)
+    cell.wait_for_report("not configured: robot_description_spheres")
+    assert cell.state() == State.PRIMARY_STATE_UNCONFIGURED
+    cell.publish_description(spherized_panda)
+    graph.wait_until(lambda: cell.change_state(Transition.TRANSITION_CONFIGURE), what="the configuration")
+    assert cell.state() == State.PRIMARY_STATE_INACTIVE
+    assert graph.send_goal(interfaces.PICK, Pick.Goal())[0] is False
+    assert not cell.change_state(Transition.TRANSITION_ACTIVATE)
+    cell.wait_for_report("not activated: no message on joint_states")
+    cell.robot = FakeRobot(graph)
+    graph.wait_until(lambda: cell.change_state(Transition.TRANSITION_ACTIVATE), what="the activation")
+    assert cell.state() == State.PRIMARY_STATE_ACTIVE
+    assert cell.change_state(Transition.TRANSITION_DEACTIVATE)
+    assert cell.execute(goal_for(top_grasp()))[0] is False
+    assert cell.change_state(Transition.TRANSITION_CLEANUP)
+    assert cell.state() == State.PRIMARY_STATE_UNCONFIGURED
+    assert cell.robot.trajectories == 0
+    assert cell.process.stop() == 0
+
+
+def test_a_block_is_grasped_from_above_and_lifted(cell):
+    seen = []
+    before = tip_height(cell.robot)
+    accepted, status, result = cell.execute(
+        goal_for(top_grasp()), feedback=lambda message: seen.append(message.feedback.stage)
+    )
+    assert accepted
+    assert result.success, result.message
+    assert status == GoalStatus.STATUS_SUCCEEDED
+    assert result.failed_stage == ""
+    assert result.grasp_index == 0
+    in_order = [stage.value for stage in Stage if stage is not Stage.DONE]
+    assert list(result.stages) == in_order
+    assert seen == in_order
+    assert all(duration >= 0.0 for duration in result.durations)
+    assert tip_height(cell.robot) == pytest.approx(0.19, abs=0.005)
+    assert abs(before - 0.19) > 0.05
+    # Opened wide enough, then closed beyond contact.
+    (opened, _), (closed, force) = cell.robot.gripper_commands
+    assert opened == pytest.approx(0.07)
+    assert closed < BLOCK[1]
+    assert force > 0.0
+    assert cell.robot.stops == 0
+    cell.graph.wait_until(lambda: cell.job_states[-1].message == "picked", what="the state of the job")
+    assert cell.job_states[-1].level == DiagnosticStatus.OK
+
+
+def test_what_cannot_be_done_is_named_and_nothing_moves(cell):
+    far = SegmentedObject(header=header("world"))
+    no_table = TablePlane()
+    broken = top_grasp()
+    broken.pose.orientation.w = broken.pose.orientation.x = 0.0
+    for goal, stage, words in (
+        (goal_for(), "request", ["candidates", "at least one"]),
+        (goal_for(top_grasp(frame="camera")), "request", ["camera", "world"]),
+        (goal_for(broken), "request", ["quat"]),
+        (goal_for(top_grasp(), lift_height=float("nan")), "request", ["lift_height"]),
+        (goal_for(top_grasp(x=1.4), object=far, table=no_table), "plan", ["none of 1 grasps can be reached"]),
+    ):
+        accepted, status, result = cell.execute(goal)
+        assert accepted
+        assert status == GoalStatus.STATUS_ABORTED
+        assert not result.success
+        assert result.failed_stage == stage, result.message
+        assert result.grasp_index == -1
+        for word in words:
+            assert word in result.message
+    assert cell.robot.trajectories == 0
+    assert cell.robot.gripper_commands == []
+    # The first grasp that can be reached is taken: it is as good as before.
+    handle = cell.graph.start_goal(interfaces.EXECUTE_GRASP, goal_for(top_grasp(z=0.5), top_grasp()))
+    assert handle.accepted
+    cell.graph.wait_until(lambda: cell.robot.moving, what="the first motion")
+    assert cell.execute(goal_for(top_grasp()))[0] is False, "a second goal while one is running"
+
+
+def test_silence_of_the_robot_stops_it(graph, spherized_panda):
+    cell = Cell(graph, spherized_panda, autostart=True, silence_timeout=0.5)
+    cell.wait_for_report("may move")
+    handle = cell.start_moving()
+    cell.robot.silent = True
+    status, result = graph.result(handle)
+    assert status == GoalStatus.STATUS_ABORTED
+    assert "joint state" in result.message
+    assert result.failed_stage == Stage.PREGRASP.value
+    graph.wait_until(lambda: cell.robot.stops, what="the empty trajectory")
+    assert not cell.robot.moving
+
+
+def test_a_cancelled_grasp_stops_the_robot(cell):
+    handle = cell.start_moving()
+    cancelled = handle.cancel_goal_async()
+    cell.graph.wait_until(cancelled.done, what="the answer to cancelling")
+    status, result = cell.graph.result(handle)
+    assert status == GoalStatus.STATUS_CANCELED
+    assert "cancelled by the client" in result.message
+    cell.graph.wait_until(lambda: cell.robot.stops, what="the empty trajectory")
+    assert not cell.robot.moving
+    assert cell.state() == State.PRIMARY_STATE_ACTIVE
+
+
+def test_deactivation_stops_the_robot(cell):
+    handle = cell.start_moving()
+    assert cell.change_state(Transition.TRANSITION_DEACTIVATE)
+    status, result = cell.graph.result(handle)
+    assert status == GoalStatus.STATUS_ABORTED
+    assert "deactivated" in result.message
+    cell.graph.wait_until(lambda: cell.robot.stops, what="the empty trajectory")
+    assert not cell.robot.moving
+    assert cell.robot.trajectories == 1
+    # And it can be taken up again.
+    assert cell.change_state(Transition.TRANSITION_ACTIVATE)
+    assert cell.execute(goal_for(top_grasp()))[2].success
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_end_of_the_node_stops_the_robot(cell, number):
+    cell.start_moving()
+    assert cell.process.stop(number) == 0
+    cell.graph.wait_until(lambda: cell.robot.stops, what="the empty trajectory")
+    assert not cell.robot.moving
+
+
+def test_a_pick_without_its_helpers_ends_with_their_names(graph, spherized_panda):
+    cell = Cell(graph, spherized_panda, autostart=True, request_timeout=1.0)
+    cell.wait_for_report("may move")
+    accepted, status, result = graph.send_goal(interfaces.PICK, Pick.Goal())
+    assert accepted
+    assert status == GoalStatus.STATUS_ABORTED
+    assert result.failed_stage == "segment"
+    assert "is scene_perception running?" in result.message
+    # A node that is there and never answers: it is not spun.
+    deaf = rclpy.create_node("deaf_perception")
+    deaf.create_service(interfaces.SEGMENT.type, interfaces.SEGMENT.name, lambda _request, response: response)
+    try:
+
+        def unanswered():
+            _, _, result = graph.send_goal(interfaces.PICK, Pick.Goal())
+            assert result.failed_stage == "segment"
+            return "no answer in time" in result.message
+
+        graph.wait_until(unanswered, what="the end of the wait for an answer")
+    finally:
+        deaf.destroy_node()
+    assert cell.robot.trajectories == 0
