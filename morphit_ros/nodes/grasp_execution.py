@@ -10,7 +10,8 @@ from rclpy.action.client import ClientGoalHandle
 from rclpy.action.server import ServerGoalHandle
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.clock import Clock, ClockType
-from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.lifecycle import LifecycleNodeMixin, LifecycleState, TransitionCallbackReturn
+from rclpy.node import Node
 from sensor_msgs.msg import JointState as JointStateMsg
 from std_msgs.msg import String
 
@@ -60,11 +61,17 @@ class GraspExecutionConfig(Config):
 CONFIGS = (GraspExecutionConfig, SequenceConfig, RoboPlanConfig, CommandConfig, BaseFrameConfig)
 
 
-class GraspExecution(LifecycleNode):
+class GraspExecution(LifecycleNodeMixin, Node):
     """Actions `execute_grasp` and `pick`."""
 
     def __init__(self) -> None:
-        super().__init__("grasp_execution")
+        Node.__init__(self, "grasp_execution")
+        # Transitions, goals and the sequence share a group: no motion is sent after a deactivation. Planning there
+        # takes up to seconds, but nothing moves meanwhile. The clock arrives in the default group, joint states and
+        # answers in groups of their own, so that none of them is held up. (LifecycleNode knows only one group.)
+        self._work = MutuallyExclusiveCallbackGroup()
+        inputs, self._questions = MutuallyExclusiveCallbackGroup(), MutuallyExclusiveCallbackGroup()
+        LifecycleNodeMixin.__init__(self, callback_group=self._work)
         (self._config, self._sequence_config, self._roboplan_config, command_config, base_config) = declare_configs(
             self, CONFIGS
         )
@@ -84,10 +91,6 @@ class GraspExecution(LifecycleNode):
         self._active = False
         self._backend = None
         self._job: ExecutionJob | None = None
-        # Transitions, goals and the sequence share the default group: no motion is sent after a deactivation. Planning
-        # there takes up to seconds, but nothing moves meanwhile; joint states and answers arrive in groups of their own.
-        self._work = self.default_callback_group
-        inputs, self._questions = MutuallyExclusiveCallbackGroup(), MutuallyExclusiveCallbackGroup()
         for topic, callback in (
             (interfaces.JOINT_STATES, self._on_joint_state),
             (interfaces.SPHERE_DESCRIPTION, self._on_description),
@@ -282,7 +285,7 @@ def _settled_by_job(_goal: ServerGoalHandle) -> None:
 
 
 def main(args: list[str] | None = None) -> None:
-    run_node(GraspExecution, args, threads=3)
+    run_node(GraspExecution, args, threads=4)
 
 
 if __name__ == "__main__":

@@ -15,11 +15,12 @@ from typing import NoReturn
 import rclpy
 from rclpy.action import ActionClient, ActionServer
 from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor, SingleThreadedExecutor
-from rclpy.lifecycle.node import LifecycleNodeMixin
+from rclpy.lifecycle import LifecycleNodeMixin
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from morphit_ros.errors import MorphitError
+from morphit_ros.resources import resource
 
 
 class NodeFinished(Exception):
@@ -70,6 +71,14 @@ def _destroy(node: Node) -> None:
         node._state_machine = None
 
 
+def use_large_shared_memory() -> None:
+    """Let Fast DDS pass whole clouds through shared memory in this process; before `rclpy.init`.
+
+    Of no effect where FASTRTPS_DEFAULT_PROFILES_FILE is set already, or with another middleware.
+    """
+    os.environ.setdefault("FASTRTPS_DEFAULT_PROFILES_FILE", str(resource("config/fastdds.xml")))
+
+
 def run_node(make_node: Callable[[], Node], args: Sequence[str] | None = None, threads: int = 2) -> NoReturn:
     """Run a node until it is told to stop, then end the process.
 
@@ -81,6 +90,7 @@ def run_node(make_node: Callable[[], Node], args: Sequence[str] | None = None, t
     The exit status is 0 after an ordinary end, 2 for a caller's mistake at start, or what the node
     says in `NodeFinished`.
     """
+    use_large_shared_memory()
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     signals = _StopSignals()
     node: Node | None = None
