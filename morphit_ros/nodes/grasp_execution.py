@@ -12,6 +12,7 @@ from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNodeMixin, LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
+from rclpy.task import Future
 from sensor_msgs.msg import JointState as JointStateMsg
 from std_msgs.msg import String
 
@@ -205,36 +206,38 @@ class GraspExecution(LifecycleNodeMixin, Node):
 
     def _start_pick(self, goal: ServerGoalHandle) -> None:
         job = ExecutionJob(goal, Pick, self._make_sequence(), self._commands, self._now())
-        wanted = goal.request
-        if self._segment.service_is_ready():
-            request = Segment.Request(rule=wanted.rule, point=wanted.point, index=wanted.index)
-            answer = self._segment.call_async(request)
-            job.ask("segment", answer, self._config.request_timeout, lambda scene: self._seen(job, scene), self._now())
-        else:
-            name = interfaces.SEGMENT.name
-            job.fail("segment", f"service {name} is not there: is scene_perception running?", self._now())
         self._job = job
+        # At start other nodes may still be warming up.
+        remedy = f"service {interfaces.SEGMENT.name} is not there: is scene_perception running?"
+        self._wait(job, "segment", self._segment.service_is_ready, lambda: self._see(job), remedy)
+
+    def _see(self, job: ExecutionJob) -> None:
+        wanted = job.goal.request
+        request = Segment.Request(rule=wanted.rule, point=wanted.point, index=wanted.index)
+        self._ask(job, "segment", self._segment.call_async(request), lambda scene: self._seen(job, scene))
 
     def _seen(self, job: ExecutionJob, scene: Segment.Response) -> None:
         if not scene.success:
             raise JobFailed("segment", scene.message)
-        if not self._plan.server_is_ready():
-            raise JobFailed(
-                "plan_grasp", f"action {interfaces.PLAN_GRASP.name} is not there: is grasp_planning running?"
-            )
-        target = target_of(scene.objects)
-        question = self._plan.send_goal_async(
-            PlanGrasp.Goal(object=target, use_table=scene.table.found, table=scene.table)
-        )
-        timeout = self._config.request_timeout
-        job.ask("plan_grasp", question, timeout, lambda handle: self._planning(job, scene, handle), self._now())
+        remedy = f"action {interfaces.PLAN_GRASP.name} is not there: is grasp_planning running?"
+        self._wait(job, "plan_grasp", self._plan.server_is_ready, lambda: self._plan_grasps(job, scene), remedy)
+
+    def _plan_grasps(self, job: ExecutionJob, scene: Segment.Response) -> None:
+        goal = PlanGrasp.Goal(object=target_of(scene.objects), use_table=scene.table.found, table=scene.table)
+        question = self._plan.send_goal_async(goal)
+        self._ask(job, "plan_grasp", question, lambda handle: self._planning(job, scene, handle))
 
     def _planning(self, job: ExecutionJob, scene: Segment.Response, handle: ClientGoalHandle) -> None:
         if not handle.accepted:
             raise JobFailed("plan_grasp", "the goal was refused")
-        timeout = self._config.request_timeout
         answer = handle.get_result_async()
-        job.ask("plan_grasp", answer, timeout, lambda reply: self._planned(job, scene, reply.result), self._now())
+        self._ask(job, "plan_grasp", answer, lambda reply: self._planned(job, scene, reply.result))
+
+    def _wait(self, job: ExecutionJob, stage: str, is_there, go_on, remedy: str) -> None:
+        job.wait_for(stage, is_there, go_on, self._config.request_timeout, remedy, self._now())
+
+    def _ask(self, job: ExecutionJob, stage: str, question: Future, on_answer) -> None:
+        job.ask(stage, question, on_answer, self._config.request_timeout, self._now())
 
     def _planned(self, job: ExecutionJob, scene: Segment.Response, plan: PlanGrasp.Result) -> None:
         if not plan.success:

@@ -15,6 +15,7 @@ from morphit_interfaces.msg import GraspArray, SegmentedObject, SegmentedObjectA
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.grasping import Gripper, PlannerConfig, plan_grasps
+from morphit_ros.grasping.warm_up import warm_up
 from morphit_ros.ros import interfaces
 from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
 from morphit_ros.ros.grasp_messages import message_from_plan
@@ -43,6 +44,8 @@ class GraspPlanning(Node):
         super().__init__("grasp_planning")
         self._config, self._planner_config = declare_configs(self, CONFIGS)
         self._gripper = Gripper.load(self._config.gripper)
+        # Before the action is there: the first goal must not wait for compilers.
+        warm_up(self._gripper)
         self._diagnostics = Diagnostics(self)
         self._objects: SegmentedObjectArray | None = None
         self._table = TablePlane()

@@ -15,6 +15,7 @@ from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.perception import PerceptionConfig, Scene, SceneStatus, perceive
 from morphit_ros.perception.synchronizer import StampedPair, StampSynchronizer
+from morphit_ros.perception.warm_up import warm_up
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.ros import interfaces
 from morphit_ros.ros.conversions import (
@@ -66,6 +67,8 @@ class ScenePerception(Node):
         self._config, self._perception, base_config, camera_config = declare_configs(self, CONFIGS)
         robot = RobotConfiguration.load(self._config.robot)
         world_frame = self._perception.world_frame
+        # Before the service is there: the first request must not wait for compilers.
+        warm_up()
         self._diagnostics = Diagnostics(self)
         self._frames = CameraFrames(self, world_frame, camera_config, _EXTRINSICS)
         base = BaseFrame(self, world_frame, base_config)

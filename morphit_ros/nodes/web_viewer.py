@@ -14,7 +14,7 @@ from std_msgs.msg import String
 
 from morphit_interfaces.msg import GraspArray, SphereModel, TablePlane
 from morphit_ros.configuration import Config, parameter
-from morphit_ros.errors import MorphitError
+from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.ros import interfaces
@@ -127,7 +127,10 @@ class WebViewer(Node):
         self._scene.set_grasps(grasps, self._gripper)
 
     def _show_job_state(self, message: DiagnosticStatus) -> None:
-        times = {pair.key: float(pair.value) for pair in message.values}
+        try:
+            times = {pair.key: float(pair.value) for pair in message.values}
+        except ValueError as error:
+            raise InvalidInputError("durations", str(error), "numbers [s]") from None
         self._scene.set_status(message.message, times)
 
     def destroy_node(self) -> None:

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from morphit_ros.resources import atomic_write, share_directory
-from morphit_ros.ros.interfaces import NODES, Action, Quality, Service, Topic
+from morphit_ros.ros.interfaces import COMMON, NODES, Action, Quality, Service, Topic
 
 _GENERATED = "made by `python -m morphit_ros.ros.documentation`: change the code, not this file"
+
+_INTERFACE_HEAD = ("| | name | type | quality | meaning |", "|---|---|---|---|---|")
 
 
 def interfaces_page() -> str:
@@ -26,8 +28,10 @@ def interfaces_page() -> str:
         profile = quality.profile()
         row = [quality.value, profile.reliability.name.lower(), profile.durability.name.lower(), str(profile.depth)]
         lines.append("| " + " | ".join(row) + " |")
+    lines += ["", "## all nodes but pick_client", "", *_INTERFACE_HEAD]
+    lines += [_interface_row("publishes", topic) for topic in COMMON]
     for node in NODES:
-        lines += ["", f"## {node.executable}", "", "| | name | type | quality | meaning |", "|---|---|---|---|---|"]
+        lines += ["", f"## {node.executable}", "", *_INTERFACE_HEAD]
         for role, entries in (
             ("publishes", node.publishes), ("subscribes", node.subscribes), ("service", node.services),
             ("action", node.actions), ("calls", node.calls),

@@ -37,13 +37,14 @@ class JobFailed(Exception):
 
 
 @dataclass(frozen=True)
-class _Question:
-    """Something that another node was asked. The deadline is wall time: a simulated clock may have stopped."""
+class _Awaited:
+    """Something that is waited for. The deadline is wall time: a simulated clock may have stopped."""
 
     stage: str
-    future: Future
+    is_there: Callable[[], bool]
+    go_on: Callable[[], None]
     deadline: float
-    on_answer: Callable[[Any], None]
+    remedy: str
 
 
 class ExecutionJob:
@@ -67,7 +68,7 @@ class ExecutionJob:
         self._started = self._stage_started = now
         self._stage = ""
         self._durations: dict[str, float] = {}
-        self._question: _Question | None = None
+        self._awaited: _Awaited | None = None
         self._result: Any = None
         self._grasps: list[Any] = []
         self._grasp_index = -1
@@ -76,10 +77,30 @@ class ExecutionJob:
     def finished(self) -> bool:
         return self._result is not None
 
-    def ask(self, stage: str, future: Future, timeout: float, on_answer: Callable[[Any], None], now: float) -> None:
-        """Wait for another node; `on_answer` gets its reply and may raise JobFailed."""
-        self._enter(stage, now)
-        self._question = _Question(stage, future, monotonic() + timeout, on_answer)
+    def wait_for(
+        self,
+        stage: str,
+        is_there: Callable[[], bool],
+        go_on: Callable[[], None],
+        timeout: float,
+        remedy: str,
+        now: float,
+    ) -> None:
+        """Call `go_on`, which may raise JobFailed, once `is_there`; fail after `timeout` of wall time [s]."""
+        if stage != self._stage:
+            self._enter(stage, now)
+        self._awaited = _Awaited(stage, is_there, go_on, monotonic() + timeout, remedy)
+
+    def ask(self, stage: str, future: Future, on_answer: Callable[[Any], None], timeout: float, now: float) -> None:
+        """Wait for the answer of another node; `on_answer` gets it and may raise JobFailed."""
+
+        def take_answer() -> None:
+            if future.exception() is not None:
+                raise JobFailed(stage, str(future.exception()))
+            on_answer(future.result())
+
+        remedy = f"no answer within {timeout:g} s: is its node still running?"
+        self.wait_for(stage, future.done, take_answer, timeout, remedy, now)
 
     def run_sequence(self, request: PickRequest, grasps: list[Any], state: JointState | None, now: float) -> None:
         """Start the grasp sequence for candidates, of which `grasps` are the messages."""
@@ -90,23 +111,21 @@ class ExecutionJob:
         """Go on as far as possible without waiting; True if stage or outcome changed."""
         before = self._stage, self.finished
         try:
-            if self._question is not None:
-                self._take_answer()
+            if self._awaited is not None:
+                self._look()
             elif self._sequence.active:
                 self._follow(self._sequence.update(now, state), now)
         except JobFailed as failure:
             self.fail(failure.stage, failure.message, now)
         return before != (self._stage, self.finished)
 
-    def _take_answer(self) -> None:
-        question = self._question
-        if question.future.done():
-            self._question = None
-            if question.future.exception() is not None:
-                raise JobFailed(question.stage, str(question.future.exception()))
-            question.on_answer(question.future.result())
-        elif monotonic() > question.deadline:
-            raise JobFailed(question.stage, "no answer in time: is its node still running?")
+    def _look(self) -> None:
+        awaited = self._awaited
+        if awaited.is_there():
+            self._awaited = None
+            awaited.go_on()
+        elif monotonic() > awaited.deadline:
+            raise JobFailed(awaited.stage, awaited.remedy)
 
     def _follow(self, update: SequenceUpdate, now: float) -> None:
         for command in update.commands:
@@ -156,7 +175,7 @@ class ExecutionJob:
             result.grasp_index = self._grasp_index
         elif 0 <= self._grasp_index < len(self._grasps):
             result.grasp = self._grasps[self._grasp_index]
-        self._question = None
+        self._awaited = None
         self._result = result
 
     def finish(self) -> None:

@@ -143,6 +143,7 @@ class CameraFrames:
     """
 
     def __init__(self, node: Node, world_frame: str, config: CameraFrameConfig, topics: dict[str, Topic]) -> None:
+        self._node = node
         self._world_frame = world_frame
         self._source = config.camera_source
         self._topics = topics
@@ -162,8 +163,12 @@ class CameraFrames:
                 )  # fmt: skip
 
     def _receive(self, camera: str, message: TransformStamped) -> None:
-        if message.header.frame_id == self._world_frame:
+        try:
+            if message.header.frame_id != self._world_frame:
+                raise InvalidInputError("frame", repr(message.header.frame_id), f"the world frame {self._world_frame}")
             self._known[camera] = matrix_from_transform(message.transform)
+        except InvalidInputError as error:
+            self._node.get_logger().error(f"{self._topics[camera].name} ignored: {error}", throttle_duration_sec=5.0)
 
     def T_world_camera(self, camera: str, frame: str, stamp: float) -> Array | None:
         """Pose of a camera when its cloud was taken; None if the clouds are to be registered without it.

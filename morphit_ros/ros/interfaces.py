@@ -128,6 +128,9 @@ class NodeInterfaces:
     calls: tuple[Service | Action, ...] = ()
 
 
+# Every node but pick_client, which ends with an exit status.
+COMMON = (DIAGNOSTICS,)
+
 NODES: tuple[NodeInterfaces, ...] = (
     NodeInterfaces(
         "robot_spheres",

@@ -182,6 +182,17 @@ def test_unknown_extrinsics_are_an_error_and_not_identity(graph):
     assert "left/extrinsics" in response.message
 
 
+def test_extrinsics_that_are_no_pose_are_ignored_by_name(graph):
+    process = graph.start("scene_perception", self_filter=False, rate=0.0)
+    poses = graph.publisher(interfaces.LEFT_EXTRINSICS)
+    zero = TransformStamped(header=header("world"))
+    zero.transform.rotation.w = 0.0
+    poses.publish(zero)
+    assert "quat" in process.wait_for_line("left/extrinsics ignored")
+    response = segment(graph, Cameras(graph, extrinsics=False), pending=("nothing received",))
+    assert "pose of the left camera" in response.message
+
+
 def test_the_robot_must_be_known_to_filter_it(graph):
     graph.start("scene_perception", self_filter=True, rate=0.0)
     response = segment(graph, Cameras(graph))

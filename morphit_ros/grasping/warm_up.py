@@ -1,0 +1,23 @@
+"""Compile the kernels before the first object has to wait for it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from morphit_ros.geometry.mesh import sample_surface
+from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.primitives import box_mesh
+from morphit_ros.geometry.support_plane import SupportPlane
+from morphit_ros.geometry.transforms import make_transform
+from morphit_ros.grasping.grasp import GraspPlan
+from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.grasping.planner import plan_grasps
+from morphit_ros.grasping.planner_config import PlannerConfig
+
+
+def warm_up(gripper: Gripper) -> GraspPlan:
+    """Plan on a small box. Takes up to half a minute where nothing is in numba's cache, else well under a second."""
+    size = np.array([0.6 * gripper.aperture_max, 0.06, 0.08])
+    points, normals = sample_surface(box_mesh(size), 1500, np.random.default_rng(0))
+    table = SupportPlane(make_transform(translation=(0.0, 0.0, -0.04)))
+    return plan_grasps(PointCloud(points, normals), gripper, PlannerConfig(), table=table)

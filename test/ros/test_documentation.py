@@ -1,0 +1,166 @@
+"""The table of names, the generated pages, parameter files and RViz say the same as the running nodes."""
+
+import pytest
+import yaml
+
+pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
+
+from rclpy.node import NodeNameNonExistentError
+from rclpy.qos import DurabilityPolicy, QoSCompatibility, ReliabilityPolicy, qos_check_compatible
+from sensor_msgs.msg import Image, PointCloud2
+from visualization_msgs.msg import MarkerArray
+
+from morphit_ros.bringup.parameter_files import read_parameters, unmatched_sections
+from morphit_ros.resources import resource, share_directory
+from morphit_ros.ros import interfaces
+from morphit_ros.ros.documentation import generated_files, node_parameters
+
+# What rclpy itself brings for every node.
+OWN_TOPICS = {"/rosout", "/parameter_events"}
+OWN_SERVICES = (
+    "describe_parameters", "get_parameter_types", "get_parameters", "list_parameters", "set_parameters",
+    "set_parameters_atomically", "get_type_description", "change_state", "get_state", "get_available_states",
+    "get_available_transitions", "get_transition_graph",
+)  # fmt: skip
+POST = (
+    "<robot name='post'><link name='base'><collision><geometry><sphere radius='0.1'/></geometry></collision></link>"
+    "</robot>"
+)
+# Together these make a node use everything that it can.
+STARTS = {
+    "robot_spheres": [{"robot_description": POST}, {}],
+    "scene_perception": [{}],
+    "grasp_planning": [{}],
+    "grasp_execution": [{}],
+    "workcell_sim": [{}],
+    "web_viewer": [{"port": 0}],
+    "pick_client": [{"output": "unused"}],
+}
+
+
+def type_name(kind):
+    package, folder = kind.__module__.split(".")[:2]
+    return f"{package}/{folder}/{kind.__name__}"
+
+
+def named(entries):
+    """Absolute names and types of entries of the table."""
+    return {(f"/{entry.name.lstrip('/')}", type_name(entry.type)) for entry in entries}
+
+
+@pytest.mark.parametrize("path", ["docs/interfaces.md", "docs/parameters.md"])
+def test_generated_pages_are_up_to_date(path):
+    content = {str(file): text for file, text in generated_files().items()}[path]
+    written = share_directory() / path
+    assert written.read_text(encoding="utf-8") == content, "run python -m morphit_ros.ros.documentation"
+
+
+def test_every_start_is_tried():
+    assert set(STARTS) == {node.executable for node in interfaces.NODES}
+
+
+def test_parameter_files_have_known_sections_and_parameters():
+    files = sorted((share_directory() / "config").glob("*.yaml"))
+    assert files
+    executables = [node.executable for node in interfaces.NODES]
+    for path in files:
+        assert unmatched_sections(path, executables) == []
+        for executable in executables:
+            unknown = set(read_parameters(path, executable)) - set(node_parameters(executable)) - {"use_sim_time"}
+            assert not unknown, f"{path.name}: {executable}"
+
+
+def displayed_topics():
+    """Name → QoS of every topic in rviz/grasp.rviz."""
+    topics = {}
+
+    def visit(tree):
+        if isinstance(tree, dict):
+            for key, value in tree.items():
+                if key in ("Topic", "Description Topic") and isinstance(value, dict):
+                    topics[value["Value"]] = value
+                visit(value)
+        elif isinstance(tree, list):
+            for item in tree:
+                visit(item)
+
+    visit(yaml.safe_load(resource("rviz/grasp.rviz").read_text(encoding="utf-8")))
+    return topics
+
+
+def test_rviz_shows_every_topic_that_it_can_with_the_right_quality():
+    published = {topic.name: topic for node in interfaces.NODES for topic in node.publishes}
+    displayed = displayed_topics()
+    assert set(displayed) <= set(published)
+    for name, settings in displayed.items():
+        offered = published[name].quality.profile()
+        wanted = published[name].quality.profile(depth=settings["Depth"])
+        wanted.reliability = ReliabilityPolicy[settings["Reliability Policy"].upper().replace(" ", "_")]
+        wanted.durability = DurabilityPolicy[settings["Durability Policy"].upper().replace(" ", "_")]
+        compatibility, reason = qos_check_compatible(offered, wanted)
+        assert compatibility is not QoSCompatibility.ERROR, f"{name}: {reason}"
+        # A volatile subscription would be compatible but would miss the only message.
+        assert wanted.durability == offered.durability, name
+    visible = {
+        topic.name for topic in published.values()
+        if topic.type in (PointCloud2, MarkerArray, Image) or topic.name.startswith("robot_description")
+    }  # fmt: skip
+    assert visible <= set(displayed)
+
+
+def used_by(graph, executable):
+    """What a node of the graph uses now: role → (absolute name, type); nothing if it is not known yet."""
+    node, found = graph.node, {}
+    for role, look_up in (
+        ("publishes", node.get_publisher_names_and_types_by_node),
+        ("subscribes", node.get_subscriber_names_and_types_by_node),
+        ("service", node.get_service_names_and_types_by_node),
+        ("calls", node.get_client_names_and_types_by_node),
+    ):
+        try:
+            found[role] = {(name, kind) for name, kinds in look_up(executable, "/") for kind in kinds}
+        except NodeNameNonExistentError:
+            return {}
+    for role, action_role in (("service", "action"), ("calls", "calls")):
+        actions = {(n, k) for n, k in found[role] if n.endswith("/_action/send_goal")}
+        found[role] = {(name, kind) for name, kind in found[role] if "/_action/" not in name}
+        found.setdefault(action_role, set()).update(
+            (name.removesuffix("/_action/send_goal"), kind.removesuffix("_SendGoal")) for name, kind in actions
+        )
+    own = {f"/{executable}/{name}" for name in OWN_SERVICES}
+    found["service"] = {(name, kind) for name, kind in found["service"] if name not in own}
+    for role in ("publishes", "subscribes"):
+        found[role] = {
+            (name, kind) for name, kind in found[role]
+            if name not in OWN_TOPICS and "/_action/" not in name and name != f"/{executable}/transition_event"
+        }  # fmt: skip
+    return found
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize("executable", STARTS)
+def test_a_running_node_uses_what_the_table_says(graph, executable):
+    entry = next(node for node in interfaces.NODES if node.executable == executable)
+    common = () if executable == "pick_client" else interfaces.COMMON
+    table = {
+        "publishes": named([*entry.publishes, *common]),
+        "subscribes": named(entry.subscribes),
+        "service": named(entry.services),
+        "action": named(entry.actions),
+        "calls": named(entry.calls),
+    }
+    seen = {role: set() for role in table}
+
+    def complete():
+        for role, entries in used_by(graph, executable).items():
+            seen[role] |= entries
+        # Another start brings the rest.
+        roles = table if last else ["publishes"]
+        return all(table[role] <= seen[role] for role in roles)
+
+    for number, parameters in enumerate(STARTS[executable]):
+        last = number + 1 == len(STARTS[executable])
+        process = graph.start(executable, **parameters)
+        graph.wait_until(complete, what=f"the interfaces of {executable}: {table}")
+        assert process.stop() == 0
+    assert seen == table

@@ -1,0 +1,112 @@
+"""The grasp job as a user starts it: the object is lifted, or the job ends with the cause and leaves nothing behind."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
+pytest.importorskip("roboplan", reason="needs the embedded motion planner")
+pytest.importorskip("mujoco", reason="needs the simulation")
+
+pytestmark = [pytest.mark.ros, pytest.mark.slow]
+JOB_PATIENCE = 280.0
+# Small pictures and few spheres: quick on a machine without a graphics card.
+QUICK = """
+workcell_sim: {ros__parameters: {camera_width: 320, camera_height: 240, overview_width: 320, overview_height: 240}}
+robot_spheres: {ros__parameters: {count: 10, iterations: 60, interior_samples: 500, surface_samples: 500}}
+"""
+
+
+class Job:
+    """`morphit up grasp pick:=true` in a process."""
+
+    def __init__(self, graph, folder: Path, **arguments) -> None:
+        parameters = folder / "quick.yaml"
+        parameters.write_text(QUICK)
+        self.output, self.report_file = folder / "pictures", folder / "report.json"
+        given = {
+            "pick": "true", "viewer": "false", "output": self.output, "report": self.report_file,
+            "params_file": parameters, **arguments,
+        }  # fmt: skip
+        words = [sys.executable, "-m", "morphit_ros.cli", "up", "grasp"]
+        self.process = graph.run([*words, *(f"{name}:={value}" for name, value in given.items())])
+
+    def wait(self) -> int:
+        return self.process.wait(JOB_PATIENCE)
+
+    def report(self) -> dict:
+        return json.loads(self.report_file.read_text())
+
+    def nodes(self) -> dict[str, int]:
+        """Executable → process id of the running nodes of this job, found by its parameter folder."""
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):
+                    words = (entry / "cmdline").read_bytes().decode().split("\0")
+                    environment = (entry / "environ").read_bytes().decode().split("\0")
+                    ours = f"ROS_DOMAIN_ID={os.environ['ROS_DOMAIN_ID']}" in environment
+                    name = next((word for word in words if word.startswith("morphit_ros.nodes.")), "")
+                    if ours and name:
+                        found[name.removeprefix("morphit_ros.nodes.")] = int(entry.name)
+        return found
+
+
+def test_a_box_is_picked(graph, tmp_path):
+    job = Job(graph, tmp_path, object="box")
+    assert job.wait() == 0, job.process.output
+    report = job.report()
+    assert report["success"]
+    assert report["failed_stage"] == ""
+    assert report["object_rise"] >= 0.17
+    assert list(report["stages"])[:2] == ["segment", "plan_grasp"]
+    assert list(report["stages"])[-1] == "verify"
+    assert report["stages"]["verify"] >= 1.0
+    assert "PICKED" in job.process.output
+    from PIL import Image
+
+    pixels = np.asarray(Image.open(job.output / "pick.png").convert("RGB"), dtype=float)
+    assert pixels.shape == (240, 320, 3)
+    assert pixels.std() > 10.0, "the picture is blank"
+    assert job.nodes() == {}
+
+
+def test_a_killed_node_ends_the_job_by_name(graph, tmp_path):
+    job = Job(graph, tmp_path, object="box")
+    job.process.wait_for_line("simulating panda with box", JOB_PATIENCE)
+    job.process.wait_for_line("[scene_perception]", JOB_PATIENCE)
+    victim = graph.wait_until(lambda: job.nodes().get("scene_perception"), what="the process of scene_perception")
+    os.kill(victim, signal.SIGKILL)
+    assert job.wait() == 1
+    assert re.search(r"scene_perception ended unexpectedly with signal SIGKILL", job.process.output)
+    assert job.nodes() == {}
+
+
+def write_cube(path: Path, edge: float) -> None:
+    corners = [(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)]
+    faces = [
+        (0, 1, 3), (0, 3, 2), (4, 6, 7), (4, 7, 5), (0, 4, 5), (0, 5, 1),
+        (2, 3, 7), (2, 7, 6), (0, 2, 6), (0, 6, 4), (1, 5, 7), (1, 7, 3),
+    ]  # fmt: skip
+    lines = [f"v {x * edge} {y * edge} {z * edge}" for x, y, z in corners]
+    lines += ["f " + " ".join(str(index + 1) for index in face) for face in faces]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_an_object_that_is_too_wide_is_named(graph, tmp_path):
+    mesh = tmp_path / "cube.obj"
+    write_cube(mesh, 0.15)
+    job = Job(graph, tmp_path, object=mesh, object_mass=1.0)
+    assert job.wait() == 1, job.process.output
+    report = job.report()
+    assert not report["success"]
+    assert report["failed_stage"] == "plan_grasp"
+    assert "wide" in report["message"]
+    assert job.nodes() == {}

@@ -1,0 +1,125 @@
+"""web_viewer as a process: a page on loopback that shows what is published."""
+
+import shutil
+import socket
+import sys
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
+pytest.importorskip("viser", reason="needs the browser view")
+sys.path.insert(0, str(Path(__file__).parent))
+
+from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+from geometry_msgs.msg import TransformStamped
+from scenes import CAMERAS, camera_cloud
+from std_msgs.msg import String
+
+from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.description import load_robot_description
+from morphit_ros.robot.motion_types import JointState
+from morphit_ros.ros import interfaces
+from morphit_ros.ros.conversions import (
+    header,
+    message_from_cloud,
+    message_from_joint_state,
+    transform_from_matrix,
+)
+from morphit_ros.viewing.screenshot import screenshot
+
+pytestmark = pytest.mark.ros
+needs_chromium = pytest.mark.skipif(
+    not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), reason="needs Chromium"
+)
+
+
+def start(graph, **parameters):
+    process = graph.start("web_viewer", **{"port": 0, **parameters})
+    line = process.wait_for_line("view at http://")
+    return process, line.rpartition("view at ")[2].strip()
+
+
+def test_the_page_is_served_on_loopback(graph):
+    process, url = start(graph)
+    assert url.startswith(("http://127.0.0.1:", "http://localhost:"))
+    with urllib.request.urlopen(url, timeout=20.0) as reply:
+        assert reply.status == 200
+        assert b"<html" in reply.read().lower()
+    assert process.stop() == 0
+
+
+def test_a_port_in_use_is_named(graph):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        process = graph.start("web_viewer", port=port)
+        assert process.wait() == 2
+    assert str(port) in process.output
+    assert "Traceback" not in process.output
+
+
+def test_what_cannot_be_shown_is_reported_and_the_rest_goes_on(graph):
+    process, _ = start(graph)
+    graph.publisher(interfaces.ROBOT_DESCRIPTION).publish(String(data="<robot name='r'><link"))
+    process.wait_for_line("robot_description not shown")
+    cloud = message_from_cloud(camera_cloud("left", 1.0))
+    clouds = graph.publisher(interfaces.LEFT_POINTS)
+    clouds.publish(cloud)
+    process.wait_for_line("left/points not shown: pose of the left camera")
+    # Anybody may publish a status, with values that are no times.
+    states = graph.publisher(interfaces.JOB_STATE)
+    states.publish(DiagnosticStatus(message="odd", values=[KeyValue(key="speed", value="fast")]))
+    process.wait_for_line("job_state not shown")
+    assert process.stop() == 0
+
+
+def publish_workcell(graph):
+    """A robot at home and two clouds; the publishers, which must live on."""
+    panda = RobotConfiguration.load("panda")
+    names = (*panda.arm_joints, *panda.finger_joints)
+    positions = np.concatenate([panda.home, [0.04, 0.04]])
+    publishers = []
+
+    def publish(topic, message):
+        publishers.append(graph.publisher(topic))
+        publishers[-1].publish(message)
+
+    publish(interfaces.ROBOT_DESCRIPTION, String(data=load_robot_description(panda.description).xml))
+    publish(interfaces.JOINT_STATES, message_from_joint_state(JointState(names, positions, np.zeros(9), 1.0)))
+    for camera, extrinsics, points in (
+        ("left", interfaces.LEFT_EXTRINSICS, interfaces.LEFT_POINTS),
+        ("right", interfaces.RIGHT_EXTRINSICS, interfaces.RIGHT_POINTS),
+    ):
+        pose = transform_from_matrix(CAMERAS[camera])
+        publish(extrinsics, TransformStamped(header=header("world"), transform=pose))
+        publish(points, message_from_cloud(camera_cloud(camera, 1.0)))
+    publish(interfaces.JOB_STATE, DiagnosticStatus(message="approach", values=[KeyValue(key="plan", value="0.5")]))
+    return publishers
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_the_view_shows_the_robot(graph, tmp_path):
+    from PIL import Image
+
+    process, url = start(graph)
+
+    def picture(name):
+        path = screenshot(url, tmp_path / name)
+        return np.asarray(Image.open(path).convert("RGB"), dtype=np.int64)
+
+    empty = picture("empty.png")
+    publishers = publish_workcell(graph)
+    page = process.output
+    shown = picture("shown.png")
+    assert shown.std() > 5.0, "the page is blank"
+    changed = np.abs(shown - empty).max(axis=2) > 40
+    # The robot with its clouds covers a good part of the middle of the window.
+    height, width = changed.shape
+    middle = changed[height // 8 : -height // 8, width // 8 : -width // 4]
+    assert middle.mean() > 0.03
+    assert "not shown" not in page
+    assert len(publishers) == 7
+    assert process.stop() == 0
