@@ -263,7 +263,7 @@ class GraspExecution(LifecycleNodeMixin, Node):
         if job is None:
             return
         silence = (self._steady.now() - self._state_arrival).nanoseconds * 1e-9
-        if silence > self._config.silence_timeout:
+        if job.may_move and silence > self._config.silence_timeout:
             job.cancel(f"no joint state for {silence:.1f} s of wall time: is the robot's driver running?", self._now())
         elif job.goal.is_cancel_requested:
             job.cancel("cancelled by the client", self._now())

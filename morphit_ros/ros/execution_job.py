@@ -77,6 +77,11 @@ class ExecutionJob:
     def finished(self) -> bool:
         return self._result is not None
 
+    @property
+    def may_move(self) -> bool:
+        """Whether the grasp sequence runs."""
+        return self._sequence.active
+
     def wait_for(
         self,
         stage: str,

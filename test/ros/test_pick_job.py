@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.ros, pytest.mark.slow]
 JOB_PATIENCE = 280.0
 # Small pictures and few spheres: quick on a machine without a graphics card.
 QUICK = """
-workcell_sim: {ros__parameters: {camera_width: 320, camera_height: 240, overview_width: 320, overview_height: 240}}
+workcell_sim: {ros__parameters: {camera: {width: 320, height: 288}, overview_width: 320, overview_height: 240}}
 robot_spheres: {ros__parameters: {count: 10, iterations: 60, interior_samples: 500, surface_samples: 500}}
 """
 
