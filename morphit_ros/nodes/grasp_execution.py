@@ -53,7 +53,7 @@ class GraspExecutionConfig(Config):
     seed: int = parameter(0, "Seed of motion planning", minimum=0, maximum=2**31 - 1)
     autostart: bool = parameter(False, "Configure and activate by itself once its inputs are there")
     update_rate: float = parameter(50.0, "Rate of the grasp sequence in wall time [Hz]", minimum=5.0, maximum=500.0)
-    request_timeout: float = parameter(30.0, "Longest wait for perception or planning [s]", minimum=0.1, maximum=600.0)
+    request_timeout: float = parameter(90.0, "Longest wait for perception or planning [s]", minimum=0.1, maximum=600.0)
     silence_timeout: float = parameter(
         2.0, "Wall time without a joint state after which motion is stopped [s]", minimum=0.1, maximum=60.0
     )

@@ -80,10 +80,9 @@ def test_a_box_is_picked(graph, tmp_path):
 
 def test_a_killed_node_ends_the_job_by_name(graph, tmp_path):
     job = Job(graph, tmp_path, object="box")
-    job.process.wait_for_line("simulating panda with box", JOB_PATIENCE)
-    job.process.wait_for_line("[scene_perception]", JOB_PATIENCE)
-    victim = graph.wait_until(lambda: job.nodes().get("scene_perception"), what="the process of scene_perception")
-    os.kill(victim, signal.SIGKILL)
+    # The robot is about to move.
+    job.process.wait_for_line(" s  plan", JOB_PATIENCE)
+    os.kill(job.nodes()["scene_perception"], signal.SIGKILL)
     assert job.wait() == 1
     assert re.search(r"scene_perception ended unexpectedly with signal SIGKILL", job.process.output)
     assert job.nodes() == {}
@@ -109,4 +108,14 @@ def test_an_object_that_is_too_wide_is_named(graph, tmp_path):
     assert not report["success"]
     assert report["failed_stage"] == "plan_grasp"
     assert "wide" in report["message"]
+    assert job.nodes() == {}
+
+
+def test_an_object_out_of_reach_is_named(graph, tmp_path):
+    job = Job(graph, tmp_path, object="box", object_x=0.8, object_y=-0.45)
+    assert job.wait() == 1, job.process.output
+    report = job.report()
+    assert not report["success"]
+    assert report["failed_stage"] == "plan"
+    assert "can be reached" in report["message"]
     assert job.nodes() == {}
