@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from time import monotonic
 
 import rclpy
 from rclpy.action import ActionClient, ActionServer, CancelResponse, GoalResponse
@@ -54,11 +55,19 @@ class GraspExecutionConfig(Config):
     autostart: bool = parameter(False, "Configure and activate by itself once its inputs are there")
     update_rate: float = parameter(50.0, "Rate of the grasp sequence in wall time [Hz]", minimum=5.0, maximum=500.0)
     request_timeout: float = parameter(90.0, "Longest wait for perception or planning [s]", minimum=0.1, maximum=600.0)
+    see_timeout: float = parameter(
+        5.0,
+        "A failed segmentation is repeated with newer clouds for this long [s of wall time]",
+        minimum=0.0,
+        maximum=60.0,
+    )
     silence_timeout: float = parameter(
         2.0, "Wall time without a joint state after which motion is stopped [s]", minimum=0.1, maximum=60.0
     )
 
 
+# Wall time until clouds are looked at again [s].
+_SEE_AGAIN = 0.5
 CONFIGS = (GraspExecutionConfig, SequenceConfig, RoboPlanConfig, CommandConfig, BaseFrameConfig)
 
 
@@ -211,14 +220,20 @@ class GraspExecution(LifecycleNodeMixin, Node):
         remedy = f"service {interfaces.SEGMENT.name} is not there: is scene_perception running?"
         self._wait(job, "segment", self._segment.service_is_ready, lambda: self._see(job), remedy)
 
-    def _see(self, job: ExecutionJob) -> None:
+    def _see(self, job: ExecutionJob, last_try: float | None = None) -> None:
         wanted = job.goal.request
         request = Segment.Request(rule=wanted.rule, point=wanted.point, index=wanted.index)
-        self._ask(job, "segment", self._segment.call_async(request), lambda scene: self._seen(job, scene))
+        last_try = monotonic() + self._config.see_timeout if last_try is None else last_try
+        self._ask(job, "segment", self._segment.call_async(request), lambda scene: self._seen(job, scene, last_try))
 
-    def _seen(self, job: ExecutionJob, scene: Segment.Response) -> None:
+    def _seen(self, job: ExecutionJob, scene: Segment.Response, last_try: float) -> None:
         if not scene.success:
-            raise JobFailed("segment", scene.message)
+            # Clouds may not have come yet, or something may have stood in the way.
+            again = monotonic() + _SEE_AGAIN
+            if again > last_try:
+                raise JobFailed("segment", scene.message)
+            self._wait(job, "segment", lambda: monotonic() > again, lambda: self._see(job, last_try), "")
+            return
         remedy = f"action {interfaces.PLAN_GRASP.name} is not there: is grasp_planning running?"
         self._wait(job, "plan_grasp", self._plan.server_is_ready, lambda: self._plan_grasps(job, scene), remedy)
 

@@ -19,7 +19,10 @@ pytestmark = [pytest.mark.ros, pytest.mark.slow]
 JOB_PATIENCE = 280.0
 # Small pictures and few spheres: quick on a machine without a graphics card.
 QUICK = """
-workcell_sim: {ros__parameters: {camera: {width: 320, height: 288}, overview_width: 320, overview_height: 240}}
+workcell_sim: {ros__parameters: {camera: {width: 320, height: 288}, overview_width: 320, overview_height: 240,
+  base_position: BASE}}
+scene_perception: {ros__parameters: {base_xyz: BASE}}
+grasp_execution: {ros__parameters: {base_xyz: BASE}}
 robot_spheres: {ros__parameters: {count: 10, iterations: 60, interior_samples: 500, surface_samples: 500}}
 """
 
@@ -27,9 +30,9 @@ robot_spheres: {ros__parameters: {count: 10, iterations: 60, interior_samples: 5
 class Job:
     """`morphit up grasp pick:=true` in a process."""
 
-    def __init__(self, graph, folder: Path, **arguments) -> None:
+    def __init__(self, graph, folder: Path, base_x: float = 0.0, **arguments) -> None:
         parameters = folder / "quick.yaml"
-        parameters.write_text(QUICK)
+        parameters.write_text(QUICK.replace("BASE", f"[{base_x}, 0.0, 0.0]"))
         self.output, self.report_file = folder / "pictures", folder / "report.json"
         given = {
             "pick": "true", "viewer": "false", "output": self.output, "report": self.report_file,
@@ -112,7 +115,8 @@ def test_an_object_that_is_too_wide_is_named(graph, tmp_path):
 
 
 def test_an_object_out_of_reach_is_named(graph, tmp_path):
-    job = Job(graph, tmp_path, object="box", object_x=0.8, object_y=-0.45)
+    # In front of the cameras, but the robot stands a metre away.
+    job = Job(graph, tmp_path, base_x=-0.55, object="box")
     assert job.wait() == 1, job.process.output
     report = job.report()
     assert not report["success"]
