@@ -176,5 +176,5 @@ NODES: tuple[NodeInterfaces, ...] = (
             RIGHT_EXTRINSICS, OBJECT_CLOUD, TABLE, GRASPS, JOB_STATE,
         ),
     ),
-    NodeInterfaces("pick_client", subscribes=(OBJECT_POSE, OVERVIEW_IMAGE), calls=(PICK,)),
+    NodeInterfaces("pick_client", subscribes=(OBJECT_POSE, OVERVIEW_IMAGE), calls=(PICK, SEGMENT, PLAN_GRASP)),
 )  # fmt: skip
