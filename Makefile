@@ -8,6 +8,8 @@ SHELL := /bin/sh
 # Name another Python with make PYTHON=...; 3.11 or 3.12.
 PYTHON ?= python3
 OBJECT ?= box
+# Of the object [kg]; empty: as the object has it. A mesh file needs it.
+MASS ?=
 OUTPUT ?= demo-output
 VENV := .venv
 BIN := $(VENV)/bin
@@ -31,8 +33,8 @@ help: ## this list
 setup: $(STAMPS)/system $(STAMPS)/package ## system packages and the Python environment in .venv
 
 .PHONY: demo
-demo: setup ## pick an object in simulation: make demo OBJECT=mug
-	$(BIN)/morphit demo --object $(OBJECT) --output $(OUTPUT)
+demo: setup ## pick an object in simulation: make demo OBJECT=mug, make demo OBJECT=part.stl MASS=0.2
+	$(BIN)/morphit demo --object "$(OBJECT)" $(if $(MASS),--mass "$(MASS)") --output "$(OUTPUT)"
 
 .PHONY: test
 test: setup $(STAMPS)/system-test .colcon/stamp lint ## all checks and tests
@@ -50,7 +52,7 @@ lint: setup ## ruff and mypy
 
 .PHONY: bench
 bench: setup ## measure: one table a capability, JSON in OUTPUT
-	@mkdir -p $(OUTPUT)
+	@mkdir -p "$(OUTPUT)"
 	@for file in benchmarks/*.py; do \
 	  echo "== $$file"; $(BIN)/python "$$file" --json "$(OUTPUT)/$$(basename "$$file" .py).json" || exit 1; \
 	done
@@ -65,7 +67,7 @@ clean: ## remove environments and everything built
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMPS)/environment: tools/find_python.sh
-	@python=$$(tools/find_python.sh $(PYTHON) python3.12 python3.11) || exit 1; \
+	@python=$$(tools/find_python.sh "$(PYTHON)" python3.12 python3.11) || exit 1; \
 	tools/system_packages.sh "$$python" && \
 	{ [ -x $(BIN)/python ] || echo "Making the environment in $(VENV) with $$python"; } && \
 	{ $(BIN)/python -c 'import pip' 2>/dev/null || "$$python" -m venv --clear $(VENV); }

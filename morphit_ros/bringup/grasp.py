@@ -10,8 +10,11 @@ from typing import Any
 from morphit_ros.bringup.arguments import Argument
 from morphit_ros.bringup.job import Job, NodeDescription, WhenEnded, is_installed
 from morphit_ros.bringup.parameter_files import read_parameters, unmatched_sections
+from morphit_ros.bringup.poses import parse_pose, rpy_from_quat_xyzw
+from morphit_ros.bringup.static_frames import base_publishers, can_publish_static_frames, simulated_publishers
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.resources import resource
+from morphit_ros.robot.configuration import RobotConfiguration
 
 _AUTOMATIC = ("auto", "true", "false")
 # Arguments that are parameters of workcell_sim under the same names.
@@ -32,6 +35,13 @@ ARGUMENTS = (
     Argument("realtime_factor", 1.0, "simulated seconds a second, if the machine can", minimum=0.05, maximum=20.0),
     Argument("backend", "embedded", "motion planner: embedded (RoboPlan) or moveit", ("embedded", "moveit")),
     Argument("moveit_parameters", "", "with backend moveit: YAML file with all of MoveIt's parameters, merged"),
+    Argument(
+        "command_interface",
+        "auto",
+        "how the robot is commanded: this project's topics, or the actions of ros2_control; auto: topics with sim, "
+        "else actions",
+        ("auto", "topics", "actions"),
+    ),
     Argument("pick", False, "pick the target once and end the job with its outcome"),
     Argument("lift_height", 0.2, "how far the object is lifted [m]", minimum=0.02, maximum=0.6),
     Argument("output", "", "with pick: folder for pictures; empty: none"),
@@ -44,6 +54,12 @@ ARGUMENTS = (
         "robot_state_publisher",
         "auto",
         "publish the robot's frames on /tf; auto: with sim, where it is installed",
+        _AUTOMATIC,
+    ),
+    Argument(
+        "static_frames",
+        "auto",
+        "publish world → base, and with sim world → cameras, on /tf_static; auto: with sim, where tf2_ros is installed",
         _AUTOMATIC,
     ),
     Argument("use_sim_time", "auto", "take the time from 'clock'; auto: with sim", _AUTOMATIC),
@@ -63,6 +79,13 @@ ARGUMENTS = (
     ),
     Argument("left_extrinsics", "", "T_world_left of the optical frame, 'x y z qx qy qz qw' [m]; empty: camera_source"),
     Argument("right_extrinsics", "", "T_world_right likewise [m]; empty: camera_source"),
+    Argument("base_source", "parameters", "pose of the robot's base: base_pose, or tf2", ("parameters", "tf")),
+    Argument(
+        "base_pose",
+        "",
+        "T_world_base of the robot's base link, 'x y z qx qy qz qw' [m]; a real robot needs this or base_source:=tf; "
+        "the simulated one stands at the world's origin",
+    ),
     Argument("namespace", "", "namespace of all nodes"),
     Argument("params_file", "", "ROS parameter file; its values override config/grasp.yaml"),
 )
@@ -74,32 +97,38 @@ def describe_grasp(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
     Parameters come from config/grasp.yaml, `params_file`, which overrides it, and the arguments.
 
     Raises:
-        InvalidInputError: extrinsics that are no pose; a parameter file with a section for no node, or with a
-            parameter that belongs to an argument.
-        ResourceNotFoundError: an unknown robot or parameter file, or RViz wanted and not installed.
+        InvalidInputError: a pose that is none; a real robot without the pose of its base; arguments that contradict
+            each other; a parameter file with a section for no node, or with a parameter that belongs to an argument.
+        ResourceNotFoundError: an unknown robot or parameter file.
     """
-    from morphit_ros.robot.configuration import RobotConfiguration
-
     robot = RobotConfiguration.load(values["robot"])
     simulated = values["sim"]
-    cameras = {"robot": values["robot"], **_camera_parameters(values)}
+    base = _base_parameters(values)
     topics = _camera_topics(values)
-    perception = {**cameras, "points_reliability": values["points_reliability"]}
+    seeing = {**_chosen(values, "robot", "points_reliability"), **base, **_camera_parameters(values)}
     planning = {"gripper": robot.gripper, **_chosen(values, "seed", "continuous")}
     # A lifecycle node: it moves nothing before it is active, and in a job it activates itself.
-    execution = {**_chosen(values, "robot", "backend", "moveit_parameters", "lift_height", "seed"), "autostart": True}
+    execution = {
+        **_chosen(values, "robot", "backend", "moveit_parameters", "lift_height", "seed"),
+        **base,
+        "command_interface": _command_interface(values),
+        "autostart": True,
+    }
     nodes = [
-        NodeDescription("robot_spheres", _chosen(values, "robot", "seed")),
-        NodeDescription("scene_perception", perception, remappings=topics),
+        # A real robot's driver publishes its description, calibrated: spheres are for that one.
+        NodeDescription("robot_spheres", _chosen(values, *(("robot",) if simulated else ()), "seed")),
+        NodeDescription("scene_perception", seeing, remappings=topics),
         NodeDescription("grasp_planning", planning),
         NodeDescription("grasp_execution", execution),
     ]
     if simulated:
         nodes.insert(0, NodeDescription("workcell_sim", _chosen(values, *_SIMULATION)))
     if values["viewer"]:
-        nodes.append(NodeDescription("web_viewer", {**cameras, "port": values["viewer_port"]}, remappings=topics))
+        nodes.append(NodeDescription("web_viewer", {**seeing, "port": values["viewer_port"]}, remappings=topics))
     if _automatic(values["robot_state_publisher"], simulated and _has_robot_state_publisher()):
         nodes.append(_robot_state_publisher(robot.description))
+    if _automatic(values["static_frames"], simulated and can_publish_static_frames()):
+        nodes += _static_frames(values, robot)
     if values["rviz"]:
         nodes.append(_rviz())
     if values["pick"]:
@@ -114,19 +143,49 @@ def _chosen(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _camera_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
-    given = {name: _pose(name, values[name]) for name in ("left_extrinsics", "right_extrinsics") if values[name]}
+    given = {name: parse_pose(name, values[name]) for name in ("left_extrinsics", "right_extrinsics") if values[name]}
     return {"camera_source": values["camera_source"], **given}
 
 
-def _pose(name: str, text: str) -> list[float]:
-    bound = "seven numbers 'x y z qx qy qz qw' with a quaternion of length 1"
-    try:
-        numbers = [float(word) for word in text.replace(",", " ").split()]
-    except ValueError:
-        raise InvalidInputError(name, repr(text), bound) from None
-    if len(numbers) != 7 or not abs(sum(q * q for q in numbers[3:]) - 1.0) < 1e-3:
-        raise InvalidInputError(name, repr(text), bound)
-    return numbers
+def _base_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
+    source, text = values["base_source"], values["base_pose"]
+    if not text:
+        if source == "parameters" and not values["sim"]:
+            bound = "base_pose:='x y z qx qy qz qw' or base_source:=tf"
+            remedy = "Only you or tf2 can know where the base of a real robot stands (at the origin: 0 0 0 0 0 0 1)."
+            raise InvalidInputError("base_pose, base_source", "neither with sim:=false", bound, remedy)
+        return {"base_source": source}
+    if values["sim"]:
+        raise InvalidInputError("base_pose", repr(text), "none with sim", "The simulated base is the world's origin.")
+    if source == "tf":
+        raise InvalidInputError("base_pose", repr(text), "none with base_source:=tf", "Give one of the two.")
+    pose = parse_pose("base_pose", text)
+    return {"base_source": source, "base_xyz": pose[:3], "base_rpy": rpy_from_quat_xyzw(pose[3:])}
+
+
+def _command_interface(values: Mapping[str, Any]) -> str:
+    chosen: str = values["command_interface"]
+    if chosen == "auto":
+        return "topics" if values["sim"] else "actions"
+    if chosen == "actions" and values["sim"]:
+        remedy = "The simulated robot takes its commands from topics."
+        raise InvalidInputError("command_interface", "actions with sim", "topics or auto", remedy)
+    return chosen
+
+
+def _static_frames(values: Mapping[str, Any], robot: RobotConfiguration) -> list[NodeDescription]:
+    from morphit_ros.geometry.transforms import make_transform, matrix_from_quat_xyzw
+
+    if values["sim"]:
+        changed: dict[str, Any] = {}
+        for path in _parameter_files(values):
+            changed |= read_parameters(path, "workcell_sim")
+        return simulated_publishers(robot, changed)
+    if not values["base_pose"]:
+        remedy = "With base_source:=tf somebody else publishes the base already."
+        raise InvalidInputError("static_frames", "true without base_pose", "a base_pose to publish", remedy)
+    pose = parse_pose("base_pose", values["base_pose"])
+    return base_publishers(robot, make_transform(matrix_from_quat_xyzw(pose[3:]), pose[:3]))
 
 
 def _camera_topics(values: Mapping[str, Any]) -> dict[str, str]:
@@ -161,6 +220,11 @@ def _automatic(choice: str, value: bool) -> bool:
     return value if choice == "auto" else choice == "true"
 
 
+def _parameter_files(values: Mapping[str, Any]) -> list[Path]:
+    given = [Path(values["params_file"])] if values["params_file"] else []
+    return [resource("config/grasp.yaml"), *given]
+
+
 def _completed(
     node: NodeDescription, nodes: list[NodeDescription], values: Mapping[str, Any], sim_time: bool
 ) -> NodeDescription:
@@ -168,7 +232,7 @@ def _completed(
     # The simulator makes the clock: it cannot follow it.
     from_arguments = {**node.parameters, "use_sim_time": sim_time and node.executable != "workcell_sim"}
     from_files: dict[str, Any] = {}
-    for path in (resource("config/grasp.yaml"), *([Path(values["params_file"])] if values["params_file"] else [])):
+    for path in _parameter_files(values):
         section = read_parameters(path, node.node_name)
         _check_parameter_file(path, node, section, from_arguments, nodes)
         from_files |= section

@@ -17,6 +17,9 @@ def add_parser(commands: Any) -> None:
         description="Simulation, perception, grasp planning and execution as ROS 2 processes, for one pick.",
     )
     parser.add_argument("--object", default="box", metavar="NAME", help="what to pick (default: %(default)s)")
+    parser.add_argument(
+        "--mass", type=float, metavar="KG", help="mass of the object; needed for a mesh file, which does not say it"
+    )
     parser.add_argument("--output", default="demo-output", metavar="DIR", help="folder for picture and report")
     parser.add_argument("--seed", type=int, default=0, help="seed of everything random (default: %(default)s)")
     parser.add_argument(
@@ -37,6 +40,7 @@ def run(options: argparse.Namespace) -> int:
     report.unlink(missing_ok=True)
     words = [
         f"object:={options.object}",
+        *([] if options.mass is None else [f"object_mass:={options.mass}"]),
         f"seed:={options.seed}",
         f"realtime_factor:={options.realtime_factor}",
         f"viewer:={str(options.viewer).lower()}",

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from time import monotonic
 
-import rclpy
-from rclpy.action import ActionClient, ActionServer, CancelResponse, GoalResponse
-from rclpy.action.client import ClientGoalHandle
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.action.server import ServerGoalHandle
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNodeMixin, LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
-from rclpy.task import Future
 from sensor_msgs.msg import JointState as JointStateMsg
 from std_msgs.msg import String
 
-from morphit_interfaces.action import ExecuteGrasp, Pick, PlanGrasp
-from morphit_interfaces.srv import Segment
+from morphit_interfaces.action import ExecuteGrasp, Pick
 from morphit_ros.configuration import Config, parameter
-from morphit_ros.errors import MorphitError
-from morphit_ros.execution.backends.roboplan import RoboPlanConfig
+from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.execution.pick import GripperLimits
 from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.sequence_config import SequenceConfig
@@ -31,14 +25,14 @@ from morphit_ros.robot.motion_types import JointState
 from morphit_ros.ros import interfaces
 from morphit_ros.ros.conversions import joint_state_from_message
 from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
-from morphit_ros.ros.execution_job import ExecutionJob, JobFailed
+from morphit_ros.ros.execution_job import ExecutionJob
 from morphit_ros.ros.frames import BaseFrame, BaseFrameConfig
-from morphit_ros.ros.motion_backends import embedded_backend, moveit_backend
+from morphit_ros.ros.motion_backends import MotionConfig, embedded_backend, moveit_backend
 from morphit_ros.ros.parameters import declare_configs
 from morphit_ros.ros.pick_request import pick_request
-from morphit_ros.ros.robot_commands import CommandConfig, make_robot_commands
+from morphit_ros.ros.pick_steps import PickSteps
+from morphit_ros.ros.robot_commands import CommandConfig, MotionGate, make_robot_commands
 from morphit_ros.ros.runner import run_node
-from morphit_ros.ros.scene_messages import target_of
 
 
 @dataclass(frozen=True)
@@ -55,6 +49,7 @@ class GraspExecutionConfig(Config):
     autostart: bool = parameter(False, "Configure and activate by itself once its inputs are there")
     update_rate: float = parameter(50.0, "Rate of the grasp sequence in wall time [Hz]", minimum=5.0, maximum=500.0)
     request_timeout: float = parameter(90.0, "Longest wait for perception or planning [s]", minimum=0.1, maximum=600.0)
+    max_age: float = parameter(120.0, "Oldest grasps that are executed, by their stamp [s]", minimum=1.0, maximum=1e6)
     see_timeout: float = parameter(
         5.0,
         "A failed segmentation is repeated with newer clouds for this long [s of wall time]",
@@ -66,9 +61,7 @@ class GraspExecutionConfig(Config):
     )
 
 
-# Wall time until clouds are looked at again [s].
-_SEE_AGAIN = 0.5
-CONFIGS = (GraspExecutionConfig, SequenceConfig, RoboPlanConfig, CommandConfig, BaseFrameConfig)
+CONFIGS = (GraspExecutionConfig, SequenceConfig, MotionConfig, CommandConfig, BaseFrameConfig)
 
 
 class GraspExecution(LifecycleNodeMixin, Node):
@@ -80,25 +73,24 @@ class GraspExecution(LifecycleNodeMixin, Node):
         # takes up to seconds, but nothing moves meanwhile. The clock arrives in the default group, joint states and
         # answers in groups of their own, so that none of them is held up. (LifecycleNode knows only one group.)
         self._work = MutuallyExclusiveCallbackGroup()
-        inputs, self._questions = MutuallyExclusiveCallbackGroup(), MutuallyExclusiveCallbackGroup()
+        inputs, questions = MutuallyExclusiveCallbackGroup(), MutuallyExclusiveCallbackGroup()
         LifecycleNodeMixin.__init__(self, callback_group=self._work)
-        (self._config, self._sequence_config, self._roboplan_config, command_config, base_config) = declare_configs(
+        (self._config, self._sequence_config, self._motion_config, command_config, base_config) = declare_configs(
             self, CONFIGS
         )
         self._robot = RobotConfiguration.load(self._config.robot)
         gripper = Gripper.load(self._robot.gripper)
         self._gripper = GripperLimits(gripper.aperture_min, gripper.aperture_max, gripper.max_force)
         self._base = BaseFrame(self, self._config.world_frame, base_config)
-        self._commands = make_robot_commands(self, command_config, self._robot)
+        self._commands = MotionGate(make_robot_commands(self, command_config, self._robot))
         self._diagnostics = Diagnostics(self)
         self._job_state = self.create_publisher(
             interfaces.JOB_STATE.type, interfaces.JOB_STATE.name, interfaces.JOB_STATE.quality.profile()
         )
-        self._sphere_description = ""
+        self._sphere_description = self._planned_description = self._refused_description = ""
         self._state: JointState | None = None
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._state_arrival = self._steady.now()
-        self._active = False
         self._backend = None
         self._job: ExecutionJob | None = None
         for topic, callback in (
@@ -106,8 +98,9 @@ class GraspExecution(LifecycleNodeMixin, Node):
             (interfaces.SPHERE_DESCRIPTION, self._on_description),
         ):
             self.create_subscription(topic.type, topic.name, callback, topic.quality.profile(), callback_group=inputs)
-        self._segment = self.create_client(Segment, interfaces.SEGMENT.name, callback_group=self._questions)
-        self._plan = ActionClient(self, PlanGrasp, interfaces.PLAN_GRASP.name, callback_group=self._questions)
+        self._steps = PickSteps(
+            self, questions, self._config.request_timeout, self._config.see_timeout, self._now, self._run_sequence
+        )
         self._servers = [
             ActionServer(
                 self, action.type, action.name, _settled_by_job, goal_callback=self._on_goal,
@@ -128,23 +121,16 @@ class GraspExecution(LifecycleNodeMixin, Node):
     # Lifecycle
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        try:
-            if self._config.backend == "moveit":
-                self._backend = moveit_backend(self._config.moveit_parameters, self._robot)
-            else:
-                self._backend = embedded_backend(
-                    self._sphere_description, self._robot, self._roboplan_config, self._config.seed
-                )
-        except MorphitError as error:
-            self._diagnostics.report(ERROR, f"not configured: {error}")
-            return TransitionCallbackReturn.FAILURE
-        return super().on_configure(state)
+        return super().on_configure(state) if self._make_backend() else TransitionCallbackReturn.FAILURE
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        if self._state is None:
-            self._diagnostics.report(ERROR, f"not activated: no message on {interfaces.JOINT_STATES.name} yet")
+        try:
+            if self._state is None:
+                raise InvalidInputError(interfaces.JOINT_STATES.name, "nothing yet", "a joint state")
+            self._commands.open()
+        except MorphitError as error:
+            self._diagnostics.report(ERROR, f"not activated: {error}")
             return TransitionCallbackReturn.FAILURE
-        self._active = True
         self._diagnostics.report(OK, f"active: {self._robot.name} may move")
         return super().on_activate(state)
 
@@ -161,20 +147,43 @@ class GraspExecution(LifecycleNodeMixin, Node):
         self._close_backend()
         return super().on_shutdown(state)
 
+    def end_motion(self) -> None:
+        """The process ends: stop the robot, and let nothing through that is still being planned."""
+        self._commands.close()
+
+    def motion_ended(self) -> bool:
+        """Whether the stop has reached the robot."""
+        return self._commands.settled()
+
     def _start_when_ready(self) -> None:
-        if not self._sphere_description or self._state is None:
+        needs_description = self._config.backend == "embedded"
+        if (needs_description and not self._sphere_description) or self._state is None:
             return
-        self._autostart.cancel()
-        configured = self.trigger_configure() == TransitionCallbackReturn.SUCCESS
-        if configured:
-            self.trigger_activate()
+        if self._backend is None and self.trigger_configure() != TransitionCallbackReturn.SUCCESS:
+            return  # said why; tried again
+        if self.trigger_activate() == TransitionCallbackReturn.SUCCESS:
+            self._autostart.cancel()
+
+    def _make_backend(self) -> bool:
+        try:
+            if self._config.backend == "moveit":
+                backend = moveit_backend(self._config.moveit_parameters, self._robot, self._motion_config.moveit)
+            else:
+                backend = embedded_backend(
+                    self._sphere_description, self._robot, self._motion_config.embedded, self._config.seed
+                )
+        except MorphitError as error:
+            kept = " (the last one is kept)" if self._backend is not None else ""
+            self._diagnostics.report(ERROR, f"no motion planning for this robot{kept}: {error}")
+            return False
+        self._close_backend()
+        self._backend, self._planned_description = backend, self._sphere_description
+        return True
 
     def _halt(self, reason: str) -> None:
-        if self._active:
-            self._active = False
-            self._commands.stop()
-        if self._job is not None:
+        if self._job is not None and self._commands.is_open:
             self._job.cancel(reason, self._now())
+        self._commands.close()
 
     def _close_backend(self) -> None:
         if self._backend is not None:
@@ -182,8 +191,6 @@ class GraspExecution(LifecycleNodeMixin, Node):
             self._backend = None
 
     def destroy_node(self) -> None:
-        if self._active and rclpy.ok():
-            self._halt("node destroyed")
         self._close_backend()
         super().destroy_node()
 
@@ -200,9 +207,9 @@ class GraspExecution(LifecycleNodeMixin, Node):
         self._sphere_description = message.data
 
     def _on_goal(self, _request: object) -> GoalResponse:
-        if self._active and self._job is None:
+        if self._commands.is_open and self._job is None:
             return GoalResponse.ACCEPT
-        reason = "another is running" if self._active else "not active"
+        reason = "another is running" if self._commands.is_open else "not active"
         self.get_logger().warning(f"goal refused: {reason}", throttle_duration_sec=10.0)
         return GoalResponse.REJECT
 
@@ -214,61 +221,15 @@ class GraspExecution(LifecycleNodeMixin, Node):
         self._job = job
 
     def _start_pick(self, goal: ServerGoalHandle) -> None:
-        job = ExecutionJob(goal, Pick, self._make_sequence(), self._commands, self._now())
-        self._job = job
-        # At start other nodes may still be warming up.
-        remedy = f"service {interfaces.SEGMENT.name} is not there: is scene_perception running?"
-        self._wait(job, "segment", self._segment.service_is_ready, lambda: self._see(job), remedy)
-
-    def _see(self, job: ExecutionJob, last_try: float | None = None) -> None:
-        wanted = job.goal.request
-        request = Segment.Request(rule=wanted.rule, point=wanted.point, index=wanted.index)
-        last_try = monotonic() + self._config.see_timeout if last_try is None else last_try
-        self._ask(job, "segment", self._segment.call_async(request), lambda scene: self._seen(job, scene, last_try))
-
-    def _seen(self, job: ExecutionJob, scene: Segment.Response, last_try: float) -> None:
-        if not scene.success:
-            # Clouds may not have come yet, or something may have stood in the way.
-            again = monotonic() + _SEE_AGAIN
-            if again > last_try:
-                raise JobFailed("segment", scene.message)
-            self._wait(job, "segment", lambda: monotonic() > again, lambda: self._see(job, last_try), "")
-            return
-        remedy = f"action {interfaces.PLAN_GRASP.name} is not there: is grasp_planning running?"
-        self._wait(job, "plan_grasp", self._plan.server_is_ready, lambda: self._plan_grasps(job, scene), remedy)
-
-    def _plan_grasps(self, job: ExecutionJob, scene: Segment.Response) -> None:
-        goal = PlanGrasp.Goal(object=target_of(scene.objects), use_table=scene.table.found, table=scene.table)
-        question = self._plan.send_goal_async(goal)
-        self._ask(job, "plan_grasp", question, lambda handle: self._planning(job, scene, handle))
-
-    def _planning(self, job: ExecutionJob, scene: Segment.Response, handle: ClientGoalHandle) -> None:
-        if not handle.accepted:
-            raise JobFailed("plan_grasp", "the goal was refused")
-        answer = handle.get_result_async()
-        self._ask(job, "plan_grasp", answer, lambda reply: self._planned(job, scene, reply.result))
-
-    def _wait(self, job: ExecutionJob, stage: str, is_there, go_on, remedy: str) -> None:
-        job.wait_for(stage, is_there, go_on, self._config.request_timeout, remedy, self._now())
-
-    def _ask(self, job: ExecutionJob, stage: str, question: Future, on_answer) -> None:
-        job.ask(stage, question, on_answer, self._config.request_timeout, self._now())
-
-    def _planned(self, job: ExecutionJob, scene: Segment.Response, plan: PlanGrasp.Result) -> None:
-        if not plan.success:
-            raise JobFailed("plan_grasp", plan.grasps.message)
-        self._run_sequence(
-            job,
-            ExecuteGrasp.Goal(
-                grasps=plan.grasps, object=target_of(scene.objects), table=scene.table,
-                lift_height=job.goal.request.lift_height,
-            ),
-        )  # fmt: skip
+        self._job = ExecutionJob(goal, Pick, self._make_sequence(), self._commands, self._now())
+        self._steps.begin(self._job)
 
     def _run_sequence(self, job: ExecutionJob, goal: ExecuteGrasp.Goal) -> None:
         try:
             T_world_base = self._base.T_world_base(self._robot.base_link)
-            request = pick_request(goal, T_world_base, self._config.world_frame, self._robot.base_link)
+            request = pick_request(
+                goal, T_world_base, self._config.world_frame, self._robot.base_link, self._now() - self._config.max_age
+            )
             job.run_sequence(request, goal.grasps.grasps, self._state, self._now())
         except MorphitError as error:
             job.fail("request", str(error), self._now())
@@ -276,12 +237,16 @@ class GraspExecution(LifecycleNodeMixin, Node):
     def _tick(self) -> None:
         job = self._job
         if job is None:
+            if self._config.backend == "embedded" and self._backend is not None:
+                self._follow_description()
             return
         silence = (self._steady.now() - self._state_arrival).nanoseconds * 1e-9
         if job.may_move and silence > self._config.silence_timeout:
             job.cancel(f"no joint state for {silence:.1f} s of wall time: is the robot's driver running?", self._now())
         elif job.goal.is_cancel_requested:
             job.cancel("cancelled by the client", self._now())
+        elif problem := self._commands.problem():
+            job.cancel(problem, self._now())
         if job.update(self._now(), self._state):
             self._job_state.publish(job.status(self.get_fully_qualified_name()))
         if job.finished:
@@ -289,6 +254,12 @@ class GraspExecution(LifecycleNodeMixin, Node):
             status = job.status(self.get_fully_qualified_name())
             self._diagnostics.report(status.level, status.message, {pair.key: pair.value for pair in status.values})
             job.finish()
+
+    def _follow_description(self) -> None:
+        """Plan with the newest shape of the robot: refitted, or with something attached."""
+        if self._sphere_description not in (self._planned_description, self._refused_description):
+            self._refused_description = self._sphere_description
+            self._make_backend()
 
     def _now(self) -> float:
         return self.get_clock().now().nanoseconds * 1e-9

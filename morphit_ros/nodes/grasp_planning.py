@@ -17,6 +17,7 @@ from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.grasping import Gripper, PlannerConfig, plan_grasps
 from morphit_ros.grasping.warm_up import warm_up
 from morphit_ros.ros import interfaces
+from morphit_ros.ros.conversions import seconds_from_stamp
 from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
 from morphit_ros.ros.grasp_messages import message_from_plan
 from morphit_ros.ros.markers import grasp_markers
@@ -31,6 +32,9 @@ class GraspPlanningConfig(Config):
 
     gripper: str = parameter("franka_hand", "Gripper: a name in config/grippers or a YAML file")
     continuous: bool = parameter(False, "Plan on every new object cloud too")
+    max_age: float = parameter(
+        60.0, "Oldest objects that are planned on if the goal has none [s]", minimum=0.1, maximum=1e6
+    )
     seed: int = parameter(0, "Seed of the start poses", minimum=0, maximum=2**31 - 1)
 
 
@@ -48,19 +52,14 @@ class GraspPlanning(Node):
         warm_up(self._gripper)
         self._diagnostics = Diagnostics(self)
         self._objects: SegmentedObjectArray | None = None
-        self._table = TablePlane()
+        self._table: TablePlane | None = None
         self._grasps = self._publisher(interfaces.GRASPS)
         self._markers = self._publisher(interfaces.GRASP_MARKERS)
         # Heavy work one at a time; the inputs arrive in the default group meanwhile.
         work = MutuallyExclusiveCallbackGroup()
-        self.create_subscription(
-            interfaces.TABLE.type, interfaces.TABLE.name, self._on_table, interfaces.TABLE.quality.profile()
-        )
-        objects_group = work if self._config.continuous else None
-        self.create_subscription(
-            interfaces.OBJECTS.type, interfaces.OBJECTS.name, self._on_objects,
-            interfaces.OBJECTS.quality.profile(), callback_group=objects_group,
-        )  # fmt: skip
+        inputs = work if self._config.continuous else None
+        for topic, callback in ((interfaces.TABLE, self._on_table), (interfaces.OBJECTS, self._on_objects)):
+            self.create_subscription(topic.type, topic.name, callback, topic.quality.profile(), callback_group=inputs)
         self._server = ActionServer(self, PlanGrasp, interfaces.PLAN_GRASP.name, self._execute, callback_group=work)
         self._diagnostics.report(OK, f"ready for {self._gripper.name}")
 
@@ -69,15 +68,23 @@ class GraspPlanning(Node):
 
     def _on_table(self, message: TablePlane) -> None:
         self._table = message
+        self._plan_continuously()
 
     def _on_objects(self, message: SegmentedObjectArray) -> None:
         self._objects = message
-        target = target_of(message)
-        if self._config.continuous and target is not None:
-            try:
-                self._plan(target, self._table)
-            except MorphitError as error:
-                self._diagnostics.report(ERROR, f"object cloud refused: {error}")
+        self._plan_continuously()
+
+    def _plan_continuously(self) -> None:
+        """Plan on the newest objects once their own table is there too: they come in either order."""
+        if not self._config.continuous or self._objects is None or self._table is None:
+            return
+        target = target_of(self._objects)
+        if target is None or self._table.header.stamp != self._objects.header.stamp:
+            return
+        try:
+            self._plan(target, self._table)
+        except MorphitError as error:
+            self._diagnostics.report(ERROR, f"object cloud refused: {error}")
 
     def _execute(self, goal: ServerGoalHandle) -> PlanGrasp.Result:
         request: PlanGrasp.Goal = goal.request
@@ -88,9 +95,9 @@ class GraspPlanning(Node):
 
         try:
             target = request.object if request.object.cloud.data else self._latest_target()
-            table = request.table if request.table.found else self._table
+            table = self._requested_table(request)
             grasps = self._plan(
-                target, table if request.use_table else TablePlane(), request.max_grasps, feedback
+                target, table, request.max_grasps, feedback
             )  # fmt: skip
         except MorphitError as error:
             goal.abort()
@@ -106,7 +113,27 @@ class GraspPlanning(Node):
             raise InvalidInputError(
                 interfaces.OBJECTS.name, seen, "an object to grasp", "Send it in the goal, or start scene_perception."
             )
+        now = self.get_clock().now().nanoseconds * 1e-9
+        age = now - seconds_from_stamp(target.header.stamp)
+        if age > self._config.max_age:
+            raise InvalidInputError(
+                interfaces.OBJECTS.name, f"objects {age:.1f} s old", f"at most {self._config.max_age:g} s",
+                "Segment again, send the object in the goal, or raise max_age.",
+            )  # fmt: skip
         return target
+
+    def _requested_table(self, request: PlanGrasp.Goal) -> TablePlane:
+        if not request.use_table:
+            return TablePlane()
+        table = request.table if request.table.found else self._table
+        if table is None or not table.found:
+            raise InvalidInputError(
+                "use_table",
+                "no table is known",
+                "one in the goal or on table",
+                "Set use_table to false if there is none.",
+            )
+        return table
 
     def _plan(self, target: SegmentedObject, table: TablePlane, max_grasps: int = 0, progress=None) -> GraspArray:
         config = self._planner_config

@@ -10,6 +10,7 @@ import numpy as np
 from action_msgs.msg import GoalStatus
 from geometry_msgs.msg import PoseStamped
 from rclpy.action import ActionClient
+from rclpy.action.client import ClientGoalHandle
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.task import Future
@@ -67,6 +68,8 @@ class PickClient(Node):
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._started = self._steady.now()
         self._asked = False
+        self._goal: ClientGoalHandle | None = None
+        self._cancel: Future | None = None
         self._timer = self.create_timer(0.5, self._check, clock=self._steady)
 
     def _elapsed(self) -> float:
@@ -88,6 +91,14 @@ class PickClient(Node):
         elif self._asked and self._elapsed() > self._config.timeout:
             self._end(f"FAILED: no result within {self._config.timeout:g} s")
 
+    def end_motion(self) -> None:
+        """Whoever asked for a motion and goes away takes the request back."""
+        if self._goal is not None and self._result is None:
+            self._cancel = self._goal.cancel_goal_async()
+
+    def motion_ended(self) -> bool:
+        return self._cancel is None or self._cancel.done()
+
     def _is_ready(self) -> bool:
         return self._client.server_is_ready() and self._segment.service_is_ready() and self._plan.server_is_ready()
 
@@ -107,6 +118,7 @@ class PickClient(Node):
             self._asked = False
             return
         self._started = self._steady.now()
+        self._goal = goal
         goal.get_result_async().add_done_callback(self._on_result)
 
     def _on_result(self, future: Future) -> None:
@@ -117,7 +129,12 @@ class PickClient(Node):
         if answer.status != GoalStatus.STATUS_SUCCEEDED or not result.success:
             self._end(f"FAILED in {result.failed_stage}: {result.message}")
             return
-        if self._config.verify and self._heights:
+        if self._config.verify and not self._heights:
+            self._end(
+                f"FAILED: the robot reports success, but nobody published {interfaces.OBJECT_POSE.name} to verify it"
+            )
+            return
+        if self._config.verify:
             lifted = self._heights[-1] - self._heights[0]
             if lifted < self._config.lift_height - self._config.height_tolerance:
                 self._end(f"FAILED: the robot reports success but the object rose by {lifted:.3f} m only")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 from rclpy.action import ActionServer
 from rclpy.action.server import ServerGoalHandle
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
@@ -15,6 +16,7 @@ from morphit_interfaces.msg import SphereModel as SphereModelMsg
 from morphit_interfaces.srv import AttachObject
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError, MorphitError
+from morphit_ros.geometry.transforms import Array, transform_points
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import RobotDescription, load_robot_description
 from morphit_ros.ros import interfaces
@@ -163,6 +165,7 @@ class RobotSpheres(Node):
             raise InvalidInputError("object_id", repr(request.object_id), "a name that is not attached yet")
         if request.link_name not in self._description.links:
             raise InvalidInputError("link_name", request.link_name, f"one of {', '.join(self._description.links)}")
+        self._carrier(request.link_name)
         cloud = cloud_from_message(request.cloud).finite()
         if cloud.frame != request.link_name:
             raise InvalidInputError("cloud frame", cloud.frame, f"the frame of the link, {request.link_name}")
@@ -175,7 +178,7 @@ class RobotSpheres(Node):
 
     def _publish(self) -> str:
         message = self._model_message()
-        urdf = spherized_urdf(self._description, self._model, padding=self._config.padding)
+        urdf = spherized_urdf(self._description, self._with_attached(), padding=self._config.padding)
         self._out[interfaces.SPHERE_DESCRIPTION].publish(String(data=urdf))
         self._out[interfaces.SPHERE_MODEL].publish(message)
         self._out[interfaces.SPHERE_MARKERS].publish(sphere_markers(link_spheres_from_message(message)))
@@ -184,6 +187,32 @@ class RobotSpheres(Node):
         worst = max((link.d_max for link in self._model.links.values()), default=0.0)
         self._diagnostics.report(OK, text, {"worst d_max [m]": worst, "attached": len(self._attached)})
         return text
+
+    def _with_attached(self) -> SphereModel:
+        """The model whose links include what is attached to them."""
+        links = dict(self._model.links)
+        for name, centers, radii in self._attached.values():
+            link, T_link_frame = self._carrier(name)
+            own, moved = links[link], transform_points(T_link_frame, centers)
+            links[link] = replace(
+                own, centers=np.concatenate([own.centers, moved]), radii=np.concatenate([own.radii, radii])
+            )
+        return replace(self._model, links=links)
+
+    def _carrier(self, frame: str) -> tuple[str, Array]:
+        """The link with spheres that a link is, or is fixed to, and ``T_link_frame`` (4, 4).
+
+        Raises:
+            InvalidInputError: there is none.
+        """
+        link, T_link_frame = frame, np.eye(4)
+        while link not in self._model.links:
+            joint = self._description.parent_joint(link)
+            if joint is None or joint.kind != "fixed":
+                bound = f"a link with collision geometry ({', '.join(self._model.links)}), or one fixed to it"
+                raise InvalidInputError("link_name", frame, bound)
+            link, T_link_frame = joint.parent, joint.T_parent_child @ T_link_frame
+        return link, T_link_frame
 
     def _model_message(self) -> SphereModelMsg:
         model = self._model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from geometry_msgs.msg import PointStamped
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
@@ -10,27 +11,25 @@ from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from sensor_msgs.msg import PointCloud2
 
+from morphit_interfaces.msg import SegmentedObjectArray, TablePlane
 from morphit_interfaces.srv import Segment
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.perception import PerceptionConfig, Scene, SceneStatus, perceive
-from morphit_ros.perception.synchronizer import StampedPair, StampSynchronizer
+from morphit_ros.perception.synchronizer import StampSynchronizer
 from morphit_ros.perception.warm_up import warm_up
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.ros import interfaces
 from morphit_ros.ros.conversions import (
     array_from_point,
     cloud_from_message,
-    header,
-    message_from_cloud,
     seconds_from_stamp,
 )
 from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
 from morphit_ros.ros.frames import BaseFrame, BaseFrameConfig, CameraFrameConfig, CameraFrames
-from morphit_ros.ros.markers import scene_markers
 from morphit_ros.ros.parameters import declare_configs
 from morphit_ros.ros.runner import run_node
-from morphit_ros.ros.scene_messages import TablePatch, message_from_objects, message_from_table
+from morphit_ros.ros.scene_publisher import ScenePublisher
 from morphit_ros.ros.self_filter import SelfFilter
 
 _CAMERAS = {"left": interfaces.LEFT_POINTS, "right": interfaces.RIGHT_POINTS}
@@ -59,8 +58,16 @@ class ScenePerceptionConfig(Config):
 CONFIGS = (ScenePerceptionConfig, PerceptionConfig, BaseFrameConfig, CameraFrameConfig)
 
 
+class _Views(NamedTuple):
+    """Clouds to be segmented together; one may be missing. `stamp` [s] is that of the left one, if it is there."""
+
+    left: PointCloud2 | None
+    right: PointCloud2 | None
+    stamp: float
+
+
 class ScenePerception(Node):
-    """Keeps the newest pair of clouds; segments it when asked, and at most `rate` times a second."""
+    """Keeps the newest clouds; segments them when asked, and at most `rate` times a second."""
 
     def __init__(self) -> None:
         super().__init__("scene_perception")
@@ -74,12 +81,10 @@ class ScenePerception(Node):
         base = BaseFrame(self, world_frame, base_config)
         self._self_filter = SelfFilter(self, robot, base) if self._config.self_filter else None
         self._synchronizer = StampSynchronizer(self._perception.sync_tolerance, self._config.points_depth)
-        self._pair: StampedPair[PointCloud2] | None = None
+        self._pair: _Views | None = None
+        self._newest: dict[str, PointCloud2] = {}
         self._done_stamp = -1.0
-        self._out = {
-            topic: self.create_publisher(topic.type, topic.name, topic.quality.profile())
-            for node in interfaces.NODES if node.executable == "scene_perception" for topic in node.publishes
-        }  # fmt: skip
+        self._out = ScenePublisher(self)
         clouds, work = MutuallyExclusiveCallbackGroup(), MutuallyExclusiveCallbackGroup()
         best_effort = self._config.points_reliability == "best_effort"
         for camera, topic in _CAMERAS.items():
@@ -94,29 +99,23 @@ class ScenePerception(Node):
 
     def _on_cloud(self, camera: str, message: PointCloud2) -> None:
         # Only kept here, read when it is segmented: this keeps up with any camera.
+        self._newest[camera] = message
         pair = self._synchronizer.push(camera, seconds_from_stamp(message.header.stamp), message)
         if pair is not None:
-            self._pair = pair
+            self._pair = _Views(pair.left, pair.right, pair.left_stamp)
 
     def _on_timer(self) -> None:
-        pair = self._pair
-        if pair is None:
-            self._diagnostics.report(WARN, self._missing())
-            return
-        stamp = pair.left_stamp
-        if stamp != self._done_stamp:
-            self._done_stamp = stamp
-            try:
-                self._publish(self._perceive(pair, self._perception), stamp)
-            except MorphitError as error:
-                self._diagnostics.report(ERROR, str(error), self._counts())
+        try:
+            views = self._fresh_views()
+            if views.stamp != self._done_stamp:
+                self._done_stamp = views.stamp
+                self._segment(views, self._perception)
+        except MorphitError as error:
+            self._diagnostics.report(WARN, str(error), self._counts())
 
     def _on_segment(self, request: Segment.Request, response: Segment.Response) -> Segment.Response:
         try:
-            pair = self._fresh_pair()
-            stamp = pair.left_stamp
-            scene = self._perceive(pair, self._with_rule(request))
-            response.objects, response.table = self._publish(scene, stamp)
+            scene, response.objects, response.table = self._segment(self._fresh_views(), self._with_rule(request))
             response.success = scene.status is SceneStatus.OK
             response.message = scene.message
             response.registration_residual = scene.registration_residual
@@ -125,23 +124,31 @@ class ScenePerception(Node):
             self._diagnostics.report(ERROR, response.message, self._counts())
         return response
 
-    def _fresh_pair(self) -> StampedPair[PointCloud2]:
+    def _fresh_views(self) -> _Views:
+        """The newest pair; the newest single cloud where one view is allowed and no pair is fresh."""
+        if self._pair is not None and self._is_fresh(self._pair.stamp):
+            return self._pair
+        if self._perception.allow_single_view:
+            stamps = {camera: seconds_from_stamp(cloud.header.stamp) for camera, cloud in self._newest.items()}
+            fresh = {camera: stamp for camera, stamp in stamps.items() if self._is_fresh(stamp)}
+            if fresh:
+                camera = max(fresh, key=lambda name: fresh[name])
+                views = {"left": None, "right": None, camera: self._newest[camera]}
+                return _Views(**views, stamp=fresh[camera])
+        missing = self._synchronizer.status(self._now()).message
         if self._pair is None:
-            raise InvalidInputError("clouds", self._missing(), "a cloud of each camera with matching stamps")
-        stamp, now = self._pair.left_stamp, self._now()
-        if not -self._config.max_age <= now - stamp <= self._config.max_age:
-            raise InvalidInputError(
-                "clouds", f"the last pair is from {stamp:.3f} s, now is {now:.3f} s",
-                f"a pair within {self._config.max_age:g} s",
-                f"{self._missing()}. Check the cameras, and that cameras and this node use one clock (use_sim_time).",
-            )  # fmt: skip
-        return self._pair
+            raise InvalidInputError("clouds", missing, "a cloud of each camera with matching stamps")
+        raise InvalidInputError(
+            "clouds", f"the last pair is from {self._pair.stamp:.3f} s, now is {self._now():.3f} s",
+            f"a pair within {self._config.max_age:g} s",
+            f"{missing}. Check the cameras, and that cameras and this node use one clock (use_sim_time).",
+        )  # fmt: skip
+
+    def _is_fresh(self, stamp: float) -> bool:
+        return abs(self._now() - stamp) <= self._config.max_age
 
     def _now(self) -> float:
         return self.get_clock().now().nanoseconds * 1e-9
-
-    def _missing(self) -> str:
-        return self._synchronizer.status(self._now()).message
 
     def _with_rule(self, request: Segment.Request) -> PerceptionConfig:
         rules = {Segment.Request.RULE_LARGEST: "largest", Segment.Request.RULE_NEAREST: "nearest"}
@@ -162,39 +169,28 @@ class ScenePerception(Node):
             raise InvalidInputError("point: frame", frame, f"the scene's frame {self._perception.world_frame}")
         return array_from_point(point.point)
 
-    def _perceive(self, pair: StampedPair[PointCloud2], config: PerceptionConfig) -> Scene:
-        poses = [
-            self._frames.T_world_camera("left", pair.left.header.frame_id, pair.left_stamp),
-            self._frames.T_world_camera("right", pair.right.header.frame_id, pair.right_stamp),
-        ]
-        stamp = pair.left_stamp
-        robot = self._self_filter.spheres(stamp) if self._self_filter is not None else None
-        clouds = [cloud_from_message(message) for message in (pair.left, pair.right)]
-        return perceive(*clouds, *poses, config, robot_spheres=robot)
-
-    def _publish(self, scene: Scene, stamp: float):
-        world = header(self._perception.world_frame, stamp)
-        table = None if scene.table is None else TablePatch(scene.table.T_world_table, scene.table.size)
-        objects = message_from_objects(scene.objects, scene.target, world)
-        plane = message_from_table(table, 0.0 if scene.table is None else scene.table.residual, world)
-        self._out[interfaces.SCENE].publish(message_from_cloud(scene.cloud, world.frame_id, stamp))
-        self._out[interfaces.OBJECTS].publish(objects)
-        self._out[interfaces.TABLE].publish(plane)
-        if scene.target_cloud is not None:
-            message = message_from_cloud(scene.target_cloud, world.frame_id, stamp)
-            self._out[interfaces.OBJECT_CLOUD].publish(message)
-        boxes = [(cloud.points.min(axis=0), cloud.points.max(axis=0)) for cloud in scene.objects]
-        markers = scene_markers(
-            world, table.T_world_table if table else None, table.size if table else (0, 0), boxes, scene.target
-        )
-        self._out[interfaces.SCENE_MARKERS].publish(markers)
+    def _segment(self, views: _Views, config: PerceptionConfig) -> tuple[Scene, SegmentedObjectArray, TablePlane]:
+        poses = {camera: self._pose(camera, views) for camera in _CAMERAS}
+        known = any(pose is not None for pose in poses.values())
+        # Without any pose the scene is in the left camera's frame, and says so: nobody can mistake it for the world.
+        frame = config.world_frame if known else (views.left or views.right).header.frame_id
+        robot = self._self_filter.spheres(views.stamp) if known and self._self_filter is not None else None
+        clouds = [None if message is None else cloud_from_message(message) for message in (views.left, views.right)]
+        scene = perceive(*clouds, poses["left"], poses["right"], config, robot_spheres=robot)
+        objects, table = self._out.publish(scene, frame, views.stamp)
         values = {
             "registration residual [m]": scene.registration_residual, **self._counts(),
             **{f"{stage} [points]": count for stage, count in scene.counts.items()},
             **{f"{stage} [s]": spent for stage, spent in scene.timings.items()},
         }  # fmt: skip
         self._diagnostics.report(OK if scene.status is SceneStatus.OK else WARN, scene.message, values)
-        return objects, plane
+        return scene, objects, table
+
+    def _pose(self, camera: str, views: _Views):
+        message = views.left if camera == "left" else views.right
+        if message is None:
+            return None
+        return self._frames.T_world_camera(camera, message.header.frame_id, seconds_from_stamp(message.header.stamp))
 
     def _counts(self) -> dict[str, object]:
         status = self._synchronizer.status(self._now())

@@ -39,6 +39,10 @@ class WebViewerConfig(Config):
 
     robot: str = parameter("panda", "Robot: a name in config/robots or a YAML file")
     port: int = parameter(8080, "TCP port on the loopback interface; 0: a free one", minimum=0, maximum=65535)
+    points_reliability: str = parameter(
+        "reliable", "QoS of the cloud subscriptions; camera drivers often publish best_effort",
+        choices=("reliable", "best_effort"),
+    )  # fmt: skip
     rate: float = parameter(5.0, "Most updates a second [Hz]", minimum=0.2, maximum=30.0)
     max_points: int = parameter(20_000, "Points shown of a cloud", minimum=100, maximum=1_000_000)
     world_frame: str = parameter("world", "Frame of what is shown")
@@ -74,10 +78,11 @@ class WebViewer(Node):
         }
         self._new: dict[interfaces.Topic, Any] = {}
         self._has_robot = False
+        best_effort = self._config.points_reliability == "best_effort"
         for topic in self._show:
             self.create_subscription(
                 topic.type, topic.name, lambda message, topic=topic: self._new.update({topic: message}),
-                topic.quality.profile(depth=1),
+                topic.quality.profile(depth=1, best_effort=best_effort and topic.quality is interfaces.CLOUD),
             )  # fmt: skip
         self.create_timer(1.0 / self._config.rate, self._update, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self._diagnostics.report(OK, f"view at {self._scene.url}")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 from geometry_msgs.msg import TransformStamped
 from rclpy.duration import Duration
 from rclpy.node import Node
@@ -85,9 +84,11 @@ class TransformTree:
                 "tf2_ros", "a pose from tf", "Install ros-jazzy-tf2-ros-py, or take the pose from parameters or topics."
             ) from error
         self._timeout = timeout
-        self._buffer = Buffer(node=node)
-        # Its own thread, so that a look-up that waits can be answered.
-        self._listener = TransformListener(self._buffer, node, spin_thread=True)
+        # A node and a thread of its own, so that a look-up that waits can be answered. (With the node that asks,
+        # the listener's executor would take it away from the node's own.)
+        listener = Node(f"{node.get_name()}_transform_listener", context=node.context, use_global_arguments=False)
+        self._buffer = Buffer(node=listener)
+        self._listener = TransformListener(self._buffer, listener, spin_thread=True)
 
     def look_up(self, target: str, source: str, stamp: float) -> Array:
         """``T_target_source`` at a time [s]; 0 means the latest.
@@ -184,7 +185,7 @@ class CameraFrames:
         if camera in self._known:
             return self._known[camera]
         if self._source == "none":
-            return np.eye(4) if camera == "left" else None
+            return None
         try:
             if self._tree is not None:
                 return self._tree.look_up(self._world_frame, frame, stamp)

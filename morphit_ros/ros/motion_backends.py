@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from morphit_ros.configuration import Config, nested
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+from morphit_ros.execution.backends.moveit import MoveItBackend, MoveItConfig
 from morphit_ros.execution.backends.roboplan import RoboPlanBackend, RoboPlanConfig
 from morphit_ros.execution.motion import MotionBackend
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.packages import resolve_uri
 from morphit_ros.ros.interfaces import SPHERE_DESCRIPTION
+
+
+@dataclass(frozen=True)
+class MotionConfig(Config):
+    """Settings of the motion backends."""
+
+    embedded: RoboPlanConfig = nested(RoboPlanConfig)
+    moveit: MoveItConfig = nested(MoveItConfig)
 
 
 def embedded_backend(
@@ -34,7 +45,7 @@ def embedded_backend(
     return RoboPlanBackend(sphere_description, srdf, robot, config, seed)
 
 
-def moveit_backend(parameter_file: str, robot: RobotConfiguration) -> MotionBackend:
+def moveit_backend(parameter_file: str, robot: RobotConfiguration, config: MoveItConfig) -> MotionBackend:
     """MoveIt with all its parameters from one merged file.
 
     Raises:
@@ -43,9 +54,7 @@ def moveit_backend(parameter_file: str, robot: RobotConfiguration) -> MotionBack
         MissingDependencyError: moveit_py is not installed.
         MotionBackendError: MoveIt did not start.
     """
-    from morphit_ros.execution.backends.moveit import MoveItBackend
-
-    return MoveItBackend(robot, _moveit_parameters(parameter_file))
+    return MoveItBackend(robot, _moveit_parameters(parameter_file), config)
 
 
 def _moveit_parameters(parameter_file: str) -> dict[str, Any]:

@@ -8,11 +8,14 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.obstacles import object_obstacle, table_obstacle
 from morphit_ros.execution.pick import GraspTarget, PickRequest
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform
+from morphit_ros.ros.conversions import seconds_from_stamp
 from morphit_ros.ros.grasp_messages import grasp_from_message
 from morphit_ros.ros.scene_messages import cloud_of, table_from_message
 
 
-def pick_request(goal: ExecuteGrasp.Goal, T_world_base: Array, world_frame: str, base_link: str) -> PickRequest:
+def pick_request(
+    goal: ExecuteGrasp.Goal, T_world_base: Array, world_frame: str, base_link: str, oldest: float
+) -> PickRequest:
     """Candidates, object and table in the base frame.
 
     Args:
@@ -20,10 +23,19 @@ def pick_request(goal: ExecuteGrasp.Goal, T_world_base: Array, world_frame: str,
         T_world_base: (4, 4).
         world_frame: name of the world frame.
         base_link: name of the robot's base.
+        oldest: grasps with an earlier stamp are refused [s]; a stamp of zero is none.
 
     Raises:
-        InvalidInputError: geometry in another frame, or broken geometry; names what it is.
+        InvalidInputError: old grasps, geometry in another frame, or broken geometry; names what it is.
     """
+    stamp = seconds_from_stamp(goal.grasps.header.stamp)
+    if 0.0 < stamp < oldest:
+        raise InvalidInputError(
+            "grasps",
+            f"a stamp of {stamp:.3f} s",
+            f"one from {oldest:.3f} s on",
+            "Plan on a new cloud, or raise max_age.",
+        )
     to_base = {world_frame: invert_transform(T_world_base), base_link: make_transform()}
 
     def T_base(what: str, frame: str) -> Array:

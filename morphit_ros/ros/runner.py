@@ -10,11 +10,12 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from time import monotonic
+from typing import NoReturn, Protocol
 
 import rclpy
 from rclpy.action import ActionClient, ActionServer
-from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor, SingleThreadedExecutor
+from rclpy.executors import Executor, ExternalShutdownException, MultiThreadedExecutor, SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNodeMixin
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
@@ -55,6 +56,8 @@ class _StopSignals:
 
 # Python handles a signal when the main thread is back from waiting in C, so it must not wait for long.
 _LONGEST_WAIT = 0.1
+# The supervisor and ros2 launch give a process a few seconds.
+_STOP_PATIENCE = 1.0
 
 
 def _destroy(node: Node) -> None:
@@ -69,6 +72,27 @@ def _destroy(node: Node) -> None:
     node.destroy_node()
     if isinstance(node, LifecycleNodeMixin):
         node._state_machine = None
+
+
+class MovesRobot(Protocol):
+    """A node that must bring motion to an end before it goes."""
+
+    def end_motion(self) -> None:
+        """Tell the robot to stop."""
+
+    def motion_ended(self) -> bool:
+        """Whether that has reached it."""
+
+
+def _end_motion(node: Node, executor: Executor) -> None:
+    """Stop what the node moves, while answers can still be received."""
+    if not hasattr(node, "end_motion"):
+        return
+    moving: MovesRobot = node
+    moving.end_motion()
+    deadline = monotonic() + _STOP_PATIENCE
+    while not moving.motion_ended() and monotonic() < deadline:
+        executor.spin_once(timeout_sec=0.02)
 
 
 def use_large_shared_memory() -> None:
@@ -113,8 +137,11 @@ def run_node(make_node: Callable[[], Node], args: Sequence[str] | None = None, t
     finally:
         # From here on a second signal changes nothing: the end is under way.
         signals.interrupt = False
-        # Worker threads must have ended before the context goes, or the process dies in `terminate`.
-        executor.shutdown(timeout_sec=2.0)
+        if node is not None:
+            _end_motion(node, executor)
+        # Executor.shutdown of rclpy 7 does not wait for its worker threads, and a callback of a destroyed node crashes.
+        executor._work_tracker.wait(timeout_sec=2.0)
+        executor.shutdown(timeout_sec=0.0)
         if node is not None:
             _destroy(node)
         rclpy.try_shutdown()

@@ -7,20 +7,31 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from morphit_ros.bringup import JOBS, NodeDescription, WhenEnded, find_job, parse_assignments
 from morphit_ros.bringup.parameter_files import read_parameters, unmatched_sections, write_parameters
+from morphit_ros.bringup.poses import rpy_from_quat_xyzw
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+from morphit_ros.geometry.transforms import matrix_from_quat_xyzw, matrix_from_rpy
 from morphit_ros.resources import share_directory
 
 GRASP = find_job("grasp")
+REAL = ("sim:=false", "base_pose:=0 0 0 0 0 0 1")
 NODES = {"workcell_sim", "robot_spheres", "scene_perception", "grasp_planning", "grasp_execution", "web_viewer"}
 
 
 @pytest.fixture(autouse=True)
 def no_ros_installation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AMENT_PREFIX_PATH", "")
+
+
+def install(prefix: Path, package: str, executable: str) -> None:
+    program = prefix / "lib" / package / executable
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n", encoding="utf-8")
+    program.chmod(0o755)
 
 
 def nodes(*words: str) -> dict[str, NodeDescription]:
@@ -35,7 +46,7 @@ def test_default_is_the_simulated_panda_with_a_viewer() -> None:
 
 
 def test_real_robot_has_no_simulator_and_lives_in_wall_time() -> None:
-    found = nodes("sim:=false")
+    found = nodes(*REAL)
     assert set(found) == NODES - {"workcell_sim"}
     assert {node.parameters["use_sim_time"] for node in found.values()} == {False}
 
@@ -44,7 +55,7 @@ def test_simulated_time_is_for_all_but_its_source() -> None:
     found = nodes()
     assert found.pop("workcell_sim").parameters["use_sim_time"] is False
     assert {node.parameters["use_sim_time"] for node in found.values()} == {True}
-    assert nodes("sim:=false", "use_sim_time:=true")["grasp_planning"].parameters["use_sim_time"] is True
+    assert nodes(*REAL, "use_sim_time:=true")["grasp_planning"].parameters["use_sim_time"] is True
 
 
 def test_pick_ends_the_job_and_everything_else_fails_it() -> None:
@@ -80,6 +91,87 @@ def test_extrinsics_are_seven_numbers() -> None:
     for text in ("1 2 3", "a b c d e f g", "0 0 0 0 0 0 0", "0 0 0 1 1 1 1", "0 0 0 nan 0 0 1"):
         with pytest.raises(InvalidInputError, match="left_extrinsics"):
             nodes(f"left_extrinsics:={text}")
+
+
+BASED = ("scene_perception", "grasp_execution", "web_viewer")
+
+
+def test_real_robot_needs_the_pose_of_its_base() -> None:
+    with pytest.raises(InvalidInputError, match="base_pose") as caught:
+        nodes("sim:=false")
+    assert "base_source:=tf" in str(caught.value)
+    found = nodes("sim:=false", "base_source:=tf")
+    for name in BASED:
+        assert found[name].parameters["base_source"] == "tf"
+        assert "base_xyz" not in found[name].parameters
+    assert "base_source" not in found["robot_spheres"].parameters
+
+
+def test_base_pose_reaches_every_node_that_places_the_robot() -> None:
+    # A quarter turn to the left.
+    found = nodes("sim:=false", "base_pose:=0.1 -0.2 0.3 0 0 0.70710678 0.70710678")
+    for name in BASED:
+        assert found[name].parameters["base_source"] == "parameters"
+        assert found[name].parameters["base_xyz"] == [0.1, -0.2, 0.3]
+        assert found[name].parameters["base_rpy"] == pytest.approx([0.0, 0.0, np.pi / 2])
+    # Otherwise a parameter file may say it.
+    assert "base_xyz" not in nodes()["scene_perception"].parameters
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("base_pose:=0 0 0 0 0 0 1",), "base_pose"),
+        (("sim:=false", "base_source:=tf", "base_pose:=0 0 0 0 0 0 1"), "base_pose"),
+        (("sim:=false", "base_pose:=0 0 0 0 0 0"), "base_pose"),
+        (("sim:=false", "base_pose:=inf 0 0 0 0 0 1"), "base_pose"),
+        (("command_interface:=actions",), "command_interface"),
+        (("sim:=false", "base_source:=tf", "static_frames:=true"), "static_frames"),
+    ],
+)
+def test_contradicting_arguments_are_refused(words: tuple[str, ...], name: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        nodes(*words)
+    assert caught.value.name == name
+
+
+def test_roll_pitch_yaw_turn_as_the_quaternion_does() -> None:
+    quats = np.random.default_rng(0).normal(size=(100, 4))
+    half = np.sqrt(0.5)
+    # Straight up and straight down, where roll and yaw are the same turn.
+    special = [[0.0, half, 0.0, half], [0.0, -half, 0.0, half], [0.5, 0.5, 0.5, 0.5], [0.5, 0.5, -0.5, 0.5]]
+    for quat in [*(quats / np.linalg.norm(quats, axis=1, keepdims=True)), *np.array(special)]:
+        rpy = rpy_from_quat_xyzw(quat)
+        assert matrix_from_rpy(rpy) == pytest.approx(matrix_from_quat_xyzw(quat), abs=1e-7)
+
+
+def test_simulated_robot_hears_topics_and_a_real_one_ros2_control() -> None:
+    assert nodes()["grasp_execution"].parameters["command_interface"] == "topics"
+    assert nodes(*REAL)["grasp_execution"].parameters["command_interface"] == "actions"
+    chosen = nodes(*REAL, "command_interface:=topics")
+    assert chosen["grasp_execution"].parameters["command_interface"] == "topics"
+
+
+def test_spheres_are_for_the_description_of_the_driver_unless_simulated() -> None:
+    assert nodes()["robot_spheres"].parameters["robot"] == "panda"
+    assert not {"robot", "description_file", "robot_description"} & set(nodes(*REAL)["robot_spheres"].parameters)
+
+
+def test_best_effort_clouds_are_for_all_who_see_them() -> None:
+    found = nodes("points_reliability:=best_effort")
+    for name in ("scene_perception", "web_viewer"):
+        assert found[name].parameters["points_reliability"] == "best_effort"
+
+
+def test_frames_are_published_by_the_job_only_with_sim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, "robot_state_publisher", "robot_state_publisher")
+    install(tmp_path, "tf2_ros", "static_transform_publisher")
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path))
+    own = {"world_to_base", "world_to_left_camera", "world_to_right_camera"}
+    assert set(nodes()) == NODES | own | {"robot_state_publisher"}
+    assert set(nodes("static_frames:=false", "robot_state_publisher:=false")) == NODES
+    assert set(nodes(*REAL)) == NODES - {"workcell_sim"}
+    assert set(nodes(*REAL, "static_frames:=true")) == NODES - {"workcell_sim"} | {"world_to_base"}
 
 
 def test_namespace_moves_every_node() -> None:
@@ -130,10 +222,7 @@ def test_rviz_without_an_installation_says_what_to_install() -> None:
 
 def test_installed_programs_of_other_packages_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for package in ("rviz2", "robot_state_publisher"):
-        program = tmp_path / "lib" / package / package
-        program.parent.mkdir(parents=True)
-        program.write_text("#!/bin/sh\n", encoding="utf-8")
-        program.chmod(0o755)
+        install(tmp_path, package, package)
     monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path))
     found = nodes("rviz:=true", "robot_state_publisher:=false")
     assert set(found) == NODES | {"rviz2"}
@@ -202,7 +291,7 @@ def test_every_argument_is_described_and_takes_its_own_default() -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("rclpy") is None, reason="needs rclpy")
-@pytest.mark.parametrize("words", [("pick:=true",), ("sim:=false", "left_extrinsics:=0 0 0 0 0 0 1")])
+@pytest.mark.parametrize("words", [("pick:=true",), (*REAL, "left_extrinsics:=0 0 0 0 0 0 1")])
 def test_nodes_know_every_parameter_that_the_job_gives_them(words: tuple[str, ...]) -> None:
     for node in nodes(*words).values():
         module = importlib.import_module(f"morphit_ros.nodes.{node.executable}")

@@ -62,6 +62,8 @@ def test_help_imports_nothing_heavy() -> None:
         (["up", "grasp", "objekt:=mug"], "Did you mean 'object'"),
         (["up", "grasp", "mug"], "name:=value"),
         (["demo", "--realtime-factor", "1000"], "realtime_factor"),
+        (["demo", "--object", "part.stl", "--mass", "-1"], "object_mass"),
+        (["up", "grasp", "sim:=false"], "base_source:=tf"),
         (["grasp", "--cloud", "nowhere.ply", "--gripper", "franka_hand"], "nowhere.ply"),
         (["grasp", "--cloud", "nowhere.ply", "--gripper", "tongs"], "tongs"),
         (["grasp", "--cloud", "a.ply", "--gripper", "franka_hand", "--top", "0"], "--top"),
@@ -152,6 +154,16 @@ def test_object_wider_than_the_gripper_ends_with_status_1_and_the_reason(
     content = json.loads(capsys.readouterr().out)
     assert content["success"] is False
     assert content["message"]
+
+
+def test_demo_of_a_mesh_file_gives_the_job_its_mass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[str] = []
+    monkeypatch.setattr("morphit_ros.commands.up.run_job", lambda name, words, file: given.extend(words) or 1)
+    assert main(["demo", "--object", "a part.stl", "--mass", "0.2", "--output", str(tmp_path / "o")]) == 1
+    assert {"object:=a part.stl", "object_mass:=0.2"} <= set(given)
+    given.clear()
+    main(["demo", "--output", str(tmp_path / "o")])
+    assert not [word for word in given if word.startswith("object_mass")]
 
 
 def test_demo_summary_has_outcome_and_times() -> None:

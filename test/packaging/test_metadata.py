@@ -52,7 +52,9 @@ def test_dependency_keys_are_native_and_listed_once() -> None:
     assert len(keys) == len(set(keys))
     # A key with pip in it cannot be released into a ROS distribution.
     assert [key for key in keys if key.endswith("-pip")] == []
-    assert {"morphit_interfaces", "rclpy", "python3-numpy", "pinocchio", "launch_ros"} <= set(keys)
+    assert {"morphit_interfaces", "rclpy", "python3-numpy", "tf2_ros", "tf2_ros_py", "launch_ros"} <= set(keys)
+    # Built against another NumPy than the wheels of requirements-ros.txt, which they would hide.
+    assert not {"pinocchio", "coal", "roboplan"} & set(keys)
 
 
 def test_every_message_package_that_is_imported_is_in_the_manifest() -> None:
@@ -122,6 +124,13 @@ def test_every_requirement_is_pinned_to_the_locked_version() -> None:
             assert version, f"{project} is not pinned"
             assert lock[project] == version
     assert lock["torch"] == "2.13.0"
+
+
+def test_requirements_of_a_ros_installation_are_the_same_but_for_its_own_packages() -> None:
+    everywhere, beside_ros = pins("requirements.txt"), pins("requirements-ros.txt")
+    own = {name for name in everywhere if name.startswith("ros-")} | {"xacro", "setuptools"}
+    assert "ros-rclpy" in own
+    assert beside_ros == {name: version for name, version in everywhere.items() if name not in own}
 
 
 def test_lock_names_no_machine() -> None:

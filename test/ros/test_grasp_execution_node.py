@@ -135,7 +135,7 @@ def test_it_moves_nothing_before_it_is_active(graph, spherized_panda):
     assert cell.state() == State.PRIMARY_STATE_UNCONFIGURED
     assert cell.execute(goal_for(top_grasp()))[0] is False
     assert not cell.change_state(Transition.TRANSITION_CONFIGURE)
-    cell.wait_for_report("not configured: robot_description_spheres")
+    cell.wait_for_report("no motion planning for this robot: robot_description_spheres")
     assert cell.state() == State.PRIMARY_STATE_UNCONFIGURED
     cell.publish_description(spherized_panda)
     graph.wait_until(lambda: cell.change_state(Transition.TRANSITION_CONFIGURE), what="the configuration")
@@ -273,7 +273,7 @@ def test_a_pick_without_its_helpers_ends_with_their_names(graph, spherized_panda
         def unanswered():
             _, _, result = graph.send_goal(interfaces.PICK, Pick.Goal())
             assert result.failed_stage == "segment"
-            return "no answer in time" in result.message
+            return "no answer within 1 s" in result.message
 
         graph.wait_until(unanswered, what="the end of the wait for an answer")
     finally:
