@@ -7,7 +7,7 @@ import numpy as np
 from morphit_ros.geometry.mesh import sample_surface
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.primitives import box_mesh
-from morphit_ros.geometry.transforms import invert_transform, look_at
+from morphit_ros.geometry.transforms import invert_transform, look_at, transform_points
 from morphit_ros.perception.configuration import PerceptionConfig
 from morphit_ros.perception.pipeline import perceive
 from morphit_ros.perception.scene import Scene
@@ -22,7 +22,7 @@ def warm_up() -> Scene:
     for side in (-0.4, 0.4):
         pose = look_at((0.5, side, 0.5), (0.0, 0.0, 0.05))
         seen = box[np.einsum("ij,ij->i", normals, pose[:3, 3] - box) > 0.0] + [0.0, 0.0, 0.05]
-        clouds.append(PointCloud((np.concatenate([seen, table]) - pose[:3, 3]) @ invert_transform(pose)[:3, :3].T))
+        clouds.append(PointCloud(transform_points(invert_transform(pose), np.concatenate([seen, table]))))
         poses.append(pose)
     robot = np.array([[0.0, 0.0, 0.5]]), np.array([0.05])
-    return perceive(*clouds, *poses, PerceptionConfig(), robot_spheres=robot)
+    return perceive(clouds[0], clouds[1], poses[0], poses[1], PerceptionConfig(), robot_spheres=robot)

@@ -142,7 +142,7 @@ def test_it_moves_nothing_before_it_is_active(graph, spherized_panda):
     assert cell.state() == State.PRIMARY_STATE_INACTIVE
     assert graph.send_goal(interfaces.PICK, Pick.Goal())[0] is False
     assert not cell.change_state(Transition.TRANSITION_ACTIVATE)
-    cell.wait_for_report("not activated: no message on joint_states")
+    cell.wait_for_report("not activated: joint_states: got nothing yet")
     cell.robot = FakeRobot(graph)
     graph.wait_until(lambda: cell.change_state(Transition.TRANSITION_ACTIVATE), what="the activation")
     assert cell.state() == State.PRIMARY_STATE_ACTIVE

@@ -91,12 +91,41 @@ def test_unusable_clouds_are_refused_by_name(graph, node, cloud, words):
     assert graph.send_goal(interfaces.PLAN_GRASP, goal_for(object_cloud()))[2].success
 
 
-def test_continuous_planning_answers_every_object_cloud(graph):
+def test_a_table_that_is_wanted_must_be_known(graph, node):
+    goal = PlanGrasp.Goal(object=message_from_object(object_cloud(), 0, header("world")), use_table=True)
+    _, status, result = graph.send_goal(interfaces.PLAN_GRASP, goal)
+    assert status == GoalStatus.STATUS_ABORTED
+    assert "use_table" in result.grasps.message
+
+
+def test_old_objects_are_not_planned_on(graph, node):
+    # Stamped in 1970: what is latched may be from yesterday.
+    graph.publisher(interfaces.OBJECTS).publish(message_from_objects([object_cloud()], 0, header("world", 1.0)))
+
+    def refused():
+        _, status, result = graph.send_goal(interfaces.PLAN_GRASP, PlanGrasp.Goal())
+        assert status == GoalStatus.STATUS_ABORTED
+        return "old" in result.grasps.message and "max_age" in result.grasps.message
+
+    graph.wait_until(refused, what="the answer that the objects are old")
+
+
+def test_continuous_planning_takes_objects_with_their_own_table(graph):
     graph.start("grasp_planning", continuous=True)
     plans = graph.latest(interfaces.GRASPS)
-    objects = graph.publisher(interfaces.OBJECTS)
+    objects, tables = graph.publisher(interfaces.OBJECTS), graph.publisher(interfaces.TABLE)
+
+    def table(height, stamp):
+        pose = np.eye(4)
+        pose[:3, 3] = [0.5, 0.0, height]
+        return message_from_table(TablePatch(pose, np.array([0.6, 0.6])), 0.001, header("world", stamp))
+
     objects.publish(message_from_objects([object_cloud()], 0, header("world", 1.0)))
+    tables.publish(table(0.0, 1.0))
     graph.wait_until(lambda: plans, what="grasps for the first cloud")
-    objects.publish(message_from_objects([object_cloud(seed=1)], 0, header("world", 2.0)))
-    graph.wait_until(lambda: plans[-1].header.stamp.sec == 2, what="grasps for the second cloud")
     assert plans[-1].grasps
+    # The table comes first this time, and it is so high that nothing of the object can be reached beside it.
+    tables.publish(table(0.2, 2.0))
+    objects.publish(message_from_objects([object_cloud(seed=1)], 0, header("world", 2.0)))
+    graph.wait_until(lambda: plans[-1].header.stamp.sec == 2, what="the answer to the second cloud")
+    assert not plans[-1].grasps

@@ -198,3 +198,28 @@ def test_the_robot_must_be_known_to_filter_it(graph):
     response = segment(graph, Cameras(graph))
     assert not response.success
     assert "sphere_model" in response.message
+
+
+def test_clouds_registered_without_any_pose_are_not_called_the_world(graph):
+    latched = graph.latest(interfaces.OBJECTS)
+    graph.start("scene_perception", self_filter=False, rate=0.0, max_age=60.0, camera_source="none")
+    response = segment(graph, Cameras(graph, extrinsics=False))
+    graph.wait_until(lambda: latched, what="the objects")
+    # Whether a bare box suffices to register the views is another matter: the frame must be right in any case.
+    assert latched[-1].header.frame_id == "left_camera_optical_frame"
+    assert response.objects.header.frame_id == "left_camera_optical_frame"
+
+
+def test_one_camera_is_enough_where_that_is_allowed(graph):
+    _, cameras = start(graph, allow_single_view=True)
+
+    def seen():
+        cameras.publish("left", camera_cloud("left", cameras.now()))
+        response = graph.call(interfaces.SEGMENT, Segment.Request())
+        return (
+            response if "nothing received" not in response.message and "pose of the" not in response.message else None
+        )
+
+    response = graph.wait_until(seen, what="an answer to the cloud of one camera")
+    assert response.success, response.message
+    assert len(response.objects.objects) == 1

@@ -1,0 +1,186 @@
+"""Commands reach the robot while motion is allowed, a stop always, and an action's refusal is noticed."""
+
+import sys
+import types
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
+
+from action_msgs.msg import GoalStatus
+from rclpy.task import Future
+from trajectory_msgs.msg import JointTrajectory
+
+from morphit_ros.errors import InvalidInputError, MissingDependencyError
+from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.motion_types import Trajectory
+from morphit_ros.ros import robot_commands
+from morphit_ros.ros.robot_commands import ActionCommands, CommandConfig, MotionGate
+
+TRAJECTORY = Trajectory(("a",), np.array([0.0, 1.0]), np.zeros((2, 1)), np.zeros((2, 1)))
+
+
+class Recorder:
+    """A robot that notes what it is told."""
+
+    def __init__(self, ready=True):
+        self.told = []
+        self._ready = ready
+
+    def check_ready(self):
+        if not self._ready:
+            raise InvalidInputError("actions", "none", "some")
+
+    def send(self, trajectory):
+        self.told.append("send")
+
+    def stop(self):
+        self.told.append("stop")
+
+    def grip(self, aperture, max_effort):
+        self.told.append("grip")
+
+
+def test_nothing_passes_a_closed_gate_but_a_stop():
+    robot = Recorder()
+    gate = MotionGate(robot)
+    gate.send(TRAJECTORY)
+    gate.grip(0.05, 10.0)
+    assert robot.told == []
+    gate.open()
+    gate.send(TRAJECTORY)
+    gate.grip(0.05, 10.0)
+    gate.close()
+    # A planner that ends late must not move a robot that was stopped.
+    gate.send(TRAJECTORY)
+    gate.grip(0.05, 10.0)
+    gate.close()
+    gate.stop()
+    assert robot.told == ["send", "grip", "stop", "stop"]
+
+
+def test_a_robot_that_is_not_ready_keeps_the_gate_shut():
+    gate = MotionGate(Recorder(ready=False))
+    with pytest.raises(InvalidInputError):
+        gate.open()
+    assert not gate.is_open
+
+
+class Handle:
+    def __init__(self, accepted=True):
+        self.accepted = accepted
+        self.result = Future()
+        self.cancelled = None
+
+    def cancel_goal_async(self):
+        self.cancelled = Future()
+        return self.cancelled
+
+    def get_result_async(self):
+        return self.result
+
+
+class Client:
+    """Stands in for an action client; its answers are given by hand."""
+
+    made: ClassVar[list] = []
+
+    def __init__(self, node, kind, name, callback_group=None):
+        self.name, self.ready, self.answers, self.goals = name, True, [], []
+        Client.made.append(self)
+
+    def server_is_ready(self):
+        return self.ready
+
+    def send_goal_async(self, goal):
+        self.goals.append(goal)
+        self.answers.append(Future())
+        return self.answers[-1]
+
+
+class FollowJointTrajectory:
+    class Goal:
+        def __init__(self, trajectory):
+            assert isinstance(trajectory, JointTrajectory)
+            self.trajectory = trajectory
+
+
+class GripperCommand:
+    class Goal:
+        def __init__(self):
+            self.command = types.SimpleNamespace(position=0.0, max_effort=0.0)
+
+
+@pytest.fixture
+def robot(monkeypatch):
+    actions = types.ModuleType("control_msgs.action")
+    actions.FollowJointTrajectory, actions.GripperCommand = FollowJointTrajectory, GripperCommand
+    monkeypatch.setitem(sys.modules, "control_msgs", types.ModuleType("control_msgs"))
+    monkeypatch.setitem(sys.modules, "control_msgs.action", actions)
+    monkeypatch.setattr(robot_commands, "ActionClient", Client)
+    monkeypatch.setattr(Client, "made", [])
+    return ActionCommands(None, CommandConfig(), RobotConfiguration.load("panda"))
+
+
+def answer(future, value):
+    future.set_result(value)
+
+
+def test_a_stop_cancels_the_goal_and_waits_for_the_answer(robot):
+    arm, _ = Client.made
+    assert arm.name.endswith("follow_joint_trajectory")
+    assert robot.settled()
+    robot.send(TRAJECTORY)
+    handle = Handle()
+    answer(arm.answers[0], handle)
+    robot.stop()
+    assert handle.cancelled is not None
+    assert not robot.settled()
+    answer(handle.cancelled, None)
+    assert robot.settled()
+
+
+def test_a_stop_before_the_controller_answered_cancels_when_it_does(robot):
+    arm, _ = Client.made
+    robot.send(TRAJECTORY)
+    robot.stop()
+    assert not robot.settled()
+    handle = Handle()
+    answer(arm.answers[0], handle)
+    assert handle.cancelled is not None
+
+
+def test_refused_and_aborted_trajectories_are_problems_once(robot):
+    arm, _ = Client.made
+    robot.send(TRAJECTORY)
+    answer(arm.answers[0], Handle(accepted=False))
+    assert "refused" in robot.problem()
+    assert robot.problem() == ""
+    robot.send(TRAJECTORY)
+    handle = Handle()
+    answer(arm.answers[1], handle)
+    outcome = types.SimpleNamespace(error_string="path tolerance violated")
+    answer(handle.result, types.SimpleNamespace(status=GoalStatus.STATUS_ABORTED, result=outcome))
+    assert "path tolerance violated" in robot.problem()
+
+
+def test_the_gripper_gets_positions_of_one_finger(robot):
+    _, gripper = Client.made
+    robot.grip(0.06, 20.0)
+    assert gripper.goals[0].command.position == pytest.approx(0.03)
+    assert gripper.goals[0].command.max_effort == 20.0
+
+
+def test_missing_controllers_are_named(robot):
+    arm, _ = Client.made
+    arm.ready = False
+    with pytest.raises(InvalidInputError, match="follow_joint_trajectory"):
+        robot.check_ready()
+
+
+def test_actions_without_control_msgs_say_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "control_msgs", None)
+    with pytest.raises(MissingDependencyError, match="ros-jazzy-control-msgs"):
+        ActionCommands(None, CommandConfig(), RobotConfiguration.load("panda"))
