@@ -70,10 +70,11 @@ class GraspExecution(LifecycleNodeMixin, Node):
     def __init__(self) -> None:
         Node.__init__(self, "grasp_execution")
         # Transitions, goals and the sequence share a group: no motion is sent after a deactivation. Planning there
-        # takes up to seconds, but nothing moves meanwhile. The clock arrives in the default group, joint states and
-        # answers in groups of their own, so that none of them is held up. (LifecycleNode knows only one group.)
+        # takes up to seconds, but nothing moves meanwhile. Answers to what the sequence asks come in that group too:
+        # rclpy loses an answer that arrives in another thread before the question is noted. The clock arrives in
+        # the default group and joint states in their own, so that neither is held up. (LifecycleNode has one group.)
         self._work = MutuallyExclusiveCallbackGroup()
-        inputs, questions = MutuallyExclusiveCallbackGroup(), MutuallyExclusiveCallbackGroup()
+        inputs = MutuallyExclusiveCallbackGroup()
         LifecycleNodeMixin.__init__(self, callback_group=self._work)
         (self._config, self._sequence_config, self._motion_config, command_config, base_config) = declare_configs(
             self, CONFIGS
@@ -82,7 +83,7 @@ class GraspExecution(LifecycleNodeMixin, Node):
         gripper = Gripper.load(self._robot.gripper)
         self._gripper = GripperLimits(gripper.aperture_min, gripper.aperture_max, gripper.max_force)
         self._base = BaseFrame(self, self._config.world_frame, base_config)
-        self._commands = MotionGate(make_robot_commands(self, command_config, self._robot))
+        self._commands = MotionGate(make_robot_commands(self, command_config, self._robot, self._work))
         self._diagnostics = Diagnostics(self)
         self._job_state = self.create_publisher(
             interfaces.JOB_STATE.type, interfaces.JOB_STATE.name, interfaces.JOB_STATE.quality.profile()
@@ -99,7 +100,7 @@ class GraspExecution(LifecycleNodeMixin, Node):
         ):
             self.create_subscription(topic.type, topic.name, callback, topic.quality.profile(), callback_group=inputs)
         self._steps = PickSteps(
-            self, questions, self._config.request_timeout, self._config.see_timeout, self._now, self._run_sequence
+            self, self._work, self._config.request_timeout, self._config.see_timeout, self._now, self._run_sequence
         )
         self._servers = [
             ActionServer(

@@ -26,7 +26,8 @@ class PickSteps:
 
     Args:
         node: owner of the clients.
-        group: of the answers; another one than that of the job's updates.
+        group: of the job's updates, and of the answers: rclpy loses one that arrives in another thread before the
+            question is noted.
         request_timeout: longest wait for a node or its answer [s of wall time].
         see_timeout: a failed segmentation is repeated for so long [s of wall time].
         now: ROS time [s].

@@ -9,7 +9,7 @@ from typing import Protocol
 from action_msgs.msg import GoalStatus
 from rclpy.action import ActionClient
 from rclpy.action.client import ClientGoalHandle
-from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.callback_groups import CallbackGroup
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.task import Future
@@ -113,13 +113,15 @@ class MotionGate:
         return self._robot.problem()
 
 
-def make_robot_commands(node: Node, config: CommandConfig, robot: RobotConfiguration) -> RobotCommands:
-    """The chosen interface.
+def make_robot_commands(
+    node: Node, config: CommandConfig, robot: RobotConfiguration, group: CallbackGroup
+) -> RobotCommands:
+    """The chosen interface; `group` is that of the callbacks which give commands.
 
     Raises:
         MissingDependencyError: actions without control_msgs.
     """
-    return TopicCommands(node) if config.command_interface == "topics" else ActionCommands(node, config, robot)
+    return TopicCommands(node) if config.command_interface == "topics" else ActionCommands(node, config, robot, group)
 
 
 class TopicCommands:
@@ -155,11 +157,18 @@ class TopicCommands:
 class ActionCommands:
     """FollowJointTrajectory and GripperCommand goals of control_msgs; a new goal replaces the last one.
 
+    Args:
+        node: owner of the clients.
+        config: how positions of the gripper are meant.
+        robot: names of the actions.
+        group: of the callbacks that give commands. Answers come in it too: rclpy loses one that arrives in
+            another thread before the goal is noted.
+
     Raises:
         MissingDependencyError: control_msgs is not installed.
     """
 
-    def __init__(self, node: Node, config: CommandConfig, robot: RobotConfiguration) -> None:
+    def __init__(self, node: Node, config: CommandConfig, robot: RobotConfiguration, group: CallbackGroup) -> None:
         try:
             from control_msgs.action import FollowJointTrajectory
             from control_msgs.action import GripperCommand as GripperAction
@@ -170,8 +179,6 @@ class ActionCommands:
             ) from error  # fmt: skip
         self._trajectory_type, self._gripper_type = FollowJointTrajectory, GripperAction
         self._scale = config.gripper_position_scale
-        # Answers must get through while the node plans.
-        group = ReentrantCallbackGroup()
         controller, gripper = robot.moveit["arm_controller"], robot.moveit["gripper_action"]
         self._trajectory = ActionClient(
             node, FollowJointTrajectory, f"{controller}/follow_joint_trajectory", callback_group=group

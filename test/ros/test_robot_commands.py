@@ -121,7 +121,7 @@ def robot(monkeypatch):
     monkeypatch.setitem(sys.modules, "control_msgs.action", actions)
     monkeypatch.setattr(robot_commands, "ActionClient", Client)
     monkeypatch.setattr(Client, "made", [])
-    return ActionCommands(None, CommandConfig(), RobotConfiguration.load("panda"))
+    return ActionCommands(None, CommandConfig(), RobotConfiguration.load("panda"), None)
 
 
 def answer(future, value):
@@ -183,4 +183,4 @@ def test_missing_controllers_are_named(robot):
 def test_actions_without_control_msgs_say_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "control_msgs", None)
     with pytest.raises(MissingDependencyError, match="ros-jazzy-control-msgs"):
-        ActionCommands(None, CommandConfig(), RobotConfiguration.load("panda"))
+        ActionCommands(None, CommandConfig(), RobotConfiguration.load("panda"), None)
