@@ -37,14 +37,16 @@ demo: setup ## pick an object in simulation: make demo OBJECT=mug, make demo OBJ
 	$(BIN)/morphit demo --object "$(OBJECT)" $(if $(MASS),--mass "$(MASS)") --output "$(OUTPUT)"
 
 .PHONY: test
-# In two runs: a process that has been part of a ROS graph is no place for tests that render.
+# In three runs: tests that render get fresh processes (after much else, OpenGL could not be loaded in some).
 test: setup $(STAMPS)/system-test .colcon/stamp lint ## all checks and tests
-	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not ros"
+	$(PYTEST) -n $(WORKERS) --dist loadfile test/simulation
+	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not ros" --ignore test/simulation
 	$(PYTEST) -n $(WORKERS) --dist loadfile -m ros
 
 .PHONY: test-fast
 test-fast: setup ## tests that need neither a ROS graph nor more than ten seconds
-	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not slow and not ros"
+	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not slow and not ros" test/simulation
+	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not slow and not ros" --ignore test/simulation
 
 .PHONY: lint
 lint: setup ## ruff and mypy
