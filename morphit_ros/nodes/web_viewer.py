@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -25,7 +26,7 @@ from morphit_ros.ros.conversions import (
     seconds_from_stamp,
 )
 from morphit_ros.ros.diagnostics import OK, WARN, Diagnostics
-from morphit_ros.ros.frames import BaseFrame, BaseFrameConfig, CameraFrameConfig, CameraFrames
+from morphit_ros.ros.frames import BaseFrame, BaseFrameConfig, CameraFrameConfig, CameraFrames, UnknownTransformError
 from morphit_ros.ros.parameters import declare_configs
 from morphit_ros.ros.runner import run_node
 from morphit_ros.ros.scene_messages import table_from_message
@@ -48,6 +49,8 @@ class WebViewerConfig(Config):
     world_frame: str = parameter("world", "Frame of what is shown")
 
 
+# Wall time after which a missing camera pose is worth a word [s].
+_POSE_PATIENCE = 10.0
 CONFIGS = (WebViewerConfig, BaseFrameConfig, CameraFrameConfig)
 
 
@@ -85,6 +88,7 @@ class WebViewer(Node):
                 topic.quality.profile(depth=1, best_effort=best_effort and topic.quality is interfaces.CLOUD),
             )  # fmt: skip
         self.create_timer(1.0 / self._config.rate, self._update, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._started = monotonic()
         self._diagnostics.report(OK, f"view at {self._scene.url}")
 
     def _update(self) -> None:
@@ -98,6 +102,11 @@ class WebViewer(Node):
                 continue
             try:
                 show(new[topic])
+            except UnknownTransformError as error:
+                # At start a cloud may overtake the latched pose of its camera.
+                self._new.setdefault(topic, new[topic])
+                if monotonic() - self._started > _POSE_PATIENCE:
+                    self._diagnostics.report(WARN, f"{topic.name} not shown: {error}")
             except MorphitError as error:
                 self._diagnostics.report(WARN, f"{topic.name} not shown: {error}")
 
