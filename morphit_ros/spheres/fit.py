@@ -1,37 +1,42 @@
-"""MorphIt: spheres for a mesh by gradient descent, with a fixed number of spheres.
+"""MorphIt: exactly so many spheres for a shape, by gradient descent and density control.
 
-Differences from the authors' code: the mesh is scaled to a reference size first, so that the result does not
+Differences from the authors' code: the shape is scaled to a reference size first, so that the result does not
 depend on its unit; radii are optimised as logarithms, so that they stay positive; the seed reaches every
-sampler; and useless spheres are moved rather than removed, so that the number asked for is kept.
+sampler; several arrangements are tried; and a round of density control moves spheres rather than removing them, and
+is taken back if it gained nothing.
 """
 
 from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from morphit_ros.errors import MissingDependencyError
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.spheres.clustering import cluster_points
 from morphit_ros.spheres.configuration import LossWeights, SphereFitConfig
-from morphit_ros.spheres.metrics import nearest_gaps
-from morphit_ros.spheres.samples import REFERENCE_DIAGONAL, FitSamples, draw_samples
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from morphit_ros.spheres.density_control import move_useless, resize
+from morphit_ros.spheres.descent import MAX_RADIUS, MIN_RADIUS, Descent, Schedule, descend
+from morphit_ros.spheres.exposed_surface import mesh_sequence
+from morphit_ros.spheres.metrics import checked_spheres
+from morphit_ros.spheres.samples import FitSamples, draw_samples
 
 # Spread of the initial radii: x ~ LogNormal(0, σ), as in the authors' rework.
 _RADIUS_SPREAD = 0.1
+# Steps and rate of a start and of a round, relative to those of the last descent's settings.
+_START_STEPS, _ROUND_STEPS = 0.4, 0.25
+_ROUND_RATE, _LAST_RATE = 0.6, 0.3
 # Share of the spheres that the first round may move, and its factor from round to round.
-_MOVED_SHARE, _MOVED_DECAY = 0.15, 0.7
-_MIN_RADIUS, _MAX_RADIUS = 1e-4 * REFERENCE_DIAGONAL, REFERENCE_DIAGONAL
+_MOVED_SHARE, _MOVED_DECAY = 0.1, 0.85
+_PLATEAU, _LAST_PLATEAU = 1e-3, 1e-4
+# A start costs as much as several rounds: for many spheres, which spread evenly anyway, one is enough.
+_SPHERES_OF_ONE_START = 256
 
 
 class FitStatus(enum.Enum):
@@ -39,157 +44,174 @@ class FitStatus(enum.Enum):
 
     FITTED = "fitted"
     NO_VOLUME = "the mesh has no inside: spheres cover its surface only"
+    COVER_NOT_PROVEN = "the spheres could not be proven to cover the mesh"
 
 
 @dataclass(frozen=True)
 class SphereFitResult:
-    """Spheres for a mesh.
+    """Spheres for a shape.
 
     Attributes:
         centers: (N, 3) [m] in the mesh's frame.
         radii: (N,) [m], positive.
         status: outcome.
-        history: (iterations,) total loss before each step, in the normalised frame.
+        history: total loss of each step that led here, in the normalised frame; empty for a baseline.
+        cover_margin: how deep at least every point of the shape is inside the spheres [m], proven; None if no cover
+            was asked for or proven.
     """
 
     centers: Array
     radii: Array
     status: FitStatus
     history: Array
+    cover_margin: float | None = None
 
 
-def fit_spheres(mesh: TriangleMesh, config: SphereFitConfig | None = None, seed: int = 0) -> SphereFitResult:
-    """Fit exactly `config.count` spheres to a mesh; same seed, same spheres.
+def fit_spheres(
+    mesh: TriangleMesh | Sequence[TriangleMesh],
+    config: SphereFitConfig | None = None,
+    seed: int = 0,
+    *,
+    initial: tuple[ArrayLike, ArrayLike] | None = None,
+    locked: ArrayLike | None = None,
+) -> SphereFitResult:
+    """Fit exactly `config.count` spheres to a mesh, or to the union of several; same seed, same spheres.
 
-    Balanced spheres leave slight gaps to the mesh on both sides (see `measure_spheres`): add a padding of about
-    d_max where the mesh must be covered, or use the variant "volume".
+    Balanced spheres leave slight gaps to the mesh on both sides (see `measure_spheres`); with `config.cover`
+    the mesh is inside them, proven.
+
+    Args:
+        mesh: the shape.
+        config: settings.
+        seed: of all randomness.
+        initial: centres (K, 3) and radii (K,) [m] to start from; thinned out or split until there are `count`.
+        locked: (K,) which of them stay exactly as they are: the result's first rows, in their order.
 
     Raises:
-        InvalidInputError: the mesh has no area.
-        MissingDependencyError: torch is not installed.
+        InvalidInputError: the mesh has no area; initial spheres that are none; more locked than `count`; locked
+            spheres together with a cover or with a baseline.
     """
     settings = config or SphereFitConfig()
+    meshes = mesh_sequence(mesh)
+    start = _checked_start(initial, locked, settings)
+    if settings.method != "morphit":
+        from morphit_ros.spheres.baselines import fit_baseline
+
+        centers, radii = fit_baseline(settings.method, meshes, settings.count, seed)
+        return SphereFitResult(centers, radii, FitStatus.FITTED, np.empty(0))
+    if settings.cover:
+        return _fit_cover(meshes, settings, seed, start)
+    return _fit(meshes, settings, seed, start)
+
+
+@dataclass(frozen=True)
+class _Start:
+    centers: Array
+    radii: Array
+    free: NDArray[np.bool_]
+
+
+def _checked_start(
+    initial: tuple[ArrayLike, ArrayLike] | None, locked: ArrayLike | None, config: SphereFitConfig
+) -> _Start | None:
+    """The spheres to start from, locked ones first."""
+    if initial is None:
+        if locked is not None:
+            raise InvalidInputError("locked", "given without initial spheres", "initial spheres as well")
+        return None
+    centers, radii = checked_spheres(*initial)
+    mask = np.zeros(len(radii), dtype=np.bool_) if locked is None else np.asarray(locked, dtype=np.bool_)
+    if mask.shape != radii.shape:
+        raise InvalidInputError("locked", f"shape {mask.shape}", f"shape {radii.shape}, as the initial radii")
+    if mask.sum() > config.count:
+        raise InvalidInputError("locked", int(mask.sum()), f"at most {config.count}, the count")
+    if mask.any() and (config.cover or config.method != "morphit"):
+        raise InvalidInputError("locked", int(mask.sum()), "no locked spheres with a cover or a baseline")
+    order = np.argsort(~mask, kind="stable")
+    return _Start(centers[order], radii[order], ~mask[order])
+
+
+def _fit_cover(
+    meshes: Sequence[TriangleMesh], config: SphereFitConfig, seed: int, start: _Start | None
+) -> SphereFitResult:
+    from morphit_ros.spheres.cover import cover_spheres
+
+    # The volume variant is free to place its spheres; the others grow from their own fit as little as they must.
+    history = np.empty(0)
+    initial = None if start is None else (start.centers, start.radii)
+    if config.variant != "volume":
+        fitted = _fit(meshes, config, seed, start)
+        initial, history = (fitted.centers, fitted.radii), fitted.history
+    result = cover_spheres(meshes, config.count, seed, initial=initial)
+    proven = result.certificate.covered
+    status = FitStatus.FITTED if proven else FitStatus.COVER_NOT_PROVEN
+    margin = result.certificate.margin if proven else None
+    return SphereFitResult(result.centers, result.radii, status, history, margin)
+
+
+def _fit(meshes: Sequence[TriangleMesh], config: SphereFitConfig, seed: int, start: _Start | None) -> SphereFitResult:
     rng = np.random.default_rng(seed)
-    samples = draw_samples(mesh, settings.interior_samples, settings.surface_samples, rng)
-    centers, radii = _initial_spheres(samples, settings.count, rng)
-    with _one_thread():
-        centers, radii, history = _descend(samples, centers, radii, settings)
+    samples = draw_samples(meshes, *config.sample_counts(), rng)
+    weights = config.loss_weights()
+    if start is None:
+        free = np.ones(config.count, dtype=np.bool_)
+        best = _best_start(samples, free, weights, config, rng)
+    else:
+        normalised = _Start((start.centers - samples.origin) * samples.scale, start.radii * samples.scale, start.free)
+        centers, radii, free = resize(
+            samples, normalised.centers, normalised.radii, normalised.free, weights, config.count
+        )
+        best = descend(samples, centers, radii, free, weights, _schedule(config, _ROUND_STEPS, _ROUND_RATE))
+    history = [best.history]
+    failures = 0
+    for index in range(config.rounds):
+        moved = max(1, round(int(free.sum()) * _MOVED_SHARE * _MOVED_DECAY**index))
+        centers, radii = move_useless(samples, best.centers, best.radii, free, weights, moved, rng)
+        attempt = descend(samples, centers, radii, free, weights, _schedule(config, _ROUND_STEPS, _ROUND_RATE))
+        failures = 0 if attempt.loss < best.loss else failures + 1
+        if failures == 0:
+            best = attempt
+            history.append(attempt.history)
+        elif failures == config.patience:
+            break
+    last = Schedule(config.iterations, _LAST_RATE * config.learning_rate, 0.01, _LAST_PLATEAU)
+    best = descend(samples, best.centers, best.radii, free, weights, last)
+    history.append(best.history)
+    centers, radii = best.centers / samples.scale + samples.origin, best.radii / samples.scale
+    if start is not None:
+        # Scaling there and back would cost the locked ones their last digit.
+        kept = int((~start.free).sum())
+        centers[:kept], radii[:kept] = start.centers[:kept], start.radii[:kept]
     status = FitStatus.FITTED if samples.has_volume else FitStatus.NO_VOLUME
-    return SphereFitResult(centers / samples.scale + samples.origin, radii / samples.scale, status, history)
+    return SphereFitResult(centers, radii, status, np.concatenate(history))
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Tensors this small are several times slower on two threads, and sums would depend on their number."""
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingDependencyError("torch", "fitting spheres", "pip install torch") from error
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
+def _schedule(config: SphereFitConfig, steps: float, rate: float) -> Schedule:
+    return Schedule(max(1, round(steps * config.iterations)), rate * config.learning_rate, 0.1, _PLATEAU)
+
+
+def _best_start(
+    samples: FitSamples,
+    free: NDArray[np.bool_],
+    weights: LossWeights,
+    config: SphereFitConfig,
+    rng: np.random.Generator,
+) -> Descent:
+    """The best of short descents from several arrangements."""
+    starts = config.starts if config.count <= _SPHERES_OF_ONE_START else 1
+    schedule = _schedule(config, _START_STEPS, 1.0)
+    attempts = (
+        descend(samples, *_initial_spheres(samples, config.count, rng), free, weights, schedule) for _ in range(starts)
+    )
+    return min(attempts, key=lambda attempt: attempt.loss)
 
 
 def _initial_spheres(samples: FitSamples, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Centres spread over the inside; log-normal radii whose volumes add up to the mesh's."""
-    centers, _ = cluster_points(samples.interior, count)
+    # Each start sees other points, so that the clusters grow from other seeds.
+    chosen = rng.permutation(len(samples.interior))[: max(count, int(0.7 * len(samples.interior)))]
+    centers, _ = cluster_points(samples.interior[chosen], count)
     spread = np.exp(rng.normal(0.0, _RADIUS_SPREAD, count))
     mean = (3.0 * samples.volume / (4.0 * math.pi * count)) ** (1.0 / 3.0)
     radii = mean * spread * (count / (spread**3).sum()) ** (1.0 / 3.0)
-    return centers, np.clip(radii, _MIN_RADIUS, _MAX_RADIUS)
-
-
-def _descend(
-    samples: FitSamples, initial_centers: Array, initial_radii: Array, config: SphereFitConfig
-) -> tuple[Array, Array, Array]:
-    import torch
-
-    from morphit_ros.spheres.losses import total_loss
-
-    def tensor(array: Array) -> Tensor:
-        return torch.tensor(array, dtype=torch.float32)
-
-    weights = config.loss_weights()
-    interior, surface, normals = tensor(samples.interior), tensor(samples.surface), tensor(samples.normals)
-    half_size = tensor(samples.half_size)
-    centers = tensor(initial_centers).requires_grad_()
-    log_radii = tensor(np.log(initial_radii)).requires_grad_()
-    # The last round, in which the step size dies away, is twice as long as the others.
-    rounds = min(config.rounds, config.iterations - 1)
-    short = config.iterations // (rounds + 2)
-    lengths = [short] * rounds + [config.iterations - short * rounds]
-    history: list[float] = []
-    for index, length in enumerate(lengths):
-        last = index == rounds
-        optimizer = torch.optim.Adam(
-            [
-                {"params": [centers], "lr": config.learning_rate * REFERENCE_DIAGONAL},
-                {"params": [log_radii], "lr": 3.0 * config.learning_rate},
-            ],
-            betas=(0.9, 0.99),
-        )
-        floor = 0.05 if last else 0.3
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, _cosine_decay(length, floor))
-        for _ in range(length):
-            optimizer.zero_grad()
-            loss = total_loss(interior, surface, normals, centers, log_radii.exp(), weights)
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-            schedule.step()
-            with torch.no_grad():
-                # Bounds that no sensible sphere meets keep any step size from running away.
-                centers.copy_(torch.minimum(torch.maximum(centers, -half_size), half_size))
-                log_radii.clamp_(math.log(_MIN_RADIUS), math.log(_MAX_RADIUS))
-            history.append(float(loss.detach()))
-        if not last:
-            moved = _move_useless(
-                samples,
-                centers.detach().numpy().astype(np.float64),
-                log_radii.detach().exp().numpy().astype(np.float64),
-                weights,
-                _MOVED_SHARE * _MOVED_DECAY**index,
-            )
-            with torch.no_grad():
-                centers.copy_(tensor(moved[0]))
-                log_radii.copy_(tensor(np.log(moved[1])))
-    final_centers = centers.detach().numpy().astype(np.float64)
-    return final_centers, log_radii.detach().exp().numpy().astype(np.float64), np.array(history)
-
-
-def _cosine_decay(length: int, floor: float) -> Callable[[int], float]:
-    """Factor of the step size: from 1 down to `floor` over `length` steps."""
-    return lambda step: floor + (1.0 - floor) * 0.5 * (1.0 + math.cos(math.pi * step / length))
-
-
-def _move_useless(
-    samples: FitSamples, centers: Array, radii: Array, weights: LossWeights, share: float
-) -> tuple[Array, Array]:
-    """Move the spheres whose absence would cost least to where the inside is covered worst."""
-    count = int(len(radii) * share)
-    if count == 0:
-        return centers, radii
-    worth = np.zeros(len(radii))
-    terms = (
-        (samples.interior, weights.coverage, lambda gaps: np.maximum(gaps, 0.0)),
-        (samples.surface, weights.surface, np.abs),
-    )
-    for points, weight, cost in terms:
-        gaps = np.linalg.norm(points[:, None] - centers, axis=2) - radii
-        nearest = np.argpartition(gaps, 1, axis=1)[:, :2]
-        first, second = np.take_along_axis(gaps, nearest, axis=1).T
-        np.add.at(worth, nearest[:, 0], weight / len(points) * (cost(second) - cost(first)))
-    order = np.argsort(worth, kind="stable")
-    moved, kept = order[:count], order[count:]
-    centers, radii = centers.copy(), radii.copy()
-    gaps = nearest_gaps(samples.interior, centers[kept], radii[kept])
-    typical = float(np.median(radii[kept]))
-    for sphere in moved:
-        worst = int(gaps.argmax())
-        centers[sphere] = samples.interior[worst]
-        radii[sphere] = np.clip(gaps[worst], 0.3 * typical, typical)
-        distance = np.linalg.norm(samples.interior - centers[sphere], axis=1) - radii[sphere]
-        gaps = np.minimum(gaps, distance)
-    return centers, radii
+    return centers, np.clip(radii, MIN_RADIUS, MAX_RADIUS)
