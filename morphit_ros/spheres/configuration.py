@@ -103,11 +103,11 @@ class SphereFitConfig(Config):
     cover: bool = parameter(False, "Prove that every point of the mesh is inside some sphere; fattens what it must")
     weights: LossWeights = nested(LossWeights)
     iterations: int = parameter(200, "Most gradient steps of one descent", minimum=1, maximum=20000)
-    starts: int = parameter(4, "Initial arrangements tried; the best goes on", minimum=1, maximum=100)
+    starts: int = parameter(5, "Initial arrangements tried; the best goes on", minimum=1, maximum=100)
     rounds: int = parameter(
-        14, "Most times that useless spheres are moved to where they are missing", minimum=0, maximum=1000
+        20, "Most times that useless spheres are moved to where they are missing", minimum=0, maximum=1000
     )
-    patience: int = parameter(6, "Rounds in a row without gain that end the fit", minimum=1, maximum=1000)
+    patience: int = parameter(7, "Rounds in a row without gain that end the fit", minimum=1, maximum=1000)
     interior_samples: int = parameter(
         0, "Points inside the mesh; 0: as many as the count needs", minimum=0, maximum=200000
     )
@@ -128,6 +128,6 @@ class SphereFitConfig(Config):
 
     def sample_counts(self) -> tuple[int, int]:
         """Points inside and on the mesh that the fit draws."""
-        # So many that a sphere sees about 40 of each: with fewer, mesh between the samples goes unseen.
-        enough = min(max(1500, 40 * self.count), 20000)
+        # So many that a sphere sees about 70 of each: with fewer, mesh between the samples goes unseen.
+        enough = min(max(3000, 70 * self.count), 30000)
         return self.interior_samples or enough, self.surface_samples or enough

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.mesh import TriangleMesh, sample_surface
+from morphit_ros.geometry.mesh import TriangleMesh, sample_surface, sample_surface_evenly
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.winding_number import InsideTest
 
@@ -37,7 +37,7 @@ def shape_bounds(meshes: Sequence[TriangleMesh]) -> Array:
 
 
 def sample_exposed_surface(
-    mesh: TriangleMesh | Sequence[TriangleMesh], count: int, rng: np.random.Generator
+    mesh: TriangleMesh | Sequence[TriangleMesh], count: int, rng: np.random.Generator, even: bool = False
 ) -> tuple[Array, Array]:
     """Points drawn uniformly by area from the surface of the union of meshes, with their outward unit normals.
 
@@ -47,6 +47,8 @@ def sample_exposed_surface(
         mesh: one mesh, or several in one frame.
         count: number of points.
         rng: source of randomness.
+        even: whether neighbouring points keep their distance: better to optimise with, but no independent draws,
+            which error bars assume.
 
     Returns:
         points (count, 3) [m] and normals (count, 3). Should nothing be exposed, as may be with open meshes, the
@@ -62,13 +64,13 @@ def sample_exposed_surface(
     if not areas.sum() > 0.0:
         raise InvalidInputError("mesh", "zero area", "a mesh with area")
     if len(meshes) == 1:
-        return _oriented_samples(meshes[0], count, rng)
+        return _oriented_samples(meshes[0], count, rng, even)
     offset = _OFFSET * float(np.linalg.norm(np.diff(shape_bounds(meshes), axis=0)))
     tests = [InsideTest(part) for part in meshes]
     points, normals, kept = np.empty((0, 3)), np.empty((0, 3)), 0
     for _ in range(_MAX_BATCHES):
         batch = [
-            (*_oriented_samples(meshes[part], drawn, rng), np.full(drawn, part))
+            (*_oriented_samples(meshes[part], drawn, rng, even), np.full(drawn, part))
             for part, drawn in enumerate(rng.multinomial(2 * count, areas / areas.sum()))
             if drawn
         ]
@@ -88,8 +90,8 @@ def sample_exposed_surface(
     return points[again], normals[again]
 
 
-def _oriented_samples(mesh: TriangleMesh, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    points, normals = sample_surface(mesh, count, rng)
+def _oriented_samples(mesh: TriangleMesh, count: int, rng: np.random.Generator, even: bool) -> tuple[Array, Array]:
+    points, normals = (sample_surface_evenly if even else sample_surface)(mesh, count, rng)
     return points, -normals if mesh.volume < 0.0 else normals
 
 

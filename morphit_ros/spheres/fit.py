@@ -153,21 +153,21 @@ def _fit(meshes: Sequence[TriangleMesh], config: SphereFitConfig, seed: int, sta
     rng = np.random.default_rng(seed)
     samples = draw_samples(meshes, *config.sample_counts(), rng)
     weights = config.loss_weights()
+    # The search sees half of the samples, the last descent all.
+    coarse = samples.halved()
     if start is None:
         free = np.ones(config.count, dtype=np.bool_)
-        best = _best_start(samples, free, weights, config, rng)
+        best = _best_start(coarse, free, weights, config, rng)
     else:
-        normalised = _Start((start.centers - samples.origin) * samples.scale, start.radii * samples.scale, start.free)
-        centers, radii, free = resize(
-            samples, normalised.centers, normalised.radii, normalised.free, weights, config.count
-        )
-        best = descend(samples, centers, radii, free, weights, _schedule(config, _ROUND_STEPS, _ROUND_RATE))
+        centers, radii = (start.centers - samples.origin) * samples.scale, start.radii * samples.scale
+        centers, radii, free = resize(coarse, centers, radii, start.free, weights, config.count)
+        best = descend(coarse, centers, radii, free, weights, _schedule(config, _ROUND_STEPS, _ROUND_RATE))
     history = [best.history]
     failures = 0
     for index in range(config.rounds):
         moved = max(1, round(int(free.sum()) * _MOVED_SHARE * _MOVED_DECAY**index))
-        centers, radii = move_useless(samples, best.centers, best.radii, free, weights, moved, rng)
-        attempt = descend(samples, centers, radii, free, weights, _schedule(config, _ROUND_STEPS, _ROUND_RATE))
+        centers, radii = move_useless(coarse, best.centers, best.radii, free, weights, moved, rng)
+        attempt = descend(coarse, centers, radii, free, weights, _schedule(config, _ROUND_STEPS, _ROUND_RATE))
         failures = 0 if attempt.loss < best.loss else failures + 1
         if failures == 0:
             best = attempt

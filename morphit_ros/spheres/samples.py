@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -54,6 +54,10 @@ class FitSamples:
         """Of the box."""
         return float(2.0 * np.linalg.norm(self.half_size))
 
+    def halved(self) -> FitSamples:
+        """With every second point: as evenly spread, half the work."""
+        return replace(self, interior=self.interior[::2], surface=self.surface[::2], normals=self.normals[::2])
+
 
 def draw_samples(
     mesh: TriangleMesh | Sequence[TriangleMesh], interior: int, surface: int, rng: np.random.Generator
@@ -71,7 +75,7 @@ def draw_samples(
     origin, diagonal = 0.5 * (low + high), float(np.linalg.norm(high - low))
     scale = REFERENCE_DIAGONAL / diagonal if diagonal > 0.0 else 1.0
     meshes = tuple(TriangleMesh((part.vertices - origin) * scale, part.faces) for part in meshes)
-    points, normals = sample_exposed_surface(meshes, surface, rng)
+    points, normals = sample_exposed_surface(meshes, surface, rng, even=True)
     half_size = np.maximum(0.5 * scale * (high - low), 1e-6 * REFERENCE_DIAGONAL)
     inside, volume = _interior_points(meshes, half_size, (points, normals), interior, rng)
     has_volume = len(inside) > 0
