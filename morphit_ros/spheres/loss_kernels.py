@@ -217,12 +217,19 @@ def _peak(weight, gaps, slopes):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
 def _hausdorff(weight, gaps, slopes):  # type: ignore[no-untyped-def]
     worst = math.ceil(_HAUSDORFF_SHARE * len(gaps))
-    order = np.argsort(-gaps)
-    loss = 0.0
-    for s in order[:worst]:
-        if gaps[s] > 0.0:
-            loss += weight / worst * gaps[s] * gaps[s]
-            slopes[s] += 2.0 * weight / worst * gaps[s]
+    least = max(0.0, -np.partition(-gaps, worst - 1)[worst - 1])
+    scale = weight / worst
+    loss, taken = 0.0, 0
+    for s in range(len(gaps)):
+        if gaps[s] > least:
+            taken += 1
+            loss += scale * gaps[s] * gaps[s]
+            slopes[s] += 2.0 * scale * gaps[s]
+    for s in range(len(gaps)):
+        if gaps[s] == least and taken < worst:
+            taken += 1
+            loss += scale * least * least
+            slopes[s] += 2.0 * scale * least
     return loss
 
 
