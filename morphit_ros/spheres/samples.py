@@ -74,9 +74,9 @@ def draw_samples(
     low, high = shape_bounds(meshes)
     origin, diagonal = 0.5 * (low + high), float(np.linalg.norm(high - low))
     scale = REFERENCE_DIAGONAL / diagonal if diagonal > 0.0 else 1.0
-    meshes = tuple(TriangleMesh((part.vertices - origin) * scale, part.faces) for part in meshes)
+    meshes = tuple(TriangleMesh(_rounded((part.vertices - origin) * scale), part.faces) for part in meshes)
     points, normals = sample_exposed_surface(meshes, surface, rng, even=True)
-    half_size = np.maximum(0.5 * scale * (high - low), 1e-6 * REFERENCE_DIAGONAL)
+    half_size = np.maximum(_rounded(0.5 * scale * (high - low)), 1e-6 * REFERENCE_DIAGONAL)
     inside, volume = _interior_points(meshes, half_size, (points, normals), interior, rng)
     has_volume = len(inside) > 0
     if not has_volume:
@@ -88,6 +88,11 @@ def draw_samples(
     return FitSamples(
         np.ascontiguousarray(inside), points, normals, volume, center, inertia, half_size, has_volume, origin, scale
     )
+
+
+def _rounded(lengths: Array) -> Array:
+    """Without the digits in which the same shape differs when it comes in another unit or place."""
+    return np.round(lengths, 10)
 
 
 def _interior_points(

@@ -7,11 +7,9 @@ import pytest
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes
-from morphit_ros.geometry.primitives import box_mesh, capsule_mesh, sphere_mesh
+from morphit_ros.geometry.primitives import box_mesh, capsule_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.spheres import FitStatus, LossWeights, SphereFitConfig, fit_spheres, measure_spheres
-
-torch = pytest.importorskip("torch")
 
 QUICK = SphereFitConfig(count=8, iterations=60, rounds=2, interior_samples=400, surface_samples=400)
 
@@ -79,24 +77,16 @@ def test_same_seed_same_spheres_another_seed_others():
     assert not np.array_equal(first.centers, other.centers)
 
 
-def test_thread_setting_is_restored():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        fit_spheres(box_mesh([1, 1, 1]), QUICK)
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
-
-
-@pytest.mark.parametrize("scale", [1e-3, 1024.0])
-def test_scale_and_place_do_not_matter(scale):
-    # The same picture; rounding may differ, and small differences grow a little over the steps.
+@pytest.mark.parametrize("scale", [1e-3, 0.3, 1000.0, 1e6])
+@pytest.mark.parametrize("count", [1, 8, 30])
+def test_scale_and_place_do_not_matter(scale, count):
     mesh = box_mesh([0.3, 0.15, 0.1])
-    moved = TriangleMesh(mesh.vertices * scale + [3.0 * scale, -scale, 0], mesh.faces)
-    reference, result = fit_spheres(mesh, QUICK), fit_spheres(moved, QUICK)
-    np.testing.assert_allclose((result.centers - [3.0 * scale, -scale, 0]) / scale, reference.centers, atol=2e-3)
-    np.testing.assert_allclose(result.radii / scale, reference.radii, atol=2e-3)
+    offset = np.array([3.0, -1.0, 0.0]) * scale
+    moved = TriangleMesh(mesh.vertices * scale + offset, mesh.faces)
+    config = replace(QUICK, count=count)
+    reference, result = fit_spheres(mesh, config), fit_spheres(moved, config)
+    np.testing.assert_allclose((result.centers - offset) / scale, reference.centers, atol=1e-8)
+    np.testing.assert_allclose(result.radii / scale, reference.radii, rtol=1e-7)
 
 
 def test_inverted_mesh_gives_the_same_spheres():
@@ -141,12 +131,6 @@ def test_bad_input():
             SphereFitConfig(**bad)
 
 
-def test_weights_given_replace_those_of_the_variant():
-    given = LossWeights(coverage=3.0)
-    assert SphereFitConfig(weights=given).loss_weights() is given
-    assert SphereFitConfig(variant="volume").loss_weights().coverage == 5000.0
-
-
 def test_metrics_of_known_spheres():
     mesh = sphere_mesh(0.1, 96)
     exact = measure_spheres(mesh, [[0, 0, 0]], [0.1])
@@ -168,3 +152,84 @@ def test_metrics_of_known_spheres():
 def test_metrics_refuse_bad_spheres(centers, radii):
     with pytest.raises(InvalidInputError):
         measure_spheres(sphere_mesh(0.1), centers, radii)
+
+
+def test_union_of_meshes_is_one_shape():
+    left = box_mesh([0.2, 0.1, 0.1])
+    right = left.transformed(make_transform(translation=[0.1, 0, 0]))
+    whole = box_mesh([0.3, 0.1, 0.1]).transformed(make_transform(translation=[0.05, 0, 0]))
+    result = fit_spheres([left, right], SphereFitConfig(count=12))
+    same = measure_spheres(whole, result.centers, result.radii)
+    direct = measure_spheres(whole, *spheres(whole, 12))
+    assert same.d_avg < 1.15 * direct.d_avg
+    assert same.inside > direct.inside - 0.03
+
+
+def test_warm_start_keeps_its_count_and_its_quality():
+    mesh = box_mesh([0.3, 0.15, 0.1])
+    before = fit_spheres(mesh, SphereFitConfig(count=12))
+    for count in (5, 12, 13, 40):
+        after = fit_spheres(mesh, SphereFitConfig(count=count), initial=(before.centers, before.radii))
+        cold = measure_spheres(mesh, *spheres(mesh, count))
+        assert len(after.radii) == count
+        assert measure_spheres(mesh, after.centers, after.radii).d_avg < 1.2 * cold.d_avg
+
+
+@pytest.mark.parametrize("count", [3, 6, 20])
+def test_locked_spheres_stay_exactly(count):
+    mesh = box_mesh([0.3, 0.15, 0.1])
+    rng = np.random.default_rng(1)
+    centers, radii = rng.uniform(-0.1, 0.1, (6, 3)), rng.uniform(0.01, 0.03, 6)
+    mask = np.array([False, True, False, True, True, False])
+    result = fit_spheres(mesh, replace(QUICK, count=count), initial=(centers, radii), locked=mask)
+    assert len(result.radii) == count
+    np.testing.assert_array_equal(result.centers[:3], centers[mask])
+    np.testing.assert_array_equal(result.radii[:3], radii[mask])
+    if count > 3:
+        # The others go where the locked ones are not.
+        alone = measure_spheres(mesh, centers[mask], radii[mask]).d_avg
+        assert measure_spheres(mesh, result.centers, result.radii).d_avg < 0.7 * alone
+
+
+def test_all_locked_returns_them():
+    mesh = box_mesh([0.3, 0.15, 0.1])
+    centers, radii = np.array([[0.0, 0, 0], [0.1, 0, 0]]), np.array([0.05, 0.04])
+    result = fit_spheres(mesh, replace(QUICK, count=2), initial=(centers, radii), locked=[True, True])
+    np.testing.assert_array_equal(result.centers, centers)
+    np.testing.assert_array_equal(result.radii, radii)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"locked": [True]}, "locked"),
+        ({"initial": ([[0, 0, 0]], [0.1]), "locked": [True, False]}, "locked"),
+        ({"initial": (np.zeros((9, 3)), np.ones(9)), "locked": np.ones(9, dtype=bool)}, "locked"),
+        ({"initial": ([[0, 0, np.nan]], [0.1])}, "spheres"),
+        ({"initial": ([[0, 0, 0]], [-0.1])}, "spheres"),
+    ],
+)
+def test_bad_starts(arguments, named):
+    with pytest.raises(InvalidInputError, match=named):
+        fit_spheres(box_mesh([1, 1, 1]), QUICK, **arguments)
+
+
+def test_weights_choose_what_is_fitted():
+    mesh = box_mesh([0.3, 0.15, 0.1])
+    heavy = fit_spheres(mesh, SphereFitConfig(count=8, weights=LossWeights(mass=50.0)))
+    plain = fit_spheres(mesh, SphereFitConfig(count=8))
+
+    def mass_error(result):
+        return abs(np.sum(4.0 / 3.0 * np.pi * result.radii**3) / mesh.volume - 1.0)
+
+    assert mass_error(heavy) < 0.25 * mass_error(plain)
+    with pytest.raises(InvalidInputError, match="all zero"):
+        SphereFitConfig(weights=LossWeights.only())
+
+
+def test_peak_weight_lowers_the_greatest_distance():
+    mesh = cylinder_mesh(0.05, 0.3)
+    without, with_peak = (
+        measure_spheres(mesh, *spheres(mesh, 8, weights=LossWeights(peak=weight))) for weight in (0.0, 300.0)
+    )
+    assert with_peak.d_max < 0.85 * without.d_max
