@@ -1,0 +1,221 @@
+"""`morphit spheres view`: spheres of a robot or a mesh in the browser, to look at and to edit."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from morphit_ros.geometry.mesh import TriangleMesh
+    from morphit_ros.robot.description import RobotDescription
+    from morphit_ros.spheres import SphereFitConfig, SphereModel
+    from morphit_ros.spheres.editing import EditedLink, EditedModel
+    from morphit_ros.spheres.metrics import SphereMetrics
+    from morphit_ros.viewing.sphere_editor import SphereEditor
+
+_MESH_SUFFIXES = (".stl", ".obj", ".ply", ".dae", ".glb", ".off")
+# Enough for three digits of the ratios, and quick enough to follow a drag.
+_SURFACE_SAMPLES, _VOLUME_SAMPLES = 5000, 40_000
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "view",
+        help="look at the spheres of a robot or mesh in the browser, and edit them",
+        description="Show meshes and spheres in the browser, on loopback only: choose numbers and variants link by "
+        "link, drag spheres, lock them, refit the others, undo, save. Ctrl-C ends it.",
+    )
+    parser.add_argument(
+        "shape", metavar="ROBOT|MESH", help="name in config/robots (panda), a URDF or xacro file, or a mesh file"
+    )
+    parser.add_argument("--model", metavar="FILE", help="spheres to begin with, instead of fitting them")
+    parser.add_argument("--count", type=int, metavar="N", help="spheres a mesh (default: 20)")
+    parser.add_argument("--variant", metavar="NAME", help="balanced, volume or surface (default: balanced)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of all fits (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=8080, help="of the page; 0: any free one (default: %(default)s)")
+    parser.add_argument(
+        "--output",
+        action="append",
+        metavar="FILE",
+        help="what a button writes, its format by its suffix; may be repeated (default: NAME_spheres.json, and .urdf)",
+    )
+    parser.add_argument("--package-path", action="append", default=[], metavar="DIR", help="folder that holds packages")
+    parser.add_argument("--no-cache", action="store_true", help="neither read nor write earlier fits")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    with make_editor(options) as editor:
+        print(f"{editor.url}  (Ctrl-C ends)", flush=True)
+        wait_for_interrupt()
+        if editor.has_unsaved_changes:
+            print("Changes since the last save were dropped.")
+    return 0
+
+
+def wait_for_interrupt() -> None:
+    """Return on Ctrl-C: the ordinary end of a viewer."""
+    import threading
+
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        print()
+
+
+def make_editor(options: argparse.Namespace) -> SphereEditor:
+    """The editor of a command line, serving.
+
+    Raises:
+        InvalidInputError, ResourceNotFoundError, MissingDependencyError: an option, a file, or viser.
+    """
+    from morphit_ros.errors import InvalidInputError
+    from morphit_ros.spheres import SphereFitConfig
+    from morphit_ros.spheres.configuration import VARIANTS
+    from morphit_ros.spheres.editing import EditHistory, edited_from_model
+    from morphit_ros.spheres.exports import format_of
+    from morphit_ros.spheres.metrics import nearest_gaps
+    from morphit_ros.viewing.sphere_editor import SphereEditor
+    from morphit_ros.viewing.sphere_session import EditorFunctions
+
+    if options.seed < 0:
+        raise InvalidInputError("--seed", options.seed, "0 or more")
+    given = {name: getattr(options, name) for name in ("count", "variant") if getattr(options, name) is not None}
+    config = SphereFitConfig.from_flat(given)
+    for file in options.output or ():
+        format_of(file)
+    shape, parts, description = _load_shape(options)
+    model = _first_model(shape.name, parts, description, config, options)
+    shape = replace(shape, meshes={link: shape.meshes[link] for link in model.links})
+    outputs = options.output or [f"{shape.name}_spheres.json"] + (
+        [f"{shape.name}_spheres.urdf"] if description is not None else []
+    )
+    measure = _measure_function(parts)
+    functions = EditorFunctions(
+        fit=_fit_function(parts, config, options.seed),
+        measure=measure,
+        gaps=nearest_gaps,
+        exports={
+            f"Save {Path(file).name}": _export_function(Path(file), model, description, measure) for file in outputs
+        },
+    )
+    history = EditHistory(edited_from_model(model))
+    return SphereEditor(shape, history, functions, VARIANTS, port=options.port)
+
+
+def _load_shape(options: argparse.Namespace) -> tuple[Any, dict[str, list[TriangleMesh]], RobotDescription | None]:
+    """What is shown, the meshes of each link in its frame, and the description of a robot."""
+    from morphit_ros.errors import InvalidInputError
+    from morphit_ros.geometry.mesh import concatenate_meshes
+    from morphit_ros.geometry.mesh_io import load_mesh
+    from morphit_ros.robot.configuration import RobotConfiguration
+    from morphit_ros.robot.description import collision_mesh, load_robot_description
+    from morphit_ros.robot.kinematics import KinematicModel
+    from morphit_ros.viewing.sphere_shape import EditedShape
+
+    path = Path(options.shape)
+    if path.suffix.lower() in _MESH_SUFFIXES:
+        mesh = load_mesh(path)
+        return EditedShape(path.stem, {path.stem: mesh}), {path.stem: [mesh]}, None
+    home: dict[str, float] = {}
+    source = options.shape
+    if not source.startswith(("package://", "file://")) and path.suffix not in (".urdf", ".xacro"):
+        robot = RobotConfiguration.load(source)
+        home = dict(zip(robot.arm_joints, robot.home.tolist(), strict=True))
+        source = robot.description
+    description = load_robot_description(source, options.package_path)
+    parts = {
+        name: [collision_mesh(element) for element in link.collisions]
+        for name, link in description.links.items()
+        if link.collisions
+    }
+    if not parts:
+        raise InvalidInputError(options.shape, "no collision geometry", "a robot with collision geometry")
+    meshes = {name: concatenate_meshes(elements) for name, elements in parts.items()}
+    return EditedShape(description.name, meshes, KinematicModel(description), home), parts, description
+
+
+def _first_model(
+    name: str,
+    parts: dict[str, list[TriangleMesh]],
+    description: RobotDescription | None,
+    config: SphereFitConfig,
+    options: argparse.Namespace,
+) -> SphereModel:
+    """The spheres to begin with: from a file, where links that it lacks are fitted, or fitted."""
+    from morphit_ros.errors import InvalidInputError
+    from morphit_ros.spheres import LinkSpheres, SphereModel, fit_robot_spheres, fit_spheres
+    from morphit_ros.spheres.exports import read_model
+
+    model = read_model(options.model, description) if options.model else None
+    if model is not None:
+        for link in model.links:
+            if link not in parts:
+                bound = f"links with collision geometry: {', '.join(parts)}"
+                raise InvalidInputError(f"link of {options.model}", repr(link), bound)
+    missing = [link for link in parts if model is None or link not in model.links]
+    if model is not None and not missing:
+        return model
+    if description is not None:
+        return fit_robot_spheres(description, config, missing, options.seed, not options.no_cache, start=model)
+    result = fit_spheres(parts[name], config, options.seed)
+    quality = _measure_function(parts)(name, _as_edited(result.centers, result.radii))
+    spheres = LinkSpheres(name, result.centers, result.radii, quality.d_avg, quality.d_max, "")
+    return SphereModel(name, config.variant, {name: spheres})
+
+
+def _as_edited(centers: Any, radii: Any) -> EditedLink:
+    from morphit_ros.spheres.editing import EditedLink
+
+    return EditedLink(centers, radii)
+
+
+def _fit_function(
+    parts: dict[str, list[TriangleMesh]], config: SphereFitConfig, seed: int
+) -> Callable[[str, EditedLink, int], EditedLink]:
+    from morphit_ros.spheres import fit_spheres
+
+    def fit(link: str, spheres: EditedLink, count: int) -> EditedLink:
+        def from_spheres(count: int, variant: str, centers: Any, radii: Any, locked: Any) -> tuple[Any, Any]:
+            settings = replace(config, count=count, variant=variant)
+            result = fit_spheres(parts[link], settings, seed, initial=(centers, radii), locked=locked)
+            return result.centers, result.radii
+
+        return spheres.refitted(from_spheres, count)
+
+    return fit
+
+
+def _measure_function(parts: dict[str, list[TriangleMesh]]) -> Callable[[str, EditedLink], SphereMetrics]:
+    from morphit_ros.spheres import measure_spheres
+
+    def measure(link: str, spheres: EditedLink) -> SphereMetrics:
+        return measure_spheres(parts[link], spheres.centers, spheres.radii, _SURFACE_SAMPLES, _VOLUME_SAMPLES)
+
+    return measure
+
+
+def _export_function(
+    path: Path,
+    original: SphereModel,
+    description: RobotDescription | None,
+    measure: Callable[[str, EditedLink], SphereMetrics],
+) -> Callable[[EditedModel], Path]:
+    from morphit_ros.resources import atomic_write
+    from morphit_ros.spheres.editing import model_from_edited
+    from morphit_ros.spheres.exports import export_model, format_of
+
+    def distances(link: str, spheres: EditedLink) -> tuple[float, float]:
+        quality = measure(link, spheres)
+        return quality.d_avg, quality.d_max
+
+    def export(edited: EditedModel) -> Path:
+        text = export_model(model_from_edited(edited, original, distances), description, format_of(path))
+        with atomic_write(path) as stream:
+            stream.write(text)
+        return path
+
+    return export
