@@ -1,17 +1,23 @@
-"""Which links of a sphere model always, never or sometimes touch, by sampling joint positions."""
+"""Which links of a sphere model always, never or sometimes touch: random joint positions, and proofs."""
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.transforms import Array, transform_points
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel
-from morphit_ros.spheres.robot_model import SphereModel
+from morphit_ros.spheres.link_tree import Indices, LinkTree, link_poses, link_tree
+from morphit_ros.spheres.robot_model import SphereModel, spheres_in_frame
+from morphit_ros.spheres.self_collision_proof import Verdict, check_pair
 
 Pair = tuple[str, str]
 
@@ -26,9 +32,13 @@ class SelfCollisionMatrix:
     Attributes:
         adjacent: pairs that a joint connects, directly or over links without spheres.
         always: other pairs that touch in (nearly) every sample: the spheres, not the robot, collide there.
-        never: other pairs that touched in no sample.
+        never: other pairs of which no contact was found.
         sometimes: the pairs that a planner must check.
-        contact_share: every pair → share of the samples in which it touched.
+        contact_share: every pair → share of the samples in which it touched. A pair with share 0 is among
+            `sometimes` if the search for a proof found a contact.
+        default: other pairs that touch at the home position, if one was given.
+        proven: pairs of `always` and `never` for which this is proven over the whole range of the joints.
+        samples: number of random joint positions.
     """
 
     adjacent: tuple[Pair, ...]
@@ -36,55 +46,111 @@ class SelfCollisionMatrix:
     never: tuple[Pair, ...]
     sometimes: tuple[Pair, ...]
     contact_share: Mapping[Pair, float]
+    default: tuple[Pair, ...] = ()
+    proven: frozenset[Pair] = frozenset()
+    samples: int = 0
 
     @property
     def ignored(self) -> tuple[Pair, ...]:
-        """Pairs that a planner may leave out: adjacent, always and never."""
-        return self.adjacent + self.always + self.never
+        """Pairs that a planner may leave out: adjacent, always, never and default."""
+        return self.adjacent + self.always + self.never + self.default
+
+    @property
+    def reasons(self) -> dict[Pair, str]:
+        """Ignored pair → why, in the words of MoveIt's setup assistant, in the order of `contact_share`."""
+        groups = {"Adjacent": self.adjacent, "Always": self.always, "Never": self.never, "Default": self.default}
+        found = {pair: reason for reason, pairs in groups.items() for pair in pairs}
+        return {pair: found[pair] for pair in self.contact_share if pair in found}
+
+    @property
+    def unseen_share(self) -> float:
+        """With 95 % confidence, a pair of `never` that isn't proven touches in at most this share of all positions."""
+        return float(1.0 - 0.05 ** (1.0 / self.samples)) if self.samples else 1.0
 
 
 def self_collision_matrix(
-    model: SphereModel, kinematics: KinematicModel, samples: int = 2000, seed: int = 0, padding: float = 0.0
+    model: SphereModel,
+    robot: RobotDescription | KinematicModel,
+    samples: int = 10000,
+    seed: int = 0,
+    padding: float = 0.0,
+    *,
+    boxes: int = 10000,
+    home: Mapping[str, float] | None = None,
+    workers: int | None = None,
 ) -> SelfCollisionMatrix:
-    """Sort all pairs of links by how often their spheres touch over random joint positions within the limits.
+    """Sort all pairs of links by how often their spheres touch over the range of the joints.
 
-    `never` is an observation, not a proof: a pair that touches in less than about 3 / samples of the positions is
-    likely to be missed (95 %).
+    Random joint positions within the limits give the shares. A pair that never touched in them, or always, is then
+    searched by branch and bound (`self_collision_proof`), which proves it, finds a contact that the samples missed, or
+    gives up. Mimic joints follow their leaders, beyond limits of their own too; a joint without limits turns once
+    around.
+
+    Args:
+        model: the robot as spheres.
+        robot: its links and joints.
+        samples: number of random joint positions.
+        seed: of these.
+        padding: added to every radius [m].
+        boxes: greatest number of boxes of joint positions looked at for each pair; 0 for no proofs.
+        home: positions by joint [rad or m] whose contacts become `default`; joints left out are at zero or the
+            limit next to it.
+        workers: threads for the proofs, None for one a core. The result does not depend on it.
 
     Raises:
-        InvalidInputError: no samples, or the model has a link that the robot lacks.
+        InvalidInputError: no samples, negative boxes, no workers, the model has a link that the robot lacks, or a
+            joint that this cannot treat (see `link_tree`).
     """
     if samples < 1:
         raise InvalidInputError("samples", samples, "at least 1")
-    names = [name for name in kinematics.description.links if name in model.links]
+    if boxes < 0:
+        raise InvalidInputError("boxes", boxes, "at least 0")
+    if workers is not None and workers < 1:
+        raise InvalidInputError("workers", workers, "at least 1")
+    description = robot if isinstance(robot, RobotDescription) else robot.description
+    names = [name for name in description.links if name in model.links]
     if len(names) != len(model.links):
         unknown = sorted(set(model.links) - set(names))
-        raise InvalidInputError("model", f"links {unknown}", f"links of '{kinematics.description.name}'")
+        raise InvalidInputError("model", f"links {unknown}", f"links of '{description.name}'")
+    tree = link_tree(description)
+    spheres = [
+        (np.ascontiguousarray(model.links[name].centers, dtype=np.float64), model.links[name].radii + padding)
+        for name in names
+    ]
+    where = np.array([tree.names.index(name) for name in names], dtype=np.int64)
     rng = np.random.default_rng(seed)
-    low = np.where(np.isfinite(kinematics.position_lower), kinematics.position_lower, -np.pi)
-    high = np.where(np.isfinite(kinematics.position_upper), kinematics.position_upper, np.pi)
-    owners = np.repeat(np.arange(len(names)), [len(model.links[name].radii) for name in names])
-    radii = np.concatenate([model.links[name].radii + padding for name in names]) if names else np.empty(0)
-    counts = np.zeros((len(names), len(names)), dtype=np.int64)
-    for _ in range(samples):
-        positions = dict(zip(kinematics.joint_names, rng.uniform(low, high).tolist(), strict=True))
-        transforms = kinematics.forward_kinematics(positions)
-        if names:
-            centers = np.concatenate([transform_points(transforms[name], model.links[name].centers) for name in names])
-            counts += _touching_links(centers, radii, owners, len(names))
-    share = {
-        (names[a], names[b]): float(counts[a, b]) / samples for a in range(len(names)) for b in range(a + 1, len(names))
-    }
-    adjacent_sets = _adjacent_links(kinematics, names)
-    adjacent = tuple(pair for pair in share if frozenset(pair) in adjacent_sets)
-    others = {pair: value for pair, value in share.items() if pair not in adjacent}
-    return SelfCollisionMatrix(
-        adjacent,
-        tuple(pair for pair, value in others.items() if value >= _ALWAYS_SHARE),
-        tuple(pair for pair, value in others.items() if value == 0.0),
-        tuple(pair for pair, value in others.items() if 0.0 < value < _ALWAYS_SHARE),
-        share,
-    )
+    counts = _count_contacts(tree, where, spheres, rng.uniform(tree.lower, tree.upper, (samples, len(tree.lower))))
+    at_home = None
+    if home is not None:
+        at_home = _count_contacts(tree, where, spheres, tree.positions(home)[None])
+    neighbours = _adjacent_links(description, names)
+    pairs = [(a, b) for a in range(len(names)) for b in range(a + 1, len(names))]
+    others = [(a, b) for a, b in pairs if frozenset((names[a], names[b])) not in neighbours]
+
+    def verdict_on(pair: tuple[int, int]) -> Verdict:
+        a, b = pair
+        if boxes == 0 or counts[a, b] not in (0, samples):
+            return Verdict.OPEN
+        return check_pair(tree, where[a], where[b], (spheres[a], spheres[b]), bool(counts[a, b] > 0), boxes)
+
+    # The search runs without the interpreter's lock.
+    with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
+        verdicts = dict(zip(others, pool.map(verdict_on, others), strict=True))
+    groups: dict[str, list[Pair]] = {key: [] for key in ("adjacent", "always", "never", "default", "sometimes")}
+    for a, b in pairs:
+        if (a, b) not in verdicts:
+            group = "adjacent"
+        elif counts[a, b] >= _ALWAYS_SHARE * samples:
+            group = "always"
+        elif counts[a, b] == 0 and verdicts[a, b] is not Verdict.REFUTED:
+            group = "never"
+        else:
+            group = "default" if at_home is not None and at_home[a, b] else "sometimes"
+        groups[group].append((names[a], names[b]))
+    share = {(names[a], names[b]): float(counts[a, b]) / samples for a, b in pairs}
+    proven = {(names[a], names[b]) for (a, b), verdict in verdicts.items() if verdict is Verdict.PROVEN}
+    sorted_pairs = {group: tuple(members) for group, members in groups.items()}
+    return SelfCollisionMatrix(contact_share=share, proven=frozenset(proven), samples=samples, **sorted_pairs)
 
 
 def touching_pairs(model: SphereModel, link_transforms: Mapping[str, Array], padding: float = 0.0) -> list[Pair]:
@@ -93,41 +159,105 @@ def touching_pairs(model: SphereModel, link_transforms: Mapping[str, Array], pad
     Raises:
         InvalidInputError: a link of the model has no transform.
     """
-    from morphit_ros.spheres.robot_model import spheres_in_frame
-
     names = list(model.links)
     centers, radii = spheres_in_frame(model, link_transforms, padding)
-    owners = np.repeat(np.arange(len(names)), [len(model.links[name].radii) for name in names])
-    touching = _touching_links(centers, radii, owners, len(names))
+    starts = _starts([len(model.links[name].radii) for name in names])
+    touching = np.zeros((len(names), len(names)), dtype=np.int64)
+    _add_contacts(centers, radii, starts, *_enclosing(centers, radii, starts), touching)
     return [(names[a], names[b]) for a, b in zip(*np.nonzero(touching), strict=True)]
 
 
-def _adjacent_links(kinematics: KinematicModel, names: Sequence[str]) -> set[frozenset[str]]:
+def _count_contacts(
+    tree: LinkTree, where: Indices, spheres: Sequence[tuple[Array, Array]], positions: Array
+) -> Indices:
+    """(L, L) upper triangle: at how many of the positions (S, V) any spheres of two links touch."""
+    counts = np.zeros((len(spheres), len(spheres)), dtype=np.int64)
+    if not spheres:
+        return counts
+    centers, radii = (np.concatenate(arrays) for arrays in zip(*spheres, strict=True))
+    starts = _starts([len(link_radii) for _, link_radii in spheres])
+    balls, reaches = _enclosing(centers, radii, starts)
+    j = tree.joints
+    _sample(
+        tree.parents, j.T_before, j.kinds, j.axes, j.variables, j.multipliers, j.offsets,
+        positions, where, centers, radii, starts, balls, reaches, counts,
+    )  # fmt: skip
+    return counts
+
+
+def _starts(counts: Sequence[int]) -> Indices:
+    """(L + 1,): where each link's spheres begin, and the end."""
+    return np.array([0, *itertools.accumulate(counts)], dtype=np.int64)
+
+
+def _enclosing(centers: Array, radii: Array, starts: Indices) -> tuple[Array, Array]:
+    """Centres (L, 3) and radii (L,) of a ball around each link's spheres."""
+    balls, reaches = np.zeros((len(starts) - 1, 3)), np.zeros(len(starts) - 1)
+    for link, (start, stop) in enumerate(itertools.pairwise(starts.tolist())):
+        points, sizes = centers[start:stop], radii[start:stop]
+        balls[link] = 0.5 * ((points - sizes[:, None]).min(axis=0) + (points + sizes[:, None]).max(axis=0))
+        reaches[link] = (np.linalg.norm(points - balls[link], axis=1) + sizes).max()
+    return balls, reaches
+
+
+def _adjacent_links(description: RobotDescription, names: Sequence[str]) -> set[frozenset[str]]:
     """Pairs of links with spheres that are next to each other once links without spheres are passed over."""
     known = set(names)
     pairs = set()
     for name in names:
-        joint = kinematics.description.parent_joint(name)
+        joint = description.parent_joint(name)
         while joint is not None and joint.parent not in known:
-            joint = kinematics.description.parent_joint(joint.parent)
+            joint = description.parent_joint(joint.parent)
         if joint is not None:
             pairs.add(frozenset((name, joint.parent)))
     return pairs
 
 
-@njit(cache=True)
-def _touching_links(centers, radii, owners, link_count):  # type: ignore[no-untyped-def]
-    """(L, L) upper triangle: 1 where any spheres of two links touch."""
-    touching = np.zeros((link_count, link_count), dtype=np.int64)
-    for i in range(len(radii)):
-        for j in range(i + 1, len(radii)):
-            a, b = owners[i], owners[j]
-            if a == b or touching[a, b] == 1:
-                continue
-            reach = radii[i] + radii[j]
-            dx = centers[i, 0] - centers[j, 0]
-            dy = centers[i, 1] - centers[j, 1]
-            dz = centers[i, 2] - centers[j, 2]
-            if dx * dx + dy * dy + dz * dz <= reach * reach:
-                touching[a, b] = 1
-    return touching
+@njit(cache=True, nogil=True)
+def _sample(  # type: ignore[no-untyped-def]
+    parents, before, kinds, axes, variables, multipliers, offsets,
+    positions, where, centers, radii, starts, balls, reaches, counts,
+):  # fmt: skip
+    poses = np.empty((len(parents), 4, 4))
+    moved, moved_balls = np.empty_like(centers), np.empty_like(balls)
+    for sample in range(len(positions)):
+        link_poses(parents, before, kinds, axes, variables, multipliers, offsets, positions[sample], poses)
+        for link in range(len(where)):
+            pose = poses[where[link]]
+            _transform(pose, balls[link : link + 1], moved_balls[link : link + 1])
+            _transform(pose, centers[starts[link] : starts[link + 1]], moved[starts[link] : starts[link + 1]])
+        _add_contacts(moved, radii, starts, moved_balls, reaches, counts)
+
+
+@njit(cache=True, nogil=True)
+def _transform(pose, points, moved):  # type: ignore[no-untyped-def]
+    for i in range(len(points)):
+        for r in range(3):
+            moved[i, r] = pose[r, 0] * points[i, 0] + pose[r, 1] * points[i, 1] + pose[r, 2] * points[i, 2] + pose[r, 3]
+
+
+@njit(cache=True, nogil=True)
+def _add_contacts(centers, radii, starts, balls, reaches, counts):  # type: ignore[no-untyped-def]
+    """Add 1 to the upper triangle of counts (L, L) where any spheres of two links touch."""
+    for a in range(len(reaches)):
+        for b in range(a + 1, len(reaches)):
+            if _overlap(balls[a], reaches[a], balls[b], reaches[b]) and _any_overlap(
+                centers, radii, starts[a], starts[a + 1], starts[b], starts[b + 1]
+            ):
+                counts[a, b] += 1
+
+
+@njit(cache=True, nogil=True)
+def _any_overlap(centers, radii, start_a, stop_a, start_b, stop_b):  # type: ignore[no-untyped-def]
+    for i in range(start_a, stop_a):
+        for j in range(start_b, stop_b):
+            if _overlap(centers[i], radii[i], centers[j], radii[j]):
+                return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _overlap(first, first_radius, second, second_radius):  # type: ignore[no-untyped-def]
+    reach = first_radius + second_radius
+    dx, dy, dz = first[0] - second[0], first[1] - second[1], first[2] - second[2]
+    return dx * dx + dy * dy + dz * dz <= reach * reach

@@ -1,0 +1,127 @@
+"""`morphit spheres export`: sphere models from one format into another."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from morphit_ros.robot.description import RobotDescription
+    from morphit_ros.spheres import SelfCollisionMatrix, SphereModel
+
+# As in morphit_ros.spheres.FORMATS, which takes long to import.
+_FORMATS = ("urdf", "srdf", "curobo", "xrdf", "json", "csv")
+
+
+def add_parser(parsers: Any) -> None:
+    parser = parsers.add_parser(
+        "export",
+        help="write a sphere model in another format",
+        description="Read a sphere model (json, csv, urdf, srdf, cuRobo or XRDF) and write it in another format.",
+    )
+    parser.add_argument("model", metavar="MODEL", help="file with spheres, made here, by another program or by hand")
+    parser.add_argument("--robot", metavar="ROBOT", help="name in config/robots (panda), or a URDF or xacro file")
+    parser.add_argument("--format", choices=_FORMATS, help="what to write (default: by the suffix of --output)")
+    parser.add_argument("--from", dest="source_format", choices=_FORMATS, help="what MODEL is (default: as it looks)")
+    parser.add_argument("--output", required=True, metavar="FILE", help="file to write; - for standard output")
+    parser.add_argument(
+        "--padding", type=float, default=0.0, metavar="R", help="add to every radius, or as the planner's buffer [m]"
+    )
+    parser.add_argument("--merge", metavar="FILE", help="SRDF to merge into; the rest of it stays as it is")
+    parser.add_argument(
+        "--tool", action="append", default=[], metavar="LINK", help="link that a planner moves to goals"
+    )
+    parser.add_argument("--package-path", action="append", default=[], metavar="DIR", help="folder that holds packages")
+    parser.add_argument("--samples", type=int, default=10000, metavar="N", help="joint positions for self-collision")
+    parser.add_argument("--seed", type=int, default=0, help="seed of these (default: %(default)s)")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from morphit_ros.errors import InvalidInputError
+    from morphit_ros.resources import atomic_write
+    from morphit_ros.spheres import FORMATS, PlannerConfig, export_model, format_of, read_model
+
+    if options.seed < 0:
+        raise InvalidInputError("--seed", options.seed, "0 or more")
+    if options.format is None and options.output == "-":
+        raise InvalidInputError("--format", "nothing", f"one of {', '.join(_FORMATS)} for standard output")
+    target = options.format or format_of(options.output)
+    if options.merge and target != "srdf":
+        raise InvalidInputError("--merge", f"format {target}", "srdf")
+    description, home = _robot(options)
+    if description is None and FORMATS[target].needs_robot:
+        raise InvalidInputError("--robot", "nothing", f"a robot: format {target} describes it")
+    model = read_model(Path(options.model), description, options.source_format)
+    matrix = None
+    if description is not None and target in ("srdf", "curobo", "xrdf"):
+        matrix = _self_collision(model, description, home, options, options.padding if target == "srdf" else 0.0)
+    text = export_model(
+        model,
+        description,
+        target,
+        padding=options.padding,
+        self_collision=matrix,
+        srdf=_text(options.merge) if options.merge else None,
+        planner=PlannerConfig(tool_frames=tuple(options.tool)),
+        home=home,
+    )
+    if options.output == "-":
+        sys.stdout.write(text)
+        return 0
+    with atomic_write(options.output) as stream:
+        stream.write(text)
+    print(f"{options.output}: {target}, {model.count} spheres on {len(model.links)} links")
+    if matrix is not None:
+        print(_pairs_line(matrix))
+    return 0
+
+
+def _robot(options: argparse.Namespace) -> tuple[RobotDescription | None, dict[str, float] | None]:
+    """The robot and, of one that config/robots knows, its home position."""
+    from morphit_ros.commands.spheres import load_robot
+    from morphit_ros.robot.configuration import RobotConfiguration
+
+    if options.robot is None:
+        return None, None
+    description = load_robot(options.robot, options.package_path)
+    if Path(options.robot).suffix or "://" in options.robot:
+        return description, None
+    configuration = RobotConfiguration.load(options.robot)
+    return description, dict(zip(configuration.arm_joints, configuration.home, strict=True))
+
+
+def _self_collision(
+    model: SphereModel,
+    description: RobotDescription,
+    home: dict[str, float] | None,
+    options: argparse.Namespace,
+    padding: float,
+) -> SelfCollisionMatrix:
+    from morphit_ros.spheres import self_collision_matrix
+
+    return self_collision_matrix(model, description, options.samples, options.seed, padding, home=home)
+
+
+def _pairs_line(matrix: SelfCollisionMatrix) -> str:
+    """The sorted pairs in one line, and what the samples alone leave open."""
+    counts = {name: len(getattr(matrix, name)) for name in ("adjacent", "always", "never", "default", "sometimes")}
+    unproven = sum(pair not in matrix.proven for pair in matrix.never)
+    line = "pairs: " + ", ".join(f"{count} {name}" for name, count in counts.items())
+    if unproven:
+        line += f"; {unproven} of never by {matrix.samples} samples only (touching in < {matrix.unseen_share:.2%})"
+    return line
+
+
+def _text(name: str) -> str:
+    from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+
+    path = Path(name)
+    if not path.is_file():
+        raise ResourceNotFoundError(name, [str(path.absolute())])
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(name, f"byte {error.start} that is no UTF-8", "text in UTF-8") from error

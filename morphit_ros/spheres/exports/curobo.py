@@ -1,0 +1,100 @@
+"""cuRobo's robot configuration in YAML; and back.
+
+Format: "Configuring a New Robot" and "Robot Self-Collision" of the cuRobo documentation: below robot_cfg /
+kinematics the keys of its template. Joint positions' and velocities' limits stay in the URDF, which cuRobo reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.robot.description import RobotDescription
+from morphit_ros.spheres.exports.planner import PlannerConfig, planner_facts
+from morphit_ros.spheres.exports.records import imported_model
+from morphit_ros.spheres.exports.urdf import check_links, check_padding
+from morphit_ros.spheres.exports.yaml_documents import (
+    entry,
+    ignore_entries,
+    read_yaml,
+    sphere_entries,
+    sphere_rows,
+    write_yaml,
+)
+from morphit_ros.spheres.robot_model import SphereModel
+from morphit_ros.spheres.self_collision import SelfCollisionMatrix
+
+
+def curobo_from_model(
+    model: SphereModel,
+    description: RobotDescription,
+    self_collision: SelfCollisionMatrix,
+    config: PlannerConfig | None = None,
+    home: Mapping[str, float] | None = None,
+    padding: float = 0.0,
+) -> str:
+    """A robot configuration for cuRobo.
+
+    Args:
+        model: the robot as spheres.
+        description: the robot.
+        self_collision: its ignored pairs become `self_collision_ignore`.
+        config: what is in no URDF.
+        home: position by joint of `retract_config`.
+        padding: `collision_sphere_buffer` [m]; the radii stay as they are.
+
+    Raises:
+        InvalidInputError: an unknown link, or a padding that makes a radius vanish.
+    """
+    settings = config or PlannerConfig()
+    check_padding(model, padding)
+    check_links(model, description)
+    facts = planner_facts(description, settings, home)
+    ones = [1.0] * len(facts.joint_names)
+    kinematics = {
+        "urdf_path": settings.urdf_path or f"{description.name}.urdf",
+        "asset_root_path": "",
+        "base_link": facts.base_link,
+        "ee_link": facts.tool_frames[0],
+        "link_names": list(facts.tool_frames) if len(facts.tool_frames) > 1 else None,
+        "lock_joints": None,
+        "extra_links": None,
+        "collision_link_names": list(model.links),
+        "collision_spheres": sphere_entries(model),
+        "collision_sphere_buffer": padding,
+        "extra_collision_spheres": {},
+        "self_collision_ignore": ignore_entries(self_collision.ignored, model.links),
+        "self_collision_buffer": dict.fromkeys(model.links, 0.0),
+        "use_global_cumul": True,
+        "mesh_link_names": list(model.links),
+        "cspace": {
+            "joint_names": list(facts.joint_names),
+            "retract_config": list(facts.default_positions),
+            "null_space_weight": ones,
+            "cspace_distance_weight": list(ones),
+            "max_acceleration": settings.acceleration_limit,
+            "max_jerk": settings.jerk_limit,
+        },
+    }
+    return write_yaml({"robot_cfg": {"kinematics": kinematics}})
+
+
+def model_from_curobo(text: str, robot_name: str = "", source: str = "cuRobo configuration") -> SphereModel:
+    """The spheres of a cuRobo robot configuration, or of a file of spheres that such a configuration names.
+
+    Carries neither the robot's name nor the variant, d_avg and d_max (NaN) nor the content hash (it is computed
+    from the spheres). Placeholders of negative radius are left out, `collision_sphere_buffer` is not added.
+
+    Raises:
+        InvalidInputError: other YAML, spheres in a file of their own, or a sphere that makes no sense.
+    """
+    document = read_yaml(text, source)
+    spheres = entry(document, "robot_cfg", "kinematics", "collision_spheres")
+    if spheres is None:
+        spheres = entry(document, "kinematics", "collision_spheres") or document.get("collision_spheres")
+    if spheres is None:
+        raise InvalidInputError(source, "no robot_cfg/kinematics/collision_spheres", "a cuRobo robot configuration")
+    if isinstance(spheres, str):
+        remedy = "Read that file."
+        raise InvalidInputError(source, f"spheres in a file of their own ('{spheres[:80]}')", "spheres", remedy)
+    return imported_model(robot_name, sphere_rows(spheres, source), source)
