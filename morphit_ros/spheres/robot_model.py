@@ -1,30 +1,26 @@
-"""A robot as spheres: every collision element of every link fitted, cached on disk by content."""
+"""A robot as spheres: the shape of every link fitted, in parallel and cached on disk by content."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.mesh import TriangleMesh, sample_surface
 from morphit_ros.geometry.transforms import Array, transform_points
-from morphit_ros.geometry.winding_number import InsideTest
-from morphit_ros.resources import atomic_write, cache_directory
-from morphit_ros.robot.description import GeometryKind, LinkGeometry, RobotDescription, element_mesh
+from morphit_ros.robot.description import LinkGeometry, RobotDescription
+from morphit_ros.spheres.cache import ShapeFit
 from morphit_ros.spheres.configuration import SphereFitConfig
-from morphit_ros.spheres.fit import fit_spheres
-from morphit_ros.spheres.metrics import nearest_gaps
+from morphit_ros.spheres.link_fit import fit_shape, shape_fit_key, start_in_shape
+from morphit_ros.spheres.link_jobs import Progress as Progress
+from morphit_ros.spheres.link_jobs import naming_link, run_link_jobs
+from morphit_ros.spheres.link_shape import link_elements, load_link_shape
 
-# Part of every cache key: raise it when the same input gives other spheres than before.
-_FIT_VERSION = 2
-
-Progress = Callable[[str, int, int], None]
+# Variant of a model whose links were fitted with different ones.
+MIXED = "mixed"
 
 
 @dataclass(frozen=True)
@@ -33,9 +29,11 @@ class LinkSpheres:
 
     Attributes:
         link: its name.
-        centers, radii: (N, 3) and (N,) [m] in the link's frame; the elements' spheres one after the other.
-        d_avg, d_max: mean and greatest distance between the surface of the collision geometry and the spheres' [m].
-        content_hash: identifies geometry, configuration and seed; equal hash, equal spheres.
+        centers, radii: (N, 3) and (N,) [m] in the link's frame; elements that are spheres themselves come first.
+        d_avg, d_max: mean and greatest distance between the surface of the link's shape and the spheres' [m].
+        content_hash: identifies geometry, configuration, seed and the spheres that the fit started from; equal hash,
+            equal spheres.
+        cover_margin: as of `SphereFitResult` [m], None without guaranteed cover.
     """
 
     link: str
@@ -44,6 +42,7 @@ class LinkSpheres:
     d_avg: float
     d_max: float
     content_hash: str
+    cover_margin: float | None = None
 
 
 @dataclass(frozen=True)
@@ -52,8 +51,8 @@ class SphereModel:
 
     Attributes:
         robot_name: of the description.
-        variant: preset of the losses.
-        links: link name → spheres, for every link with collision geometry.
+        variant: preset of the losses; "mixed" where links were fitted with different ones.
+        links: link name → spheres, for every link with geometry.
     """
 
     robot_name: str
@@ -79,42 +78,63 @@ def fit_robot_spheres(
     seed: int = 0,
     cache: bool = True,
     progress: Progress | None = None,
+    *,
+    counts: Mapping[str, int] | None = None,
+    start: SphereModel | None = None,
+    source: str = "collision",
+    workers: int | None = None,
 ) -> SphereModel:
-    """Fit spheres to the collision geometry of a robot's links.
+    """Fit spheres to the geometry of a robot's links.
 
-    Each collision element gets its own spheres: exactly `count` for a mesh, min(count, primitive_count) for a
-    box, cylinder or capsule, 1 (itself) for a sphere. Elements of equal shape get equal spheres.
+    A link is one shape, the union of its elements. It gets exactly as many spheres as `counts` says, else `count`
+    for each mesh, min(count, primitive_count) for each box, cylinder or capsule and 1 for each sphere. Elements that
+    are spheres stay themselves as long as the number allows it. Links of equal shape get equal spheres.
 
     Args:
         description: the robot.
         config: settings of every fit.
-        links: links to fit, None for all; those without collision geometry are left out of the model.
+        links: links to fit, None for all; those without geometry are left out of the model.
         seed: of every fit.
         cache: whether to read and write fits in the cache folder.
-        progress: called with (link, links done, links in all) before each link and once at the end.
+        progress: called from this thread with (link, links done, links in all) after each link.
+        counts: link name → number of spheres; links that are not fitted may be among them.
+        start: a model of the same robot. Links that are not fitted keep their spheres from it, as the same objects;
+            the others start from theirs, also where count, weights or variant are others now.
+        source: geometry that makes up a link: "collision", "visual", or "collision_or_visual", the visual one of
+            links without the other.
+        workers: threads, None for as many as this process has processors. The result does not depend on it.
 
     Raises:
-        InvalidInputError: an unknown link, an unreadable mesh, or one without area; names the link.
-        ResourceNotFoundError: a mesh file is missing.
+        InvalidInputError: an unknown link or source, a count or a number of workers below one, an unreadable mesh,
+            or a shape without area; names the link.
+        ResourceNotFoundError: a mesh file is missing; names the link.
     """
     settings = config or SphereFitConfig()
-    chosen = list(description.links) if links is None else list(links)
-    for name in chosen:
-        if name not in description.links:
-            raise InvalidInputError("links", repr(name), f"one of {', '.join(description.links)}")
-    chosen = [name for name in chosen if description.links[name].collisions]
-    fitted: dict[str, LinkSpheres] = {}
-    known: dict[str, tuple[Array, Array]] = {}
-    for done, name in enumerate(chosen):
-        if progress is not None:
-            progress(name, done, len(chosen))
-        try:
-            fitted[name] = _fit_link(name, description.links[name].collisions, settings, seed, cache, known)
-        except InvalidInputError as error:
-            raise InvalidInputError(f"link '{name}': {error.name}", error.value, error.bound, error.remedy) from error
-    if progress is not None and chosen:
-        progress(chosen[-1], len(chosen), len(chosen))
-    return SphereModel(description.name, settings.variant, fitted)
+    budget = counts or {}
+    earlier = start.links if start is not None else {}
+    elements = {name: link_elements(link, source) for name, link in description.links.items()}
+    _check_links(elements, links, budget, earlier)
+    chosen = [name for name in elements if elements[name] and (links is None or name in links)]
+    placements: dict[str, _Placement] = {}
+
+    def jobs() -> Iterator[tuple[str, str, Callable[[], ShapeFit]]]:
+        # Loading is quick next to fitting and holds the interpreter's lock: it stays in this thread.
+        for name in chosen:
+            with naming_link(name):
+                shape = load_link_shape(elements[name])
+                own = replace(settings, count=budget.get(name, shape.default_count(settings)))
+            locked = shape.locked_count(own.count)
+            placements[name] = _Placement(shape.T_link_shape, shape.link_ball_centers[:locked])
+            first = start_in_shape(shape, earlier[name].centers, earlier[name].radii) if name in earlier else None
+            yield name, shape_fit_key(shape, own, seed, first), partial(fit_shape, shape, own, seed, cache, first)
+
+    fits = run_link_jobs(jobs(), len(chosen), workers, progress)
+    fitted = {name: placements[name].link_spheres(name, fit) for name, fit in fits.items()}
+    kept = {name: spheres for name, spheres in earlier.items() if name not in fitted}
+    variant = settings.variant if start is None or not kept or start.variant == settings.variant else MIXED
+    return SphereModel(
+        description.name, variant, {name: (fitted | kept)[name] for name in elements if name in fitted or name in kept}
+    )
 
 
 def spheres_in_frame(
@@ -143,90 +163,31 @@ def spheres_in_frame(
     return np.concatenate(centers), np.concatenate(radii)
 
 
-def _fit_link(
-    name: str,
-    elements: Sequence[LinkGeometry],
-    config: SphereFitConfig,
-    seed: int,
-    cache: bool,
-    known: dict[str, tuple[Array, Array]],
-) -> LinkSpheres:
-    centers, radii, keys, meshes = [], [], [], []
-    for element in elements:
-        mesh = element_mesh(element)
-        key = _content_key(element, mesh, config, seed)
-        if key not in known:
-            known[key] = _fit_element(element, mesh, config, seed, key if cache else None)
-        element_centers, element_radii = known[key]
-        centers.append(transform_points(element.T_link_geometry, element_centers))
-        radii.append(element_radii)
-        keys.append(key + hashlib.sha256(element.T_link_geometry.tobytes()).hexdigest())
-        meshes.append(mesh.transformed(element.T_link_geometry))
-    all_centers, all_radii = np.concatenate(centers), np.concatenate(radii)
-    gaps = np.abs(nearest_gaps(_exposed_points(meshes, 5000), all_centers, all_radii))
-    content_hash = hashlib.sha256("\n".join(keys).encode()).hexdigest()
-    return LinkSpheres(name, all_centers, all_radii, float(gaps.mean()), float(gaps.max()), content_hash)
+@dataclass(frozen=True)
+class _Placement:
+    """Where a shape is in its link, and the exact centres (S, 3) of the spheres that stay themselves."""
+
+    T_link_shape: Array
+    ball_centers: Array
+
+    def link_spheres(self, name: str, fit: ShapeFit) -> LinkSpheres:
+        centers = transform_points(self.T_link_shape, fit.centers)
+        centers[: len(self.ball_centers)] = self.ball_centers
+        digest = hashlib.sha256(fit.key.encode())
+        digest.update(self.T_link_shape.tobytes())
+        return LinkSpheres(name, centers, fit.radii, fit.d_avg, fit.d_max, digest.hexdigest(), fit.cover_margin)
 
 
-def _exposed_points(meshes: Sequence[TriangleMesh], count: int) -> Array:
-    """About `count` points on overlapping elements: what one buries in another is not surface of the link."""
-    rng = np.random.default_rng(0)
-    total = sum(mesh.area for mesh in meshes)
-    tests = [InsideTest(mesh) for mesh in meshes]
-    exposed, buried = [], []
-    for index, mesh in enumerate(meshes):
-        points, _ = sample_surface(mesh, max(1, round(count * mesh.area / total)), rng)
-        inside = np.zeros(len(points), dtype=bool)
-        for other, test in enumerate(tests):
-            if other != index:
-                inside |= test.contains(points)
-        exposed.append(points[~inside])
-        buried.append(points[inside])
-    outer = np.concatenate(exposed)
-    # Elements that bury each other (two equal ones) leave nothing exposed.
-    return outer if len(outer) else np.concatenate(buried)
-
-
-def _fit_element(
-    element: LinkGeometry, mesh: TriangleMesh, config: SphereFitConfig, seed: int, key: str | None
-) -> tuple[Array, Array]:
-    """Spheres of one element in its own frame, from the cache if a key is given and it is there."""
-    if element.kind is GeometryKind.SPHERE:
-        return np.zeros((1, 3)), element.dimensions[:1].copy()
-    path = None if key is None else cache_directory("spheres") / f"{key}.npz"
-    cached = None if path is None else _read_cache(path)
-    if cached is not None:
-        return cached
-    result = fit_spheres(mesh, _element_config(element, config), seed)
-    if path is not None:
-        with atomic_write(path, "wb") as stream:
-            np.savez(stream, centers=result.centers, radii=result.radii)
-    return result.centers, result.radii
-
-
-def _element_config(element: LinkGeometry, config: SphereFitConfig) -> SphereFitConfig:
-    if element.kind is GeometryKind.MESH:
-        return config
-    return replace(config, count=min(config.count, config.primitive_count))
-
-
-def _content_key(element: LinkGeometry, mesh: TriangleMesh, config: SphereFitConfig, seed: int) -> str:
-    digest = hashlib.sha256()
-    flat = _element_config(element, config).to_flat()
-    digest.update(json.dumps([_FIT_VERSION, element.kind.value, seed, flat], sort_keys=True).encode())
-    digest.update(np.ascontiguousarray(mesh.vertices).tobytes())
-    digest.update(np.ascontiguousarray(mesh.faces).tobytes())
-    return digest.hexdigest()
-
-
-def _read_cache(path: Path) -> tuple[Array, Array] | None:
-    """The spheres of a cache file; None if there is none or it is damaged."""
-    try:
-        with np.load(path, allow_pickle=False) as data:
-            centers, radii = data["centers"], data["radii"]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return None
-    sound = centers.ndim == 2 and centers.shape == (len(radii), 3) and len(radii) > 0
-    if not sound or not np.isfinite(centers).all() or not np.isfinite(radii).all() or not (radii > 0.0).all():
-        return None
-    return centers, radii
+def _check_links(
+    elements: Mapping[str, Sequence[LinkGeometry]],
+    links: Sequence[str] | None,
+    counts: Mapping[str, int],
+    earlier: Mapping[str, LinkSpheres],
+) -> None:
+    for argument, names in (("links", links or ()), ("counts", counts), ("start", earlier)):
+        for name in names:
+            if name not in elements:
+                raise InvalidInputError(argument, repr(name), f"one of {', '.join(elements)}")
+    for name, count in counts.items():
+        if not elements[name]:
+            raise InvalidInputError(f"counts['{name}']", count, "a link that has geometry", "Leave it out.")
