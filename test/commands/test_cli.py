@@ -74,6 +74,15 @@ def test_help_imports_nothing_heavy() -> None:
         (["spheres", "fit", "panda", "--variant", "cubes"], "balanced"),
         (["spheres", "fit", "panda", "--links", "panda_link99"], "panda_link99"),
         (["spheres", "fit", "panda", "--seed", "-1"], "--seed"),
+        (["spheres", "fit", "panda", "--total", "3"], "total"),
+        (["spheres", "fit", "panda", "--d-max", "-1"], "d_max"),
+        (["spheres", "fit", "panda", "--total", "30", "--links", "panda_hand"], "--link-count"),
+        (["spheres", "fit", "panda", "--weight", "peak"], "peak"),
+        (["spheres", "fit", "panda", "--weight", "charm=3"], "charm"),
+        (["spheres", "fit", "panda", "--link-count", "panda_link99=3"], "panda_link99"),
+        (["spheres", "fit", "panda", "--output", "spheres.docx"], ".docx"),
+        (["spheres", "fit", "panda", "--method", "amaa", "--cover"], "cover"),
+        (["spheres", "fit", "nowhere.stl"], "nowhere.stl"),
     ],
 )
 def test_mistake_ends_with_status_2_and_one_line(
@@ -113,7 +122,7 @@ def test_spheres_fit_writes_urdf_csv_and_json(tmp_path: Path, monkeypatch: pytes
     )
     files = {name: tmp_path / f"out.{name}" for name in ("urdf", "csv", "json")}
     words = ["spheres", "fit", str(robot), "--count", "5", "--output", str(files["urdf"])]
-    assert main([*words, "--csv", str(files["csv"]), "--json", str(files["json"])]) == 0
+    assert main([*words, "--output", str(files["csv"]), "--json", str(files["json"])]) == 0
     content = json.loads(files["json"].read_text(encoding="utf-8"))
     assert content["count"] == 5
     radii = content["links"]["stick"]["radii"]
@@ -121,6 +130,58 @@ def test_spheres_fit_writes_urdf_csv_and_json(tmp_path: Path, monkeypatch: pytes
         rows = list(csv.DictReader(stream))
     assert [float(row["radius"]) for row in rows] == pytest.approx(radii, rel=1e-6)
     assert files["urdf"].read_text(encoding="utf-8").count("<sphere") == 5
+    # What was written can be started from: the same number keeps being asked for and kept.
+    again = [*words[:3], "--count", "3", "--start", str(files["csv"]), "--json", str(files["json"])]
+    assert main(again) == 0
+    assert json.loads(files["json"].read_text(encoding="utf-8"))["count"] == 3
+
+
+BOXES = (
+    '<robot name="two"><link name="large"><collision><geometry><box size="0.3 0.2 0.2"/></geometry></collision></link>'
+    '<link name="small"><collision><geometry><box size="0.05 0.05 0.05"/></geometry></collision></link>'
+    '<joint name="j" type="fixed"><parent link="large"/><child link="small"/></joint></robot>'
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--total", "9"], None),
+        (["--count", "4", "--link-count", "small=2"], {"large": 4, "small": 2}),
+        (["--count", "3", "--links", "small"], {"small": 3}),
+        (["--d-max", "40"], None),
+        (["--count", "4", "--method", "packing"], {"large": 4, "small": 4}),
+        (["--count", "4", "--variant", "volume", "--cover"], {"large": 4, "small": 4}),
+        (["--count", "4", "--weight", "peak=200", "--weight", "mass=1"], {"large": 4, "small": 4}),
+    ],
+)
+def test_spheres_fit_numbers(
+    options: list[str], expected: dict[str, int] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MORPHIT_CACHE", str(tmp_path / "cache"))
+    robot, result = tmp_path / "two.urdf", tmp_path / "out.json"
+    robot.write_text(BOXES, encoding="utf-8")
+    assert main(["spheres", "fit", str(robot), *options, "--json", str(result)]) == 0
+    links = json.loads(result.read_text(encoding="utf-8"))["links"]
+    counts = {name: len(link["radii"]) for name, link in links.items()}
+    if expected is not None:
+        assert counts == expected
+    elif "--total" in options:
+        assert sum(counts.values()) == 9
+        assert counts["large"] > counts["small"]
+    else:
+        assert all(link["d_max"] <= 0.04 for link in links.values())
+    if "--cover" in options:
+        assert all(link["cover_margin"] > 0.0 for link in links.values())
+
+
+def test_spheres_fit_of_a_mesh_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MORPHIT_CACHE", str(tmp_path / "cache"))
+    mesh, result = tmp_path / "a part & more.off", tmp_path / "out.json"
+    corners = "0 0 0\n0.1 0 0\n0 0.1 0\n0 0 0.1\n"
+    mesh.write_text(f"OFF\n4 4 0\n{corners}3 0 2 1\n3 0 1 3\n3 0 3 2\n3 1 2 3\n", encoding="utf-8")
+    assert main(["spheres", "fit", str(mesh), "--count", "3", "--json", str(result)]) == 0
+    assert list(json.loads(result.read_text(encoding="utf-8"))["links"]) == ["a part & more"]
 
 
 def box_cloud(path: Path, size: tuple[float, float, float]) -> None:
