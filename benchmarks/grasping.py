@@ -20,7 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from morphit_ros.geometry.mesh import load_mesh, sample_surface
+from morphit_ros.geometry.mesh import sample_surface
+from morphit_ros.geometry.mesh_io import load_mesh
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector, transform_points

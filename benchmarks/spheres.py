@@ -1,32 +1,50 @@
-"""Quality and cost of sphere fits on Panda links: `python benchmarks/spheres.py [--json FILE]`.
+"""Quality and cost of sphere fits: `python benchmarks/spheres.py [--json FILE]`.
 
-Compare the distances with other tools only at the same sample counts: 20k on the surface, 200k in the volume.
+1. Panda links against the figures published or measured for other tools (20k surface and 200k volume samples; seconds
+   are processor time of one thread, so that they compare on one machine only).
+2. The three variants, and volume with guaranteed cover.
+3. The whole Panda, ten meshes or boxes of 20 spheres each, in wall time on all processors.
+4. A mesh of few faces against the same shape with many.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import statistics
 import sys
 import time
 from pathlib import Path
 
+import numpy as np
+
+from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.resources import atomic_write
 from morphit_ros.robot.description import collision_mesh, load_robot_description
-from morphit_ros.spheres import SphereFitConfig, fit_spheres, measure_spheres
-from morphit_ros.spheres.configuration import VARIANTS
+from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, fit_spheres, measure_spheres
 
 PANDA = "package://example-robot-data/robots/panda_description/urdf/panda.urdf"
 LINKS = ("panda_link0", "panda_link5", "panda_hand")
-COLUMNS = ("link", "count", "seconds", "d_avg_mm", "d_max_mm", "inside", "outside")
+# Least mean and least greatest distance [mm] of any other tool with the same count, each from its own best row:
+# MorphIt (both generations), foam's sphere tree, cuRobo's fit, a prototype; same samples (docs/spheres.md).
+BEST_OF_OTHERS = {
+    ("panda_link0", 6): (6.17, 22.8),
+    ("panda_link0", 20): (3.05, 14.2),
+    ("panda_link0", 64): (1.64, 9.7),
+    ("panda_link5", 6): (4.23, 16.4),
+    ("panda_link5", 20): (2.04, 10.1),
+    ("panda_link5", 64): (1.21, 7.15),
+    ("panda_hand", 6): (4.63, 16.9),
+    ("panda_hand", 20): (1.67, 6.86),
+    ("panda_hand", 64): (0.92, 4.48),
+}
+COLUMNS = ("seconds", "d_avg_mm", "d_max_mm", "inside", "outside")
 
 
-def measure(link: str, count: int, variant: str, seeds: int) -> dict[str, object]:
+def measure(mesh: TriangleMesh, config: SphereFitConfig, seeds: int) -> dict[str, float]:
     """Medians over the seeds; seconds are processor time of one thread."""
-    mesh = collision_mesh(load_robot_description(PANDA).links[link].collisions[0])
-    config = SphereFitConfig(count=count, variant=variant)
     rows = []
     for seed in range(seeds):
         start = time.process_time()
@@ -34,34 +52,92 @@ def measure(link: str, count: int, variant: str, seeds: int) -> dict[str, object
         seconds = time.process_time() - start
         quality = measure_spheres(mesh, result.centers, result.radii)
         rows.append((seconds, quality.d_avg * 1e3, quality.d_max * 1e3, quality.inside, quality.outside))
-    medians = [statistics.median(column) for column in zip(*rows, strict=True)]
-    return dict(zip(COLUMNS, [link, count, *medians], strict=True))
+    return dict(zip(COLUMNS, (statistics.median(column) for column in zip(*rows, strict=True)), strict=True))
+
+
+def show(label: str, row: dict[str, float], note: str = "") -> None:
+    print(
+        f"{label:<34}{row['seconds']:>8.3f}{row['d_avg_mm']:>9.2f}{row['d_max_mm']:>9.2f}"
+        f"{row['inside']:>8.3f}{row['outside']:>9.4f}  {note}",
+        flush=True,
+    )
+
+
+def subdivided(mesh: TriangleMesh, faces: int) -> TriangleMesh:
+    """The same surface in at least so many faces: each split in four until there are enough."""
+    while len(mesh.faces) < faces:
+        a, b, c = (mesh.vertices[mesh.faces[:, i]] for i in range(3))
+        ab, bc, ca = (a + b) / 2, (b + c) / 2, (c + a) / 2
+        corners = np.concatenate([a, b, c, ab, bc, ca])
+        size = len(mesh.faces)
+        ia, ib, ic, iab, ibc, ica = (np.arange(size) + size * i for i in range(6))
+        quarters = [(ia, iab, ica), (iab, ib, ibc), (ica, ibc, ic), (iab, ibc, ica)]
+        vertices, inverse = np.unique(np.round(corners, 12), axis=0, return_inverse=True)
+        mesh = TriangleMesh(vertices, inverse.ravel()[np.concatenate([np.stack(q, axis=1) for q in quarters])])
+    return mesh
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--counts", type=int, nargs="+", default=[6, 20, 64], help="spheres a link")
-    parser.add_argument("--variant", choices=VARIANTS, default="balanced", help="preset of the losses")
-    parser.add_argument("--seeds", type=int, default=3, help="fits a cell; medians are shown")
+    parser.add_argument("--seeds", type=int, default=5, help="fits a cell; medians are shown")
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     arguments = parser.parse_args()
+    description = load_robot_description(PANDA)
+    meshes = {name: collision_mesh(description.links[name].collisions[0]) for name in LINKS}
     # Imports and compilation belong to no cell.
-    measure(LINKS[0], 6, arguments.variant, 1)
-    print(f"{'link':<14}{'count':>6}{'seconds':>9}{'d_avg mm':>10}{'d_max mm':>10}{'inside':>8}{'outside':>9}")
+    for cover in (False, True):
+        fit_spheres(meshes[LINKS[0]], SphereFitConfig(count=6, variant="volume", cover=cover))
+    measure(meshes[LINKS[0]], SphereFitConfig(count=6), 1)
     rows = []
-    for link in LINKS:
+
+    def cell(kind: str, name: str, config: SphereFitConfig, note: str = "") -> dict[str, float]:
+        row = measure(meshes[name], config, arguments.seeds)
+        rows.append({"kind": kind, "link": name, "count": config.count, **row})
+        show(f"{kind} {name} {config.count}", row, note)
+        return row
+
+    print(f"{'':<34}{'seconds':>8}{'d_avg mm':>9}{'d_max mm':>9}{'inside':>8}{'outside':>9}")
+    for name in LINKS:
         for count in arguments.counts:
-            row = measure(link, count, arguments.variant, arguments.seeds)
-            rows.append(row)
-            print(
-                f"{row['link']:<14}{row['count']:>6}{row['seconds']:>9.2f}{row['d_avg_mm']:>10.2f}"
-                f"{row['d_max_mm']:>10.2f}{row['inside']:>8.3f}{row['outside']:>9.3f}",
-                flush=True,
-            )
+            others = BEST_OF_OTHERS.get((name, count))
+            note = f"best of others {others[0]} / {others[1]}" if others else ""
+            cell("balanced", name, SphereFitConfig(count=count), note)
+    for kind, settings in (
+        ("surface", {"variant": "surface"}),
+        ("volume", {"variant": "volume"}),
+        ("volume+cover", {"variant": "volume", "cover": True}),
+        ("balanced+cover", {"cover": True}),
+    ):
+        for name in LINKS:
+            cell(kind, name, SphereFitConfig(count=20, **settings))
+
+    walls = []
+    for _ in range(arguments.seeds):
+        start = time.perf_counter()
+        model = fit_robot_spheres(description, SphereFitConfig(count=20), cache=False)
+        walls.append(time.perf_counter() - start)
+    panda = {"seconds": statistics.median(walls), "spheres": model.count, "links": len(model.links)}
+    cores = len(os.sched_getaffinity(0))
+    print(f"whole Panda: {panda['spheres']} spheres, {panda['seconds']:.2f} s of wall time on {cores} processors")
+
+    many = subdivided(meshes["panda_link5"], 100_000)
+    few_row, many_row = (measure(mesh, SphereFitConfig(), arguments.seeds) for mesh in (meshes["panda_link5"], many))
+    faces = len(meshes["panda_link5"].faces), len(many.faces)
+    ratio = many_row["seconds"] / few_row["seconds"]
+    print(
+        f"{faces[1]} faces instead of {faces[0]}: {many_row['seconds']:.3f} s instead of {few_row['seconds']:.3f} s, "
+        f"{ratio:.2f} times"
+    )
     if arguments.json:
+        document = {"machine": platform.processor() or platform.machine(), "processors": cores}
+        faces_row = {"faces": faces, "few": few_row, "many": many_row}
         with atomic_write(arguments.json) as stream:
-            document = {"machine": platform.processor() or platform.machine(), "variant": arguments.variant}
-            json.dump({**document, "seeds": arguments.seeds, "rows": rows}, stream, indent=1)
+            json.dump(
+                {**document, "seeds": arguments.seeds, "rows": rows, "panda": panda, "faces": faces_row},
+                stream,
+                indent=1,
+            )
     return 0
 
 

@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from morphit_ros.errors import InvalidInputError, MissingDependencyError
-from morphit_ros.geometry.mesh import TriangleMesh, load_mesh
+from morphit_ros.geometry.mesh import TriangleMesh
+from morphit_ros.geometry.mesh_io import load_mesh
 from morphit_ros.geometry.primitives import box_mesh, capsule_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.packages import resolve_uri
+
+# Of a URDF, hundreds of times the size of a humanoid's: a mesh or an image given by mistake is refused unread.
+MAX_DOCUMENT_BYTES = 1 << 26
 
 
 class GeometryKind(enum.Enum):
@@ -35,6 +39,7 @@ class LinkGeometry:
             radius (1,); mesh: scale along its axes (3,), negative where mirrored. [m], scale without unit.
         path: mesh file; None for a primitive, and for a visual mesh that is not on this machine.
         name: of the element, often empty.
+        uri: of the mesh file, as the description writes it; empty for a primitive.
     """
 
     kind: GeometryKind
@@ -42,6 +47,7 @@ class LinkGeometry:
     dimensions: Array
     path: Path | None = None
     name: str = ""
+    uri: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,7 +150,14 @@ def load_robot_description(
     if text.lstrip().startswith("<") or "\n" in text:
         return parse_urdf(text, None, paths)
     path = resolve_uri(text, paths)
-    document = path.read_text(encoding="utf-8", errors="replace")
+    if path.stat().st_size > MAX_DOCUMENT_BYTES:
+        raise InvalidInputError(
+            path.name, f"{path.stat().st_size >> 20} MiB", f"at most {MAX_DOCUMENT_BYTES >> 20} MiB"
+        )
+    try:
+        document = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise InvalidInputError(str(path), f"unreadable ({error})", "a file that can be read") from error
     if path.suffix == ".xacro":
         document = _expand_xacro(path, xacro_arguments or {})
     return parse_urdf(document, path.parent, paths, path.name)
@@ -173,7 +186,8 @@ def element_mesh(geometry: LinkGeometry) -> TriangleMesh:
     match geometry.kind:
         case GeometryKind.MESH:
             if geometry.path is None:
-                raise InvalidInputError("geometry", "a mesh whose file was not found", "a mesh file on this machine")
+                found = f"the mesh '{geometry.uri}', which was not found"
+                raise InvalidInputError("geometry", found, "a mesh file on this machine", "Give its package_paths.")
             return load_mesh(geometry.path).scaled(size)
         case GeometryKind.BOX:
             return box_mesh(size)

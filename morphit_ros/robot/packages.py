@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 
@@ -19,7 +19,8 @@ def resolve_uri(uri: str, package_paths: Sequence[str | Path] = (), base_directo
 
     Args:
         uri: ``package://name/path``, ``file:///path``, an absolute path, or a path relative to `base_directory`.
-            ``package:///name/path``, as some descriptions write it, is understood as well.
+            ``package:///name/path``, ``file://relative/path``, ``%20`` for a space and backslashes, as some
+            descriptions write them, are understood as well.
         package_paths: folders that hold packages, or packages themselves; looked at first.
         base_directory: folder of the description that names the URI.
 
@@ -30,37 +31,72 @@ def resolve_uri(uri: str, package_paths: Sequence[str | Path] = (), base_directo
     text = uri.strip()
     if not text:
         raise InvalidInputError("uri", "an empty string", "package://, file:// or a path")
-    if text.startswith("package://"):
+    scheme, separator, rest = text.partition("://")
+    if separator and scheme == "package":
         return _resolve_package(text, package_paths, base_directory)
-    scheme = urlsplit(text).scheme
-    if scheme == "file":
-        path = Path(unquote(urlsplit(text).path))
-    elif "://" in text:
+    if separator and scheme != "file":
         raise InvalidInputError("uri", text, "package://, file:// or a path", f"'{scheme}' is not understood.")
-    else:
-        path = Path(text).expanduser()
+    # file:/path is a URI as well, and so is file://localhost/path.
+    written = rest.removeprefix("localhost/") if separator else text.removeprefix("file:")
+    if separator and rest.startswith("localhost/"):
+        written = f"/{written}"
+    places = []
+    for spelling in _spellings(written):
+        path = _expanded(Path(spelling))
         if not path.is_absolute() and base_directory is not None:
             path = Path(base_directory) / path
-    if not path.is_file():
-        raise ResourceNotFoundError(text, [str(path.parent)], "Check the path.")
-    return path.resolve()
+        if _is_file(path):
+            return path.resolve()
+        places.append(str(path.parent))
+    raise ResourceNotFoundError(text, places[:1], "Check the path.")
+
+
+def _spellings(path: str) -> list[str]:
+    """The path as it is written, and as a URI or a Windows program would mean it."""
+    return list(dict.fromkeys([path, unquote(path), path.replace("\\", "/"), unquote(path).replace("\\", "/")]))
+
+
+def _expanded(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    # There is no such user: then it is a name that begins with ~.
+    except RuntimeError:
+        return path
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    # Names that are too long, folders that may not be read.
+    except OSError:
+        return False
 
 
 def _resolve_package(uri: str, package_paths: Sequence[str | Path], base_directory: str | Path | None) -> Path:
-    name, _, relative = uri.removeprefix("package://").lstrip("/").partition("/")
-    if not name or not relative:
-        raise InvalidInputError("uri", uri, "package://name/path")
     searched: list[str] = []
-    found_package = False
-    for folder in package_folders(name, package_paths, base_directory):
-        if str(folder) in searched:
+    package, found_package = "", False
+    for spelling in _spellings(uri.removeprefix("package://").lstrip("/")):
+        name, _, relative = spelling.partition("/")
+        if not name or not relative:
             continue
-        searched.append(str(folder))
-        found_package = found_package or folder.is_dir()
-        if (folder / relative).is_file():
-            return (folder / relative).resolve()
-    remedy = f"Package '{name}' was found, but not this file in it." if found_package else _REMEDY
-    raise ResourceNotFoundError(uri, searched, f"Package '{name}': {remedy}")
+        package = package or name
+        for folder in package_folders(name, package_paths, base_directory):
+            if _is_file(folder / relative):
+                return (folder / relative).resolve()
+            if str(folder) not in searched:
+                searched.append(str(folder))
+                found_package = found_package or _is_folder(folder)
+    if not package:
+        raise InvalidInputError("uri", uri, "package://name/path")
+    remedy = f"Package '{package}' was found, but not this file in it." if found_package else _REMEDY
+    raise ResourceNotFoundError(uri, searched, f"Package '{package}': {remedy}")
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
 
 
 def package_folders(
@@ -71,7 +107,7 @@ def package_folders(
     Order: `package_paths`, the ament index, ``$ROS_PACKAGE_PATH``, ``$MORPHIT_PACKAGE_PATH``, the folders above
     the description, and the share folder of the robot models installed with pip (cmeel).
     """
-    roots = [Path(path).expanduser() for path in package_paths]
+    roots = [_expanded(Path(path)) for path in package_paths]
     yield from _in_roots(name, roots)
     share = _ament_share(name)
     if share is not None:

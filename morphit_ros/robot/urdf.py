@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+from morphit_ros.geometry.mesh import LARGEST_COORDINATE
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy
 from morphit_ros.robot.description import (
     GeometryKind,
@@ -35,8 +36,11 @@ def parse_xml(text: str, expected_root: str, source: str) -> ElementTree.Element
     """The root element of an XML document.
 
     Raises:
-        InvalidInputError: not XML (with line and column), or another root element.
+        InvalidInputError: not XML (with line and column), entity declarations, or another root element.
     """
+    # A few of these stand for gigabytes of text, and no robot description needs them.
+    if "<!ENTITY" in text:
+        raise InvalidInputError(source, "an entity declaration", "XML without a document type")
     try:
         # White space before the XML declaration would stop the parser, and the encoding declared is not that of a str.
         root = ElementTree.fromstring(text.strip().encode("utf-8"), ElementTree.XMLParser(encoding="utf-8"))
@@ -98,14 +102,21 @@ def _check_tree(links: Mapping[str, Link], joints: Mapping[str, Joint], source: 
             both = f"'{parent_of[joint.child].name}' and '{joint.name}'"
             raise InvalidInputError(f"link '{joint.child}'", f"two parent joints {both}", "one parent joint a link")
         parent_of[joint.child] = joint
+    settled: set[str] = set()
     for name in links:
-        seen = [name]
-        while seen[-1] in parent_of:
-            parent = parent_of[seen[-1]].parent
-            if parent in seen:
-                cycle = " → ".join([*seen[seen.index(parent) :], parent])
-                raise InvalidInputError(source, f"a cycle of links: {cycle}", "a tree of links")
-            seen.append(parent)
+        # From the link upwards to one that is known to hang on a root; a dictionary keeps the order of the way.
+        way: dict[str, None] = {}
+        link = name
+        while link not in settled:
+            if link in way:
+                cycle = [*list(way)[list(way).index(link) :], link]
+                shown = " → ".join(cycle if len(cycle) <= 10 else [*cycle[:5], "…", *cycle[-4:]])
+                raise InvalidInputError(source, f"a cycle of links: {shown}", "a tree of links")
+            way[link] = None
+            if link not in parent_of:
+                break
+            link = parent_of[link].parent
+        settled.update(way)
     roots = [name for name in links if name not in parent_of]
     if len(roots) != 1:
         shown = ", ".join(roots[:5]) + (", …" if len(roots) > 5 else "")
@@ -141,7 +152,6 @@ def _joint(element: ElementTree.Element, source: str) -> Joint:
                 raise InvalidInputError(f"{where}: limit", [lower, upper], "lower <= upper")
     elif kind in ("revolute", "prismatic"):
         raise InvalidInputError(where, f"a {kind} joint without <limit>", "a <limit> with lower and upper")
-    mimic = element.find("mimic")
     return Joint(
         name,
         kind,
@@ -153,14 +163,17 @@ def _joint(element: ElementTree.Element, source: str) -> Joint:
         upper,
         velocity,
         effort,
-        None
-        if mimic is None
-        else JointMimic(
-            _required(mimic, "joint", f"{where}: mimic"),
-            _number(mimic, "multiplier", where, 1.0),
-            _number(mimic, "offset", where, 0.0),
-        ),
+        _mimic(element.find("mimic"), where),
     )
+
+
+def _mimic(element: ElementTree.Element | None, where: str) -> JointMimic | None:
+    if element is None:
+        return None
+    multiplier, offset = _number(element, "multiplier", where, 1.0), _number(element, "offset", where, 0.0)
+    if not (math.isfinite(multiplier) and math.isfinite(offset)):
+        raise InvalidInputError(f"{where}: mimic", [multiplier, offset], "a finite multiplier and offset")
+    return JointMimic(_required(element, "joint", f"{where}: mimic"), multiplier, offset)
 
 
 def _geometries(
@@ -187,7 +200,7 @@ def _geometries(
                 if tag == "collision":
                     remedy = f"Link '{link_name}' has it as collision geometry. {error.remedy}"
                     raise ResourceNotFoundError(uri, error.searched, remedy) from error
-            yield LinkGeometry(GeometryKind.MESH, origin, scale, path, name)
+            yield LinkGeometry(GeometryKind.MESH, origin, scale, path, name, uri)
         elif shape.tag in _PRIMITIVES:
             kind, attributes = _PRIMITIVES[shape.tag]
             numbers = [_numbers(shape, attribute, count, where) for attribute, count in attributes]
@@ -220,8 +233,9 @@ def _numbers(element: ElementTree.Element, attribute: str, count: int, where: st
         values = np.array([float(part) for part in text.split()])
     except ValueError:
         values = np.empty(0)
-    if values.shape != (count,) or not np.isfinite(values).all():
-        raise InvalidInputError(f"{where}: {attribute}", repr(text), f"{count} finite numbers")
+    if values.shape != (count,) or not (np.abs(values) <= LARGEST_COORDINATE).all():
+        bound = f"{count} finite numbers up to {LARGEST_COORDINATE:g}"
+        raise InvalidInputError(f"{where}: {attribute}", repr(_shortened(text)), bound)
     return values
 
 
@@ -234,8 +248,12 @@ def _number(element: ElementTree.Element, attribute: str, where: str, default: f
     except ValueError:
         value = math.nan
     if math.isnan(value):
-        raise InvalidInputError(f"{where}: {attribute}", repr(text), "a number")
+        raise InvalidInputError(f"{where}: {attribute}", repr(_shortened(text)), "a number")
     return value
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:80]}…"
 
 
 def _positive(values: Array, where: str) -> Array:

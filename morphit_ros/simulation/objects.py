@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
-from morphit_ros.geometry.mesh import TriangleMesh, load_mesh, sample_surface
+from morphit_ros.geometry.mesh import TriangleMesh, sample_surface
+from morphit_ros.geometry.mesh_io import load_mesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.resources import share_directory
 from morphit_ros.simulation.convex_pieces import convex_pieces

@@ -16,7 +16,8 @@ from xml.etree import ElementTree
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes, load_mesh, metres_per_unit
+from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes
+from morphit_ros.geometry.mesh_io import load_mesh, metres_per_unit
 from morphit_ros.geometry.transforms import Array, quat_xyzw_from_matrix
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.robot.configuration import RobotConfiguration

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.mesh import metres_per_unit
+from morphit_ros.geometry.mesh_io import metres_per_unit
 from morphit_ros.robot.description import GeometryKind, Link, LinkGeometry, RobotDescription, collision_mesh
 
 Rgba = tuple[float, float, float, float]

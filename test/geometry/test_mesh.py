@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import trimesh
+from scipy.spatial import cKDTree
 
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
-from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes, load_mesh, sample_surface
+from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes, sample_surface, sample_surface_evenly
+from morphit_ros.geometry.mesh_io import load_mesh
+from morphit_ros.geometry.spatial_order import hilbert_codes, order_of_codes
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy, transform_points
 
 
@@ -74,6 +78,7 @@ def test_concatenation_adds_up() -> None:
     [
         (np.zeros((3, 2)), [[0, 1, 2]], "vertices"),
         (np.full((3, 3), np.nan), [[0, 1, 2]], "vertices"),
+        (np.full((3, 3), 1e13), [[0, 1, 2]], "vertices"),
         (np.zeros((3, 3)), np.empty((0, 3)), "faces"),
         (np.zeros((3, 3)), [[0, 1, 3]], "faces"),
         (np.zeros((3, 3)), [[0, 1, -1]], "faces"),
@@ -114,11 +119,63 @@ def test_samples_lie_on_the_surface_in_proportion_to_area() -> None:
     np.testing.assert_array_equal(points, again)
 
 
-def test_sampling_needs_a_count_and_an_area() -> None:
+@pytest.mark.parametrize("sample", [sample_surface, sample_surface_evenly])
+def test_sampling_needs_a_count_and_an_area(sample: Callable[..., object]) -> None:
     with pytest.raises(InvalidInputError, match="count"):
-        sample_surface(BOX, 0, np.random.default_rng(0))
+        sample(BOX, 0, np.random.default_rng(0))
     with pytest.raises(InvalidInputError, match="area"):
-        sample_surface(TriangleMesh(np.zeros((3, 3)), np.array([[0, 1, 2]])), 5, np.random.default_rng(0))
+        sample(TriangleMesh(np.zeros((3, 3)), np.array([[0, 1, 2]])), 5, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("sample", [sample_surface, sample_surface_evenly])
+def test_faces_without_area_are_never_chosen(sample: Callable[..., tuple[np.ndarray, np.ndarray]]) -> None:
+    vertices = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [5, 5, 5.0]])
+    mesh = TriangleMesh(vertices, np.array([[3, 3, 3], [0, 3, 3], [0, 1, 2], [3, 3, 1], [3, 3, 3]]))
+    for seed in range(20):
+        points, normals = sample(mesh, 50, np.random.default_rng(seed))
+        assert (points.sum(axis=1) <= 1.0 + 1e-12).all()
+        np.testing.assert_allclose(normals, np.tile([0.0, 0.0, 1.0], (50, 1)))
+
+
+@pytest.mark.parametrize("mesh", [BOX, CONE, of(trimesh.creation.icosphere(4, 0.2))])
+def test_even_samples_are_uniform_and_leave_smaller_holes(mesh: TriangleMesh) -> None:
+    count = 2000
+    probes, _ = sample_surface(mesh, 20_000, np.random.default_rng(9))
+    spacing = np.sqrt(mesh.area / count)
+    holes, spreads = [], []
+    for sample in (sample_surface, sample_surface_evenly):
+        points = [sample(mesh, count, np.random.default_rng(seed))[0] for seed in range(12)]
+        centroids = np.array([drawn.mean(axis=0) for drawn in points])
+        # Uniform: the mean over many seeds is the surface's centroid.
+        expected = (mesh.triangles.mean(axis=1) * mesh.face_areas[:, None]).sum(axis=0) / mesh.area
+        np.testing.assert_allclose(centroids.mean(axis=0), expected, atol=0.03 * float(mesh.extents.max()))
+        holes.append(cKDTree(points[0]).query(probes)[0].max() / spacing)
+        spreads.append(np.linalg.norm(centroids - expected, axis=1).mean())
+    assert holes[1] < 0.95 * holes[0]
+    assert spreads[1] < 0.4 * spreads[0]
+
+
+def test_even_samples_lie_on_the_surface_and_follow_the_seed() -> None:
+    points, normals = sample_surface_evenly(BOX, 5000, np.random.default_rng(0))
+    half = np.array([0.05, 0.1, 0.15])
+    np.testing.assert_allclose(np.max(np.abs(points) / half, axis=1), 1.0, atol=1e-9)
+    np.testing.assert_allclose(np.einsum("ij,ij->i", points, normals), np.abs(normals) @ half, atol=1e-9)
+    np.testing.assert_array_equal(points, sample_surface_evenly(BOX, 5000, np.random.default_rng(0))[0])
+    assert (points != sample_surface_evenly(BOX, 5000, np.random.default_rng(1))[0]).any()
+    # A single point may be on any side.
+    single = [sample_surface_evenly(BOX, 1, np.random.default_rng(seed))[1] for seed in range(60)]
+    assert len(np.unique(np.round(np.concatenate(single)), axis=0)) == 6
+
+
+def test_the_curve_visits_neighbours_in_turn() -> None:
+    steps = np.arange(8)
+    grid = np.stack(np.meshgrid(steps, steps, steps), axis=-1).reshape(-1, 3).astype(float)
+    codes = hilbert_codes(grid, 3)
+    assert sorted(codes) == list(range(512))
+    order = order_of_codes(codes)
+    np.testing.assert_array_equal(np.abs(np.diff(grid[order], axis=0)).sum(axis=1), 1.0)
+    far = np.array([3, 1 << 40, 3, 70_000, 0])
+    np.testing.assert_array_equal(order_of_codes(far), np.argsort(far, kind="stable"))
 
 
 def test_the_unit_of_a_dae_file_is_applied(tmp_path):

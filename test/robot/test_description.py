@@ -91,6 +91,47 @@ def test_file_uri_and_relative_path(package):
     assert resolve_uri("../meshes/part.obj", base_directory=folder) == (folder / "part.obj").resolve()
 
 
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "file://{folder}/a%20part.OBJ",
+        "file://{folder}/a part.OBJ",
+        "file:{folder}/a part.OBJ",
+        "file://localhost{folder}/a%20part.OBJ",
+        "file://../my meshes/a%20part.OBJ",
+        "../my meshes/a part.OBJ",
+        "..\\my meshes\\a part.OBJ",
+        "package://toy/my%20meshes/a%20part.OBJ",
+        "package://toy/my meshes\\a part.OBJ",
+        "package:///toy/my meshes/a part.OBJ",
+    ],
+)
+def test_spaces_percent_signs_backslashes_and_capitals(tmp_path, uri):
+    folder = tmp_path / "toy" / "my meshes"
+    folder.mkdir(parents=True)
+    (folder / "a part.OBJ").write_text(TETRAHEDRON)
+    text = urdf(link("a", f'<mesh filename="{uri.format(folder=folder)}"/>'))
+    (folder / "robot.urdf").write_text(text)
+    (element,) = load_robot_description(folder / "robot.urdf").links["a"].collisions
+    assert element.path == (folder / "a part.OBJ").resolve()
+    assert element.uri == uri.format(folder=folder)
+    assert collision_mesh(element).volume == pytest.approx(1.0 / 6.0)
+
+
+def test_a_percent_sign_in_a_name_is_taken_as_it_is_written_first(tmp_path):
+    for name in ("50%20.obj", "50 .obj"):
+        (tmp_path / name).write_text(TETRAHEDRON)
+    assert resolve_uri("50%20.obj", base_directory=tmp_path).name == "50%20.obj"
+
+
+@pytest.mark.parametrize(
+    "uri", ["x" * 5000, "~nobody-of-this-name/x.stl", "a\0b", "package://toy/" + "y/" * 3000 + "z"]
+)
+def test_names_that_no_file_can_have_are_not_found(uri, tmp_path):
+    with pytest.raises(ResourceNotFoundError):
+        resolve_uri(uri, [tmp_path], tmp_path)
+
+
 @pytest.mark.parametrize("uri", ["", "http://host/part.obj", "package://toy", "package:///"])
 def test_uris_that_are_not_understood(uri):
     with pytest.raises(InvalidInputError):
@@ -109,7 +150,7 @@ def test_missing_visual_mesh_does_not_stop_the_work():
     text = urdf('<link name="a"><visual><geometry><mesh filename="none.stl"/></geometry></visual></link>')
     (visual,) = load_robot_description(text).links["a"].visuals
     assert visual.path is None
-    with pytest.raises(InvalidInputError):
+    with pytest.raises(InvalidInputError, match=r"none\.stl"):
         collision_mesh(visual)
 
 
@@ -166,6 +207,9 @@ def test_unparsable_xml_names_the_line():
         (link("a") + link("b") + '<joint name="j" type="fixed"><parent link="a"/></joint>', "no <child>"),
         (link("a", '<box size="1 2"/>'), "3 finite numbers"),
         (link("a", '<box size="1 2 nan"/>'), "3 finite numbers"),
+        (link("a", '<box size="1 2 1e300"/>'), "3 finite numbers up to 1e\\+12"),
+        (link("a", '<sphere radius="1"/>', '<origin xyz="0 0 1e400"/>'), "3 finite numbers"),
+        (link("a", f'<sphere radius="{"9" * 5000}"/>'), "9…'"),
         (link("a", '<sphere radius="-1"/>'), "not negative"),
         (link("a", '<cone radius="1"/>'), "<cone>"),
         (link("a", '<mesh filename="x.stl" scale="1 0 1"/>'), "other than zero"),
@@ -176,6 +220,65 @@ def test_unparsable_xml_names_the_line():
 def test_broken_descriptions_are_refused_with_the_cause(body, expected):
     with pytest.raises(InvalidInputError, match=expected):
         load_robot_description(urdf(body))
+
+
+def test_several_collision_elements_of_every_shape_in_one_link(package):
+    shapes = [
+        '<collision><geometry><box size="1 1 1"/></geometry></collision>',
+        '<collision name="tip"><origin xyz="0 0 2"/><geometry><sphere radius="0.5"/></geometry></collision>',
+        '<collision><origin rpy="0 1.570796326794897 0"/><geometry><capsule radius="0.1" length="1"/></geometry>'
+        "</collision>",
+        '<collision><geometry><mesh filename="package://toy/meshes/part.obj" scale="1 -1 1"/></geometry></collision>',
+    ]
+    elements = load_robot_description(urdf(f'<link name="a">{"".join(shapes)}</link>'), [package]).links["a"].collisions
+    assert [element.kind.value for element in elements] == ["box", "sphere", "capsule", "mesh"]
+    assert elements[1].name == "tip"
+    meshes = [collision_mesh(element) for element in elements]
+    np.testing.assert_allclose(meshes[1].bounds[:, 2], [1.5, 2.5])
+    np.testing.assert_allclose(meshes[2].bounds, [[-0.6, -0.1, -0.1], [0.6, 0.1, 0.1]], atol=1e-3)
+    np.testing.assert_allclose(meshes[3].bounds, [[0, -1, 0], [1, 0, 1]])
+    assert all(mesh.volume > 0.0 for mesh in meshes)
+
+
+def test_long_chains_are_read_in_linear_time():
+    count = 20_000
+    chain = "".join(link(f"l{i}") for i in range(count))
+    chain += "".join(joint(f"j{i}", f"l{i}", f"l{i + 1}") for i in range(count - 1))
+    assert load_robot_description(urdf(chain)).root_link == "l0"
+    with pytest.raises(InvalidInputError, match=r"cycle of links: .*…"):
+        load_robot_description(urdf(chain + joint("last", f"l{count - 1}", "l0")))
+
+
+def test_a_cycle_beside_a_tree_is_named_without_the_way_to_it():
+    ring = joint("j1", "b", "c") + joint("j2", "c", "d") + joint("j3", "d", "b")
+    text = urdf("".join(link(name) for name in "abcde") + ring + joint("j4", "d", "e"))
+    with pytest.raises(InvalidInputError) as caught:
+        load_robot_description(text)
+    # However it is entered, the ring has three links.
+    assert str(caught.value.value).count("→") == 3
+    assert "e" not in str(caught.value.value).split(": ")[1]
+
+
+def test_entities_and_deep_nesting_are_refused_or_read():
+    laughs = '<!DOCTYPE robot [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]>'
+    with pytest.raises(InvalidInputError, match="entity"):
+        load_robot_description(laughs + urdf('<link name="&b;"/>'))
+    deep = "<x>" * 50_000 + "</x>" * 50_000
+    assert load_robot_description(urdf(link("a") + deep)).root_link == "a"
+
+
+def test_a_document_of_absurd_size_is_not_read(tmp_path):
+    path = tmp_path / "robot.urdf"
+    with path.open("wb") as file:
+        file.truncate((1 << 26) + 1)
+    with pytest.raises(InvalidInputError, match="64 MiB"):
+        load_robot_description(path)
+
+
+def test_a_mimic_factor_that_is_not_finite():
+    inner = '<axis xyz="0 0 1"/><mimic joint="k" multiplier="inf"/>'
+    with pytest.raises(InvalidInputError, match="mimic"):
+        load_robot_description(urdf(link("a") + link("b") + joint("j", "a", "b", "continuous", inner)))
 
 
 @pytest.mark.parametrize("text", ["<sdf/>", "<robot", "neither\nXML", "<robot>\ud800</robot>"])
