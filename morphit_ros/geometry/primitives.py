@@ -24,33 +24,39 @@ def box_mesh(size: ArrayLike) -> TriangleMesh:
     return TriangleMesh(corners * sides, np.array(faces))
 
 
-def cylinder_mesh(radius: float, length: float, segments: int = 48) -> TriangleMesh:
-    """A closed cylinder [m]; an inscribed prism of so many sides.
+def cylinder_mesh(radius: float, length: float, segments: int = 48, enclosing: bool = False) -> TriangleMesh:
+    """A closed cylinder [m]; a prism of so many sides, inscribed or enclosing.
 
     Raises:
         InvalidInputError: a dimension is not positive.
     """
     radius, length = _positive("radius and length", (radius, length), 2)
+    # The middle of a chord is nearest to the axis.
+    radius /= math.cos(math.pi / segments) if enclosing else 1.0
     profile = np.array([[0.0, -0.5 * length], [radius, -0.5 * length], [radius, 0.5 * length], [0.0, 0.5 * length]])
     return _revolved(profile, segments)
 
 
-def sphere_mesh(radius: float, segments: int = 48) -> TriangleMesh:
-    """A sphere [m]; an inscribed polyhedron of so many meridians.
+def sphere_mesh(radius: float, segments: int = 48, enclosing: bool = False) -> TriangleMesh:
+    """A sphere [m]; a polyhedron of so many meridians, inscribed or enclosing.
 
     Raises:
         InvalidInputError: the radius is not positive.
     """
-    return capsule_mesh(radius, 0.0, segments)
+    return capsule_mesh(radius, 0.0, segments, enclosing)
 
 
-def capsule_mesh(radius: float, length: float, segments: int = 48) -> TriangleMesh:
-    """A cylinder of this length between two half spheres [m].
+def capsule_mesh(radius: float, length: float, segments: int = 48, enclosing: bool = False) -> TriangleMesh:
+    """A cylinder of this length between two half spheres [m]; a polyhedron of so many meridians as `sphere_mesh`.
 
     Raises:
         InvalidInputError: the radius is not positive or the length is negative.
     """
     (radius,) = _positive("radius", (radius,), 1)
+    if segments % 4:
+        raise InvalidInputError("segments", segments, "a multiple of 4")
+    # Chords in two directions: along the meridians, as long as those around the equator, and across them.
+    radius /= math.cos(math.pi / segments) ** 2 if enclosing else 1.0
     if not (math.isfinite(length) and length >= 0.0):
         raise InvalidInputError("length", length, "zero or a positive number [m]")
     latitudes = np.linspace(-0.5 * np.pi, 0.5 * np.pi, segments // 2 + 1)

@@ -175,8 +175,12 @@ def _expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
         raise InvalidInputError(path.name, f"a xacro error: {error}", "a xacro file that expands") from error
 
 
-def element_mesh(geometry: LinkGeometry) -> TriangleMesh:
+def element_mesh(geometry: LinkGeometry, enclosing: bool = False) -> TriangleMesh:
     """The surface of a geometry element in its own frame (before its origin); primitives are triangulated.
+
+    Args:
+        geometry: the element.
+        enclosing: whether the triangles lie outside a round primitive instead of inside it.
 
     Raises:
         ResourceNotFoundError: the mesh file is missing.
@@ -192,11 +196,11 @@ def element_mesh(geometry: LinkGeometry) -> TriangleMesh:
         case GeometryKind.BOX:
             return box_mesh(size)
         case GeometryKind.CYLINDER:
-            return cylinder_mesh(float(size[0]), float(size[1]))
+            return cylinder_mesh(float(size[0]), float(size[1]), enclosing=enclosing)
         case GeometryKind.CAPSULE:
-            return capsule_mesh(float(size[0]), float(size[1]))
+            return capsule_mesh(float(size[0]), float(size[1]), enclosing=enclosing)
         case GeometryKind.SPHERE:
-            return sphere_mesh(float(size[0]))
+            return sphere_mesh(float(size[0]), enclosing=enclosing)
 
 
 def collision_mesh(geometry: LinkGeometry) -> TriangleMesh:

@@ -84,7 +84,7 @@ def distribute_spheres(
     coarse = _coarse(config or SphereFitConfig())
 
     def jobs() -> Iterator[tuple[str, str, Callable[[], Array]]]:
-        for name, shape in _load_shapes(description, names, source):
+        for name, shape in _load_shapes(description, names, source, coarse.cover):
             yield name, shape.content_hash, partial(_error_curve, shape, measured, most, coarse, seed, objective, cache)
 
     curves = run_link_jobs(jobs(), len(names), workers, progress)
@@ -129,7 +129,7 @@ def counts_for_distance(
     settings = config or SphereFitConfig()
 
     def jobs() -> Iterator[tuple[str, str, Callable[[], int]]]:
-        for name, shape in _load_shapes(description, names, source):
+        for name, shape in _load_shapes(description, names, source, settings.cover):
             yield name, shape.content_hash, partial(_fewest_for_shape, shape, d_max, settings, seed, most, cache)
 
     return run_link_jobs(jobs(), len(names), workers, progress)
@@ -189,10 +189,12 @@ def _links_with_geometry(description: RobotDescription, source: str) -> list[str
     return [name for name, link in description.links.items() if link_elements(link, source)]
 
 
-def _load_shapes(description: RobotDescription, names: Sequence[str], source: str) -> Iterator[tuple[str, LinkShape]]:
+def _load_shapes(
+    description: RobotDescription, names: Sequence[str], source: str, enclosing: bool
+) -> Iterator[tuple[str, LinkShape]]:
     for name in names:
         with naming_link(name):
-            shape = load_link_shape(link_elements(description.links[name], source))
+            shape = load_link_shape(link_elements(description.links[name], source), enclosing)
         yield name, shape
 
 

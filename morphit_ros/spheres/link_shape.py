@@ -108,8 +108,12 @@ def link_elements(link: Link, source: str) -> tuple[LinkGeometry, ...]:
     return choices[source]()
 
 
-def load_link_shape(elements: tuple[LinkGeometry, ...]) -> LinkShape:
+def load_link_shape(elements: tuple[LinkGeometry, ...], enclosing: bool = False) -> LinkShape:
     """Load the meshes of a link's elements, at least one.
+
+    Args:
+        elements: of the link.
+        enclosing: whether meshes of round primitives enclose them, as a guaranteed cover needs.
 
     Raises:
         ResourceNotFoundError: a mesh file is missing.
@@ -124,7 +128,7 @@ def load_link_shape(elements: tuple[LinkGeometry, ...]) -> LinkShape:
         if element.kind is GeometryKind.SPHERE:
             # However it is turned, it is the same.
             T_shape_geometry[:3, :3] = np.eye(3)
-        mesh = element_mesh(element)
+        mesh = element_mesh(element, enclosing)
         meshes.append(mesh if element is elements[0] else mesh.transformed(T_shape_geometry))
         if element.kind is GeometryKind.SPHERE:
             centers.append(T_shape_geometry[:3, 3])

@@ -121,7 +121,7 @@ def fit_robot_spheres(
         # Loading is quick next to fitting and holds the interpreter's lock: it stays in this thread.
         for name in chosen:
             with naming_link(name):
-                shape = load_link_shape(elements[name])
+                shape = load_link_shape(elements[name], enclosing=settings.cover)
                 own = replace(settings, count=budget.get(name, shape.default_count(settings)))
             locked = shape.locked_count(own.count)
             placements[name] = _Placement(shape.T_link_shape, shape.link_ball_centers[:locked])

@@ -382,3 +382,24 @@ def test_other_robots_of_the_data_folder(folder, links):
     assert model.count == 8 * sum(len(description.links[name].collisions) for name in model.links)
     sizes = {name: np.ptp(link.centers, axis=0).max() + 2.0 * link.radii.max() for name, link in model.links.items()}
     assert all(0.0 < link.d_avg < 0.1 * sizes[name] for name, link in model.links.items())
+
+
+@pytest.mark.parametrize(
+    ("geometry", "bare"),
+    [
+        ('<cylinder radius="0.05" length="0.2"/>', [0.05, 0.1]),
+        ('<capsule radius="0.05" length="0.2"/>', [0.05, 0.1]),
+        ('<sphere radius="0.05"/>', [0.05, 0.0]),
+    ],
+)
+def test_cover_of_round_primitives_covers_them_and_not_their_triangles(geometry, bare):
+    text = f'<robot name="r"><link name="l"><collision><geometry>{geometry}</geometry></collision></link></robot>'
+    config = SphereFitConfig(count=5, primitive_count=5, variant="volume", cover=True)
+    spheres = fit_robot_spheres(load_robot_description(text), config, cache=False).links["l"]
+    assert spheres.cover_margin is not None
+    angles = np.linspace(0.0, 2.0 * np.pi, 1000, endpoint=False)
+    around = [
+        np.column_stack([bare[0] * np.cos(angles), bare[0] * np.sin(angles), np.full(1000, z)])
+        for z in np.linspace(-bare[1], bare[1], 21)
+    ]
+    assert nearest_gaps(np.concatenate(around), spheres.centers, spheres.radii).max() <= 1e-12
