@@ -92,21 +92,22 @@ class TriangleMesh:
     @cached_property
     def volume(self) -> float:
         """Signed volume [m³] by the divergence theorem: exact for a closed mesh, negative if inverted."""
-        # About the box centre, so that a mesh far from the origin loses no digits.
-        corners = self.triangles - self.bounds.mean(axis=0)
-        return float(np.einsum("ij,ij->", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])) / 6.0)
+        return float(self._volume_moments[0])
 
     @cached_property
     def center_of_mass(self) -> Array:
         """(3,) [m] at uniform density; centroid of the surface where the volume vanishes."""
         origin = self.bounds.mean(axis=0)
-        corners = self.triangles - origin
-        six_volumes = np.einsum("ij,ij->i", corners[:, 0], np.cross(corners[:, 1], corners[:, 2]))
-        total = six_volumes.sum()
-        if abs(total) < 1e-9 * float(np.prod(np.maximum(self.extents, 1e-12))):
-            moments = corners.mean(axis=1) * self.face_areas[:, None]
-            return origin + moments.sum(axis=0) / max(self.area, 1e-300)
-        return origin + (corners.sum(axis=1) * six_volumes[:, None]).sum(axis=0) / (4.0 * total)
+        volume = self._volume_moments[0]
+        if abs(volume) < 1e-9 * float(np.prod(np.maximum(self.extents, 1e-12))) / 6.0:
+            centroids = _centroids(self.vertices, self.faces) - origin
+            return origin + (centroids * self.face_areas[:, None]).sum(axis=0) / max(self.area, 1e-300)
+        return origin + self._volume_moments[1:] / volume
+
+    @cached_property
+    def _volume_moments(self) -> Array:
+        """Volume [m³] and its first moments [m⁴] about the box centre, so that a far mesh loses no digits."""
+        return _volume_moments(self.vertices, self.faces, self.bounds.mean(axis=0))
 
     @cached_property
     def _areas_along_curve(self) -> tuple[NDArray[np.int64], Array]:
@@ -206,6 +207,27 @@ def _cross_products(vertices, faces):  # type: ignore[no-untyped-def]
         ux, uy, uz = vertices[b, 0] - vertices[a, 0], vertices[b, 1] - vertices[a, 1], vertices[b, 2] - vertices[a, 2]
         vx, vy, vz = vertices[c, 0] - vertices[a, 0], vertices[c, 1] - vertices[a, 1], vertices[c, 2] - vertices[a, 2]
         result[f, 0], result[f, 1], result[f, 2] = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
+    return result
+
+
+@njit(cache=True, nogil=True)
+def _volume_moments(vertices, faces, origin):  # type: ignore[no-untyped-def]
+    """Volume (1) and first moments (3) of the tetrahedra between the faces and the origin."""
+    result = np.zeros(4)
+    a, b, c = np.empty(3), np.empty(3), np.empty(3)
+    for f in range(len(faces)):
+        for axis in range(3):
+            a[axis] = vertices[faces[f, 0], axis] - origin[axis]
+            b[axis] = vertices[faces[f, 1], axis] - origin[axis]
+            c[axis] = vertices[faces[f, 2], axis] - origin[axis]
+        volume = (
+            a[0] * (b[1] * c[2] - b[2] * c[1])
+            + a[1] * (b[2] * c[0] - b[0] * c[2])
+            + a[2] * (b[0] * c[1] - b[1] * c[0])
+        ) / 6.0
+        result[0] += volume
+        for axis in range(3):
+            result[1 + axis] += volume * (a[axis] + b[axis] + c[axis]) / 4.0
     return result
 
 

@@ -27,9 +27,10 @@ from morphit_ros.ros.conversions import joint_state_from_message
 from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
 from morphit_ros.ros.execution_job import ExecutionJob
 from morphit_ros.ros.frames import BaseFrame, BaseFrameConfig
+from morphit_ros.ros.held_object import HeldObject
 from morphit_ros.ros.motion_backends import MotionConfig, embedded_backend, moveit_backend
 from morphit_ros.ros.parameters import declare_configs
-from morphit_ros.ros.pick_request import pick_request
+from morphit_ros.ros.pick_request import object_in_base, pick_request
 from morphit_ros.ros.pick_steps import PickSteps
 from morphit_ros.ros.robot_commands import CommandConfig, MotionGate, make_robot_commands
 from morphit_ros.ros.runner import run_node
@@ -102,6 +103,7 @@ class GraspExecution(LifecycleNodeMixin, Node):
         self._steps = PickSteps(
             self, self._work, self._config.request_timeout, self._config.see_timeout, self._now, self._run_sequence
         )
+        self._held = HeldObject(self, self._work, self._robot)
         self._servers = [
             ActionServer(
                 self, action.type, action.name, _settled_by_job, goal_callback=self._on_goal,
@@ -140,6 +142,7 @@ class GraspExecution(LifecycleNodeMixin, Node):
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self._held.release()
         self._close_backend()
         return super().on_cleanup(state)
 
@@ -228,14 +231,15 @@ class GraspExecution(LifecycleNodeMixin, Node):
     def _run_sequence(self, job: ExecutionJob, goal: ExecuteGrasp.Goal) -> None:
         try:
             T_world_base = self._base.T_world_base(self._robot.base_link)
-            request = pick_request(
-                goal, T_world_base, self._config.world_frame, self._robot.base_link, self._now() - self._config.max_age
-            )
+            frames = T_world_base, self._config.world_frame, self._robot.base_link
+            request = pick_request(goal, *frames, self._now() - self._config.max_age)
+            self._held.expect(object_in_base(goal, *frames), request.candidates)
             job.run_sequence(request, goal.grasps.grasps, self._state, self._now())
         except MorphitError as error:
             job.fail("request", str(error), self._now())
 
     def _tick(self) -> None:
+        self._held.update()
         job = self._job
         if job is None:
             if self._config.backend == "embedded" and self._backend is not None:
@@ -250,14 +254,22 @@ class GraspExecution(LifecycleNodeMixin, Node):
             job.cancel(problem, self._now())
         if job.update(self._now(), self._state):
             self._job_state.publish(job.status(self.get_fully_qualified_name()))
+        self._held.follow(job)
         if job.finished:
             self._job = None
+            remark = "" if job.failed else self._held.problem
             status = job.status(self.get_fully_qualified_name())
-            self._diagnostics.report(status.level, status.message, {pair.key: pair.value for pair in status.values})
-            job.finish()
+            level, text = (WARN, f"{status.message}; {remark}") if remark else (status.level, status.message)
+            self._diagnostics.report(level, text, {pair.key: pair.value for pair in status.values})
+            job.finish(remark)
 
     def _follow_description(self) -> None:
-        """Plan with the newest shape of the robot: refitted, or with something attached."""
+        """Plan with the newest shape of the robot: refitted, or with something attached.
+
+        What this node holds comes with that shape too, and the next pick begins by letting go of it.
+        """
+        if self._held.in_model:
+            return
         if self._sphere_description not in (self._planned_description, self._refused_description):
             self._refused_description = self._sphere_description
             self._make_backend()

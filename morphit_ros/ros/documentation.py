@@ -48,22 +48,34 @@ def _interface_row(role: str, entry: Topic | Service | Action) -> str:
 
 def node_parameters(executable: str) -> dict[str, tuple[Any, Any]]:
     """Parameter name → (default, information) of a node."""
-    module = importlib.import_module(f"morphit_ros.nodes.{executable}")
     parameters: dict[str, tuple[Any, Any]] = {}
-    for config in module.CONFIGS:
+    for config in _node_module(executable).CONFIGS:
         parameters.update(config.flat_fields())
     return parameters
+
+
+def _settable_parameters(executable: str) -> set[str]:
+    return {name for config in getattr(_node_module(executable), "SETTABLE", ()) for name in config.flat_fields()}
+
+
+def _node_module(executable: str) -> Any:
+    return importlib.import_module(f"morphit_ros.nodes.{executable}")
 
 
 def parameters_page() -> str:
     """docs/parameters.md: every parameter of every node."""
     lines = ["# Parameters", "", f"<!-- {_GENERATED} -->", ""]
-    lines.append("All are read at start; a value out of range or an unknown name ends the node with a message.")
+    lines += [
+        "All are read at start; a value out of range or an unknown name ends the node with a message.",
+        "Those marked with * may also be set while the node runs; a value out of range is refused then.",
+    ]
     for node in NODES:
         lines += ["", f"## {node.executable}", "", "| name | default | accepted | meaning |", "|---|---|---|---|"]
+        settable = _settable_parameters(node.executable)
         for name, (default, info) in node_parameters(node.executable).items():
             shown = list(default) if isinstance(default, tuple) else default
-            lines.append(f"| `{name}` | `{shown!r}` | {info.bound} | {info.description} |")
+            mark = " *" if name in settable else ""
+            lines.append(f"| `{name}`{mark} | `{shown!r}` | {info.bound} | {info.description} |")
     return "\n".join(lines) + "\n"
 
 

@@ -78,6 +78,21 @@ class ExecutionJob:
         return self._result is not None
 
     @property
+    def failed(self) -> bool:
+        """Whether it has ended without success."""
+        return self.finished and not self._result.success
+
+    @property
+    def stage(self) -> str:
+        """The present one, or the last one."""
+        return self._stage
+
+    @property
+    def grasp_index(self) -> int:
+        """The candidate that is executed, -1 before one is found."""
+        return self._grasp_index
+
+    @property
     def may_move(self) -> bool:
         """Whether the grasp sequence runs."""
         return self._sequence.active
@@ -183,8 +198,14 @@ class ExecutionJob:
         self._awaited = None
         self._result = result
 
-    def finish(self) -> None:
-        """Answer the client."""
+    def finish(self, remark: str = "") -> None:
+        """Answer the client.
+
+        Args:
+            remark: message of a success: what went wrong besides.
+        """
+        if self._result.success:
+            self._result.message = remark
 
         def settle(goal: ServerGoalHandle) -> Any:
             if goal.is_cancel_requested:

@@ -21,7 +21,7 @@ from visualization_msgs.msg import MarkerArray
 
 from morphit_interfaces.action import ExecuteGrasp, FitSpheres, Pick, PlanGrasp
 from morphit_interfaces.msg import GraspArray, GripperCommand, SegmentedObjectArray, SphereModel, TablePlane
-from morphit_interfaces.srv import AttachObject, Segment
+from morphit_interfaces.srv import AttachObject, DetachObject, Segment
 
 
 class Quality(Enum):
@@ -108,9 +108,10 @@ CLOCK = Topic("/clock", Clock, STREAM, "simulated time")
 DIAGNOSTICS = Topic("/diagnostics", DiagnosticArray, STREAM, "state, timings and counts of each node")
 
 SEGMENT = Service("segment", Segment, "segment the latest pair of clouds now")
-ATTACH_OBJECT = Service("attach_object", AttachObject, "attach an object to the sphere model, or detach it")
+ATTACH_OBJECT = Service("attach_object", AttachObject, "attach an object, a cloud or a mesh, to the sphere model")
+DETACH_OBJECT = Service("detach_object", DetachObject, "detach an object from the sphere model")
 
-FIT_SPHERES = Action("fit_spheres", FitSpheres, "fit spheres to the robot description again")
+FIT_SPHERES = Action("fit_spheres", FitSpheres, "fit spheres to the robot description with other settings")
 PLAN_GRASP = Action("plan_grasp", PlanGrasp, "plan grasps on an object")
 EXECUTE_GRASP = Action("execute_grasp", ExecuteGrasp, "execute the first reachable of ranked grasps")
 PICK = Action("pick", Pick, "see, plan and execute in one")
@@ -136,7 +137,7 @@ NODES: tuple[NodeInterfaces, ...] = (
         "robot_spheres",
         publishes=(SPHERE_DESCRIPTION, SPHERE_MODEL, SPHERE_MARKERS, ROBOT_DESCRIPTION),
         subscribes=(ROBOT_DESCRIPTION,),
-        services=(ATTACH_OBJECT,),
+        services=(ATTACH_OBJECT, DETACH_OBJECT),
         actions=(FIT_SPHERES,),
     ),
     NodeInterfaces(
@@ -159,7 +160,7 @@ NODES: tuple[NodeInterfaces, ...] = (
         publishes=(JOINT_TRAJECTORY, GRIPPER_COMMAND, JOB_STATE),
         subscribes=(JOINT_STATES, SPHERE_DESCRIPTION),
         actions=(EXECUTE_GRASP, PICK),
-        calls=(SEGMENT, PLAN_GRASP),
+        calls=(SEGMENT, PLAN_GRASP, ATTACH_OBJECT, DETACH_OBJECT),
     ),
     NodeInterfaces(
         "workcell_sim",

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
 from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 
 from morphit_ros.configuration import Config, ParameterInfo
-from morphit_ros.errors import InvalidInputError
+from morphit_ros.errors import InvalidInputError, MorphitError
 
 # Declared by rclpy itself for every node.
 _BUILT_IN_PREFIXES = ("use_sim_time", "start_type_description_service", "qos_overrides.")
 
 
-def declare_configs(node: Node, config_types: Sequence[type[Config]]) -> tuple[Any, ...]:
+def declare_configs(
+    node: Node, config_types: Sequence[type[Config]], settable: Collection[type[Config]] = ()
+) -> tuple[Any, ...]:
     """Declare every field of the configurations as parameters of a node and build them from their values.
 
-    Nested groups become dotted names. No parameter is taken that none of the configurations has.
+    Nested groups become dotted names. No parameter is taken that none of the configurations has. Those of the
+    configurations in `settable` may be set while the node runs (`FollowedConfig`), of the others only those that say
+    so themselves.
 
     Returns:
         One configuration for each type.
@@ -30,16 +35,17 @@ def declare_configs(node: Node, config_types: Sequence[type[Config]]) -> tuple[A
     configs = []
     for config_type in config_types:
         values = {
-            name: _declared(node, name, default, info) for name, (default, info) in config_type.flat_fields().items()
+            name: _declared(node, name, default, info, info.read_only and config_type not in settable)
+            for name, (default, info) in config_type.flat_fields().items()
         }
         configs.append(config_type.from_flat(values))
     _refuse_unknown_parameters(node)
     return tuple(configs)
 
 
-def _declared(node: Node, name: str, default: Any, info: ParameterInfo) -> Any:
+def _declared(node: Node, name: str, default: Any, info: ParameterInfo, read_only: bool) -> Any:
     try:
-        return node.declare_parameter(name, default, _descriptor(default, info)).value
+        return node.declare_parameter(name, default, _descriptor(default, info, read_only)).value
     except (InvalidParameterValueException, InvalidParameterTypeException):
         given = node._parameter_overrides[name].value
         raise InvalidInputError(name, given, f"{type(default).__name__}, {info.bound}") from None
@@ -57,10 +63,43 @@ def _refuse_unknown_parameters(node: Node) -> None:
         )
 
 
-def _descriptor(default: Any, info: ParameterInfo) -> ParameterDescriptor:
+class FollowedConfig:
+    """A configuration that follows its parameters while the node runs; bad values are refused with the reason.
+
+    Args:
+        node: whose parameters they are, declared already.
+        config: with the values that they have.
+        changed: called after parameters of this configuration were set, also to the values that they had.
+    """
+
+    def __init__(self, node: Node, config: Config, changed: Callable[[], None]) -> None:
+        self.value: Any = config
+        self._changed = changed
+        node.add_on_set_parameters_callback(self._check)
+        node.add_post_set_parameters_callback(self._take)
+
+    def _with(self, parameters: Sequence[Parameter]) -> tuple[Any, bool]:
+        values = self.value.to_flat()
+        own = {parameter.name: parameter.value for parameter in parameters if parameter.name in values}
+        return type(self.value).from_flat(values | own), bool(own)
+
+    def _check(self, parameters: Sequence[Parameter]) -> SetParametersResult:
+        try:
+            self._with(parameters)
+        except MorphitError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        return SetParametersResult(successful=True)
+
+    def _take(self, parameters: Sequence[Parameter]) -> None:
+        self.value, own = self._with(parameters)
+        if own:
+            self._changed()
+
+
+def _descriptor(default: Any, info: ParameterInfo, read_only: bool) -> ParameterDescriptor:
     descriptor = ParameterDescriptor(
         description=info.description,
-        read_only=info.read_only,
+        read_only=read_only,
         additional_constraints=info.bound,
         # `-p sigma:=1` is an integer on the command line: the configuration converts and checks it.
         dynamic_typing=True,

@@ -7,6 +7,7 @@ from morphit_interfaces.msg import Grasp as GraspMsg
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.obstacles import object_obstacle, table_obstacle
 from morphit_ros.execution.pick import GraspTarget, PickRequest
+from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform
 from morphit_ros.ros.conversions import seconds_from_stamp
 from morphit_ros.ros.grasp_messages import grasp_from_message
@@ -36,25 +37,41 @@ def pick_request(
             f"one from {oldest:.3f} s on",
             "Plan on a new cloud, or raise max_age.",
         )
-    to_base = {world_frame: invert_transform(T_world_base), base_link: make_transform()}
-
-    def T_base(what: str, frame: str) -> Array:
-        if frame not in to_base:
-            raise InvalidInputError(f"{what}: frame", repr(frame), f"{world_frame} or {base_link}")
-        return to_base[frame]
 
     def target(message: GraspMsg) -> GraspTarget:
-        grasp, T_base_world = grasp_from_message(message), T_base("grasp", message.header.frame_id)
+        grasp = grasp_from_message(message)
+        T_base_world = _T_base("grasp", message.header.frame_id, T_world_base, world_frame, base_link)
         return GraspTarget(
             T_base_world @ grasp.T_world_gripper, T_base_world @ grasp.T_world_pregrasp,
             grasp.aperture, grasp.open_aperture,
         )  # fmt: skip
 
-    obstacle = slab = None
-    if goal.object.cloud.data:
-        obstacle = object_obstacle("target", cloud_of(goal.object), T_base("object", goal.object.header.frame_id))
-    table = table_from_message(goal.table)
+    cloud = object_in_base(goal, T_world_base, world_frame, base_link)
+    obstacle = None if cloud is None else object_obstacle("target", cloud, make_transform())
+    table, slab = table_from_message(goal.table), None
     if table is not None:
-        slab = table_obstacle(T_base("table", goal.table.header.frame_id) @ table.T_world_table, table.size)
+        T_base_patch = _T_base("table", goal.table.header.frame_id, T_world_base, world_frame, base_link)
+        slab = table_obstacle(T_base_patch @ table.T_world_table, table.size)
     candidates = tuple(target(grasp) for grasp in goal.grasps.grasps)
     return PickRequest(candidates, obstacle, table=slab, lift_height=goal.lift_height)
+
+
+def object_in_base(goal: ExecuteGrasp.Goal, T_world_base: Array, world_frame: str, base_link: str) -> PointCloud | None:
+    """The points of the object in the base frame, None if the goal has none; arguments as of `pick_request`.
+
+    Raises:
+        InvalidInputError: they are in another frame, or cannot be read.
+    """
+    if not goal.object.cloud.data:
+        return None
+    T_base_object = _T_base("object", goal.object.header.frame_id, T_world_base, world_frame, base_link)
+    return cloud_of(goal.object).finite().transformed(T_base_object)
+
+
+def _T_base(what: str, frame: str, T_world_base: Array, world_frame: str, base_link: str) -> Array:
+    """``T_base_frame`` (4, 4) of one of the two frames that goals may use."""
+    if frame == base_link:
+        return make_transform()
+    if frame != world_frame:
+        raise InvalidInputError(f"{what}: frame", repr(frame), f"{world_frame} or {base_link}")
+    return invert_transform(T_world_base)

@@ -11,17 +11,30 @@ from morphit_interfaces.msg import SphereModel as SphereModelMsg
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.ros.conversions import array_from_point, point_from_array
+from morphit_ros.spheres.attachment import RobotShape
 
 
-def message_from_link_spheres(
-    link: str, centers: Array, radii: Array, d_avg: float = 0.0, d_max: float = 0.0
-) -> LinkSpheresMsg:
-    """The spheres of one link: `centers` (N, 3) and `radii` (N,) [m] in the link's frame."""
-    spheres = [
-        SphereMsg(center=point_from_array(center), radius=float(radius))
-        for center, radius in zip(centers, radii, strict=True)
+def message_from_shape(shape: RobotShape, header: Header) -> SphereModelMsg:
+    """The spheres of a robot, link by link, then those of the attached objects."""
+    links = [
+        LinkSpheresMsg(link_name=name, spheres=_spheres(link.centers, link.radii), d_avg=link.d_avg, d_max=link.d_max)
+        for name, link in shape.model.links.items()
     ]
-    return LinkSpheresMsg(link_name=link, spheres=spheres, d_avg=d_avg, d_max=d_max)
+    links += [
+        LinkSpheresMsg(link_name=item.link, object_id=item.name, spheres=_spheres(item.centers, item.radii))
+        for item in shape.attached.values()
+    ]
+    return SphereModelMsg(
+        header=header, robot_name=shape.description.name, variant=shape.model.variant,
+        content_hash=shape.content_hash, links=links,
+    )  # fmt: skip
+
+
+def _spheres(centers: Array, radii: Array) -> list[SphereMsg]:
+    return [
+        SphereMsg(center=point_from_array(center), radius=radius)
+        for center, radius in zip(centers.tolist(), radii.tolist(), strict=True)
+    ]
 
 
 def link_spheres_from_message(message: SphereModelMsg) -> dict[str, tuple[Array, Array]]:
@@ -41,7 +54,3 @@ def link_spheres_from_message(message: SphereModelMsg) -> dict[str, tuple[Array,
             radii = np.concatenate([links[link.link_name][1], radii])
         links[link.link_name] = (centers, radii)
     return links
-
-
-def sphere_model_message(header: Header, robot: str, variant: str, content_hash: str, links: list) -> SphereModelMsg:
-    return SphereModelMsg(header=header, robot_name=robot, variant=variant, content_hash=content_hash, links=links)

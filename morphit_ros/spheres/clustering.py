@@ -1,4 +1,4 @@
-"""Even clusters of points and the spheres that enclose them."""
+"""Even clusters of points, and objects as spheres around such clusters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.spheres.enclosing_spheres import enclosing_spheres, grow_to_contain
+from morphit_ros.spheres.object_body import body_of_cloud, body_of_mesh, small_triangles
+
+# Of more pieces of a surface than this, so many show where the spheres belong.
+_MOST_PIECES = 6000
 
 
 def cluster_points(points: Array, count: int, iterations: int = 10) -> tuple[Array, NDArray[np.int64]]:
@@ -20,6 +26,9 @@ def cluster_points(points: Array, count: int, iterations: int = 10) -> tuple[Arr
 
 def spherize_cloud(points: ArrayLike, count: int = 40, minimum_radius: float = 0.001) -> tuple[Array, Array]:
     """Spheres that together contain every point of a cloud: a grasped or observed object for planning.
+
+    They also fill the body between the points: the object is taken to be solid wherever it was seen from both sides
+    (`body_of_cloud`). What no camera saw is not guessed.
 
     Args:
         points: (P, 3) [m], surface points; rows that are not finite are left out.
@@ -38,21 +47,48 @@ def spherize_cloud(points: ArrayLike, count: int = 40, minimum_radius: float = 0
     cloud = cloud[np.isfinite(cloud).all(axis=1)]
     if len(cloud) == 0:
         raise InvalidInputError("points", "no finite point", "at least one finite point")
+    return _enclose(cloud[:, None], body_of_cloud(cloud), count, minimum_radius)
+
+
+def spherize_mesh(mesh: TriangleMesh, count: int = 40, minimum_radius: float = 0.001) -> tuple[Array, Array]:
+    """Spheres that together contain every point of a mesh's surface, and fill its inside: an object to be carried.
+
+    The surface is contained by construction: it is cut into small triangles, each of which lies in one sphere. For
+    links of a robot `fit_spheres` is tighter, and slower.
+
+    Args:
+        mesh: the object; it need not be closed.
+        count: number of spheres; fewer are returned for a very small mesh.
+        minimum_radius: smallest radius [m].
+
+    Returns:
+        centers (K, 3) and radii (K,) [m], in the frame of the mesh.
+
+    Raises:
+        InvalidInputError: the mesh has no area, a count below one or a radius that is not positive.
+    """
+    if mesh.area <= 0.0:
+        raise InvalidInputError("mesh", "zero area", "a mesh with area")
+    return _enclose(small_triangles(mesh), body_of_mesh(mesh), count, minimum_radius)
+
+
+def _enclose(pieces: Array, body: Array, count: int, minimum_radius: float) -> tuple[Array, Array]:
+    """Spheres around pieces (M, C, 3) of a surface and points (B, 3) of the body."""
     if count < 1:
         raise InvalidInputError("count", count, "at least 1")
     if not (np.isfinite(minimum_radius) and minimum_radius > 0.0):
         raise InvalidInputError("minimum_radius", minimum_radius, "a positive number [m]")
-    _, labels = cluster_points(cloud, min(count, len(cloud)))
-    order = np.argsort(labels, kind="stable")
-    groups = np.split(cloud[order], np.flatnonzero(np.diff(labels[order])) + 1)
-    spheres = [_enclosing_sphere(np.ascontiguousarray(group)) for group in groups]
-    centers = np.array([center for center, _ in spheres])
-    # The factor covers rounding, so that the outermost point is inside and not on the edge.
-    radii = np.maximum(np.array([radius for _, radius in spheres]) * (1.0 + 1e-9), minimum_radius)
-    return centers, radii
+    corners = pieces.shape[1]
+    inner = np.repeat(body[:, None], corners, axis=1)
+    # In the end every piece is looked at.
+    chosen = np.concatenate([pieces[:: -(-len(pieces) // _MOST_PIECES)], inner])
+    few = min(count, len(chosen))
+    _, labels = cluster_points(chosen.mean(axis=1), few)
+    centers, radii = enclosing_spheres(chosen, labels, few)
+    return centers, np.maximum(grow_to_contain(pieces, centers, radii), minimum_radius)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _cluster(points, count, iterations):  # type: ignore[no-untyped-def]
     size = len(points)
     centers = np.empty((count, 3))
@@ -103,27 +139,3 @@ def _cluster(points, count, iterations):  # type: ignore[no-untyped-def]
                 for axis in range(3):
                     centers[k, axis] = sums[k, axis] / sums[k, 3]
     return centers, labels
-
-
-@njit(cache=True)
-def _enclosing_sphere(points):  # type: ignore[no-untyped-def]
-    """Nearly the smallest sphere around points (Bădoiu and Clarkson 2003): within a few per cent, always enclosing."""
-    center = np.zeros(3)
-    for i in range(len(points)):
-        for axis in range(3):
-            center[axis] += points[i, axis] / len(points)
-    radius = 0.0
-    for iteration in range(101):
-        farthest, best = 0, -1.0
-        for i in range(len(points)):
-            d = 0.0
-            for axis in range(3):
-                d += (points[i, axis] - center[axis]) ** 2
-            if d > best:
-                farthest, best = i, d
-        radius = np.sqrt(best)
-        if iteration == 100:
-            break
-        for axis in range(3):
-            center[axis] += (points[farthest, axis] - center[axis]) / (iteration + 2.0)
-    return center, radius

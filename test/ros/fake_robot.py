@@ -18,6 +18,7 @@ class FakeRobot:
 
     Attributes:
         silent: whether its joint states have stopped.
+        object_width: where closing fingers stop [m].
         trajectories, stops: how many it was sent.
         gripper_commands: (aperture, effort) in order.
     """
@@ -25,7 +26,7 @@ class FakeRobot:
     def __init__(self, graph, object_width: float = 0.05) -> None:
         self._node = graph.node
         self._configuration = RobotConfiguration.load("panda")
-        self._object_width = object_width
+        self.object_width = object_width
         self.arm = self._configuration.home.copy()
         self.aperture = self._wanted = 0.08
         self.silent = False
@@ -71,7 +72,7 @@ class FakeRobot:
             if elapsed > self._trajectory.duration:
                 self._trajectory, velocities = None, np.zeros(len(self.arm))
         # Closing fingers stop at the object.
-        wanted = max(self._wanted, self._object_width) if self._wanted < self.aperture else self._wanted
+        wanted = max(self._wanted, self.object_width) if self._wanted < self.aperture else self._wanted
         self.aperture += float(np.clip(wanted - self.aperture, -_FINGER_SPEED * _PERIOD, _FINGER_SPEED * _PERIOD))
         if self.silent:
             return

@@ -1,5 +1,6 @@
 """robot_spheres as a process: a description in, spheres out; the last good model survives every mistake."""
 
+import re
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -9,19 +10,29 @@ pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages
 
 from action_msgs.msg import GoalStatus
 from diagnostic_msgs.msg import DiagnosticStatus
+from geometry_msgs.msg import Point, Pose
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
+from shape_msgs.msg import Mesh, MeshTriangle
 from std_msgs.msg import String
 from visualization_msgs.msg import Marker
 
 from morphit_interfaces.action import FitSpheres
-from morphit_interfaces.srv import AttachObject
+from morphit_interfaces.srv import AttachObject, DetachObject
 from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.primitives import box_mesh
 from morphit_ros.ros import interfaces
 from morphit_ros.ros.conversions import message_from_cloud
 from morphit_ros.ros.sphere_messages import link_spheres_from_message
 
 pytestmark = pytest.mark.ros
 # Rough and quick: how good a fit is, is tested without ROS.
-QUICK = {"count": 4, "iterations": 10, "rounds": 0, "interior_samples": 200, "surface_samples": 200}
+QUICK = {"count": 4, "iterations": 10, "starts": 1, "rounds": 0, "interior_samples": 200, "surface_samples": 200}
+# Slow enough to be interrupted.
+SLOW = [
+    "iterations=4000", "rounds=60", "patience=60", "starts=4", "interior_samples=4000", "surface_samples=4000",
+]  # fmt: skip
+SET_PARAMETERS = interfaces.Service("robot_spheres/set_parameters", SetParameters, "of every node")
 DESCRIPTION = """<robot name="post">
   <link name="base"><collision><geometry><box size="0.2 0.2 0.1"/></geometry></collision></link>
   <link name="arm"><collision><geometry><cylinder radius="0.03" length="0.3"/></geometry></collision></link>
@@ -57,6 +68,15 @@ class Node:
 
         return self.graph.wait_until(reported, what=f"an error with {words!r}")
 
+    def set(self, **parameters):
+        """Set parameters while the node runs: whether each was taken, and the reason if not."""
+        named = [Parameter(name.replace("__", "."), value=value) for name, value in parameters.items()]
+        request = SetParameters.Request(parameters=[parameter.to_parameter_msg() for parameter in named])
+        return self.graph.call(SET_PARAMETERS, request).results
+
+    def wait_for_model(self, accepts, what):
+        return self.graph.wait_until(lambda: next((m for m in self.models[::-1] if accepts(m)), None), what=what)
+
     def fit(self, feedback=None, **request):
         return self.graph.send_goal(interfaces.FIT_SPHERES, FitSpheres.Goal(**request), feedback=feedback)
 
@@ -64,6 +84,9 @@ class Node:
         if cloud is not None:
             request["cloud"] = message_from_cloud(cloud)
         return self.graph.call(interfaces.ATTACH_OBJECT, AttachObject.Request(**request))
+
+    def detach(self, name):
+        return self.graph.call(interfaces.DETACH_OBJECT, DetachObject.Request(object_id=name))
 
 
 @pytest.fixture
@@ -141,7 +164,7 @@ def test_one_link_is_fitted_again(post):
     assert accepted
     assert status == GoalStatus.STATUS_SUCCEEDED
     assert result.success
-    assert [(f.link, f.done, f.total) for f in seen] == [("arm", 0, 1), ("arm", 1, 1)]
+    assert [(f.link, f.done, f.total) for f in seen] == [("arm", 1, 1)]
     after = link_spheres_from_message(result.model)
     assert len(after["arm"][1]) == 2
     for old, new in zip(before["base"], after["base"], strict=True):
@@ -153,6 +176,9 @@ def test_one_link_is_fitted_again(post):
 
 def test_bad_requests_to_fit_are_named(post):
     for fields, words in (
+        ({"settings": ["weights.surfaces=1.0"]}, ["weights.surfaces", "weights.surface"]),
+        ({"settings": ["weights.surface=high"]}, ["weights.surface", "high"]),
+        ({"settings": ["cover"]}, ["cover", "name=value"]),
         ({"links": ["elbow"]}, ["elbow", "base"]),
         ({"variant": "tight"}, ["tight", "balanced"]),
         ({"count": 100_000}, ["count", "2000"]),
@@ -165,6 +191,89 @@ def test_bad_requests_to_fit_are_named(post):
         for word in words:
             assert word in result.message
     assert len(post.models) == 1
+
+
+def hashes(node):
+    """Content hash in the latest message of each topic."""
+    described = re.search(r"<!-- sphere_model (\w+) -->", node.descriptions[-1].data).group(1)
+    return {described, node.models[-1].content_hash, node.markers[-1].markers[0].text}
+
+
+def assert_consistent(node):
+    """The latest messages of all topics show the same spheres."""
+    node.graph.wait_until(lambda: len(hashes(node)) == 1, what="the same content hash on all topics")
+    described, links = spheres_of(node.descriptions[-1].data), link_spheres_from_message(node.models[-1])
+    for link, radii in described.items():
+        np.testing.assert_allclose(sorted(radii), np.sort(links[link][1]), atol=1e-6)
+
+
+def test_variants_are_switched_while_it_runs(post):
+    first = post.models[-1]
+    assert first.variant == "balanced"
+    assert post.set(variant="volume")[0].successful
+    volume = post.wait_for_model(lambda m: m.variant == "volume", "the other variant")
+    assert volume.content_hash != first.content_hash
+    assert_consistent(post)
+    # Back to what was fitted before: the same spheres.
+    assert post.set(variant="balanced")[0].successful
+    post.graph.wait_until(lambda: post.models[-1].content_hash == first.content_hash, what="the first variant")
+    assert_consistent(post)
+    assert post.models[-1].links == first.links
+    # Many changes in a row: the last one wins, and what is published belongs together.
+    for variant in ("volume", "surface", "balanced", "surface", "volume", "balanced", "surface"):
+        assert post.set(variant=variant)[0].successful
+    post.wait_for_model(lambda m: m.variant == "surface", "the last variant")
+    post.graph.wait_until(lambda: post.models[-1].variant == "surface", what="the last variant at the end")
+    assert_consistent(post)
+    # An object that is carried stays so.
+    assert post.attach(block(), object_id="mug", link_name="tip", sphere_count=5).success
+    post.set(variant="volume")
+    post.graph.wait_until(lambda: post.models[-1].variant == "volume", what="the variant with an object")
+    assert [link.object_id for link in post.models[-1].links] == ["", "", "mug"]
+    post.graph.wait_until(lambda: len(hashes(post)) == 1, what="the same content hash on all topics")
+    assert post.models[-1].content_hash != volume.content_hash
+
+
+def test_parameters_that_cannot_be_are_refused_with_the_reason(post):
+    for parameters, words in (
+        ({"variant": "tight"}, ["variant", "tight", "balanced"]),
+        ({"count": 0}, ["count", "0"]),
+        ({"weights__surface": "much"}, ["weights.surface"]),
+        ({"padding": 0.01}, ["padding"]),
+    ):
+        result = post.set(**parameters)[0]
+        assert not result.successful
+        for word in words:
+            assert word in result.reason
+    assert len(post.models) == 1
+    assert post.set(count=2)[0].successful
+    post.wait_for_model(lambda m: [len(link.spheres) for link in m.links] == [2, 2], "the model with fewer spheres")
+
+
+def test_free_weights_by_action(post):
+    _, _, usual = post.fit(links=["arm"])
+    _, status, free = post.fit(links=["arm"], settings=["weights.coverage=0.0", "weights.boundary=1e4"])
+    assert status == GoalStatus.STATUS_SUCCEEDED
+    usual, free = (link_spheres_from_message(result.model)["arm"] for result in (usual, free))
+    assert not np.allclose(usual[1], free[1])
+
+
+def test_a_cancelled_fit_leaves_the_last_model(post):
+    handle = post.graph.start_goal(interfaces.FIT_SPHERES, FitSpheres.Goal(count=150, settings=SLOW))
+    assert handle.accepted
+    # Attaching does not wait for it.
+    assert post.attach(block(), object_id="mug", link_name="tip", sphere_count=5).success
+    cancelled = handle.cancel_goal_async()
+    post.graph.wait_until(cancelled.done, what="the answer to cancelling")
+    assert cancelled.result().goals_canceling
+    status, result = post.graph.result(handle)
+    assert status == GoalStatus.STATUS_CANCELED
+    assert "last model is kept" in result.message
+    assert not result.success
+    assert {len(link.spheres) for link in post.models[-1].links if not link.object_id} == {QUICK["count"]}
+    # As good as before.
+    assert post.fit(count=3)[1] == GoalStatus.STATUS_SUCCEEDED
+    assert {len(link.spheres) for link in post.models[-1].links if not link.object_id} == {3}
 
 
 def test_fitting_needs_a_description(graph):
@@ -186,16 +295,50 @@ def test_an_object_is_attached_and_detached(post):
     again = post.attach(block(), object_id="mug", link_name="tip")
     assert not again.success
     assert "mug" in again.message
-    response = post.attach(object_id="mug", detach=True)
+    response = post.detach("mug")
     assert response.success, response.message
     assert "tip" not in post.model(3)
-    response = post.attach(object_id="mug", detach=True)
+    response = post.detach("mug")
     assert not response.success
     assert "mug" in response.message
 
 
+def mesh_message(mesh):
+    return Mesh(
+        vertices=[Point(x=x, y=y, z=z) for x, y, z in mesh.vertices.tolist()],
+        triangles=[MeshTriangle(vertex_indices=face) for face in mesh.faces.astype(np.uint32)],
+    )
+
+
+def test_a_mesh_is_attached_where_its_pose_says(post):
+    pose = Pose(position=Point(z=0.1))
+    # A quarter turn about y: the box's long side along x points along -z of the tip.
+    pose.orientation.w = pose.orientation.y = np.sqrt(0.5)
+    box = mesh_message(box_mesh([0.2, 0.04, 0.04]))
+    response = post.attach(mesh=box, pose=pose, object_id="bar", link_name="tip", sphere_count=10)
+    assert response.success, response.message
+    centers, radii = post.model(2)["tip"]
+    assert response.content_hash == post.models[-1].content_hash
+    assert len(radii) == 10
+    for end in ([0.0, 0.0, 0.2], [0.0, 0.0, 0.0], [0.02, 0.02, 0.2], [-0.02, 0.02, 0.0]):
+        assert (np.linalg.norm(centers - end, axis=1) <= radii + 1e-9).any()
+    assert np.abs(centers[:, :2]).max() < 0.02
+    assert not post.attach(mesh=box, cloud=block(), object_id="both", link_name="tip").success
+    assert not post.attach(mesh=Mesh(vertices=box.vertices), object_id="corners", link_name="tip").success
+    # A cloud in a frame of its own, placed by the pose.
+    response = post.attach(block(frame=""), pose=Pose(position=Point(x=1.0)), object_id="far", link_name="tip")
+    assert response.success, response.message
+    assert post.model(3)["tip"][0][10:, 0].min() > 0.9
+
+
 def test_objects_that_cannot_be_attached_are_named(post):
+    corner = MeshTriangle(vertex_indices=np.array([0, 1, 7], dtype=np.uint32))
     for cloud, fields, words in (
+        (None, {}, ["neither"]),
+        (None, {"mesh": Mesh(vertices=[Point()] * 3, triangles=[corner])}, ["index 7"]),
+        (None, {"mesh": Mesh(vertices=[Point()] * 8, triangles=[corner])}, ["area"]),
+        (block(), {"pose": Pose(position=Point(x=0.1))}, ["pose", "identity"]),
+        (block(frame=""), {"pose": Pose(position=Point(x=np.nan))}, ["position"]),
         (block(frame="world"), {}, ["world", "tip"]),
         (block(), {"link_name": "elbow"}, ["elbow", "base"]),
         (block(), {"object_id": ""}, ["object_id"]),
@@ -225,4 +368,4 @@ def test_another_robot_keeps_only_what_it_can_carry(graph):
     links = link_spheres_from_message(node.models[-1])
     assert "tip" not in links
     assert len(links["arm"][1]) > 5
-    assert not node.attach(object_id="tip", detach=True).success
+    assert not node.detach("tip").success

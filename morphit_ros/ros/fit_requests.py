@@ -1,0 +1,141 @@
+"""Fits that wait for their turn: one worker makes them, and each can be given up while it runs."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from rclpy.action.server import ServerGoalHandle
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.node import Node
+
+from morphit_interfaces.action import FitSpheres
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.spheres import SphereFitConfig
+
+Progress = Callable[[str, int, int], None]
+
+
+class _GivenUp(Exception):
+    """Ends a fit that nobody wants any more."""
+
+
+class FitRequests:
+    """Takes turns between the goals of `fit_spheres`, in their order, and following parameters and description.
+
+    To follow is asked for without an order: the worker takes what holds when its turn comes, and begins anew if that
+    changes meanwhile. So the last of many changes wins, and no fit is made for those in between.
+
+    Args:
+        node: owner of the worker's callback.
+        follow: fits to the parameters and the description as they are.
+        fit: makes the result of a goal. Both call the given progress before each link.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        follow: Callable[[Progress], None],
+        fit: Callable[[ServerGoalHandle, Progress], FitSpheres.Result],
+    ) -> None:
+        self._follow = follow
+        self._fit = fit
+        self._goals: deque[ServerGoalHandle] = deque()
+        self._state = threading.Lock()
+        # Counts the changes that are to be followed; behind `_followed` as long as one waits.
+        self._changes = self._followed = 0
+        self._wake = node.create_guard_condition(self._work, callback_group=MutuallyExclusiveCallbackGroup())
+
+    def add(self, goal: ServerGoalHandle) -> None:
+        """Take an accepted goal."""
+        self._goals.append(goal)
+        self._wake.trigger()
+
+    def follow(self) -> None:
+        """Parameters or description have changed: an older change that is still being followed is given up."""
+        with self._state:
+            self._changes += 1
+        self._wake.trigger()
+
+    def give_up_following(self) -> None:
+        """The change that waits, or is being followed, holds no longer."""
+        with self._state:
+            self._changes += 1
+            self._followed = self._changes
+
+    def _work(self) -> None:
+        while self._goals or self._changes != self._followed:
+            if self._changes != self._followed:
+                self._follow_changes()
+            if self._goals:
+                self._settle(self._goals.popleft())
+
+    def _follow_changes(self) -> None:
+        with self._state:
+            wanted = self._changes
+
+        def progress(_link: str, _done: int, _total: int) -> None:
+            if self._changes != wanted:
+                raise _GivenUp
+
+        try:
+            self._follow(progress)
+        except _GivenUp:
+            return
+        with self._state:
+            self._followed = max(self._followed, wanted)
+
+    def _settle(self, goal: ServerGoalHandle) -> None:
+        def progress(link: str, done: int, total: int) -> None:
+            if goal.is_cancel_requested:
+                raise _GivenUp
+            goal.publish_feedback(FitSpheres.Feedback(link=link, done=done, total=total))
+
+        def end(handle: ServerGoalHandle) -> FitSpheres.Result:
+            if result.success:
+                handle.succeed()
+            elif handle.is_cancel_requested:
+                handle.canceled()
+            else:
+                handle.abort()
+            return result
+
+        try:
+            result = self._fit(goal, progress)
+        except _GivenUp:
+            result = FitSpheres.Result(message="cancelled: the last model is kept")
+        goal.execute(end)
+
+
+def fit_config_of(request: FitSpheres.Goal, parameters: SphereFitConfig) -> SphereFitConfig:
+    """The settings of a goal: the node's parameters and what the goal asks for instead.
+
+    Raises:
+        InvalidInputError: an unknown setting, or a value out of range; names it.
+    """
+    if request.seed < 0:
+        raise InvalidInputError("seed", request.seed, "at least 0")
+    values = parameters.to_flat()
+    for text in request.settings:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InvalidInputError("settings", repr(text), "name=value, such as weights.surface=80.0")
+        values[name.strip()] = _parsed(value.strip(), values.get(name.strip()))
+    if request.count:
+        values["count"] = request.count
+    if request.variant:
+        values["variant"] = request.variant
+    return SphereFitConfig.from_flat(values)
+
+
+def _parsed(text: str, like: object) -> object:
+    """Text in the type of another value; text that is none of that type stays text, and is refused as such."""
+    try:
+        if isinstance(like, bool):
+            return {"true": True, "false": False}[text.lower()]
+        if isinstance(like, (int, float)):
+            return type(like)(text)
+    except (ValueError, KeyError):
+        pass
+    return text
