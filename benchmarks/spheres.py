@@ -64,17 +64,19 @@ def show(label: str, row: dict[str, float], note: str = "") -> None:
 
 
 def subdivided(mesh: TriangleMesh, faces: int) -> TriangleMesh:
-    """The same surface in at least so many faces: each split in four until there are enough."""
-    while len(mesh.faces) < faces:
-        a, b, c = (mesh.vertices[mesh.faces[:, i]] for i in range(3))
-        ab, bc, ca = (a + b) / 2, (b + c) / 2, (c + a) / 2
-        corners = np.concatenate([a, b, c, ab, bc, ca])
-        size = len(mesh.faces)
-        ia, ib, ic, iab, ibc, ica = (np.arange(size) + size * i for i in range(6))
-        quarters = [(ia, iab, ica), (iab, ib, ibc), (ica, ibc, ic), (iab, ibc, ica)]
-        vertices, inverse = np.unique(np.round(corners, 12), axis=0, return_inverse=True)
-        mesh = TriangleMesh(vertices, inverse.ravel()[np.concatenate([np.stack(q, axis=1) for q in quarters])])
-    return mesh
+    """The same surface in at least so many faces: each edge in as many parts as that takes."""
+    parts = int(np.ceil(np.sqrt(faces / len(mesh.faces))))
+    triangles = []
+    for i in range(parts):
+        for j in range(parts - i):
+            upwards = [(i, j), (i + 1, j), (i, j + 1)]
+            downwards = [(i + 1, j), (i + 1, j + 1), (i, j + 1)]
+            triangles += [upwards] + ([downwards] if i + j < parts - 1 else [])
+    shares = np.array(triangles) / parts
+    shares = np.concatenate([shares, 1.0 - shares.sum(axis=2, keepdims=True)], axis=2)
+    corners = np.einsum("tcb,fbx->ftcx", shares, mesh.triangles).reshape(-1, 3)
+    vertices, inverse = np.unique(np.round(corners, 12), axis=0, return_inverse=True)
+    return TriangleMesh(vertices, inverse.reshape(-1, 3))
 
 
 def main() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 from numba import njit
@@ -18,6 +19,11 @@ _MAX_ENTRIES_PER_FACE, _SMALL_ENTRIES = 12, 4_000_000
 _MAX_COLUMNS = 1 << 22
 
 
+# Questions that are answered by one pass over all faces; from then on their list by columns, as long to make as a few
+# passes take, pays off.
+_PASSES = 2
+
+
 class RayCrossings:
     """Signed crossings of parallel rays with triangles without boundary, in columns of space along the rays."""
 
@@ -30,8 +36,9 @@ class RayCrossings:
         self._faces = np.ascontiguousarray(faces)
         corners = self._vertices[used]
         self._low, self._high = corners.min(axis=0), corners.max(axis=0)
-        self._size, self._counts, self._starts, self._entries = self._columns()
+        self._questions = 0
 
+    @cached_property
     def _columns(self) -> tuple[float, tuple[int, int], NDArray[np.int64], NDArray[np.int32]]:
         """Side length of a column, columns along x and y, and the faces of each in one list."""
         sides = self._high[:2] - self._low[:2]
@@ -54,8 +61,12 @@ class RayCrossings:
 
     def winding_numbers(self, points: Array) -> Array:
         """Winding number (P,) of points (P, 3), a whole number each."""
-        columns = self._low, self._high, self._size, self._counts, self._starts, self._entries
-        return _crossings(points, self._origin, _GENERIC_ROTATION, self._vertices, self._faces, *columns)
+        self._questions += 1
+        if self._questions <= _PASSES:
+            turned = (points - self._origin) @ _GENERIC_ROTATION.T
+            return _crossings_in_one_pass(np.ascontiguousarray(turned), self._vertices, self._faces)
+        box = self._low, self._high
+        return _crossings(points, self._origin, _GENERIC_ROTATION, self._vertices, self._faces, *box, *self._columns)
 
 
 @njit(cache=True, nogil=True)
@@ -128,23 +139,75 @@ def _crossings(  # type: ignore[no-untyped-def]
         column = j * counts[0] + i
         total = 0
         for entry in range(starts[column], starts[column + 1]):
-            f = entries[entry]
-            a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
-            az, bz, cz = vertices[a, 2], vertices[b, 2], vertices[c, 2]
-            if az < qz and bz < qz and cz < qz:
-                continue
-            ax, ay = vertices[a, 0] - qx, vertices[a, 1] - qy
-            bx, by = vertices[b, 0] - qx, vertices[b, 1] - qy
-            cx, cy = vertices[c, 0] - qx, vertices[c, 1] - qy
-            # Exactly opposite for the two faces of an edge, so that no ray slips between them.
-            ab, bc, ca = ax * by - ay * bx, bx * cy - by * cx, cx * ay - cy * ax
-            if ab > 0.0 and bc > 0.0 and ca > 0.0:
-                turn = 1
-            elif ab < 0.0 and bc < 0.0 and ca < 0.0:
-                turn = -1
-            else:
-                continue
-            if (bc * (az - qz) + ca * (bz - qz) + ab * (cz - qz)) * turn > 0.0:
-                total += turn
+            total += _crossing(vertices, faces[entries[entry]], qx, qy, qz)
         result[p] = total
+    return result
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _crossing(vertices, face, qx, qy, qz):  # type: ignore[no-untyped-def]
+    """1, -1 or 0: whether the ray upwards from a point crosses a face outwards, inwards or not."""
+    a, b, c = face[0], face[1], face[2]
+    az, bz, cz = vertices[a, 2], vertices[b, 2], vertices[c, 2]
+    if az < qz and bz < qz and cz < qz:
+        return 0
+    ax, ay = vertices[a, 0] - qx, vertices[a, 1] - qy
+    bx, by = vertices[b, 0] - qx, vertices[b, 1] - qy
+    cx, cy = vertices[c, 0] - qx, vertices[c, 1] - qy
+    # Exactly opposite for the two faces of an edge, so that no ray slips between them.
+    ab, bc, ca = ax * by - ay * bx, bx * cy - by * cx, cx * ay - cy * ax
+    if ab > 0.0 and bc > 0.0 and ca > 0.0:
+        turn = 1
+    elif ab < 0.0 and bc < 0.0 and ca < 0.0:
+        turn = -1
+    else:
+        return 0
+    return turn if (bc * (az - qz) + ca * (bz - qz) + ab * (cz - qz)) * turn > 0.0 else 0
+
+
+@njit(cache=True, nogil=True)
+def _crossings_in_one_pass(points, vertices, faces):  # type: ignore[no-untyped-def]
+    """As `_crossings`, with the points in columns instead of the faces: nothing is prepared for the next time."""
+    result = np.zeros(len(points))
+    if len(points) == 0:
+        return result
+    corner = np.array([points[:, 0].min(), points[:, 1].min()])
+    sides = max(points[:, 0].max() - corner[0], 1e-9), max(points[:, 1].max() - corner[1], 1e-9)
+    # One point a column.
+    size = max(math.sqrt(sides[0] * sides[1] / len(points)), 1e-3 * max(sides))
+    counts = int(sides[0] / size) + 1, int(sides[1] / size) + 1
+    columns = np.empty(len(points), dtype=np.int64)
+    starts = np.zeros(counts[0] * counts[1] + 1, dtype=np.int64)
+    for p in range(len(points)):
+        i, j = _cell(points[p, 0] - corner[0], size, counts[0]), _cell(points[p, 1] - corner[1], size, counts[1])
+        columns[p] = j * counts[0] + i
+        starts[columns[p] + 1] += 1
+    starts = np.cumsum(starts)
+    order = np.argsort(columns, kind="mergesort")
+    # In the order of the columns, so that a row of them is one stretch of memory.
+    x, y, z = points[order, 0], points[order, 1], points[order, 2]
+    totals = np.zeros(len(points), dtype=np.int64)
+    margin = 1e-9 * size
+    for f in range(len(faces)):
+        a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
+        left = min(vertices[a, 0], vertices[b, 0], vertices[c, 0]) - margin - corner[0]
+        right = max(vertices[a, 0], vertices[b, 0], vertices[c, 0]) + margin - corner[0]
+        low = min(vertices[a, 1], vertices[b, 1], vertices[c, 1]) - margin - corner[1]
+        high = max(vertices[a, 1], vertices[b, 1], vertices[c, 1]) + margin - corner[1]
+        if right < 0.0 or high < 0.0 or left > sides[0] or low > sides[1]:
+            continue
+        first_row, last_row = _cell(low, size, counts[1]), _cell(high, size, counts[1])
+        for row in range(first_row, last_row + 1):
+            from_x, to_x = left, right
+            if last_row - first_row > 1:
+                bottom, top = corner[1] + row * size - margin, corner[1] + (row + 1) * size + margin
+                from_x, to_x = _stretch(vertices, faces[f], bottom, top)
+                if from_x > to_x:
+                    continue
+                from_x, to_x = from_x - margin - corner[0], to_x + margin - corner[0]
+            first, last = _cell(from_x, size, counts[0]), _cell(to_x, size, counts[0])
+            for p in range(starts[row * counts[0] + first], starts[row * counts[0] + last + 1]):
+                totals[p] += _crossing(vertices, faces[f], x[p], y[p], z[p])
+    for p in range(len(points)):
+        result[order[p]] = totals[p]
     return result

@@ -220,3 +220,14 @@ def test_any_boundary_can_be_filled(seed):
     faces = rng.integers(0, 12, (40, 3))
     filling = filling_faces(boundary_edges(faces))
     assert len(boundary_edges(np.concatenate([faces, filling[:, ::-1]]))) == 0
+
+
+@pytest.mark.parametrize("points", [1, 3, 500, 20000])
+@pytest.mark.parametrize("mesh", [BALL, cylinder_mesh(0.05, 3.0, 100), box_mesh([1.0, 0.2, 2.0])])
+def test_every_question_gets_the_same_answer(mesh, points):
+    # The first questions are answered by a pass over the faces, later ones by their list.
+    queries = np.random.default_rng(points).uniform(-1.2, 1.2, (points, 3))
+    test = InsideTest(mesh)
+    first, *others = (test.winding_numbers(queries) for _ in range(4))
+    for other in others:
+        np.testing.assert_array_equal(other, first)

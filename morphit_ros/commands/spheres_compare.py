@@ -1,0 +1,160 @@
+"""`morphit spheres compare`: MorphIt beside earlier methods, over numbers of spheres, as tables and plots."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from morphit_ros.commands.reports import add_json_option, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from morphit_ros.geometry.mesh import TriangleMesh
+    from morphit_ros.spheres.comparison import Comparison
+
+# As in morphit_ros.spheres.link_shape and .comparison, which take long to import.
+_SOURCES = ("collision", "visual", "collision_or_visual")
+_METHODS = ("balanced", "volume", "surface", "volume+cover", "vssa", "amaa", "packing")
+_MAX_COUNT, _MAX_SEED = 2000, 2**31 - 1
+
+
+def add_parser(parsers: Any) -> None:
+    parser = parsers.add_parser(
+        "compare",
+        help="compare methods over numbers of spheres",
+        description="Fit the links of a robot, or a mesh, by several methods with several numbers of spheres, and "
+        "measure quality and processor time. Prints the means over all links; --output adds every link and plots.",
+    )
+    parser.add_argument(
+        "robot", metavar="ROBOT|MESH", help="name in config/robots (panda), a URDF or xacro file, or a mesh file"
+    )
+    parser.add_argument(
+        "--counts",
+        default="6,20,64",
+        metavar="LIST",
+        help="spheres a link: 6,20,64 or 1..100 or 1..100:5, every fifth (default: %(default)s)",
+    )
+    parser.add_argument("--links", nargs="+", metavar="LINK", help="compare on these links only")
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        default=list(_METHODS),
+        metavar="NAME",
+        help=f"some of {', '.join(_METHODS)} (default: all)",
+    )
+    parser.add_argument("--seeds", default="0", metavar="LIST", help="seeds of the fits: 0,1 or 0..4 (default: 0)")
+    parser.add_argument(
+        "--samples",
+        nargs=2,
+        type=int,
+        default=(20000, 200000),
+        metavar=("SURFACE", "VOLUME"),
+        help="points that distances and volumes are measured at (default: 20000 200000)",
+    )
+    parser.add_argument("--source", choices=_SOURCES, default="collision", help="geometry (default: %(default)s)")
+    parser.add_argument("--package-path", action="append", default=[], metavar="DIR", help="folder that holds packages")
+    parser.add_argument("--output", metavar="DIR", help="write comparison.md, .json, quality.png and cost.png there")
+    add_json_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from morphit_ros.commands.spheres import load_robot
+    from morphit_ros.errors import InvalidInputError
+    from morphit_ros.spheres.comparison import robot_shapes
+    from morphit_ros.spheres.comparison_report import markdown_table
+
+    counts = number_list("--counts", options.counts, 1, _MAX_COUNT)
+    seeds = number_list("--seeds", options.seeds, 0, _MAX_SEED)
+    methods = list(dict.fromkeys(options.methods))
+    for method in methods:
+        if method not in _METHODS:
+            raise InvalidInputError("--methods", repr(method), f"one of {', '.join(_METHODS)}")
+    for name, samples, least in zip(("surface", "volume"), options.samples, (1, 16), strict=True):
+        if samples < least:
+            raise InvalidInputError("--samples", f"{samples} {name} samples", f"at least {least}")
+    description = load_robot(options.robot, options.package_path)
+    shapes = robot_shapes(description, options.links, options.source)
+    folder = _made_folder(options.output) if options.output else None
+    comparison = _compare(shapes, counts, methods, seeds, description.name, options.samples)
+    if options.json != "-":
+        print(markdown_table(comparison.means()), end="")
+    if folder:
+        _write_report(comparison, folder)
+    if options.json:
+        write_json(comparison.to_content(), options.json)
+    return 0
+
+
+def number_list(option: str, text: str, lowest: int, highest: int) -> list[int]:
+    """The whole numbers of a list such as ``6,20,64``, ``1..100`` or ``1..100:5``, sorted, each once.
+
+    Raises:
+        InvalidInputError: not such a list, or a number out of range.
+    """
+    from morphit_ros.errors import InvalidInputError
+
+    form = f"whole numbers from {lowest} to {highest}"
+    remedy = "Write them as 6,20,64 or as a range, 1..20, or with a step, 1..20:5."
+    numbers: set[int] = set()
+    for part in text.split(","):
+        span, colon, step = part.partition(":")
+        low, dots, high = span.partition("..")
+        try:
+            first = int(low)
+            last = int(high) if dots else first
+            stride = int(step) if colon else 1
+        except ValueError:
+            raise InvalidInputError(option, repr(text), form, remedy) from None
+        if not lowest <= first <= last <= highest or stride < 1 or (colon and not dots):
+            raise InvalidInputError(option, repr(part), form, remedy)
+        numbers.update(range(first, last + 1, stride))
+    return sorted(numbers)
+
+
+def _made_folder(name: str) -> Path:
+    """The output folder, made before the work begins: a wrong name must not cost an hour."""
+    from morphit_ros.errors import InvalidInputError
+
+    folder = Path(name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInputError("--output", repr(name), "a folder that can be written", str(error)) from error
+    return folder
+
+
+def _compare(
+    shapes: Mapping[str, Sequence[TriangleMesh]],
+    counts: Sequence[int],
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    robot: str,
+    samples: Sequence[int],
+) -> Comparison:
+    from tqdm import tqdm
+
+    from morphit_ros.spheres.comparison import compare_fits
+
+    with tqdm(desc=f"{robot}: comparing", unit="fit", disable=not sys.stderr.isatty()) as bar:
+
+        def progress(text: str, done: int, total: int) -> None:
+            bar.total = total
+            bar.set_postfix_str(text, refresh=False)
+            bar.update(done - bar.n)
+
+        return compare_fits(shapes, counts, methods, seeds, robot, samples[0], samples[1], progress)
+
+
+def _write_report(comparison: Comparison, folder: Path) -> None:
+    from morphit_ros.resources import atomic_write
+    from morphit_ros.spheres.comparison_report import markdown_report, plot_cost, plot_quality
+
+    with atomic_write(folder / "comparison.md") as stream:
+        stream.write(markdown_report(comparison))
+    write_json(comparison.to_content(), str(folder / "comparison.json"))
+    plot_quality(comparison, folder / "quality.png")
+    plot_cost(comparison, folder / "cost.png")
