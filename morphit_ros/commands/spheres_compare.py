@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from morphit_ros.geometry.mesh import TriangleMesh
-    from morphit_ros.spheres.comparison import Comparison
+    from morphit_ros.spheres.comparison import Comparison, ComparisonRow
 
 # As in morphit_ros.spheres.link_shape and .comparison, which take long to import.
 _SOURCES = ("collision", "visual", "collision_or_visual")
 _METHODS = ("balanced", "volume", "surface", "volume+cover", "vssa", "amaa", "packing")
 _MAX_COUNT, _MAX_SEED = 2000, 2**31 - 1
+_INTERRUPTED = 130
 
 
 def add_parser(parsers: Any) -> None:
@@ -26,7 +27,8 @@ def add_parser(parsers: Any) -> None:
         "compare",
         help="compare methods over numbers of spheres",
         description="Fit the links of a robot, or a mesh, by several methods with several numbers of spheres, and "
-        "measure quality and processor time. Prints the means over all links; --output adds every link and plots.",
+        "measure quality and processor time. Prints the means over all links; --output adds every link and plots. "
+        "Ctrl-C ends it early and keeps what was measured.",
     )
     parser.add_argument(
         "robot", metavar="ROBOT|MESH", help="name in config/robots (panda), a URDF or xacro file, or a mesh file"
@@ -69,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
 
     counts = number_list("--counts", options.counts, 1, _MAX_COUNT)
     seeds = number_list("--seeds", options.seeds, 0, _MAX_SEED)
-    methods = list(dict.fromkeys(options.methods))
+    methods = list(dict.fromkeys(name for word in options.methods for name in word.split(",")))
     for method in methods:
         if method not in _METHODS:
             raise InvalidInputError("--methods", repr(method), f"one of {', '.join(_METHODS)}")
@@ -79,14 +81,16 @@ def run(options: argparse.Namespace) -> int:
     description = load_robot(options.robot, options.package_path)
     shapes = robot_shapes(description, options.links, options.source)
     folder = _made_folder(options.output) if options.output else None
-    comparison = _compare(shapes, counts, methods, seeds, description.name, options.samples)
+    comparison, complete = _compare(shapes, counts, methods, seeds, description.name, options.samples)
+    if not comparison.rows:
+        return _INTERRUPTED
     if options.json != "-":
         print(markdown_table(comparison.means()), end="")
     if folder:
         _write_report(comparison, folder)
     if options.json:
         write_json(comparison.to_content(), options.json)
-    return 0
+    return 0 if complete else _INTERRUPTED
 
 
 def number_list(option: str, text: str, lowest: int, highest: int) -> list[int]:
@@ -134,10 +138,14 @@ def _compare(
     seeds: Sequence[int],
     robot: str,
     samples: Sequence[int],
-) -> Comparison:
+) -> tuple[Comparison, bool]:
+    """What was measured, and whether that is all."""
     from tqdm import tqdm
 
-    from morphit_ros.spheres.comparison import compare_fits
+    from morphit_ros.spheres.comparison import Comparison, compared_fits
+
+    rows: list[ComparisonRow] = []
+    complete = False
 
     with tqdm(desc=f"{robot}: comparing", unit="fit", disable=not sys.stderr.isatty()) as bar:
 
@@ -146,7 +154,13 @@ def _compare(
             bar.set_postfix_str(text, refresh=False)
             bar.update(done - bar.n)
 
-        return compare_fits(shapes, counts, methods, seeds, robot, samples[0], samples[1], progress)
+        try:
+            # An interrupt leaves the rows so far in the list.
+            rows.extend(compared_fits(shapes, counts, methods, seeds, robot, samples[0], samples[1], progress))
+            complete = True
+        except KeyboardInterrupt:
+            bar.set_postfix_str("interrupted", refresh=False)
+    return Comparison(tuple(rows), samples[0], samples[1]), complete
 
 
 def _write_report(comparison: Comparison, folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,7 +128,7 @@ def compare_fits(
     volume_samples: int = 200000,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Fit and measure every combination, one after the other.
+    """Fit and measure every combination, one after the other; see `compared_fits` for rows as they come.
 
     All fits of a shape are measured at the same points. Each method is tried on a box first, so that compilation
     belongs to no fit.
@@ -146,18 +146,33 @@ def compare_fits(
         InvalidInputError: nothing to compare, an unknown method, a count or seed out of range, or a shape that
             cannot be fitted, with its name.
     """
+    rows = compared_fits(shapes, counts, methods, seeds, robot, surface_samples, volume_samples, progress)
+    return Comparison(tuple(rows), surface_samples, volume_samples)
+
+
+def compared_fits(
+    shapes: Mapping[str, Sequence[TriangleMesh]],
+    counts: Sequence[int],
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    robot: str,
+    surface_samples: int,
+    volume_samples: int,
+    progress: Progress | None = None,
+) -> Iterator[ComparisonRow]:
+    """The rows of `compare_fits`, each as soon as it is known."""
     configs = _checked_configs(shapes, counts, methods, seeds)
     total = len(shapes) * len(seeds) * len(configs)
     for method in methods:
         if progress is not None:
             progress(f"compiling {method}", 0, total)
         fit_spheres(box_mesh((0.1, 0.2, 0.3)), SphereFitConfig(count=2, **METHODS[method]))
-    rows: list[ComparisonRow] = []
+    done = 0
     for link, meshes in shapes.items():
         for (method, count), config in configs.items():
             for seed in seeds:
                 if progress is not None:
-                    progress(f"{link}, {method}, {count}", len(rows), total)
+                    progress(f"{link}, {method}, {count}", done, total)
                 try:
                     start = time.process_time()
                     result = fit_spheres(meshes, config, seed)
@@ -166,10 +181,10 @@ def compare_fits(
                 except InvalidInputError as error:
                     name = f"link '{link}': {error.name}"
                     raise InvalidInputError(name, error.value, error.bound, error.remedy) from error
-                rows.append(ComparisonRow(robot, link, method, seed, count, len(result.radii), seconds, metrics))
+                done += 1
+                yield ComparisonRow(robot, link, method, seed, count, len(result.radii), seconds, metrics)
     if progress is not None:
         progress("done", total, total)
-    return Comparison(tuple(rows), surface_samples, volume_samples)
 
 
 def robot_shapes(

@@ -85,3 +85,24 @@ def test_methods_offered_are_those_of_the_comparison():
 
     assert tuple(METHODS) == spheres_compare._METHODS
     assert spheres_compare._SOURCES == SOURCES
+
+
+def test_an_interrupt_keeps_what_was_measured(mesh_file, tmp_path, monkeypatch, capsys):
+    from morphit_ros.spheres import comparison
+
+    fit, counts = comparison.fit_spheres, []
+
+    def interrupted_fit(meshes, config, seed=0):
+        counts.append(config.count)
+        if config.count == 5:
+            raise KeyboardInterrupt
+        return fit(meshes, config, seed)
+
+    monkeypatch.setattr(comparison, "fit_spheres", interrupted_fit)
+    words = ["spheres", "compare", str(mesh_file), "--counts", "3..6", "--methods", "packing,balanced"]
+    assert main([*words, "--samples", "500", "5000", "--output", str(tmp_path / "out")]) == 130
+    content = json.loads((tmp_path / "out" / "comparison.json").read_text())
+    assert 0 < len(content["rows"]) < 8
+    assert 5 not in [row["count"] for row in content["rows"]]
+    assert 5 in counts
+    assert "packing" in capsys.readouterr().out
