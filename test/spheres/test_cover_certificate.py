@@ -160,7 +160,7 @@ def test_opening_of_a_box_must_be_covered_up_to_where_the_winding_number_is_one_
     mesh = open_box()
     floor = np.array([[x, y, -0.05] for x in np.linspace(-0.15, 0.15, 13) for y in np.linspace(-0.1, 0.1, 9)])
     rim = floor[(np.abs(floor[:, 0]) > 0.149) | (np.abs(floor[:, 1]) > 0.099)]
-    shell = np.concatenate([floor] + [rim + [0, 0, height] for height in (0.03, 0.06, 0.1)])
+    shell = np.concatenate([floor, *(rim + np.array([0, 0, height]) for height in (0.03, 0.06, 0.1))])
     radii = np.full(len(shell), 0.026)
     surface, _ = sample_surface(mesh, 20000, np.random.default_rng(0))
     assert nearest_gaps(surface, shell, radii).max() < 0.0
@@ -177,7 +177,9 @@ def test_rigid_motion_and_scale_change_nothing():
     transform = make_transform(matrix_from_rpy([0.3, -1.0, 2.0]), [5.0, -3.0, 1.0])
     moved = centers @ transform[:3, :3].T + transform[:3, 3]
     assert certify_cover(BOX.transformed(transform), moved, radii).margin == pytest.approx(margin, abs=2e-6)
-    assert certify_cover(BOX.scaled(1000.0), centers * 1000.0, radii * 1000.0).margin == pytest.approx(1000.0 * margin, rel=1e-3)
+    assert certify_cover(BOX.scaled(1000.0), centers * 1000.0, radii * 1000.0).margin == pytest.approx(
+        1000.0 * margin, rel=1e-3
+    )
 
 
 def test_pieces_apart_must_all_be_covered():
@@ -206,3 +208,15 @@ def test_bad_input():
     for centers, radii in (([[0, 0, np.nan]], [1.0]), ([[0, 0, 0]], [0.0]), ([[0, 0]], [1.0]), (np.empty((0, 3)), [])):
         with pytest.raises(InvalidInputError):
             certify_cover(BOX, centers, radii)
+
+
+def test_hole_in_the_middle_of_a_face_whose_edges_are_covered():
+    corners = np.array([[0.0, 0.0, 0.0], [0.3, 0.0, 0.0], [0.1, 0.25, 0.1]])
+    mesh = TriangleMesh(corners, np.array([[0, 1, 2]]))
+    shares = np.linspace(0.0, 1.0, 20)[:-1, None]
+    centers = np.concatenate([corners[i] * (1 - shares) + corners[(i + 1) % 3] * shares for i in range(3)])
+    radii = np.full(len(centers), 0.03)
+    certificate = certify_cover(mesh, centers, radii)
+    assert certificate.status is CoverStatus.UNCOVERED
+    assert np.abs(plane_distance(mesh, certificate.uncovered)).max() < 1e-9
+    assert certify_cover(mesh, [*centers, corners.mean(axis=0)], [*radii, 0.19]).covered

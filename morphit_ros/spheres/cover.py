@@ -1,0 +1,320 @@
+"""Guaranteed cover: a fixed number of spheres that provably contain a shape, with little volume outside of it.
+
+The number of spheres is kept and the cover is proven (`CoverProof`), so what is left is to minimise the volume of
+the spheres' union, since all of the shape is in it. That has very many local minima; the search
+1. merges many small clusters of points into as many as there are spheres, pair by pair (`cover_start`),
+2. anneals: noisy steps under a growing pressure on uncovered points, with useless spheres moved in between; the
+   better of two such starts goes on,
+3. tries changes of the arrangement (one sphere less here, one more there), each followed by a short descent, and
+   keeps those that help,
+4. adds the points that the proof doubts to the points that must be covered, again and again, while the penalty
+   gets stiff,
+5. grows all spheres by what is missing for the proof, and shrinks each as far as the proof allows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.mesh import TriangleMesh, sample_surface
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.geometry.winding_number import InsideTest
+from morphit_ros.spheres.clustering import cluster_points
+from morphit_ros.spheres.cover_certificate import CoverCertificate, CoverProof
+from morphit_ros.spheres.cover_descent import LARGEST_RADIUS, SMALLEST_RADIUS, anneal, energy, relax
+from morphit_ros.spheres.cover_start import merge_clusters, rate_spheres
+from morphit_ros.spheres.metrics import checked_spheres
+
+# Points that must be covered: on the faces, along the edges that are not smooth, at corners, and inside.
+_FACE_POINTS, _EDGE_POINTS, _CORNER_POINTS, _INNER_POINTS = 4000, 2000, 1000, 4000
+_SMOOTH_ANGLE = 0.1
+# Cells along the longest side of the box that tell inside from outside; points of a ball to estimate volumes with.
+_CELLS, _BALL_POINTS = 36, 200
+# Clusters to merge, points to merge them of, at least and for each sphere.
+_CLUSTERS, _CLUSTERS_PER_SPHERE, _CLUSTERED_POINTS, _POINTS_PER_CLUSTER = 150, 2, 2500, 12
+# Directions on a sphere, and sets of them that differ by a rotation.
+_DIRECTIONS, _DIRECTION_SETS = 48, 32
+# Searches from different clusters, of which the best goes on.
+_STARTS = 2
+# Annealing: steps, their lengths and the pressure at the start and at the end; how often useless spheres are moved,
+# and how many at first.
+_ANNEAL_STEPS, _ANNEAL_RATE, _ANNEAL_PRESSURE = 2000, (4e-2, 2e-3), (0.5, 50.0)
+_MOVES, _MOVED_SHARE, _MOVED_DECAY = 8, 0.15, 0.8
+# A change of the arrangement: steps of its descents, spheres that it moves, spread of the choice.
+_TRIAL_STEPS, _TRIAL_RATE, _TRIAL_PRESSURE = 100, (1.5e-2, 2e-3), (10.0, 50.0)
+_TRIAL_MOVES, _TRIAL_SPREAD = 2, 0.7
+_SETTLE_STEPS, _SETTLE_STIFFNESS, _TRIAL_STIFFNESS = 80, 2e4, 2e5
+# Stiffness while doubtful points are added, rounds and their steps.
+_FIRM_STIFFNESS, _FIRM_ROUNDS, _FIRM_STEPS = (1e5, 5e6), 20, 40
+# Growth: first guess and halvings of the interval; halvings when each sphere is shrunk, and up to how many spheres.
+_GROWTH, _GROWTH_HALVINGS, _SHRINK_HALVINGS, _SHRUNK_SPHERES = 1e-5, 8, 5, 128
+# What a proof that holds keeps of a shrink, so that it holds in other frames as well; in units of the size.
+_KEPT_MARGIN = 4e-6
+
+
+@dataclass(frozen=True)
+class CoverResult:
+    """Spheres that cover a shape.
+
+    Attributes:
+        centers: (N, 3) [m] in the meshes' frame.
+        radii: (N,) [m], positive.
+        certificate: the proof, with its margin.
+        history: (trials + 1,) least energy found so far: volume of the union and penalty, over the box diagonal cubed.
+    """
+
+    centers: Array
+    radii: Array
+    certificate: CoverCertificate
+    history: Array
+
+
+def cover_spheres(
+    meshes: TriangleMesh | Sequence[TriangleMesh],
+    count: int,
+    seed: int = 0,
+    initial: tuple[ArrayLike, ArrayLike] | None = None,
+    trials: int = 24,
+) -> CoverResult:
+    """Exactly `count` spheres that provably contain a shape, with little volume outside of it; same seed, same spheres.
+
+    Args:
+        meshes: one mesh or several, whose union is the shape; watertight or not.
+        count: number of spheres.
+        seed: of all random choices.
+        initial: centres (N, 3) and radii (N,) [m] to stay near to; the search is left out then.
+        trials: changes of the arrangement to try; more take longer and leave less outside.
+
+    Raises:
+        InvalidInputError: a count below one, negative trials, no mesh, meshes without area, or bad initial spheres.
+    """
+    if count < 1:
+        raise InvalidInputError("count", count, "at least 1")
+    if trials < 0:
+        raise InvalidInputError("trials", trials, "0 or more")
+    parts = [meshes] if isinstance(meshes, TriangleMesh) else list(meshes)
+    proof = CoverProof(parts)
+    if not sum(part.area for part in parts) > 0.0:
+        raise InvalidInputError("meshes", "zero area", "a mesh with area", "Check the scale of the mesh.")
+    origin, size = proof.bounds.mean(axis=0), proof.diagonal
+    rng = np.random.default_rng(seed)
+    search = _Search([TriangleMesh((part.vertices - origin) / size, part.faces) for part in parts], rng)
+    history = np.empty(0)
+    if initial is None:
+        centers, radii, history = search.best(count, trials)
+    else:
+        centers, radii = checked_spheres(*initial)
+        if len(radii) != count:
+            raise InvalidInputError("initial", f"{len(radii)} spheres", f"{count} spheres, as many as asked for")
+        centers, radii = (centers - origin) / size, np.clip(radii / size, SMALLEST_RADIUS, LARGEST_RADIUS)
+    centers, radii = search.firm(centers, radii)
+    centers, radii = centers * size + origin, _tightened(proof, centers * size + origin, radii * size)
+    return CoverResult(centers, radii, proof.certify(centers, radii), history)
+
+
+class _Search:
+    """A shape of unit size as points, and the steps of the search."""
+
+    def __init__(self, meshes: list[TriangleMesh], rng: np.random.Generator) -> None:
+        self._rng = rng
+        self._proof = CoverProof(meshes)
+        areas = np.array([mesh.area for mesh in meshes])
+        self._cells, self._corner, self._cell_size = _occupied_cells(meshes, self._proof.bounds)
+        groups = [self._inner_points()]
+        for mesh, share in zip(meshes, areas / areas.sum(), strict=True):
+            if share > 0.0:
+                groups.append(sample_surface(mesh, max(int(share * _FACE_POINTS), 1), rng)[0])
+                groups.append(_edge_points(mesh, max(int(share * _EDGE_POINTS), 1), rng))
+                corners = mesh.vertices[np.unique(mesh.faces)]
+                groups.append(rng.permutation(corners)[: max(int(share * _CORNER_POINTS), 1)])
+        # In random order, so that the first points stand for all.
+        self._points = rng.permutation(np.concatenate(groups))
+        self._weight = float(areas.sum()) / _FACE_POINTS
+        even = _even_directions(_DIRECTIONS)
+        rotations = np.linalg.qr(rng.normal(size=(_DIRECTION_SETS, 3, 3)))[0]
+        self._directions = np.ascontiguousarray(even @ rotations)
+        depths = ((rng.permutation(_BALL_POINTS) + 0.5) / _BALL_POINTS) ** (1.0 / 3.0)
+        self._ball = _even_directions(_BALL_POINTS) * depths[:, None]
+
+    def _inner_points(self) -> Array:
+        inside = np.argwhere(self._cells)
+        chosen = self._rng.permutation(inside)[:_INNER_POINTS]
+        return self._corner + (chosen + 0.5) * self._cell_size
+
+    def best(self, count: int, trials: int) -> tuple[Array, Array, Array]:
+        """Centres, radii and the energies on the way: steps 1 to 3."""
+        starts = [self._annealed(count) for _ in range(_STARTS)]
+        # Where the proof doubts one of these, others are likely to be doubtful too.
+        doubtful = [self._proof.doubtful_points(*spheres) for spheres in starts]
+        self._points = np.concatenate([self._points, *doubtful])
+        for spheres in starts:
+            self._settle(*spheres)
+        energies = [self._energy(*spheres) for spheres in starts]
+        centers, radii = starts[int(np.argmin(energies))]
+        history = [min(energies)]
+        for _ in range(trials):
+            trial_centers, trial_radii = centers.copy(), radii.copy()
+            self._rearrange(trial_centers, trial_radii, int(self._rng.integers(1, _TRIAL_MOVES + 1)), _TRIAL_SPREAD)
+            spheres = trial_centers, trial_radii
+            self._anneal(*spheres, _TRIAL_STEPS, _TRIAL_RATE, _TRIAL_PRESSURE)
+            self._settle(*spheres)
+            reached = self._energy(*spheres)
+            if reached < history[-1]:
+                centers, radii = spheres
+            history.append(min(reached, history[-1]))
+        return centers, radii, np.array(history)
+
+    def _annealed(self, count: int) -> tuple[Array, Array]:
+        """Steps 1 and 2."""
+        centers, radii = self._start(count)
+        for move in range(_MOVES + 1):
+            span = move / (_MOVES + 1), (move + 1) / (_MOVES + 1)
+            rate = _between(_ANNEAL_RATE, span[0]), _between(_ANNEAL_RATE, span[1])
+            pressure = _between(_ANNEAL_PRESSURE, span[0]), _between(_ANNEAL_PRESSURE, span[1])
+            self._anneal(centers, radii, _ANNEAL_STEPS // (_MOVES + 1), rate, pressure)
+            if move < _MOVES:
+                self._rearrange(centers, radii, math.ceil(count * _MOVED_SHARE * _MOVED_DECAY**move), 0.0)
+        self._settle(centers, radii)
+        return centers, radii
+
+    def _anneal(
+        self, centers: Array, radii: Array, steps: int, rate: tuple[float, float], pressure: tuple[float, float]
+    ) -> None:
+        box = self._proof.bounds
+        anneal(self._points, self._weight, centers, radii, self._directions, box, steps, rate, pressure)
+
+    def _settle(self, centers: Array, radii: Array) -> None:
+        stiffness, box = (_SETTLE_STIFFNESS, _TRIAL_STIFFNESS), self._proof.bounds
+        relax(self._points, self._weight, centers, radii, self._directions, box, _SETTLE_STEPS, stiffness)
+
+    def _energy(self, centers: Array, radii: Array) -> float:
+        return float(energy(self._points, self._weight, centers, radii, self._directions[:8], _TRIAL_STIFFNESS))
+
+    def firm(self, centers: Array, radii: Array) -> tuple[Array, Array]:
+        """Spheres that nearly cover the shape, by what the proof doubts: step 4."""
+        centers, radii = centers.copy(), radii.copy()
+        points = self._points
+        for step in range(_FIRM_ROUNDS):
+            points = np.concatenate([points, self._proof.doubtful_points(centers, radii)])
+            ends = (_between(_FIRM_STIFFNESS, step / (_FIRM_ROUNDS - 1)),) * 2
+            relax(points, self._weight, centers, radii, self._directions, self._proof.bounds, _FIRM_STEPS, ends)
+        return centers, radii
+
+    def _start(self, count: int) -> tuple[Array, Array]:
+        """Step 1."""
+        clusters = max(_CLUSTERS, _CLUSTERS_PER_SPHERE * count)
+        points = self._rng.permutation(self._points)[: max(_CLUSTERED_POINTS, _POINTS_PER_CLUSTER * clusters)]
+        _, labels = cluster_points(points, clusters)
+        merged = merge_clusters(points, labels.copy(), clusters, count, self._ball, *self._shape)
+        # Fewer distinct points than spheres: the rest start small at any of them.
+        missing = count - len(merged)
+        places = points[self._rng.integers(len(points), size=missing)]
+        centers = np.concatenate([merged[:, :3], places])
+        return centers, np.concatenate([merged[:, 3], np.full(missing, SMALLEST_RADIUS)])
+
+    @property
+    def _shape(self) -> tuple[Array, Array, float]:
+        return self._cells, self._corner, self._cell_size
+
+    def _rated(self, centers: Array, radii: Array) -> tuple[Array, Array, NDArray[np.int64]]:
+        rated: tuple[Array, Array, NDArray[np.int64]] = rate_spheres(
+            self._points[:_CLUSTERED_POINTS], centers, radii, self._ball, *self._shape
+        )
+        return rated
+
+    def _rearrange(self, centers: Array, radii: Array, moves: int, spread: float) -> None:
+        """Move the spheres that are worth least to those that hold most outside volume, which they halve; in place."""
+        count = len(radii)
+        moves = min(moves, count // 2)
+        worth, costs, labels = self._rated(centers, radii)
+        points = self._points[:_CLUSTERED_POINTS]
+        worth = worth * np.exp(self._rng.normal(0.0, spread, count))
+        costs = costs * np.exp(self._rng.normal(0.0, spread, count))
+        moved = np.argsort(worth, kind="stable")[:moves]
+        costs[moved] = -1.0
+        for sphere, split in zip(moved, np.argsort(-costs, kind="stable"), strict=False):
+            members = points[labels == split]
+            if len(members) < 4:
+                continue
+            halves, sides = cluster_points(np.ascontiguousarray(members), 2)
+            for side, owner in enumerate((split, sphere)):
+                centers[owner] = halves[side]
+                distances = np.linalg.norm(members[sides == side] - halves[side], axis=1)
+                radii[owner] = max(float(np.quantile(distances, 0.9)) if len(distances) else 0.0, SMALLEST_RADIUS)
+
+
+def _between(ends: tuple[float, float], share: float) -> float:
+    """Geometric interpolation."""
+    return float(ends[0] * (ends[1] / ends[0]) ** share)
+
+
+def _even_directions(count: int) -> Array:
+    """Unit vectors (count, 3) spread evenly: a Fibonacci lattice."""
+    index = np.arange(count) + 0.5
+    height, angle = 1.0 - 2.0 * index / count, math.pi * (1.0 + math.sqrt(5.0)) * index
+    across = np.sqrt(1.0 - height * height)
+    return np.stack([across * np.cos(angle), across * np.sin(angle), height], axis=1)
+
+
+def _occupied_cells(meshes: list[TriangleMesh], bounds: Array) -> tuple[Array, Array, float]:
+    """Which cells (X, Y, Z) of the box have their centre inside, its lower corner, and the side length of a cell."""
+    size = float((bounds[1] - bounds[0]).max()) / _CELLS
+    counts = np.maximum(np.ceil((bounds[1] - bounds[0]) / size - 1e-9).astype(np.int64), 1)
+    centers = bounds[0] + (np.indices(counts).reshape(3, -1).T + 0.5) * size
+    return InsideTest(meshes).contains(centers).reshape(tuple(counts)), bounds[0].copy(), size
+
+
+def _edge_points(mesh: TriangleMesh, count: int, rng: np.random.Generator) -> Array:
+    """Points (count, 3) at even distances along the edges that are not smooth, the denser the sharper; maybe none."""
+    starts, ends = mesh.faces.ravel(), np.roll(mesh.faces, -1, axis=1).ravel()
+    keys = np.minimum(starts, ends) * len(mesh.vertices) + np.maximum(starts, ends)
+    order = np.argsort(keys, kind="stable")
+    _, first, shared = np.unique(keys[order], return_index=True, return_counts=True)
+    edges, faces = order[first], order // 3
+    angles = np.full(len(first), math.pi)
+    pair = shared == 2
+    normals = mesh.face_normals[faces[first[pair]]], mesh.face_normals[faces[first[pair] + 1]]
+    angles[pair] = np.arccos(np.clip(np.einsum("ij,ij->i", *normals), -1.0, 1.0))
+    lengths = np.linalg.norm(mesh.vertices[ends[edges]] - mesh.vertices[starts[edges]], axis=1)
+    weights = np.where(angles > _SMOOTH_ANGLE, lengths * np.minimum(angles, 1.0), 0.0)
+    reached = np.cumsum(weights)
+    if not reached[-1] > 0.0:
+        return np.empty((0, 3))
+    places = (np.arange(count) + rng.random()) / count * reached[-1]
+    chosen = np.minimum(np.searchsorted(reached, places, side="right"), len(weights) - 1)
+    shares = np.clip((reached[chosen] - places) / np.maximum(weights[chosen], 1e-300), 0.0, 1.0)[:, None]
+    points: Array = mesh.vertices[starts[edges[chosen]]] * (1.0 - shares) + mesh.vertices[ends[edges[chosen]]] * shares
+    return points
+
+
+def _tightened(proof: CoverProof, centers: Array, radii: Array) -> Array:
+    """Radii (N,) with which the cover is proven: all grown by what is missing, then each shrunk: step 5."""
+    margin = _KEPT_MARGIN * proof.diagonal
+    low, high = 0.0, 0.0
+    while not proof.is_covered(centers, radii + high, margin):
+        low, high = high, max(2.0 * high, _GROWTH * proof.diagonal)
+    for _ in range(_GROWTH_HALVINGS if high > 0.0 else 0):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if proof.is_covered(centers, radii + middle, margin) else (middle, high)
+    grown: Array = radii + high
+    if len(grown) > _SHRUNK_SPHERES or not proof.is_closed:
+        return grown
+    smallest = SMALLEST_RADIUS * proof.diagonal
+    # Large spheres first: the same length makes more volume on them.
+    for sphere in np.argsort(-grown, kind="stable"):
+        kept = grown[sphere]
+        least = max(kept - 4.0 * high, smallest)
+        for _ in range(_SHRINK_HALVINGS if least < kept else 0):
+            grown[sphere] = 0.5 * (least + kept)
+            if proof.is_covered(centers, grown, margin):
+                kept = grown[sphere]
+            else:
+                least = grown[sphere]
+        grown[sphere] = kept
+    return grown
