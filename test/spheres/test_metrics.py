@@ -159,3 +159,12 @@ def test_bad_input(arguments, name):
     with pytest.raises(InvalidInputError) as caught:
         measure_spheres(**{"mesh": sphere_mesh(0.1), "centers": [[0.0, 0.0, 0.0]], "radii": [1.0]} | arguments)
     assert caught.value.name == name
+
+
+def test_stray_spheres_are_counted_however_far_and_small():
+    mesh = box_mesh([0.2, 0.2, 0.2])
+    centers, radii = [[0, 0, 0], [1e4, 0, 0], [0, 2e4, 1.0]], [0.05, 0.1, 0.001]
+    metrics = measure_spheres(mesh, centers, radii)
+    expected = 4 / 3 * np.pi * (0.1**3 + 0.001**3) / 0.2**3
+    assert metrics.outside == pytest.approx(expected, abs=5.0 * metrics.outside_error)
+    assert metrics.outside_error < 0.01 * expected
