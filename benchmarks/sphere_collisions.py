@@ -127,7 +127,9 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
             rates = [100.0 * row["robot"][wrong] / max(row["robot"][wrong] + row["robot"][right], 1) for row in own]
             counts = [row["count"] for row in own]
             axis.plot(counts, rates, marker=marker, color=color, label=name, markersize=5, clip_on=False, zorder=3)
-    for axis, (_, _, title), of, least in zip(axes, kinds, ("free queries", "collisions"), (0.001, 0.05), strict=True):
+    for axis, (wrong, _, title), of, least in zip(
+        axes, kinds, ("free queries", "collisions"), (0.001, 0.05), strict=True
+    ):
         # Zero must have its place on the axis: covers miss nothing.
         axis.set_yscale("symlog", linthresh=least)
         axis.set_ylim(bottom=0.0)
@@ -136,6 +138,11 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
         axis.set_ylabel(f"share of the {of} [%]")
         axis.set_xticks(sorted({row["count"] for row in rows}))
         axis.grid(alpha=0.3)
+        # Their lines hide each other.
+        zero = [name for name in METHODS if not sum(row["robot"][wrong] for row in rows if row["method"] == name)]
+        shown = ", ".join(name for name in zero if any(row["method"] == name for row in rows))
+        if shown:
+            axis.annotate(f"0 throughout: {shown}", (0.99, 0.02), xycoords="axes fraction", ha="right", fontsize=9)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
     figure.suptitle("Panda among random obstacles: configuration and obstacle, against the collision meshes")

@@ -3,12 +3,13 @@
 `python benchmarks/sphere_planning.py [--quick] [--json FILE] [--output DIR]`
 
 From home through a gate of two posts, 1.1 m high and 0.2 m thick, to goals behind them, at which the forearm is
-between the posts. Balanced spheres against models that cover the robot with as many: balanced ones padded by the
-greatest distance that they leave to the surface, the guaranteed cover, and the two sphere set methods; one sphere a
-link is the coarse model. The goals are free for the meshes by 10 mm on either side in the narrowest gate. The planner
-is RoboPlan behind the motion backend as it is, one search of at most 2000 nodes a request. Every path is checked
-against the collision meshes (Coal): how many touch a post, and by how much the posts would have to be thinner; and
-how many touch the robot itself, pairs of the robot's SRDF left out. Seconds are processor time of the requests solved.
+between the posts. Balanced spheres, as they are and padded by 5 mm, against models that cover the robot with as many:
+balanced ones padded by the greatest distance that they leave to the surface (d_max of the link), the guaranteed cover,
+and the two sphere set methods; one sphere a link is the coarse model. The goals are free for the meshes by 10 mm on
+either side in the narrowest gate. The planner is RoboPlan behind the motion backend as it is, one search of at most
+15 s a request. Every path is checked against the collision meshes (Coal): how many touch a post, and by how much
+the posts would have to be thinner; and how many touch the robot itself, pairs of the robot's SRDF left out. Seconds
+are processor time of the requests solved.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ import statistics
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
 from morphit_ros.execution.backends.roboplan import RoboPlanBackend, RoboPlanConfig
 from morphit_ros.execution.motion import ObjectObstacle
@@ -39,23 +42,27 @@ from morphit_ros.robot.semantics import SemanticDescription, load_semantic_descr
 from morphit_ros.spheres import SphereFitConfig, SphereModel, fit_robot_spheres, spherized_urdf
 from morphit_ros.spheres.collision_experiment import Obstacle
 from morphit_ros.spheres.collision_truth import mesh_hits, mesh_self_hits
+from morphit_ros.spheres.robot_model import LinkSpheres
 
 MODELS: dict[str, dict[str, Any]] = {
     "B": {"variant": "balanced"},
-    "B padded": {"variant": "balanced"},
+    "B + 5 mm": {"variant": "balanced"},
+    "B + d_max": {"variant": "balanced"},
     "V cover": {"variant": "volume", "cover": True},
     "VSSA": {"method": "vssa"},
     "AMAA": {"method": "amaa"},
 }
-COUNTS, GAPS = (1, 6, 10, 20), (0.20, 0.22, 0.26)
+# How much fatter the spheres of a link are made [m].
+PADDINGS: dict[str, Callable[[LinkSpheres], float]] = {"B + 5 mm": lambda _: 0.005, "B + d_max": lambda s: s.d_max}
+COUNTS, GAPS = (1, 6, 20), (0.18, 0.20, 0.24)
 POST_RADIUS, POST_X, POST_HEIGHT, POST_STEP = 0.1, 0.45, 1.0, 0.05
 # Goals are free for the meshes in a gate narrower by so much than the narrowest [m].
 CLEARANCE = 0.02
 # Joint step between checks against the meshes [rad]; the hand moves by at most a few millimetres.
 CHECK_STEP = 0.005
 DEEPEST = 0.08
-# A limit of nodes, so that no result depends on how busy the machine is.
-PLANNER = RoboPlanConfig(planning_time=120.0, search_time=120.0, max_nodes=2000, attempts=1)
+# RoboPlan counts no node for a step that fails: only the time ends a search that has no way out.
+PLANNER = RoboPlanConfig(planning_time=15.0, search_time=15.0, max_nodes=20000, attempts=1)
 
 
 class MeshRobot:
@@ -82,6 +89,12 @@ class MeshRobot:
             for center, radius in zip(post.centers, post.radii, strict=True)
         ]
         return mesh_hits(self.meshes, self.poses(states), solids).any(axis=(1, 2))
+
+    def within_limits(self, state: dict[str, float], joints: tuple[str, ...]) -> bool:
+        """Whether joints keep the distance from their limits that the planner keeps."""
+        lower, upper, _ = self.kinematics.limits(joints)
+        row = np.array([state[name] for name in joints])
+        return bool(((row >= lower + PLANNER.limit_margin) & (row <= upper - PLANNER.limit_margin)).all())
 
     def touches_itself(self, states: list[dict[str, float]]) -> bool:
         return bool(mesh_self_hits(self.meshes, self.poses(states), self._skipped).any())
@@ -125,6 +138,7 @@ def free_goals(
             mesh_robot.kinematics, pose, robot.tip_link, robot.arm_joints, home, 2, rng
         )
         states = [home | dict(solution.positions) for solution in found]
+        states = [state for state in states if mesh_robot.within_limits(state, robot.arm_joints)]
         touching = mesh_robot.touching(states, posts) if states else np.empty(0)
         # One a pose, so that the goals differ.
         goals += [state for state, touches in zip(states, touching, strict=True) if not touches][:1]
@@ -135,10 +149,11 @@ def planner_model(description: RobotDescription, name: str, count: int) -> Spher
     links = [link.name for link in description.links.values() if link.collisions]
     config = SphereFitConfig(count=count, primitive_count=count, **MODELS[name])
     model = fit_robot_spheres(description, config, counts=dict.fromkeys(links, count))
-    if name == "B padded":
-        padded = {link: dataclasses.replace(s, radii=s.radii + s.d_max) for link, s in model.links.items()}
-        model = dataclasses.replace(model, links=padded)
-    return model
+    if name not in PADDINGS:
+        return model
+    padding = PADDINGS[name]
+    padded = {link: dataclasses.replace(s, radii=s.radii + padding(s)) for link, s in model.links.items()}
+    return dataclasses.replace(model, links=padded)
 
 
 def measure(
@@ -192,8 +207,8 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
 
     gaps = sorted({row["gap"] for row in rows})
     figure, axes = plt.subplots(2, len(gaps), figsize=(3.2 * len(gaps), 5.6), squeeze=False, layout="constrained")
-    colors = ("#0072B2", "#56B4E9", "#D55E00", "#009E73", "#CC79A7")
-    styles = zip(MODELS, colors, "ovsDP", strict=True)
+    colors = ("#0072B2", "#56B4E9", "#E69F00", "#D55E00", "#009E73", "#CC79A7")
+    styles = zip(MODELS, colors, "ov^sDP", strict=True)
     for name, color, marker in styles:
         for column, gap in enumerate(gaps):
             own = [row for row in rows if row["model"] == name and row["gap"] == gap]
@@ -241,18 +256,20 @@ def main() -> int:
     home = dict.fromkeys(mesh_robot.kinematics.joint_names, 0.0)
     home |= dict(zip(robot.arm_joints, robot.home.tolist(), strict=True))
     goals = free_goals(mesh_robot, robot, home, min(gaps) - CLEARANCE, goal_count)
+    rows = []
+    cells = list(itertools.product(arguments.models, counts))
+    for name, count in tqdm(cells, "models", disable=not sys.stderr.isatty()):
+        model = planner_model(description, name, count)
+        backend = RoboPlanBackend(spherized_urdf(description, model), srdf.xml, robot, PLANNER)
+        identity = {"model": name, "count": count, "spheres": model.count}
+        rows += [{**identity, **measure(backend, mesh_robot, home, goals, gap)} for gap in gaps]
+    # At the end, since RoboPlan writes warnings of its own to the same stream.
     print(
         "| model | spheres a link | spheres | gap [mm] | solved | seconds | touch a post | touch itself | not solved |"
     )
-    print("|---|---|---|---|---|---|---|---|---|", flush=True)
-    rows = []
-    for name, count in itertools.product(arguments.models, counts):
-        model = planner_model(description, name, count)
-        backend = RoboPlanBackend(spherized_urdf(description, model), srdf.xml, robot, PLANNER)
-        for gap in gaps:
-            identity = {"model": name, "count": count, "spheres": model.count}
-            rows.append({**identity, **measure(backend, mesh_robot, home, goals, gap)})
-            print(table_row(rows[-1]), flush=True)
+    print("|---|---|---|---|---|---|---|---|---|")
+    for row in rows:
+        print(table_row(row))
     if arguments.json:
         with atomic_write(arguments.json) as stream:
             document = {"machine": platform.processor() or platform.machine(), "robot": robot.description}
