@@ -40,8 +40,8 @@ from morphit_ros.robot.inverse_kinematics import inverse_kinematics_solutions
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.semantics import SemanticDescription, load_semantic_description
 from morphit_ros.spheres import SphereFitConfig, SphereModel, fit_robot_spheres, spherized_urdf
-from morphit_ros.spheres.collision_experiment import Obstacle
-from morphit_ros.spheres.collision_truth import mesh_hits, mesh_self_hits
+from morphit_ros.spheres.comparison.collision_experiment import Obstacle
+from morphit_ros.spheres.comparison.collision_truth import mesh_hits, mesh_self_hits
 from morphit_ros.spheres.robot_model import LinkSpheres
 
 MODELS: dict[str, dict[str, Any]] = {

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from morphit_ros.geometry.mesh import TriangleMesh
-    from morphit_ros.spheres.comparison import Comparison, ComparisonRow
+    from morphit_ros.spheres.comparison.runs import Comparison, ComparisonRow
 
-# As in morphit_ros.spheres.link_shape and .comparison, which take long to import.
+# As in morphit_ros.spheres.links.shape and .comparison, which take long to import.
 _SOURCES = ("collision", "visual", "collision_or_visual")
 _METHODS = ("balanced", "volume", "surface", "volume+cover", "vssa", "amaa", "packing")
 _MAX_COUNT, _MAX_SEED = 2000, 2**31 - 1
@@ -66,8 +66,8 @@ def add_parser(parsers: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     from morphit_ros.commands.spheres import load_robot
     from morphit_ros.errors import InvalidInputError
-    from morphit_ros.spheres.comparison import robot_shapes
-    from morphit_ros.spheres.comparison_report import markdown_table
+    from morphit_ros.spheres.comparison.report import markdown_table
+    from morphit_ros.spheres.comparison.runs import robot_shapes
 
     counts = number_list("--counts", options.counts, 1, _MAX_COUNT)
     seeds = number_list("--seeds", options.seeds, 0, _MAX_SEED)
@@ -142,7 +142,7 @@ def _compare(
     """What was measured, and whether that is all."""
     from tqdm import tqdm
 
-    from morphit_ros.spheres.comparison import Comparison, compared_fits
+    from morphit_ros.spheres.comparison.runs import Comparison, compared_fits
 
     rows: list[ComparisonRow] = []
     complete = False
@@ -165,7 +165,7 @@ def _compare(
 
 def _write_report(comparison: Comparison, folder: Path) -> None:
     from morphit_ros.resources import atomic_write
-    from morphit_ros.spheres.comparison_report import markdown_report, plot_cost, plot_quality
+    from morphit_ros.spheres.comparison.report import markdown_report, plot_cost, plot_quality
 
     with atomic_write(folder / "comparison.md") as stream:
         stream.write(markdown_report(comparison))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from morphit_ros.robot.description import RobotDescription
     from morphit_ros.spheres import SphereFitConfig, SphereModel
 
-# As in morphit_ros.spheres.link_shape, which takes long to import.
+# As in morphit_ros.spheres.links.shape, which takes long to import.
 _SOURCES = ("collision", "visual", "collision_or_visual")
 
 

@@ -221,9 +221,7 @@ def _volume_moments(vertices, faces, origin):  # type: ignore[no-untyped-def]
             b[axis] = vertices[faces[f, 1], axis] - origin[axis]
             c[axis] = vertices[faces[f, 2], axis] - origin[axis]
         volume = (
-            a[0] * (b[1] * c[2] - b[2] * c[1])
-            + a[1] * (b[2] * c[0] - b[0] * c[2])
-            + a[2] * (b[0] * c[1] - b[1] * c[0])
+            a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) + a[2] * (b[0] * c[1] - b[1] * c[0])
         ) / 6.0
         result[0] += volume
         for axis in range(3):

@@ -26,7 +26,7 @@ from morphit_ros.ros.runner import run_node
 from morphit_ros.ros.sphere_publisher import SpherePublisher, summary
 from morphit_ros.spheres import SphereFitConfig
 from morphit_ros.spheres.adaptation import AdaptiveShape
-from morphit_ros.spheres.attachment import RobotShape
+from morphit_ros.spheres.objects.attachment import RobotShape
 from morphit_ros.spheres.warm_up import warm_up
 
 

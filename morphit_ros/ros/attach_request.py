@@ -9,8 +9,8 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.ros.conversions import array_from_point, cloud_from_message, matrix_from_pose
-from morphit_ros.spheres.attachment import AttachedObject, attached_object
 from morphit_ros.spheres.clustering import spherize_cloud, spherize_mesh
+from morphit_ros.spheres.objects.attachment import AttachedObject, attached_object
 
 MOST_SPHERES = 1000
 

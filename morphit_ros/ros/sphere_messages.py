@@ -11,7 +11,7 @@ from morphit_interfaces.msg import SphereModel as SphereModelMsg
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.ros.conversions import array_from_point, point_from_array
-from morphit_ros.spheres.attachment import RobotShape
+from morphit_ros.spheres.objects.attachment import RobotShape
 
 
 def message_from_shape(shape: RobotShape, header: Header) -> SphereModelMsg:

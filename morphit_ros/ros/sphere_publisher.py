@@ -12,7 +12,7 @@ from morphit_ros.ros.diagnostics import OK, Diagnostics
 from morphit_ros.ros.markers import sphere_markers
 from morphit_ros.ros.sphere_messages import link_spheres_from_message, message_from_shape
 from morphit_ros.spheres import spherized_urdf
-from morphit_ros.spheres.attachment import RobotShape
+from morphit_ros.spheres.objects.attachment import RobotShape
 
 
 class SpherePublisher:

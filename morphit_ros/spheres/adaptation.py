@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.robot.description import RobotDescription
-from morphit_ros.spheres.attachment import AttachedObject, RobotShape
 from morphit_ros.spheres.configuration import SphereFitConfig
+from morphit_ros.spheres.objects.attachment import AttachedObject, RobotShape
 from morphit_ros.spheres.robot_model import Progress, SphereModel, fit_robot_spheres
 
 # Models that are kept for switching; one of a robot with 500 spheres takes 20 kB.

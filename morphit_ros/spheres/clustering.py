@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.spheres.enclosing_spheres import enclosing_spheres, grow_to_contain
-from morphit_ros.spheres.object_body import body_of_cloud, body_of_mesh, small_triangles
+from morphit_ros.spheres.objects.body import body_of_cloud, body_of_mesh, small_triangles
+from morphit_ros.spheres.objects.enclosing_spheres import enclosing_spheres, grow_to_contain
 
 # Of more pieces of a surface than this, so many show where the spheres belong.
 _MOST_PIECES = 6000

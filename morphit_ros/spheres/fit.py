@@ -134,7 +134,7 @@ def _checked_start(
 def _fit_cover(
     meshes: Sequence[TriangleMesh], config: SphereFitConfig, seed: int, start: _Start | None
 ) -> SphereFitResult:
-    from morphit_ros.spheres.cover import cover_spheres
+    from morphit_ros.spheres.cover.search import cover_spheres
 
     # The volume variant is free to place its spheres; the others grow from their own fit as little as they must.
     history = np.empty(0)

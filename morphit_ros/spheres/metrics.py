@@ -63,7 +63,8 @@ def measure_spheres(
 
     Half of the volume samples are in the mesh's box and give `inside`, the other half in the boxes around the
     spheres, one for each group that hangs together, and give `outside`. Both halves are stratified, two points in
-    each cell of a grid: the differences between the two give unbiased standard errors. The exact volume of a closed mesh serves as control variate.
+    each cell of a grid: the differences between the two give unbiased standard errors. The exact volume of a closed
+    mesh serves as control variate.
 
     Args:
         mesh: the shape; several meshes in one frame mean their union.

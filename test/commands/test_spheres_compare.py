@@ -80,17 +80,17 @@ def test_mistakes_end_with_status_2(words, message, mesh_file, capsys):
 
 
 def test_methods_offered_are_those_of_the_comparison():
-    from morphit_ros.spheres.comparison import METHODS
-    from morphit_ros.spheres.link_shape import SOURCES
+    from morphit_ros.spheres.comparison.runs import METHODS
+    from morphit_ros.spheres.links.shape import SOURCES
 
     assert tuple(METHODS) == spheres_compare._METHODS
     assert spheres_compare._SOURCES == SOURCES
 
 
 def test_an_interrupt_keeps_what_was_measured(mesh_file, tmp_path, monkeypatch, capsys):
-    from morphit_ros.spheres import comparison
+    from morphit_ros.spheres.comparison import runs
 
-    fit, counts = comparison.fit_spheres, []
+    fit, counts = runs.fit_spheres, []
 
     def interrupted_fit(meshes, config, seed=0):
         counts.append(config.count)
@@ -98,7 +98,7 @@ def test_an_interrupt_keeps_what_was_measured(mesh_file, tmp_path, monkeypatch, 
             raise KeyboardInterrupt
         return fit(meshes, config, seed)
 
-    monkeypatch.setattr(comparison, "fit_spheres", interrupted_fit)
+    monkeypatch.setattr(runs, "fit_spheres", interrupted_fit)
     words = ["spheres", "compare", str(mesh_file), "--counts", "3..6", "--methods", "packing,balanced"]
     assert main([*words, "--samples", "500", "5000", "--output", str(tmp_path / "out")]) == 130
     content = json.loads((tmp_path / "out" / "comparison.json").read_text())

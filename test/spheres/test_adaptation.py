@@ -10,7 +10,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.spheres import LinkSpheres, SphereFitConfig, SphereModel, adaptation
 from morphit_ros.spheres.adaptation import AdaptiveShape
-from morphit_ros.spheres.attachment import AttachedObject
+from morphit_ros.spheres.objects.attachment import AttachedObject
 
 DESCRIPTION = """<robot name="post">
   <link name="base"><collision><geometry><box size="0.2 0.2 0.1"/></geometry></collision></link>

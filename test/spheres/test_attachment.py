@@ -7,7 +7,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy, transform_points
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.spheres import LinkSpheres, SphereModel, spherized_urdf
-from morphit_ros.spheres.attachment import AttachedObject, RobotShape, attached_object
+from morphit_ros.spheres.objects.attachment import AttachedObject, RobotShape, attached_object
 
 DESCRIPTION = """<robot name="post">
   <link name="base"><collision><geometry><sphere radius="0.1"/></geometry></collision></link>

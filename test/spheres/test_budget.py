@@ -12,9 +12,9 @@ from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import RobotDescription, load_robot_description
 from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, fit_spheres, measure_spheres
-from morphit_ros.spheres.budget import counts_for_distance, distribute_spheres, fewest_spheres
-from morphit_ros.spheres.cache import ShapeFit
-from morphit_ros.spheres.link_shape import load_link_shape
+from morphit_ros.spheres.links.budget import counts_for_distance, distribute_spheres, fewest_spheres
+from morphit_ros.spheres.links.cache import ShapeFit
+from morphit_ros.spheres.links.shape import load_link_shape
 
 QUICK = SphereFitConfig(iterations=60, rounds=2, starts=1, interior_samples=800, surface_samples=800)
 
@@ -84,8 +84,8 @@ def laws(monkeypatch):
         distance = own.get(size, lambda count: 1.0 / count)(config.count)
         return ShapeFit(np.zeros((config.count, 3)), np.ones(config.count), distance, size * distance, None, "")
 
-    monkeypatch.setattr("morphit_ros.spheres.budget.fit_shape", fit)
-    monkeypatch.setattr("morphit_ros.spheres.budget._greatest_distance", lambda points, spheres: 0.0)
+    monkeypatch.setattr("morphit_ros.spheres.links.budget.fit_shape", fit)
+    monkeypatch.setattr("morphit_ros.spheres.links.budget._greatest_distance", lambda points, spheres: 0.0)
     return own
 
 
@@ -258,7 +258,7 @@ def test_counts_for_a_distance_are_kept_by_the_fit(monkeypatch):
     counts = counts_for_distance(description, 0.015, QUICK)
     assert list(counts) == ["a", "c", "d", "e"]
     assert counts["e"] == 1
-    monkeypatch.setattr("morphit_ros.spheres.link_fit.fit_spheres", None)
+    monkeypatch.setattr("morphit_ros.spheres.links.fit.fit_spheres", None)
     model = fit_robot_spheres(description, QUICK, counts=counts)
     assert all(link.d_max <= 0.015 for link in model.links.values())
     monkeypatch.undo()

@@ -11,8 +11,8 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.primitives import box_mesh
 from morphit_ros.robot.description import load_robot_description
-from morphit_ros.spheres.comparison import METHODS, compare_fits, robot_shapes
-from morphit_ros.spheres.comparison_report import markdown_report, markdown_table, plot_cost, plot_quality
+from morphit_ros.spheres.comparison.report import markdown_report, markdown_table, plot_cost, plot_quality
+from morphit_ros.spheres.comparison.runs import METHODS, compare_fits, robot_shapes
 from morphit_ros.spheres.configuration import METHODS as FIT_METHODS
 from morphit_ros.spheres.configuration import VARIANTS
 

@@ -8,8 +8,8 @@ from morphit_ros.geometry.mesh import TriangleMesh, sample_surface
 from morphit_ros.geometry.primitives import box_mesh, capsule_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.geometry.winding_number import InsideTest
-from morphit_ros.spheres.cover import cover_spheres
-from morphit_ros.spheres.cover_certificate import certify_cover
+from morphit_ros.spheres.cover.certificate import certify_cover
+from morphit_ros.spheres.cover.search import cover_spheres
 from morphit_ros.spheres.metrics import measure_spheres, nearest_gaps
 
 BOX = box_mesh([0.3, 0.2, 0.1])

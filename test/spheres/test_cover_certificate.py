@@ -8,7 +8,7 @@ from morphit_ros.geometry.mesh import TriangleMesh, sample_surface
 from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.geometry.winding_number import InsideTest
-from morphit_ros.spheres.cover_certificate import CoverProof, CoverStatus, certify_cover
+from morphit_ros.spheres.cover.certificate import CoverProof, CoverStatus, certify_cover
 from morphit_ros.spheres.metrics import nearest_gaps
 
 BOX = box_mesh([0.3, 0.2, 0.1])

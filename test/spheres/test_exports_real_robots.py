@@ -27,7 +27,7 @@ from morphit_ros.spheres import (
     spherized_urdf,
     touching_pairs,
 )
-from morphit_ros.spheres.link_tree import link_tree
+from morphit_ros.spheres.self_collision.link_tree import link_tree
 
 pytest.importorskip("pinocchio")
 

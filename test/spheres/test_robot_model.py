@@ -61,7 +61,7 @@ def fits(monkeypatch):
         calls.append((len(meshes), config, initial, locked))
         return fit_spheres(meshes, config, seed, initial=initial, locked=locked)
 
-    monkeypatch.setattr("morphit_ros.spheres.link_fit.fit_spheres", counted)
+    monkeypatch.setattr("morphit_ros.spheres.links.fit.fit_spheres", counted)
     return calls
 
 
@@ -260,7 +260,7 @@ def test_an_error_in_one_link_names_it_and_cancels_the_rest(monkeypatch):
             raise InvalidInputError("mesh", "bad", "good")
         return fit_spheres(meshes, config, seed)
 
-    monkeypatch.setattr("morphit_ros.spheres.link_fit.fit_spheres", failing)
+    monkeypatch.setattr("morphit_ros.spheres.links.fit.fit_spheres", failing)
     for workers in (1, 2):
         calls.clear()
         with pytest.raises(InvalidInputError, match="link 'b': mesh"):

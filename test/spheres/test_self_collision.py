@@ -10,8 +10,8 @@ from morphit_ros.geometry.transforms import invert_transform, make_transform
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.spheres import LinkSpheres, SphereModel, self_collision_matrix, touching_pairs
-from morphit_ros.spheres.link_tree import TURNING, link_tree
-from morphit_ros.spheres.self_collision_proof import Verdict, _bounds, check_pair
+from morphit_ros.spheres.self_collision.link_tree import TURNING, link_tree
+from morphit_ros.spheres.self_collision.proof import Verdict, _bounds, check_pair
 
 # Every kind of joint, mimic joints of a mimic joint, origins that turn, branches, a link between that has no spheres.
 TREE = """<robot name="tree">

@@ -8,7 +8,7 @@ import pytest
 
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres
-from morphit_ros.spheres.cache import ShapeFit, fit_key, keep_fit, read_fit
+from morphit_ros.spheres.links.cache import ShapeFit, fit_key, keep_fit, read_fit
 
 QUICK = SphereFitConfig(count=6, primitive_count=3, iterations=30, rounds=1, starts=1)
 
@@ -44,7 +44,7 @@ def fitted(**arguments):
 def test_second_time_comes_from_the_cache(folder, monkeypatch):
     first = fitted()
     assert len(list(folder.iterdir())) == 2
-    monkeypatch.setattr("morphit_ros.spheres.link_fit.fit_spheres", None)
+    monkeypatch.setattr("morphit_ros.spheres.links.fit.fit_spheres", None)
     equal_models(fitted(), first)
 
 
@@ -52,7 +52,7 @@ def test_warm_started_fits_are_kept_by_what_they_started_from(folder, monkeypatc
     first = fitted()
     warm = fitted(start=first)
     assert len(list(folder.iterdir())) == 4
-    monkeypatch.setattr("morphit_ros.spheres.link_fit.fit_spheres", None)
+    monkeypatch.setattr("morphit_ros.spheres.links.fit.fit_spheres", None)
     equal_models(fitted(start=first), warm)
     equal_models(fitted(), first)
 
@@ -73,7 +73,7 @@ def test_damaged_files_are_fitted_again_and_mended(folder, monkeypatch):
     one.write_bytes(b"damaged")
     other.write_bytes(other.read_bytes()[:-40])
     equal_models(fitted(), first)
-    monkeypatch.setattr("morphit_ros.spheres.link_fit.fit_spheres", None)
+    monkeypatch.setattr("morphit_ros.spheres.links.fit.fit_spheres", None)
     equal_models(fitted(), first)
 
 
@@ -137,7 +137,7 @@ def test_interrupted_write_leaves_the_cache_whole(folder, monkeypatch):
     (path,) = folder.iterdir()
     before = path.read_bytes()
     with monkeypatch.context() as context:
-        context.setattr("morphit_ros.spheres.cache.np.savez", interrupted)
+        context.setattr("morphit_ros.spheres.links.cache.np.savez", interrupted)
         with pytest.raises(KeyboardInterrupt):
             fitted(workers=1)
         with pytest.raises(KeyboardInterrupt):

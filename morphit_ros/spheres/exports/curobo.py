@@ -22,7 +22,7 @@ from morphit_ros.spheres.exports.yaml_documents import (
     write_yaml,
 )
 from morphit_ros.spheres.robot_model import SphereModel
-from morphit_ros.spheres.self_collision import SelfCollisionMatrix
+from morphit_ros.spheres.self_collision.matrix import SelfCollisionMatrix
 
 
 def curobo_from_model(

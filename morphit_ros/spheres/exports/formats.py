@@ -15,7 +15,7 @@ from morphit_ros.spheres.exports.tables import csv_from_model, json_from_model, 
 from morphit_ros.spheres.exports.urdf import check_links, model_from_urdf, spherized_urdf
 from morphit_ros.spheres.exports.xrdf import model_from_xrdf, xrdf_from_model
 from morphit_ros.spheres.robot_model import SphereModel
-from morphit_ros.spheres.self_collision import SelfCollisionMatrix, self_collision_matrix
+from morphit_ros.spheres.self_collision.matrix import SelfCollisionMatrix, self_collision_matrix
 
 
 @dataclass(frozen=True)

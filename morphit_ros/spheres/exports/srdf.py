@@ -22,7 +22,7 @@ from morphit_ros.spheres.exports.xml_edits import (
     replace_elements,
 )
 from morphit_ros.spheres.robot_model import LinkSpheres, SphereModel
-from morphit_ros.spheres.self_collision import SelfCollisionMatrix
+from morphit_ros.spheres.self_collision.matrix import SelfCollisionMatrix
 
 _ROBOT = ("robot",)
 _PAIR = ("robot", "disable_collisions")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from morphit_ros.resources import atomic_write
-from morphit_ros.spheres.comparison import METHODS, Comparison, ComparisonMean
+from morphit_ros.spheres.comparison.runs import METHODS, Comparison, ComparisonMean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

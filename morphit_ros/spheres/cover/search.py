@@ -26,9 +26,9 @@ from morphit_ros.geometry.mesh import TriangleMesh, sample_surface
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.winding_number import InsideTest
 from morphit_ros.spheres.clustering import cluster_points
-from morphit_ros.spheres.cover_certificate import CoverCertificate, CoverProof
-from morphit_ros.spheres.cover_descent import LARGEST_RADIUS, SMALLEST_RADIUS, anneal, energy, relax
-from morphit_ros.spheres.cover_start import merge_clusters, rate_spheres
+from morphit_ros.spheres.cover.certificate import CoverCertificate, CoverProof
+from morphit_ros.spheres.cover.descent import LARGEST_RADIUS, SMALLEST_RADIUS, anneal, energy, relax
+from morphit_ros.spheres.cover.start import merge_clusters, rate_spheres
 from morphit_ros.spheres.metrics import checked_spheres
 
 # Points that must be covered: on the faces, along the edges that are not smooth, at corners, and inside.

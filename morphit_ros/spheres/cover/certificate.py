@@ -35,9 +35,9 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.winding_number import InsideTest
-from morphit_ros.spheres.cover_arcs import bare_arcs
-from morphit_ros.spheres.cover_openings import Opening
-from morphit_ros.spheres.cover_surface import bare_triangle_points
+from morphit_ros.spheres.cover.arcs import bare_arcs
+from morphit_ros.spheres.cover.openings import Opening
+from morphit_ros.spheres.cover.surface import bare_triangle_points
 from morphit_ros.spheres.metrics import checked_spheres, nearest_gaps
 
 # Unit of the safety distances, as a share of the size of shape and spheres: far above the rounding of float64

@@ -8,11 +8,11 @@ import numpy as np
 
 from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
 from morphit_ros.robot.description import GeometryKind
-from morphit_ros.spheres.cache import ShapeFit, fit_key, keep_fit, read_fit
 from morphit_ros.spheres.configuration import SphereFitConfig
 from morphit_ros.spheres.exposed_surface import sample_exposed_surface
 from morphit_ros.spheres.fit import fit_spheres
-from morphit_ros.spheres.link_shape import LinkShape
+from morphit_ros.spheres.links.cache import ShapeFit, fit_key, keep_fit, read_fit
+from morphit_ros.spheres.links.shape import LinkShape
 from morphit_ros.spheres.metrics import nearest_gaps
 
 # Points on the surface that d_avg and d_max are taken from.

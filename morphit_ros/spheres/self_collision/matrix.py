@@ -15,9 +15,9 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel
-from morphit_ros.spheres.link_tree import Indices, LinkTree, link_poses, link_tree
 from morphit_ros.spheres.robot_model import SphereModel, spheres_in_frame
-from morphit_ros.spheres.self_collision_proof import Verdict, check_pair
+from morphit_ros.spheres.self_collision.link_tree import Indices, LinkTree, link_poses, link_tree
+from morphit_ros.spheres.self_collision.proof import Verdict, check_pair
 
 Pair = tuple[str, str]
 

@@ -20,7 +20,7 @@ import numpy as np
 from numba import njit
 
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.spheres.link_tree import TURNING, LinkTree, move, multiply
+from morphit_ros.spheres.self_collision.link_tree import TURNING, LinkTree, move, multiply
 
 # Greater than the rounding of poses a few metres away.
 _MARGIN = 1e-9

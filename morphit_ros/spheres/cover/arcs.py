@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numba import njit
 
-from morphit_ros.spheres.cover_intervals import add_arc, ray_entry, uncovered_stretches
+from morphit_ros.spheres.cover.intervals import add_arc, ray_entry, uncovered_stretches
 
 
 @njit(cache=True, nogil=True)

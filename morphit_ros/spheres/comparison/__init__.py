@@ -1,0 +1,1 @@
+"""Methods beside each other over numbers of spheres: runs, tables, plots."""

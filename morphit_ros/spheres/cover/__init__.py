@@ -1,0 +1,1 @@
+"""Guaranteed cover: the proof, and the search for spheres that leave little outside."""

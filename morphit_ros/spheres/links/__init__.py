@@ -1,0 +1,1 @@
+"""Links of a robot: their shapes, fits, cache, parallel work and budgets."""

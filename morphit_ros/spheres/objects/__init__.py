@@ -1,0 +1,1 @@
+"""Grasped and attached objects as spheres."""
