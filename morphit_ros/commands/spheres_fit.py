@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -182,12 +183,17 @@ def print_model(model: SphereModel, seconds: float) -> None:
     covered = any(spheres.cover_margin is not None for spheres in model.links.values())
     print(f"  {'link':<{width}}  spheres  d_avg [mm]  d_max [mm]" + ("  covered by [mm]" if covered else ""))
     for name, spheres in model.links.items():
-        figures = f"{1e3 * spheres.d_avg:10.2f}  {1e3 * spheres.d_max:10.2f}"
+        # Links kept from a table of another program have no distances.
+        figures = "  ".join(
+            f"{1e3 * distance:10.2f}" if math.isfinite(distance) else f"{'-':>10}"
+            for distance in (spheres.d_avg, spheres.d_max)
+        )
         if covered:
             margin = spheres.cover_margin
             figures += f"  {'not proven' if margin is None else f'{1e3 * margin:.3f}':>15}"
         print(f"  {name:<{width}}  {len(spheres.radii):>7}  {figures}")
-    worst = max((spheres.d_max for spheres in model.links.values()), default=0.0)
+    known = (spheres.d_max for spheres in model.links.values() if math.isfinite(spheres.d_max))
+    worst = max(known, default=0.0)
     print(
         f"{model.robot_name}: {model.count} spheres on {len(model.links)} links, {model.variant}; "
         f"d_max {1e3 * worst:.1f} mm; {seconds:.1f} s"

@@ -136,10 +136,10 @@ def _fit_cover(
 ) -> SphereFitResult:
     from morphit_ros.spheres.cover.search import cover_spheres
 
-    # The volume variant is free to place its spheres; the others grow from their own fit as little as they must.
-    history = np.empty(0)
-    initial = None if start is None else (start.centers, start.radii)
-    if config.variant != "volume":
+    # The volume variant is free to place its spheres; the others, and a warm start, grow from their own fit as little
+    # as they must.
+    history, initial = np.empty(0), None
+    if config.variant != "volume" or start is not None:
         fitted = _fit(meshes, config, seed, start)
         initial, history = (fitted.centers, fitted.radii), fitted.history
     result = cover_spheres(meshes, config.count, seed, initial=initial)

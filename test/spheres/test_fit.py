@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes
+from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes, sample_surface
 from morphit_ros.geometry.primitives import box_mesh, capsule_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.spheres import FitStatus, LossWeights, SphereFitConfig, fit_spheres, measure_spheres
+from morphit_ros.spheres.metrics import nearest_gaps
 
 QUICK = SphereFitConfig(count=8, iterations=60, rounds=2, interior_samples=400, surface_samples=400)
 
@@ -233,3 +234,18 @@ def test_peak_weight_lowers_the_greatest_distance():
         measure_spheres(mesh, *spheres(mesh, 8, weights=LossWeights(peak=weight))) for weight in (0.0, 300.0)
     )
     assert with_peak.d_max < 0.85 * without.d_max
+
+
+@pytest.mark.parametrize("variant", ["balanced", "volume"])
+def test_cover_is_proven_from_a_warm_start_of_another_count_as_well(variant):
+    mesh = box_mesh([0.3, 0.15, 0.1])
+    points, _ = sample_surface(mesh, 20000, np.random.default_rng(0))
+    before = fit_spheres(mesh, SphereFitConfig(count=6))
+    config = SphereFitConfig(count=9, variant=variant, cover=True)
+    for start in (None, (before.centers, before.radii)):
+        result = fit_spheres(mesh, config, initial=start)
+        assert result.status is FitStatus.FITTED
+        assert len(result.radii) == 9
+        assert 0.0 < result.cover_margin < 0.01
+        assert nearest_gaps(points, result.centers, result.radii).max() <= -result.cover_margin
+    assert fit_spheres(mesh, QUICK).cover_margin is None

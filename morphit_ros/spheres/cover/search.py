@@ -297,7 +297,8 @@ def _tightened(proof: CoverProof, centers: Array, radii: Array) -> Array:
     """Radii (N,) with which the cover is proven: all grown by what is missing, then each shrunk: step 5."""
     margin = _KEPT_MARGIN * proof.diagonal
     low, high = 0.0, 0.0
-    while not proof.is_covered(centers, radii + high, margin):
+    # Spheres larger than the shape cover it if ever they do; what is not proven then stays so.
+    while high < proof.diagonal and not proof.is_covered(centers, radii + high, margin):
         low, high = high, max(2.0 * high, _GROWTH * proof.diagonal)
     for _ in range(_GROWTH_HALVINGS if high > 0.0 else 0):
         middle = 0.5 * (low + high)
