@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import minimize
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.mesh import TriangleMesh, sample_surface
+from morphit_ros.geometry.mesh import TriangleMesh, sample_surface_evenly
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector
@@ -26,7 +26,7 @@ FRANKA = Gripper.load("franka_hand")
 
 def sampled(mesh: TriangleMesh, count: int = 2500, seed: int = 0, noise: float = 0.0) -> PointCloud:
     rng = np.random.default_rng(seed)
-    points, normals = sample_surface(mesh, count, rng)
+    points, normals = sample_surface_evenly(mesh, count, rng)
     return PointCloud(points + rng.normal(0.0, noise, points.shape) if noise else points, normals)
 
 
@@ -71,10 +71,11 @@ def test_sphere_is_gripped_across_its_centre():
     # On a sphere, matching and moving creep towards the centre: only many rounds reach the end.
     config = DisfConfig(max_rounds=100, translation_tolerance=0.0, rotation_tolerance=0.0)
     pose = start((0.0, 0.0, 0.0), (0.004, 0.003, -0.003))
-    result = fit_disf(sampled(sphere_mesh(0.025), 4000), FRANKA, pose, 0.07, config)
+    # With fewer points their own scatter decides where it ends.
+    result = fit_disf(sampled(sphere_mesh(0.025), 20000), FRANKA, pose, 0.07, config)
     assert result.status.usable
     axis, origin = result.T_world_gripper[:3, 1], result.T_world_gripper[:3, 3]
-    assert np.linalg.norm(np.cross(origin, axis)) < 1.5e-3
+    assert np.linalg.norm(np.cross(origin, axis)) < 1.0e-3
     assert 0.040 < result.aperture < 0.0505
 
 
