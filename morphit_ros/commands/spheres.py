@@ -21,8 +21,11 @@ def add_parser(commands: Any) -> None:
         module.add_parser(parsers)
 
 
-def load_robot(name: str, package_paths: list[str]) -> RobotDescription:
+def load_robot(name: str, package_paths: list[str]) -> tuple[RobotDescription, dict[str, float]]:
     """A robot of config/robots by name, a description file, or a mesh file as a robot of one link.
+
+    Returns:
+        The description and, of a robot of config/robots, its home: joint → position [rad or m].
 
     Raises:
         ResourceNotFoundError, InvalidInputError: no such robot or file, or an unusable one.
@@ -32,10 +35,12 @@ def load_robot(name: str, package_paths: list[str]) -> RobotDescription:
 
     suffix = Path(name).suffix.lower()
     if suffix in _DESCRIPTIONS:
-        return load_robot_description(name, package_paths)
+        return load_robot_description(name, package_paths), {}
     if suffix or name.startswith(_URIS):
-        return load_robot_description(_mesh_robot(name), package_paths)
-    return load_robot_description(RobotConfiguration.load(name).description, package_paths)
+        return load_robot_description(_mesh_robot(name), package_paths), {}
+    robot = RobotConfiguration.load(name)
+    home = dict(zip(robot.arm_joints, map(float, robot.home), strict=True))
+    return load_robot_description(robot.description, package_paths), home
 
 
 def _mesh_robot(name: str) -> str:

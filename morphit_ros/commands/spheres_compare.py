@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
     for name, samples, least in zip(("surface", "volume"), options.samples, (1, 16), strict=True):
         if samples < least:
             raise InvalidInputError("--samples", f"{samples} {name} samples", f"at least {least}")
-    description = load_robot(options.robot, options.package_path)
+    description, _ = load_robot(options.robot, options.package_path)
     shapes = robot_shapes(description, options.links, options.source)
     folder = _made_folder(options.output) if options.output else None
     comparison, complete = _compare(shapes, counts, methods, seeds, description.name, options.samples)

@@ -40,6 +40,7 @@ def add_parser(parsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from morphit_ros.commands.spheres import load_robot
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.resources import atomic_write
     from morphit_ros.spheres import FORMATS, PlannerConfig, export_model, format_of, read_model
@@ -51,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     target = options.format or format_of(options.output)
     if options.merge and target != "srdf":
         raise InvalidInputError("--merge", f"format {target}", "srdf")
-    description, home = _robot(options)
+    description, home = load_robot(options.robot, options.package_path) if options.robot else (None, {})
     if description is None and FORMATS[target].needs_robot:
         raise InvalidInputError("--robot", "nothing", f"a robot: format {target} describes it")
     model = read_model(Path(options.model), description, options.source_format)
@@ -79,24 +80,10 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _robot(options: argparse.Namespace) -> tuple[RobotDescription | None, dict[str, float] | None]:
-    """The robot and, of one that config/robots knows, its home position."""
-    from morphit_ros.commands.spheres import load_robot
-    from morphit_ros.robot.configuration import RobotConfiguration
-
-    if options.robot is None:
-        return None, None
-    description = load_robot(options.robot, options.package_path)
-    if Path(options.robot).suffix or "://" in options.robot:
-        return description, None
-    configuration = RobotConfiguration.load(options.robot)
-    return description, dict(zip(configuration.arm_joints, configuration.home, strict=True))
-
-
 def _self_collision(
     model: SphereModel,
     description: RobotDescription,
-    home: dict[str, float] | None,
+    home: dict[str, float],
     options: argparse.Namespace,
     padding: float,
 ) -> SelfCollisionMatrix:

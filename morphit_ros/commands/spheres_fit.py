@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from morphit_ros.robot.description import RobotDescription
     from morphit_ros.spheres import SphereFitConfig, SphereModel
 
+_PROVEN, _NOT_PROVEN = 0, 1
 # As in morphit_ros.spheres.links.shape, which takes long to import.
 _SOURCES = ("collision", "visual", "collision_or_visual")
 
@@ -58,10 +59,18 @@ def add_parser(parsers: Any) -> None:
     )
     parser.add_argument("--source", choices=_SOURCES, default="collision", help="geometry (default: %(default)s)")
     parser.add_argument(
-        "--start", metavar="FILE", help="spheres to start from; with --links the other links keep theirs"
+        "--start",
+        metavar="FILE",
+        help="spheres to start from; with --links the other links keep theirs (not with --d-max)",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the fit (default: %(default)s)")
-    parser.add_argument("--padding", type=float, default=0.0, metavar="R", help="add to radii in URDF and SRDF [m]")
+    parser.add_argument(
+        "--padding",
+        type=float,
+        default=0.0,
+        metavar="R",
+        help="add to radii in URDF and SRDF, or as the planner's buffer [m]",
+    )
     parser.add_argument("--package-path", action="append", default=[], metavar="DIR", help="folder that holds packages")
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write earlier fits")
     parser.add_argument("--output", action="append", default=[], metavar="FILE", help="write this; may be repeated")
@@ -73,13 +82,18 @@ def run(options: argparse.Namespace) -> int:
     from morphit_ros.commands.spheres import load_robot
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.resources import atomic_write
-    from morphit_ros.spheres import fit_robot_spheres, format_of, json_content, read_model
+    from morphit_ros.spheres import export_model, fit_robot_spheres, format_of, json_content, read_model
 
     if options.seed < 0:
         raise InvalidInputError("--seed", options.seed, "0 or more")
     config = _config(options)
     formats = [format_of(name) for name in options.output]
-    description = load_robot(options.robot, options.package_path)
+    for name, format in zip(options.output, formats, strict=True):
+        if options.padding and format in ("json", "csv"):
+            raise InvalidInputError(
+                "--padding", options.padding, f"none for {name}, which keeps the spheres as they are"
+            )
+    description, home = load_robot(options.robot, options.package_path)
     counts = _counts(description, config, options)
     start = read_model(Path(options.start), description) if options.start else None
     began = time.perf_counter()
@@ -96,15 +110,15 @@ def run(options: argparse.Namespace) -> int:
             source=options.source,
         )
     seconds = time.perf_counter() - began
-    texts = [_text(model, description, name, options.padding) for name in formats]
+    texts = [export_model(model, description, name, padding=options.padding, home=home) for name in formats]
     for name, text in zip(options.output, texts, strict=True):
         with atomic_write(name) as stream:
             stream.write(text)
     if options.json != "-":
-        print_model(model, seconds)
+        print_model(model, seconds, config.cover)
     if options.json:
         write_json(json_content(model) | {"seed": options.seed, "count": model.count}, options.json)
-    return 0
+    return _PROVEN if not config.cover or not unproven_links(model) else _NOT_PROVEN
 
 
 def _config(options: argparse.Namespace) -> SphereFitConfig:
@@ -123,8 +137,13 @@ def _counts(description: RobotDescription, config: SphereFitConfig, options: arg
 
     counts: dict[str, int] = {}
     shared = {"source": options.source, "cache": not options.no_cache}
-    if (options.total is not None or options.d_max is not None) and options.links:
-        raise InvalidInputError("--links", "together with --total or --d-max", "either", "Use --link-count.")
+    if options.total is not None or options.d_max is not None:
+        for option, given in (("--links", options.links), ("--link-count", options.link_count)):
+            if given:
+                raise InvalidInputError(option, "together with --total or --d-max", "one of them")
+    if options.d_max is not None and options.start:
+        # What was counted are fits from nothing: others may miss the distance.
+        raise InvalidInputError("--start", "together with --d-max", "one of them")
     if options.total is not None:
         with _progress(f"{description.name}: sharing out") as progress:
             counts = distribute_spheres(description, options.total, config, options.seed, progress=progress, **shared)
@@ -155,13 +174,6 @@ def _pairs(option: str, values: Sequence[str], convert: Callable[[str], Any]) ->
         yield name, converted
 
 
-def _text(model: SphereModel, description: RobotDescription, format: str, padding: float) -> str:
-    from morphit_ros.spheres import export_model
-
-    padded = padding if format in ("urdf", "srdf", "curobo", "xrdf") else 0.0
-    return export_model(model, description, format, padding=padded)
-
-
 @contextmanager
 def _progress(text: str) -> Iterator[Callable[[str, int, int], None]]:
     """A bar on a terminal: for links done of links in all."""
@@ -177,10 +189,14 @@ def _progress(text: str) -> Iterator[Callable[[str, int, int], None]]:
         yield progress
 
 
-def print_model(model: SphereModel, seconds: float) -> None:
+def unproven_links(model: SphereModel) -> list[str]:
+    """Links whose cover is not proven."""
+    return [name for name, spheres in model.links.items() if spheres.cover_margin is None]
+
+
+def print_model(model: SphereModel, seconds: float, covered: bool) -> None:
     """The links as a table, and a summary: number of spheres, mean and greatest distance between the surfaces."""
     width = max((len(name) for name in model.links), default=4)
-    covered = any(spheres.cover_margin is not None for spheres in model.links.values())
     print(f"  {'link':<{width}}  spheres  d_avg [mm]  d_max [mm]" + ("  covered by [mm]" if covered else ""))
     for name, spheres in model.links.items():
         # Links kept from a table of another program have no distances.
@@ -198,3 +214,5 @@ def print_model(model: SphereModel, seconds: float) -> None:
         f"{model.robot_name}: {model.count} spheres on {len(model.links)} links, {model.variant}; "
         f"d_max {1e3 * worst:.1f} mm; {seconds:.1f} s"
     )
+    if covered and unproven_links(model):
+        print(f"not proven to be covered: {', '.join(unproven_links(model))}", file=sys.stderr)

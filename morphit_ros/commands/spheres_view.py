@@ -108,11 +108,11 @@ def make_editor(options: argparse.Namespace) -> SphereEditor:
 
 def _load_shape(options: argparse.Namespace) -> tuple[Any, dict[str, list[TriangleMesh]], RobotDescription | None]:
     """What is shown, the meshes of each link in its frame, and the description of a robot."""
+    from morphit_ros.commands.spheres import load_robot
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.geometry.mesh import concatenate_meshes
     from morphit_ros.geometry.mesh_io import load_mesh
-    from morphit_ros.robot.configuration import RobotConfiguration
-    from morphit_ros.robot.description import collision_mesh, load_robot_description
+    from morphit_ros.robot.description import collision_mesh
     from morphit_ros.robot.kinematics import KinematicModel
     from morphit_ros.viewing.sphere_shape import EditedShape
 
@@ -120,13 +120,7 @@ def _load_shape(options: argparse.Namespace) -> tuple[Any, dict[str, list[Triang
     if path.suffix.lower() in _MESH_SUFFIXES:
         mesh = load_mesh(path)
         return EditedShape(path.stem, {path.stem: mesh}), {path.stem: [mesh]}, None
-    home: dict[str, float] = {}
-    source = options.shape
-    if not source.startswith(("package://", "file://")) and path.suffix not in (".urdf", ".xacro"):
-        robot = RobotConfiguration.load(source)
-        home = dict(zip(robot.arm_joints, robot.home.tolist(), strict=True))
-        source = robot.description
-    description = load_robot_description(source, options.package_path)
+    description, home = load_robot(options.shape, options.package_path)
     parts = {
         name: [collision_mesh(element) for element in link.collisions]
         for name, link in description.links.items()

@@ -84,11 +84,12 @@ class SphereFitConfig(Config):
     """How spheres are fitted to a mesh.
 
     The number of spheres is always kept: exactly `count` for a mesh, exactly min(count, primitive_count) for a
-    box, cylinder or capsule of a robot description, and 1 for a sphere.
+    box, cylinder or capsule of a robot description, and 1 for a sphere. A cover of variant volume is found by a search
+    of its own: weights, iterations, starts, rounds, patience, samples and learning_rate play no part in it.
 
     Raises:
-        InvalidInputError: a value out of range, weights that are all zero, or cover together with another method than
-            morphit.
+        InvalidInputError: a value out of range, weights that are all zero, cover together with another method than
+            morphit, or with weights for variant volume.
     """
 
     count: int = parameter(20, "Spheres for a mesh", minimum=1, maximum=2000)
@@ -122,6 +123,9 @@ class SphereFitConfig(Config):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.loss_weights()
+        if self.cover and self.variant == "volume" and any(weight >= 0.0 for weight in self.weights.to_flat().values()):
+            remedy = "Take variant 'balanced' or 'surface', which grow from their own fit, or no weights."
+            raise InvalidInputError("weights", "given for a cover of variant 'volume'", "none", remedy)
         if self.cover and self.method != "morphit":
             raise InvalidInputError("cover", f"True with method {self.method!r}", "method 'morphit'")
 

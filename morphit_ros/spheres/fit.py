@@ -84,7 +84,8 @@ def fit_spheres(
         mesh: the shape.
         config: settings.
         seed: of all randomness.
-        initial: centres (K, 3) and radii (K,) [m] to start from; thinned out or split until there are `count`.
+        initial: centres (K, 3) and radii (K,) [m] to start from; thinned out or split until there are `count`. A
+            baseline starts from nothing.
         locked: (K,) which of them stay exactly as they are: the result's first rows, in their order.
 
     Raises:

@@ -161,7 +161,8 @@ def _inside_share(
         residual = weight * float(np.linalg.norm(both_difference - factor * mesh_difference))
         return _Estimate(exact, 0.0), _Estimate((common - factor * (volume.value - exact)) / exact, residual / exact)
     if not volume.value > 0.0:
-        return volume, _Estimate(math.nan, math.nan)
+        # So thin that no sample met it: what is outside can still be compared with the volume of a closed mesh.
+        return volume if exact is None else _Estimate(exact, 0.0), _Estimate(math.nan, math.nan)
     share = common / volume.value
     residual = weight * float(np.linalg.norm(both_difference - share * mesh_difference))
     return volume, _Estimate(share, residual / volume.value)

@@ -51,7 +51,7 @@ class SphereModel:
 
     Attributes:
         robot_name: of the description.
-        variant: preset of the losses; "mixed" where links were fitted with different ones.
+        variant: preset of the losses, or the baseline's name; "mixed" where links were fitted with different ones.
         links: link name → spheres, for every link with geometry.
     """
 
@@ -131,7 +131,8 @@ def fit_robot_spheres(
     fits = run_link_jobs(jobs(), len(chosen), workers, progress)
     fitted = {name: placements[name].link_spheres(name, fit) for name, fit in fits.items()}
     kept = {name: spheres for name, spheres in earlier.items() if name not in fitted}
-    variant = settings.variant if start is None or not kept or start.variant == settings.variant else MIXED
+    label = settings.variant if settings.method == "morphit" else settings.method
+    variant = label if start is None or not kept or start.variant == label else MIXED
     return SphereModel(
         description.name, variant, {name: (fitted | kept)[name] for name in elements if name in fitted or name in kept}
     )
@@ -188,6 +189,9 @@ def _check_links(
         for name in names:
             if name not in elements:
                 raise InvalidInputError(argument, repr(name), f"one of {', '.join(elements)}")
+    for name in links or ():
+        if not elements[name]:
+            raise InvalidInputError("links", repr(name), "a link that has geometry", "Leave it out.")
     for name, count in counts.items():
         if not elements[name]:
             raise InvalidInputError(f"counts['{name}']", count, "a link that has geometry", "Leave it out.")

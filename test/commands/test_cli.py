@@ -76,7 +76,12 @@ def test_help_imports_nothing_heavy() -> None:
         (["spheres", "fit", "panda", "--seed", "-1"], "--seed"),
         (["spheres", "fit", "panda", "--total", "3"], "total"),
         (["spheres", "fit", "panda", "--d-max", "-1"], "d_max"),
-        (["spheres", "fit", "panda", "--total", "30", "--links", "panda_hand"], "--link-count"),
+        (["spheres", "fit", "panda", "--total", "30", "--links", "panda_hand"], "--links"),
+        (["spheres", "fit", "panda", "--total", "30", "--link-count", "panda_hand=3"], "--link-count"),
+        (["spheres", "fit", "panda", "--d-max", "30", "--start", "x.json"], "--start"),
+        (["spheres", "fit", "panda", "--padding", "0.01", "--output", "x.csv"], "--padding"),
+        (["spheres", "fit", "panda", "--links", "panda_link8"], "panda_link8"),
+        (["spheres", "fit", "panda", "--variant", "volume", "--cover", "--weight", "peak=1"], "weights"),
         (["spheres", "fit", "panda", "--weight", "peak"], "peak"),
         (["spheres", "fit", "panda", "--weight", "charm=3"], "charm"),
         (["spheres", "fit", "panda", "--link-count", "panda_link99=3"], "panda_link99"),
@@ -232,3 +237,37 @@ def test_demo_summary_has_outcome_and_times() -> None:
     assert "mug: PICKED" in text
     assert "lift" in text
     assert text.splitlines()[-1].split() == ["total", "2.75", "s"]
+
+
+def test_spheres_fit_that_could_not_be_proven_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import dataclasses
+
+    from morphit_ros.spheres import robot_model
+
+    monkeypatch.setenv("MORPHIT_CACHE", str(tmp_path / "cache"))
+    robot = tmp_path / "two.urdf"
+    robot.write_text(BOXES, encoding="utf-8")
+    fit_shape = robot_model.fit_shape
+
+    def unproven(shape: object, *rest: object) -> object:
+        fit = fit_shape(shape, *rest)
+        return fit if len(fit.radii) == 3 else dataclasses.replace(fit, cover_margin=None)
+
+    monkeypatch.setattr(robot_model, "fit_shape", unproven)
+    words = ["spheres", "fit", str(robot), "--count", "2", "--cover", "--link-count", "small=3"]
+    assert main(words) == 1
+    output = capsys.readouterr()
+    assert "not proven" in output.out
+    assert "large" in output.err
+    assert "small" not in output.err
+
+
+def test_fit_and_export_write_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MORPHIT_CACHE", str(tmp_path / "cache"))
+    model, fitted, exported = (tmp_path / name for name in ("m.json", "fit.srdf", "export.srdf"))
+    fit = ["spheres", "fit", "panda", "--count", "2", "--output", str(model), "--output", str(fitted)]
+    assert main(fit) == 0
+    assert main(["spheres", "export", str(model), "--robot", "panda", "--output", str(exported)]) == 0
+    assert fitted.read_text(encoding="utf-8") == exported.read_text(encoding="utf-8")

@@ -109,9 +109,10 @@ def test_counts_per_link_and_progress():
 
 def test_links_chosen_and_unknown():
     description = load_robot_description(ARM)
-    assert list(fit_robot_spheres(description, QUICK, links=["tip", "empty"]).links) == ["tip"]
-    with pytest.raises(InvalidInputError, match="ghost"):
-        fit_robot_spheres(description, QUICK, links=["ghost"])
+    assert list(fit_robot_spheres(description, QUICK, links=["tip"]).links) == ["tip"]
+    for name in ("ghost", "empty"):
+        with pytest.raises(InvalidInputError, match=name):
+            fit_robot_spheres(description, QUICK, links=["tip", name])
     assert fit_robot_spheres(robot("", "")).links == {}
 
 

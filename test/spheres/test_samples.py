@@ -5,9 +5,10 @@ import pytest
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes
-from morphit_ros.geometry.primitives import box_mesh, sphere_mesh
-from morphit_ros.geometry.transforms import make_transform
+from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
+from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector
 from morphit_ros.geometry.winding_number import InsideTest
+from morphit_ros.spheres import LossWeights, SphereFitConfig, fit_spheres, measure_spheres
 from morphit_ros.spheres.samples import REFERENCE_DIAGONAL, draw_samples
 
 
@@ -75,3 +76,27 @@ def test_half_of_them():
 def test_mesh_without_area_is_refused():
     with pytest.raises(InvalidInputError, match="area"):
         samples_of(TriangleMesh(np.zeros((3, 3)), np.array([[0, 1, 2]])))
+
+
+def test_thin_rod_has_its_volume():
+    rod = cylinder_mesh(0.001, 1.0).transformed(
+        make_transform(matrix_from_rotation_vector([0.5, -0.6, 0.1]), [0.0, 0.0, 0.0])
+    )
+    samples = samples_of(rod)
+    assert samples.has_volume
+    assert samples.volume == pytest.approx(rod.volume * samples.scale**3, rel=0.01)
+    assert np.linalg.eigvalsh(samples.inertia)[-1] == pytest.approx(samples.volume * 0.09 / 12.0, rel=0.2)
+
+
+def test_mass_and_inertia_of_a_thin_rod_can_be_fitted():
+    rod = cylinder_mesh(0.001, 1.0).transformed(
+        make_transform(matrix_from_rotation_vector([0.5, -0.6, 0.1]), [0.0, 0.0, 0.0])
+    )
+    config = SphereFitConfig(count=12, weights=LossWeights(mass=100.0, inertia=100.0))
+    result = fit_spheres(rod, config)
+    assert np.isfinite(result.history).all()
+    assert result.history[-1] < result.history[0]
+    # The spheres are thicker than the rod; that their mass counts makes them thinner.
+    plain = fit_spheres(rod, SphereFitConfig(count=12))
+    assert np.sum(result.radii**3) < 0.8 * np.sum(plain.radii**3)
+    assert np.isfinite(measure_spheres(rod, result.centers, result.radii).outside)

@@ -66,7 +66,8 @@ class CoverResult:
         centers: (N, 3) [m] in the meshes' frame.
         radii: (N,) [m], positive.
         certificate: the proof, with its margin.
-        history: (trials + 1,) least energy found so far: volume of the union and penalty, over the box diagonal cubed.
+        history: (trials + 1,) least energy found so far: volume of the union and penalty, over the box diagonal cubed;
+            empty where the search was left out.
     """
 
     centers: Array

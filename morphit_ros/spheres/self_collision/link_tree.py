@@ -38,10 +38,6 @@ class JointMotions:
     multipliers: Array
     offsets: Array
 
-    def without_variables(self) -> bool:
-        """Whether nothing moves."""
-        return bool((self.variables < 0).all())
-
 
 @dataclass(frozen=True)
 class LinkTree:
