@@ -31,6 +31,9 @@ from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_types import JointState, Trajectory
 
+# Begins the cause of a failure after which nothing is held any longer.
+OBJECT_LOST = "the object was lost"
+
 
 class _PickFailed(Exception):
     """Ends the present pick; its text is the cause."""
@@ -294,7 +297,7 @@ class GraspSequence:
         aperture = self._aperture()
         if self._grasped - aperture > self._config.slip_margin:
             before, after = 1000 * self._grasped, 1000 * aperture
-            raise _PickFailed(f"the object was lost: the fingers closed from {before:.1f} to {after:.1f} mm")
+            raise _PickFailed(f"{OBJECT_LOST}: the fingers closed from {before:.1f} to {after:.1f} mm")
 
     # Parts of the stages.
 

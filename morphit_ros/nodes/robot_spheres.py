@@ -16,11 +16,12 @@ from morphit_interfaces.action import FitSpheres
 from morphit_interfaces.srv import AttachObject, DetachObject
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import MorphitError
+from morphit_ros.robot.description import RobotDescription
 from morphit_ros.ros import interfaces
 from morphit_ros.ros.attach_request import MOST_SPHERES, object_from_request
 from morphit_ros.ros.description_source import DescriptionConfig
 from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
-from morphit_ros.ros.fit_requests import FitRequests, Progress, fit_config_of
+from morphit_ros.ros.fit_requests import Check, FitRequests, Progress, fit_config_of
 from morphit_ros.ros.parameters import FollowedConfig, declare_configs
 from morphit_ros.ros.runner import run_node
 from morphit_ros.ros.sphere_publisher import SpherePublisher, summary
@@ -54,10 +55,13 @@ class RobotSpheres(Node):
         super().__init__("robot_spheres")
         self._source, self._config, fit_config = declare_configs(self, CONFIGS, SETTABLE)
         self._diagnostics = Diagnostics(self)
-        # The model is to follow this description and these parameters.
+        # The model is to follow this description, unless it is the refused one, and these parameters.
         self._newest = self._source.load()
+        self._refused: RobotDescription | None = None
         warm_up()
         self._settings = FollowedConfig(self, fit_config, self._on_settings)
+        # The parameters that the model has followed last; a goal may have changed it since.
+        self._followed: SphereFitConfig | None = None
         self._publisher = SpherePublisher(self, self._config.padding, self._diagnostics)
         self._adaptive = AdaptiveShape(self._publisher.publish)
         self._requests = FitRequests(self, self._follow, self._fit)
@@ -89,34 +93,44 @@ class RobotSpheres(Node):
         self._requests.follow()
 
     def _on_settings(self) -> None:
-        if self._is_newest() and self._adaptive.switch(self._settings.value, self._config.seed) is not None:
-            self._requests.give_up_following()
+        # First of all: a fit that is just about to end must not overrule what is switched to now.
+        self._requests.give_up_following()
+        config = self._settings.value
+        if self._is_settled(self._newest) and self._adaptive.switch(config, self._config.seed) is not None:
+            self._followed = config
         elif self._newest is not None:
             self._requests.follow()
 
-    def _is_newest(self) -> bool:
+    def _is_settled(self, description: RobotDescription | None) -> bool:
+        """Whether there is a shape, and the description is its own or was refused: only settings can change."""
         shape = self._adaptive.shape
-        return shape is not None and shape.description is self._newest
+        return shape is not None and (description is shape.description or description is self._refused)
 
     # Called by the worker
 
-    def _follow(self, progress: Progress) -> None:
+    def _follow(self, progress: Progress, check: Check) -> None:
         description, config, seed = self._newest, self._settings.value, self._config.seed
+        known = self._is_settled(description)
         try:
-            if self._is_newest():
-                self._adaptive.adapt(config, seed, progress=progress)
+            if known:
+                self._adaptive.adapt(config, seed, progress=progress, check=check)
             else:
-                self._adaptive.describe(description, config, seed, progress)
+                self._adaptive.describe(description, config, seed, progress, check)
         except MorphitError as error:
             self._diagnostics.report(ERROR, f"spheres not fitted, the last model is kept: {error}")
-            if self._adaptive.shape is not None and self._newest is description:
-                self._newest = self._adaptive.shape.description
+            if not known:
+                self._refused = description
+                # Parameters that changed together with the description hold for the last model too.
+                if self._adaptive.shape is not None and config != self._followed:
+                    self._requests.follow()
+            return
+        self._followed = config
 
-    def _fit(self, goal: ServerGoalHandle, progress: Progress) -> FitSpheres.Result:
+    def _fit(self, goal: ServerGoalHandle, progress: Progress, check: Check) -> FitSpheres.Result:
         request: FitSpheres.Goal = goal.request
         try:
             config = fit_config_of(request, self._settings.value)
-            shape = self._adaptive.adapt(config, request.seed, request.links, request.warm_start, progress)
+            shape = self._adaptive.adapt(config, request.seed, request.links, request.warm_start, progress, check)
         except MorphitError as error:
             self._diagnostics.report(WARN, f"{interfaces.FIT_SPHERES.name}: the last model is kept: {error}")
             return FitSpheres.Result(message=str(error))

@@ -15,6 +15,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.spheres import SphereFitConfig
 
 Progress = Callable[[str, int, int], None]
+Check = Callable[[], None]
 
 
 class _GivenUp(Exception):
@@ -30,14 +31,15 @@ class FitRequests:
     Args:
         node: owner of the worker's callback.
         follow: fits to the parameters and the description as they are.
-        fit: makes the result of a goal. Both call the given progress before each link.
+        fit: makes the result of a goal. Both call the given progress after each link and the given check when they
+            are about to take what was fitted; either raises to end a fit that nobody wants any more.
     """
 
     def __init__(
         self,
         node: Node,
-        follow: Callable[[Progress], None],
-        fit: Callable[[ServerGoalHandle, Progress], FitSpheres.Result],
+        follow: Callable[[Progress, Check], None],
+        fit: Callable[[ServerGoalHandle, Progress, Check], FitSpheres.Result],
     ) -> None:
         self._follow = follow
         self._fit = fit
@@ -59,7 +61,7 @@ class FitRequests:
         self._wake.trigger()
 
     def give_up_following(self) -> None:
-        """The change that waits, or is being followed, holds no longer."""
+        """The change that waits, or is being followed, holds no longer: its check raises from now on."""
         with self._state:
             self._changes += 1
             self._followed = self._changes
@@ -75,21 +77,24 @@ class FitRequests:
         with self._state:
             wanted = self._changes
 
-        def progress(_link: str, _done: int, _total: int) -> None:
+        def check() -> None:
             if self._changes != wanted:
                 raise _GivenUp
 
         try:
-            self._follow(progress)
+            self._follow(lambda *_: check(), check)
         except _GivenUp:
             return
         with self._state:
             self._followed = max(self._followed, wanted)
 
     def _settle(self, goal: ServerGoalHandle) -> None:
-        def progress(link: str, done: int, total: int) -> None:
+        def check() -> None:
             if goal.is_cancel_requested:
                 raise _GivenUp
+
+        def progress(link: str, done: int, total: int) -> None:
+            check()
             goal.publish_feedback(FitSpheres.Feedback(link=link, done=done, total=total))
 
         def end(handle: ServerGoalHandle) -> FitSpheres.Result:
@@ -102,7 +107,9 @@ class FitRequests:
             return result
 
         try:
-            result = self._fit(goal, progress)
+            # It may have been cancelled while it waited for its turn.
+            check()
+            result = self._fit(goal, progress, check)
         except _GivenUp:
             result = FitSpheres.Result(message="cancelled: the last model is kept")
         goal.execute(end)

@@ -158,7 +158,7 @@ NODES: tuple[NodeInterfaces, ...] = (
     NodeInterfaces(
         "grasp_execution",
         publishes=(JOINT_TRAJECTORY, GRIPPER_COMMAND, JOB_STATE),
-        subscribes=(JOINT_STATES, SPHERE_DESCRIPTION),
+        subscribes=(JOINT_STATES, SPHERE_DESCRIPTION, SPHERE_MODEL),
         actions=(EXECUTE_GRASP, PICK),
         calls=(SEGMENT, PLAN_GRASP, ATTACH_OBJECT, DETACH_OBJECT),
     ),

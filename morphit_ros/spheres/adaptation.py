@@ -20,11 +20,11 @@ class AdaptiveShape:
     """The shape that a robot has now. Threads may change it at the same time: each change is whole, none is lost.
 
     Only one thread fits at a time; the others switch, attach and detach meanwhile. A fit that raises, also by
-    its progress callback to end it, leaves the shape as it was.
+    a callback to end it, leaves the shape as it was.
 
     Args:
-        changed: called with every new shape, in their order; the next change waits for it. What it raises reaches
-            the caller of the change.
+        changed: called with every new shape before the robot has it, in their order; the next change waits for it.
+            What it raises reaches the caller of the change, which then is none.
     """
 
     def __init__(self, changed: Callable[[RobotShape], None]) -> None:
@@ -40,7 +40,12 @@ class AdaptiveShape:
         return self._shape
 
     def describe(
-        self, description: RobotDescription, config: SphereFitConfig, seed: int = 0, progress: Progress | None = None
+        self,
+        description: RobotDescription,
+        config: SphereFitConfig,
+        seed: int = 0,
+        progress: Progress | None = None,
+        check: Callable[[], None] | None = None,
     ) -> RobotShape:
         """Take the shape of a robot, fitted as `adapt` does; objects that it can carry stay attached.
 
@@ -50,12 +55,15 @@ class AdaptiveShape:
         with self._fitting:
             model = fit_robot_spheres(description, config, seed=seed, progress=progress)
             with self._change:
-                self._known.clear()
-                self._keep(config, seed, model)
+                if check is not None:
+                    check()
                 before = self._shape
-                return self._become(
+                shape = self._become(
                     RobotShape(description, model) if before is None else before.described(description, model)
                 )
+                self._known.clear()
+                self._keep(config, seed, model)
+                return shape
 
     def adapt(
         self,
@@ -64,6 +72,7 @@ class AdaptiveShape:
         links: Sequence[str] = (),
         warm_start: bool = False,
         progress: Progress | None = None,
+        check: Callable[[], None] | None = None,
     ) -> RobotShape:
         """Fit with other settings, or take the spheres of an earlier fit of all links with these.
 
@@ -72,6 +81,8 @@ class AdaptiveShape:
             links: links to fit; the others keep their spheres. Empty: all.
             warm_start: begin at the present spheres. The result depends on them and is not kept for switching.
             progress: as of `fit_robot_spheres`.
+            check: called once what was fitted is about to be taken, when no other change can come between: raises if
+                it is not wanted any more. A change made after its reason to raise is never overruled by this one.
 
         Raises:
             InvalidInputError: there is no description yet.
@@ -88,9 +99,12 @@ class AdaptiveShape:
                 )
             asked = {name: spheres for name, spheres in model.links.items() if not links or name in links}
             with self._change:
+                if check is not None:
+                    check()
+                shape = self._become(self._described().refitted(SphereModel(model.robot_name, model.variant, asked)))
                 if whole:
                     self._keep(config, seed, model)
-                return self._become(self._described().refitted(SphereModel(model.robot_name, model.variant, asked)))
+                return shape
 
     def switch(self, config: SphereFitConfig, seed: int = 0) -> RobotShape | None:
         """Take the spheres of an earlier fit of all links at once; None, and no change, if there is none."""
@@ -98,8 +112,9 @@ class AdaptiveShape:
             model = self._known.get((config, seed))
             if model is None:
                 return None
+            shape = self._become(self._described().refitted(model))
             self._keep(config, seed, model)
-            return self._become(self._described().refitted(model))
+            return shape
 
     def attach(self, name: str, link: str, make: Callable[[], AttachedObject]) -> RobotShape:
         """Take up an object, made only if it can be taken up; changes go on meanwhile.
@@ -107,7 +122,9 @@ class AdaptiveShape:
         Raises:
             InvalidInputError: as of `RobotShape.check_free` and `make`, or there is no description yet.
         """
-        self._described().check_free(name, link)
+        with self._change:
+            # Whoever has seen a shape that is just being published means that one.
+            self._described().check_free(name, link)
         item = make()
         with self._change:
             return self._become(self._described().attach(item))
@@ -133,6 +150,7 @@ class AdaptiveShape:
             self._known.popitem(last=False)
 
     def _become(self, shape: RobotShape) -> RobotShape:
-        self._shape = shape
+        # What cannot be published, nobody else has: the robot keeps the shape that all know.
         self._changed(shape)
+        self._shape = shape
         return shape

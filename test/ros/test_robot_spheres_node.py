@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ElementTree
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,10 +20,13 @@ from visualization_msgs.msg import Marker
 
 from morphit_interfaces.action import FitSpheres
 from morphit_interfaces.srv import AttachObject, DetachObject
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.primitives import box_mesh
+from morphit_ros.nodes.robot_spheres import RobotSpheres
 from morphit_ros.ros import interfaces
 from morphit_ros.ros.conversions import message_from_cloud
+from morphit_ros.ros.fit_requests import FitRequests, _GivenUp
 from morphit_ros.ros.sphere_messages import link_spheres_from_message
 
 pytestmark = pytest.mark.ros
@@ -32,6 +36,7 @@ QUICK = {"count": 4, "iterations": 10, "starts": 1, "rounds": 0, "interior_sampl
 SLOW = [
     "iterations=4000", "rounds=60", "patience=60", "starts=4", "interior_samples=4000", "surface_samples=4000",
 ]  # fmt: skip
+SLOWER = [*SLOW, "primitive_count=20"]
 SET_PARAMETERS = interfaces.Service("robot_spheres/set_parameters", SetParameters, "of every node")
 DESCRIPTION = """<robot name="post">
   <link name="base"><collision><geometry><box size="0.2 0.2 0.1"/></geometry></collision></link>
@@ -180,6 +185,7 @@ def test_bad_requests_to_fit_are_named(post):
         ({"settings": ["weights.surface=high"]}, ["weights.surface", "high"]),
         ({"settings": ["cover"]}, ["cover", "name=value"]),
         ({"links": ["elbow"]}, ["elbow", "base"]),
+        ({"links": ["tip"]}, ["tip", "geometry"]),
         ({"variant": "tight"}, ["tight", "balanced"]),
         ({"count": 100_000}, ["count", "2000"]),
         ({"seed": -1}, ["seed", "-1"]),
@@ -274,6 +280,157 @@ def test_a_cancelled_fit_leaves_the_last_model(post):
     # As good as before.
     assert post.fit(count=3)[1] == GoalStatus.STATUS_SUCCEEDED
     assert {len(link.spheres) for link in post.models[-1].links if not link.object_id} == {3}
+
+
+def test_a_goal_that_is_cancelled_while_it_waits_is_not_executed(post):
+    running = post.graph.start_goal(interfaces.FIT_SPHERES, FitSpheres.Goal(count=150, settings=SLOWER))
+    waiting = post.graph.start_goal(interfaces.FIT_SPHERES, FitSpheres.Goal(count=3))
+    assert running.accepted
+    assert waiting.accepted
+    for handle in (waiting, running):
+        cancelled = handle.cancel_goal_async()
+        post.graph.wait_until(cancelled.done, what="the answer to cancelling")
+        assert cancelled.result().goals_canceling
+    for handle in (running, waiting):
+        status, result = post.graph.result(handle)
+        assert status == GoalStatus.STATUS_CANCELED
+        assert "last model is kept" in result.message
+    assert len(post.models) == 1
+
+
+def test_parameters_set_with_a_description_that_fails_hold_for_the_last_model(graph, tmp_path):
+    node = Node(graph)
+    node.process.wait_for_line("waiting for robot_description")
+    descriptions = graph.publisher(interfaces.ROBOT_DESCRIPTION)
+    descriptions.publish(String(data=DESCRIPTION))
+    node.model(1)
+    # Both come while the worker is busy, so that it takes them together.
+    busy = graph.start_goal(interfaces.FIT_SPHERES, FitSpheres.Goal(count=150, settings=SLOWER))
+    mesh = tmp_path / "base.stl"
+    mesh.write_text("no mesh")
+    broken = DESCRIPTION.replace('<box size="0.2 0.2 0.1"/>', f'<mesh filename="file://{mesh}"/>')
+    descriptions.publish(String(data=broken))
+    assert node.set(count=2)[0].successful
+    assert graph.result(busy)[0] == GoalStatus.STATUS_SUCCEEDED
+    node.wait_for_error("base.stl")
+    node.wait_for_model(lambda m: [len(link.spheres) for link in m.links] == [2, 2], "the last robot, newly fitted")
+    # A description that is refused without other parameters leaves what a goal has made.
+    assert node.fit(count=3, links=["arm"])[1] == GoalStatus.STATUS_SUCCEEDED
+    node.diagnostics.clear()
+    descriptions.publish(String(data=broken.replace('"post"', '"pole"')))
+    node.wait_for_error("base.stl")
+    assert node.set(count=2)[0].successful
+    node.wait_for_model(lambda m: [len(link.spheres) for link in m.links] == [2, 2], "the parameters again")
+    counts = [[len(link.spheres) for link in model.links] for model in node.models]
+    assert counts == [[4, 4], [20, 20], [2, 2], [2, 3], [2, 2]]
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_parameters_are_followed_after_a_refused_description_if_they_changed(changed):
+    def refuse(*_):
+        raise InvalidInputError("description", "bad", "good")
+
+    asked = []
+    spheres = SimpleNamespace(
+        _newest="bad", _refused=None, _followed="balanced", _config=SimpleNamespace(seed=0),
+        _settings=SimpleNamespace(value="volume" if changed else "balanced"),
+        _adaptive=SimpleNamespace(shape=SimpleNamespace(description="good"), describe=refuse),
+        _diagnostics=SimpleNamespace(report=lambda *_: None),
+        _requests=SimpleNamespace(follow=lambda: asked.append("again")),
+        _is_settled=lambda description: RobotSpheres._is_settled(spheres, description),
+    )  # fmt: skip
+    RobotSpheres._follow(spheres, None, None)
+    assert asked == (["again"] if changed else [])
+    # The next time the last robot is meant, and a failure is no reason to begin again.
+    spheres._adaptive.adapt = lambda *_, **__: refuse()
+    asked.clear()
+    RobotSpheres._follow(spheres, None, None)
+    assert not asked
+
+
+class WorkerOnCall:
+    """Instead of the node that FitRequests works for: its guard condition is triggered by the test."""
+
+    def create_guard_condition(self, work, callback_group):
+        self.work = work
+        return self
+
+    def trigger(self):
+        pass
+
+
+class FakeGoal:
+    """Accepted; `settled` is how it ended."""
+
+    request = FitSpheres.Goal()
+    settled = ""
+
+    def __init__(self, cancelled):
+        self.is_cancel_requested = cancelled
+
+    def publish_feedback(self, feedback):
+        pass
+
+    def execute(self, end):
+        self.result = end(self)
+
+    def succeed(self):
+        self.settled = "succeeded"
+
+    def canceled(self):
+        self.settled = "cancelled"
+
+
+def test_goals_are_settled_in_order_and_cancelled_ones_are_not_begun():
+    begun, worker = [], WorkerOnCall()
+
+    def fit(goal, _progress, check):
+        begun.append(goal)
+        # The second one is cancelled while the first is being fitted, the fourth at the end of its own fit.
+        goals[1].is_cancel_requested = True
+        goals[3].is_cancel_requested = goal is goals[3]
+        check()
+        return FitSpheres.Result(success=True)
+
+    requests = FitRequests(worker, lambda *_: None, fit)
+    goals = [FakeGoal(False) for _ in range(4)]
+    for goal in goals:
+        requests.add(goal)
+    worker.work()
+    assert begun == [goals[0], goals[2], goals[3]]
+    assert [goal.settled for goal in goals] == ["succeeded", "cancelled", "succeeded", "cancelled"]
+    assert "last model is kept" in goals[1].result.message
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_change_that_is_overtaken_at_its_end_is_not_taken(known):
+    """Back to a variant that was fitted before, when the fit of the other one has just finished its last link."""
+    followed, worker = [], WorkerOnCall()
+    spheres = SimpleNamespace(
+        _settings=SimpleNamespace(value="volume"), _config=SimpleNamespace(seed=0), _newest="the robot",
+        _is_settled=lambda _: True,
+    )  # fmt: skip
+
+    def switch(_config, _seed):
+        # The shape is locked now; the worker may have waited for this moment to take its fit.
+        with pytest.raises(_GivenUp):
+            checks[0]()
+        return "a shape" if known else None
+
+    def follow(_progress, check):
+        checks.append(check)
+        if spheres._settings.value == "volume":
+            spheres._settings.value = "balanced"
+            RobotSpheres._on_settings(spheres)
+        check()
+        followed.append(spheres._settings.value)
+
+    checks = []
+    spheres._adaptive = SimpleNamespace(switch=switch)
+    spheres._requests = FitRequests(worker, follow, None)
+    spheres._requests.follow()
+    worker.work()
+    assert followed == ([] if known else ["balanced"])
 
 
 def test_fitting_needs_a_description(graph):

@@ -135,6 +135,71 @@ def test_a_fit_that_fails_or_is_ended_changes_nothing(adaptive, published):
     assert counts(adaptive.adapt(TWO)) == {"base": 2, "arm": 2}
 
 
+def test_what_cannot_be_published_is_not_taken(adaptive, published, description):
+    attach(adaptive)
+    before = adaptive.shape
+
+    def refuse(_shape):
+        raise InvalidInputError("shape", "one", "another")
+
+    publish, adaptive._changed = adaptive._changed, refuse
+    for change in (
+        lambda: adaptive.adapt(TWO),
+        lambda: adaptive.switch(ONE),
+        lambda: adaptive.describe(description, THREE),
+        lambda: attach(adaptive, "cup"),
+        lambda: adaptive.detach("box"),
+    ):
+        with pytest.raises(InvalidInputError, match="another"):
+            change()
+        assert adaptive.shape is before
+    adaptive._changed = publish
+    # Nor is it known: what was known before still is.
+    assert adaptive.switch(TWO) is None
+    assert adaptive.switch(THREE) is None
+    assert adaptive.switch(ONE) is not None
+
+
+@pytest.mark.parametrize("anew", [False, True], ids=["adapt", "describe"])
+def test_a_fit_that_was_overtaken_at_its_end_is_not_taken(adaptive, published, description, anew):
+    """A switch that comes after the last link is finished, and before the model is taken."""
+
+    class Overtaken(Exception):
+        pass
+
+    switching, wanted = threading.Event(), [TWO]
+
+    def publish(shape):
+        published.append(shape)
+        switching.set()
+        # The fit is waiting for this change now.
+        fit_at_its_end.wait(30.0)
+
+    def progress(_link, done, total):
+        if done == total:
+            wanted[0] = ONE
+            threads.append(threading.Thread(target=adaptive.switch, args=(ONE,)))
+            threads[-1].start()
+            assert switching.wait(30.0)
+            fit_at_its_end.set()
+
+    def check():
+        if wanted[0] is not TWO:
+            raise Overtaken
+
+    threads, fit_at_its_end = [], threading.Event()
+    adaptive._changed = publish
+    with pytest.raises(Overtaken):
+        if anew:
+            adaptive.describe(description, TWO, progress=progress, check=check)
+        else:
+            adaptive.adapt(TWO, progress=progress, check=check)
+    threads[0].join(30.0)
+    assert counts(adaptive.shape) == {"base": 1, "arm": 1}
+    assert adaptive.shape is published[-1]
+    assert adaptive.switch(TWO) is None
+
+
 def test_another_robot_starts_anew_and_keeps_what_it_can_carry(adaptive):
     adaptive.adapt(TWO)
     attach(adaptive)
