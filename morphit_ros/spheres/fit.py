@@ -137,17 +137,18 @@ def _fit_cover(
 ) -> SphereFitResult:
     from morphit_ros.spheres.cover.search import cover_spheres
 
-    # The volume variant is free to place its spheres; the others, and a warm start, grow from their own fit as little
-    # as they must.
-    history, initial = np.empty(0), None
-    if config.variant != "volume" or start is not None:
+    if config.variant == "volume" and start is None:
+        # Free to place its spheres. Those of a balanced fit are in good places to begin with.
+        fitted = _fit(meshes, SphereFitConfig(count=config.count), seed, None)
+        result = cover_spheres(meshes, config.count, seed, arrangement=(fitted.centers, fitted.radii))
+    else:
+        # The other variants, and a warm start, grow from their own fit as little as they must.
         fitted = _fit(meshes, config, seed, start)
-        initial, history = (fitted.centers, fitted.radii), fitted.history
-    result = cover_spheres(meshes, config.count, seed, initial=initial)
+        result = cover_spheres(meshes, config.count, seed, initial=(fitted.centers, fitted.radii))
     proven = result.certificate.covered
     status = FitStatus.FITTED if proven else FitStatus.COVER_NOT_PROVEN
     margin = result.certificate.margin if proven else None
-    return SphereFitResult(result.centers, result.radii, status, history, margin)
+    return SphereFitResult(result.centers, result.radii, status, fitted.history, margin)
 
 
 def _fit(meshes: Sequence[TriangleMesh], config: SphereFitConfig, seed: int, start: _Start | None) -> SphereFitResult:
