@@ -79,10 +79,7 @@ class TriangleMesh:
     @cached_property
     def bounds(self) -> Array:
         """(2, 3): lower and upper corner of the axis-aligned box [m]."""
-        used = np.zeros(len(self.vertices), dtype=np.bool_)
-        used[self.faces.ravel()] = True
-        corners = self.vertices if used.all() else self.vertices[used]
-        return np.stack([corners.min(axis=0), corners.max(axis=0)])
+        return _bounds(self.vertices, self.faces)
 
     @property
     def extents(self) -> Array:
@@ -207,6 +204,20 @@ def _cross_products(vertices, faces):  # type: ignore[no-untyped-def]
         ux, uy, uz = vertices[b, 0] - vertices[a, 0], vertices[b, 1] - vertices[a, 1], vertices[b, 2] - vertices[a, 2]
         vx, vy, vz = vertices[c, 0] - vertices[a, 0], vertices[c, 1] - vertices[a, 1], vertices[c, 2] - vertices[a, 2]
         result[f, 0], result[f, 1], result[f, 2] = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
+    return result
+
+
+@njit(cache=True, nogil=True)
+def _bounds(vertices, faces):  # type: ignore[no-untyped-def]
+    """Lower and upper corner (2, 3) of the vertices that faces use."""
+    result = np.empty((2, 3))
+    result[0], result[1] = np.inf, -np.inf
+    for f in range(len(faces)):
+        for c in range(3):
+            for axis in range(3):
+                value = vertices[faces[f, c], axis]
+                result[0, axis] = min(result[0, axis], value)
+                result[1, axis] = max(result[1, axis], value)
     return result
 
 

@@ -49,7 +49,7 @@ class WebViewerConfig(Config):
     world_frame: str = parameter("world", "Frame of what is shown")
 
 
-# Wall time after which a missing camera pose is worth a word [s].
+# Wall time after the first cloud that needs it, after which a missing camera pose is worth a word [s].
 _POSE_PATIENCE = 10.0
 CONFIGS = (WebViewerConfig, BaseFrameConfig, CameraFrameConfig)
 
@@ -88,7 +88,8 @@ class WebViewer(Node):
                 topic.quality.profile(depth=1, best_effort=best_effort and topic.quality is interfaces.CLOUD),
             )  # fmt: skip
         self.create_timer(1.0 / self._config.rate, self._update, clock=Clock(clock_type=ClockType.STEADY_TIME))
-        self._started = monotonic()
+        # When the pose that a topic needs was missed first.
+        self._missed: dict[interfaces.Topic, float] = {}
         self._diagnostics.report(OK, f"view at {self._scene.url}")
 
     def _update(self) -> None:
@@ -103,9 +104,9 @@ class WebViewer(Node):
             try:
                 show(new[topic])
             except UnknownTransformError as error:
-                # At start a cloud may overtake the latched pose of its camera.
+                # A cloud may overtake the latched pose of its camera.
                 self._new.setdefault(topic, new[topic])
-                if monotonic() - self._started > _POSE_PATIENCE:
+                if monotonic() - self._missed.setdefault(topic, monotonic()) > _POSE_PATIENCE:
                     self._diagnostics.report(WARN, f"{topic.name} not shown: {error}")
             except MorphitError as error:
                 self._diagnostics.report(WARN, f"{topic.name} not shown: {error}")
