@@ -63,9 +63,9 @@ class LossWeights(Config):
         return np.array(list(self.to_flat().values()), dtype=np.float64)
 
 
-# The weights of the authors' reworked code, with changes that were measured on robots (docs/spheres.md):
+# The weights of the authors' reworked code, with changes that were measured on Panda links (docs/spheres.md):
 # balanced has twice their weight of the surface, two thirds of their coverage, and the peak; volume has the Hausdorff
-# term, which lets it cover with less than half of their outside volume; surface leans on the surface a little more.
+# term, which lets it cover with about half of their outside volume; surface leans on the surface a little more.
 _PRESETS = {
     "balanced": LossWeights.only(
         coverage=1000.0, overlap=0.3, boundary=1.0, surface=100.0, containment=10.0, sqem=3000.0, peak=80.0
