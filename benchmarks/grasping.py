@@ -1,12 +1,15 @@
-"""Grasp planning: DISF against VISF and CMA-ES, and the planner on recorded clouds.
+"""Grasp planning: this package's fit and planner beside DISF, VISF and CMA-ES as published.
 
     python benchmarks/grasping.py --data ../shared/data --json grasping.json
 
-Known shapes are sampled with 3000 points; without --data three shapes made here stand in. Every
-fit starts from the same poses: the paper's ones for its objects, the middle for ours. Energies
-are sums over each method's own correspondences, so the mean over them is shown as well. E_p is
-point-to-plane and does not see the pads slide along the object: rms_mm, the distance of matched
-points, does. The definition behind the paper's E_geom is not known; compare within this table only.
+Three tables of one run, process times (medians):
+
+- fits from one start: each method from the same start on the same surface. With --data the DISF paper's known shapes,
+  Poisson-disk samples of 3000 points, from its hand-picked starts (its Franka Hand, counted 11 to 91 mm, as a fourth
+  gripper), and its observed clouds with the Hand-E; without, three shapes made here from generic starts. E_geom is a
+  sum over a method's own correspondences: compare it among the published ones, which share theirs.
+- speed of this package's fit: one fit, and many starts in a row.
+- plans: object cloud to ranked grasps, every method from the cloud alone (generic starts for the published ones).
 """
 
 from __future__ import annotations
@@ -15,153 +18,250 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from morphit_ros.geometry.mesh import sample_surface
+from morphit_ros.geometry.mesh import sample_surface_evenly
 from morphit_ros.geometry.mesh_io import load_mesh
 from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.point_cloud_io import load_point_cloud
 from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
-from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector, transform_points
-from morphit_ros.grasping import DisfConfig, DisfResult, Gripper, fit_disf, plan_grasps
-from morphit_ros.grasping.cma_es import fit_cma_es
-from morphit_ros.grasping.visf import fit_visf
+from morphit_ros.geometry.transforms import Array, matrix_from_rotation_vector
+from morphit_ros.grasping import Gripper, fit_disf
+from morphit_ros.grasping.disf import DisfConfig, fit_batch
+from morphit_ros.grasping.methods import METHODS, PublishedMethod, grasp_method
+from morphit_ros.grasping.pad_grid import pad_grid
+from morphit_ros.grasping.published import (
+    SURFACES,
+    CmaEsConfig,
+    GenericProtocol,
+    PaperProtocol,
+    StartPose,
+    VisfConfig,
+    prepare_surface,
+)
 
 GRIPPERS = ("franka_hand", "hande", "umi")
-# Start position [m], turn about z [rad] and preferred approach of the paper's protocol.
-PAPER_STARTS = {
-    "T": ((0.015053, 0.045312, -0.049456), 0.0, (0.0, 0.0, 1.0)),
-    "RubberDuck": ((0.067006, 0.037205, -0.078979), 0.0, (0.3, 0.0, 1.0)),
-    "Hammer": ((0.105087, 0.105040, -0.012512), 0.7854, (0.01, 0.02, 1.0)),
+KNOWN = ("T", "RubberDuck", "Hammer")
+PUBLISHED = {
+    "DISF": PublishedMethod("disf"),
+    "VISF": PublishedMethod("visf"),
+    "VISF, linearised at the start": PublishedMethod("visf", VisfConfig(linearize_at="start")),
+    "CMA-ES": PublishedMethod("cma_es"),
+    "CMA-ES, published bound": PublishedMethod("cma_es", CmaEsConfig(opening_bound="published")),
 }
+# Known shapes and observed clouds of the paper are stored with z down.
+DOWN = (0.0, 0.0, 1.0)
 
 
-def known_shapes(data: Path | None) -> dict[str, tuple[PointCloud, np.ndarray, tuple[float, float, float]]]:
-    """Name → cloud, start pose, preferred approach."""
+@dataclass(frozen=True)
+class Case:
+    """A surface, a gripper, and a start; none where no start has correspondences on both fingers."""
+
+    shape: str
+    gripper_name: str
+    gripper: Gripper
+    surface: PointCloud
+    start: StartPose
+
+
+def own_shapes() -> dict[str, PointCloud]:
+    """Three shapes that need no data."""
     rng = np.random.default_rng(0)
+    meshes = {"box": box_mesh([0.06, 0.04, 0.05]), "cylinder": cylinder_mesh(0.02, 0.1), "ball": sphere_mesh(0.022)}
+    return {name: PointCloud(*sample_surface_evenly(mesh, 3000, rng)) for name, mesh in meshes.items()}
+
+
+def known_shapes(data: Path) -> dict[str, PointCloud]:
+    """The paper's known shapes as its code samples them, highest z at 0."""
+    import open3d
+
     shapes = {}
-    if data is None:
-        own = {
-            "box": box_mesh([0.06, 0.04, 0.05]),
-            "cylinder": cylinder_mesh(0.025, 0.1),
-            "sphere": sphere_mesh(0.025),
-        }
-        start = make_transform(matrix_from_rotation_vector((0.1, 0.0, 0.2)), (0.003, 0.004, 0.002))
-        for name, mesh in own.items():
-            shapes[name] = (PointCloud(*sample_surface(mesh, 3000, rng)), start, (0.0, 0.0, 1.0))
-        return shapes
-    for name, (position, turn, approach) in PAPER_STARTS.items():
-        mesh = load_mesh(data / "grasp" / "known" / f"{name}.obj")
-        start = make_transform(matrix_from_rotation_vector((0.0, 0.0, turn)), position)
-        shapes[name] = (PointCloud(*sample_surface(mesh, 3000, rng)), start, approach)
+    for name in KNOWN:
+        path = data / "grasp" / "known" / f"{name}.obj"
+        load_mesh(path)  # names a file that is missing or broken; Open3D only warns
+        open3d.utility.random.seed(0)
+        points = np.asarray(open3d.io.read_triangle_mesh(str(path)).sample_points_poisson_disk(3000).points)
+        shapes[name] = PointCloud(points - [0.0, 0.0, points[:, 2].max()])
     return shapes
 
 
-def median_ms(function: Callable[[], object], repeats: int) -> float:
-    """Median processor time of one call; the first call compiles and is left out."""
-    function()
-    times = []
-    for _ in range(repeats):
+def observed_clouds(data: Path) -> dict[str, PointCloud]:
+    """The paper's recorded clouds."""
+    return {path.stem: load_point_cloud(path) for path in sorted((data / "grasp" / "observed").glob("*.ply"))}
+
+
+def cases(data: Path | None) -> Iterator[Case]:
+    """What the fits are measured on."""
+    grippers = {name: Gripper.load(name) for name in GRIPPERS}
+    if data is None:
+        for shape, cloud in own_shapes().items():
+            surface = prepare_surface(cloud, SURFACES["known"])
+            for name, gripper in grippers.items():
+                for start in GenericProtocol().starts(surface, gripper, None, None, 0):
+                    if PUBLISHED["DISF"].fit(surface, gripper, start).status.usable:
+                        yield Case(shape, name, gripper, surface, start)
+                        break
+        return
+    counted = replace(grippers["franka_hand"], aperture_min=0.011, aperture_max=0.091)
+    for shape, cloud in known_shapes(data).items():
+        surface = prepare_surface(cloud, SURFACES["known"])
+        for name, gripper in [("franka_hand, 11-91 mm", counted), *grippers.items()]:
+            start = PaperProtocol(shape, np.eye(4)).starts(surface, gripper, None, None, 0)[0]
+            yield Case(shape, name, gripper, surface, start)
+    for shape, cloud in observed_clouds(data).items():
+        surface = prepare_surface(cloud, SURFACES["observed"])
+        start = PaperProtocol(f"observed/{shape}", np.eye(4)).starts(surface, grippers["hande"], None, None, 0)[0]
+        yield Case(f"{shape} (recorded)", "hande", grippers["hande"], surface, start)
+
+
+def measure(function: Callable[[], Any], least_seconds: float = 0.1) -> tuple[Any, float]:
+    """What a function returns, and the median process time of a call [ms]; the first call compiles and is left out."""
+    result = function()
+    times: list[float] = []
+    while not times or (sum(times) < least_seconds and len(times) < 400):
         begin = time.process_time()
         function()
         times.append(time.process_time() - begin)
-    return 1e3 * statistics.median(times)
-
-
-def matched_distance_mm(result: DisfResult, cloud: PointCloud, gripper: Gripper) -> float | None:
-    """Root mean square distance of matched points [mm]."""
-    if not result.status.usable:
-        return None
-    pairs, pose = result.correspondences, result.T_world_gripper
-    side = np.where(pairs.finger == 1, 1.0, -1.0)
-    pads = gripper.pad_points[pairs.pad_index] + np.outer(0.5 * side * result.aperture, (0.0, 1.0, 0.0))
-    gaps = transform_points(pose, pads) - cloud.points[pairs.object_index]
-    return 1e3 * float(np.sqrt((gaps**2).sum(axis=1).mean()))
+    return result, 1e3 * statistics.median(times)
 
 
 def bench_fits(data: Path | None) -> list[dict[str, object]]:
     """One row a shape, gripper and method."""
-    first_only = DisfConfig(max_rounds=1)
-    methods: dict[str, tuple[Callable[..., DisfResult], object, int]] = {
-        "DISF": (fit_disf, None, 200),
-        "DISF, first matching": (fit_disf, first_only, 200),
-        "VISF": (fit_visf, None, 5),
-        "CMA-ES": (fit_cma_es, None, 2),
-    }
-    rows = []
-    for shape, (cloud, start, approach) in known_shapes(data).items():
-        for gripper_name in GRIPPERS:
-            gripper = Gripper.load(gripper_name)
-            for method, (fit, config, repeats) in methods.items():
+    rows: list[dict[str, object]] = []
+    for case in cases(data):
+        start = case.start
 
-                def run(fit=fit, config=config, cloud=cloud, gripper=gripper, start=start, approach=approach):
-                    return fit(cloud, gripper, start, gripper.aperture_max, config, approach=approach)
+        def ours(case: Case = case, start: StartPose = start) -> object:
+            pose, aperture = start.T_world_gripper, start.aperture
+            return fit_disf(case.surface, case.gripper, pose, aperture, approach=start.approach)
 
-                elapsed, result = median_ms(run, repeats), run()
-                pairs = len(result.correspondences.finger)
-                rows.append(
-                    {
-                        "shape": shape,
-                        "gripper": gripper_name,
-                        "method": method,
-                        "ms": elapsed,
-                        "iterations": result.iterations,
-                        "status": result.status.value,
-                        "pairs": pairs,
-                        "E_geom": result.energies.E_geom if result.status.usable else None,
-                        "E_geom_mean": result.energies.E_geom / pairs if result.status.usable else None,
-                        "rms_mm": matched_distance_mm(result, cloud, gripper),
-                        "E_com_mm": 1e3 * result.energies.E_com if result.status.usable else None,
-                    }
-                )
-    return rows
-
-
-def bench_planner(data: Path | None) -> list[dict[str, object]]:
-    """One row a cloud and gripper."""
-    clouds = {name: cloud for name, (cloud, _, _) in known_shapes(data).items()}
-    if data is not None:
-        import open3d
-
-        for file in sorted((data / "grasp" / "observed").glob("*.ply")):
-            recorded = open3d.io.read_point_cloud(str(file))
-            clouds[f"{file.stem} (recorded)"] = PointCloud(np.asarray(recorded.points), np.asarray(recorded.normals))
-    rows = []
-    for name, cloud in clouds.items():
-        for gripper_name in GRIPPERS:
-            gripper = Gripper.load(gripper_name)
-            elapsed = median_ms(lambda cloud=cloud, gripper=gripper: plan_grasps(cloud, gripper), 3)
-            plan = plan_grasps(cloud, gripper)
+        functions: dict[str, Callable[[], object]] = {"ours": ours}
+        for name, method in PUBLISHED.items():
+            functions[name] = lambda m=method, c=case, s=start: m.fit(c.surface, c.gripper, s)
+        for name, function in functions.items():
+            result, elapsed = measure(function)
+            usable = result.status.usable
             rows.append(
                 {
-                    "cloud": name,
-                    "points": len(cloud),
-                    "gripper": gripper_name,
-                    "aperture_max_mm": 1e3 * gripper.aperture_max,
+                    "shape": case.shape,
+                    "gripper": case.gripper_name,
+                    "method": name,
                     "ms": elapsed,
-                    "starts": plan.candidates,
-                    "grasps": len(plan.grasps),
-                    "best_score": plan.grasps[0].score if plan.grasps else None,
-                    "thinnest_mm": 1e3 * min(grasp.aperture for grasp in plan.grasps) if plan.grasps else None,
-                    "best_aperture_mm": 1e3 * plan.grasps[0].aperture if plan.grasps else None,
-                    "message": plan.message,
+                    "iterations": result.iterations,
+                    "status": result.status.value,
+                    "contacts_1": result.correspondences.count(1),
+                    "contacts_2": result.correspondences.count(2),
+                    "E_geom": result.energies.E_geom if usable else None,
+                    "eq17_mm": 1e3 * result.energies.E_com if usable else None,
+                    "aperture_mm": 1e3 * result.aperture if usable else None,
                 }
             )
     return rows
 
 
-def print_table(rows: list[dict[str, object]], columns: list[str]) -> None:
-    """Rows as one aligned table."""
+def bench_speed(data: Path | None, starts: int = 2000) -> list[dict[str, object]]:
+    """Our fit alone and in a row, with starts scattered about the first gripper's start of each shape."""
+    rows: list[dict[str, object]] = []
+    rng = np.random.default_rng(0)
+    config = DisfConfig()
+    for case in cases(data):
+        points, normals = case.surface.points, case.surface.normals
+        turns = [matrix_from_rotation_vector(turn) for turn in rng.uniform(-0.4, 0.4, (starts, 3))]
+        pose = case.start.T_world_gripper
+        rotations = np.array([turn @ pose[:3, :3] for turn in turns])
+        translations = pose[:3, 3] + rng.uniform(-0.008, 0.008, (starts, 3))
+        status, contacts = np.empty(starts, np.int64), np.empty((starts, 2), np.int64)
+
+        def many(
+            case: Case = case, points: Array = points, normals: Array = normals, rotations: Array = rotations,
+            translations: Array = translations, status: Array = status, contacts: Array = contacts,
+        ) -> None:  # fmt: skip
+            fit_batch(
+                points, normals, rotations.copy(), translations.copy(), np.full(starts, case.start.aperture),
+                np.ascontiguousarray(rotations[:, :, 2]), pad_grid(case.gripper),
+                np.array([case.gripper.aperture_min, case.gripper.aperture_max]), np.array([config.alpha, config.beta]),
+                np.array([config.translation_tolerance, config.rotation_tolerance]), config.max_rounds,
+                config.min_contacts, config.cosine_limit, status, contacts,
+            )  # fmt: skip
+
+        _, elapsed = measure(many)
+        rows.append(
+            {
+                "shape": case.shape,
+                "gripper": case.gripper_name,
+                "points": len(points),
+                "starts_per_s": 1e3 * starts / elapsed,
+                "ms_per_start": elapsed / starts,
+                "fitted": float((status < 2).mean()),
+            }
+        )
+    return rows
+
+
+def bench_plans(data: Path | None) -> list[dict[str, object]]:
+    """One row a cloud, gripper and method."""
+    if data is None:
+        clouds, setting, approach = own_shapes(), {}, None
+    else:
+        observed = {f"{name} (recorded)": cloud for name, cloud in observed_clouds(data).items()}
+        clouds, approach = known_shapes(data) | observed, DOWN
+        setting = dict.fromkeys(observed, "observed")
+    rows: list[dict[str, object]] = []
+    for cloud_name, cloud in clouds.items():
+        for gripper_name in GRIPPERS:
+            gripper = Gripper.load(gripper_name)
+            for method_name in METHODS:
+                surface = SURFACES[setting.get(cloud_name, "known")]
+                method = grasp_method(method_name, **({} if method_name == "morphit" else {"surface": surface}))
+
+                def plan(method=method, cloud=cloud, gripper=gripper):  # type: ignore[no-untyped-def]
+                    return method.plan(cloud, gripper, approach=approach)
+
+                found, elapsed = measure(plan)
+                best = found.grasps[0] if found.grasps else None
+                rows.append(
+                    {
+                        "cloud": cloud_name,
+                        "points": len(cloud),
+                        "gripper": gripper_name,
+                        "method": method_name,
+                        "ms": elapsed,
+                        "starts": found.candidates,
+                        "grasps": len(found.grasps),
+                        "aperture_mm": 1e3 * best.aperture if best else None,
+                        "eq17_mm": 1e3 * best.metrics["E_com"] if best else None,
+                        "message": found.message,
+                    }
+                )
+    return rows
+
+
+def print_table(title: str, rows: list[dict[str, object]]) -> None:
+    """Rows as one aligned table, without their messages."""
 
     def cell(value: object) -> str:
         return "-" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
 
+    columns = [column for column in rows[0] if column != "message"]
     table = [columns] + [[cell(row[column]) for column in columns] for row in rows]
     widths = [max(len(line[k]) for line in table) for k in range(len(columns))]
+    print(f"\n{title}")
     for line in table:
         print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+
+
+def summarize(rows: list[dict[str, object]], key: str) -> dict[str, float]:
+    """Median milliseconds of each method, and its ratio to the first."""
+    names = list(dict.fromkeys(str(row[key]) for row in rows))
+    medians = {name: statistics.median(float(row["ms"]) for row in rows if row[key] == name) for name in names}
+    for name, value in medians.items():
+        print(f"{name}: median {value:.3g} ms, {value / medians[names[0]]:.3g} times {names[0]}")
+    return medians
 
 
 def main() -> None:
@@ -170,46 +270,23 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with grasp/known and grasp/observed")
     parser.add_argument("--json", type=Path, help="file for the results")
     arguments = parser.parse_args()
+    results: dict[str, object] = {}
     fits = bench_fits(arguments.data)
-    print_table(
-        fits,
-        [
-            "shape",
-            "gripper",
-            "method",
-            "ms",
-            "iterations",
-            "status",
-            "pairs",
-            "E_geom",
-            "E_geom_mean",
-            "rms_mm",
-            "E_com_mm",
-        ],
-    )
-    franka = [row["ms"] for row in fits if row["gripper"] == "franka_hand" and row["method"] == "DISF"]
-    print(f"\nDISF, Franka Hand, with correspondences: median {statistics.median(franka):.3f} ms a fit\n")
-    plans = bench_planner(arguments.data)
-    print_table(
-        plans,
-        [
-            "cloud",
-            "points",
-            "gripper",
-            "aperture_max_mm",
-            "ms",
-            "starts",
-            "grasps",
-            "best_score",
-            "best_aperture_mm",
-            "thinnest_mm",
-        ],
-    )
+    print_table("Fits from one start", fits)
+    results |= {"fits": fits, "fit_medians_ms": summarize(fits, "method")}
+    speed = bench_speed(arguments.data)
+    print_table("Our fit, many starts in a row", speed)
+    results["speed"] = speed
+    plans = bench_plans(arguments.data)
+    print_table("Object cloud to ranked grasps", plans)
+    results |= {"plans": plans, "plan_medians_ms": summarize(plans, "method")}
     for row in plans:
         if not row["grasps"]:
-            print(f"{row['cloud']}, {row['gripper']}: {row['message']}")
+            print(f"{row['cloud']}, {row['gripper']}, {row['method']}: {row['message']}")
+    capped = [row["shape"] for row in fits if row["method"] == "DISF" and row["status"] == "round limit"]
+    print(f"Published DISF stopped at its cap of 100 iterations on: {', '.join(map(str, capped)) or 'none'}")
     if arguments.json:
-        arguments.json.write_text(json.dumps({"fits": fits, "plans": plans}, indent=1), encoding="utf-8")
+        arguments.json.write_text(json.dumps(results, indent=1, allow_nan=False, default=str), encoding="utf-8")
 
 
 if __name__ == "__main__":

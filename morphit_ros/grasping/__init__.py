@@ -1,6 +1,7 @@
 """Contact-stable grasps on point clouds by disentangled iterative surface fitting (DISF)."""
 
-from morphit_ros.grasping.disf import DisfConfig, DisfResult, FitStatus, fit_disf
+from morphit_ros.grasping.disf import DisfConfig, fit_disf
+from morphit_ros.grasping.fit_result import DisfResult, FitStatus
 from morphit_ros.grasping.grasp import Grasp, GraspPlan
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner import plan_grasps

@@ -3,47 +3,67 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.grasping.clearance import approach_boxes, closing_boxes, lowest_heights, points_in_boxes
-from morphit_ros.grasping.correspondences import Index, pad_half_size
+from morphit_ros.grasping.closing import Contacts, close_fingers
+from morphit_ros.grasping.correspondences import Index
 from morphit_ros.grasping.disf import fit_batch
 from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.grasping.pad_grid import pad_grid
 from morphit_ros.grasping.planner_config import PlannerConfig
-from morphit_ros.grasping.quality import ContactQuality, measure_contacts
 from morphit_ros.grasping.scene import ObjectScene, Table, crosswise
-from morphit_ros.grasping.starts import Starts, antipodal_pairs, starts_from_clusters, starts_from_pairs
+from morphit_ros.grasping.starts import Starts, antipodal_pairs, starts_from_normals, starts_from_pairs
+from morphit_ros.grasping.sweeps import GripperBoxes, approach_hits, closing_hits, gripper_boxes, lowest_heights
+
+# Contacts this close below a patch's highest places belong to it: noise of the cloud and softness of the pads [m].
+COMPLIANCE = 0.002
+# Clearances beyond this are not told apart [m].
+REACH = 0.01
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Fitted candidates, S of them."""
+    """Fitted candidates, S of them.
+
+    Attributes:
+        rotations, translations: (S, 3, 3), (S, 3) poses.
+        apertures: (S,) opening at contact [m].
+        open_apertures: (S,) opening on the approach [m].
+        clearances: (S,) of palm and fingers on the approach [m].
+    """
 
     rotations: Array
     translations: Array
     apertures: Array
     open_apertures: Array
     clearances: Array
-    contacts: Index
 
     def __len__(self) -> int:
         return len(self.apertures)
 
     def select(self, index: NDArray[np.bool_] | Index) -> Candidates:
-        return Candidates(
-            self.rotations[index], self.translations[index], self.apertures[index], self.open_apertures[index],
-            self.clearances[index], self.contacts[index],
-        )  # fmt: skip
+        """The candidates that a mask or an index array names."""
+        return Candidates(*(np.ascontiguousarray(getattr(self, field.name)[index]) for field in fields(self)))
 
 
-def with_coarse_pads(gripper: Gripper, points: int = 150) -> Gripper:
-    """The gripper with at most about so many points a pad: the long pads of some cost ten times the others."""
-    step = math.sqrt(gripper.pad_width * gripper.pad_height / points)
-    return replace(gripper, pad_step=max(gripper.pad_step, step))
+def in_chunks(count: int, workers: int, work: Callable[[slice], None]) -> None:
+    """Call `work` on slices that make up ``range(count)``, in threads; the compiled code lets go of the interpreter."""
+    # Several slices a worker: starts differ in cost by a factor of ten.
+    edges = np.linspace(0, count, 1 + (4 * workers if workers > 1 else 1)).astype(int)
+    slices = [slice(int(a), int(b)) for a, b in pairwise(edges) if b > a]
+    if workers == 1 or len(slices) < 2:
+        for part in slices:
+            work(part)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(work, slices))
 
 
 def make_starts(
@@ -59,29 +79,26 @@ def make_starts(
         widest_allowed,
         math.radians(config.opposing_angle),
         rng,
+        scene.up,
     )
     rejected["no opposite surface"] = pairs.alone
     rejected["too wide"] = pairs.too_wide
     angles: Array = np.arange(config.approach_angles, dtype=np.float64) * (2.0 * math.pi / config.approach_angles)
     frame: Array = np.array([scene.approach, crosswise(scene.points, scene.approach)])
-    groups = [
-        starts_from_pairs(scene.points, scene.normals, pairs, frame, angles),
-        starts_from_clusters(scene.points, 3.0 * gripper.pad_width, widest_allowed, frame, angles, rng),
-    ]
-    starts = Starts(
-        np.concatenate([group.rotations for group in groups]),
-        np.concatenate([group.translations for group in groups]),
-        np.concatenate([group.widths for group in groups]),
-    )
+    depth = 0.35 * min(gripper.pad_height, 0.03)
+    across = starts_from_pairs(scene.points, scene.normals, pairs, frame, angles)
     # Three depths: the surfaces in the middle of the pads, and towards either end of them.
-    depths = rng.choice([-0.35, 0.0, 0.35], size=len(starts)) * min(gripper.pad_height, 0.03)
-    starts = replace(starts, translations=starts.translations + depths[:, None] * starts.rotations[:, :, 2])
+    depths = rng.choice([-depth, 0.0, depth], size=len(across))
+    across = replace(across, translations=across.translations + depths[:, None] * across.rotations[:, :, 2])
+    onto = starts_from_normals(
+        scene.points, scene.normals, config.pairs // 2, 6, 0.5 * gripper.pad_width, depth, widest_allowed, frame, rng
+    )
     if scene.prefers_approach:
-        tilt = np.arccos(np.clip(starts.rotations[:, :, 2] @ scene.approach, -1.0, 1.0))
-        allowed = tilt <= math.radians(config.max_approach_tilt)
-        rejected["approach direction"] = int((~allowed).sum())
-        starts = starts.select(allowed)
-    return starts, pairs.narrowest_rejected
+        limit = math.cos(math.radians(config.max_approach_tilt))
+        groups = [group.select(group.rotations[:, :, 2] @ scene.approach >= limit) for group in (across, onto)]
+        rejected["approach direction"] = len(across) + len(onto) - sum(len(group) for group in groups)
+        across, onto = groups
+    return across.joined(onto), pairs.narrowest_rejected
 
 
 def clear_of_table(
@@ -90,8 +107,9 @@ def clear_of_table(
     """Lift starts whose fingers would enter the table; drop those that would have to leave their surfaces."""
     if table is None:
         return starts
-    boxes = approach_boxes(gripper, gripper.aperture_max, 0.0)
-    heights = lowest_heights(boxes, starts.rotations, starts.translations, table.T_world_table)
+    opened = np.minimum(gripper.aperture_max, starts.widths + 2.0 * config.opening_margin)
+    boxes = gripper_boxes(gripper)
+    heights = lowest_heights(boxes, starts.rotations, starts.translations, opened, table.T_world_table)
     missing = np.maximum(config.table_clearance - heights, 0.0)
     # Backing off along the approach keeps the closing direction; straight up is all a level approach has.
     up = table.T_world_table[:3, 2]
@@ -107,28 +125,25 @@ def clear_of_table(
 
 
 def palm_free(
-    starts: Starts, scene: ObjectScene, gripper: Gripper, config: PlannerConfig, rejected: dict[str, int]
+    starts: Starts, solid: Array, gripper: Gripper, config: PlannerConfig, rejected: dict[str, int]
 ) -> Starts:
-    """Drop starts deep in a collision before the costlier fit: boxes 4 mm smaller, since the fit moves them."""
-    shrink = 0.004
+    """Drop starts deep in a collision before the costlier fit: boxes 4 mm smaller, since the fit moves them.
+
+    A third of the points decide, and the second one inside.
+    """
+    boxes = gripper_boxes(gripper)
+    opened = np.minimum(gripper.aperture_max, starts.widths + 2.0 * config.opening_margin)
     keep = np.zeros(len(starts), dtype=bool)
-    boxes = approach_boxes(gripper, gripper.aperture_max, config.pregrasp_distance)
-    fingers = len(gripper.palm_boxes)
-    for s in range(len(starts)):
-        # Palm at any aperture; fingers at the narrowest one they could come in with.
-        aperture = min(gripper.aperture_max, float(starts.widths[s]) + 2.0 * config.opening_margin)
-        lower, upper = boxes.lower.copy(), boxes.upper.copy()
-        inward = 0.5 * (gripper.aperture_max - aperture)
-        half = (len(lower) - fingers) // 2
-        lower[fingers : fingers + half, 1] -= inward
-        upper[fingers : fingers + half, 1] -= inward
-        lower[fingers + half :, 1] += inward
-        upper[fingers + half :, 1] += inward
-        inside, _ = points_in_boxes(
-            scene.points, starts.rotations[s], starts.translations[s], lower + shrink, upper - shrink, 0.0,
-            config.allowed_hits + 1,
+    sparse, limit = np.ascontiguousarray(solid[::3]), (config.allowed_hits + 1) // 3
+
+    def check(part: slice) -> None:
+        hits = approach_hits(
+            sparse, starts.rotations[part], starts.translations[part], opened[part], boxes, config.pregrasp_distance,
+            shrink=0.004, stop_at=limit + 1,
         )  # fmt: skip
-        keep[s] = inside <= config.allowed_hits
+        keep[part] = hits.inside <= limit
+
+    in_chunks(len(starts), config.workers, check)
     rejected["collision at the start"] = int((~keep).sum())
     return starts.select(keep)
 
@@ -140,38 +155,38 @@ def fit_all(
     count = len(starts)
     rotations = np.ascontiguousarray(starts.rotations)
     translations = np.ascontiguousarray(starts.translations)
-    apertures = np.minimum(gripper.aperture_max, starts.widths + 0.016)
+    approaches = starts.rotations[:, :, 2].copy()
+    apertures = np.minimum(gripper.aperture_max, starts.widths + 2.0 * config.opening_margin)
     status, contacts = np.zeros(count, np.int64), np.zeros((count, 2), np.int64)
-    disf = config.disf
-    fit_batch(
-        scene.points,
-        scene.normals,
-        rotations,
-        translations,
-        apertures,
-        starts.rotations[:, :, 2].copy(),
-        gripper.pad_points,
-        pad_half_size(gripper),
-        np.array([gripper.aperture_min, gripper.aperture_max]),
-        np.array([disf.alpha, disf.beta]),
-        np.array([disf.translation_tolerance, disf.rotation_tolerance]),
-        disf.max_rounds,
-        disf.matching.min_contacts,
-        disf.matching.cosine_limit,
-        disf.matching.normal_filter == "paper",
-        status,
-        contacts,
-    )
+    disf, grid = config.disf, pad_grid(gripper, max_cells=200)
+
+    def fit(part: slice) -> None:
+        fit_batch(
+            scene.points,
+            scene.normals,
+            rotations[part],
+            translations[part],
+            apertures[part],
+            approaches[part],
+            grid,
+            np.array([gripper.aperture_min, gripper.aperture_max]),
+            np.array([disf.alpha, disf.beta]),
+            np.array([disf.translation_tolerance, disf.rotation_tolerance]),
+            disf.max_rounds,
+            disf.min_contacts,
+            disf.cosine_limit,
+            status[part],
+            contacts[part],
+        )
+
+    in_chunks(count, config.workers, fit)
     usable = status <= 1
     rejected["contact on one finger only"] = int((status == 2).sum())
     rejected["no contact"] = int((status == 3).sum())
-    wide = usable & (apertures > gripper.aperture_max - 2.0 * config.min_opening_margin)
-    rejected["aperture margin"] = int(wide.sum())
     thin = usable & (apertures < scene.min_width)
     rejected["too thin"] = int(thin.sum())
-    usable &= ~(wide | thin)
     zeros = np.zeros(count)
-    return Candidates(rotations, translations, apertures, zeros, zeros, contacts).select(usable)
+    return Candidates(rotations, translations, apertures, zeros, zeros).select(usable & ~thin)
 
 
 def settle_above_table(
@@ -181,74 +196,105 @@ def settle_above_table(
     if table is None or len(poses) == 0:
         return poses
     up = table.T_world_table[:3, 2]
-    heights = np.empty(len(poses))
-    for s in range(len(poses)):
-        opened = min(gripper.aperture_max, poses.apertures[s] + 2.0 * config.opening_margin)
-        boxes = approach_boxes(gripper, opened, 0.0)
-        heights[s] = lowest_heights(
-            boxes, poses.rotations[s : s + 1], poses.translations[s : s + 1], table.T_world_table
-        )[0]
+    opened = np.minimum(gripper.aperture_max, poses.apertures + 2.0 * config.opening_margin)
+    heights = lowest_heights(gripper_boxes(gripper), poses.rotations, poses.translations, opened, table.T_world_table)
     missing = np.maximum(config.table_clearance - heights, 0.0)
     keep = missing <= 0.005
     rejected["table after the fit"] = int((~keep).sum())
     return replace(poses, translations=poses.translations + missing[:, None] * up).select(keep)
 
 
+def contacts_of(poses: Candidates, scene: ObjectScene, gripper: Gripper, config: PlannerConfig) -> Contacts:
+    """Close the fingers of every candidate."""
+    opened = np.minimum(gripper.aperture_max, poses.apertures + 2.0 * config.opening_margin)
+    parts: dict[int, Contacts] = {}
+
+    def close(part: slice) -> None:
+        parts[part.start] = close_fingers(
+            scene.points, scene.normals, scene.observed, poses.rotations[part], poses.translations[part],
+            opened[part], gripper, scene.spacing, COMPLIANCE, scene.noise,
+        )  # fmt: skip
+
+    in_chunks(len(poses), config.workers, close)
+    ordered = [parts[start] for start in sorted(parts)]
+    if not ordered:
+        return Contacts(np.zeros((0, 2, 10)), np.zeros(0), np.zeros(0, np.int64))
+    return Contacts(*(np.concatenate([getattr(part, field.name) for part in ordered]) for field in fields(Contacts)))
+
+
 def touching(
     poses: Candidates, scene: ObjectScene, gripper: Gripper, config: PlannerConfig, rejected: dict[str, int]
 ) -> Candidates:
-    """Keep poses whose two pads meet enough surface inside the friction cone."""
-    quality = contact_quality(poses, scene, gripper, config)
-    overlapping = quality.overlap >= config.min_overlap
+    """Keep poses whose two pads meet enough surface inside the friction cone; both pads then touch at once."""
+    contacts = contacts_of(poses, scene, gripper, config)
+    overlapping = contacts.touched & (contacts.overlap >= config.min_overlap * config.contact_area)
     rejected["overlap"] = int((~overlapping).sum())
     cone = math.atan(config.friction)
-    slipping = overlapping & (quality.angle.max(axis=1) > cone)
+    slipping = overlapping & (contacts.angles.max(axis=1) > cone)
     rejected["friction cone"] = int(slipping.sum())
-    return poses.select(overlapping & ~slipping)
-
-
-def contact_quality(poses: Candidates, scene: ObjectScene, gripper: Gripper, config: PlannerConfig) -> ContactQuality:
-    return measure_contacts(
-        scene.points, scene.normals, scene.observed, poses.rotations, poses.translations, poses.apertures,
-        gripper.pad_points, pad_half_size(gripper), 0.004, scene.spacing, config.contact_area,
-    )  # fmt: skip
+    apertures = np.nan_to_num(contacts.apertures)
+    usable = overlapping & ~slipping
+    wide = usable & (apertures > gripper.aperture_max - 2.0 * config.min_opening_margin)
+    rejected["aperture margin"] = int(wide.sum())
+    thin = usable & (apertures < max(scene.min_width, gripper.aperture_min))
+    rejected["too thin"] += int(thin.sum())
+    middle = poses.translations + np.nan_to_num(contacts.shifts)[:, None] * poses.rotations[:, :, 1]
+    return replace(poses, apertures=apertures, translations=middle).select(usable & ~wide & ~thin)
 
 
 def collision_free(
     poses: Candidates,
-    scene: ObjectScene,
+    solid: Array,
     gripper: Gripper,
     config: PlannerConfig,
     table: Table | None,
     rejected: dict[str, int],
 ) -> Candidates:
-    """Keep poses whose approach and closing are free; fills the open aperture and the clearance."""
-    reach = 0.01
+    """Keep poses whose approach and closing are free; fills the open aperture and the clearance.
+
+    Of three openings, as wide as the gripper opens, as narrow as the margin allows, and half-way, fingers come in with
+    the one that passes clearest; wider ones win ties, since they forgive most.
+    """
+    boxes = gripper_boxes(gripper)
+    narrow = np.minimum(gripper.aperture_max, poses.apertures + 2.0 * config.opening_margin)
     keep = np.zeros(len(poses), dtype=bool)
-    opened, clearances = np.zeros(len(poses)), np.zeros(len(poses))
-    limit = config.allowed_hits
-    for s in range(len(poses)):
-        rotation, translation, aperture = poses.rotations[s], poses.translations[s], float(poses.apertures[s])
-        narrow = min(gripper.aperture_max, aperture + 2.0 * config.opening_margin)
-        for candidate in (gripper.aperture_max, narrow):
-            swept = approach_boxes(gripper, candidate, config.pregrasp_distance)
+    opened, clearances = narrow.copy(), np.full(len(poses), -1.0)
+    for share in (0.0, 0.5, 1.0):
+        openings = (1.0 - share) * gripper.aperture_max + share * narrow
+        trying = np.flatnonzero(clearances < REACH - 1e-9)
+        if table is not None:
             # Fingers wide open reach lower than closed ones where the closing direction is tilted.
-            if table is not None and candidate > narrow:
-                height = lowest_heights(swept, rotation[None], translation[None], table.T_world_table)[0]
-                if height < config.table_clearance:
-                    continue
-            inside, gap = points_in_boxes(
-                scene.points, rotation, translation, swept.lower, swept.upper, reach, limit + 1
+            heights = lowest_heights(
+                boxes, poses.rotations[trying], poses.translations[trying], openings[trying], table.T_world_table
             )
-            if inside > limit:
-                continue
-            closing = closing_boxes(gripper, candidate, aperture, config.contact_tolerance)
-            inside, _ = points_in_boxes(
-                scene.points, rotation, translation, closing.lower, closing.upper, 0.0, limit + 1
-            )
-            if inside > limit:
-                continue
-            keep[s], opened[s], clearances[s] = True, candidate, gap
-            break
+            trying = trying[heights >= config.table_clearance - 1e-9]
+        free, gaps = _free_ways(poses.select(trying), openings[trying], solid, boxes, config)
+        better = free & (gaps > clearances[trying] + 5e-4)
+        passed = trying[better]
+        keep[passed], opened[passed], clearances[passed] = True, openings[passed], gaps[better]
     rejected["collision with the object"] = int((~keep).sum())
     return replace(poses, open_apertures=opened, clearances=clearances).select(keep)
+
+
+def _free_ways(
+    poses: Candidates, openings: Array, solid: Array, boxes: GripperBoxes, config: PlannerConfig
+) -> tuple[NDArray[np.bool_], Array]:
+    """(S,) whether approach and closing are free, and the clearance of the approach up to `REACH` [m]."""
+    free, gaps = np.zeros(len(poses), dtype=bool), np.zeros(len(poses))
+    limit = config.allowed_hits
+
+    def check(part: slice) -> None:
+        rotations, translations = poses.rotations[part], poses.translations[part]
+        swept = approach_hits(
+            solid, rotations, translations, openings[part], boxes, config.pregrasp_distance,
+            reach=REACH, stop_at=limit + 1,
+        )  # fmt: skip
+        closed = closing_hits(
+            solid, rotations, translations, openings[part], poses.apertures[part], boxes, config.contact_tolerance,
+            stop_at=limit + 1,
+        )  # fmt: skip
+        free[part] = (swept.inside <= limit) & (closed.inside <= limit)
+        gaps[part] = swept.clearance
+
+    in_chunks(len(poses), config.workers, check)
+    return free, gaps

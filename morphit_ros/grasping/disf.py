@@ -1,63 +1,45 @@
 """Disentangled iterative surface fitting: move a parallel gripper until its pads lie on the object.
 
-One round, after the correspondences have been found (p on the pads, q on the object):
+A round, with the correspondences q (object) and p (pads) found anew, all in the gripper's present frame:
 
-- RotOpt: min Σ α²(1 + n_p·n_q) + β²(1 − n_z·n_app) over rotations is Wahba's problem: with
-  H = −α² Σ n_p n_qᵀ + β² n_z n_appᵀ = U S Vᵀ the best turn is R = V diag(1, 1, det VUᵀ) Uᵀ.
-- TransRefine, t = centroid(q) − centroid(p), and FingerOpt, δd = Σ a b / Σ a² with
-  a = ∓½ v·n_q and b = (p − q)·n_q, share the shift along the closing direction v; alternating
-  them converges to the solution of two linear equations, which is taken directly.
+- Matching is by projection along the closing direction: a cell of a pad meets the outermost object point before it
+  whose normal faces the pad. Fingers close along this direction, so it is what they meet first; the paper's nearest
+  neighbour agrees with it on flat contact, costs a search, and is found once only.
+- RotOpt: min Σ α²(1 + n_p·n_q) + β²(1 − n_z·n_app) over rotations. Both pads are flat, n_p = ∓y, so the sum is
+  α² (|s| − y·s) up to a constant, with s = Σ_finger1 n_q − Σ_finger2 n_q: Wahba's problem of two vectors, solved in
+  closed form (`closing_rotation`).
+- TransRefine and FingerOpt, δd = Σ a b / Σ a² with a = ∓½ y·n_q and b = (p − q)·n_q, share the shift along the
+  closing direction; alternating them converges to the solution of two linear equations, which is taken directly.
+  In the plane of the pads, a bent surface is met where its normals face the pads (`centering`), a flat one that the
+  pads overhang in the middle of what they meet of it; along the approach the latter is left out, since it would trade
+  coverage against the palm's clearance.
 
-The published procedure linearises the rotation, whose Jacobian vanishes at the optimum, so that
-its steps bounce; with fixed correspondences the closed forms above need no iteration. What is
-iterated here is the matching: correspondences are found again until they no longer change.
-
-Energies are sums over the correspondences, as in the paper: E_p = Σ ((p − q)·n_q)²,
-E_n = Σ (1 + n_p·n_q)², E_a = (1 − n_z·n_app)², E_geom = E_p + α² E_n, and the distance of the
-centroids of the whole surfaces, E_com = ‖centroid(object) − centroid(pads)‖ (eq. 17).
+The published procedure linearises the rotation, whose Jacobian vanishes at the optimum, so that its steps bounce
+(`published.disf`). Here only the matching is iterated, until the pose no longer changes.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from enum import Enum
 
 import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morphit_ros.configuration import Config, nested, parameter
-from morphit_ros.errors import InvalidInputError
+from morphit_ros.configuration import Config, parameter
 from morphit_ros.geometry.point_cloud import PointCloud
-from morphit_ros.geometry.transforms import Array, check_transform, make_transform
-from morphit_ros.grasping.correspondences import (
-    CorrespondenceConfig,
-    Correspondences,
-    Index,
-    match_pads,
-    pad_half_size,
-)
+from morphit_ros.geometry.transforms import Array, make_transform
+from morphit_ros.grasping.correspondences import Correspondences, Index
+from morphit_ros.grasping.energies import measure_energies
+from morphit_ros.grasping.fit_result import DisfResult, FitStatus, check_fit_input
 from morphit_ros.grasping.gripper import Gripper
-
-
-class FitStatus(Enum):
-    """How a fit ended."""
-
-    CONVERGED = "converged"  # the correspondences, or the pose, no longer change
-    ROUND_LIMIT = "round limit"  # the last rounds still exchanged correspondences
-    ONE_SIDED = "one-sided"  # one finger has fewer than the least number of correspondences
-    NO_CONTACT = "no contact"  # neither finger has enough
-    DIVERGED = "diverged"  # the baselines only: the final pose no longer touches the object on both sides
-
-    @property
-    def usable(self) -> bool:
-        """Whether both fingers touch the object."""
-        return self in (FitStatus.CONVERGED, FitStatus.ROUND_LIMIT)
-
+from morphit_ros.grasping.pad_grid import PadGrid, pad_grid
 
 # Order of the kernel's status codes.
 _STATUSES = (FitStatus.CONVERGED, FitStatus.ROUND_LIMIT, FitStatus.ONE_SIDED, FitStatus.NO_CONTACT)
+# Points this far around the pads are looked at again in later rounds; who moves further gathers anew [m].
+_MARGIN = 0.012
 
 
 @dataclass(frozen=True)
@@ -66,113 +48,232 @@ class DisfConfig(Config):
 
     alpha: float = parameter(0.1, "Weight of the normal alignment against the distances [m]", minimum=0.0, maximum=10.0)
     beta: float = parameter(0.85, "Weight of the preferred approach direction [m]", minimum=0.0, maximum=10.0)
-    max_rounds: int = parameter(
-        8, "Rounds of matching and closed-form steps; 1 keeps the first correspondences", minimum=1, maximum=100
-    )
+    max_rounds: int = parameter(8, "Rounds of matching and closed-form steps", minimum=1, maximum=1000)
     translation_tolerance: float = parameter(
         1e-4, "A round that moves less has converged [m]", minimum=0.0, maximum=0.01
     )
     rotation_tolerance: float = parameter(2e-3, "A round that turns less has converged [rad]", minimum=0.0, maximum=0.1)
-    matching: CorrespondenceConfig = nested(CorrespondenceConfig)
+    min_opposing_angle: float = parameter(
+        135.0, "Smallest angle between an object normal and the pad normal it meets [deg]", minimum=90.0, maximum=180.0
+    )
+    min_contacts: int = parameter(3, "Correspondences that each finger must have", minimum=1, maximum=1000)
+
+    @property
+    def cosine_limit(self) -> float:
+        """Least cosine between an object normal and the closing direction towards its pad."""
+        return -math.cos(math.radians(self.min_opposing_angle))
 
 
-@dataclass(frozen=True)
-class FitEnergies:
-    """The paper's figures of one pose.
+@numba.njit(cache=True, nogil=True)
+def closing_rotation(s: Array, n_app: Array, alpha: float, beta: float, turn: Array) -> None:
+    """The turn that minimises RotOpt's energy: columns of `turn` (3, 3) are the new axes in the present frame.
 
-    Attributes:
-        E_p: Σ ((p − q)·n_q)² [m²].
-        E_n: Σ (1 + n_p·n_q)².
-        E_a: (1 − n_z·n_app)².
-        E_geom: E_p + α² E_n.
-        E_com: distance of the centroids of object and pads, eq. (17) [m].
-    """
-
-    E_p: float
-    E_n: float
-    E_a: float
-    E_geom: float
-    E_com: float
-
-
-@dataclass(frozen=True)
-class DisfResult:
-    """A fitted pose; VISF and CMA-ES return the same.
-
-    Attributes:
-        T_world_gripper: (4, 4) in the frame of the cloud.
-        aperture: opening at which the pads meet the object [m], within the gripper's limits.
-        energies: at the returned pose, over `correspondences`.
-        iterations: rounds done.
-        status: how it ended; `status.usable` if both fingers touch.
-        correspondences: of the last matching.
-    """
-
-    T_world_gripper: Array
-    aperture: float
-    energies: FitEnergies
-    iterations: int
-    status: FitStatus
-    correspondences: Correspondences
-
-
-@numba.njit(cache=True)
-def optimal_rotation(normal_sum: Array, n_z: Array, n_app: Array, alpha: float, beta: float) -> Array:
-    """The turn (3, 3) that minimises RotOpt's energy, by SVD.
+    Maximises α² y·s + β² z·n_app over orthonormal y, z. Both lie in the plane of s and n_app (Markley 1999, two
+    vectors); in it, one angle is left.
 
     Args:
-        normal_sum: (3, 3) Σ n_p n_qᵀ.
-        n_z, n_app: (3,) present and preferred approach direction.
+        s: (3,) Σ_finger1 n_q − Σ_finger2 n_q, gripper frame.
+        n_app: (3,) preferred approach direction, gripper frame.
         alpha, beta: weights.
+        turn: (3, 3) out.
     """
-    H = -alpha * alpha * normal_sum + beta * beta * np.outer(n_z, n_app)
-    U, _, Vt = np.linalg.svd(H)
-    D = np.eye(3)
-    D[2, 2] = 1.0 if np.linalg.det(Vt.T @ U.T) > 0.0 else -1.0
-    return Vt.T @ D @ U.T
+    length = math.sqrt(s[0] * s[0] + s[1] * s[1] + s[2] * s[2])
+    e0, e1, e2 = 0.0, 1.0, 0.0
+    if length > 1e-12:
+        e0, e1, e2 = s[0] / length, s[1] / length, s[2] / length
+    # x = s × n_app, the normal of the plane.
+    x0 = e1 * n_app[2] - e2 * n_app[1]
+    x1 = e2 * n_app[0] - e0 * n_app[2]
+    x2 = e0 * n_app[1] - e1 * n_app[0]
+    sine = math.sqrt(x0 * x0 + x1 * x1 + x2 * x2)
+    if sine < 1e-9:
+        # The surfaces face along the approach: any plane through it will do, the present one turns least.
+        x0, x1, x2 = 1.0 - e0 * e0, -e0 * e1, -e0 * e2
+        sine = math.sqrt(x0 * x0 + x1 * x1 + x2 * x2)
+    x0, x1, x2 = x0 / sine, x1 / sine, x2 / sine
+    # In-plane axis at a right angle to s: f = x × e.
+    f0, f1, f2 = x1 * e2 - x2 * e1, x2 * e0 - x0 * e2, x0 * e1 - x1 * e0
+    along_e = n_app[0] * e0 + n_app[1] * e1 + n_app[2] * e2
+    along_f = n_app[0] * f0 + n_app[1] * f1 + n_app[2] * f2
+    # y = cos θ e + sin θ f, z = −sin θ e + cos θ f: maximise cos θ (α²|s| + β² n·f) − sin θ β² n·e.
+    a, b = alpha * alpha * length + beta * beta * along_f, -beta * beta * along_e
+    norm = math.sqrt(a * a + b * b)
+    cosine, sine = (a / norm, b / norm) if norm > 1e-15 else (1.0, 0.0)
+    turn[0, 0], turn[1, 0], turn[2, 0] = x0, x1, x2
+    turn[0, 1], turn[1, 1], turn[2, 1] = cosine * e0 + sine * f0, cosine * e1 + sine * f1, cosine * e2 + sine * f2
+    turn[0, 2], turn[1, 2], turn[2, 2] = cosine * f0 - sine * e0, cosine * f1 - sine * e1, cosine * f2 - sine * e2
 
 
-@numba.njit(cache=True)
-def shift_and_aperture(
-    pad_local: Array, object_local: Array, normals_local: Array, first: int, low: float, high: float
-) -> tuple[float, float, float, float]:
-    """TransRefine and FingerOpt solved together, in the gripper frame.
+@numba.njit(cache=True, nogil=True)
+def _gather(
+    points: Array, normals: Array, rotation: Array, translation: Array, reach: Array, index: Index
+) -> tuple[Array, int]:
+    """Points and normals within a box about the gripper, in its frame: rows (x, y, z, nx, ny, nz); and how many.
+
+    Fills `index` (N,) with their rows in the cloud.
+    """
+    count = 0
+    for i in range(points.shape[0]):
+        dx, dy, dz = points[i, 0] - translation[0], points[i, 1] - translation[1], points[i, 2] - translation[2]
+        if abs(rotation[0, 0] * dx + rotation[1, 0] * dy + rotation[2, 0] * dz) > reach[0]:
+            continue
+        if abs(rotation[0, 2] * dx + rotation[1, 2] * dy + rotation[2, 2] * dz) > reach[2]:
+            continue
+        if abs(rotation[0, 1] * dx + rotation[1, 1] * dy + rotation[2, 1] * dz) > reach[1]:
+            continue
+        index[count] = i
+        count += 1
+    # As small as it can be: for large blocks, fresh pages cost more than the whole fit.
+    near = np.empty((count, 6))
+    for m in range(count):
+        i = index[m]
+        dx, dy, dz = points[i, 0] - translation[0], points[i, 1] - translation[1], points[i, 2] - translation[2]
+        for axis in range(3):
+            near[m, axis] = rotation[0, axis] * dx + rotation[1, axis] * dy + rotation[2, axis] * dz
+            normal = rotation[0, axis] * normals[i, 0] + rotation[1, axis] * normals[i, 1]
+            near[m, 3 + axis] = normal + rotation[2, axis] * normals[i, 2]
+    return near, count
+
+
+@numba.njit(cache=True, nogil=True)
+def _project(
+    near: Array, count: int, half_crop: float, grid: PadGrid, cosine_limit: float, cells: Index
+) -> tuple[int, int]:
+    """Fill `cells` (2, C): the row of `near` that each cell of each pad meets, −1 for none. Returns how many."""
+    cells[:] = -1
+    first, second = 0, 0
+    for m in range(count):
+        ny = near[m, 4]
+        finger = 0 if ny >= cosine_limit else 1 if ny <= -cosine_limit else -1
+        if finger < 0 or abs(near[m, 1]) > half_crop:
+            continue
+        if abs(near[m, 0]) > grid.half_width or abs(near[m, 2]) > grid.half_height:
+            continue
+        column = int((near[m, 0] + grid.half_width) / grid.step_x + 0.5)
+        row = int((near[m, 2] + grid.half_height) / grid.step_z + 0.5)
+        cell = column * grid.rows + row
+        holder = cells[finger, cell]
+        if holder < 0:
+            cells[finger, cell] = m
+            if finger == 0:
+                first += 1
+            else:
+                second += 1
+        elif (near[m, 1] > near[holder, 1]) == (finger == 0):
+            cells[finger, cell] = m
+    return first, second
+
+
+@numba.njit(cache=True, nogil=True)
+def _move(near: Array, count: int, turn: Array, shift: Array) -> None:
+    """Express the gathered points in the frame that is turned and then shifted."""
+    for m in range(count):
+        for part in range(2):
+            a, b, c = near[m, 3 * part], near[m, 3 * part + 1], near[m, 3 * part + 2]
+            near[m, 3 * part] = turn[0, 0] * a + turn[1, 0] * b + turn[2, 0] * c
+            near[m, 3 * part + 1] = turn[0, 1] * a + turn[1, 1] * b + turn[2, 1] * c
+            near[m, 3 * part + 2] = turn[0, 2] * a + turn[1, 2] * b + turn[2, 2] * c
+        for axis in range(3):
+            near[m, axis] -= shift[axis]
+
+
+@numba.njit(cache=True, nogil=True)
+def centering(
+    places: Array, slopes: Array, count: int, free: float, slack: float, covering: bool, largest: float
+) -> float:
+    """Shift along one axis of the pads that brings the contact well onto them [m].
+
+    Where the surface is bent, n ≈ κ (q − q0) along the axis, the place q0 where its normals meet the pads straight
+    comes within `slack` of their middle; where it is not, and `covering` is asked for, the middle of what the pads meet
+    comes to their own, if they overhang it.
 
     Args:
-        pad_local: (M, 3) matched pad points on the canonical pad (y = 0).
-        object_local, normals_local: (M, 3) matched object points and normals.
-        first: how many of them belong to finger 1; they come first.
+        places, slopes: (≥ count,) q and n_q along the axis, of both fingers.
+        count: number of pairs.
+        free: overhang that is within the sampling of the cloud [m].
+        slack: how far from the pads' middle the contact may be [m].
+        covering: whether the middle of what is met counts.
+        largest: bound of the shift [m].
+    """
+    mean_q, mean_n, low, high = 0.0, 0.0, np.inf, -np.inf
+    for m in range(count):
+        mean_q += places[m] / count
+        mean_n += slopes[m] / count
+        low, high = min(low, places[m]), max(high, places[m])
+    qq, qn, nn = 0.0, 0.0, 0.0
+    for m in range(count):
+        q, n = places[m] - mean_q, slopes[m] - mean_n
+        qq += q * q
+        qn += q * n
+        nn += n * n
+    # Bent means a slope of at least six standard errors, and a radius below 0.2 m.
+    error = max(nn - qn * qn / max(qq, 1e-18), 0.0) / max(count - 2, 1)
+    if count >= 6 and qn > 5.0 * qq and qn * qn > 36.0 * error * qq:
+        straight = mean_q - mean_n * qq / qn
+        straight -= min(max(straight, -slack), slack)
+        return min(max(straight, -largest), largest)
+    middle = 0.5 * (low + high)
+    if covering and abs(middle) > free:
+        return min(max(middle, -largest), largest)
+    return 0.0
+
+
+@numba.njit(cache=True, nogil=True)
+def shift_and_aperture(
+    near: Array, cells: Index, turn: Array, grid: PadGrid, low: float, high: float, shift: Array
+) -> float:
+    """TransRefine and FingerOpt solved together.
+
+    Args:
+        near: (N, 6) points and normals in the frame before the turn.
+        cells: (2, C) rows of `near` met by the pads' cells.
+        turn: (3, 3) the turn of this round.
+        grid: cells of a pad.
         low, high: limits of the aperture [m].
+        shift: (3,) out, along the axes of the turned frame [m].
 
     Returns:
-        Shift along x, y, z and aperture [m].
+        Aperture [m].
     """
-    count = pad_local.shape[0]
-    shift_x, shift_z, mean_y = 0.0, 0.0, 0.0
-    for i in range(count):
-        shift_x += (object_local[i, 0] - pad_local[i, 0]) / count
-        shift_z += (object_local[i, 2] - pad_local[i, 2]) / count
-        mean_y += object_local[i, 1] / count
     # TransRefine:  shift_y + mean(s) d / 2 = mean(q_y)
     # FingerOpt:    Σ a b = 0 with a = s n_y / 2, b = (p − q)·n and p_y = s d / 2 + shift_y
-    mean_side = (2.0 * first - count) / count
+    places, slopes = np.empty((2, 2 * cells.shape[1])), np.empty((2, 2 * cells.shape[1]))
+    total, balance, sum_y = 0, 0.0, 0.0
     a_shift, a_aperture, right = 0.0, 0.0, 0.0
-    for i in range(count):
-        side = 1.0 if i < first else -1.0
-        a = 0.5 * side * normals_local[i, 1]
-        gap = (pad_local[i, 0] + shift_x - object_local[i, 0]) * normals_local[i, 0]
-        gap += (pad_local[i, 2] + shift_z - object_local[i, 2]) * normals_local[i, 2]
-        gap -= object_local[i, 1] * normals_local[i, 1]
-        a_shift += a * normals_local[i, 1]
-        a_aperture += a * a
-        right -= a * gap
+    for finger in range(2):
+        side = 1.0 if finger == 0 else -1.0
+        for cell in range(cells.shape[1]):
+            m = cells[finger, cell]
+            if m < 0:
+                continue
+            for k in range(2):
+                axis = 2 * k
+                places[k, total] = turn[0, axis] * near[m, 0] + turn[1, axis] * near[m, 1] + turn[2, axis] * near[m, 2]
+                slopes[k, total] = turn[0, axis] * near[m, 3] + turn[1, axis] * near[m, 4] + turn[2, axis] * near[m, 5]
+            y = turn[0, 1] * near[m, 0] + turn[1, 1] * near[m, 1] + turn[2, 1] * near[m, 2]
+            ny = turn[0, 1] * near[m, 3] + turn[1, 1] * near[m, 4] + turn[2, 1] * near[m, 5]
+            total += 1
+            balance += side
+            sum_y += y
+            # p and q lie on one line along y: only y is left of (p − q)·n.
+            a = 0.5 * side * ny
+            a_shift += a * ny
+            a_aperture += a * a
+            right += a * ny * y
+    mean_side, mean_y = balance / total, sum_y / total
+    denominator = a_aperture - 0.5 * a_shift * mean_side
     # Insert shift_y = mean_y − mean_side d / 2 into FingerOpt's equation.
-    aperture = (right - a_shift * mean_y) / (a_aperture - 0.5 * a_shift * mean_side)
+    aperture = (right - a_shift * mean_y) / denominator if abs(denominator) > 1e-12 else high
     aperture = min(max(aperture, low), high)
-    return shift_x, mean_y - 0.5 * mean_side * aperture, shift_z, aperture
+    shift[0] = centering(places[0], slopes[0], total, grid.step_x, 0.0, True, 0.5 * grid.half_width)
+    shift[1] = mean_y - 0.5 * mean_side * aperture
+    # Long pads hold what is near their tips as well as in their middle.
+    slack = max(grid.half_height - 0.006, 0.0)
+    shift[2] = centering(places[1], slopes[1], total, grid.step_z, slack, False, 0.5 * grid.half_width)
+    return aperture
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _fit(
     points: Array,
     normals: Array,
@@ -180,95 +281,69 @@ def _fit(
     translation: Array,
     start_aperture: float,
     n_app: Array,
-    pad: Array,
-    half_size: Array,
+    grid: PadGrid,
     limits: Array,
     weights: Array,
     tolerances: Array,
     max_rounds: int,
     min_contacts: int,
     cosine_limit: float,
-    paper_filter: bool,
-    local: Array,
     index: Index,
-    object_index: Index,
-    pad_index: Index,
+    cells: Index,
 ) -> tuple[float, int, int, int, int]:
-    """One fit; `rotation` and `translation` are moved in place. See `fit_disf`.
+    """One fit; `rotation` and `translation` are moved in place, `cells` hold the last matching. See `fit_disf`.
 
     Returns:
-        aperture, rounds, status code, numbers of correspondences of finger 1 and 2 (in the work space).
+        aperture, rounds, status code, numbers of correspondences of finger 1 and 2.
     """
-    aperture = start_aperture
-    crop_aperture = start_aperture
-    previous = np.empty(0, np.int64)
-    previous_pads = np.empty(0, np.int64)
-    status, rounds, first, second = 1, 0, 0, 0
+    half_crop = 0.5 * start_aperture
+    reach = np.array([grid.half_width + _MARGIN, half_crop + _MARGIN, grid.half_height + _MARGIN])
+    radius = math.sqrt(grid.half_width**2 + half_crop**2 + grid.half_height**2)
+    turn, new_rotation = np.empty((3, 3)), np.empty((3, 3))
+    local_app, s, shift = np.empty(3), np.empty(3), np.empty(3)
+    aperture, moved, rounds = start_aperture, 2.0 * _MARGIN, 0
+    near, count, converged = np.empty((0, 6)), 0, False
     while True:
-        first, second = match_pads(
-            points, normals, rotation, translation, aperture, crop_aperture, pad, half_size,
-            cosine_limit, paper_filter, local, index, object_index, pad_index,
-        )  # fmt: skip
-        total = first + second
+        if moved > _MARGIN:
+            near, count = _gather(points, normals, rotation, translation, reach, index)
+            moved = 0.0
+        first, second = _project(near, count, half_crop, grid, cosine_limit, cells)
         if first < min_contacts or second < min_contacts:
-            status = 3 if first < min_contacts and second < min_contacts else 2
-            break
-        same = total == previous.shape[0]
-        if same:
-            for i in range(total):
-                if object_index[i] != previous[i] or pad_index[i] != previous_pads[i]:
-                    same = False
-                    break
-        if same or rounds == max_rounds:
-            status = 0 if same or status == 0 else 1
-            break
-        if status == 0:
-            break
-        previous = object_index[:total].copy()
-        previous_pads = pad_index[:total].copy()
+            return aperture, rounds, 3 if first < min_contacts and second < min_contacts else 2, first, second
+        if converged or rounds == max_rounds:
+            return aperture, rounds, 0 if converged else 1, first, second
         rounds += 1
-
-        # RotOpt. Both pads are flat: n_p is −y of the gripper on finger 1 and +y on finger 2.
-        normal_sum = np.zeros((3, 3))
-        for i in range(total):
-            side = -1.0 if i < first else 1.0
-            for row in range(3):
-                for column in range(3):
-                    normal_sum[row, column] += side * rotation[row, 1] * normals[object_index[i], column]
-        turn = optimal_rotation(normal_sum, rotation[:, 2].copy(), n_app, weights[0], weights[1])
-        # About the gripper's own origin: the translation that follows is measured after the turn.
-        rotation[:, :] = turn @ rotation
-
-        # TransRefine and FingerOpt.
-        pad_local = np.empty((total, 3))
-        object_local = np.empty((total, 3))
-        normals_local = np.empty((total, 3))
-        for i in range(total):
-            for axis in range(3):
-                pad_local[i, axis] = pad[pad_index[i], axis]
-                position, normal = 0.0, 0.0
-                for k in range(3):
-                    position += rotation[k, axis] * (points[object_index[i], k] - translation[k])
-                    normal += rotation[k, axis] * normals[object_index[i], k]
-                object_local[i, axis] = position
-                normals_local[i, axis] = normal
-        x, y, z, new_aperture = shift_and_aperture(pad_local, object_local, normals_local, first, limits[0], limits[1])
+        s[:] = 0.0
+        for finger in range(2):
+            side = 1.0 if finger == 0 else -1.0
+            for cell in range(cells.shape[1]):
+                m = cells[finger, cell]
+                if m >= 0:
+                    for axis in range(3):
+                        s[axis] += side * near[m, 3 + axis]
+        for axis in range(3):
+            local_app[axis] = rotation[0, axis] * n_app[0] + rotation[1, axis] * n_app[1] + rotation[2, axis] * n_app[2]
+        closing_rotation(s, local_app, weights[0], weights[1], turn)
+        new_aperture = shift_and_aperture(near, cells, turn, grid, limits[0], limits[1], shift)
+        _move(near, count, turn, shift)
+        for i in range(3):
+            for k in range(3):
+                new_rotation[i, k] = (
+                    rotation[i, 0] * turn[0, k] + rotation[i, 1] * turn[1, k] + rotation[i, 2] * turn[2, k]
+                )
+        rotation[:, :] = new_rotation
         for k in range(3):
-            translation[k] += rotation[k, 0] * x + rotation[k, 1] * y + rotation[k, 2] * z
-        moved = max(math.sqrt(x * x + y * y + z * z), 0.5 * abs(new_aperture - aperture))
+            translation[k] += rotation[k, 0] * shift[0] + rotation[k, 1] * shift[1] + rotation[k, 2] * shift[2]
+        length = math.sqrt(shift[0] * shift[0] + shift[1] * shift[1] + shift[2] * shift[2])
+        step = max(length, 0.5 * abs(new_aperture - aperture))
         aperture = new_aperture
         cosine = 0.5 * (turn[0, 0] + turn[1, 1] + turn[2, 2] - 1.0)
         angle = math.acos(min(max(cosine, -1.0), 1.0))
-        if moved <= tolerances[0] and angle <= tolerances[1]:
-            status = 0
-        if max_rounds == 1:
-            # The paper keeps the correspondences of the start; energies are measured over them.
-            status = 0
-            break
-    return aperture, rounds, status, first, second
+        moved += length + angle * radius
+        converged = step <= tolerances[0] and angle <= tolerances[1]
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def fit_batch(
     points: Array,
     normals: Array,
@@ -276,15 +351,13 @@ def fit_batch(
     translations: Array,
     apertures: Array,
     n_app: Array,
-    pad: Array,
-    half_size: Array,
+    grid: PadGrid,
     limits: Array,
     weights: Array,
     tolerances: Array,
     max_rounds: int,
     min_contacts: int,
     cosine_limit: float,
-    paper_filter: bool,
     status: Index,
     contacts: Index,
 ) -> None:
@@ -294,18 +367,21 @@ def fit_batch(
         points, normals: (N, 3) object cloud.
         rotations, translations, apertures: (S, 3, 3), (S, 3), (S,) starts, in place.
         n_app: (S, 3) preferred approach directions.
+        grid: cells of a pad.
+        limits: (2,) of the aperture [m].
+        weights: (2,) α and β.
+        tolerances: (2,) translation [m] and rotation [rad].
+        max_rounds, min_contacts: see `DisfConfig`.
+        cosine_limit: least cosine between an object normal and the closing direction.
         status: (S,) out, 0 converged, 1 round limit, 2 one-sided, 3 no contact.
         contacts: (S, 2) out, correspondences of each finger.
     """
-    count = points.shape[0]
-    local = np.empty((count, 3))
-    index = np.empty(count, np.int64)
-    object_index = np.empty(2 * count, np.int64)
-    pad_index = np.empty(2 * count, np.int64)
-    for s in range(rotations.shape[0]):
-        apertures[s], _, status[s], contacts[s, 0], contacts[s, 1] = _fit(
-            points, normals, rotations[s], translations[s], apertures[s], n_app[s], pad, half_size, limits, weights,
-            tolerances, max_rounds, min_contacts, cosine_limit, paper_filter, local, index, object_index, pad_index,
+    index = np.empty(points.shape[0], np.int64)
+    cells = np.empty((2, grid.columns * grid.rows), np.int64)
+    for i in range(rotations.shape[0]):
+        apertures[i], _, status[i], contacts[i, 0], contacts[i, 1] = _fit(
+            points, normals, rotations[i], translations[i], apertures[i], n_app[i], grid, limits, weights,
+            tolerances, max_rounds, min_contacts, cosine_limit, index, cells,
         )  # fmt: skip
 
 
@@ -333,145 +409,44 @@ def fit_disf(
     settings = config or DisfConfig()
     points, normals, start, n_app = check_fit_input(cloud, gripper, T_world_gripper_start, aperture_start, approach)
     rotation, translation = start[:3, :3].copy(), start[:3, 3].copy()
-    count = len(points)
-    object_index, pad_index = np.empty(2 * count, np.int64), np.empty(2 * count, np.int64)
-    aperture, rounds, code, first, second = _fit(
+    grid = pad_grid(gripper)
+    index, cells = np.empty(len(points), np.int64), np.empty((2, grid.columns * grid.rows), np.int64)
+    aperture, rounds, code, _, _ = _fit(
         points,
         normals,
         rotation,
         translation,
         float(aperture_start),
         n_app,
-        gripper.pad_points,
-        pad_half_size(gripper),
+        grid,
         np.array([gripper.aperture_min, gripper.aperture_max]),
         np.array([settings.alpha, settings.beta]),
         np.array([settings.translation_tolerance, settings.rotation_tolerance]),
         settings.max_rounds,
-        settings.matching.min_contacts,
-        settings.matching.cosine_limit,
-        settings.matching.normal_filter == "paper",
-        np.empty((count, 3)),
-        np.empty(count, np.int64),
-        object_index,
-        pad_index,
+        settings.min_contacts,
+        settings.cosine_limit,
+        index,
+        cells,
     )
-    total = first + second
-    pairs = Correspondences(
-        object_index[:total].copy(), pad_index[:total].copy(), np.where(np.arange(total) < first, 1, 2)
-    )
+    pairs = _pairs(index, cells)
     pose = make_transform(rotation, translation)
     energies = measure_energies(points, normals, gripper, pose, aperture, pairs, n_app, settings.alpha)
     return DisfResult(pose, aperture, energies, rounds, _STATUSES[code], pairs)
 
 
-def measure_energies(
-    points: Array,
-    normals: Array,
-    gripper: Gripper,
-    T_world_gripper: Array,
-    aperture: float,
-    pairs: Correspondences,
-    n_app: Array,
-    alpha: float,
-) -> FitEnergies:
-    """The paper's energies of a pose over given correspondences."""
-    E_p, E_n, E_a, E_com = _energies(
-        points,
-        normals,
-        np.ascontiguousarray(T_world_gripper[:3, :3]),
-        np.ascontiguousarray(T_world_gripper[:3, 3]),
-        aperture,
-        gripper.pad_points,
-        pairs.object_index,
-        pairs.pad_index,
-        pairs.count(1),
-        n_app,
-    )
-    return FitEnergies(E_p, E_n, E_a, E_p + alpha**2 * E_n, E_com)
+def facing_pairs(
+    points: Array, normals: Array, gripper: Gripper, T_world_gripper: Array, opening: float, config: DisfConfig
+) -> Correspondences:
+    """The object points that the pads meet when they close from an opening [m] at a pose, as the fit matches them."""
+    grid = pad_grid(gripper)
+    index, cells = np.empty(len(points), np.int64), np.empty((2, grid.columns * grid.rows), np.int64)
+    reach = np.array([grid.half_width, 0.5 * opening, grid.half_height])
+    rotation, translation = (np.ascontiguousarray(part) for part in (T_world_gripper[:3, :3], T_world_gripper[:3, 3]))
+    near, count = _gather(points, normals, rotation, translation, reach, index)
+    _project(near, count, 0.5 * opening, grid, config.cosine_limit, cells)
+    return _pairs(index, cells)
 
 
-@numba.njit(cache=True)
-def _energies(
-    points: Array,
-    normals: Array,
-    rotation: Array,
-    translation: Array,
-    aperture: float,
-    pad: Array,
-    object_index: Index,
-    pad_index: Index,
-    first: int,
-    n_app: Array,
-) -> tuple[float, float, float, float]:
-    """E_p, E_n, E_a, E_com; the pairs of finger 1 come first."""
-    E_p, E_n = 0.0, 0.0
-    for m in range(object_index.shape[0]):
-        side = 1.0 if m < first else -1.0
-        gap, cosine = 0.0, 0.0
-        for k in range(3):
-            p = translation[k] + rotation[k, 0] * pad[pad_index[m], 0] + rotation[k, 2] * pad[pad_index[m], 2]
-            p += rotation[k, 1] * side * 0.5 * aperture
-            gap += (p - points[object_index[m], k]) * normals[object_index[m], k]
-            cosine -= side * rotation[k, 1] * normals[object_index[m], k]
-        E_p += gap * gap
-        E_n += (1.0 + cosine) ** 2
-    along, squared = 0.0, 0.0
-    for k in range(3):
-        along += rotation[k, 2] * n_app[k]
-        mean = 0.0
-        for i in range(points.shape[0]):
-            mean += points[i, k]
-        squared += (mean / points.shape[0] - translation[k]) ** 2
-    return E_p, E_n, (1.0 - along) ** 2, math.sqrt(squared)
-
-
-@numba.njit(cache=True)
-def _all_finite(values: Array) -> bool:
-    # In one pass without a temporary: this is a tenth of the time of a fit otherwise.
-    for i in range(values.shape[0]):
-        for k in range(values.shape[1]):
-            if not math.isfinite(values[i, k]):
-                return False
-    return True
-
-
-@numba.njit(cache=True)
-def _is_rigid(transform: Array) -> bool:
-    R = transform[:3, :3]
-    for i in range(3):
-        for j in range(3):
-            product = R[0, i] * R[0, j] + R[1, i] * R[1, j] + R[2, i] * R[2, j]
-            if not abs(product - (1.0 if i == j else 0.0)) < 1e-6:
-                return False
-        if not (transform[3, i] == 0.0 and math.isfinite(transform[i, 3])):
-            return False
-    return transform[3, 3] == 1.0 and np.linalg.det(np.ascontiguousarray(R)) > 0.0
-
-
-def check_fit_input(
-    cloud: PointCloud, gripper: Gripper, T_world_gripper: ArrayLike, aperture: float, approach: ArrayLike | None
-) -> tuple[Array, Array, Array, Array]:
-    """Contiguous points, normals, start pose and unit approach direction, after checks.
-
-    Raises:
-        InvalidInputError: names what is unusable.
-    """
-    start = np.asarray(T_world_gripper, dtype=np.float64)
-    if start.shape != (4, 4) or not _is_rigid(start):
-        start = check_transform(start, "T_world_gripper_start")
-    if len(cloud) == 0:
-        raise InvalidInputError("cloud", "0 points", "at least 1 point")
-    if cloud.normals is None:
-        raise InvalidInputError("cloud", "no normals", "outward unit normals", "Estimate them with orient_normals.")
-    points, normals = np.ascontiguousarray(cloud.points), np.ascontiguousarray(cloud.normals)
-    if not (_all_finite(points) and _all_finite(normals)):
-        raise InvalidInputError("cloud", "values that are not finite", "finite points and normals", "Use finite().")
-    if not (math.isfinite(aperture) and aperture > 0.0):
-        raise InvalidInputError("aperture_start", aperture, "a positive number [m]")
-    if aperture > 2.0 * gripper.aperture_max:
-        raise InvalidInputError("aperture_start", aperture, f"metres, at most {2.0 * gripper.aperture_max:g}")
-    n_app = start[:3, 2] if approach is None else np.asarray(approach, dtype=np.float64)
-    if n_app.shape != (3,) or not np.isfinite(n_app).all() or np.linalg.norm(n_app) < 1e-9:
-        raise InvalidInputError("approach", approach, "a direction (3,) that is not zero")
-    return points, normals, start, n_app / np.linalg.norm(n_app)
+def _pairs(index: Index, cells: Index) -> Correspondences:
+    fingers, pad_index = np.nonzero(cells >= 0)
+    return Correspondences(index[cells[fingers, pad_index]], pad_index, fingers + 1)

@@ -21,6 +21,7 @@ class Grasp:
         aperture: opening at contact [m]; the fingers close to it.
         open_aperture: opening during the approach [m].
         score: higher is better; comparable within one plan only.
+        confidence: in [0, 1]: the score, lowered where the object's hidden sides had to be guessed.
         metrics: named figures, SI units (E_geom, E_com, clearance, contacts_1, contacts_2, …).
         contact_points: (M, 3) object points matched with the pads [m].
         contact_fingers: (M,) 1 or 2, the finger that each contact point belongs to.
@@ -34,6 +35,7 @@ class Grasp:
     metrics: Mapping[str, float]
     contact_points: Array
     contact_fingers: NDArray[np.int64]
+    confidence: float = 1.0
 
 
 @dataclass(frozen=True)

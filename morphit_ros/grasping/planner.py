@@ -1,35 +1,31 @@
 """Multi-start grasp planning: many starts, each fitted by DISF, checked and ranked.
 
-    starts → fit → contact of both fingers → table → object → ranking → diverse top-k
+    starts → fit → table → contact of both fingers → object → ranking → diverse top-k
 
-Each stage counts what it removes, so that an empty plan says which one emptied it.
+in rounds (`search`) until a good grasp is found. Each stage counts what it removes, so that an empty plan says which
+one emptied it.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
-from morphit_ros.grasping.candidates import (
-    clear_of_table,
-    collision_free,
-    fit_all,
-    make_starts,
-    palm_free,
-    settle_above_table,
-    touching,
-    with_coarse_pads,
-)
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.grasping.completion import ShapeCompletion
 from morphit_ros.grasping.grasp import Grasp, GraspPlan
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner_config import PlannerConfig
-from morphit_ros.grasping.ranking import score_candidates, select_grasps
-from morphit_ros.grasping.scene import Table, prepare_scene
+from morphit_ros.grasping.ranking import select_grasps
+from morphit_ros.grasping.scene import ObjectScene, Table, prepare_scene
+from morphit_ros.grasping.search import Search, Stopwatch
+from morphit_ros.grasping.sweeps import gripper_boxes
 
 
 def plan_grasps(
@@ -42,6 +38,10 @@ def plan_grasps(
     center_of_mass: ArrayLike | None = None,
     reachable: Callable[[Grasp], bool] | None = None,
     progress: Callable[[str, float], None] | None = None,
+    *,
+    obstacles: ArrayLike | None = None,
+    completion: ShapeCompletion | None = None,
+    viewpoints: ArrayLike | None = None,
 ) -> GraspPlan:
     """Ranked, collision-checked grasps of an object.
 
@@ -53,62 +53,93 @@ def plan_grasps(
             z axis is up. Unseen sides are extruded down to it.
         seed: of all random draws.
         approach: (3,) preferred approach direction; down onto the table if None and a table is given.
-        center_of_mass: (3,) if it is known; estimated otherwise (extruded columns on a table, else
-            the centre between centroid and bounding box).
+        center_of_mass: (3,) if it is known [m]; else that of the completed shape.
         reachable: asked for each grasp in the order of the ranking, from the best, until enough are
             found; those it refuses are dropped.
         progress: called with the name of a stage and the finished share.
+        obstacles: (M, 3) points of what stands around the object [m]; palm, fingers and approach keep clear of them.
+        completion: what supplies the sides that were not seen and the centre of mass; chosen by the data if None.
+        viewpoints: (V, 3) positions of the cameras, if they are known [m].
 
     Raises:
         InvalidInputError: empty or tiny cloud, coordinates that look like millimetres, bad transform
-            or direction, normals required but missing.
+            or direction, obstacles or viewpoints of a wrong shape, normals required but missing.
     """
     settings = config or PlannerConfig()
     rng = np.random.default_rng(seed)
     report = progress or (lambda stage, share: None)
-    clock = _Stopwatch()
-    scene = prepare_scene(cloud, settings, table, approach, center_of_mass, rng)
-    full_gripper, gripper = gripper, with_coarse_pads(gripper)
+    clock = Stopwatch()
+    around = _checked_obstacles(obstacles)
+    scene = prepare_scene(
+        cloud, settings, table, approach, center_of_mass, rng,
+        completion=completion, obstacles=around if len(around) else None, viewpoints=viewpoints,
+    )  # fmt: skip
+    solid = _solid_points(scene, around, gripper, settings)
+    if table is not None:
+        settings = replace(settings, table_clearance=_clearance_above(table, scene, settings))
     clock.lap("prepare")
-    report("starts", 0.1)
-
-    rejected: dict[str, int] = {}
-    starts, widest = make_starts(scene, gripper, settings, rng, rejected)
-    starts = clear_of_table(starts, gripper, settings, table, rejected)
-    if len(starts) > settings.max_starts:
-        starts = starts.select(np.sort(rng.choice(len(starts), size=settings.max_starts, replace=False)))
-    candidates = len(starts)
-    starts = palm_free(starts, scene, gripper, settings, rejected)
-    clock.lap("starts")
-    report("fit", 0.3)
-
-    poses = fit_all(starts, scene, gripper, settings, rejected)
-    clock.lap("fit")
-    report("check", 0.7)
-
-    poses = settle_above_table(poses, gripper, settings, table, rejected)
-    poses = touching(poses, scene, gripper, settings, rejected)
-    poses = collision_free(poses, scene, gripper, settings, table, rejected)
-    clock.lap("check")
-    report("rank", 0.9)
-
-    ranking = score_candidates(poses, scene, gripper, settings)
-    grasps = select_grasps(poses, ranking, scene, full_gripper, settings, reachable, rejected)
+    search = Search(scene, solid, gripper, settings, table, rng)
+    reaches = None if reachable is None else _Remembered(reachable)
+    found = search.round(report, clock)
+    grasps = select_grasps(found.poses, found.ranking, scene, gripper, settings, reaches)
+    for _ in range(settings.rounds - 1):
+        if grasps and grasps[0].score >= settings.good_score:
+            break
+        found = found.joined(search.round(report, clock, found))
+        grasps = select_grasps(found.poses, found.ranking, scene, gripper, settings, reaches)
     clock.lap("rank")
     report("rank", 1.0)
-    message = scene.note if grasps else _explain(rejected, widest, gripper, scene.note)
-    return GraspPlan(grasps, rejected, candidates, clock.laps, message)
+    rejected = found.rejected if reaches is None else {**found.rejected, "unreachable": reaches.refused}
+    message = scene.note if grasps else _explain(rejected, found.too_wide, gripper, scene.note)
+    return GraspPlan(grasps, rejected, found.starts, clock.laps, message)
 
 
-class _Stopwatch:
-    def __init__(self) -> None:
-        self.laps: dict[str, float] = {}
-        self._last = time.perf_counter()
+class _Remembered:
+    """Asks for each pose once, however many rounds it takes part in."""
 
-    def lap(self, name: str) -> None:
-        now = time.perf_counter()
-        self.laps[name] = now - self._last
-        self._last = now
+    def __init__(self, reachable: Callable[[Grasp], bool]) -> None:
+        self._reachable = reachable
+        self._answers: dict[bytes, bool] = {}
+
+    def __call__(self, grasp: Grasp) -> bool:
+        key = grasp.T_world_gripper.tobytes()
+        if key not in self._answers:
+            self._answers[key] = bool(self._reachable(grasp))
+        return self._answers[key]
+
+    @property
+    def refused(self) -> int:
+        """How many poses were refused."""
+        return sum(not answer for answer in self._answers.values())
+
+
+def _clearance_above(table: Table, scene: ObjectScene, config: PlannerConfig) -> float:
+    """Fingers must get below the top of a thin thing that lies on the table [m]."""
+    up, origin = table.T_world_table[:3, 2], table.T_world_table[:3, 3]
+    height = float(np.quantile((scene.points - origin) @ up, 0.9))
+    return min(config.table_clearance, max(height / 3.0, 5e-4))
+
+
+def _checked_obstacles(obstacles: ArrayLike | None) -> Array:
+    points = np.empty((0, 3)) if obstacles is None else np.asarray(obstacles, dtype=np.float64)
+    if points.ndim != 2 or points.shape[1] != 3:
+        raise InvalidInputError("obstacles", f"shape {points.shape}", "points (M, 3) [m]")
+    return points[np.isfinite(points).all(axis=1)]
+
+
+def _solid_points(
+    scene: ObjectScene, around: Array, gripper: Gripper, config: PlannerConfig, cell: float = 0.004
+) -> Array:
+    """The object's points, and those of its surroundings that the gripper could meet, one a cell [m]."""
+    low, high = scene.points.min(axis=0), scene.points.max(axis=0)
+    corners = gripper_boxes(gripper)
+    size = np.abs(np.concatenate([np.concatenate(corners[:2]), np.concatenate(corners[2:])])).max()
+    reach = float(size) + 0.5 * gripper.aperture_max + config.pregrasp_distance
+    near = around[((around >= low - reach) & (around <= high + reach)).all(axis=1)]
+    if len(near):
+        _, first = np.unique(np.floor(near / cell).astype(np.int64), axis=0, return_index=True)
+        near = near[first]
+    return np.ascontiguousarray(np.concatenate([scene.points, near]))
 
 
 _REMEDIES = {
@@ -132,6 +163,8 @@ def _explain(rejected: dict[str, int], narrowest: float, gripper: Gripper, note:
     """Which stage emptied the plan, and what can be done."""
     # If more seeds were too wide than found a pair at all, the width is the cause, whatever became of the rest.
     others = sum(count for stage, count in rejected.items() if stage not in ("too wide", "no opposite surface"))
+    if rejected.get("unreachable"):
+        narrowest = math.inf
     if math.isfinite(narrowest) and (others == 0 or rejected["too wide"] > rejected["no opposite surface"]):
         message = (
             f"No grasp: object wider ({narrowest:.3f} m) than the gripper opens ({gripper.aperture_max:.3f} m). "

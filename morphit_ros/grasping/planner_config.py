@@ -14,8 +14,12 @@ class PlannerConfig(Config):
     """Multi-start planning."""
 
     max_grasps: int = parameter(20, "Grasps returned at most", minimum=1, maximum=1000)
-    pairs: int = parameter(500, "Seeds of antipodal pairs", minimum=10, maximum=100000)
-    max_starts: int = parameter(1200, "Starts that are fitted at most", minimum=1, maximum=1000000)
+    pairs: int = parameter(800, "Seeds of antipodal pairs in a round", minimum=10, maximum=100000)
+    max_starts: int = parameter(3000, "Starts that a round fits at most", minimum=1, maximum=1000000)
+    rounds: int = parameter(
+        4, "Rounds of starts at most; a round follows while no grasp is good", minimum=1, maximum=100
+    )
+    good_score: float = parameter(0.65, "Score of a grasp that ends the search", minimum=0.0, maximum=1.0)
     approach_angles: int = parameter(12, "Approach directions about each closing direction", minimum=1, maximum=72)
     max_approach_tilt: float = parameter(
         100.0,
@@ -27,11 +31,13 @@ class PlannerConfig(Config):
         35.0, "Largest deviation of a pair's normals from opposite [deg]", minimum=1.0, maximum=80.0
     )
     friction: float = parameter(0.5, "Friction coefficient that grasps must hold with", minimum=0.05, maximum=2.0)
+    mass: float = parameter(0.0, "Mass of the object, 0 where it is not known [kg]", minimum=0.0, maximum=100.0)
+    assumed_mass: float = parameter(0.5, "Mass of an object of unknown mass [kg]", minimum=0.001, maximum=100.0)
     opening_margin: float = parameter(
         0.008, "Free width beside the object on each side while approaching [m]", minimum=0.0, maximum=0.05
     )
     min_opening_margin: float = parameter(
-        0.003, "Least free width on each side; below it the object is too wide [m]", minimum=0.0, maximum=0.05
+        0.0015, "Least free width on each side; below it the object is too wide [m]", minimum=0.0, maximum=0.05
     )
     min_width: float = parameter(0.001, "Thinner pairs of surfaces are not gripped [m]", minimum=0.0, maximum=0.1)
     min_width_estimated: float = parameter(
@@ -44,7 +50,10 @@ class PlannerConfig(Config):
         0.10, "Length of the straight approach, checked for collisions [m]", minimum=0.0, maximum=0.5
     )
     table_clearance: float = parameter(
-        0.003, "Least height of palm and fingers above the table [m]", minimum=0.0, maximum=0.05
+        0.003,
+        "Least height of palm and fingers above the table; lower things are gripped with a third of their height [m]",
+        minimum=0.0,
+        maximum=0.05,
     )
     contact_tolerance: float = parameter(
         0.003, "Depth to which points may lie behind the pad plane (noise, compliance) [m]", minimum=0.0, maximum=0.02
@@ -54,6 +63,13 @@ class PlannerConfig(Config):
     min_overlap: float = parameter(
         0.1, "Least area that both pads press, as a share of the full one", minimum=0.0, maximum=1.0
     )
+    robust_candidates: int = parameter(
+        150, "The best candidates, which are tried with errors of pose and shape", minimum=1, maximum=100000
+    )
+    position_error: float = parameter(
+        0.003, "Error of the position that a robust grasp survives [m]", minimum=0.0, maximum=0.05
+    )
+    angle_error: float = parameter(4.0, "The same of the orientation [deg]", minimum=0.0, maximum=45.0)
     suppression_distance: float = parameter(
         0.012, "Of grasps closer than this and the angle only the best is kept [m]", minimum=0.0, maximum=0.5
     )
@@ -69,5 +85,6 @@ class PlannerConfig(Config):
         0.006, "Normals are averaged over neighbours within it; 0 for none [m]", minimum=0.0, maximum=0.05
     )
     complete: bool = parameter(True, "Extrude unseen sides down to the table, if there is one")
+    workers: int = parameter(2, "Threads", minimum=1, maximum=64)
     disf: DisfConfig = nested(DisfConfig)
     weights: ScoreWeights = nested(ScoreWeights)

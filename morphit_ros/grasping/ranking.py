@@ -9,14 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array, make_transform
-from morphit_ros.grasping.candidates import Candidates, contact_quality
-from morphit_ros.grasping.correspondences import find_correspondences
-from morphit_ros.grasping.disf import measure_energies
+from morphit_ros.grasping.candidates import COMPLIANCE, REACH, Candidates, contacts_of, in_chunks
+from morphit_ros.grasping.closing import MEAN_X, MEAN_Z, SEEN
+from morphit_ros.grasping.disf import facing_pairs
+from morphit_ros.grasping.energies import measure_energies
 from morphit_ros.grasping.grasp import Grasp
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner_config import PlannerConfig
-from morphit_ros.grasping.quality import diverse_top, lever_arms, weighted_mean
+from morphit_ros.grasping.quality import diverse_top, lever_arms, weighted_score
+from morphit_ros.grasping.robustness import worst_contact
 from morphit_ros.grasping.scene import ObjectScene
+from morphit_ros.grasping.wrench import ferrari_canny, gravity_load
 
 
 @dataclass(frozen=True)
@@ -24,34 +27,65 @@ class Ranking:
     """Scores of the candidates and what they are made of.
 
     Attributes:
-        scores: (S,) weighted mean of the terms.
+        scores: (S,) weighted geometric mean of the terms.
         terms: name as in `ScoreWeights` → (S,) in [0, 1], higher is better.
-        levers: (S,) lever arm of gravity [m].
+        figures: name → (S,) what people read: lever [m], load, closure, angle [rad], overlap [m²].
     """
 
     scores: Array
     terms: dict[str, Array]
-    levers: Array
+    figures: dict[str, Array]
 
 
-def score_candidates(poses: Candidates, scene: ObjectScene, gripper: Gripper, config: PlannerConfig) -> Ranking:
-    """Weigh what makes the candidates hold."""
-    quality = contact_quality(poses, scene, gripper, config)
+def score_candidates(
+    poses: Candidates, scene: ObjectScene, gripper: Gripper, config: PlannerConfig
+) -> tuple[Candidates, Ranking]:
+    """Weigh what makes the candidates hold; only the most promising are tried with errors and returned."""
+    contacts = contacts_of(poses, scene, gripper, config)
     cone = math.atan(config.friction)
-    lever = lever_arms(quality.center, scene.center_of_mass, scene.up)
+    across = np.nan_to_num(contacts.fingers[:, :, [MEAN_X, MEAN_Z]].mean(axis=1))
+    centers = poses.translations + across[:, :1] * poses.rotations[:, :, 0] + across[:, 1:] * poses.rotations[:, :, 2]
+    lever = lever_arms(centers, scene.center_of_mass, scene.up)
+    up = -scene.approach if scene.up is None else scene.up
+    mass = config.mass or scene.mass or config.assumed_mass
+    load = gravity_load(
+        contacts, poses.rotations, poses.translations, scene.center_of_mass, up, config.friction, gripper.max_force,
+        mass,
+    )  # fmt: skip
     free = 0.5 * (gripper.aperture_max - poses.apertures)
     along = poses.rotations[:, :, 2] @ scene.approach if scene.prefers_approach else np.ones(len(poses))
+    angle = contacts.angles.max(axis=1)
     terms = {
-        "alignment": np.clip(1.0 - quality.angle.max(axis=1) / cone, 0.0, 1.0),
-        "overlap": quality.overlap,
+        "alignment": np.clip(1.0 - angle / cone, 0.0, 1.0),
+        "overlap": np.clip(contacts.overlap / config.contact_area, 0.0, 1.0),
         "balance": 1.0 / (1.0 + (lever / 0.03) ** 2),
-        "fit": np.clip(1.0 - quality.residual.max(axis=1) / 0.003, 0.0, 1.0),
-        "clearance": poses.clearances / 0.01,
+        "hold": 1.0 / (1.0 + (2.0 * load) ** 2),
+        "clearance": poses.clearances / REACH,
         "approach": 0.5 * (1.0 + along),
         "margin": np.clip(free / 0.01, 0.0, 1.0),
-        "seen": quality.seen.min(axis=1),
+        "seen": contacts.fingers[:, :, SEEN].min(axis=1),
     }
-    return Ranking(weighted_mean(terms, config.weights), terms, lever)
+    figures = {"lever": lever, "load": load, "angle": angle, "overlap_area": contacts.overlap}
+    best = np.sort(np.argsort(-weighted_score(terms, config.weights), kind="stable")[: config.robust_candidates])
+    poses, contacts = poses.select(best), contacts.select(best)
+    terms = {name: values[best] for name, values in terms.items()}
+    figures = {name: values[best] for name, values in figures.items()}
+    opened = np.minimum(gripper.aperture_max, poses.apertures + 2.0 * config.opening_margin)
+    closure, worst, share = (np.zeros(len(poses)) for _ in range(3))
+
+    def try_errors(part: slice) -> None:
+        closure[part] = ferrari_canny(contacts.select(part), config.friction)
+        worst[part], share[part] = worst_contact(
+            poses.rotations[part], poses.translations[part], opened[part], scene, gripper, config.friction,
+            config.contact_area, COMPLIANCE, config.position_error, math.radians(config.angle_error),
+        )  # fmt: skip
+
+    in_chunks(len(poses), config.workers, try_errors)
+    figures["closure"] = closure
+    terms["closure"] = np.clip(closure / 0.2, 0.0, 1.0)
+    # What holds in the worst case is good; of those that do not, the fewer failing copies the better.
+    terms["robust"] = 0.5 * share + 0.5 * np.clip(2.0 * worst, 0.0, 1.0)
+    return poses, Ranking(weighted_score(terms, config.weights), terms, figures)
 
 
 def select_grasps(
@@ -61,7 +95,6 @@ def select_grasps(
     gripper: Gripper,
     config: PlannerConfig,
     reachable: Callable[[Grasp], bool] | None,
-    rejected: dict[str, int],
 ) -> list[Grasp]:
     """The best grasps that differ from each other and can be reached."""
     order = diverse_top(
@@ -73,17 +106,13 @@ def select_grasps(
         math.radians(config.suppression_angle),
     )
     grasps: list[Grasp] = []
-    unreachable = 0
     for s in order:
         if len(grasps) == config.max_grasps:
             break
         grasp = _make_grasp(int(s), poses, ranking, scene, gripper, config)
         if reachable is not None and not reachable(grasp):
-            unreachable += 1
             continue
         grasps.append(grasp)
-    if reachable is not None:
-        rejected["unreachable"] = unreachable
     return grasps
 
 
@@ -93,9 +122,8 @@ def _make_grasp(
     rotation, aperture = poses.rotations[s], float(poses.apertures[s])
     pose = make_transform(rotation, poses.translations[s])
     pregrasp = make_transform(rotation, poses.translations[s] - config.pregrasp_distance * rotation[:, 2])
-    pairs = find_correspondences(
-        scene.points, scene.normals, gripper, pose, aperture, aperture + 0.01, config.disf.matching
-    )
+    opening = aperture + 2.0 * config.opening_margin
+    pairs = facing_pairs(scene.points, scene.normals, gripper, pose, opening, config.disf)
     energies = measure_energies(
         scene.points, scene.normals, gripper, pose, aperture, pairs, rotation[:, 2], config.disf.alpha
     )
@@ -104,11 +132,11 @@ def _make_grasp(
         "E_n": energies.E_n,
         "E_geom": energies.E_geom,
         "E_com": energies.E_com,
-        "lever": float(ranking.levers[s]),
         "clearance": float(poses.clearances[s]),
         "contacts_1": float(pairs.count(1)),
         "contacts_2": float(pairs.count(2)),
     }
+    metrics |= {name: float(values[s]) for name, values in ranking.figures.items()}
     metrics |= {f"term_{name}": float(values[s]) for name, values in ranking.terms.items()}
     return Grasp(
         T_world_gripper=pose,
@@ -116,6 +144,7 @@ def _make_grasp(
         aperture=aperture,
         open_aperture=float(poses.open_apertures[s]),
         score=float(ranking.scores[s]),
+        confidence=float(ranking.scores[s] * scene.confidence),
         metrics=metrics,
         contact_points=scene.points[pairs.object_index],
         contact_fingers=pairs.finger,

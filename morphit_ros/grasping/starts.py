@@ -1,4 +1,4 @@
-"""Start poses for the fits: antipodal pairs of the cloud, and k-means centres with principal axes.
+"""Start poses for the fits: antipodal pairs, medial axis and surface normals of the cloud.
 
 All directions are built from the data and the preferred approach, so that starts move with the
 object: the same seed on a moved cloud gives the moved starts.
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.correspondences import Index
@@ -38,6 +39,14 @@ class Starts:
         """The starts that a mask or an index array names."""
         return Starts(self.rotations[index], self.translations[index], self.widths[index])
 
+    def joined(self, other: Starts) -> Starts:
+        """Both together."""
+        return Starts(
+            np.concatenate([self.rotations, other.rotations]),
+            np.concatenate([self.translations, other.translations]),
+            np.concatenate([self.widths, other.widths]),
+        )
+
 
 @dataclass(frozen=True)
 class AntipodalPairs:
@@ -57,35 +66,46 @@ class AntipodalPairs:
     alone: int
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _find_partners(
     points: Array, normals: Array, seeds: Index, draws: Array, radius: float, cosine: float, low: float, high: float
-) -> tuple[Index, Array]:
-    """Partner (or −1) of each seed, and the least width beyond `high` that it met (inf if none)."""
-    partners = np.full(seeds.shape[0], -1, np.int64)
+) -> tuple[Index, Index, Array]:
+    """Partners of each seed (or −1): behind it along its normal, and across its medial ball.
+
+    Also the least width beyond `high` that each seed met (inf if none).
+    """
+    behind = np.full(seeds.shape[0], -1, np.int64)
+    across = np.full(seeds.shape[0], -1, np.int64)
     wider = np.full(seeds.shape[0], np.inf)
     found = np.empty(points.shape[0], np.int64)
     for s in range(seeds.shape[0]):
         i = seeds[s]
-        count = 0
+        px, py, pz = points[i, 0], points[i, 1], points[i, 2]
+        nx, ny, nz = normals[i, 0], normals[i, 1], normals[i, 2]
+        count, smallest = 0, 0.5 * high
         for j in range(points.shape[0]):
-            dx = points[j, 0] - points[i, 0]
-            dy = points[j, 1] - points[i, 1]
-            dz = points[j, 2] - points[i, 2]
-            depth = -(dx * normals[i, 0] + dy * normals[i, 1] + dz * normals[i, 2])
-            if depth < low or dx * dx + dy * dy + dz * dz - depth * depth > radius * radius:
+            dx, dy, dz = points[j, 0] - px, points[j, 1] - py, points[j, 2] - pz
+            depth = -(dx * nx + dy * ny + dz * nz)
+            if depth < low:
                 continue
-            opposing = -(normals[i, 0] * normals[j, 0] + normals[i, 1] * normals[j, 1] + normals[i, 2] * normals[j, 2])
+            opposing = -(nx * normals[j, 0] + ny * normals[j, 1] + nz * normals[j, 2])
             if opposing < cosine:
                 continue
-            if depth > high:
-                wider[s] = min(wider[s], depth)
-            else:
-                found[count] = j
-                count += 1
+            squared = dx * dx + dy * dy + dz * dz
+            if squared - depth * depth <= radius * radius:
+                if depth > high:
+                    wider[s] = min(wider[s], depth)
+                else:
+                    found[count] = j
+                    count += 1
+            # The ball through both points that is tangent to the surface at the seed.
+            ball = 0.5 * squared / depth
+            if ball < smallest:
+                smallest = ball
+                across[s] = j
         if count > 0:
-            partners[s] = found[int(draws[s] * count)]
-    return partners, wider
+            behind[s] = found[int(draws[s] * count)]
+    return behind, across, wider
 
 
 def antipodal_pairs(
@@ -96,9 +116,16 @@ def antipodal_pairs(
     max_width: float,
     opposing_angle: float,
     rng: np.random.Generator,
+    vertical: Array | None = None,
     radius: float = 0.004,
 ) -> AntipodalPairs:
-    """Pairs drawn from the cloud: a seed, and a point behind it along its normal that faces the other way.
+    """Pairs drawn from the cloud: a seed, and a point behind it along its normal, or across its medial ball.
+
+    With a vertical, half of the seeds are drawn from the sides, which are few points of a flat object and most of what
+    fingers can close on.
+
+    The medial ball is the largest that touches the surface at the seed and lies inside: its centre is on the medial
+    axis. It finds the local thickness where what lies straight behind is further off or missing.
 
     Args:
         points, normals: (N, 3) cloud, normals outwards.
@@ -106,17 +133,29 @@ def antipodal_pairs(
         min_width, max_width: limits of the distance of a pair [m].
         opposing_angle: largest deviation of the two normals from opposite [rad].
         rng: source of randomness.
-        radius: largest distance of the partner from the seed's normal line [m].
+        vertical: (3,) direction up, if it is known.
+        radius: largest distance of the partner behind from the seed's normal line [m].
     """
     seeds = rng.integers(len(points), size=count)
+    if vertical is not None:
+        sides = np.flatnonzero(np.abs(normals @ vertical) < 0.5)
+        if len(sides):
+            seeds[: count // 2] = sides[rng.integers(len(sides), size=count // 2)]
     draws = rng.random(count)
-    partners, wider = _find_partners(
+    behind, across, wider = _find_partners(
         points, normals, seeds, draws, radius, math.cos(opposing_angle), min_width, max_width
     )
-    paired = partners >= 0
+    paired = (behind >= 0) | (across >= 0)
     wide = ~paired & np.isfinite(wider)
     narrowest = float(wider[wide].min()) if wide.any() else math.inf
-    return AntipodalPairs(seeds[paired], partners[paired], narrowest, int(wide.sum()), int((~paired & ~wide).sum()))
+    medial = (across >= 0) & (across != behind)
+    return AntipodalPairs(
+        np.concatenate([seeds[behind >= 0], seeds[medial]]),
+        np.concatenate([behind[behind >= 0], across[medial]]),
+        narrowest,
+        int(wide.sum()),
+        int((~paired & ~wide).sum()),
+    )
 
 
 def starts_from_pairs(points: Array, normals: Array, pairs: AntipodalPairs, frame: Array, angles: Array) -> Starts:
@@ -135,46 +174,101 @@ def starts_from_pairs(points: Array, normals: Array, pairs: AntipodalPairs, fram
     return _spread(y, middle, widths, frame, angles)
 
 
-def starts_from_clusters(
-    points: Array, cluster_size: float, max_width: float, frame: Array, angles: Array, rng: np.random.Generator
-) -> Starts:
-    """Starts at the centres of k-means clusters, closing along their principal axes.
+@numba.njit(cache=True, nogil=True)
+def _slabs(
+    points: Array, origins: Array, rotations: Array, half_width: float, depth: float, lower: Array, upper: Array
+) -> None:
+    """Extent along y of the points in the slab that the pads sweep, (S, A) out; empty slabs have lower > upper."""
+    for s in range(rotations.shape[0]):
+        for a in range(rotations.shape[1]):
+            low, high = np.inf, -np.inf
+            for i in range(points.shape[0]):
+                dx = points[i, 0] - origins[s, 0]
+                dy = points[i, 1] - origins[s, 1]
+                dz = points[i, 2] - origins[s, 2]
+                z = rotations[s, a, 0, 2] * dx + rotations[s, a, 1, 2] * dy + rotations[s, a, 2, 2] * dz
+                if z < -0.003 or z > depth:
+                    continue
+                x = rotations[s, a, 0, 0] * dx + rotations[s, a, 1, 0] * dy + rotations[s, a, 2, 0] * dz
+                if abs(x) > half_width:
+                    continue
+                y = rotations[s, a, 0, 1] * dx + rotations[s, a, 1, 1] * dy + rotations[s, a, 2, 1] * dz
+                low, high = min(low, y), max(high, y)
+            lower[s, a], upper[s, a] = low, high
 
-    They need no normals: an object seen from one side only still gets starts.
+
+def starts_from_normals(
+    points: Array,
+    normals: Array,
+    count: int,
+    angles: int,
+    half_width: float,
+    depth: float,
+    max_width: float,
+    frame: Array,
+    rng: np.random.Generator,
+) -> Starts:
+    """Starts that come down on the surface against its normal, and close across what stands in the way of the pads.
+
+    They need no opposite surface: an object seen from one side only still gets starts.
 
     Args:
-        points: (N, 3) cloud.
-        cluster_size: aimed diameter of a cluster [m]; gives k.
-        max_width: clusters wider than this along an axis do not close along it [m].
-        frame, angles: as in `starts_from_pairs`.
+        points, normals: (N, 3) cloud, normals outwards.
+        count: seeds drawn, with replacement.
+        angles: closing directions about each normal.
+        half_width: of a pad [m].
+        depth: how far below the surface the pads' middle goes, and half of the slab's depth [m].
+        max_width: slabs wider than this get no start [m].
+        frame: (2, 3) directions of the scene; closing direction 0 is across the first.
         rng: source of randomness.
     """
-    # Not the axis-aligned box, which changes when the object is turned.
-    extent = 2.0 * float(np.linalg.norm(points - points.mean(axis=0), axis=1).max())
-    k = min(max(1, round(extent / cluster_size)), 12, len(points))
-    centers = points[rng.choice(len(points), size=k, replace=False)]
-    labels = np.zeros(len(points), dtype=np.int64)
-    for _ in range(10):
-        labels = np.argmin(((points[:, None, :] - centers[None]) ** 2).sum(axis=2), axis=1)
-        centers = np.array([points[labels == c].mean(axis=0) if (labels == c).any() else centers[c] for c in range(k)])
-    axes, middles, widths = [], [], []
-    for c in range(k):
-        members = points[labels == c]
-        if len(members) < 4:
-            continue
-        offsets = members - centers[c]
-        directions = np.linalg.eigh(offsets.T @ offsets)[1].T
-        for axis in directions:
-            # The sign of an eigenvector is arbitrary: let it follow the data, or seeds would not move with the object.
-            axis = axis if ((offsets @ axis) ** 3).sum() >= 0.0 else -axis
-            along = offsets @ axis
-            low, high = np.quantile(along, (0.02, 0.98))
-            if high - low > max_width:
-                continue
-            axes.append(axis)
-            middles.append(centers[c] + 0.5 * (low + high) * axis)
-            widths.append(high - low)
-    return _spread(np.array(axes).reshape(-1, 3), np.array(middles).reshape(-1, 3), np.array(widths), frame, angles)
+    seeds = rng.integers(len(points), size=count)
+    z = -normals[seeds]
+    along = np.abs(z @ frame[0]) > 0.9
+    reference = np.where(along[:, None], frame[1], frame[0])
+    x0 = reference - np.einsum("ij,ij->i", reference, z)[:, None] * z
+    x0 /= np.maximum(np.linalg.norm(x0, axis=1, keepdims=True), 1e-12)
+    y0 = np.cross(z, x0)
+    turn = np.arange(angles) * (math.pi / angles)
+    cosine, sine = np.cos(turn)[None, :, None], np.sin(turn)[None, :, None]
+    y = cosine * y0[:, None] + sine * x0[:, None]
+    z = np.broadcast_to(z[:, None], y.shape)
+    rotations = np.ascontiguousarray(np.stack([np.cross(y, z), y, z], axis=3))
+    lower, upper = np.empty(y.shape[:2]), np.empty(y.shape[:2])
+    # A third of the points show the extent well enough.
+    _slabs(np.ascontiguousarray(points[::3]), points[seeds], rotations, half_width, 2.0 * depth, lower, upper)
+    widths = upper - lower
+    kept = np.isfinite(widths) & (widths <= max_width) & (widths > 0.0)
+    origins = np.broadcast_to(points[seeds][:, None], y.shape)[kept]
+    middle = origins + 0.5 * (lower[kept] + upper[kept])[:, None] * y[kept] + depth * z[kept]
+    return Starts(rotations[kept], middle, widths[kept])
+
+
+def starts_near(
+    rotations: Array,
+    translations: Array,
+    widths: Array,
+    copies: int,
+    shift: float,
+    turn: float,
+    rng: np.random.Generator,
+) -> Starts:
+    """Copies of poses, moved at random in their own frames: along the pads, and mostly about the closing axis.
+
+    Args:
+        rotations, translations, widths: (S, 3, 3), (S, 3), (S,) poses and the widths that they close on [m].
+        copies: of each pose.
+        shift: standard deviation along x and z [m].
+        turn: standard deviation about y [rad]; a third of it about x and z.
+        rng: source of randomness.
+    """
+    count = len(widths) * copies
+    vectors = rng.normal(size=(count, 3)) * np.array([turn / 3.0, turn, turn / 3.0])
+    shifts = rng.normal(size=(count, 3)) * np.array([shift, 0.0, shift])
+    around = np.repeat(rotations, copies, axis=0)
+    moved = np.einsum("sij,sjk->sik", around, Rotation.from_rotvec(vectors).as_matrix())
+    placed = np.repeat(translations, copies, axis=0) + np.einsum("sij,sj->si", around, shifts)
+    return Starts(np.ascontiguousarray(moved), placed, np.repeat(widths, copies))
 
 
 def _spread(y: Array, middle: Array, widths: Array, frame: Array, angles: Array) -> Starts:

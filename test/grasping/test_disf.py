@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.stats import linregress
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh, sample_surface_evenly
@@ -15,11 +16,8 @@ from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector
 from morphit_ros.grasping import DisfConfig, FitStatus, Gripper, fit_disf
-from morphit_ros.grasping.cma_es import CmaEsConfig, fit_cma_es
-from morphit_ros.grasping.correspondences import CorrespondenceConfig, find_correspondences
-from morphit_ros.grasping.disf import measure_energies, optimal_rotation
-from morphit_ros.grasping.reference import find_correspondences_numpy, fit_disf_numpy
-from morphit_ros.grasping.visf import fit_visf
+from morphit_ros.grasping.disf import closing_rotation, facing_pairs
+from morphit_ros.grasping.energies import measure_energies
 
 FRANKA = Gripper.load("franka_hand")
 
@@ -67,16 +65,21 @@ def test_box_is_met_flat_and_as_wide_as_it_is():
     np.testing.assert_allclose(aligned.T_world_gripper[[0, 2], 3], [0.005, 0.004], atol=2e-3)
 
 
-def test_sphere_is_gripped_across_its_centre():
+@pytest.mark.parametrize("name, slack", [("franka_hand", 0.003), ("umi", 0.0535)])
+def test_sphere_is_gripped_across_its_centre(name, slack):
     # On a sphere, matching and moving creep towards the centre: only many rounds reach the end.
     config = DisfConfig(max_rounds=100, translation_tolerance=0.0, rotation_tolerance=0.0)
-    pose = start((0.0, 0.0, 0.0), (0.004, 0.003, -0.003))
     # With fewer points their own scatter decides where it ends.
-    result = fit_disf(sampled(sphere_mesh(0.025), 20000), FRANKA, pose, 0.07, config)
-    assert result.status.usable
-    axis, origin = result.T_world_gripper[:3, 1], result.T_world_gripper[:3, 3]
-    assert np.linalg.norm(np.cross(origin, axis)) < 1.0e-3
-    assert 0.040 < result.aperture < 0.0505
+    ball = sampled(sphere_mesh(0.025), 20000)
+    for start_z in (-0.003, -slack - 0.006):
+        result = fit_disf(ball, Gripper.load(name), start(shift=(0.004, 0.003, start_z)), 0.07, config)
+        assert result.status.usable
+        axis, origin = result.T_world_gripper[:3, 1], result.T_world_gripper[:3, 3]
+        off = origin - (origin @ axis) * axis
+        # Across the pads exactly; along them, the equator comes well onto the pads, not to their middle.
+        assert abs(off[0]) < 1e-3
+        assert abs(off[2]) < max(slack, 0.003) + 1e-3
+        assert 0.040 < result.aperture < 0.0505
 
 
 def test_cylinder_is_gripped_across_its_axis():
@@ -88,73 +91,146 @@ def test_cylinder_is_gripped_across_its_axis():
     assert np.linalg.norm(result.T_world_gripper[:2, 3]) < 2e-3
 
 
-@pytest.mark.parametrize("normal_filter, rounds, seed", list(itertools.product(["pad", "paper"], [1, 8], range(4))))
-def test_kernel_agrees_with_the_reference(normal_filter, rounds, seed):
+def met_by_pads(cloud, gripper, pose, opening, config):
+    """Finger, pad point and object point of each pair, by loops over the definition."""
+    local = (cloud.points - pose[:3, 3]) @ pose[:3, :3]
+    facing = cloud.normals @ pose[:3, 1]
+    half = np.array([gripper.pad_width, opening, gripper.pad_height]) / 2.0
+    pairs = []
+    for finger, side in ((1, 1.0), (2, -1.0)):
+        met = {}
+        for i in np.flatnonzero((np.abs(local) <= half).all(axis=1) & (side * facing >= config.cosine_limit)):
+            k = int(((gripper.pad_points[:, [0, 2]] - local[i, [0, 2]]) ** 2).sum(axis=1).argmin())
+            if k not in met or side * local[i, 1] > side * local[met[k], 1]:
+                met[k] = i
+        pairs += [(finger, k, int(met[k])) for k in sorted(met)]
+    return np.array(pairs).reshape(-1, 3)
+
+
+def fit_plainly(cloud, gripper, pose, opening, config, approach):
+    """DISF matrix by matrix: Wahba's problem by SVD, translation and aperture by least squares over the pairs."""
+    R, t, aperture = pose[:3, :3].copy(), pose[:3, 3].copy(), opening
+    app, settled, rounds = np.asarray(approach) / np.linalg.norm(approach), False, 0
+    while True:
+        pairs = met_by_pads(cloud, gripper, make_transform(R, t), opening, config)
+        if settled or rounds == config.max_rounds:
+            return make_transform(R, t), aperture, rounds, pairs, settled
+        rounds += 1
+        side = np.where(pairs[:, 0] == 1, 1.0, -1.0)
+        q, n_q = cloud.points[pairs[:, 2]], cloud.normals[pairs[:, 2]]
+        n_p = np.outer(-side, R[:, 1])
+        H = -(config.alpha**2) * n_p.T @ n_q + config.beta**2 * np.outer(R[:, 2], app)
+        U, _, Vt = np.linalg.svd(H)
+        turn = Vt.T @ np.diag([1.0, 1.0, np.linalg.det(Vt.T @ U.T)]) @ U.T
+        R = turn @ R
+        local, n = (q - t) @ R, n_q @ R
+        a = 0.5 * side * n[:, 1]
+        # Unknowns: shift along y, aperture.
+        system = np.array([[1.0, 0.5 * side.mean()], [a @ n[:, 1], a @ a]])
+        _, new = np.linalg.solve(system, [local[:, 1].mean(), (a * n[:, 1]) @ local[:, 1]])
+        new = float(np.clip(new, gripper.aperture_min, gripper.aperture_max))
+        shift = np.array([0.0, local[:, 1].mean() - 0.5 * side.mean() * new, 0.0])
+        for axis, covering in ((0, True), (2, False)):
+            values = np.unique(gripper.pad_points[:, axis])
+            fit = linregress(local[:, axis], n[:, axis])
+            middle = 0.5 * (local[:, axis].min() + local[:, axis].max())
+            if fit.slope > 5.0 and fit.slope > 6.0 * fit.stderr:
+                straight = -fit.intercept / fit.slope
+                slack = 0.0 if covering else max(gripper.pad_height / 2 - 0.006, 0.0)
+                shift[axis] = straight - np.clip(straight, -slack, slack)
+            elif covering and abs(middle) > values[1] - values[0]:
+                shift[axis] = middle
+            shift[axis] = np.clip(shift[axis], -0.25 * gripper.pad_width, 0.25 * gripper.pad_width)
+        t = t + R @ shift
+        angle = math.acos(np.clip((np.trace(turn) - 1.0) / 2.0, -1.0, 1.0))
+        moved = max(np.linalg.norm(shift), 0.5 * abs(new - aperture))
+        aperture = new
+        settled = moved <= config.translation_tolerance and angle <= config.rotation_tolerance
+
+
+@pytest.mark.parametrize("name, rounds, seed", list(itertools.product(["franka_hand", "umi"], [1, 8], range(3))))
+def test_kernel_agrees_with_the_definition(name, rounds, seed):
     rng = np.random.default_rng(seed)
+    gripper = Gripper.load(name)
     cloud = sampled(cylinder_mesh(0.022, 0.07), 1500, seed, noise=5e-4)
     pose = start(rng.uniform(-0.3, 0.3, 3), rng.uniform(-0.008, 0.008, 3))
-    config = DisfConfig(max_rounds=rounds, matching=CorrespondenceConfig(normal_filter=normal_filter))
-    fast = fit_disf(cloud, FRANKA, pose, 0.07, config, approach=(0.1, 0.0, 1.0))
-    plain = fit_disf_numpy(cloud, FRANKA, pose, 0.07, config, approach=(0.1, 0.0, 1.0))
-    assert fast.status is plain.status
-    assert fast.iterations == plain.iterations
-    np.testing.assert_allclose(fast.T_world_gripper, plain.T_world_gripper, atol=1e-9)
-    assert fast.aperture == pytest.approx(plain.aperture, abs=1e-9)
-    np.testing.assert_array_equal(fast.correspondences.object_index, plain.correspondences.object_index)
-    np.testing.assert_array_equal(fast.correspondences.pad_index, plain.correspondences.pad_index)
+    config = DisfConfig(max_rounds=rounds)
+    fast = fit_disf(cloud, gripper, pose, 0.07, config, approach=(0.1, 0.0, 1.0))
+    plain, aperture, done, pairs, settled = fit_plainly(cloud, gripper, pose, 0.07, config, (0.1, 0.0, 1.0))
+    assert (fast.status is FitStatus.CONVERGED) == settled
+    assert fast.iterations == done
+    np.testing.assert_allclose(fast.T_world_gripper, plain, atol=1e-9)
+    assert fast.aperture == pytest.approx(aperture, abs=1e-9)
+    np.testing.assert_array_equal(fast.correspondences.finger, pairs[:, 0])
+    np.testing.assert_array_equal(fast.correspondences.pad_index, pairs[:, 1])
+    np.testing.assert_array_equal(fast.correspondences.object_index, pairs[:, 2])
 
 
-@pytest.mark.parametrize("name, aperture", [("franka_hand", 0.03), ("hande", 0.05), ("umi", 0.08)])
-def test_correspondences_are_the_nearest_ones(name, aperture):
-    gripper = Gripper.load(name)
+def test_points_further_away_than_the_margin_are_gathered_again():
+    # The box is met at a corner only; the fit has to travel three times the margin of what it gathered first.
+    cloud = sampled(box_mesh([0.12, 0.03, 0.1]), 4000)
+    config = DisfConfig(max_rounds=40)
+    far = fit_disf(cloud, FRANKA, start(shift=(0.064, 0.0, 0.0)), 0.05, config)
+    plain = fit_plainly(cloud, FRANKA, start(shift=(0.064, 0.0, 0.0)), 0.05, config, (0.0, 0.0, 1.0))[0]
+    np.testing.assert_allclose(far.T_world_gripper, plain, atol=1e-9)
+
+
+@pytest.mark.parametrize("name, opening", [("franka_hand", 0.03), ("hande", 0.05), ("umi", 0.08)])
+def test_pairs_are_the_outermost_facing_points(name, opening):
+    gripper, config = Gripper.load(name), DisfConfig(min_opposing_angle=110.0)
     cloud = sampled(box_mesh([0.05, 0.028, 0.09]), 1200, 3, noise=1e-3)
-    for config in (CorrespondenceConfig(), CorrespondenceConfig(normal_filter="paper", min_opposing_angle=100.0)):
-        pose = start((0.2, -0.1, 0.3), (0.004, 0.002, 0.01))
-        fast = find_correspondences(cloud.points, cloud.normals, gripper, pose, aperture, 0.08, config)
-        plain = find_correspondences_numpy(cloud.points, cloud.normals, gripper, pose, aperture, 0.08, config)
-        assert len(fast.finger) > 20
-        np.testing.assert_array_equal(fast.object_index, plain.object_index)
-        np.testing.assert_array_equal(fast.pad_index, plain.pad_index)
-        np.testing.assert_array_equal(fast.finger, plain.finger)
+    pose = start((0.2, -0.1, 0.3), (0.004, 0.002, 0.01))
+    fast = facing_pairs(cloud.points, cloud.normals, gripper, pose, opening, config)
+    plain = met_by_pads(cloud, gripper, pose, opening, config)
+    assert len(plain) > 20
+    np.testing.assert_array_equal(np.stack([fast.finger, fast.pad_index, fast.object_index], axis=1), plain)
 
 
-def test_rotation_is_optimal():
-    rng = np.random.default_rng(5)
-    normal = rng.normal(size=3)
-    n_p = np.repeat([[0.0, -1.0, 0.0], [0.0, 1.0, 0.0]], 20, axis=0)
-    n_q = -n_p + 0.3 * rng.normal(size=n_p.shape) + 0.2 * normal
-    n_z, n_app = np.array([0.0, 0.0, 1.0]), np.array([0.3, 0.1, 0.9]) / np.linalg.norm([0.3, 0.1, 0.9])
+@pytest.mark.parametrize("seed", range(6))
+def test_rotation_is_optimal(seed):
+    rng = np.random.default_rng(seed)
+    s, n_app = 20.0 * rng.normal(size=3), rng.normal(size=3)
+    n_app /= np.linalg.norm(n_app)
 
-    def energy(rotation):
-        aligned = np.einsum("ij,ij->i", n_p @ rotation.T, n_q)
-        return 0.1**2 * (1.0 + aligned).sum() + 0.85**2 * (1.0 - (rotation @ n_z) @ n_app)
+    def gain(turn):
+        return 0.1**2 * turn[:, 1] @ s + 0.85**2 * turn[:, 2] @ n_app
 
-    turn = optimal_rotation(n_p.T @ n_q, n_z, n_app, 0.1, 0.85)
-    np.testing.assert_allclose(turn @ turn.T, np.eye(3), atol=1e-12)
-    best = min(
-        minimize(lambda w: energy(matrix_from_rotation_vector(w)), rng.uniform(-2, 2, 3), method="BFGS").fun
-        for _ in range(6)
+    turn = np.empty((3, 3))
+    closing_rotation(s, n_app, 0.1, 0.85, turn)
+    np.testing.assert_allclose(turn.T @ turn, np.eye(3), atol=1e-12)
+    assert np.linalg.det(turn) == pytest.approx(1.0)
+    best = max(
+        -minimize(lambda w: -gain(matrix_from_rotation_vector(w)), rng.uniform(-2, 2, 3), method="BFGS").fun
+        for _ in range(8)
     )
-    assert energy(turn) == pytest.approx(best, abs=1e-8)
+    assert gain(turn) == pytest.approx(best, abs=1e-8)
+
+
+def test_rotation_of_surfaces_that_face_the_approach_is_a_rotation():
+    for s in (np.array([0.0, 0.0, 30.0]), np.zeros(3), np.array([20.0, 0.0, 0.0])):
+        turn = np.empty((3, 3))
+        closing_rotation(s, np.array([0.0, 0.0, 1.0]), 0.1, 0.85, turn)
+        np.testing.assert_allclose(turn.T @ turn, np.eye(3), atol=1e-12)
+        assert np.linalg.det(turn) == pytest.approx(1.0)
 
 
 def test_translation_and_aperture_are_the_fixed_point_of_the_alternation():
     cloud = sampled(sphere_mesh(0.025), 3000, 2, noise=1e-3)
-    config = DisfConfig(max_rounds=1)
     pose = start((0.05, 0.0, 0.1), (0.004, 0.005, 0.002))
+    config = DisfConfig(max_rounds=1)
+    met = met_by_pads(cloud, FRANKA, pose, 0.07, config)
     result = fit_disf(cloud, FRANKA, pose, 0.07, config)
-    pairs = result.correspondences
-    side = np.where(pairs.finger == 1, 1.0, -1.0)
-    q, n = cloud.points[pairs.object_index], cloud.normals[pairs.object_index]
-    R, aperture = result.T_world_gripper[:3, :3], 0.07
-    t = pose[:3, 3]
+    side = np.where(met[:, 0] == 1, 1.0, -1.0)
+    R = result.T_world_gripper[:3, :3]
+    q, n = (cloud.points[met[:, 2]] - pose[:3, 3]) @ R, cloud.normals[met[:, 2]] @ R
+    y, aperture = 0.0, 0.07
     for _ in range(500):
-        pad = FRANKA.pad_points[pairs.pad_index] + np.outer(side * aperture / 2, (0, 1, 0))
-        t = t + (q - (pad @ R.T + t)).mean(axis=0)
-        b = np.einsum("ij,ij->i", pad @ R.T + t - q, n)
-        a = 0.5 * side * (n @ R[:, 1])
+        p = y + 0.5 * side * aperture
+        y += (q[:, 1] - p).mean()
+        a, b = 0.5 * side * n[:, 1], (y + 0.5 * side * aperture - q[:, 1]) * n[:, 1]
         aperture = float(np.clip(aperture - (a @ b) / (a @ a), 0.0, 0.08))
-    np.testing.assert_allclose(result.T_world_gripper[:3, 3], t, atol=1e-9)
+    moved = (result.T_world_gripper[:3, 3] - pose[:3, 3]) @ R
+    assert moved[1] == pytest.approx(y, abs=1e-9)
     assert result.aperture == pytest.approx(aperture, abs=1e-9)
 
 
@@ -204,38 +280,11 @@ def test_fingers_of_a_lopsided_cloud_meet_both_sides():
 
 
 def test_refreshed_correspondences_reach_more_of_the_surface_than_the_first():
-    pose = start((0.0, 0.0, 0.45), (0.0, 0.008, 0.0))
-    first = fit_disf(BOX, FRANKA, pose, 0.08, DisfConfig(max_rounds=1))
+    # Half of the pads hang over the end of the box.
+    pose = start((0.0, 0.0, 0.2), (0.03, 0.004, 0.0))
+    first = facing_pairs(BOX.points, BOX.normals, FRANKA, pose, 0.08, DisfConfig())
     refreshed = fit_disf(BOX, FRANKA, pose, 0.08)
-    assert len(refreshed.correspondences.finger) > len(first.correspondences.finger)
-
-
-@pytest.mark.parametrize("fit, tolerance", [(fit_visf, 1e-3), (fit_cma_es, 1.5e-3)])
-def test_baselines_find_the_box(fit, tolerance):
-    if fit is fit_cma_es:
-        pytest.importorskip("cma", reason="the CMA-ES baseline needs the package cma")
-    result = fit(BOX, FRANKA, start((0.0, 0.0, 0.1), (0.0, 0.003, 0.0)), 0.07)
-    assert result.status.usable
-    assert result.aperture == pytest.approx(0.040, abs=tolerance)
-    assert abs(result.T_world_gripper[1, 1]) > math.cos(0.05)
-
-
-def test_baseline_that_left_the_object_says_so():
-    from morphit_ros.grasping.visf import status_at_end
-
-    matching = CorrespondenceConfig()
-    for shift, expected in ((0.0, FitStatus.CONVERGED), (0.5, FitStatus.DIVERGED)):
-        found = status_at_end(
-            FitStatus.CONVERGED, BOX.points, BOX.normals, FRANKA, start(shift=(shift, 0.0, 0.0)), 0.04, matching
-        )
-        assert found is expected
-
-
-def test_cma_es_repeats_with_its_seed():
-    pytest.importorskip("cma", reason="the CMA-ES baseline needs the package cma")
-    config = CmaEsConfig(max_evaluations=200, seed=7)
-    first, second = (fit_cma_es(BOX, FRANKA, start(), 0.06, config) for _ in range(2))
-    np.testing.assert_array_equal(first.T_world_gripper, second.T_world_gripper)
+    assert len(refreshed.correspondences.finger) > 1.3 * len(first.finger)
 
 
 NAN_POINTS = BOX.points.copy()
@@ -257,10 +306,9 @@ NAN_POINTS[3, 1] = np.nan
         (BOX, np.eye(4), 0.05, (0.0, 0.0, 0.0), "approach"),
     ],
 )
-@pytest.mark.parametrize("fit", [fit_disf, fit_visf])
-def test_unusable_input_is_named(fit, cloud, pose, aperture, approach, word):
+def test_unusable_input_is_named(cloud, pose, aperture, approach, word):
     with pytest.raises(InvalidInputError, match=word):
-        fit(cloud, FRANKA, pose, aperture, approach=approach)
+        fit_disf(cloud, FRANKA, pose, aperture, approach=approach)
 
 
 def test_gripper_with_crossed_limits_is_refused(tmp_path):

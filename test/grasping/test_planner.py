@@ -15,7 +15,6 @@ from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector, transform_points
 from morphit_ros.grasping import Gripper, PlannerConfig, plan_grasps
-from morphit_ros.grasping.clearance import approach_boxes, closing_boxes, lowest_heights, points_in_boxes
 from morphit_ros.grasping.completion import extrude_to_table
 from morphit_ros.grasping.normals import estimate_normals, normals_point_outwards
 from morphit_ros.grasping.quality import diverse_top
@@ -225,48 +224,55 @@ def test_completion_of_half_a_cylinder_finds_axis_and_sides():
     assert (completion.points[:, 1] > 0.015).sum() == 0
 
 
-def test_swept_boxes_are_as_long_as_the_sweep():
-    boxes = FRANKA.collision_boxes(0.05)
-    swept = approach_boxes(FRANKA, 0.05, 0.1)
-    for box, low, high in zip(boxes, swept.lower, swept.upper, strict=True):
-        np.testing.assert_allclose(high - low, box.size + np.array([0.0, 0.0, 0.1]))
-    closing = closing_boxes(FRANKA, 0.08, 0.03, 0.002)
-    # First box, finger 1: from behind the pad at contact, to the back of the finger when open.
-    assert closing.lower[0, 1] == pytest.approx(0.015 + 0.002)
-    assert closing.upper[0, 1] == pytest.approx(
-        0.04 + FRANKA.finger_boxes[0].center[1] + FRANKA.finger_boxes[0].size[1] / 2
-    )
-
-
-def test_point_counts_and_distances_agree_with_plain_arithmetic():
-    rng = np.random.default_rng(0)
-    points = rng.uniform(-0.15, 0.15, (500, 3))
-    pose = make_transform(matrix_from_rotation_vector((0.3, 0.8, -0.5)), (0.02, -0.01, 0.03))
-    boxes = approach_boxes(FRANKA, 0.06, 0.05)
-    local = (points - pose[:3, 3]) @ pose[:3, :3]
-    gaps = np.maximum(np.maximum(boxes.lower - local[:, None], local[:, None] - boxes.upper), 0.0)
-    distances = np.linalg.norm(gaps, axis=2).min(axis=1)
-    rotation, translation = np.ascontiguousarray(pose[:3, :3]), pose[:3, 3].copy()
-    inside, nearest = points_in_boxes(points, rotation, translation, boxes.lower, boxes.upper, 0.02, 10**6)
-    assert inside == (distances == 0.0).sum() > 0
-    outside = points[distances > 0.0]
-    _, nearest = points_in_boxes(outside, rotation, translation, boxes.lower, boxes.upper, 0.02, 10**6)
-    assert nearest == pytest.approx(min(distances[distances > 0.0].min(), 0.02))
-    heights = lowest_heights(boxes, pose[None, :3, :3], pose[None, :3, 3], np.eye(4))
-    corners = [
-        transform_points(pose, [x, y, z])[2]
-        for low, high in zip(boxes.lower, boxes.upper, strict=True)
-        for x in (low[0], high[0]) for y in (low[1], high[1]) for z in (low[2], high[2])
-    ]  # fmt: skip
-    assert heights[0] == pytest.approx(min(corners))
-
-
 def test_near_duplicates_are_suppressed():
     rotations = np.repeat(np.eye(3)[None], 4, axis=0)
     rotations[3] = matrix_from_rotation_vector((0.0, 0.0, 1.0))
     translations = np.array([[0.0, 0, 0], [0.001, 0, 0], [0.05, 0, 0], [0.001, 0, 0]])
     chosen = diverse_top(rotations, translations, np.array([0.5, 0.9, 0.1, 0.2]), 10, 0.01, 0.4)
     assert chosen.tolist() == [1, 3, 2]
+    # Half a turn about the approach gives the same grasp.
+    rotations[3] = np.diag([-1.0, -1.0, 1.0])
+    assert diverse_top(rotations, translations, np.array([0.5, 0.9, 0.1, 0.2]), 10, 0.01, 0.4).tolist() == [1, 2]
+
+
+def test_obstacles_are_kept_clear_of():
+    box = on_table(box_mesh([0.10, 0.04, 0.06]), 3000)
+    free = plan_grasps(box, FRANKA, table=TABLE)
+    # Walls along both long sides, too close for a finger, but for the end at +x.
+    x, z = np.meshgrid(np.arange(-0.06, 0.02, 0.004), np.arange(0.0, 0.2, 0.004))
+    wall = np.column_stack([x.ravel(), np.full(x.size, 0.026), z.ravel()])
+    walls = np.concatenate([wall, wall * [1.0, -1.0, 1.0]])
+    crowded = plan_grasps(box, FRANKA, table=TABLE, obstacles=walls)
+    assert abs(free.grasps[0].T_world_gripper[0, 3]) < 0.02
+    assert crowded.success
+    for grasp in crowded.grasps:
+        local = (walls - grasp.T_world_gripper[:3, 3]) @ grasp.T_world_gripper[:3, :3]
+        for part in FRANKA.collision_boxes(grasp.open_aperture):
+            inside = np.abs(local - part.center) < 0.5 * part.size
+            # Walls are thinned to one point in 4 mm.
+            assert inside.all(axis=1).sum() <= 6 * PlannerConfig().allowed_hits
+    with pytest.raises(InvalidInputError, match="obstacles"):
+        plan_grasps(box, FRANKA, obstacles=np.zeros((3, 2)))
+
+
+def test_robust_grasps_are_preferred():
+    # A bar whose one half is bevelled to a ridge: as wide, but only its flat half bears errors of the pose.
+    flat = box_mesh([0.06, 0.03, 0.03]).transformed(make_transform(translation=(-0.03, 0.0, 0.0)))
+    ridge = box_mesh([0.06, 0.0212, 0.0212]).transformed(
+        make_transform(matrix_from_rotation_vector((np.pi / 4, 0.0, 0.0)), (0.03, 0.0, 0.0))
+    )
+    cloud = PointCloud(*sample_surface(concatenate_meshes([flat, ridge]), 5000, np.random.default_rng(0)))
+    plan = plan_grasps(cloud, FRANKA, center_of_mass=(0.0, 0.0, 0.0))
+    assert plan.success
+    assert plan.grasps[0].T_world_gripper[0, 3] < 0.0
+    assert plan.grasps[0].metrics["term_robust"] > 0.5
+
+
+def test_threads_do_not_change_the_plan():
+    cloud = on_table(SHAPES["hammer"], 3000)
+    one, two = (plan_grasps(cloud, FRANKA, PlannerConfig(workers=n), table=TABLE) for n in (1, 3))
+    assert [g.score for g in one.grasps] == [g.score for g in two.grasps]
+    np.testing.assert_array_equal(one.grasps[0].T_world_gripper, two.grasps[0].T_world_gripper)
 
 
 @pytest.mark.parametrize(
@@ -312,18 +318,38 @@ def test_flat_cloud_gives_an_answer():
     assert "No grasp" in plan.message
 
 
-def test_recorded_clouds_have_grasps():
+@pytest.mark.parametrize("name", ["franka_hand", "hande", "umi"])
+def test_recorded_clouds_have_grasps(name):
     folder = Path(os.environ.get("MORPHIT_DATA", Path(__file__).parents[3] / "shared" / "data")) / "grasp" / "observed"
     if not folder.is_dir():
         pytest.skip(f"no recorded clouds at {folder}; set MORPHIT_DATA")
     import open3d
 
+    # Without completed sides, so that what is touched was seen.
+    gripper, config = Gripper.load(name), PlannerConfig(complete=False)
     files = sorted(folder.glob("*.ply"))
     assert files
     for file in files:
         recorded = open3d.io.read_point_cloud(str(file))
         cloud = PointCloud(np.asarray(recorded.points), np.asarray(recorded.normals))
-        plan = plan_grasps(cloud, FRANKA)
+        assert plan_grasps(cloud, gripper).success, file.name
+        plan = plan_grasps(cloud, gripper, config)
         assert plan.success, f"{file.name}: {plan.message}"
         # Their normals have mixed signs: no grasp may pinch one layer of noise.
-        assert min(grasp.aperture for grasp in plan.grasps) >= PlannerConfig().min_width_estimated, file.name
+        assert min(grasp.aperture for grasp in plan.grasps) >= config.min_width_estimated, file.name
+        # Of all points, not only of the thinned ones that were planned with: palm and fingers are free at contact, both
+        # pads meet something.
+        gaps = []
+        for grasp in plan.grasps:
+            assert set(grasp.contact_fingers) == {1, 2}
+            local = (cloud.points - grasp.T_world_gripper[:3, 3]) @ grasp.T_world_gripper[:3, :3]
+            before_pads = (np.abs(local[:, 0]) <= gripper.pad_width / 2) & (
+                np.abs(local[:, 2]) <= gripper.pad_height / 2
+            )
+            along = local[before_pads, 1]
+            gaps.append(max(np.sort(np.abs(side * along - 0.5 * grasp.aperture))[2] for side in (1.0, -1.0)))
+            hit = np.zeros(len(local), dtype=bool)
+            for box in gripper.collision_boxes(grasp.aperture):
+                hit |= (np.abs(local - box.center) < 0.5 * box.size - config.contact_tolerance).all(axis=1)
+            assert hit.mean() < 0.004, f"{file.name}: {hit.sum()} points inside the gripper"
+        assert min(gaps) < 0.002, f"{file.name}: nearest contacts {min(gaps)}"
