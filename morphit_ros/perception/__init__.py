@@ -2,10 +2,11 @@
 
 from morphit_ros.perception.configuration import PerceptionConfig
 from morphit_ros.perception.pipeline import perceive
-from morphit_ros.perception.scene import ObjectExtent, RegistrationResult, Scene, SceneStatus, Table
+from morphit_ros.perception.scene import ObjectEvidence, ObjectExtent, RegistrationResult, Scene, SceneStatus, Table
 from morphit_ros.perception.target import select_target
 
 __all__ = [
+    "ObjectEvidence",
     "ObjectExtent",
     "PerceptionConfig",
     "RegistrationResult",

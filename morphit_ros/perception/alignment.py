@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from morphit_ros.geometry.spatial_hash import adjacent_ranges, cells_around, find_slot, pack
+from morphit_ros.geometry.spatial_hash import adjacent_ranges, cells_around, pack
 from morphit_ros.geometry.transforms import (
     Array,
     make_transform,
@@ -157,21 +157,3 @@ def _match(points, point_normals, grid, normals, distance):  # type: ignore[no-u
                         matches[row] = other
                         offsets[row] = dx * normals[other, 0] + dy * normals[other, 1] + dz * normals[other, 2]
     return matches, offsets
-
-
-@njit(cache=True)
-def has_neighbor(points, grid):  # type: ignore[no-untyped-def]
-    """(N,) mask of the points with a point of the grid in their own or an adjacent cell."""
-    found = np.zeros(points.shape[0], np.bool_)
-    inverse = 1.0 / grid.size
-    for row in range(points.shape[0]):
-        ix = np.int64(np.floor(points[row, 0] * inverse))
-        iy = np.int64(np.floor(points[row, 1] * inverse))
-        iz = np.int64(np.floor(points[row, 2] * inverse))
-        for dx in range(-1, 2):
-            for dy in range(-1, 2):
-                for dz in range(-1, 2):
-                    key = pack(ix + dx, iy + dy, iz + dz)
-                    if grid.keys[find_slot(grid.keys, key)] == key:
-                        found[row] = True
-    return found

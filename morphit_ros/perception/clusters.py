@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from morphit_ros.geometry.spatial_hash import adjacent_ranges, cells_around, connected_components, count_neighbors
+from morphit_ros.geometry.spatial_hash import EMPTY, adjacent_ranges, cells_around, find_root, find_slot
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.geometry.voxel_grid import merge_views
 from morphit_ros.perception.configuration import ObjectConfig
 
 Rows = NDArray[np.int64]
 
 # A part between seams counts as a possible object from this share of its cluster on.
 _LEAST_SHARE = 0.2
+# Seams are looked for among points this far apart, linked over this distance; parts of the link distance.
+_SEAM_VOXEL, _SEAM_LINK = 0.4, 0.7
 
 
 def find_clusters(points: Array, config: ObjectConfig) -> list[Rows]:
-    """Rows of each cluster, largest first; sparse points and small clusters are dropped.
+    """Rows of each set of points that links of at most the link distance connect, largest first.
 
     Args:
         points: (N, 3) above the table [m].
-        config: link distance, least density and size.
+        config: link distance.
     """
     if len(points) == 0:
         return []
-    grid = cells_around(points, config.link_distance)
-    dense = np.flatnonzero(count_neighbors(grid, config.denoise_neighbors) >= config.denoise_neighbors)
-    if len(dense) == 0:
-        return []
-    groups = _groups(connected_components(cells_around(points[dense], config.link_distance)))
-    return [dense[group] for group in groups if len(group) >= config.min_points]
+    # The diagonal of such a cell is the link distance: all points of a cell are connected.
+    grid = cells_around(points, config.link_distance / math.sqrt(3.0))
+    return _groups(_linked_cells(grid, config.link_distance))
 
 
 def _groups(labels: Rows) -> list[Rows]:
@@ -56,29 +58,64 @@ def split_at_seams(points: Array, normals: Array, config: ObjectConfig) -> list[
     """
     from scipy.spatial import cKDTree
 
-    whole = [np.arange(len(points))]
-    grid = cells_around(points, config.link_distance)
+    # Creases are wider than the voxels of the cloud: a thinner copy shows them as well.
+    thin, directions, _ = merge_views(points, normals, _SEAM_VOXEL * config.link_distance)
+    grid = cells_around(thin, config.link_distance)
     # Across a crease whose normals turn by θ within the neighbourhood, the mean over all directions is about θ / 4.
-    smooth = np.flatnonzero(_mean_concavity(grid, normals[grid.order]) < 0.25 * config.seam_angle)
+    smooth = thin[_mean_concavity(grid, directions[grid.order]) < 0.25 * config.seam_angle]
     if len(smooth) == 0:
-        return whole
+        return [np.arange(len(points))]
     # Tighter links than between objects, so that they do not reach across the crease.
-    groups = _groups(connected_components(cells_around(points[smooth], 0.6 * config.link_distance)))
-    least = max(config.min_points, _LEAST_SHARE * len(points))
-    large = [smooth[group] for group in groups if len(group) >= least]
+    reach = _SEAM_LINK * config.link_distance
+    groups = _groups(_linked_cells(cells_around(smooth, reach / math.sqrt(3.0)), reach))
+    scale = len(thin) / len(points)
+    least = max(config.min_points * scale, _LEAST_SHARE * len(thin))
+    large = [group for group in groups if len(group) >= least]
     if len(large) < 2:
-        return whole
-    owner = np.full(len(points), -1)
-    for number, rows in enumerate(large):
-        owner[rows] = number
-    loose = np.flatnonzero(owner < 0)
-    if len(loose):
-        owned = np.flatnonzero(owner >= 0)
-        owner[loose] = owner[owned[cKDTree(points[owned]).query(points[loose])[1]]]
-    return _groups(owner)
+        return [np.arange(len(points))]
+    owner = np.concatenate([np.full(len(group), number) for number, group in enumerate(large)])
+    return _groups(owner[cKDTree(smooth[np.concatenate(large)]).query(points)[1]])
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
+def _linked_cells(grid, reach):  # type: ignore[no-untyped-def]
+    """Component number (N,) of each point, original order; the points of a cell are within `reach` of each other."""
+    parent = np.arange(grid.packed.size)
+    squared = reach * reach
+    for cell in range(grid.packed.size):
+        for dx in range(3):
+            for dy in range(-2 if dx > 0 else 0, 3):
+                for dz in range(-2 if dx > 0 or dy > 0 else 1, 3):
+                    # Indices are packed by addition: a neighbour's is a constant away.
+                    key = grid.packed[cell] + (dx << 42) + (dy << 21) + dz
+                    slot = find_slot(grid.keys, key)
+                    if grid.keys[slot] == EMPTY:
+                        continue
+                    other = grid.cells[slot]
+                    a, b = find_root(parent, cell), find_root(parent, other)
+                    if a != b and _cells_within(grid, cell, other, squared):
+                        parent[max(a, b)] = min(a, b)
+    labels = np.empty(grid.order.size, np.int64)
+    for cell in range(grid.packed.size):
+        for row in range(grid.starts[cell], grid.starts[cell + 1]):
+            labels[grid.order[row]] = find_root(parent, cell)
+    return labels
+
+
+@njit(cache=True, nogil=True)
+def _cells_within(grid, first, second, squared):  # type: ignore[no-untyped-def]
+    """Whether a point of one cell lies within a distance, given squared, of a point of the other."""
+    for row in range(grid.starts[first], grid.starts[first + 1]):
+        for other in range(grid.starts[second], grid.starts[second + 1]):
+            dx = grid.points[row, 0] - grid.points[other, 0]
+            dy = grid.points[row, 1] - grid.points[other, 1]
+            dz = grid.points[row, 2] - grid.points[other, 2]
+            if dx * dx + dy * dy + dz * dz <= squared:
+                return True
+    return False
+
+
+@njit(cache=True, nogil=True)
 def _mean_concavity(grid, normals):  # type: ignore[no-untyped-def]
     """Mean of (n_i − n_j)·(p_j − p_i)/|p_j − p_i| over the outer half of each neighbourhood (N,), original order."""
     concavity = np.zeros(grid.order.size)

@@ -72,13 +72,36 @@ class RegistrationConfig(Config):
         0.035, "Largest accepted turn by the refinement of known extrinsics [rad]", minimum=0.0, maximum=0.5
     )
     min_overlap: float = parameter(
-        0.45, "Smallest accepted part of the right view's objects that the left view confirms", minimum=0.0, maximum=1.0
+        0.25,
+        "Smallest accepted part of each view's objects that the other confirms, without extrinsics",
+        minimum=0.0,
+        maximum=1.0,
     )
-    feature_voxel_size: float = parameter(
-        0.005, "Voxels for feature matching, without extrinsics [m]", minimum=1e-3, maximum=0.05
+    max_contradicted: float = parameter(
+        0.03,
+        "Largest accepted part of a view's objects where the other camera saw past them, without extrinsics",
+        minimum=0.0,
+        maximum=1.0,
     )
-    feature_radius: float = parameter(
-        0.03, "Radius of a feature's neighbourhood, without extrinsics [m]", minimum=5e-3, maximum=0.2
+    # Of a symmetric object, a wrong pose may let the views share more than the right one does.
+    max_rival: float = parameter(
+        0.55,
+        "A different pose that explains this part of what the best one does makes it ambiguous, without extrinsics",
+        minimum=0.0,
+        maximum=1.0,
+    )
+    # 0.5° at three standard deviations.
+    max_turn_spread: float = parameter(
+        0.0029,
+        "Largest accepted standard deviation of the turn that the overlap leaves, without extrinsics [rad]",
+        minimum=1e-5,
+        maximum=0.1,
+    )
+    max_shift_spread: float = parameter(
+        0.0005,
+        "Largest accepted standard deviation of the shift that the overlap leaves, without extrinsics [m]",
+        minimum=1e-6,
+        maximum=0.01,
     )
 
 
@@ -106,9 +129,6 @@ class ObjectConfig(Config):
         0.01, "Points closer than this belong to one object [m]", minimum=1e-3, maximum=0.1
     )
     min_points: int = parameter(100, "Smallest number of points of an object", minimum=10, maximum=100_000)
-    denoise_neighbors: int = parameter(
-        5, "A point with fewer points of its object within the link distance is dropped", minimum=1, maximum=200
-    )
     split_touching: bool = parameter(
         False, "Split a cluster along concave seams; a T-shaped object looks the same as two touching ones"
     )

@@ -5,27 +5,43 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.normals import estimate_normals
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, invert_transform
-from morphit_ros.geometry.voxel_grid import merge_views
-from morphit_ros.perception.clusters import find_clusters
 from morphit_ros.perception.configuration import PerceptionConfig
-from morphit_ros.perception.filters import check_spheres, crop_view, outside_workspace, supported_points, within_spheres
+from morphit_ros.perception.evidence import gather_evidence
+from morphit_ros.perception.extrinsics_check import as_placed, check_extrinsics, plane_misfit
+from morphit_ros.perception.filters import check_spheres, outside_workspace, within_spheres
+from morphit_ros.perception.fusion import FusedCloud, fuse_views
 from morphit_ros.perception.inputs import CameraInput, check_inputs
-from morphit_ros.perception.objects import describe_objects, points_above
-from morphit_ros.perception.registration import refine_extrinsics, register_views
-from morphit_ros.perception.scene import ObjectExtent, RegistrationResult, Scene, SceneStatus, Table
-from morphit_ros.perception.table import Plane, bound_table, find_plane, refine_plane
+from morphit_ros.perception.objects import Objects, find_objects
+from morphit_ros.perception.registration import register_views
+from morphit_ros.perception.scene import (
+    LOOSE,
+    ON_TABLE,
+    ObjectEvidence,
+    RegistrationResult,
+    Scene,
+    SceneStatus,
+    Table,
+)
+from morphit_ros.perception.summary import describe_empty, describe_nothing, describe_objects, judge_consistency
+from morphit_ros.perception.table import bound_table, refine_plane
 from morphit_ros.perception.target import select_target
+from morphit_ros.perception.thinning import thin_view, view_bounds
 from morphit_ros.perception.view import View
+from morphit_ros.perception.view_planes import find_view_planes, middle_eye, refine_view_plane
 
 _UP = np.array([0.0, 0.0, 1.0])
+# The support plane is kept in cells this many times as wide as voxels, but for registration without extrinsics.
+_PLANE_CELLS = 2.0
+# An object that is still displaced by this part of a motion of the whole view is not explained by it.
+_UNEXPLAINED = 0.4
 
 
 def perceive(
@@ -102,9 +118,12 @@ class _Run:
         ]
         self.up = _UP if self.world_known and config.table.gravity_known else None
         self.registration: RegistrationResult | None = None
+        # The motion of the right view that was refused, and whether it would put several objects right at once.
+        self.motion = np.eye(4)
+        self.explained = False
         self.table: Table | None = None
-        self.plane: Plane | None = None
         self.cloud = PointCloud(np.empty((0, 3)), np.empty((0, 3)), frame=config.world_frame)
+        self.labels = np.empty(0, np.int64)
         self.timings: dict[str, float] = {}
         self.counts: dict[str, int] = {}
 
@@ -118,120 +137,78 @@ class _Run:
 
     def scene(self) -> Scene:
         """All stages in order."""
-        for view in self.views:
-            self._crop(view)
+        self._thin()
         self._drop_blind_views()
         self._remove_robot()
-        self._remove_outliers()
-        self._estimate_normals()
+        self._estimate_surfaces()
         if len(self.views) == 2:
             self._register()
-        self._fuse()
         self._find_table()
-        objects, extents = self._segment()
-        return self._choose(objects, extents)
+        fused = self._fuse()
+        objects = self._segment()
+        return self._choose(objects, self._gather_evidence(objects, fused))
 
-    def _crop(self, view: View) -> None:
+    def _thin(self) -> None:
+        """The support plane from a sample of each view, then one pass over all measurements."""
+        crop, table = self.config.crop, self.config.table
+        workspace = self.world_known and self.placed
+        bounds = [view_bounds(view.side, crop, workspace) for view in self.views]
+        # A camera whose pose is not known does not know where up is.
+        up = self.up if self.placed else None
+        with self._stage("plane"):
+            planes = find_view_planes(self.views, bounds, self.placed, up, table, self.rng)
         with self._stage("crop"):
-            workspace = self.world_known and self.placed
-            kept, counts = crop_view(view.cloud, view.T_frame_camera, view.side, self.config.crop, workspace)
-            view.points, view.rows = kept
-            self.counts.update({f"{view.side} {step}": count for step, count in counts.items()})
+            cell = crop.voxel_size * (_PLANE_CELLS if self.placed else 1.0)
+            for view, plane, bound in zip(self.views, planes, bounds, strict=True):
+                pose = view.T_frame_camera
+                thinned = thin_view(view.cloud, pose, bound, crop.voxel_size, plane, table.tolerance, cell)
+                view.take(thinned)
+                for step, count in thinned.counts.items():
+                    if workspace or step != "in workspace":
+                        self.counts[f"{view.side} {step}"] = count
+        with self._stage("plane"):
+            for view, plane in zip(self.views, planes, strict=True):
+                view.plane = refine_view_plane(view, plane, up, table)
 
     def _drop_blind_views(self) -> None:
         """Go on with one camera if that is allowed and the other has no points left."""
-        blind = [view for view in self.views if len(view.points) == 0]
-        seeing = [view for view in self.views if len(view.points) > 0]
+        blind = [view for view in self.views if view.blind]
         if not blind:
             return
-        if not seeing or not self.config.allow_single_view:
-            reasons = "; ".join(f"{view.side} camera: {self._where_emptied(view.side)}" for view in blind)
+        reasons = "; ".join(f"{view.side} camera: {describe_empty(self.counts, view.side)}" for view in blind)
+        if len(blind) == len(self.views) or not self.config.allow_single_view:
             raise _StoppedError(SceneStatus.NO_POINTS, reasons)
-        self.views = seeing
+        self.views = [view for view in self.views if not view.blind]
         if not self.placed:
             raise _StoppedError(
                 SceneStatus.REGISTRATION_FAILED,
-                f"{blind[0].side} camera: {self._where_emptied(blind[0].side)}; without both views the unknown "
-                "camera pose cannot be found",
+                f"{reasons}; without both views the unknown camera pose cannot be found",
             )
 
-    def _where_emptied(self, side: str) -> str:
-        """The first step that left no points of a camera, with the number before it."""
-        before: tuple[str, int] | None = None
-        for name, count in self.counts.items():
-            if not name.startswith(f"{side} "):
-                continue
-            step = name.removeprefix(f"{side} ")
-            if count == 0:
-                return "no points received" if before is None else f"0 of {before[1]} points {before[0]} are {step}"
-            before = (step, count)
-        return "no points left"
-
     def _remove_robot(self) -> None:
-        """Only once the views are in the world frame; `_register` calls it again for views that it places."""
+        """Only once the views are in the world frame; `_place` calls it again for views that it places."""
         if self.spheres is None or not self.placed:
             return
+        padding = self.config.crop.robot_padding
         with self._stage("robot"):
             for view in self.views:
-                own = within_spheres(view.points, *self.spheres, self.config.crop.robot_padding)
-                view.keep(~own)
+                view.keep(~within_spheres(view.points, *self.spheres, padding))
+                view.keep_on_plane(~within_spheres(view.on_plane.points, *self.spheres, padding))
                 self.counts[f"{view.side} not the robot"] = len(view.points)
         self._drop_blind_views()
 
-    def _remove_outliers(self) -> None:
-        with self._stage("outliers"):
+    def _estimate_surfaces(self) -> None:
+        with self._stage("normals"):
             for view in self.views:
-                view.keep(supported_points(view.points, self.config.surface))
+                view.estimate_surface(self.config.surface)
                 self.counts[f"{view.side} supported"] = len(view.points)
         self._drop_blind_views()
-
-    def _estimate_normals(self) -> None:
-        """Normals towards the camera of each view; points on the support plane take the plane's."""
-        with self._stage("plane"):
-            if self.placed:
-                points = np.concatenate([view.points for view in self.views])
-                plane = self._search_plane(points, self._viewpoint())
-                planes = [plane] * len(self.views)
-                self.plane = plane
-            else:
-                planes = [self._search_plane(view.points, view.T_frame_camera[:3, 3]) for view in self.views]
-                self.view_planes = planes
-        with self._stage("normals"):
-            for view, plane in zip(self.views, planes, strict=True):
-                self._view_normals(view, plane)
-
-    def _view_normals(self, view: View, plane: Plane | None) -> None:
-        radius, eye = self.config.surface.radius, view.T_frame_camera[:3, 3]
-        if plane is None:
-            view.normals = estimate_normals(view.points, radius, eye)[0]
-            return
-        on_plane = np.abs(view.points @ plane.normal - plane.offset) <= self.config.table.tolerance
-        view.normals = estimate_normals(view.points, radius, eye, ~on_plane)[0]
-        view.normals[on_plane] = plane.normal
-
-    def _search_plane(self, points: Array, viewpoint: Array) -> Plane | None:
-        # The camera whose pose is unknown has no known direction of gravity.
-        up = self.up if self.placed else None
-        return find_plane(points, viewpoint, self.config.table, self.rng, up)
-
-    def _viewpoint(self) -> Array:
-        return np.mean([view.T_frame_camera[:3, 3] for view in self.views], axis=0)
 
     def _register(self) -> None:
         left, right = self.views
         if self.placed:
             with self._stage("registration"):
-                motion, self.registration = refine_extrinsics(
-                    left.surface,
-                    right.surface,
-                    left.T_frame_camera,
-                    right.T_frame_camera,
-                    self.config.registration,
-                    self.rng,
-                )
-                right.move(motion)
-            if not self.registration.succeeded:
-                raise _StoppedError(SceneStatus.EXTRINSICS_INCONSISTENT, self.registration.message)
+                self._check_extrinsics(left, right)
             return
         with self._stage("registration"):
             self.registration = self._register_unknown(left, right)
@@ -239,22 +216,36 @@ class _Run:
             raise _StoppedError(SceneStatus.REGISTRATION_FAILED, self.registration.message)
         self._place(left, right, self.registration.T_left_right)
 
+    def _check_extrinsics(self, left: View, right: View) -> None:
+        """Correct the right view a little, or stop; where only objects disagree, decide once they are known."""
+        settings = self.config.registration
+        fixed, tested = as_placed(left), as_placed(right)
+        self.motion, self.registration = check_extrinsics(fixed, tested, self.config.crop.voxel_size, settings)
+        if self.registration.succeeded:
+            if settings.refine:
+                right.move(self.motion)
+        elif not plane_misfit(fixed, tested) <= settings.max_residual:
+            right.move(self.motion)
+            raise _StoppedError(
+                SceneStatus.EXTRINSICS_INCONSISTENT,
+                f"{self.registration.message}; calibrate the cameras' extrinsics again",
+            )
+
     def _register_unknown(self, left: View, right: View) -> RegistrationResult:
-        for view, plane in zip((left, right), self.view_planes, strict=True):
-            if plane is None:
+        for view in (left, right):
+            if view.plane is None:
                 raise _StoppedError(
                     SceneStatus.REGISTRATION_FAILED,
                     f"the {view.side} view shows no support plane, which registration without extrinsics needs; "
                     "give both camera poses",
                 )
-        left_plane, right_plane = self.view_planes
-        assert left_plane is not None and right_plane is not None
+        assert left.plane is not None and right.plane is not None
         # A known pose of one camera does not help to find the other: work in the optical frames.
         return register_views(
             left.surface,
             right.surface,
-            left_plane,
-            right_plane,
+            left.plane,
+            right.plane,
             self.config.registration,
             self.config.objects,
             self.rng,
@@ -272,97 +263,120 @@ class _Run:
         self.placed = True
         for view in (left, right):
             view.keep(~outside_workspace(view.points, self.config.crop))
-            self.counts[f"{view.side} in workspace"] = len(view.points)
+            view.keep_on_plane(~outside_workspace(view.on_plane.points, self.config.crop))
+            self.counts[f"{view.side} in workspace"] = len(view.points) + len(view.on_plane.points)
         self._drop_blind_views()
         self._remove_robot()
 
-    def _fuse(self) -> None:
-        with self._stage("fusion"):
-            points = np.concatenate([view.points for view in self.views])
-            normals = np.concatenate([view.normals for view in self.views])
-            points, normals, rows = merge_views(points, normals, self.config.crop.voxel_size)
-            self.cloud = PointCloud(points, normals, self._colors(rows), self.config.world_frame, self._stamp())
-            self.counts["fused"] = len(points)
-
-    def _colors(self, rows: NDArray[np.int64]) -> NDArray[np.uint8] | None:
-        """Colours of rows of the concatenated views, None unless every camera has colours."""
-        colors = [view.cloud.colors[view.rows] for view in self.views if view.cloud.colors is not None]
-        return np.concatenate(colors)[rows] if len(colors) == len(self.views) else None
-
-    def _stamp(self) -> float | None:
-        stamps = [view.cloud.stamp for view in self.views if view.cloud.stamp is not None]
-        return max(stamps) if stamps else None
-
     def _find_table(self) -> None:
         with self._stage("table"):
-            points, table = self.cloud.points, self.config.table
-            if self.plane is not None:
-                start = self.plane
-                self.plane = refine_plane(points, start.normal, start.offset, self._viewpoint(), table, self.up)
-            else:
-                self.plane = find_plane(points, self._viewpoint(), table, self.rng, self.up)
-            if self.plane is not None:
-                self.counts["on the plane"] = int(self.plane.inliers.sum())
-                self.table = bound_table(points, self.plane, table)
+            settings, start = self.config.table, next((view.plane for view in self.views if view.plane), None)
+            flat = np.concatenate([view.on_plane.points for view in self.views])
+            if start is not None:
+                plane = refine_plane(flat, start.normal, start.offset, middle_eye(self.views), settings, self.up)
+                self.table = None if plane is None else bound_table(plane, settings)
         if self.table is None and self.config.require_table:
             kind = "horizontal plane" if self.up is not None else "plane"
+            count = len(flat) + sum(len(view.points) for view in self.views)
             raise _StoppedError(
                 SceneStatus.NO_TABLE,
-                f"no {kind} of at least {table.min_area:g} m² among {len(points)} points; "
+                f"no {kind} of at least {settings.min_area:g} m² among {count} points; "
                 "check gravity_known and max_tilt, or set require_table to false",
             )
 
-    def _segment(self) -> tuple[list[PointCloud], list[ObjectExtent]]:
-        with self._stage("clusters"):
-            candidates = points_above(self.cloud.points, self.table, self.config)
-            self.counts["above the table"] = len(candidates)
-            clusters = [candidates[rows] for rows in find_clusters(self.cloud.points[candidates], self.config.objects)]
-        with self._stage("seams"):
-            objects, extents = describe_objects(self.cloud, clusters, self.table, self.config.objects)
-        self.counts["objects"] = len(objects)
-        if not objects:
-            raise _StoppedError(
-                SceneStatus.NO_OBJECT,
-                f"{len(candidates)} points {'above the table' if self.table else 'in the scene'}, "
-                f"none in a cluster of at least {self.config.objects.min_points}",
-            )
-        return objects, extents
+    def _fuse(self) -> FusedCloud:
+        with self._stage("fusion"):
+            fused = fuse_views(self.views, self.config.crop.voxel_size, self.config.world_frame)
+            self.cloud = fused.cloud
+            # Without a table, a plane that was found is a thing like others.
+            on_table = len(fused.cloud) - fused.above if self.table is not None else 0
+            self.labels = np.full(len(fused.cloud), LOOSE)
+            self.labels[len(fused.cloud) - on_table :] = ON_TABLE
+            self.counts["fused"] = len(fused.cloud)
+            self.counts["above the table"] = len(fused.cloud) - on_table
+        return fused
 
-    def _choose(self, objects: list[PointCloud], extents: list[ObjectExtent]) -> Scene:
+    def _segment(self) -> Objects:
+        with self._stage("objects"):
+            above = self.cloud.select(np.flatnonzero(self.labels == LOOSE))
+            objects = find_objects(above, self.table, self.config)
+            self.labels[: len(above)] = objects.labels
+        self.counts["objects"] = len(objects.clouds)
+        if not objects.clouds:
+            raise _StoppedError(SceneStatus.NO_OBJECT, describe_nothing(self.counts, objects, self.table, self.config))
+        return objects
+
+    def _gather_evidence(self, objects: Objects, fused: FusedCloud) -> list[ObjectEvidence]:
+        with self._stage("evidence"):
+            labels = [self.labels[places] for places in fused.places]
+            count = len(objects.clouds)
+            if self.registration is None or self.registration.succeeded:
+                return gather_evidence(self.views, labels, count, self.config)
+            # Refused, though the views agree on the table: would the motion put all objects right at once?
+            most_displaced = _UNEXPLAINED * self.registration.shift
+            as_given = gather_evidence(self.views, labels, count, self.config, most_displaced)
+            self.views[1].move(self.motion)
+            as_fitted = gather_evidence(self.views, labels, count, self.config, most_displaced)
+            self.views[1].move(invert_transform(self.motion))
+            shared = [known for known in as_fitted if known.views == 2]
+            self.explained = len(shared) > 1 and all(known.consistent for known in shared)
+            return as_given
+
+    def _choose(self, objects: Objects, evidence: list[ObjectEvidence]) -> Scene:
         rule = self.config.target
-        target = select_target(objects, rule)
+        target = select_target(objects.clouds, rule)
+        status, doubt = judge_consistency(evidence, self.registration, self.explained, target)
+        if status is SceneStatus.EXTRINSICS_INCONSISTENT:
+            raise _StoppedError(status, doubt)
+        if self.registration is not None and not self.registration.succeeded:
+            self.registration = self._as_given(self.registration, evidence)
+        count = f"{len(objects.clouds)} object{'s' if len(objects.clouds) > 1 else ''}"
         if target is None:
-            message = f"target.index is {rule.index}, but there are only {len(objects)} objects"
-            return self._scene(SceneStatus.TARGET_NOT_FOUND, message, objects, extents, None)
-        message = f"{len(objects)} object{'s' if len(objects) > 1 else ''}, target {target} by rule '{rule.rule}'"
-        joined = [str(number) for number, extent in enumerate(extents) if extent.parts > 1]
-        if joined:
-            message += f"; object {', '.join(joined)} may be several that touch: move them apart, or set split_touching"
-        return self._scene(SceneStatus.OK, message, objects, extents, target)
+            status = SceneStatus.TARGET_NOT_FOUND
+            message = f"target.index is {rule.index}, but there are only {count}"
+        elif status is SceneStatus.OK:
+            message = f"{count}, target {target} by rule '{rule.rule}'"
+        else:
+            message, doubt = doubt, ""
+        remarks = [doubt] * bool(doubt) + describe_objects(objects, evidence, self.registration)
+        if len(self.views) == 1:
+            remarks.append(f"only the {self.views[0].side} camera saw them: backs are unknown, confidence is halved")
+        return self._scene(status, "; ".join([message, *remarks]), objects, evidence, target)
+
+    def _as_given(self, refused: RegistrationResult, evidence: list[ObjectEvidence]) -> RegistrationResult:
+        """The registration by the given extrinsics, once objects that moved explain why the views do not fit."""
+        T_left_right = invert_transform(self.views[0].T_frame_camera) @ self.views[1].T_frame_camera
+        vouching = [known.residual for known in evidence if known.consistent and known.compared]
+        return replace(
+            refused,
+            T_left_right=T_left_right,
+            residual=float(np.sqrt(np.mean(np.square(vouching)))) if vouching else refused.residual,
+            shift=0.0,
+            turn=0.0,
+            succeeded=bool(vouching),
+        )
 
     def failed_scene(self, stop: _StoppedError) -> Scene:
         """What is known when a stage ended the run."""
         if len(self.cloud) == 0 and any(len(view.normals) for view in self.views):
             self._fuse()
-        return self._scene(stop.status, str(stop), [], [], None)
+        return self._scene(stop.status, str(stop), None, [], None)
 
     def _scene(
-        self,
-        status: SceneStatus,
-        message: str,
-        objects: list[PointCloud],
-        extents: list[ObjectExtent],
+        self, status: SceneStatus, message: str, objects: Objects | None, evidence: list[ObjectEvidence],
         target: int | None,
-    ) -> Scene:
+    ) -> Scene:  # fmt: skip
         poses = {view.side: view.T_frame_camera for view in self.views}
         return Scene(
             status,
             message,
-            objects,
-            extents,
-            target,
+            [] if objects is None else objects.clouds,
+            [] if objects is None else objects.extents,
+            evidence,
+            target if status is SceneStatus.OK else None,
             self.table,
             self.cloud,
+            self.labels if objects is not None else np.minimum(self.labels, LOOSE),
             poses.get("left"),
             poses.get("right"),
             self.registration,

@@ -1,95 +1,47 @@
-"""The right view in the left camera's frame: with known extrinsics, or from what both views show."""
+"""The right view in the left camera's frame, without extrinsics: from what both views show of a table."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from morphit_ros.geometry.transforms import Array, invert_transform, rotation_angle, transform_points
-from morphit_ros.perception.alignment import Alignment, Surface, align
+from morphit_ros.geometry.transforms import (
+    Array,
+    invert_transform,
+    make_transform,
+    matrix_from_rpy,
+)
+from morphit_ros.perception.alignment import Surface
 from morphit_ros.perception.configuration import ObjectConfig, RegistrationConfig
-from morphit_ros.perception.feature_matching import propose_alignments
+from morphit_ros.perception.explanation import Explanation, explain
 from morphit_ros.perception.scene import RegistrationResult
 from morphit_ros.perception.table import Plane
-from morphit_ros.perception.visibility import NearestSurface
+from morphit_ros.perception.table_view import TableView, thinned, view_table
+from morphit_ros.perception.turn_alignment import TurnFit, align_turn, nearest_points
+from morphit_ros.perception.turn_search import search_poses
 
-# Matching distance of the last ICP stage [m].
-_FINEST_DISTANCE = 0.01
-# More than this part of a view's objects floating in front of what the other camera saw: a wrong alignment.
-_MOST_CONTRADICTED = 0.1
-# Another alignment this close to the best in score makes the answer ambiguous.
-_AMBIGUITY = 0.93
-
-
-def refine_extrinsics(
-    left: Surface,
-    right: Surface,
-    T_world_left: Array,
-    T_world_right: Array,
-    config: RegistrationConfig,
-    rng: np.random.Generator,
-) -> tuple[Array, RegistrationResult]:
-    """Fit the right view to the left one by ICP, starting from known extrinsics.
-
-    Args:
-        left, right: surfaces in the world frame by the given extrinsics.
-        T_world_left, T_world_right: given poses of the cameras.
-        config: distances and bounds; with `refine` off the misfit is measured but not corrected.
-        rng: source of randomness for the samples.
-
-    Returns:
-        the motion of the right view's points in world, and the result: `succeeded` is False
-        where the extrinsics contradict the views.
-    """
-    distances = _shrinking(config.capture_distance)
-    fit = align(right, left, distances, config.iterations, rng)
-    center = right.points.mean(axis=0)
-    shift = float(np.linalg.norm(transform_points(fit.T_target_source, center) - center))
-    turn = rotation_angle(fit.T_target_source[:3, :3])
-    motion = fit.T_target_source
-    if not config.refine:
-        motion = np.eye(4)
-        measured = align(right, left, [distances[0]], 0, rng)
-        fit = fit._replace(residual=measured.residual, overlap=measured.overlap)
-    result = RegistrationResult(
-        invert_transform(T_world_left) @ motion @ T_world_right,
-        fit.residual,
-        fit.overlap,
-        shift,
-        turn,
-        fit.constrained,
-    )
-    return motion, _judge_extrinsics(result, config)
+# Poses from the search that are refined.
+_PROPOSALS = 40
+# Voxels for refining the proposals; cells and reach of the lookups of nearest points [m].
+_COARSE_VOXEL, _COARSE_CELL, _COARSE_REACH = 0.008, 0.004, 0.012
+_FINE_CELL, _FINE_REACH = 0.003, 0.008
+# Matching distances of the stages [m], and points of each view that are matched.
+_COARSE_DISTANCES, _FINE_DISTANCES = (0.02, 0.01), (0.01,)
+_COARSE_POINTS, _FINE_POINTS = 600, 6000
+# Candidates that are refined on all points: at most so many, with this part of the best one's score.
+_FINALISTS, _CONTENDER = 4, 0.5
+# Poses this far apart, at the objects, are different ones.
+_DIFFERENT_SHIFT, _DIFFERENT_TURN = 0.01, math.radians(4.0)
+# Noise of a point, matches counted as independent [m].
+_NOISE = 0.001
 
 
-def _judge_extrinsics(result: RegistrationResult, config: RegistrationConfig) -> RegistrationResult:
-    if not math.isfinite(result.residual):
-        reason = f"no point of the right view lies within {config.capture_distance * 1e3:.0f} mm of the left view"
-    elif result.shift > config.max_correction or result.turn > config.max_correction_angle:
-        reason = (
-            f"the views fit only after moving the right one by {result.shift * 1e3:.1f} mm and "
-            f"{math.degrees(result.turn):.2f}° (at most {config.max_correction * 1e3:.1f} mm and "
-            f"{math.degrees(config.max_correction_angle):.2f}° are accepted)"
-        )
-    elif result.residual > config.max_residual:
-        reason = (
-            f"the views differ by {result.residual * 1e3:.1f} mm RMS "
-            f"(at most {config.max_residual * 1e3:.1f} mm are accepted)"
-        )
-    else:
-        return result
-    return replace(result, succeeded=False, message=f"{reason}; calibrate the cameras' extrinsics again")
-
-
-def _shrinking(widest: float) -> list[float]:
-    """Matching distances from the widest down to the finest, halving."""
-    distances = []
-    while widest > 1.5 * _FINEST_DISTANCE:
-        distances.append(widest)
-        widest /= 2.0
-    return [*distances, min(_FINEST_DISTANCE, widest)]
+class _Candidate(NamedTuple):
+    fit: TurnFit
+    explanation: Explanation
 
 
 def register_views(
@@ -103,79 +55,139 @@ def register_views(
 ) -> RegistrationResult:
     """Find the right camera's pose relative to the left one from the objects on the table that both see.
 
-    The planes fix height and tilt; turn and shift along the table come from FPFH matches of what
-    stands on it (Rusu et al. 2009), tried by RANSAC. The best few are refined by point-to-plane ICP
-    and checked against what each camera saw past: an object in front of a surface that the other
-    camera measured cannot be there.
+    The planes fix height and tilt. Of what remains, a turn and two shifts, all are tried on a grid; the
+    best are refined by point-to-plane ICP and judged by what they explain: object points on a surface of
+    the other view count for a pose, object points where the other camera saw that nothing is against it.
+    At 120° between the cameras little surface is shared, but what each camera sees past remains.
 
     Args:
         left, right: surfaces, each in its camera's optical frame.
         left_plane, right_plane: the support plane of each view in the same frames.
-        config: feature size and bounds.
+        config: bounds.
         objects: heights between which points belong to objects.
         rng: source of randomness.
     """
-    above = []
-    for surface, plane in ((left, left_plane), (right, right_plane)):
-        height = surface.points @ plane.normal - plane.offset
-        rows = (height > objects.min_height) & (height < objects.max_height)
-        above.append(Surface(surface.points[rows], surface.normals[rows]))
-    proposals = propose_alignments(above[0], above[1], left_plane, right_plane, config, rng)
+    views = view_table(left, left_plane, objects), view_table(right, right_plane, objects)
     failed = RegistrationResult(np.eye(4), math.nan, 0.0, succeeded=False)
-    if not proposals:
-        counts = f"left {len(above[0].points)}, right {len(above[1].points)} points above the table"
-        return replace(failed, message=f"no features of the two views agree ({counts})")
-    seen_left, seen_right = NearestSurface(left.points), NearestSurface(right.points)
-    candidates: list[tuple[float, float, Alignment]] = []
-    for T_left_right in proposals:
-        fit = _refine(T_left_right, above[1], above[0], [0.02, _FINEST_DISTANCE], config, rng)
-        contradicted = max(
-            seen_left.contradicted(transform_points(fit.T_target_source, above[1].points)),
-            seen_right.contradicted(transform_points(invert_transform(fit.T_target_source), above[0].points)),
-        )
-        candidates.append((fit.overlap - contradicted, contradicted, fit))
-    candidates.sort(key=lambda candidate: -candidate[0])
-    score, contradicted, best = candidates[0]
+    counts = f"left {len(views[0].points)}, right {len(views[1].points)} points above the table"
+    if min(len(view.points) for view in views) < objects.min_points:
+        return replace(failed, message=f"too few points of objects ({counts}; {objects.min_points} needed in each)")
+    candidates = _candidates(*views, rng)
+    if not candidates:
+        return replace(failed, message=f"no relative pose of the views brings objects together ({counts})")
+    best, *others = _finalists(views, candidates, rng)
     rivals = [
-        other
-        for value, against, other in candidates[1:]
-        if value > _AMBIGUITY * score
-        and against <= _MOST_CONTRADICTED
-        and _differ(best.T_target_source, other.T_target_source)
+        other.explanation.score
+        for other in others
+        if _different(other.fit, best.fit) and _explains(other.explanation, config)
     ]
-    # The table settles tilt and height to a fraction of a millimetre; the objects keep the rest.
-    final = _refine(best.T_target_source, right, left, [_FINEST_DISTANCE], config, rng)
-    result = RegistrationResult(final.T_target_source, final.residual, best.overlap, constrained=final.constrained)
-    if best.overlap < config.min_overlap:
-        message = f"only {best.overlap:.0%} of the right view's objects fit the left ({config.min_overlap:.0%} needed)"
-    elif contradicted > _MOST_CONTRADICTED:
-        message = f"in the best alignment, {contradicted:.0%} of a view's objects float where the other saw past them"
-    elif rivals:
-        message = "several alignments fit equally well: the objects are too symmetric"
-    elif best.constrained < 6 or final.constrained < 6:
-        message = "the objects in view do not determine the alignment: they are too symmetric"
-    elif final.residual > config.max_residual:
-        message = f"the views differ by {final.residual * 1e3:.1f} mm RMS ({config.max_residual * 1e3:.1f} mm accepted)"
-    else:
-        return result
-    return replace(result, succeeded=False, message=message)
+    rival = max(rivals, default=0.0)
+    result = RegistrationResult(
+        invert_transform(views[0].T_table_camera) @ _motion(best.fit.pose) @ views[1].T_table_camera,
+        best.fit.residual,
+        best.explanation.shared,
+        constrained=3 + _determined(best.fit, config),
+    )
+    message = _objection(result, best, rival, config)
+    return result if not message else replace(result, succeeded=False, message=message)
 
 
-def _refine(
-    T_target_source: Array,
-    source: Surface,
-    target: Surface,
-    distances: list[float],
-    config: RegistrationConfig,
-    rng: np.random.Generator,
-) -> Alignment:
-    """ICP from a given start."""
-    moved = Surface(transform_points(T_target_source, source.points), source.normals @ T_target_source[:3, :3].T)
-    fit = align(moved, target, distances, config.iterations, rng)
-    return fit._replace(T_target_source=fit.T_target_source @ T_target_source)
+def _candidates(left: TableView, right: TableView, rng: np.random.Generator) -> list[_Candidate]:
+    """Refined poses with what they explain, best first."""
+    sparse_left, sparse_right = (
+        nearest_points(_shuffled(thinned(view, _COARSE_VOXEL), rng), _COARSE_CELL, _COARSE_REACH)
+        for view in (left, right)
+    )
+    candidates = []
+    for proposal in search_poses(left, right, _PROPOSALS, rng):
+        fit = align_turn(proposal, sparse_right, sparse_left, _COARSE_DISTANCES, 10, _COARSE_POINTS)
+        candidates.append(_Candidate(fit, explain(fit.pose, left, right, sparse_left, sparse_right)))
+    return sorted(candidates, key=lambda candidate: -candidate.explanation.score)
 
 
-def _differ(first: Array, second: Array) -> bool:
-    """Whether two alignments are more than 10 mm or 3° apart."""
-    difference = invert_transform(first) @ second
-    return bool(np.linalg.norm(difference[:3, 3]) > 0.01 or rotation_angle(difference[:3, :3]) > math.radians(3.0))
+def _finalists(
+    views: tuple[TableView, TableView], candidates: list[_Candidate], rng: np.random.Generator
+) -> list[_Candidate]:
+    """The best few candidates that differ, aligned once more on all points, best first.
+
+    The best one is also turned about what it matches: what looks the same after half or a quarter of a
+    turn must not be decided by which of the two the search came upon.
+    """
+    left, right = (
+        nearest_points(_shuffled(Surface(view.points, view.normals), rng), _FINE_CELL, _FINE_REACH) for view in views
+    )
+    starts = [candidates[0].fit]
+    for candidate in candidates[1:]:
+        if len(starts) == _FINALISTS or candidate.explanation.score < _CONTENDER * candidates[0].explanation.score:
+            break
+        if all(_different(candidate.fit, other) for other in starts):
+            starts.append(candidate.fit)
+    poses = [start.pose for start in starts]
+    poses += [_turned(candidates[0].fit, quarter * math.pi / 2.0) for quarter in (1, 2, 3)]
+    finalists = []
+    for pose in poses:
+        fit = align_turn(pose, right, left, _FINE_DISTANCES, 20, _FINE_POINTS)
+        finalists.append(_Candidate(fit, explain(fit.pose, *views, left, right)))
+    return sorted(finalists, key=lambda finalist: -finalist.explanation.score)
+
+
+def _turned(fit: TurnFit, angle: float) -> Array:
+    """The pose after another turn about the centre of the matches."""
+    c, s = math.cos(angle), math.sin(angle)
+    x, y = fit.pose[1:] - fit.center
+    return np.array([fit.pose[0] + angle, fit.center[0] + c * x - s * y, fit.center[1] + s * x + c * y])
+
+
+def _shuffled(surface: Surface, rng: np.random.Generator) -> Surface:
+    rows = rng.permutation(len(surface.points))
+    return Surface(surface.points[rows], surface.normals[rows])
+
+
+def _motion(pose: Array) -> Array:
+    return make_transform(matrix_from_rpy((0.0, 0.0, pose[0])), (pose[1], pose[2], 0.0))
+
+
+def _different(first: TurnFit, second: TurnFit) -> bool:
+    """Whether two poses place the objects of the right view differently."""
+    turn = abs((first.pose[0] - second.pose[0] + math.pi) % (2.0 * math.pi) - math.pi)
+    return turn > _DIFFERENT_TURN or float(np.hypot(*(first.pose - second.pose)[1:])) > _DIFFERENT_SHIFT
+
+
+def _explains(explanation: Explanation, config: RegistrationConfig) -> bool:
+    return explanation.refuted <= config.max_contradicted and explanation.shared >= config.min_overlap
+
+
+def _spread(fit: TurnFit) -> tuple[float, float]:
+    """Standard deviations of the turn [rad] and, in its worst direction, of the shift at the matches' centre [m]."""
+    values = np.linalg.eigvalsh(fit.information)
+    if values[0] <= 1e-12 * values[2]:
+        return math.inf, math.inf
+    covariance = _NOISE**2 * np.linalg.inv(fit.information)
+    return math.sqrt(covariance[0, 0]), math.sqrt(float(np.linalg.eigvalsh(covariance[1:, 1:])[-1]))
+
+
+def _determined(fit: TurnFit, config: RegistrationConfig) -> int:
+    """How many of turn and shifts the matches determine, 0 to 3."""
+    turn, shift = _spread(fit)
+    return int(turn <= config.max_turn_spread) + 2 * int(shift <= config.max_shift_spread)
+
+
+def _objection(result: RegistrationResult, best: _Candidate, rival: float, config: RegistrationConfig) -> str:
+    """Why the best pose is not to be trusted; empty where it is."""
+    explanation = best.explanation
+    if explanation.shared < config.min_overlap:
+        return f"only {explanation.shared:.0%} of a view's objects fit the other ({config.min_overlap:.0%} needed)"
+    if explanation.refuted > config.max_contradicted:
+        return (
+            f"in the best alignment, {explanation.refuted:.0%} of a view's objects float where the other saw past them"
+        )
+    if rival > config.max_rival * explanation.score:
+        return (
+            f"another alignment explains the views {rival / explanation.score:.0%} as well: "
+            "the objects are too symmetric"
+        )
+    if result.constrained < 6:
+        return "the objects in view do not determine the alignment: they are too symmetric"
+    if result.residual > config.max_residual:
+        return f"the views differ by {result.residual * 1e3:.1f} mm RMS ({config.max_residual * 1e3:.1f} mm accepted)"
+    return ""

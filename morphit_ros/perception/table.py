@@ -25,13 +25,13 @@ class Plane(NamedTuple):
     Attributes:
         normal: (3,) unit vector, upwards where up is known, else towards the cameras.
         offset: distance from the origin along the normal [m].
-        inliers: (N,) mask of the points within the tolerance.
-        residual: root mean square distance of the inliers [m].
+        points: (M, 3) the points within the tolerance [m].
+        residual: their root mean square distance to the plane [m].
     """
 
     normal: Array
     offset: float
-    inliers: NDArray[np.bool_]
+    points: Array
     residual: float
 
 
@@ -79,10 +79,10 @@ def refine_plane(
     inliers = np.abs(distances) <= config.tolerance
     if not inliers.any():
         return None
-    return Plane(normal, offset, inliers, float(np.sqrt(np.mean(distances[inliers] ** 2))))
+    return Plane(normal, offset, points[inliers], float(np.sqrt(np.mean(distances[inliers] ** 2))))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _best_plane(points, corners, tolerance, up, least_cosine):  # type: ignore[no-untyped-def]
     best = 0
     best_normal = np.zeros(3)
@@ -110,7 +110,7 @@ def _best_plane(points, corners, tolerance, up, least_cosine):  # type: ignore[n
     return best_normal, best_offset, best
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _moments(points, normal, offset, tolerance):  # type: ignore[no-untyped-def]
     """Number, mean (3,) and scatter matrix (3, 3) of the points on a plane."""
     count = 0
@@ -140,39 +140,54 @@ def _moments(points, normal, offset, tolerance):  # type: ignore[no-untyped-def]
     return count, mean + base, products
 
 
-def bound_table(points: Array, plane: Plane, config: TableConfig) -> Table | None:
+def plane_axes(normal: Array) -> Array:
+    """Two unit vectors (2, 3) across a plane; with the normal they make a right-handed frame."""
+    axis_u = np.cross(normal, np.eye(3)[int(np.argmin(np.abs(normal)))])
+    axis_u /= np.linalg.norm(axis_u)
+    return np.stack([axis_u, np.cross(normal, axis_u)])
+
+
+def bound_table(plane: Plane, config: TableConfig) -> Table | None:
     """The rectangle of least area around the largest connected part of the plane; None if that part is too small.
 
     Args:
-        points: (N, 3) the points that `plane` was found in [m].
-        plane: a plane of theirs.
+        plane: with points at most a few millimetres apart.
         config: smallest area.
     """
-    from scipy.ndimage import binary_erosion, label
+    from scipy.ndimage import binary_erosion, binary_opening
 
-    seed_axis = np.eye(3)[int(np.argmin(np.abs(plane.normal)))]
-    axis_u = np.cross(plane.normal, seed_axis)
-    axis_u /= np.linalg.norm(axis_u)
-    axis_v = np.cross(plane.normal, axis_u)
-    flat = points[plane.inliers] @ np.column_stack([axis_u, axis_v])
-    low = flat.min(axis=0)
-    cells = ((flat - low) / _CELL).astype(np.int64)
+    axes = plane_axes(plane.normal)
+    flat = plane.points @ axes.T
+    cells, part, area = _largest_part(flat, _CELL)
+    if area < config.min_area:
+        return None
+    # The foot of an object that juts out over the edge is at the table's height too, but only a strip.
+    opened = binary_opening(part, np.ones((3, 3)))
+    part = opened if opened.any() else part
+    # Only cells at its edge can hold corners of the hull.
+    edge = part & ~binary_erosion(part)
+    center, direction, size = _least_rectangle(flat[edge[cells[:, 0], cells[:, 1]]])
+    origin = plane.normal * plane.offset + center @ axes
+    return _table_along(plane, origin, direction @ axes, size)
+
+
+def may_be_table(plane: Plane, config: TableConfig) -> bool:
+    """Whether a plane known by a sparse sample, points up to 20 mm apart, can be of the least area."""
+    return _largest_part(plane.points @ plane_axes(plane.normal).T, 2.0 * _CELL)[2] >= config.min_area
+
+
+def _largest_part(flat: Array, cell: float) -> tuple[NDArray[np.int64], NDArray[np.bool_], float]:
+    """Cells (N, 2) of points (N, 2), mask of the largest connected group of cells, and its area [m²]."""
+    from scipy.ndimage import label
+
+    cells = ((flat - flat.min(axis=0)) / cell).astype(np.int64)
     occupied = np.zeros(cells.max(axis=0) + 1, dtype=np.bool_)
     occupied[cells[:, 0], cells[:, 1]] = True
     # Objects cast shadows that may cut the table in two for one camera: bridge gaps of a few cells diagonally too.
     labels, count = label(occupied, structure=np.ones((3, 3)))
     areas = np.bincount(labels.ravel(), minlength=count + 1)[1:]
     largest = int(np.argmax(areas)) + 1
-    if areas[largest - 1] * _CELL**2 < config.min_area:
-        return None
-    # Only cells at its edge can hold corners of the hull.
-    table = labels == largest
-    edge = table & ~binary_erosion(table)
-    chosen = flat[edge[cells[:, 0], cells[:, 1]]]
-    center, direction, size = _least_rectangle(chosen)
-    origin = plane.normal * plane.offset + axis_u * center[0] + axis_v * center[1]
-    side = axis_u * direction[0] + axis_v * direction[1]
-    return _table_along(plane, origin, side, size)
+    return cells, labels == largest, float(areas[largest - 1]) * cell**2
 
 
 def _table_along(plane: Plane, origin: Array, side: Array, size: Array) -> Table:

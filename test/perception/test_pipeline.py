@@ -95,7 +95,7 @@ def test_counts_and_timings_name_every_stage(scene: Scene) -> None:
     assert scene.counts["left received"] == 320 * 288
     assert scene.counts["left finite"] >= scene.counts["left in range"] >= scene.counts["left in workspace"]
     assert scene.counts["objects"] == 4
-    assert {"crop", "outliers", "plane", "normals", "registration", "fusion", "table", "clusters"} <= set(scene.timings)
+    assert {"plane", "crop", "normals", "registration", "table", "fusion", "objects", "evidence"} <= set(scene.timings)
 
 
 def test_same_seed_same_scene(four_objects: Views, scene: Scene) -> None:
