@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
 from morphit_ros.execution.environment import Environment, Pair, body_in_words, object_body, pairs_between
+from morphit_ros.execution.reachability.parts import link_parts
+from morphit_ros.execution.sphere_contacts import Bodies, Slabs, count_touching, fill_depths, first_touching
+from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel
 
@@ -78,59 +82,61 @@ class CollisionModel:
         ]
         groups += [(object_body(o.name), base_link, o.centers, o.radii) for o in environment.objects if len(o.radii)]
         groups += [(object_body(o.name), tip_link, o.centers, o.radii) for o in environment.attached if len(o.radii)]
-        self._links = list(dict.fromkeys(carrier for _, carrier, _, _ in groups))
-        self.bodies = [body for body, _, _, _ in groups]
-        counts = [len(radii) for _, _, _, radii in groups]
-        body_of = np.repeat(np.arange(len(groups)), counts)
-        self._carrier = np.repeat([self._links.index(carrier) for _, carrier, _, _ in groups], counts)
-        self._centers = np.concatenate([centers for _, _, centers, _ in groups])
-        self._radii = np.concatenate([radii for _, _, _, radii in groups])
-
+        carriers = {body: carrier for body, carrier, _, _ in groups}
+        self.bodies = list(carriers)
+        parts = link_parts(
+            {body: (centers, radii) for body, _, centers, radii in groups},
+            {body: kinematics.link_joints[carrier] for body, carrier in carriers.items()},
+        )
         self.rigid_pairs: set[Pair] = set()
-        for carrier in self._links:
+        for carrier in dict.fromkeys(carriers.values()):
             # Bodies that never move against each other say nothing about a motion.
             group = rigid_group(description, carrier)
-            rigid = [body for body, link, _, _ in groups if link in group]
+            rigid = [body for body, link in carriers.items() if link in group]
             self.rigid_pairs |= pairs_between(rigid, rigid)
         skipped = self.rigid_pairs.union(exempt)
-        count = len(self.bodies)
-        checked = np.array(
-            [[frozenset((a, b)) not in skipped and a != b for b in self.bodies] for a in self.bodies], dtype=bool
-        ).reshape(count, count)
-        first, second = np.triu_indices(len(body_of), 1)
-        kept = checked[body_of[first], body_of[second]]
-        self._first, self._second = first[kept], second[kept]
-        self._reach = self._radii[self._first] + self._radii[self._second]
-        self._codes = body_of[self._first] * count + body_of[self._second]
-
-        self._base_link = base_link
-        self._body_of = body_of
-        self._slabs = []
-        for name, pose, size in environment.table_slabs(touch_clearance):
-            near = np.array([frozenset((body, name)) not in skipped for body in self.bodies])[body_of]
-            self._slabs.append((name, pose, size / 2.0, np.flatnonzero(near)))
+        pairs = [
+            pair
+            for pair in combinations(range(len(self.bodies)), 2)
+            if frozenset((self.bodies[pair[0]], self.bodies[pair[1]])) not in skipped
+        ]
+        slabs = environment.table_slabs(touch_clearance)
+        slab_pairs = [
+            (part, slab)
+            for slab, (name, _, _) in enumerate(slabs)
+            for part, body in enumerate(self.bodies)
+            if frozenset((body, name)) not in skipped
+        ]
+        self._pairs: list[Pair] = [frozenset((self.bodies[a], self.bodies[b])) for a, b in pairs]
+        self._pairs += [frozenset((self.bodies[part], slabs[slab][0])) for part, slab in slab_pairs]
+        row, T_joint_base = kinematics.link_joints[base_link]
+        self._geometry = Bodies(
+            kinematics.motions,
+            parts,
+            np.array(pairs, dtype=np.int64).reshape(-1, 2),
+            Slabs(
+                np.full(len(slabs), row, dtype=np.int64),
+                np.array([T_joint_base @ pose for _, pose, _ in slabs]).reshape(-1, 4, 4),
+                np.array([size / 2.0 for _, _, size in slabs]).reshape(-1, 3),
+            ),
+            np.array(slab_pairs, dtype=np.int64).reshape(-1, 2),
+        )
 
     def contacts(self, positions: Mapping[str, float], allowed: Collection[Pair] = ()) -> list[Contact]:
         """Bodies that touch at joint positions [rad or m], deepest first, without the `allowed` pairs."""
-        poses = self._kinematics.forward_kinematics(positions)
-        transforms = np.array([poses[link] for link in self._links])[self._carrier]
-        centers = np.einsum("nij,nj->ni", transforms[:, :3, :3], self._centers) + transforms[:, :3, 3]
-        depths: dict[Pair, float] = {}
-        offset = centers[self._first] - centers[self._second]
-        overlap = np.flatnonzero(np.einsum("ni,ni->n", offset, offset) < self._reach**2)
-        count = len(self.bodies)
-        for code in np.unique(self._codes[overlap]):
-            members = overlap[self._codes[overlap] == code]
-            depth = (self._reach[members] - np.linalg.norm(offset[members], axis=1)).max()
-            depths[frozenset((self.bodies[code // count], self.bodies[code % count]))] = float(depth)
-        for name, T_base_slab, half, near in self._slabs:
-            T_root_slab = poses[self._base_link] @ T_base_slab
-            local = (centers[near] - T_root_slab[:3, 3]) @ T_root_slab[:3, :3]
-            outside = np.linalg.norm(np.maximum(np.abs(local) - half, 0.0), axis=1)
-            inside = np.minimum((np.abs(local) - half).max(axis=1), 0.0)
-            depth = self._radii[near] - outside - inside
-            for body in np.unique(self._body_of[near][depth > 0.0]):
-                deepest = float(depth[self._body_of[near] == body].max())
-                depths[frozenset((self.bodies[body], name))] = deepest
-        found = [Contact(pair, depth) for pair, depth in depths.items() if pair not in allowed]
+        depths = np.empty(len(self._pairs))
+        if not fill_depths(self._geometry, self._kinematics.configuration(positions), depths):
+            return []
+        touching = [(self._pairs[row], float(depths[row])) for row in np.flatnonzero(depths > 0.0)]
+        found = [Contact(pair, depth) for pair, depth in touching if pair not in allowed]
         return sorted(found, key=lambda contact: (-contact.depth, sorted(contact.pair)))
+
+    def first_touching(self, rows: Array) -> int:
+        """The first of joint positions (N, J) in the order of `joint_names` with a contact; N if there is none."""
+        return int(first_touching(self._geometry, rows))
+
+    def touch_counts(self, rows: Array) -> dict[Pair, int]:
+        """At how many of joint positions (N, J) in the order of `joint_names` each checked pair touches."""
+        counts = np.zeros(len(self._pairs), dtype=np.int64)
+        count_touching(self._geometry, rows, counts)
+        return dict(zip(self._pairs, counts.tolist(), strict=True))

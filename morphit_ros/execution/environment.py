@@ -149,6 +149,15 @@ def robot_urdf(
     return ElementTree.tostring(root, encoding="unicode")
 
 
+def without_geometry(urdf: str) -> str:
+    """The description without collision geometry."""
+    root = ElementTree.fromstring(urdf)
+    for link in root.findall("link"):
+        for collision in link.findall("collision"):
+            link.remove(collision)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
 def environment_urdf(urdf: str, base_link: str, tip_link: str, environment: Environment, touch_clearance: float) -> str:
     """The description with every body of the environment as a further link."""
     root = ElementTree.fromstring(urdf)

@@ -59,6 +59,7 @@ def trace_line(
         turn_radius: way that one radian of turning counts as [m].
     """
     T_start = kinematics.link_pose(start, tip_link)
+    rng = np.random.default_rng(0)
     turn = Rotation.from_matrix(T_start[:3, :3].T @ T_root_tip[:3, :3]).as_rotvec()
     shift = T_root_tip[:3, 3] - T_start[:3, 3]
     angle = rotation_angle(T_start[:3, :3].T @ T_root_tip[:3, :3])
@@ -74,7 +75,7 @@ def trace_line(
         rotation = T_start[:3, :3] @ Rotation.from_rotvec(fraction * turn).as_matrix()
         pose = make_transform(rotation, T_start[:3, 3] + fraction * shift)
         # No restarts: a solution far from the last position would be no use.
-        result = inverse_kinematics(kinematics, pose, tip_link, joints, current, np.random.default_rng(0), _EXACT)
+        result = inverse_kinematics(kinematics, pose, tip_link, joints, current, rng, _EXACT)
         row = np.array([result.positions[name] for name in joints])
         jump = np.abs(row - rows[-1])
         if result.status is not IKStatus.SUCCEEDED:

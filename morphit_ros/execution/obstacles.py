@@ -10,6 +10,9 @@ from morphit_ros.execution.motion import ObjectObstacle, TableObstacle
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, check_transform
 
+# Smallest sphere of a scattered point [m].
+_LEAST_RADIUS = 0.004
+
 
 def object_obstacle(
     name: str, cloud: PointCloud, T_base_cloud: Array, spheres: int = 40, smallest_radius: float = 0.004
@@ -33,6 +36,31 @@ def object_obstacle(
     moved = cloud.finite().transformed(check_transform(T_base_cloud, "T_base_cloud"))
     centers, radii = spherize_cloud(moved.points, spheres, smallest_radius)
     return ObjectObstacle(name, centers, radii)
+
+
+def loose_obstacle(name: str, cloud: PointCloud, T_base_cloud: Array, cell: float = 0.02) -> ObjectObstacle:
+    """Scattered points as spheres, one for each occupied cell: nothing between them is taken to be solid.
+
+    Args:
+        name: of the obstacle.
+        cloud: points; those that are not finite are left out.
+        T_base_cloud: (4, 4), frame of the cloud in the base frame.
+        cell: edge of a cell [m].
+
+    Raises:
+        InvalidInputError: the cloud has no finite point.
+    """
+    points = cloud.finite().transformed(check_transform(T_base_cloud, "T_base_cloud")).points
+    if not len(points):
+        raise InvalidInputError("cloud", "no finite point", "at least one finite point")
+    _, rows, counts = np.unique(
+        np.floor(points / cell).astype(np.int64), axis=0, return_inverse=True, return_counts=True
+    )
+    rows = rows.reshape(-1)
+    centers = np.stack([np.bincount(rows, points[:, axis]) for axis in range(3)], axis=1) / counts[:, None]
+    radii = np.zeros(len(counts))
+    np.maximum.at(radii, rows, np.linalg.norm(points - centers[rows], axis=1))
+    return ObjectObstacle(name, centers, np.maximum(radii, _LEAST_RADIUS))
 
 
 def table_obstacle(T_base_table: Array, size: ArrayLike, margin: float = 0.1, thickness: float = 0.05) -> TableObstacle:

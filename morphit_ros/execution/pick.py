@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.execution.failure import AttemptRecord, FailureMode
 from morphit_ros.execution.motion import ObjectObstacle, TableObstacle
 from morphit_ros.geometry.transforms import Array, check_transform
 from morphit_ros.robot.motion_types import Trajectory
 
 
 class Stage(enum.Enum):
-    """Where a pick is."""
+    """Where a pick is. SET_DOWN, RELEASE and RETREAT come after a failed attempt only."""
 
     PLAN = "plan"
     OPEN = "open"
     PREGRASP = "pregrasp"
     APPROACH = "approach"
+    PROBE = "probe"
     CLOSE = "close"
     CHECK = "check"
     ATTACH = "attach"
+    TEST_LIFT = "test_lift"
     LIFT = "lift"
     VERIFY = "verify"
+    SET_DOWN = "set_down"
+    RELEASE = "release"
+    RETREAT = "retreat"
     DONE = "done"
 
 
@@ -35,11 +42,14 @@ class GripperLimits:
     aperture_min: float
     aperture_max: float
     max_force: float
+    min_force: float = 0.0
 
     def __post_init__(self) -> None:
-        values = (self.aperture_min, self.aperture_max, self.max_force)
-        if not np.isfinite(values).all() or not 0.0 <= self.aperture_min < self.aperture_max or self.max_force <= 0.0:
-            raise InvalidInputError("gripper limits", list(values), "0 <= min < max [m] and a positive force [N]")
+        values = (self.aperture_min, self.aperture_max, self.max_force, self.min_force)
+        ordered = 0.0 <= self.aperture_min < self.aperture_max and 0.0 <= self.min_force <= self.max_force
+        if not np.isfinite(values).all() or not ordered or self.max_force == 0.0:
+            bound = "0 <= min < max [m], a positive force and a least one up to it [N]"
+            raise InvalidInputError("gripper limits", list(values), bound)
 
 
 @dataclass(frozen=True)
@@ -51,12 +61,15 @@ class GraspTarget:
         T_base_pregrasp: (4, 4), where the straight approach begins.
         aperture: opening at contact [m].
         open_aperture: opening during the approach [m].
+        pregrasp_positions: arm joint → position at the pre-grasp from where approach and lift are known to go on
+            [rad]; tried before any other way to the pre-grasp. None if not known. Not checked against the pose.
     """
 
     T_base_gripper: Array
     T_base_pregrasp: Array
     aperture: float
     open_aperture: float
+    pregrasp_positions: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
         check_transform(self.T_base_gripper, "T_base_gripper")
@@ -65,6 +78,10 @@ class GraspTarget:
             raise InvalidInputError(
                 "aperture", [self.aperture, self.open_aperture], "0 <= aperture <= open_aperture [m]"
             )
+        if self.pregrasp_positions is not None:
+            values = list(self.pregrasp_positions.values())
+            if not values or not np.isfinite(values).all():
+                raise InvalidInputError("pregrasp_positions", values, "finite positions [rad], or None")
 
 
 @dataclass(frozen=True)
@@ -77,6 +94,10 @@ class PickRequest:
         obstacles: what else stands around.
         table: what the object stands on.
         lift_height: [m], 0 means the configuration's.
+        regrasps: further attempts with these candidates, None means the configuration's; 0 for a caller that looks
+            and plans again instead. Only where the object cannot have moved is there another one.
+        displacement: asked before the approach: how far the object has moved since the grasps were planned [m], None
+            if that is not known. Must not wait.
     """
 
     candidates: tuple[GraspTarget, ...]
@@ -84,12 +105,28 @@ class PickRequest:
     obstacles: tuple[ObjectObstacle, ...] = ()
     table: TableObstacle | None = None
     lift_height: float = 0.0
+    regrasps: int | None = None
+    displacement: Callable[[], float | None] | None = None
 
     def __post_init__(self) -> None:
         if not self.candidates:
             raise InvalidInputError("candidates", "none", "at least one grasp", "Plan grasps first.")
         if not (np.isfinite(self.lift_height) and 0.0 <= self.lift_height <= 1.0):
             raise InvalidInputError("lift_height", self.lift_height, "in [0, 1] m")
+        if self.regrasps is not None and self.regrasps < 0:
+            raise InvalidInputError("regrasps", self.regrasps, "0 or more, or None for the configuration's")
+
+    @property
+    def target_names(self) -> tuple[str, ...]:
+        """The target's name, if there is one."""
+        return (self.target.name,) if self.target is not None else ()
+
+    def lifted(self, grasp: GraspTarget, height: float) -> Array:
+        """``T_base_gripper`` (4, 4) of a grasp after a lift [m], away from the table."""
+        up = self.table.T_base_table[:3, 2] if self.table is not None else np.array([0.0, 0.0, 1.0])
+        pose = grasp.T_base_gripper.copy()
+        pose[:3, 3] += height * up
+        return pose
 
 
 @dataclass(frozen=True)
@@ -123,10 +160,14 @@ class SequenceUpdate:
         stage: the present one, DONE or the failed one at the end.
         commands: to be sent now, in this order.
         finished, success: success only ever with finished.
-        failed_stage: None unless it failed.
+        failed_stage: None unless it failed; the stage that the deciding attempt failed in.
         message: on failure the cause; otherwise what is going on.
-        durations: stages begun so far, in order, with their time [s].
+        durations: stages begun so far, in order, with their time [s]; again for each attempt.
         grasp_index: candidate that is executed, -1 before one is found.
+        mode: how it ended, None while it runs.
+        attempt: number of the present attempt, from 1.
+        attempts: those that have ended.
+        ready: it failed, and the hand is open and back where nothing is in its way: another pick may begin.
     """
 
     stage: Stage
@@ -137,3 +178,7 @@ class SequenceUpdate:
     message: str = ""
     durations: tuple[tuple[Stage, float], ...] = ()
     grasp_index: int = -1
+    mode: FailureMode | None = None
+    attempt: int = 1
+    attempts: tuple[AttemptRecord, ...] = ()
+    ready: bool = False

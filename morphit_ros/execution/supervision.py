@@ -13,13 +13,15 @@ class StateWatch:
     """The latest joint state and the clock that it is judged by.
 
     Args:
-        joints: names that every state must have.
+        arm: joints that every state must have.
+        fingers: joints of which every state must have one; drivers of hands with one motor leave out the others, which
+            do the same.
         config: limits.
         clock: name of the clock of `now`, for messages.
     """
 
-    def __init__(self, joints: tuple[str, ...], config: SequenceConfig, clock: str) -> None:
-        self._joints = joints
+    def __init__(self, arm: tuple[str, ...], fingers: tuple[str, ...], config: SequenceConfig, clock: str) -> None:
+        self._arm, self._fingers = arm, fingers
         self._config = config
         self._clock = clock
         self._state: JointState | None = None
@@ -30,6 +32,12 @@ class StateWatch:
     def positions(self) -> dict[str, float]:
         """Joint name → position of the latest state."""
         return self._positions
+
+    @property
+    def stamp(self) -> float:
+        """Time of the latest state [s]."""
+        assert self._state is not None
+        return self._state.stamp
 
     def values(self, joints: tuple[str, ...]) -> Array:
         """Positions (J,) of some joints."""
@@ -42,6 +50,15 @@ class StateWatch:
             return np.zeros(len(joints))
         rows = [self._state.names.index(name) for name in joints]
         return np.abs(np.nan_to_num(self._state.velocities[rows]))
+
+    def efforts(self, joints: tuple[str, ...]) -> Array | None:
+        """Efforts (K,) of those of the joints that are in the state; None where the robot does not report them."""
+        assert self._state is not None
+        known = [name for name in joints if name in self._state.names]
+        if len(self._state.efforts) != len(self._state.names) or not known:
+            return None
+        efforts: Array = self._state.efforts[[self._state.names.index(name) for name in known]]
+        return efforts if np.isfinite(efforts).all() else None
 
     def check(self, now: float, state: JointState | None) -> str:
         """Take a new state (None: there is none) and say what is wrong, empty if nothing is."""
@@ -64,13 +81,17 @@ class StateWatch:
 
     def _take(self, state: JointState) -> str:
         positions = state.as_dict()
-        missing = [name for name in self._joints if name not in positions]
-        if missing:
-            return f"the joint state lacks {', '.join(missing)} (it has {', '.join(state.names)})"
-        bad = [name for name in self._joints if not np.isfinite(positions[name])]
+        missing = [name for name in self._arm if name not in positions]
+        reported = [name for name in self._fingers if name in positions]
+        if missing or not reported:
+            lacking = ", ".join((*missing, *(() if reported else self._fingers)))
+            return f"the joint state lacks {lacking} (it has {', '.join(state.names)})"
+        bad = [name for name in (*self._arm, *reported) if not np.isfinite(positions[name])]
         if bad:
             return f"the position of {', '.join(bad)} is not a finite number"
-        self._state, self._positions = state, positions
+        mean = float(np.mean([positions[name] for name in reported]))
+        mirrored = {name: mean for name in self._fingers if name not in positions}
+        self._state, self._positions = state, {**positions, **mirrored}
         return ""
 
 
@@ -118,9 +139,14 @@ class ApertureWatch:
         self._config = config
         self._history: list[tuple[float, float]] = []
 
-    def at_rest(self, now: float, aperture: float) -> bool:
-        """Add an aperture [m]; true if it has not changed for `rest_time`."""
-        self._history.append((now, aperture))
+    def at_rest(self, stamp: float, aperture: float) -> bool:
+        """Add an aperture [m] measured at a time [s]; true if it has not changed for `rest_time`.
+
+        Times are those of the measurements: between two of them nothing is known to be at rest.
+        """
+        if not self._history or stamp > self._history[-1][0]:
+            self._history.append((stamp, aperture))
+        now = self._history[-1][0]
         first = next((i for i, (time, _) in enumerate(self._history) if time > now - self._config.rest_time), 0)
         # One entry older than the window, so that the window is known to be covered.
         self._history = self._history[max(0, first - 1) :]

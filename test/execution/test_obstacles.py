@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.obstacles import object_obstacle, table_obstacle
+from morphit_ros.execution.obstacles import loose_obstacle, object_obstacle, table_obstacle
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy, transform_points
 
@@ -21,6 +21,21 @@ def test_every_point_is_inside_a_sphere() -> None:
     distance = np.linalg.norm(moved[:, None] - obstacle.centers[None], axis=2) - obstacle.radii
     assert distance.min(axis=1).max() <= 1e-9
     assert obstacle.radii.max() < 0.06
+
+
+def test_nothing_between_scattered_points_is_solid() -> None:
+    points = np.random.default_rng(1).uniform(-0.2, 0.2, (80, 3))
+    pose = make_transform(matrix_from_rpy([0.3, 0.2, -0.5]), [0.4, 0.1, 0.2])
+    obstacle = loose_obstacle("crumbs", PointCloud(np.vstack([points, [[np.nan, 0.0, 0.0]]])), pose, cell=0.02)
+    moved = transform_points(pose, points)
+    distance = np.linalg.norm(moved[:, None] - obstacle.centers[None], axis=2) - obstacle.radii
+    assert distance.min(axis=1).max() <= 1e-9
+    # At most half the diagonal of a cell, and not less than a small ball.
+    assert obstacle.radii.max() <= 0.02 * np.sqrt(3.0)
+    assert obstacle.radii.min() == pytest.approx(0.004)
+    assert len(obstacle.radii) > 60
+    with pytest.raises(InvalidInputError, match="point"):
+        loose_obstacle("nothing", PointCloud(np.full((4, 3), np.nan)), pose)
 
 
 @pytest.mark.parametrize("points", [np.empty((0, 3)), np.full((4, 3), np.nan)])

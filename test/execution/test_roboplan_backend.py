@@ -346,3 +346,33 @@ def test_a_search_that_finds_nothing_says_so(panda_urdf, panda_srdf, panda, home
     assert result.status is MotionStatus.NO_PATH
     assert result.trajectory is None
     assert result.message
+
+
+def test_a_free_straight_path_is_taken_and_a_blocked_one_is_left(
+    backend, home, panda, panda_urdf, panda_srdf, table, kinematics, coal_checker
+):
+    start, goal = {**home, "panda_joint1": -0.8}, {**home, "panda_joint1": 0.8}
+    backend.set_world(table, [])
+    free = backend.plan_to_joints(start, goal)
+    assert free.status is MotionStatus.SUCCEEDED
+    others = [name != "panda_joint1" for name in panda.arm_joints]
+    assert np.ptp(free.trajectory.positions[:, others], axis=0).max() < 1e-9
+    assert (np.diff(free.trajectory.positions[:, 0]) >= -1e-9).all()
+    assert_well_formed(free.trajectory, start, panda, kinematics)
+
+    hand = kinematics.link_pose(home, "panda_hand")[:3, 3]
+    post = ObjectObstacle("post", hand + np.outer(np.linspace(-0.1, 0.1, 5), [0.0, 0.0, 1.0]), np.full(5, 0.04))
+    backend.set_world(table, [post])
+    around = backend.plan_to_joints(start, goal)
+    assert around.status is MotionStatus.SUCCEEDED
+    assert np.ptp(around.trajectory.positions[:, others], axis=0).max() > 0.05
+    assert_well_formed(around.trajectory, start, panda, kinematics)
+    checker = coal_checker(panda_urdf, panda_srdf, table, [post])
+    for positions in samples(start, around.trajectory, 0.02):
+        assert not {pair for pair in checker.contacts(positions) if "post" in pair}
+
+
+def test_going_where_the_arm_is_succeeds(world, home):
+    result = world.plan_to_joints(home, home)
+    assert result.status is MotionStatus.SUCCEEDED
+    assert np.ptp(result.trajectory.positions, axis=0).max() < 1e-9

@@ -1,4 +1,4 @@
-"""Paths in joint space by RoboPlan 0.7: RRT-connect, shortcuts, and times by TOPP-RA.
+"""Paths in joint space by RoboPlan 0.7: times by TOPP-RA, and RRT-connect with shortcuts where a search is needed.
 
 RoboPlan calls itself experimental: this file alone calls it.
 """
@@ -14,7 +14,7 @@ import numpy as np
 
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import MissingDependencyError
-from morphit_ros.execution.environment import Pair
+from morphit_ros.execution.environment import Pair, without_geometry
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_types import Trajectory
@@ -77,6 +77,35 @@ def import_roboplan() -> tuple[Any, Any, Any]:
     return roboplan.core, roboplan.rrt, roboplan.toppra
 
 
+class PathTiming:
+    """Times of straight paths in joint space; what stands in the way is not looked at.
+
+    Args:
+        urdf: robot, as `robot_urdf` returns it.
+        robot: names and acceleration limits of the joints.
+        config: settings.
+
+    Raises:
+        MissingDependencyError: RoboPlan is not installed.
+    """
+
+    def __init__(self, urdf: str, robot: RobotConfiguration, config: RoboPlanConfig) -> None:
+        # A scene with geometry takes a second to build, and times do not depend on it.
+        self._scene = _loaded_scene(without_geometry(urdf), robot)
+        self._joints, self._config = robot.arm_joints, config
+
+    def straight(self, start: Array, goal: Array) -> tuple[Trajectory | None, str]:
+        """The straight path between arm positions (J,) [rad], timed; None and the reason if RoboPlan fails."""
+        core, _, _ = import_roboplan()
+        path = core.JointPath()
+        path.joint_names, path.positions = list(self._joints), [start, goal]
+        try:
+            return _timed(self._scene, path, self._joints, self._config), ""
+        # RoboPlan reports every failure in this way.
+        except RuntimeError as error:
+            return None, str(error)
+
+
 class PathSearch:
     """Searches paths of one arm in one environment.
 
@@ -91,22 +120,10 @@ class PathSearch:
     """
 
     def __init__(self, urdf: str, exempt: Collection[Pair], robot: RobotConfiguration, config: RoboPlanConfig) -> None:
-        self._core, self._rrt, self._toppra = import_roboplan()
         self._config = config
         self._joints = robot.arm_joints
-        scene = self._core.Scene(robot.name, self._core.loadUrdfSceneDescriptionFromXml(urdf))
-        scene.addGroup(_GROUP, list(robot.arm_joints))
-        limits = "".join(
-            f"  {name}:\n    has_acceleration_limits: true\n    max_acceleration: [{limit:.9g}]\n"
-            for name, limit in zip(robot.arm_joints, robot.acceleration_limits, strict=True)
-        )
-        # RoboPlan reads acceleration limits from files only.
-        with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as stream:
-            stream.write("joint_limits:\n" + limits)
-            stream.flush()
-            scene.importJointLimitsFromConfig(self._core.loadJointLimitsConfig(stream.name))
-        scene.setCollisions(sorted(tuple(sorted(pair)) for pair in exempt), False)
-        self._scene: Any = scene
+        self._scene = _loaded_scene(urdf, robot)
+        self._scene.setCollisions(sorted(tuple(sorted(pair)) for pair in exempt), False)
 
     def plan(
         self, state: Mapping[str, float], start: Array, goal: Array, seed: int, time_limit: float
@@ -117,21 +134,23 @@ class PathSearch:
         """
         self._scene.setJointPositions(np.array([state[name] for name in self._scene.getJointNames()]))
         try:
-            return self._timed(self._path(start, goal, seed, time_limit)), ""
+            path = self._path(start, goal, seed, time_limit)
+            return _timed(self._scene, path, self._joints, self._config), ""
         # RoboPlan reports every failure of a search in this way.
         except RuntimeError as error:
             return None, str(error)
 
     def _path(self, start: Array, goal: Array, seed: int, time_limit: float) -> Any:
-        config, core, names = self._config, self._core, list(self._joints)
-        options = self._rrt.RRTOptions(
+        core, rrt, _ = import_roboplan()
+        config, names = self._config, list(self._joints)
+        options = rrt.RRTOptions(
             group_name=_GROUP,
             max_nodes=config.max_nodes,
             collision_check_step_size=config.collision_step,
             max_planning_time=min(time_limit, config.search_time),
             rrt_connect=True,
         )
-        planner = self._rrt.RRT(self._scene, options)
+        planner = rrt.RRT(self._scene, options)
         planner.setRngSeed(seed)
         path = planner.plan(core.JointConfiguration(names, start), core.JointConfiguration(names, goal))
         if config.shortcut_iterations == 0 or len(path.positions) <= 2:
@@ -141,19 +160,39 @@ class PathSearch:
         )
         return core.PathShortcutter(self._scene, shortcuts).shortcut(path)
 
-    def _timed(self, path: Any) -> Trajectory:
-        modes = self._toppra.SplineFittingMode
-        options = self._toppra.TOPPRAOptions(
-            dt=self._config.time_step,
-            # Without corners there is nothing to blend, and the exact mode needs no collision checks.
-            mode=modes.LinearBlend if len(path.positions) > 2 else modes.Hermite,
-            velocity_scale=self._config.velocity_scaling,
-            acceleration_scale=self._config.acceleration_scaling,
-            max_blend_deviation=self._config.blend,
-        )
-        timed = self._toppra.PathParameterizerTOPPRA(self._scene, _GROUP).generate(path, options)
-        order = [list(timed.joint_names).index(name) for name in self._joints]
-        positions = np.array(timed.positions)[:, order]
-        velocities = np.array(timed.velocities)[:, order]
-        velocities[0] = velocities[-1] = 0.0
-        return Trajectory(self._joints, np.array(timed.times), positions, velocities)
+
+def _loaded_scene(urdf: str, robot: RobotConfiguration) -> Any:
+    """RoboPlan's scene of a description, with the arm as a group."""
+    core, _, _ = import_roboplan()
+    scene = core.Scene(robot.name, core.loadUrdfSceneDescriptionFromXml(urdf))
+    scene.addGroup(_GROUP, list(robot.arm_joints))
+    limits = "".join(
+        f"  {name}:\n    has_acceleration_limits: true\n    max_acceleration: [{limit:.9g}]\n"
+        for name, limit in zip(robot.arm_joints, robot.acceleration_limits, strict=True)
+    )
+    # RoboPlan reads acceleration limits from files only.
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as stream:
+        stream.write("joint_limits:\n" + limits)
+        stream.flush()
+        scene.importJointLimitsFromConfig(core.loadJointLimitsConfig(stream.name))
+    return scene
+
+
+def _timed(scene: Any, path: Any, joints: tuple[str, ...], config: RoboPlanConfig) -> Trajectory:
+    """RoboPlan's path as a trajectory of the joints."""
+    _, _, toppra = import_roboplan()
+    modes = toppra.SplineFittingMode
+    options = toppra.TOPPRAOptions(
+        dt=config.time_step,
+        # Without corners there is nothing to blend, and the exact mode needs no collision checks.
+        mode=modes.LinearBlend if len(path.positions) > 2 else modes.Hermite,
+        velocity_scale=config.velocity_scaling,
+        acceleration_scale=config.acceleration_scaling,
+        max_blend_deviation=config.blend,
+    )
+    timed = toppra.PathParameterizerTOPPRA(scene, _GROUP).generate(path, options)
+    order = [list(timed.joint_names).index(name) for name in joints]
+    positions = np.array(timed.positions)[:, order]
+    velocities = np.array(timed.velocities)[:, order]
+    velocities[0] = velocities[-1] = 0.0
+    return Trajectory(joints, np.array(timed.times), positions, velocities)

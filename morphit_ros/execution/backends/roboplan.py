@@ -5,15 +5,15 @@ Straight lines are traced by `morphit_ros.execution.line`; contacts are named by
 
 from __future__ import annotations
 
+import math
 import time
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.backends.path_search import PathSearch, RoboPlanConfig, import_roboplan
+from morphit_ros.execution.backends.path_search import PathSearch, PathTiming, RoboPlanConfig
 from morphit_ros.execution.collision_model import CollisionModel, rigid_group
 from morphit_ros.execution.environment import (
     LOWERED_TABLE,
@@ -39,6 +39,8 @@ from morphit_ros.robot.motion_types import Trajectory
 
 _SELF_COLLISION_SAMPLES = 200
 _ENVIRONMENT_SAMPLES = 50
+# A straight path to another solution is taken instead of a search if no joint goes further than this many times.
+_DETOUR = 1.5
 _GOAL_IK = IKConfig(position_tolerance=1e-6, rotation_tolerance=1e-5)
 
 
@@ -60,13 +62,13 @@ class RoboPlanBackend:
     def __init__(
         self, urdf: str, srdf: str, robot: RobotConfiguration, config: RoboPlanConfig | None = None, seed: int = 0
     ) -> None:
-        # Now, and not when the first path is needed in the middle of a job.
-        import_roboplan()
         self.config = config or RoboPlanConfig()
         self.robot = robot
         self._seed = seed
         self._urdf = robot_urdf(urdf, robot.base_link, robot.tip_link, robot.arm_joints, self.config.limit_margin)
+        self._timing = PathTiming(self._urdf, robot, self.config)
         self._kinematics = KinematicModel(self._urdf)
+        self._columns = [self._kinematics.joint_names.index(name) for name in robot.arm_joints]
         self._lower, self._upper, velocities = self._kinematics.limits(robot.arm_joints)
         self._velocity_limits = self.config.velocity_scaling * velocities
         self._acceleration_limits = self.config.acceleration_scaling * robot.acceleration_limits
@@ -78,6 +80,11 @@ class RoboPlanBackend:
         home = dict.fromkeys(self._kinematics.joint_names, 0.0)
         home |= dict(zip(robot.arm_joints, robot.home.tolist(), strict=True))
         self._T_root_base = self._kinematics.link_pose(home, robot.base_link)
+        # Compiles the inverse kinematics, which would else take its time from the first request.
+        T_root_tip = self._kinematics.link_pose(home, robot.tip_link)
+        inverse_kinematics(
+            self._kinematics, T_root_tip, robot.tip_link, robot.arm_joints, home, np.random.default_rng(seed)
+        )
         self._search: PathSearch | None = None
         self._environment = Environment()
         self._unavoidable: set[Pair] = set()
@@ -85,6 +92,8 @@ class RoboPlanBackend:
         self._rebuild()
         # Spheres bulge: links that touch at home, or wherever the arm is, say nothing about a motion.
         at_home = {contact.pair for contact in self._contacts.contacts(home)}
+        # Compiled now, for the same reason.
+        self._contacts.first_touching(self._kinematics.configuration(home)[None])
         self._links_exempt |= at_home | self._always_in_contact(_SELF_COLLISION_SAMPLES, 0.95)
         self._rebuild()
 
@@ -218,12 +227,8 @@ class RoboPlanBackend:
     def _always_in_contact(self, samples: int, share: float) -> set[Pair]:
         """Pairs that touch in at least this share of random positions."""
         rng = np.random.default_rng(self._seed)
-        model = self._kinematics
-        counts: Counter[Pair] = Counter()
-        for _ in range(samples):
-            values = rng.uniform(model.position_lower, model.position_upper).tolist()
-            touching = self._contacts.contacts(dict(zip(model.joint_names, values, strict=True)))
-            counts.update(contact.pair for contact in touching)
+        lower, upper = self._kinematics.position_lower, self._kinematics.position_upper
+        counts = self._contacts.touch_counts(rng.uniform(lower, upper, (samples, len(lower))))
         return {pair for pair, count in counts.items() if count >= share * samples}
 
     def _tip_pose(self, T_base_gripper: Array) -> Array:
@@ -281,9 +286,12 @@ class RoboPlanBackend:
             contact = contact or (contacts[0].message if contacts else "")
         if not free:
             return _failed(MotionStatus.GOAL_IN_COLLISION, f"{contact} collide at the nearest solution", begin)
+        start = self._row(state)
+        straight = self._straight(state, start, free)
+        if straight is not None:
+            return MotionResult(MotionStatus.SUCCEEDED, straight, "", time.perf_counter() - begin)
         if self._search is None:
             self._search = self._built_search()
-        start = self._row(state)
         problem = ""
         for attempt in range(self.config.attempts):
             for goal in free:
@@ -293,12 +301,41 @@ class RoboPlanBackend:
                 trajectory, problem = self._search.plan(state, start, goal, self._seed + attempt, left)
                 if trajectory is None:
                     continue
-                trajectory = slowed_to_limits(trajectory, self._velocity_limits, self._acceleration_limits)
+                trajectory = self._slowed(trajectory)
                 contact = self._first_contact(state, trajectory)
                 if not contact:
                     return MotionResult(MotionStatus.SUCCEEDED, trajectory, "", time.perf_counter() - begin)
                 problem = f"the path grazes an obstacle: {contact}"
         return _failed(MotionStatus.NO_PATH, problem, begin)
+
+    def _straight(self, state: Mapping[str, float], start: Array, goals: Sequence[Array]) -> Trajectory | None:
+        """A straight path in joint space to the first goal that has a free one and is not much of a detour.
+
+        RoboPlan's search returns the same path where there is one, but only after a second for its model of the world.
+        """
+        ways = [float(np.abs(goal - start).max()) for goal in goals]
+        for goal, way in zip(goals, ways, strict=True):
+            if way > _DETOUR * min(ways):
+                continue
+            count = max(2, math.ceil(float(np.linalg.norm(goal - start)) / self.config.collision_step) + 1)
+            if self._touches(state, np.linspace(start, goal, count)) is not None:
+                continue
+            trajectory, _ = self._timing.straight(start, goal)
+            if trajectory is not None:
+                trajectory = self._slowed(trajectory)
+                if not self._first_contact(state, trajectory):
+                    return trajectory
+        return None
+
+    def _slowed(self, trajectory: Trajectory) -> Trajectory:
+        return slowed_to_limits(trajectory, self._velocity_limits, self._acceleration_limits)
+
+    def _touches(self, state: Mapping[str, float], rows: Array) -> int | None:
+        """The first of arm positions (N, J) with a contact, None if there is none."""
+        values = np.tile(self._kinematics.configuration(state), (len(rows), 1))
+        values[:, self._columns] = rows
+        first = self._contacts.first_touching(values)
+        return first if first < len(rows) else None
 
     def _built_search(self) -> PathSearch:
         text = environment_urdf(
@@ -313,12 +350,12 @@ class RoboPlanBackend:
         way = np.concatenate([[0.0], np.abs(np.diff(trajectory.positions, axis=0)).max(axis=1).cumsum()])
         count = max(2, int(np.ceil(way[-1] / self.config.collision_step)) + 1)
         rows = np.searchsorted(way, np.linspace(0.0, way[-1], count))
-        for row in np.unique(np.clip(rows, 0, len(way) - 1)):
-            positions = dict(zip(trajectory.joint_names, trajectory.positions[row].tolist(), strict=True))
-            contacts = self._contacts.contacts({**state, **positions})
-            if contacts:
-                return contacts[0].message
-        return ""
+        positions = trajectory.positions[np.unique(np.clip(rows, 0, len(way) - 1))]
+        first = self._touches(state, positions)
+        if first is None:
+            return ""
+        arm = dict(zip(trajectory.joint_names, positions[first].tolist(), strict=True))
+        return self._contacts.contacts({**state, **arm})[0].message
 
 
 def _neighbours(description: RobotDescription) -> set[Pair]:

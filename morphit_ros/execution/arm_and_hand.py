@@ -1,0 +1,86 @@
+"""The robot of one pick, as the steps of the grasp sequence see it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from morphit_ros.execution.contact_watch import FreeMotion
+from morphit_ros.execution.motion import MotionBackend
+from morphit_ros.execution.pick import Command, CommandGripper, GripperLimits
+from morphit_ros.execution.sequence_config import SequenceConfig
+from morphit_ros.execution.supervision import StateWatch
+from morphit_ros.robot.configuration import RobotConfiguration
+
+
+class Step(Protocol):
+    """A part of a stage. It begins with its first `update`."""
+
+    def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
+        """What to send now, and whether the step has ended; may raise PickFailed."""
+
+
+class ArmAndHand:
+    """Latest joint state, settings and motion planning.
+
+    Args:
+        backend, robot, gripper, config, clock: as of the grasp sequence.
+        free_motion: what is known of motions without contact.
+    """
+
+    def __init__(
+        self,
+        backend: MotionBackend,
+        robot: RobotConfiguration,
+        gripper: GripperLimits,
+        config: SequenceConfig,
+        clock: str,
+        free_motion: FreeMotion,
+    ) -> None:
+        self.backend, self.robot, self.gripper, self.config = backend, robot, gripper, config
+        self.free_motion = free_motion
+        self.state = StateWatch(robot.arm_joints, robot.finger_joints, config, clock)
+
+    @property
+    def aperture(self) -> float:
+        """Opening between the pads [m]."""
+        return float(self.state.values(self.robot.finger_joints).sum())
+
+    @property
+    def grip_effort(self) -> float | None:
+        """Mean effort of the fingers without its sign, None where it is not reported."""
+        efforts = self.state.efforts(self.robot.finger_joints)
+        return None if efforts is None else float(np.abs(efforts).mean())
+
+    @property
+    def resting(self) -> bool:
+        """Whether no joint of the arm moves."""
+        return bool(self.state.speeds(self.robot.arm_joints).max() <= self.config.rest_speed)
+
+    @property
+    def full_force(self) -> float:
+        """Closing force of a grasp [N]."""
+        return self.config.max_effort or self.gripper.max_force
+
+    def grip(self, aperture: float, force: float | None = None) -> CommandGripper:
+        """A command within the gripper's limits; None: the full force."""
+        limited = min(max(aperture, self.gripper.aperture_min), self.gripper.aperture_max)
+        wanted = self.full_force if force is None else min(force, self.full_force)
+        return CommandGripper(limited, max(wanted, self.gripper.min_force))
+
+    def closing_goal(self, contact: float) -> float:
+        """Where closing fingers are sent that meet the object at an opening [m]."""
+        return max(self.gripper.aperture_min, contact - self.config.close_bias)
+
+    def empty_aperture(self, contact: float, goal: float) -> float:
+        """At this opening or less, fingers that were sent to a goal and should meet the object before hold nothing [m].
+
+        Half the margin of what is thinner than twice the margin: a plate must not count as nothing.
+        """
+        return goal + min(self.config.stall_margin, 0.5 * max(0.0, contact - goal))
+
+    def with_aperture(self, positions: dict[str, float], aperture: float) -> dict[str, float]:
+        """Joint positions with the fingers at an opening [m]."""
+        fingers = self.robot.finger_joints
+        return {**positions, **dict.fromkeys(fingers, min(aperture, self.gripper.aperture_max) / len(fingers))}

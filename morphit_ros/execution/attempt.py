@@ -1,0 +1,177 @@
+"""One attempt at picking: from planning to holding, forwards only. What follows a failure is `recovery`'s."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from morphit_ros.execution.arm_and_hand import ArmAndHand, Step
+from morphit_ros.execution.candidates import PlanCandidates
+from morphit_ros.execution.failure import FailureMode, PickFailed
+from morphit_ros.execution.fingers import CloseFingers, OpenFingers, ProbeFingers
+from morphit_ros.execution.lift import HoldStill, Lift, TestLift, WhileHolding
+from morphit_ros.execution.moves import FollowTrajectory
+from morphit_ros.execution.pick import Command, GraspTarget, PickRequest, SendTrajectory, Stage
+from morphit_ros.execution.slip_watch import SlipWatch
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.robot.motion_types import Trajectory
+
+
+class Attempt:
+    """Stage by stage to the object and up.
+
+    Args:
+        robot: arm, hand, planning and settings.
+        request: what to pick.
+        indices: candidates to consider, best first.
+    """
+
+    def __init__(self, robot: ArmAndHand, request: PickRequest, indices: Sequence[int]) -> None:
+        self._robot, self._request = robot, request
+        self._height = request.lift_height or robot.config.lift_height
+        self._plan = PlanCandidates(robot, request, indices)
+        self._stages = self._make_stages()
+        self._step: Step | None = None
+        self._probe: ProbeFingers | None = None
+        self._slip: SlipWatch | None = None
+        self._sent: list[tuple[Stage, Trajectory]] = []
+        self._attached: list[str] = []
+        self.stage = Stage.PLAN
+        self.message = ""
+
+    @property
+    def grasp_index(self) -> int:
+        """The candidate that is executed, -1 before one is found."""
+        return self._plan.chosen
+
+    @property
+    def grasp(self) -> GraspTarget:
+        """The grasp that is executed."""
+        return self._request.candidates[self._plan.chosen]
+
+    @property
+    def top(self) -> Array:
+        """``T_base_gripper`` (4, 4) at the end of the lift."""
+        return self._request.lifted(self.grasp, self._height)
+
+    @property
+    def target_names(self) -> tuple[str, ...]:
+        """The object's name, if its shape is known."""
+        return self._request.target_names
+
+    @property
+    def touched(self) -> bool:
+        """Whether a probe has met something."""
+        return self._probe is not None and self._probe.touched
+
+    def update(self, now: float) -> tuple[Command, ...]:
+        """Go on; `stage` is DONE at the end.
+
+        Raises:
+            PickFailed: the attempt ends here.
+        """
+        if self._step is None:
+            self._step = self._stages[self.stage]()
+        commands, done = self._step.update(now)
+        self._sent += [(self.stage, command.trajectory) for command in commands if isinstance(command, SendTrajectory)]
+        if self._plan.chosen >= 0 and self.stage is Stage.PLAN:
+            self.message = f"grasp {self._plan.chosen + 1} of {len(self._request.candidates)} can be reached"
+        if done:
+            order = [*self._stages, Stage.DONE]
+            self.stage = order[order.index(self.stage) + 1]
+            self._step = None
+        return commands
+
+    def way_of(self, *stages: Stage) -> list[Trajectory]:
+        """What the arm was sent in these stages, the latest first."""
+        return [trajectory for stage, trajectory in reversed(self._sent) if stage in stages]
+
+    def holds_nothing(self) -> bool:
+        """Whether the closed fingers have nothing between them."""
+        return self._robot.aperture <= self._empty
+
+    @property
+    def _contact(self) -> float:
+        """Aperture at which the fingers should meet the object, after the probe at which they met it [m]."""
+        return self.grasp.aperture if self._probe is None else min(self.grasp.aperture, self._probe.found)
+
+    @property
+    def _empty(self) -> float:
+        """At this aperture or less the closed fingers hold nothing [m]."""
+        return self._robot.empty_aperture(self._contact, self._robot.closing_goal(self._contact))
+
+    def detach(self) -> None:
+        """Plan without the object in the hand from now on."""
+        while self._attached:
+            self._robot.backend.detach(self._attached.pop())
+
+    def _make_stages(self) -> dict[Stage, Callable[[], Step]]:
+        """What is done in each stage, in order."""
+        robot, config = self._robot, self._robot.config
+        stages: dict[Stage, Callable[[], Step]] = {
+            Stage.PLAN: lambda: self._plan,
+            Stage.OPEN: lambda: OpenFingers(robot, self.grasp.open_aperture),
+            Stage.PREGRASP: self._go_to_pregrasp,
+            Stage.APPROACH: self._approach,
+            Stage.PROBE: self._start_probe,
+            Stage.CLOSE: lambda: CloseFingers(robot, self._contact, touching=self._probe is not None),
+            Stage.CHECK: lambda: _Once(self._check),
+            Stage.ATTACH: lambda: _Once(self._attach),
+            Stage.TEST_LIFT: lambda: self._holding(
+                TestLift(robot, self._request.lifted(self.grasp, config.slip.test_height), config.slip.test_time)
+            ),
+            Stage.LIFT: lambda: self._holding(Lift(robot, self.top)),
+            Stage.VERIFY: lambda: self._holding(HoldStill(config.hold_time)),
+        }
+        if not config.probe.enabled:
+            del stages[Stage.PROBE]
+        # A test lift of nearly the whole height would be no test.
+        if config.slip.test_height == 0.0 or config.slip.test_height > 0.7 * self._height:
+            del stages[Stage.TEST_LIFT]
+        return stages
+
+    def _go_to_pregrasp(self) -> Step:
+        assert self._plan.pregrasp is not None
+        return FollowTrajectory(self._robot, self._plan.pregrasp, FailureMode.CONTACT_PREGRASP, free=True)
+
+    def _approach(self) -> Step:
+        moved = self._request.displacement() if self._request.displacement is not None else None
+        bound = self._robot.config.displacement_bound
+        if moved is not None and moved > bound:
+            text = (
+                f"the object moved by {1000.0 * moved:.0f} mm since the grasps were planned (bound {1000 * bound:.0f})"
+            )
+            raise PickFailed(FailureMode.OBJECT_MOVED, text)
+        assert self._plan.approach is not None
+        return FollowTrajectory(self._robot, self._plan.approach, FailureMode.CONTACT_APPROACH)
+
+    def _start_probe(self) -> Step:
+        self._probe = ProbeFingers(self._robot, self.grasp)
+        return self._probe
+
+    def _check(self) -> None:
+        aperture = self._robot.aperture
+        if self.holds_nothing():
+            text = f"closed on nothing: the fingers went all the way to {1000.0 * aperture:.1f} mm"
+            raise PickFailed(FailureMode.CLOSED_ON_NOTHING, text)
+        self.message = f"holding something {1000.0 * aperture:.1f} mm wide"
+
+    def _attach(self) -> None:
+        for name in self.target_names:
+            self._robot.backend.attach(name, self.grasp.T_base_gripper)
+            self._attached.append(name)
+        self._slip = SlipWatch(self._robot.config.slip, self._robot.aperture, self._empty, self._robot.grip_effort)
+
+    def _holding(self, step: Step) -> Step:
+        assert self._slip is not None
+        return WhileHolding(step, self._robot, self._slip)
+
+
+class _Once:
+    """Something that takes no time."""
+
+    def __init__(self, action: Callable[[], None]) -> None:
+        self._action = action
+
+    def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
+        self._action()
+        return (), True

@@ -1,0 +1,95 @@
+"""Steps with something in the hand: a test lift, the lift, holding still, all under the eyes of the slip watch."""
+
+from __future__ import annotations
+
+from morphit_ros.execution.arm_and_hand import ArmAndHand, Step
+from morphit_ros.execution.candidates import reason
+from morphit_ros.execution.failure import FailureMode, PickFailed
+from morphit_ros.execution.moves import FollowTrajectory
+from morphit_ros.execution.pick import Command
+from morphit_ros.execution.slip_watch import SlipWatch
+from morphit_ros.geometry.transforms import Array
+
+
+class WhileHolding:
+    """Another step, as long as the object is held."""
+
+    def __init__(self, step: Step, robot: ArmAndHand, slip: SlipWatch) -> None:
+        self._step, self._robot, self._slip = step, robot, slip
+
+    def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
+        self._slip.check(now, self._robot.aperture, self._robot.grip_effort)
+        return self._step.update(now)
+
+
+class HoldStill:
+    """Waits [s]."""
+
+    def __init__(self, duration: float) -> None:
+        self._duration = duration
+        self._begin: float | None = None
+
+    def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
+        self._begin = now if self._begin is None else self._begin
+        return (), now - self._begin >= self._duration
+
+
+class TestLift:
+    """A few centimetres up and a look at the fingers; what slips now can be set down.
+
+    Left out where no straight way leads there: the lift knows other ways.
+
+    Args:
+        robot: whose arm.
+        T_base_goal: (4, 4) pose of the gripper at the top.
+        hold_time: to look at the fingers [s].
+    """
+
+    __test__ = False  # no test case
+
+    def __init__(self, robot: ArmAndHand, T_base_goal: Array, hold_time: float) -> None:
+        self._robot, self._goal = robot, T_base_goal
+        self._hold = HoldStill(hold_time)
+        self._follow: FollowTrajectory | None = None
+        self._arrived = False
+
+    def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
+        if self._arrived:
+            return self._hold.update(now)
+        if self._follow is None:
+            robot = self._robot
+            result = robot.backend.plan_straight(robot.state.positions, self._goal, robot.config.lift_speed)
+            if result.trajectory is None:
+                return (), True
+            # Sent in the next update, so that the time of planning does not count as time of moving.
+            self._follow = FollowTrajectory(robot, result.trajectory)
+            return (), False
+        commands, self._arrived = self._follow.update(now)
+        return commands, False
+
+
+class Lift:
+    """Straight up, else slower, else by any path."""
+
+    def __init__(self, robot: ArmAndHand, T_base_goal: Array) -> None:
+        self._robot, self._goal = robot, T_base_goal
+        self._follow: FollowTrajectory | None = None
+
+    def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
+        if self._follow is None:
+            self._follow = self._planned()
+            return (), False
+        return self._follow.update(now)
+
+    def _planned(self) -> FollowTrajectory:
+        backend, start, speed = self._robot.backend, self._robot.state.positions, self._robot.config.lift_speed
+        first = backend.plan_straight(start, self._goal, speed)
+        result = first
+        if result.trajectory is None:
+            result = backend.plan_straight(start, self._goal, 0.5 * speed)
+        if result.trajectory is None:
+            result = backend.plan_to_pose(start, self._goal)
+        if result.trajectory is None:
+            causes = f"{reason('straight lift', first)}; {reason('any other path', result)}"
+            raise PickFailed(FailureMode.NOT_LIFTED, causes)
+        return FollowTrajectory(self._robot, result.trajectory)

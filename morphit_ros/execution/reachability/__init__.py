@@ -1,0 +1,17 @@
+"""Whether an arm can reach a grasp: inverse kinematics, straight approach and lift, free of collisions."""
+
+from morphit_ros.execution.reachability.check import Reachability
+from morphit_ros.execution.reachability.grasp_filter import GraspFilter, turned_about_approach
+from morphit_ros.execution.reachability.result import ReachabilityConfig, ReachResult, ReachResults, ReachStatus
+from morphit_ros.execution.reachability.warm_up import warm_up_reachability
+
+__all__ = [
+    "GraspFilter",
+    "ReachResult",
+    "ReachResults",
+    "ReachStatus",
+    "Reachability",
+    "ReachabilityConfig",
+    "turned_about_approach",
+    "warm_up_reachability",
+]
