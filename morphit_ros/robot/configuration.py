@@ -1,17 +1,30 @@
-"""A robot as data: description files, joints, gripper mount, home. Read from config/robots."""
+"""A robot as data: description files, joints, gripper mount, home, place. Read from config/robots."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from morphit_ros.errors import InvalidInputError
+from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy
 from morphit_ros.resources import resource
+
+if TYPE_CHECKING:
+    from morphit_ros.robot.description import RobotDescription
+
+_REQUIRED = (
+    "name", "description", "semantic_description", "base_link", "arm_joints", "home", "acceleration_limits", "gripper",
+    "tip_link", "tip_to_gripper", "finger_joints", "touch_links", "moveit",
+)  # fmt: skip
+_OPTIONAL = ("workcell",)
+# An arm's length or a room's: more is a file in millimetres.
+_FARTHEST = 100.0
 
 
 @dataclass(frozen=True)
@@ -26,12 +39,14 @@ class RobotConfiguration:
         arm_joints: names, in the order of `home` and of the acceleration limits.
         home: (J,) [rad].
         acceleration_limits: (J,) [rad/s²].
-        gripper: name of its gripper in config/grippers.
+        gripper: name of its gripper in config/grippers, or a YAML file.
         tip_link: link that carries the gripper.
         T_tip_gripper: (4, 4), gripper frame in the tip link.
         finger_joints: joints whose positions [m] add up to the aperture.
         touch_links: links that may touch a held object.
         moveit: names used by the MoveIt backend.
+        base_position: where the base stands in the simulated workcell (z up, table top at z = 0) [m].
+        base_yaw: heading of the base there [rad].
     """
 
     name: str
@@ -47,33 +62,209 @@ class RobotConfiguration:
     finger_joints: tuple[str, ...]
     touch_links: tuple[str, ...]
     moveit: Mapping[str, str]
+    base_position: tuple[float, ...] = field(default=(0.0, 0.0, 0.0))
+    base_yaw: float = 0.0
 
     @classmethod
     def load(cls, name_or_path: str | Path) -> RobotConfiguration:
         """Read a robot by its name in config/robots or from a YAML file.
 
+        Paths in the file without a scheme are relative to it. `description` may be a list, of which the first entry is
+        taken that has all it needs: a path or URI needs nothing, ``{urdf: …, needs: […]}`` ament packages by name or
+        files by absolute path, which may begin with an environment variable.
+
         Raises:
-            ResourceNotFoundError: no such robot; lists the known ones.
-            InvalidInputError: a key is missing or unknown, or lengths differ.
+            ResourceNotFoundError: no such robot or gripper; lists the known ones.
+            InvalidInputError: a key is missing or unknown, or a value is not what it must be; names file, key, value
+                and bound.
         """
         import yaml
 
         path = Path(name_or_path)
         if path.suffix not in (".yaml", ".yml"):
             path = resource(f"config/robots/{name_or_path}.yaml")
-        data: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
-        keys = (set(cls.__dataclass_fields__) - {"T_tip_gripper"}) | {"tip_to_gripper"}
-        if not isinstance(data, dict) or set(data) != keys:
-            found = sorted(set(data) ^ keys) if isinstance(data, dict) else type(data).__name__
-            raise InvalidInputError(path.name, f"missing or unknown {found}", f"exactly the keys {sorted(keys)}")
-        joints = tuple(data["arm_joints"])
-        for key in ("home", "acceleration_limits"):
-            data[key] = np.array(data[key], dtype=np.float64)
-            if data[key].shape != (len(joints),):
-                bound = f"one number for each of the {len(joints)} arm_joints"
-                raise InvalidInputError(f"{path.name}: {key}", f"shape {data[key].shape}", bound)
-        mount = data.pop("tip_to_gripper")
-        data["T_tip_gripper"] = make_transform(matrix_from_rpy(mount["rpy"]), mount["xyz"])
-        for key in ("arm_joints", "finger_joints", "touch_links"):
-            data[key] = tuple(data[key])
-        return cls(**data)
+        try:
+            data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise ResourceNotFoundError(str(path), [], "Give a name in config/robots or a YAML file.") from None
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise InvalidInputError(path.name, f"no YAML ({error})", "a YAML file of keys and values") from error
+        return cls(**_Checked(path, data).fields())
+
+    def check_description(self, description: RobotDescription) -> None:
+        """Compare with the robot's description.
+
+        Raises:
+            InvalidInputError: a link or joint that the description lacks, a finger that does not slide, a home
+                outside the limits, or a tip that the arm does not carry; names file, value and bound.
+        """
+        where = f"robot {self.name}"
+        for key, links in (
+            ("base_link", (self.base_link,)),
+            ("tip_link", (self.tip_link,)),
+            ("touch_links", self.touch_links),
+        ):
+            for link in links:
+                if link not in description.links:
+                    raise InvalidInputError(
+                        f"{where}: {key}", repr(link), _one_of("a link", description.name, description.links)
+                    )
+        for key, joints, kinds in (
+            ("arm_joints", self.arm_joints, ("revolute", "continuous", "prismatic")),
+            ("finger_joints", self.finger_joints, ("prismatic",)),
+        ):
+            for name in joints:
+                if name not in description.joints:
+                    raise InvalidInputError(
+                        f"{where}: {key}", repr(name), _one_of("a joint", description.name, description.joints)
+                    )
+                kind = description.joints[name].kind
+                if kind not in kinds:
+                    raise InvalidInputError(
+                        f"{where}: {key}", f"'{name}', which is {kind}", f"a {' or '.join(kinds)} joint"
+                    )
+        for name, value in zip(self.arm_joints, self.home.tolist(), strict=True):
+            joint = description.joints[name]
+            if not joint.lower <= value <= joint.upper:
+                bound = f"in the joint's limits [{joint.lower:g}, {joint.upper:g}]"
+                raise InvalidInputError(f"{where}: home of '{name}'", value, bound)
+        carried, joint_above = set(), description.parent_joint(self.tip_link)
+        while joint_above is not None:
+            carried.add(joint_above.name)
+            joint_above = description.parent_joint(joint_above.parent)
+        idle = [name for name in self.arm_joints if name not in carried]
+        if idle:
+            raise InvalidInputError(f"{where}: tip_link", repr(self.tip_link), f"a link moved by {', '.join(idle)}")
+
+
+class _Checked:
+    """The content of a robot's file, checked key by key."""
+
+    def __init__(self, path: Path, data: Any) -> None:
+        if not isinstance(data, dict):
+            raise InvalidInputError(path.name, type(data).__name__, f"the keys {', '.join(_REQUIRED)}")
+        missing = [key for key in _REQUIRED if key not in data]
+        unknown = sorted(str(key) for key in data if key not in (*_REQUIRED, *_OPTIONAL))
+        if missing or unknown:
+            found = "; ".join(
+                f"{word} {', '.join(keys)}" for word, keys in (("missing", missing), ("unknown", unknown)) if keys
+            )
+            raise InvalidInputError(
+                f"{path.name}: keys", found, f"{', '.join(_REQUIRED)}; may have {', '.join(_OPTIONAL)}"
+            )
+        self._path, self._data = path, data
+
+    def fields(self) -> dict[str, Any]:
+        """Arguments of `RobotConfiguration`."""
+        data = self._data
+        joints = self._names("arm_joints", at_least=1)
+        mount = self._group("tip_to_gripper", ("xyz", "rpy"))
+        place = self._group("workcell", ("base_position", "base_yaw")) if "workcell" in data else {}
+        accelerations = self._numbers("acceleration_limits", data["acceleration_limits"], len(joints))
+        if (accelerations <= 0.0).any():
+            raise self._error("acceleration_limits", accelerations.tolist(), "positive numbers [rad/s²]")
+        position = self._numbers("workcell.base_position", place.get("base_position", [0.0, 0.0, 0.0]), 3)
+        return {
+            "description": self._description(),
+            "semantic_description": self._located(
+                self._text("semantic_description", data["semantic_description"], True)
+            ),
+            "arm_joints": joints,
+            "home": self._numbers("home", data["home"], len(joints)),
+            "acceleration_limits": accelerations,
+            "gripper": self._gripper(),
+            "T_tip_gripper": make_transform(
+                matrix_from_rpy(self._numbers("tip_to_gripper.rpy", mount["rpy"], 3)),
+                self._numbers("tip_to_gripper.xyz", mount["xyz"], 3),
+            ),
+            "finger_joints": self._names("finger_joints", at_least=0),
+            "touch_links": self._names("touch_links", at_least=0),
+            "moveit": self._moveit(),
+            "base_position": tuple(position.tolist()),
+            "base_yaw": float(self._numbers("workcell.base_yaw", [place.get("base_yaw", 0.0)], 1)[0]),
+            **{key: self._text(key, data[key]) for key in ("name", "base_link", "tip_link")},
+        }
+
+    def _error(self, key: str, value: object, bound: str, remedy: str = "") -> InvalidInputError:
+        return InvalidInputError(f"{self._path.name}: {key}", value, bound, remedy)
+
+    def _text(self, key: str, value: Any, may_be_empty: bool = False) -> str:
+        if not isinstance(value, str) or not (value.strip() or may_be_empty):
+            raise self._error(key, repr(value), "a text" if may_be_empty else "a text that is not empty")
+        return value
+
+    def _names(self, key: str, at_least: int) -> tuple[str, ...]:
+        value = self._data[key]
+        if (
+            not isinstance(value, list)
+            or len(value) < at_least
+            or not all(isinstance(name, str) and name for name in value)
+        ):
+            raise self._error(key, repr(value), "a list of names")
+        if len(set(value)) != len(value):
+            raise self._error(key, repr(value), "each name once")
+        return tuple(value)
+
+    def _numbers(self, key: str, value: Any, count: int) -> Array:
+        numbers = isinstance(value, list) and all(isinstance(x, int | float) and not isinstance(x, bool) for x in value)
+        if not numbers or len(value) != count or not all(math.isfinite(x) and abs(x) <= _FARTHEST for x in value):
+            raise self._error(key, repr(value), f"{count} finite number{'s' if count > 1 else ''} up to {_FARTHEST:g}")
+        return np.array(value, dtype=np.float64)
+
+    def _group(self, key: str, names: Sequence[str]) -> dict[str, Any]:
+        value = self._data[key]
+        if not isinstance(value, dict) or set(value) != set(names):
+            raise self._error(key, repr(value), f"exactly the keys {', '.join(names)}")
+        return value
+
+    def _moveit(self) -> dict[str, str]:
+        value = self._data["moveit"]
+        if not isinstance(value, dict) or not all(isinstance(text, str) for pair in value.items() for text in pair):
+            raise self._error("moveit", repr(value), "names by key")
+        return value
+
+    def _located(self, text: str) -> str:
+        """A URI as it is; a path made absolute, beginning at the file's folder."""
+        if not text or "://" in text or Path(text).expanduser().is_absolute():
+            return text
+        return str((self._path.parent / text).resolve())
+
+    def _gripper(self) -> str:
+        text = self._text("gripper", self._data["gripper"])
+        try:
+            if not text.endswith((".yaml", ".yml")):
+                resource(f"config/grippers/{text}.yaml")
+                return text
+            located = self._located(text)
+            if not Path(located).expanduser().is_file():
+                raise ResourceNotFoundError(located, [])
+        except ResourceNotFoundError as error:
+            raise ResourceNotFoundError(f"{self._path.name}: gripper {text}", error.searched, error.remedy) from None
+        return located
+
+    def _description(self) -> str:
+        value = self._data["description"]
+        entries = value if isinstance(value, list) else [value]
+        bound = "a path or URI, or a list of them and of {urdf: …, needs: […]}"
+        for entry in entries:
+            if isinstance(entry, dict) and set(entry) == {"urdf", "needs"} and isinstance(entry["needs"], list):
+                if all(_is_there(str(need)) for need in entry["needs"]):
+                    return self._located(self._text("description.urdf", entry["urdf"]))
+            elif isinstance(entry, str) and entry.strip():
+                return self._located(entry)
+            else:
+                raise self._error("description", repr(entry), bound)
+        raise self._error("description", repr(value), bound, "None of them has all that it needs here.")
+
+
+def _is_there(need: str) -> bool:
+    """Whether an ament package is installed (xacro finds no other ones), or a file exists."""
+    if "/" in need:
+        path = Path(os.path.expandvars(need))
+        return path.is_absolute() and path.is_file()
+    prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)
+    return any((Path(prefix) / "share" / need / "package.xml").is_file() for prefix in prefixes if prefix)
+
+
+def _one_of(what: str, robot: str, names: Mapping[str, object]) -> str:
+    return f"{what} of '{robot}': {', '.join(names)}"

@@ -6,13 +6,13 @@ import enum
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, check_transform
+from morphit_ros.robot.chain_descent import descend
 from morphit_ros.robot.kinematics import KinematicModel
 
 
@@ -127,25 +127,16 @@ class _Search:
         seed_positions: Mapping[str, float],
         config: IKConfig,
     ) -> None:
-        import pinocchio
-
         if not joints:
             raise InvalidInputError("joints", "none", "at least one joint")
-        model.check_link(tip_link)
         self.config = config
         self.joints = tuple(joints)
         self.iterations = 0
         self.lower, self.upper, _ = model.limits(joints)
         self.continuous = np.isinf(self.upper)
-        q_seed = model.configuration(seed_positions)
-        self.seed = np.array([float(seed_positions[name]) for name in joints])
-        self.kinematics = model
-        self.pinocchio: Any = pinocchio
-        self.pose = pinocchio.SE3(check_transform(T_root_tip, "T_root_tip"))
-        self.q_seed = q_seed
-        self.selection = model.selection(joints)
-        self.model, self.data = model.pinocchio_model()
-        self.frame = self.model.getFrameId(tip_link, pinocchio.FrameType.BODY)
+        self.chain = model.chain(tip_link, joints, seed_positions)
+        self.seed = np.array([seed_positions[name] for name in joints], dtype=np.float64)
+        self.pose = np.ascontiguousarray(check_transform(T_root_tip, "T_root_tip"))
 
     def starts(self, rng: np.random.Generator) -> Iterator[Array]:
         """The seed, then positions drawn uniformly within the limits."""
@@ -162,52 +153,12 @@ class _Search:
 
     def descend(self, start: Array) -> IKResult:
         """Levenberg-Marquardt from one start; steps are clipped to the limits."""
-        pin, model, data = self.pinocchio, self.model, self.data
-        values = start
-        offset = self.q_seed
-        # The seed's configuration plus the tangent step also moves followers and continuous joints correctly.
-        q = pin.integrate(model, offset, self.selection @ (values - self.seed))
-        damping, residual = 1e-3, (math.inf, math.inf)
-        error = self._error(q)
-        cost = float(error @ error)
-        for _ in range(self.config.iterations):
-            residual = (float(np.linalg.norm(error[:3])), float(np.linalg.norm(error[3:])))
-            if residual[0] <= self.config.position_tolerance and residual[1] <= self.config.rotation_tolerance:
-                return self._result(IKStatus.SUCCEEDED, values, residual)
-            self.iterations += 1
-            jacobian = pin.computeFrameJacobian(model, data, q, self.frame) @ self.selection
-            # A joint at its limit that the gradient pushes outwards is left out, else it would eat up the step.
-            gradient = jacobian.T @ error
-            free = ~(((values <= self.lower) & (gradient < 0.0)) | ((values >= self.upper) & (gradient > 0.0)))
-            active = jacobian[:, free]
-            normal = active @ active.T
-            normal.flat[::7] += damping * cost + 1e-12
-            step = np.zeros(len(values))
-            step[free] = active.T @ np.linalg.solve(normal, error)
-            longest = float(np.abs(step).max())
-            candidate = np.clip(values + step * min(1.0, 1.0 / max(longest, 1e-12)), self.lower, self.upper)
-            q_candidate = pin.integrate(model, offset, self.selection @ (candidate - self.seed))
-            error_candidate = self._error(q_candidate)
-            cost_candidate = float(error_candidate @ error_candidate)
-            if cost_candidate < cost:
-                stalled = cost_candidate > cost * (1.0 - 1e-4)
-                values, q, error, cost = candidate, q_candidate, error_candidate, cost_candidate
-                damping = max(damping * 0.2, 1e-6)
-                if stalled:
-                    break
-            else:
-                damping *= 10.0
-                if damping > 1e6:
-                    break
-        residual = (float(np.linalg.norm(error[:3])), float(np.linalg.norm(error[3:])))
-        done = residual[0] <= self.config.position_tolerance and residual[1] <= self.config.rotation_tolerance
-        return self._result(IKStatus.SUCCEEDED if done else IKStatus.NOT_FOUND, values, residual)
-
-    def _error(self, q: Array) -> Array:
-        """Twist (6,) in the tip's frame that leads to the pose."""
-        self.pinocchio.framesForwardKinematics(self.model, self.data, q)
-        return self.pinocchio.log6(self.data.oMf[self.frame].actInv(self.pose)).vector
-
-    def _result(self, status: IKStatus, values: Array, residual: tuple[float, float]) -> IKResult:
+        config, values = self.config, start.copy()
+        end = descend(
+            self.chain, self.pose, self.lower, self.upper, values,
+            config.position_tolerance, config.rotation_tolerance, config.iterations,
+        )  # fmt: skip
+        self.iterations += end.steps
+        status = IKStatus.SUCCEEDED if end.reached else IKStatus.NOT_FOUND
         positions = dict(zip(self.joints, values.tolist(), strict=True))
-        return IKResult(status, positions, residual, self.iterations)
+        return IKResult(status, positions, (end.distance, end.angle), self.iterations)

@@ -1,16 +1,15 @@
-"""Forward kinematics of a robot description by joint name, on Pinocchio."""
+"""Forward kinematics of a robot description by joint name."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from morphit_ros.errors import InvalidInputError, MissingDependencyError
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.robot.description import RobotDescription, load_robot_description
+from morphit_ros.robot.chain import Chain, JointMotions, fill_jacobian, place_links, place_tip
+from morphit_ros.robot.description import Joint, RobotDescription, load_robot_description
 
 
 class KinematicModel:
@@ -24,17 +23,14 @@ class KinematicModel:
         joint_names: joints that move on their own (neither fixed nor mimic), in the document's order.
         position_lower, position_upper: (J,) [rad or m], infinite for continuous joints.
         velocity_limits: (J,) [rad/s or m/s], infinite where the description gives none.
+        motions: all moving joints as arrays for compiled kernels, moved by the joints of `joint_names`.
+        link_joints: link → row in `motions` of the joint that it is fixed behind (-1: the root), and its pose there.
 
     Raises:
         InvalidInputError: a floating or planar joint, or a mimic joint without leader.
-        MissingDependencyError: Pinocchio is not installed.
     """
 
     def __init__(self, robot: RobotDescription | str) -> None:
-        try:
-            import pinocchio
-        except ImportError as error:
-            raise MissingDependencyError("pinocchio", "kinematics", "pip install pin") from error
         self.description = load_robot_description(robot) if isinstance(robot, str) else robot
         joints = self.description.joints
         for joint in joints.values():
@@ -46,24 +42,46 @@ class KinematicModel:
                 raise InvalidInputError(
                     f"joint '{joint.name}'", f"mimic of '{joint.mimic.joint}'", "a joint of the robot that moves"
                 )
-        moving = [joint for joint in joints.values() if joint.kind != "fixed"]
-        independent = [joint for joint in moving if joint.mimic is None]
+        independent = [joint for joint in joints.values() if joint.kind != "fixed" and joint.mimic is None]
         self.joint_names = tuple(joint.name for joint in independent)
         self.position_lower: Array = np.array([joint.lower for joint in independent])
         self.position_upper: Array = np.array([joint.upper for joint in independent])
         self.velocity_limits: Array = np.array([joint.velocity_limit for joint in independent])
-        self._pinocchio = pinocchio
-        # Mimic joints are ordinary joints of this model: `configuration` sets them from their leaders.
-        try:
-            self._model: Any = pinocchio.buildModelFromXML(self.description.xml.strip())
-        except (ValueError, RuntimeError) as error:
-            raise InvalidInputError(self.description.name, f"refused by Pinocchio ({error})", "a valid URDF") from error
-        self._data: Any = self._model.createData()
-        self._joint_ids = {joint.name: self._model.getJointId(joint.name) for joint in moving}
-        self._leaders = {joint.name: self._leader(joint.name) for joint in moving}
-        self._frame_ids = {
-            link: self._model.getFrameId(link, pinocchio.FrameType.BODY) for link in self.description.links
-        }
+        self.motions, self.link_joints = self._motions()
+        self._link_rows = np.array([row for row, _ in self.link_joints.values()], dtype=np.int64)
+        self._T_joint_link: Array = np.array([pose for _, pose in self.link_joints.values()])
+
+    def _motions(self) -> tuple[JointMotions, dict[str, tuple[int, Array]]]:
+        """The moving joints, each after the one that carries it, and where the links are behind them."""
+        children: dict[str, list[Joint]] = {}
+        for joint in self.description.joints.values():
+            children.setdefault(joint.parent, []).append(joint)
+        links: dict[str, tuple[int, Array]] = {self.description.root_link: (-1, np.eye(4))}
+        moving: list[Joint] = []
+        parents, before = [], []
+        waiting = [*children.get(self.description.root_link, ())]
+        for joint in waiting:
+            row, T_joint_parent = links[joint.parent]
+            T_joint_child = T_joint_parent @ joint.T_parent_child
+            if joint.kind == "fixed":
+                links[joint.child] = row, T_joint_child
+            else:
+                links[joint.child] = len(moving), np.eye(4)
+                moving.append(joint)
+                parents.append(row)
+                before.append(T_joint_child)
+            waiting += children.get(joint.child, ())
+        leaders = [self._leader(joint.name) for joint in moving]
+        motions = JointMotions(
+            np.array(parents, dtype=np.int64),
+            np.array(before, dtype=np.float64).reshape(-1, 4, 4),
+            np.array([joint.axis for joint in moving], dtype=np.float64).reshape(-1, 3),
+            np.array([joint.kind == "prismatic" for joint in moving], dtype=np.bool_),
+            np.array([self._row(name) for name, _, _ in leaders], dtype=np.int64),
+            np.array([multiplier for _, multiplier, _ in leaders], dtype=np.float64),
+            np.array([offset for _, _, offset in leaders], dtype=np.float64),
+        )
+        return motions, {link: links[link] for link in self.description.links}
 
     def _leader(self, name: str) -> tuple[str, float, float]:
         """(joint, multiplier, offset) that a joint follows, itself if it follows none."""
@@ -91,11 +109,11 @@ class KinematicModel:
 
     def check_link(self, link: str) -> None:
         """Raise InvalidInputError if the robot has no such link."""
-        if link not in self._frame_ids:
-            raise InvalidInputError("link", repr(link), f"one of {', '.join(self._frame_ids)}")
+        if link not in self.link_joints:
+            raise InvalidInputError("link", repr(link), f"one of {', '.join(self.link_joints)}")
 
     def configuration(self, positions: Mapping[str, float]) -> Array:
-        """Pinocchio's configuration vector (nq,).
+        """Positions (J,) in the order of `joint_names`.
 
         Raises:
             InvalidInputError: a joint is missing, or a position is not finite.
@@ -108,19 +126,11 @@ class KinematicModel:
                 f"a position of each of the {len(self.joint_names)} joints",
                 "Joint states may not have arrived yet, or belong to another robot.",
             )
-        q: Array = np.zeros(self._model.nq)
-        for name, identifier in self._joint_ids.items():
-            leader, multiplier, offset = self._leaders[name]
-            value = multiplier * float(positions[leader]) + offset
-            if not math.isfinite(value):
-                raise InvalidInputError(f"position of '{name}'", value, "a finite number")
-            joint = self._model.joints[identifier]
-            if joint.nq == 2:
-                # A continuous joint is a unit complex number in Pinocchio.
-                q[joint.idx_q], q[joint.idx_q + 1] = math.cos(value), math.sin(value)
-            else:
-                q[joint.idx_q] = value
-        return q
+        values = np.array([positions[name] for name in self.joint_names], dtype=np.float64)
+        if not np.isfinite(values).all():
+            name = self.joint_names[int(np.argmin(np.isfinite(values)))]
+            raise InvalidInputError(f"position of '{name}'", positions[name], "a finite number")
+        return values
 
     def forward_kinematics(self, positions: Mapping[str, float]) -> dict[str, Array]:
         """``T_root_link`` (4, 4) of every link.
@@ -128,8 +138,9 @@ class KinematicModel:
         Raises:
             InvalidInputError: a joint is missing, or a position is not finite.
         """
-        self._pinocchio.framesForwardKinematics(self._model, self._data, self.configuration(positions))
-        return {link: np.array(self._data.oMf[frame].homogeneous) for link, frame in self._frame_ids.items()}
+        poses = np.empty((len(self._link_rows), 4, 4))
+        place_links(self.motions, self._link_rows, self._T_joint_link, self.configuration(positions), poses)
+        return dict(zip(self.link_joints, poses, strict=True))
 
     def link_pose(self, positions: Mapping[str, float], link: str) -> Array:
         """``T_root_link`` (4, 4) of one link.
@@ -138,8 +149,11 @@ class KinematicModel:
             InvalidInputError: an unknown link, a missing joint, or a position that is not finite.
         """
         self.check_link(link)
-        self._pinocchio.framesForwardKinematics(self._model, self._data, self.configuration(positions))
-        return np.array(self._data.oMf[self._frame_ids[link]].homogeneous)
+        row, T_joint_link = self.link_joints[link]
+        poses = np.empty((1, 4, 4))
+        values = self.configuration(positions)
+        place_links(self.motions, np.array([row]), T_joint_link[None], values, poses)
+        return poses[0]
 
     def jacobian(self, positions: Mapping[str, float], link: str, joints: Sequence[str]) -> Array:
         """Geometric Jacobian (6, J) of a link with respect to some joints, mimic joints included.
@@ -149,23 +163,40 @@ class KinematicModel:
         Raises:
             InvalidInputError: an unknown link or joint, a missing joint, or a position that is not finite.
         """
+        chain = self.chain(link, joints, positions)
+        frames, tip = np.empty((len(chain.motions.parents), 4, 4)), np.empty((4, 4))
+        jacobian = np.empty((6, len(joints)))
+        place_tip(chain, np.array([positions[name] for name in joints], dtype=np.float64), frames, tip)
+        fill_jacobian(chain, frames, tip, jacobian)
+        rotation = tip[:3, :3].T
+        return np.concatenate([rotation @ jacobian[:3], rotation @ jacobian[3:]])
+
+    def chain(self, link: str, joints: Sequence[str], positions: Mapping[str, float]) -> Chain:
+        """The way from the root to a link as arrays, moved by some joints; the others stand still at `positions`.
+
+        Raises:
+            InvalidInputError: an unknown link or joint, a missing joint, or a position that is not finite.
+        """
         self.check_link(link)
-        q = self.configuration(positions)
-        full = self._pinocchio.computeFrameJacobian(self._model, self._data, q, self._frame_ids[link])
-        return full @ self.selection(joints)
-
-    def pinocchio_model(self) -> tuple[Any, Any]:
-        """Pinocchio's model and data, for loops that cannot afford the checks of this class."""
-        return self._model, self._data
-
-    def selection(self, joints: Sequence[str]) -> Array:
-        """(nv, J): velocity of the model caused by unit velocity of each joint, its followers included."""
-        columns = {name: column for column, name in enumerate(joints)}
-        for name in joints:
-            self._row(name)
-        matrix: Array = np.zeros((self._model.nv, len(joints)))
-        for name, identifier in self._joint_ids.items():
-            leader, multiplier, _ = self._leaders[name]
-            if leader in columns:
-                matrix[self._model.joints[identifier].idx_v, columns[leader]] = multiplier
-        return matrix
+        values = self.configuration(positions)
+        columns = np.full(len(self.joint_names), -1, dtype=np.int64)
+        columns[[self._row(name) for name in joints]] = np.arange(len(joints))
+        row, T_last_tip = self.link_joints[link]
+        rows: list[int] = []
+        while row >= 0:
+            rows.insert(0, row)
+            row = int(self.motions.parents[row])
+        all_ = self.motions
+        leaders = all_.variables[rows]
+        variables = columns[leaders]
+        still = np.where(variables < 0, all_.multipliers[rows] * values[leaders], 0.0)
+        motions = JointMotions(
+            np.arange(-1, len(rows) - 1),
+            all_.before[rows],
+            all_.axes[rows],
+            all_.sliding[rows],
+            variables,
+            all_.multipliers[rows],
+            all_.offsets[rows] + still,
+        )
+        return Chain(motions, T_last_tip)

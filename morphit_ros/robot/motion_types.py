@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,12 +18,14 @@ class JointState:
         names: J joint names.
         positions, velocities: (J,) [rad or m], [rad/s or m/s].
         stamp: time of measurement [s].
+        efforts: (J,) [N m or N, some drivers: A]; empty where the robot does not report them.
     """
 
     names: tuple[str, ...]
     positions: Array
     velocities: Array
     stamp: float
+    efforts: Array = field(default_factory=lambda: np.empty(0))
 
     def as_dict(self) -> dict[str, float]:
         """Joint name → position."""

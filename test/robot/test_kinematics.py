@@ -5,6 +5,7 @@ import pytest
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector
+from morphit_ros.robot.chain_descent import pose_error
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.inverse_kinematics import (
     IKConfig,
@@ -13,8 +14,6 @@ from morphit_ros.robot.inverse_kinematics import (
     inverse_kinematics_solutions,
 )
 from morphit_ros.robot.kinematics import KinematicModel
-
-pytest.importorskip("pinocchio")
 
 ARM = [f"panda_joint{number}" for number in range(1, 8)]
 HOME = {**dict(zip(ARM, [0, -0.785398, 0, -2.35619, 0, 1.570796, 0.785398], strict=True)), "panda_finger_joint1": 0.02}
@@ -48,6 +47,33 @@ def test_known_pose_and_mimic_finger(panda):
     hand = np.linalg.inv(poses["panda_hand"])
     np.testing.assert_allclose((hand @ poses["panda_leftfinger"])[:3, 3], [0, 0.02, 0.0584], atol=1e-9)
     np.testing.assert_allclose((hand @ poses["panda_rightfinger"])[:3, 3], [0, -0.02, 0.0584], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "name", ["panda_description/urdf/panda", "ur_description/urdf/ur5_robot", "tiago_description/robots/tiago"]
+)
+def test_poses_are_pinocchios(name):
+    pinocchio = pytest.importorskip("pinocchio")
+    kinematics = KinematicModel(load_robot_description(f"package://example-robot-data/robots/{name}.urdf"))
+    model = pinocchio.buildModelFromXML(kinematics.description.xml.strip())
+    data, rng = model.createData(), np.random.default_rng(1)
+    low, high = np.maximum(kinematics.position_lower, -3.0), np.minimum(kinematics.position_upper, 3.0)
+    for _ in range(5):
+        positions = dict(zip(kinematics.joint_names, rng.uniform(low, high).tolist(), strict=True))
+        q = pinocchio.neutral(model)
+        for joint in kinematics.description.joints.values():
+            if joint.kind == "fixed":
+                continue
+            mimic, value = joint.mimic, positions.get(joint.name)
+            value = mimic.multiplier * positions[mimic.joint] + mimic.offset if mimic is not None else value
+            row = model.joints[model.getJointId(joint.name)]
+            q[row.idx_q : row.idx_q + row.nq] = [np.cos(value), np.sin(value)] if row.nq == 2 else value
+        pinocchio.framesForwardKinematics(model, data, q)
+        poses = kinematics.forward_kinematics(positions)
+        for link, pose in poses.items():
+            frame = model.getFrameId(link, pinocchio.FrameType.BODY)
+            np.testing.assert_allclose(pose, data.oMf[frame].homogeneous, atol=1e-12)
+            np.testing.assert_array_equal(kinematics.link_pose(positions, link), pose)
 
 
 def test_continuous_prismatic_and_mimic_joints(mixed):
@@ -169,3 +195,40 @@ def test_inverse_kinematics_refuses_bad_input(panda):
         inverse_kinematics(panda, np.eye(4), "panda_hand", [], HOME, rng)
     with pytest.raises(InvalidInputError):
         inverse_kinematics(panda, np.eye(4), "panda_hand", ["panda_finger_joint2"], HOME, rng)
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-9, 1e-4, 0.5, 3.0, np.pi - 1e-7, np.pi])
+def test_pose_error_is_the_rotation_vector_between_poses(angle):
+    rng, error = np.random.default_rng(2), np.empty(6)
+    for _ in range(20):
+        axis = rng.normal(size=3)
+        axis /= np.linalg.norm(axis)
+        first = make_transform(matrix_from_rotation_vector(rng.normal(size=3)), rng.normal(size=3))
+        turn = matrix_from_rotation_vector(angle * axis)
+        second = make_transform(turn @ first[:3, :3], rng.normal(size=3))
+        pose_error(first, second, error)
+        np.testing.assert_allclose(error[:3], second[:3, 3] - first[:3, 3], atol=1e-15)
+        # At half a turn either sense of the axis is right.
+        np.testing.assert_allclose(matrix_from_rotation_vector(error[3:]), turn, atol=2e-7)
+        assert np.linalg.norm(error[3:]) == pytest.approx(angle, abs=2e-7)
+
+
+def test_joints_that_stay_are_not_moved(panda):
+    """Fewer joints than the arm has, given in another order than the chain's."""
+    joints = ["panda_joint6", "panda_joint1", "panda_joint4"]
+    goal = HOME | {"panda_joint1": 0.4, "panda_joint4": -2.0, "panda_joint6": 1.9}
+    target = panda.link_pose(goal, "panda_hand_tcp")
+    result = inverse_kinematics(panda, target, "panda_hand_tcp", joints, HOME, np.random.default_rng(0))
+    assert result.status is IKStatus.SUCCEEDED
+    assert set(result.positions) == set(joints)
+    for name in joints:
+        assert result.positions[name] == pytest.approx(goal[name], abs=1e-3)
+
+
+def test_a_pose_opposite_to_the_seed_is_found(panda):
+    """The hand turned by exactly half a turn about its own axis, where the rotation vector has no single sense."""
+    target = panda.link_pose(HOME, "panda_hand_tcp") @ np.diag([-1.0, -1.0, 1.0, 1.0])
+    result = inverse_kinematics(panda, target, "panda_hand_tcp", ARM, HOME, np.random.default_rng(0))
+    assert result.status is IKStatus.SUCCEEDED
+    reached = panda.link_pose(HOME | result.positions, "panda_hand_tcp")
+    np.testing.assert_allclose(reached, target, atol=2e-4)
