@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.action.server import ServerGoalHandle
@@ -16,11 +16,14 @@ from std_msgs.msg import String
 from morphit_interfaces.action import ExecuteGrasp, Pick
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError, MorphitError
+from morphit_ros.execution.contact_watch import FreeMotion
+from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.pick import GripperLimits
 from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.motion_types import JointState
 from morphit_ros.ros import interfaces
 from morphit_ros.ros.conversions import joint_state_from_message
@@ -29,10 +32,13 @@ from morphit_ros.ros.execution_job import ExecutionJob
 from morphit_ros.ros.frames import BaseFrame, BaseFrameConfig
 from morphit_ros.ros.held_object import HeldObject
 from morphit_ros.ros.motion_backends import MotionConfig, embedded_backend, moveit_backend
+from morphit_ros.ros.object_watch import ObjectWatch
 from morphit_ros.ros.parameters import declare_configs
+from morphit_ros.ros.pick_counts import PickCounts
 from morphit_ros.ros.pick_request import object_in_base, pick_request
 from morphit_ros.ros.pick_steps import PickSteps
 from morphit_ros.ros.robot_commands import CommandConfig, MotionGate, make_robot_commands
+from morphit_ros.ros.robot_watch import RobotWatch
 from morphit_ros.ros.runner import run_node
 
 
@@ -60,6 +66,9 @@ class GraspExecutionConfig(Config):
     silence_timeout: float = parameter(
         2.0, "Wall time without a joint state after which motion is stopped [s]", minimum=0.1, maximum=60.0
     )
+    sight_timeout: float = parameter(
+        3.0, "Objects seen longer ago do not tell whether the object moved [s]", minimum=0.1, maximum=60.0
+    )
 
 
 CONFIGS = (GraspExecutionConfig, SequenceConfig, MotionConfig, CommandConfig, BaseFrameConfig)
@@ -80,9 +89,13 @@ class GraspExecution(LifecycleNodeMixin, Node):
         (self._config, self._sequence_config, self._motion_config, command_config, base_config) = declare_configs(
             self, CONFIGS
         )
+        if command_config.command_interface == "actions":
+            # Gripper drivers finish one goal before the next: the probe is one command there.
+            probe = replace(self._sequence_config.probe, speed=0.0)
+            self._sequence_config = replace(self._sequence_config, probe=probe)
         self._robot = RobotConfiguration.load(self._config.robot)
         gripper = Gripper.load(self._robot.gripper)
-        self._gripper = GripperLimits(gripper.aperture_min, gripper.aperture_max, gripper.max_force)
+        self._gripper = GripperLimits(gripper.aperture_min, gripper.aperture_max, gripper.max_force, gripper.min_force)
         self._base = BaseFrame(self, self._config.world_frame, base_config)
         self._commands = MotionGate(make_robot_commands(self, command_config, self._robot, self._work))
         self._diagnostics = Diagnostics(self)
@@ -101,9 +114,13 @@ class GraspExecution(LifecycleNodeMixin, Node):
         ):
             self.create_subscription(topic.type, topic.name, callback, topic.quality.profile(), callback_group=inputs)
         self._steps = PickSteps(
-            self, self._work, self._config.request_timeout, self._config.see_timeout, self._now, self._run_sequence
-        )
+            self, self._work, self._config.request_timeout, self._config.see_timeout, self._sequence_config, self._now,
+            self._run_sequence,
+        )  # fmt: skip
+        self._objects = ObjectWatch(self, inputs, self._config.sight_timeout, self._now)
+        self._free_motion, self._counts = FreeMotion(), PickCounts()
         self._held = HeldObject(self, self._work, self._robot)
+        self._described = RobotWatch(self, inputs, self._robot)
         self._servers = [
             ActionServer(
                 self, action.type, action.name, _settled_by_job, goal_callback=self._on_goal,
@@ -128,6 +145,7 @@ class GraspExecution(LifecycleNodeMixin, Node):
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         try:
+            self._described.check()
             if self._state is None:
                 raise InvalidInputError(interfaces.JOINT_STATES.name, "nothing yet", "a joint state")
             self._commands.open()
@@ -170,6 +188,9 @@ class GraspExecution(LifecycleNodeMixin, Node):
 
     def _make_backend(self) -> bool:
         try:
+            self._described.check()
+            if self._sphere_description:
+                self._robot.check_description(load_robot_description(self._sphere_description))
             if self._config.backend == "moveit":
                 backend = moveit_backend(self._config.moveit_parameters, self._robot, self._motion_config.moveit)
             else:
@@ -211,9 +232,10 @@ class GraspExecution(LifecycleNodeMixin, Node):
         self._sphere_description = message.data
 
     def _on_goal(self, _request: object) -> GoalResponse:
-        if self._commands.is_open and self._job is None:
+        reason = self._described.problem
+        if self._commands.is_open and self._job is None and not reason:
             return GoalResponse.ACCEPT
-        reason = "another is running" if self._commands.is_open else "not active"
+        reason = reason or ("another is running" if self._commands.is_open else "not active")
         self.get_logger().warning(f"goal refused: {reason}", throttle_duration_sec=10.0)
         return GoalResponse.REJECT
 
@@ -232,11 +254,15 @@ class GraspExecution(LifecycleNodeMixin, Node):
         try:
             T_world_base = self._base.T_world_base(self._robot.base_link)
             frames = T_world_base, self._config.world_frame, self._robot.base_link
-            request = pick_request(goal, *frames, self._now() - self._config.max_age)
+            request = pick_request(goal, *frames, self._now() - self._config.max_age, self._described.reaches)
             self._held.expect(object_in_base(goal, *frames), request.candidates)
+            # A pick looks again after a failed attempt; a given grasp has only its neighbours to go on with.
+            regrasps = 0 if isinstance(job.goal.request, Pick.Goal) else None
+            moved = self._objects.displacement_of(goal.object)
+            request = replace(request, regrasps=regrasps, displacement=moved)
             job.run_sequence(request, goal.grasps.grasps, self._state, self._now())
         except MorphitError as error:
-            job.fail("request", str(error), self._now())
+            job.fail("request", str(error), self._now(), FailureMode.BAD_REQUEST)
 
     def _tick(self) -> None:
         self._held.update()
@@ -247,11 +273,14 @@ class GraspExecution(LifecycleNodeMixin, Node):
             return
         silence = (self._steady.now() - self._state_arrival).nanoseconds * 1e-9
         if job.may_move and silence > self._config.silence_timeout:
-            job.cancel(f"no joint state for {silence:.1f} s of wall time: is the robot's driver running?", self._now())
+            text = f"no joint state for {silence:.1f} s of wall time: is the robot's driver running?"
+            job.cancel(text, self._now(), FailureMode.ROBOT_FAULT)
         elif job.goal.is_cancel_requested:
             job.cancel("cancelled by the client", self._now())
         elif problem := self._commands.problem():
-            job.cancel(problem, self._now())
+            job.cancel(problem, self._now(), FailureMode.ROBOT_FAULT)
+        elif cause := self._commands.blocked():
+            job.block(cause, self._now())
         if job.update(self._now(), self._state):
             self._job_state.publish(job.status(self.get_fully_qualified_name()))
         self._held.follow(job)
@@ -260,7 +289,9 @@ class GraspExecution(LifecycleNodeMixin, Node):
             remark = "" if job.failed else self._held.problem
             status = job.status(self.get_fully_qualified_name())
             level, text = (WARN, f"{status.message}; {remark}") if remark else (status.level, status.message)
-            self._diagnostics.report(level, text, {pair.key: pair.value for pair in status.values})
+            self._counts.add(job.mode, [record.mode for record in job.records])
+            values = {pair.key: pair.value for pair in status.values} | self._counts.values()
+            self._diagnostics.report(level, text, values)
             job.finish(remark)
 
     def _follow_description(self) -> None:
@@ -279,7 +310,7 @@ class GraspExecution(LifecycleNodeMixin, Node):
 
     def _make_sequence(self) -> GraspSequence:
         clock = "simulated clock" if self.get_clock().ros_time_is_active else "system clock"
-        return GraspSequence(self._backend, self._robot, self._gripper, self._sequence_config, clock)
+        return GraspSequence(self._backend, self._robot, self._gripper, self._sequence_config, clock, self._free_motion)
 
 
 def _settled_by_job(_goal: ServerGoalHandle) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from rclpy.action import ActionServer
@@ -19,11 +20,14 @@ from morphit_ros.grasping.warm_up import warm_up
 from morphit_ros.ros import interfaces
 from morphit_ros.ros.conversions import seconds_from_stamp
 from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
+from morphit_ros.ros.frames import BaseFrameConfig
 from morphit_ros.ros.grasp_messages import message_from_plan
+from morphit_ros.ros.grasp_reach import GraspReach, ReachConfig, with_reach
 from morphit_ros.ros.markers import grasp_markers
+from morphit_ros.ros.object_doubts import object_doubts
 from morphit_ros.ros.parameters import declare_configs
 from morphit_ros.ros.runner import run_node
-from morphit_ros.ros.scene_messages import cloud_of, table_from_message, target_of
+from morphit_ros.ros.scene_messages import cloud_of, other_things, table_from_message, target_of, viewpoints_of
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class GraspPlanningConfig(Config):
     seed: int = parameter(0, "Seed of the start poses", minimum=0, maximum=2**31 - 1)
 
 
-CONFIGS = (GraspPlanningConfig, PlannerConfig)
+CONFIGS = (GraspPlanningConfig, PlannerConfig, ReachConfig, BaseFrameConfig)
 
 
 class GraspPlanning(Node):
@@ -46,10 +50,11 @@ class GraspPlanning(Node):
 
     def __init__(self) -> None:
         super().__init__("grasp_planning")
-        self._config, self._planner_config = declare_configs(self, CONFIGS)
+        self._config, self._planner_config, reach_config, base_config = declare_configs(self, CONFIGS)
         self._gripper = Gripper.load(self._config.gripper)
         # Before the action is there: the first goal must not wait for compilers.
         warm_up(self._gripper)
+        self._reach = GraspReach(self, reach_config, base_config)
         self._diagnostics = Diagnostics(self)
         self._objects: SegmentedObjectArray | None = None
         self._table: TablePlane | None = None
@@ -82,7 +87,7 @@ class GraspPlanning(Node):
         if target is None or self._table.header.stamp != self._objects.header.stamp:
             return
         try:
-            self._plan(target, self._table)
+            self._plan(target, self._objects, self._table)
         except MorphitError as error:
             self._diagnostics.report(ERROR, f"object cloud refused: {error}")
 
@@ -96,9 +101,7 @@ class GraspPlanning(Node):
         try:
             target = request.object if request.object.cloud.data else self._latest_target()
             table = self._requested_table(request)
-            grasps = self._plan(
-                target, table, request.max_grasps, feedback
-            )  # fmt: skip
+            grasps = self._plan(target, self._scene_of(target, request.scene), table, request.max_grasps, feedback)
         except MorphitError as error:
             goal.abort()
             self._diagnostics.report(ERROR, f"request refused: {error}")
@@ -122,6 +125,16 @@ class GraspPlanning(Node):
             )  # fmt: skip
         return target
 
+    def _scene_of(self, target: SegmentedObject, given: SegmentedObjectArray) -> SegmentedObjectArray:
+        """What was seen with an object: as given, else the latest if it is from the same time and frame."""
+        if given.objects or given.obstacles.data or given.viewpoints:
+            if given.header.frame_id != target.header.frame_id:
+                bound = f"the object's frame {target.header.frame_id}"
+                raise InvalidInputError("scene: frame", repr(given.header.frame_id), bound)
+            return given
+        known = self._objects
+        return known if known is not None and known.header == target.header else SegmentedObjectArray()
+
     def _requested_table(self, request: PlanGrasp.Goal) -> TablePlane:
         if not request.use_table:
             return TablePlane()
@@ -135,20 +148,39 @@ class GraspPlanning(Node):
             )
         return table
 
-    def _plan(self, target: SegmentedObject, table: TablePlane, max_grasps: int = 0, progress=None) -> GraspArray:
+    def _plan(
+        self,
+        target: SegmentedObject,
+        scene: SegmentedObjectArray,
+        table: TablePlane,
+        max_grasps: int = 0,
+        progress: Callable[[str, float], None] | None = None,
+    ) -> GraspArray:
         config = self._planner_config
         if max_grasps:
             config = replace(config, max_grasps=max_grasps)
+        cloud, patch = cloud_of(target), table_from_message(table)
+        obstacles = other_things(scene, target).points
+        reachable = self._reach.filter_for(target, cloud.points, patch, obstacles)
         plan = plan_grasps(
-            cloud_of(target), self._gripper, config, table=table_from_message(table),
-            seed=self._config.seed, progress=progress,
+            cloud, self._gripper, config, table=patch, seed=self._config.seed, reachable=reachable,
+            progress=progress, obstacles=obstacles, viewpoints=viewpoints_of(scene),
         )  # fmt: skip
-        message = message_from_plan(plan, self._gripper.name, target.header)
+        ways = [] if reachable is None else [reachable.result(grasp).pregrasp_positions for grasp in plan.grasps]
+        plan = with_reach(plan, reachable)
+        doubts = object_doubts(target)
+        grasps = [replace(grasp, confidence=grasp.confidence * target.confidence) for grasp in plan.grasps]
+        plan = replace(plan, grasps=grasps, message=f"{plan.message} {doubts}".strip())
+        message = message_from_plan(plan, self._gripper.name, target.header, self._reach.arm_joints, ways)
         self._grasps.publish(message)
         self._markers.publish(grasp_markers(target.header, plan.grasps, self._gripper))
         values = {"candidates": plan.candidates, **plan.rejected, **{f"{k} [s]": v for k, v in plan.timings.items()}}
+        values["reachability"] = "not checked" if reachable is None else reachable.account or "all within reach"
+        values["confidence of the object"] = target.confidence
         if plan.grasps:
-            self._diagnostics.report(OK, f"{len(plan.grasps)} grasps of {plan.candidates} starts", values)
+            level = WARN if doubts else OK
+            text = f"{len(plan.grasps)} grasps of {plan.candidates} starts. {plan.message}".strip()
+            self._diagnostics.report(level, text, values)
         else:
             self._diagnostics.report(WARN, f"no grasp: {plan.message}", values)
         return message

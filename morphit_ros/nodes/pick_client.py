@@ -109,7 +109,8 @@ class PickClient(Node):
         self._picture = message
 
     def _on_feedback(self, message) -> None:
-        print(f"{message.feedback.elapsed:7.2f} s  {message.feedback.stage}", flush=True)
+        attempt = f"  (attempt {message.feedback.attempt})" if message.feedback.attempt > 1 else ""
+        print(f"{message.feedback.elapsed:7.2f} s  {message.feedback.stage}{attempt}", flush=True)
 
     def _on_answer(self, future: Future) -> None:
         goal = future.result()
@@ -127,7 +128,7 @@ class PickClient(Node):
         for stage, duration in zip(result.stages, result.durations, strict=True):
             print(f"  {stage:<12} {duration:7.3f} s", flush=True)
         if answer.status != GoalStatus.STATUS_SUCCEEDED or not result.success:
-            self._end(f"FAILED in {result.failed_stage}: {result.message}")
+            self._end(f"FAILED in {result.failed_stage} ({result.outcome}): {result.message}")
             return
         if self._config.verify and not self._heights:
             self._end(
@@ -166,6 +167,9 @@ class PickClient(Node):
             "success": success,
             "message": text,
             "failed_stage": result.failed_stage,
+            "outcome": result.outcome,
+            "failure_mode": result.failure_mode,
+            "attempt_modes": list(result.attempt_modes),
             "stages": dict(zip(result.stages, result.durations, strict=True)),
             "object_rise": self._heights[-1] - self._heights[0] if self._heights else None,
             "grasp": dict(zip(result.grasp.metric_names, result.grasp.metric_values, strict=True)),

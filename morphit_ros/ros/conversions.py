@@ -181,7 +181,7 @@ def image_from_message(message: Image) -> np.ndarray:
 
 
 def joint_state_from_message(message: JointStateMsg) -> JointState:
-    """A joint state; velocities that the publisher leaves out are zero.
+    """A joint state; velocities that the publisher leaves out are zero, efforts are left out.
 
     Raises:
         InvalidInputError: names and positions differ in number, or a position is not finite.
@@ -194,7 +194,8 @@ def joint_state_from_message(message: JointStateMsg) -> JointState:
     if not np.isfinite(positions).all():
         raise InvalidInputError("joint state", positions.tolist(), "finite positions")
     velocities = np.array(message.velocity) if len(message.velocity) == len(positions) else np.zeros(len(positions))
-    return JointState(tuple(message.name), positions, velocities, seconds_from_stamp(message.header.stamp))
+    efforts = np.array(message.effort) if len(message.effort) == len(positions) else np.empty(0)
+    return JointState(tuple(message.name), positions, velocities, seconds_from_stamp(message.header.stamp), efforts)
 
 
 def message_from_joint_state(state: JointState) -> JointStateMsg:
@@ -203,6 +204,7 @@ def message_from_joint_state(state: JointState) -> JointStateMsg:
         name=list(state.names),
         position=state.positions.tolist(),
         velocity=state.velocities.tolist(),
+        effort=state.efforts.tolist(),
     )
 
 

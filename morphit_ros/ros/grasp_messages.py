@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import ArrayLike
 from std_msgs.msg import Header
 
 from morphit_interfaces.msg import Grasp as GraspMsg
@@ -12,7 +15,8 @@ from morphit_ros.grasping.grasp import Grasp, GraspPlan
 from morphit_ros.ros.conversions import array_from_point, matrix_from_pose, point_from_array, pose_from_matrix
 
 
-def message_from_grasp(grasp: Grasp, header: Header) -> GraspMsg:
+def message_from_grasp(grasp: Grasp, header: Header, pregrasp_positions: ArrayLike = ()) -> GraspMsg:
+    """A grasp; `pregrasp_positions` (J,) are those of the arm where they are known [rad]."""
     return GraspMsg(
         header=header,
         pose=pose_from_matrix(grasp.T_world_gripper),
@@ -20,9 +24,11 @@ def message_from_grasp(grasp: Grasp, header: Header) -> GraspMsg:
         aperture=float(grasp.aperture),
         open_aperture=float(grasp.open_aperture),
         score=float(grasp.score),
+        confidence=float(grasp.confidence),
         metric_names=list(grasp.metrics),
         metric_values=[float(value) for value in grasp.metrics.values()],
         contact_points=[point_from_array(point) for point in grasp.contact_points],
+        pregrasp_positions=np.asarray(pregrasp_positions, dtype=np.float64).tolist(),
     )
 
 
@@ -44,15 +50,32 @@ def grasp_from_message(message: GraspMsg) -> Grasp:
         metrics=dict(zip(message.metric_names, message.metric_values, strict=False)),
         contact_points=np.array([array_from_point(point) for point in message.contact_points]).reshape(-1, 3),
         contact_fingers=np.zeros(len(message.contact_points), dtype=np.int64),
+        confidence=message.confidence,
     )
 
 
-def message_from_plan(plan: GraspPlan, gripper: str, header: Header) -> GraspArray:
-    """The grasps of a plan with the account of what was discarded."""
+def message_from_plan(
+    plan: GraspPlan,
+    gripper: str,
+    header: Header,
+    arm_joints: Sequence[str] = (),
+    pregrasp_positions: Sequence[ArrayLike] = (),
+) -> GraspArray:
+    """The grasps of a plan with the account of what was discarded.
+
+    Args:
+        plan: the grasps.
+        gripper: name of the gripper.
+        header: frame and stamp of the cloud.
+        arm_joints: names of J joints.
+        pregrasp_positions: for each grasp (J,) positions of the arm at its pre-grasp [rad]; empty if not known.
+    """
+    ways = list(pregrasp_positions) or [()] * len(plan.grasps)
     return GraspArray(
         header=header,
         gripper=gripper,
-        grasps=[message_from_grasp(grasp, header) for grasp in plan.grasps],
+        arm_joints=list(arm_joints) if len(pregrasp_positions) else [],
+        grasps=[message_from_grasp(grasp, header, way) for grasp, way in zip(plan.grasps, ways, strict=True)],
         candidates=int(plan.candidates),
         rejected_stages=list(plan.rejected),
         rejected_counts=[int(count) for count in plan.rejected.values()],

@@ -13,8 +13,8 @@ from rclpy.task import Future
 
 from morphit_interfaces.msg import SphereModel
 from morphit_interfaces.srv import AttachObject, DetachObject
+from morphit_ros.execution.failure import OBJECT_LOST
 from morphit_ros.execution.pick import GraspTarget, Stage
-from morphit_ros.execution.sequence import OBJECT_LOST
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import invert_transform
 from morphit_ros.robot.configuration import RobotConfiguration
@@ -27,6 +27,8 @@ _PATIENCE = 5.0
 _UNKNOWN = "unknown"
 # What it was told it has forgotten, for it has been started anew.
 _FORGOTTEN = "forgotten"
+# Stages that begin with the object in the hand, whichever comes first.
+_LIFTING = (Stage.TEST_LIFT.value, Stage.LIFT.value)
 
 
 class HeldObject:
@@ -83,9 +85,9 @@ class HeldObject:
 
         Any other failure leaves the gripper closed around it.
         """
-        if job.stage == Stage.OPEN.value:
+        if job.stage in (Stage.OPEN.value, Stage.RELEASE.value):
             self.release()
-        elif job.stage == Stage.LIFT.value and self._taken_by is not job and self._object is not None:
+        elif job.stage in _LIFTING and self._taken_by is not job and self._object is not None:
             T_base_gripper = self._grasps[job.grasp_index].T_base_gripper
             T_tip_base = self._robot.T_tip_gripper @ invert_transform(T_base_gripper)
             self._wanted, self._taken_by = self._object.transformed(T_tip_base), job
@@ -94,7 +96,7 @@ class HeldObject:
 
     def release(self) -> None:
         """Nothing is held any longer."""
-        self._wanted = None
+        self._wanted = self._taken_by = None
         if self._told is _FORGOTTEN:
             self._told = _UNKNOWN
 

@@ -152,13 +152,13 @@ NODES: tuple[NodeInterfaces, ...] = (
     NodeInterfaces(
         "grasp_planning",
         publishes=(GRASPS, GRASP_MARKERS),
-        subscribes=(OBJECTS, TABLE),
+        subscribes=(OBJECTS, TABLE, SPHERE_DESCRIPTION, JOINT_STATES),
         actions=(PLAN_GRASP,),
     ),
     NodeInterfaces(
         "grasp_execution",
         publishes=(JOINT_TRAJECTORY, GRIPPER_COMMAND, JOB_STATE),
-        subscribes=(JOINT_STATES, SPHERE_DESCRIPTION, SPHERE_MODEL),
+        subscribes=(JOINT_STATES, SPHERE_DESCRIPTION, SPHERE_MODEL, OBJECTS, ROBOT_DESCRIPTION),
         actions=(EXECUTE_GRASP, PICK),
         calls=(SEGMENT, PLAN_GRASP, ATTACH_OBJECT, DETACH_OBJECT),
     ),

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
 from morphit_interfaces.action import ExecuteGrasp
 from morphit_interfaces.msg import Grasp as GraspMsg
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.obstacles import object_obstacle, table_obstacle
+from morphit_ros.execution.motion import ObjectObstacle
+from morphit_ros.execution.obstacles import loose_obstacle, object_obstacle, table_obstacle
 from morphit_ros.execution.pick import GraspTarget, PickRequest
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform
 from morphit_ros.ros.conversions import seconds_from_stamp
 from morphit_ros.ros.grasp_messages import grasp_from_message
-from morphit_ros.ros.scene_messages import cloud_of, table_from_message
+from morphit_ros.ros.scene_messages import cloud_of, other_things, table_from_message
+
+# A neighbour's spheres bulge by 5 mm on the mean with these; with half as many by 7 mm, and fingers fit beside fewer.
+_NEIGHBOUR_SPHERES = 80
 
 
 def pick_request(
-    goal: ExecuteGrasp.Goal, T_world_base: Array, world_frame: str, base_link: str, oldest: float
+    goal: ExecuteGrasp.Goal,
+    T_world_base: Array,
+    world_frame: str,
+    base_link: str,
+    oldest: float,
+    reaches: Callable[[Array, Mapping[str, float]], bool],
 ) -> PickRequest:
-    """Candidates, object and table in the base frame.
+    """Candidates, object, other things and table in the base frame.
 
     Args:
         goal: geometry in the world frame or in the base link.
@@ -25,6 +38,8 @@ def pick_request(
         world_frame: name of the world frame.
         base_link: name of the robot's base.
         oldest: grasps with an earlier stamp are refused [s]; a stamp of zero is none.
+        reaches: whether joint positions [rad] bring the gripper to ``T_base_gripper``; positions of pre-grasps that do
+            not are left out, since they are another robot's.
 
     Raises:
         InvalidInputError: old grasps, geometry in another frame, or broken geometry; names what it is.
@@ -41,10 +56,13 @@ def pick_request(
     def target(message: GraspMsg) -> GraspTarget:
         grasp = grasp_from_message(message)
         T_base_world = _T_base("grasp", message.header.frame_id, T_world_base, world_frame, base_link)
+        T_base_pregrasp = T_base_world @ grasp.T_world_pregrasp
+        positions = _positions(goal.grasps.arm_joints, message)
+        if positions is not None and not reaches(T_base_pregrasp, positions):
+            positions = None
         return GraspTarget(
-            T_base_world @ grasp.T_world_gripper, T_base_world @ grasp.T_world_pregrasp,
-            grasp.aperture, grasp.open_aperture,
-        )  # fmt: skip
+            T_base_world @ grasp.T_world_gripper, T_base_pregrasp, grasp.aperture, grasp.open_aperture, positions
+        )
 
     cloud = object_in_base(goal, T_world_base, world_frame, base_link)
     obstacle = None if cloud is None else object_obstacle("target", cloud, make_transform())
@@ -53,7 +71,8 @@ def pick_request(
         T_base_patch = _T_base("table", goal.table.header.frame_id, T_world_base, world_frame, base_link)
         slab = table_obstacle(T_base_patch @ table.T_world_table, table.size)
     candidates = tuple(target(grasp) for grasp in goal.grasps.grasps)
-    return PickRequest(candidates, obstacle, table=slab, lift_height=goal.lift_height)
+    others = _others(goal, T_world_base, world_frame, base_link)
+    return PickRequest(candidates, obstacle, others, table=slab, lift_height=goal.lift_height)
 
 
 def object_in_base(goal: ExecuteGrasp.Goal, T_world_base: Array, world_frame: str, base_link: str) -> PointCloud | None:
@@ -66,6 +85,40 @@ def object_in_base(goal: ExecuteGrasp.Goal, T_world_base: Array, world_frame: st
         return None
     T_base_object = _T_base("object", goal.object.header.frame_id, T_world_base, world_frame, base_link)
     return cloud_of(goal.object).finite().transformed(T_base_object)
+
+
+def _positions(arm_joints: Sequence[str], message: GraspMsg) -> dict[str, float] | None:
+    """Positions of the arm at a pre-grasp, None if they are not known.
+
+    Raises:
+        InvalidInputError: names and positions differ in number, or a position is not finite.
+    """
+    values = message.pregrasp_positions
+    if not len(values):
+        return None
+    if len(values) != len(arm_joints) or not np.isfinite(values).all():
+        raise InvalidInputError(
+            "pregrasp_positions", list(values), f"a finite one for each of the {len(arm_joints)} arm_joints [rad]"
+        )
+    return dict(zip(arm_joints, map(float, values), strict=True))
+
+
+def _others(
+    goal: ExecuteGrasp.Goal, T_world_base: Array, world_frame: str, base_link: str
+) -> tuple[ObjectObstacle, ...]:
+    """What else was seen: an obstacle for each object, and one for all points of no object."""
+    scene = goal.scene
+    if not (scene.objects or scene.obstacles.data):
+        return ()
+    T_base_scene = _T_base("scene", scene.header.frame_id, T_world_base, world_frame, base_link)
+    others = other_things(scene, goal.object)
+    found = [
+        object_obstacle(f"object {number}", cloud, T_base_scene, _NEIGHBOUR_SPHERES)
+        for number, cloud in others.objects.items()
+    ]
+    if len(others.loose):
+        found.append(loose_obstacle("points of no object", others.loose, T_base_scene))
+    return tuple(found)
 
 
 def _T_base(what: str, frame: str, T_world_base: Array, world_frame: str, base_link: str) -> Array:

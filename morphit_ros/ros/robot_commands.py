@@ -59,6 +59,9 @@ class RobotCommands(Protocol):
     def problem(self) -> str:
         """What the robot says against the last trajectory, empty if nothing; asked once, then forgotten."""
 
+    def blocked(self) -> str:
+        """How the robot was kept from following the last trajectory, empty if it was not; asked once."""
+
 
 class MotionGate:
     """Lets commands through only while motion is allowed; closing it stops the robot.
@@ -112,6 +115,9 @@ class MotionGate:
     def problem(self) -> str:
         return self._robot.problem()
 
+    def blocked(self) -> str:
+        return self._robot.blocked()
+
 
 def make_robot_commands(
     node: Node, config: CommandConfig, robot: RobotConfiguration, group: CallbackGroup
@@ -153,6 +159,9 @@ class TopicCommands:
     def problem(self) -> str:
         return ""
 
+    def blocked(self) -> str:
+        return ""
+
 
 class ActionCommands:
     """FollowJointTrajectory and GripperCommand goals of control_msgs; a new goal replaces the last one.
@@ -190,7 +199,7 @@ class ActionCommands:
         self._stopped_number = -1
         self._handle: ClientGoalHandle | None = None
         self._cancel: Future | None = None
-        self._problem = ""
+        self._problem = self._blocked = ""
 
     def check_ready(self) -> None:
         missing = [name for client, name in self._names.items() if not client.server_is_ready()]
@@ -203,7 +212,8 @@ class ActionCommands:
     def send(self, trajectory: Trajectory) -> None:
         with self._lock:
             self._number += 1
-            number, self._handle, self._cancel, self._problem = self._number, None, None, ""
+            number, self._handle, self._cancel = self._number, None, None
+            self._problem = self._blocked = ""
         goal = self._trajectory_type.Goal(trajectory=message_from_trajectory(trajectory))
         self._trajectory.send_goal_async(goal).add_done_callback(lambda future: self._answered(number, future))
 
@@ -228,8 +238,13 @@ class ActionCommands:
     def _ended(self, number: int, future: Future) -> None:
         with self._lock:
             if number == self._number and future.result().status == GoalStatus.STATUS_ABORTED:
-                text = future.result().result.error_string
-                self._problem = f"the controller aborted the trajectory: {text or 'no reason given'}"
+                result = future.result().result
+                cause = f"the controller aborted the trajectory: {result.error_string or 'no reason given'}"
+                # Controllers watch the path themselves, and are often quicker to notice that something is in the way.
+                if result.error_code == result.PATH_TOLERANCE_VIOLATED:
+                    self._blocked = cause
+                else:
+                    self._problem = cause
 
     def stop(self) -> None:
         with self._lock:
@@ -247,6 +262,11 @@ class ActionCommands:
         with self._lock:
             problem, self._problem = self._problem, ""
             return problem
+
+    def blocked(self) -> str:
+        with self._lock:
+            blocked, self._blocked = self._blocked, ""
+            return blocked
 
     def grip(self, aperture: float, max_effort: float) -> None:
         goal = self._gripper_type.Goal()

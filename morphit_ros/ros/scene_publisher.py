@@ -9,7 +9,7 @@ from morphit_ros.perception import Scene
 from morphit_ros.ros import interfaces
 from morphit_ros.ros.conversions import header, message_from_cloud
 from morphit_ros.ros.markers import scene_markers
-from morphit_ros.ros.scene_messages import TablePatch, message_from_objects, message_from_table
+from morphit_ros.ros.scene_messages import TablePatch, message_from_scene, message_from_table
 
 
 class ScenePublisher:
@@ -35,7 +35,7 @@ class ScenePublisher:
         """
         stamped = header(frame, stamp)
         table = None if scene.table is None else TablePatch(scene.table.T_world_table, scene.table.size)
-        objects = message_from_objects(scene.objects, scene.target, stamped)
+        objects = message_from_scene(scene, stamped)
         plane = message_from_table(table, 0.0 if scene.table is None else scene.table.residual, stamped)
         self._out[interfaces.SCENE].publish(message_from_cloud(scene.cloud, frame, stamp))
         self._out[interfaces.TABLE].publish(plane)

@@ -42,8 +42,17 @@ def object_cloud(size=BOX_SIZE, seed=0):
     return PointCloud((points + noise)[::2], normals[::2], frame="world")
 
 
+def _hidden(points, eye, size, center, shrink=0.002):
+    """Which points (N, 3) a box on z = 0 hides from a camera: rays against its slabs, made a little smaller."""
+    low = np.array([*(center - size[:2] / 2.0), 0.0]) + shrink
+    high = np.array([*(center + size[:2] / 2.0), size[2]]) - shrink
+    first, second = ((bound - eye) / (points - eye) for bound in (low, high))
+    enters, leaves = np.minimum(first, second).max(axis=1), np.maximum(first, second).min(axis=1)
+    return (enters < leaves) & (enters < 1.0) & (leaves > 0.0)
+
+
 def camera_cloud(camera, stamp, size=BOX_SIZE, centers=((0.5, 0.0),), with_table=True):
-    """What one camera sees, in its optical frame; boxes cast no shadow on the table."""
+    """What one camera sees, in its optical frame."""
     T_world_camera = CAMERAS[camera]
     seen = []
     for center in centers:
@@ -52,10 +61,10 @@ def camera_cloud(camera, stamp, size=BOX_SIZE, centers=((0.5, 0.0),), with_table
         seen.append(points[facing])
     if with_table:
         table = _face(np.array([0.5, 0.0, 0.0]), np.array([0.25, 0.0, 0.0]), np.array([0.0, 0.3, 0.0]), 0.004)
-        for center in centers:
-            table = table[(np.abs(table[:, :2] - center) > size[:2] / 2.0).any(axis=1)]
         seen.append(table)
     points = np.concatenate(seen)
+    for center in centers:
+        points = points[~_hidden(points, T_world_camera[:3, 3], size, np.array(center))]
     noise = np.random.default_rng(len(camera)).normal(scale=5e-4, size=points.shape)
     moved = transform_points(invert_transform(T_world_camera), points + noise)
     return PointCloud(moved, frame=f"{camera}_camera_optical_frame", stamp=stamp)

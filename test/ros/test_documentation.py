@@ -30,7 +30,7 @@ POST = (
 STARTS = {
     "robot_spheres": [{"robot_description": POST}, {}],
     "scene_perception": [{}],
-    "grasp_planning": [{}],
+    "grasp_planning": [{"robot": "panda"}],
     "grasp_execution": [{}],
     "workcell_sim": [{}],
     "web_viewer": [{"port": 0}],

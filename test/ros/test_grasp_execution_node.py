@@ -18,27 +18,38 @@ from fake_robot import FakeRobot
 from geometry_msgs.msg import Point
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
+from rclpy.action import ActionServer
 from scenes import object_cloud
 from std_msgs.msg import String
 
-from morphit_interfaces.action import ExecuteGrasp, Pick
+from morphit_interfaces.action import ExecuteGrasp, Pick, PlanGrasp
 from morphit_interfaces.msg import Grasp, GraspArray, SegmentedObject, TablePlane
 from morphit_ros.execution.pick import Stage
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
+from morphit_ros.robot.inverse_kinematics import inverse_kinematics_solutions
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.ros import interfaces
-from morphit_ros.ros.conversions import cloud_from_message, header, pose_from_matrix
-from morphit_ros.ros.scene_messages import TablePatch, message_from_object, message_from_table
+from morphit_ros.ros.conversions import cloud_from_message, header, matrix_from_pose, pose_from_matrix
+from morphit_ros.ros.scene_messages import (
+    TablePatch,
+    message_from_object,
+    message_from_objects,
+    message_from_table,
+)
 from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, spherized_urdf
 
 pytestmark = pytest.mark.ros
 CHANGE_STATE = interfaces.Service("grasp_execution/change_state", ChangeState, "of the lifecycle")
 GET_STATE = interfaces.Service("grasp_execution/get_state", GetState, "of the lifecycle")
 # The fake robot and the test share one thread, and the machine may be loaded.
-PATIENT = {"state_timeout": 5.0, "tracking_bound": 0.5, "silence_timeout": 10.0, "hold_time": 0.2}
+PATIENT = {
+    "state_timeout": 5.0, "tracking_bound": 0.5, "silence_timeout": 10.0, "hold_time": 0.2, "contact__enabled": False,
+    "slip__test_time": 0.1,
+}  # fmt: skip
 BLOCK = np.array([0.06, 0.05, 0.12])
+BACKWARD = (Stage.SET_DOWN, Stage.RELEASE, Stage.RETREAT, Stage.DONE)
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +87,12 @@ class Cell:
     def reported(self, words):
         statuses = [status for message in self.diagnostics for status in message.status]
         return any(words in status.message for status in statuses)
+
+    def counts(self):
+        """Name → count of the latest diagnostics that have any."""
+        statuses = [status for message in self.diagnostics for status in message.status]
+        found = [{pair.key: pair.value for pair in status.values} for status in statuses]
+        return next((values for values in reversed(found) if "picks" in values), {})
 
     def wait_for_report(self, words):
         self.graph.wait_until(lambda: self.reported(words), what=f"a report with {words!r}")
@@ -167,17 +184,19 @@ def test_a_block_is_grasped_from_above_and_lifted(cell):
     # Nobody keeps the robot's spheres here: no reason to fail, but it is said.
     assert "attach_object is not there" in result.message
     assert result.grasp_index == 0
-    in_order = [stage.value for stage in Stage if stage is not Stage.DONE]
+    in_order = [stage.value for stage in Stage if stage not in BACKWARD]
     assert list(result.stages) == in_order
+    assert (result.outcome, result.failure_mode) == ("success", "success")
+    assert (result.attempts, list(result.attempt_modes)) == (1, ["success"])
     assert seen == in_order
     assert all(duration >= 0.0 for duration in result.durations)
     assert tip_height(cell.robot) == pytest.approx(0.19, abs=0.005)
     assert abs(before - 0.19) > 0.05
     # Opened wide enough, then closed beyond contact.
-    (opened, _), (closed, force) = cell.robot.gripper_commands
+    (opened, _), *probes, (closed, force) = cell.robot.gripper_commands
     assert opened == pytest.approx(0.07)
     assert closed < BLOCK[1]
-    assert force > 0.0
+    assert force > max(effort for _, effort in probes)
     assert cell.robot.stops == 0
     cell.graph.wait_until(lambda: cell.job_states[-1].message == "picked", what="the state of the job")
     assert cell.job_states[-1].level == DiagnosticStatus.OK
@@ -249,6 +268,64 @@ def test_what_is_lost_leaves_the_sphere_model(graph, spherized_panda):
     # And then the newest shape is followed again.
     cell.publish_description("<robot name='nothing'>")
     cell.wait_for_report("no motion planning for this robot (the last one is kept)")
+
+
+def panda_xml():
+    return load_robot_description(RobotConfiguration.load("panda").description).xml
+
+
+def other_solution(grasp):
+    """Arm positions at a pre-grasp that are far from those which a search from home finds first."""
+    panda = RobotConfiguration.load("panda")
+    start = dict(zip(panda.arm_joints, panda.home.tolist(), strict=True)) | dict.fromkeys(panda.finger_joints, 0.02)
+    T_root_tip = matrix_from_pose(grasp.pregrasp) @ np.linalg.inv(panda.T_tip_gripper)
+    solutions = inverse_kinematics_solutions(
+        KinematicModel(panda_xml()), T_root_tip, panda.tip_link, panda.arm_joints, start, 12, np.random.default_rng(0)
+    )
+    rows = [[result.positions[name] for name in panda.arm_joints] for result in solutions]
+    # The elbow leans to a side, and nothing is turned far.
+    return sorted(rows[1:], key=lambda row: np.abs(np.array(row) - panda.home).max())[0]
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_known_positions_of_the_pregrasp_are_gone_to_if_they_are_this_robots(graph, spherized_panda, own):
+    cell = Cell(graph, spherized_panda, autostart=True)
+    cell.wait_for_report("may move")
+    graph.publisher(interfaces.ROBOT_DESCRIPTION).publish(String(data=panda_xml()))
+    grasp = top_grasp()
+    positions = other_solution(grasp)
+    # 0.05 rad off: a robot of the same names that was calibrated differently.
+    grasp.pregrasp_positions = positions if own else [value + 0.05 for value in positions]
+    arrived = []
+
+    def on_feedback(message):
+        if message.feedback.stage == Stage.APPROACH.value:
+            arrived.append(cell.robot.arm.copy())
+
+    goal = goal_for(grasp)
+    goal.grasps.arm_joints = list(RobotConfiguration.load("panda").arm_joints)
+    _, _, result = cell.execute(goal, feedback=on_feedback)
+    assert result.success, result.message
+    assert bool(np.abs(arrived[0] - positions).max() < 0.15) is own
+
+
+def test_a_driver_that_describes_another_robot_is_not_commanded(graph, spherized_panda):
+    cell = Cell(graph, spherized_panda, autostart=True)
+    cell.wait_for_report("may move")
+    publisher = graph.publisher(interfaces.ROBOT_DESCRIPTION)
+    renamed = panda_xml().replace('"panda_hand"', '"other_hand"')
+    publisher.publish(String(data=renamed))
+    graph.wait_until(lambda: not cell.execute(goal_for(top_grasp()))[0], what="the refusal of the goal")
+    cell.process.wait_for_line("goal refused: robot_description does not fit the robot's file: ")
+    assert any("panda_hand" in line for line in cell.process.lines)
+    assert cell.change_state(Transition.TRANSITION_DEACTIVATE)
+    assert not cell.change_state(Transition.TRANSITION_ACTIVATE)
+    cell.wait_for_report("not activated: robot panda: ")
+    moved = cell.robot.trajectories
+    publisher.publish(String(data=panda_xml()))
+    graph.wait_until(lambda: cell.change_state(Transition.TRANSITION_ACTIVATE), what="the activation")
+    assert cell.robot.trajectories == moved
+    assert cell.execute(goal_for(top_grasp()))[2].success
 
 
 def test_a_refusal_to_attach_is_said_and_the_pick_goes_on(graph, spherized_panda):
@@ -326,6 +403,117 @@ def test_deactivation_stops_the_robot(cell):
     # And it can be taken up again.
     assert cell.change_state(Transition.TRANSITION_ACTIVATE)
     assert cell.execute(goal_for(top_grasp()))[2].success
+
+
+def test_the_next_grasp_is_tried_after_closing_on_nothing(cell):
+    seen = []
+
+    def on_feedback(message):
+        seen.append((message.feedback.attempt, message.feedback.stage))
+        cell.robot.object_width = BLOCK[1] if message.feedback.attempt == 2 else 0.0
+
+    cell.robot.object_width = 0.0
+    _, status, result = cell.execute(goal_for(top_grasp(), top_grasp(x=0.502), top_grasp(x=0.53)), feedback=on_feedback)
+    assert result.success, result.message
+    assert status == GoalStatus.STATUS_SUCCEEDED
+    assert result.attempts == 2
+    assert list(result.attempt_modes) == ["closed_on_nothing", "success"]
+    assert result.grasp_index == 2
+    assert [stage for attempt, stage in seen if attempt == 1][-2:] == ["release", "retreat"]
+    assert (2, "plan") in seen
+    assert seen[-1] == (2, "verify")
+    assert list(result.stages).count("approach") == 1
+    cell.graph.wait_until(lambda: cell.counts().get("picks") == "1", what="the counts")
+    counts = cell.counts()
+    assert (counts["picks: success"], counts["re-grasps"]) == ("1", "1")
+    assert (counts["attempts: closed_on_nothing"], counts["attempts: success"]) == ("1", "1")
+
+
+def test_a_cancelled_retreat_stops_the_robot(cell):
+    stages = []
+    cell.robot.object_width = 0.0
+    goal = goal_for(top_grasp())
+    handle = cell.graph.start_goal(
+        interfaces.EXECUTE_GRASP, goal, feedback=lambda message: stages.append(message.feedback.stage)
+    )
+    cell.graph.wait_until(lambda: "retreat" in stages and cell.robot.moving, what="the retreat")
+    cancelled = handle.cancel_goal_async()
+    cell.graph.wait_until(cancelled.done, what="the answer to cancelling")
+    status, result = cell.graph.result(handle)
+    assert status == GoalStatus.STATUS_CANCELED
+    assert result.failed_stage == Stage.PROBE.value
+    assert result.outcome == "misgrasp"
+    assert "then in retreat: cancelled" in result.message
+    # One at the failed attempt, one now; they may arrive after the result.
+    cell.graph.wait_until(lambda: cell.robot.stops == 2, what="the empty trajectory")
+    assert not cell.robot.moving
+
+
+def test_an_object_that_moved_meanwhile_is_not_approached(cell):
+    objects = cell.graph.publisher(interfaces.OBJECTS)
+    stages = []
+    cloud = object_cloud(BLOCK)
+    moved = type(cloud)(cloud.points + np.array([0.03, 0.0, 0.0]), cloud.normals, frame="world")
+
+    def on_feedback(message):
+        stages.append(message.feedback.stage)
+        if stages[-1] == Stage.PREGRASP.value:
+            stamp = cell.graph.node.get_clock().now().nanoseconds * 1e-9
+            objects.publish(message_from_objects([moved], 0, header("world", stamp)))
+
+    _, _, result = cell.execute(goal_for(top_grasp()), feedback=on_feedback)
+    assert not result.success
+    assert result.failure_mode == "object_moved"
+    assert result.outcome == "not_executed"
+    assert Stage.PROBE.value not in stages
+
+
+class FakeEyes:
+    """Perception and planning: see the block each time, and propose the same grasps."""
+
+    def __init__(self, graph, grasps):
+        self.looks = self.plans = 0
+        self._grasps = grasps
+        graph.node.create_service(interfaces.SEGMENT.type, interfaces.SEGMENT.name, self._on_segment)
+        self._server = ActionServer(graph.node, PlanGrasp, interfaces.PLAN_GRASP.name, self._on_plan)
+
+    def _on_segment(self, _request, response):
+        self.looks += 1
+        response.success = True
+        response.objects = message_from_objects([object_cloud(BLOCK)], 0, header("world"))
+        response.table = goal_for().table
+        return response
+
+    def _on_plan(self, goal):
+        self.plans += 1
+        goal.succeed()
+        return PlanGrasp.Result(success=True, grasps=goal_for(*self._grasps).grasps)
+
+
+@pytest.mark.parametrize("regrasps", [1, 0])
+def test_a_pick_looks_and_plans_again_after_a_failed_attempt(graph, spherized_panda, regrasps):
+    eyes = FakeEyes(graph, [top_grasp(), top_grasp(x=0.53)])
+    cell = Cell(graph, spherized_panda, autostart=True, regrasps=regrasps)
+    cell.wait_for_report("may move")
+    stages = []
+
+    def on_feedback(message):
+        stages.append((message.feedback.attempt, message.feedback.stage))
+        cell.robot.object_width = BLOCK[1] if message.feedback.attempt == 2 else 0.0
+
+    cell.robot.object_width = 0.0
+    accepted, _, result = graph.send_goal(interfaces.PICK, Pick.Goal(lift_height=0.1), feedback=on_feedback)
+    assert accepted
+    assert result.success is (regrasps == 1), result.message
+    assert (eyes.looks, eyes.plans) == (1 + regrasps, 1 + regrasps)
+    assert list(result.attempt_modes) == ["closed_on_nothing", "success"][: 1 + regrasps]
+    if regrasps:
+        assert [stage for attempt, stage in stages if attempt == 2][:3] == ["segment", "plan_grasp", "plan"]
+        # Not the one that failed.
+        assert result.grasp.pose.position.x == pytest.approx(0.53)
+    else:
+        assert result.failed_stage == Stage.PROBE.value
+        assert result.outcome == "misgrasp"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -11,12 +11,20 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from action_msgs.msg import GoalStatus
 from scenes import BOX_SIZE, object_cloud
+from std_msgs.msg import String
 
 from morphit_interfaces.action import PlanGrasp
+from morphit_ros.execution.reachability import Reachability
 from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.perception.scene import ObjectEvidence
+from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.description import load_robot_description
+from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.packages import resolve_uri
 from morphit_ros.ros import interfaces
 from morphit_ros.ros.conversions import header, matrix_from_pose
 from morphit_ros.ros.scene_messages import TablePatch, message_from_object, message_from_objects, message_from_table
+from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, spherized_urdf
 
 pytestmark = pytest.mark.ros
 
@@ -129,3 +137,133 @@ def test_continuous_planning_takes_objects_with_their_own_table(graph):
     objects.publish(message_from_objects([object_cloud(seed=1)], 0, header("world", 2.0)))
     graph.wait_until(lambda: plans[-1].header.stamp.sec == 2, what="the answer to the second cloud")
     assert not plans[-1].grasps
+
+
+@pytest.fixture(scope="module")
+def spherized_panda(ros_environment):
+    """Text of the Panda's description as a few spheres a link."""
+    config = SphereFitConfig(count=8, iterations=30, rounds=1, interior_samples=400, surface_samples=400)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MORPHIT_CACHE", ros_environment["MORPHIT_CACHE"])
+        description = load_robot_description(RobotConfiguration.load("panda").description)
+        return spherized_urdf(description, fit_robot_spheres(description, config))
+
+
+def plan(graph, goal, **options):
+    _, status, result = graph.send_goal(interfaces.PLAN_GRASP, goal, **options)
+    assert status == GoalStatus.STATUS_SUCCEEDED, result.grasps.message
+    return result.grasps
+
+
+def test_grasps_out_of_reach_are_dropped_and_accounted_for(graph, spherized_panda):
+    """A robot that stands 3 m away is asked as soon as its spheres are known, and not before."""
+    graph.start("grasp_planning", robot="panda", base_xyz="[3.0, 0.0, 0.0]")
+    goal = goal_for(object_cloud(), max_grasps=5)
+    before = plan(graph, goal)
+    assert before.grasps
+    assert "unreachable" not in before.rejected_stages
+    graph.publisher(interfaces.SPHERE_DESCRIPTION).publish(String(data=spherized_panda))
+    answers = []
+
+    def asked():
+        answers.append(plan(graph, goal))
+        return "unreachable" in answers[-1].rejected_stages
+
+    graph.wait_until(asked, what="a plan that asks for reachability")
+    assert not answers[-1].grasps
+    assert dict(zip(answers[-1].rejected_stages, answers[-1].rejected_counts, strict=True))["unreachable"] > 0
+    assert "'unreachable' removed the last" in answers[-1].message
+    assert "out of the arm's reach: " in answers[-1].message
+
+
+def test_reachable_grasps_come_the_way_round_that_the_robot_reaches(graph, spherized_panda):
+    graph.start("grasp_planning", robot="panda", check_reachability="always")
+    goal = goal_for(object_cloud(), max_grasps=5)
+    _, status, result = graph.send_goal(interfaces.PLAN_GRASP, goal)
+    assert status == GoalStatus.STATUS_ABORTED
+    assert interfaces.SPHERE_DESCRIPTION.name in result.grasps.message
+    graph.publisher(interfaces.SPHERE_DESCRIPTION).publish(String(data=spherized_panda))
+
+    def answered():
+        return graph.send_goal(interfaces.PLAN_GRASP, goal)[2].success
+
+    graph.wait_until(answered, what="grasps within reach")
+    grasps = plan(graph, goal)
+    assert "unreachable" in grasps.rejected_stages
+    robot = RobotConfiguration.load("panda")
+    srdf = resolve_uri(robot.semantic_description).read_text()
+    reach = Reachability(robot, spherized_panda, srdf=srdf)
+    reach.set_world(np.eye(4), TablePatch(np.eye(4), np.array([2.0, 2.0])), object_cloud().points)
+    for grasp in grasps.grasps:
+        answer = reach.check(
+            matrix_from_pose(grasp.pose), matrix_from_pose(grasp.pregrasp), grasp.aperture, grasp.open_aperture
+        )
+        assert answer.reachable
+        assert not answer.flipped
+        # The arm is told where its pre-grasp is; from there the way is known to go on.
+        model = KinematicModel(spherized_panda)
+        fingers = dict.fromkeys(robot.finger_joints, 0.02)
+        positions = dict(zip(grasps.arm_joints, grasp.pregrasp_positions, strict=True)) | fingers
+        assert tuple(grasps.arm_joints) == robot.arm_joints
+        T_base_gripper = model.link_pose(positions, robot.tip_link) @ robot.T_tip_gripper
+        np.testing.assert_allclose(T_base_gripper, matrix_from_pose(grasp.pregrasp), atol=2e-3)
+
+
+def test_other_objects_of_the_scene_are_kept_clear_of(graph, node):
+    """The same box alone, and between two others that leave no room for fingers beside it."""
+    box = object_cloud()
+    beside = [
+        PointCloud(box.points + np.array([side * 0.075, 0.0, 0.0]), box.normals, frame="world") for side in (-1.0, 1.0)
+    ]
+    objects = graph.publisher(interfaces.OBJECTS)
+
+    def found(others, loose=None, send=False):
+        stamp = graph.node.get_clock().now().nanoseconds * 1e-9
+        scene = message_from_objects([box, *others], 0, header("world", stamp), obstacles=loose)
+        goal = goal_for(box)
+        goal.object = scene.objects[0]
+        if send:
+            goal.scene = scene
+        else:
+            objects.publish(scene)
+        return bool(plan(graph, goal).grasps)
+
+    assert found([])
+    graph.wait_until(lambda: not found(beside), what="a plan that keeps clear of the other boxes")
+    # The same from the goal itself, as objects and as points of no object.
+    assert not found(beside, send=True)
+    assert not found([], np.concatenate([cloud.points for cloud in beside]), send=True)
+    assert found([], send=True)
+
+
+def test_what_speaks_against_an_object_lowers_the_confidence_and_is_said(graph, node):
+    goal = goal_for(object_cloud(), max_grasps=3)
+    trusted = plan(graph, goal)
+    assert "confidence" not in trusted.message
+    evidence = ObjectEvidence(left_points=800, right_points=0, coverage=0.8, transparency=0.5)
+    goal.object = message_from_object(object_cloud(), 0, header("world"), evidence)
+    doubted = plan(graph, goal)
+    for words in ("confidence of 0.20", "only the left camera", "50 %"):
+        assert words in doubted.message
+    for grasp, other in zip(doubted.grasps, trusted.grasps, strict=True):
+        assert grasp.confidence == pytest.approx(0.2 * other.confidence)
+    # A scene in another frame than the object is nobody's surroundings.
+    goal.scene = message_from_objects([object_cloud()], 0, header("map"))
+    _, status, result = graph.send_goal(interfaces.PLAN_GRASP, goal)
+    assert status == GoalStatus.STATUS_ABORTED
+    assert "map" in result.grasps.message
+
+
+def test_a_foreign_frame_and_a_missing_robot_are_refused(graph, spherized_panda):
+    process = graph.start("grasp_planning", check_reachability="always")
+    assert process.wait() == 2
+    assert "robot" in process.output
+    graph.start("grasp_planning", robot="panda", check_reachability="always", world_frame="map")
+    graph.publisher(interfaces.SPHERE_DESCRIPTION).publish(String(data=spherized_panda))
+
+    def refused():
+        _, status, result = graph.send_goal(interfaces.PLAN_GRASP, goal_for(object_cloud()))
+        assert status == GoalStatus.STATUS_ABORTED
+        return "frame" in result.grasps.message and "map" in result.grasps.message
+
+    graph.wait_until(refused, what="the answer that the frame is another")

@@ -161,9 +161,22 @@ def test_refused_and_aborted_trajectories_are_problems_once(robot):
     robot.send(TRAJECTORY)
     handle = Handle()
     answer(arm.answers[1], handle)
-    outcome = types.SimpleNamespace(error_string="path tolerance violated")
+    outcome = types.SimpleNamespace(error_string="goal tolerance", error_code=-5, PATH_TOLERANCE_VIOLATED=-4)
     answer(handle.result, types.SimpleNamespace(status=GoalStatus.STATUS_ABORTED, result=outcome))
-    assert "path tolerance violated" in robot.problem()
+    assert robot.blocked() == ""
+    assert "goal tolerance" in robot.problem()
+
+
+def test_an_arm_that_is_kept_from_following_is_blocked_once(robot):
+    arm, _ = Client.made
+    robot.send(TRAJECTORY)
+    handle = Handle()
+    answer(arm.answers[0], handle)
+    outcome = types.SimpleNamespace(error_string="joint 2 is off", error_code=-4, PATH_TOLERANCE_VIOLATED=-4)
+    answer(handle.result, types.SimpleNamespace(status=GoalStatus.STATUS_ABORTED, result=outcome))
+    assert robot.problem() == ""
+    assert "joint 2 is off" in robot.blocked()
+    assert robot.blocked() == ""
 
 
 def test_the_gripper_gets_positions_of_one_finger(robot):

@@ -16,7 +16,7 @@ from morphit_interfaces.srv import Segment
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.ros import interfaces
 from morphit_ros.ros.conversions import header, message_from_cloud, transform_from_matrix
-from morphit_ros.ros.scene_messages import cloud_of, table_from_message
+from morphit_ros.ros.scene_messages import cloud_of, table_from_message, viewpoints_of
 
 pytestmark = pytest.mark.ros
 TOPICS = {"left": interfaces.LEFT_POINTS, "right": interfaces.RIGHT_POINTS}
@@ -85,6 +85,16 @@ def test_a_box_on_a_table_is_found(graph):
     assert response.registration_residual < 0.002
     graph.wait_until(lambda: latched, what="the latched object cloud")
     assert latched[-1].header.frame_id == "world"
+    # Both cameras saw it and agree; they stood where their poses say.
+    seen = response.objects.objects[response.objects.target]
+    assert min(seen.left_points, seen.right_points) > 300
+    assert seen.consistent
+    assert seen.residual < 0.002
+    assert 0.5 < seen.confidence <= 1.0
+    np.testing.assert_allclose(
+        viewpoints_of(response.objects), [CAMERAS["left"][:3, 3], CAMERAS["right"][:3, 3]], atol=0.01
+    )
+    assert response.objects.obstacles.header == response.objects.header
 
 
 def test_the_target_follows_the_request(graph):

@@ -1,0 +1,80 @@
+"""Goals of execute_grasp as requests: frames, other things, and arm positions that may be another robot's."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
+
+from morphit_interfaces.action import ExecuteGrasp
+from morphit_interfaces.msg import GraspArray
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.transforms import make_transform
+from morphit_ros.grasping.grasp import Grasp
+from morphit_ros.ros.conversions import header
+from morphit_ros.ros.grasp_messages import grasp_from_message, message_from_grasp
+from morphit_ros.ros.pick_request import pick_request
+from morphit_ros.ros.scene_messages import message_from_objects
+
+JOINTS = ("shoulder", "elbow")
+T_WORLD_BASE = make_transform(translation=[0.0, 0.0, 1.0])
+
+
+def goal(positions=(0.25, -0.5), **fields):
+    pose = make_transform(translation=[0.5, 0.0, 1.0])
+    before = make_transform(translation=[0.5, 0.0, 1.125])
+    grasp = Grasp(pose, before, 0.04, 0.06, 1.0, {}, np.zeros((0, 3)), np.zeros(0, dtype=np.int64), confidence=0.5)
+    message = message_from_grasp(grasp, header("world"), positions)
+    assert grasp_from_message(message).confidence == 0.5
+    array = GraspArray(header=header("world"), arm_joints=list(JOINTS), grasps=[message])
+    return ExecuteGrasp.Goal(grasps=array, **fields)
+
+
+def request(wanted, reaches=lambda pose, positions: True):
+    return pick_request(wanted, T_WORLD_BASE, "world", "base", 0.0, reaches)
+
+
+def test_positions_of_the_pregrasp_are_asked_for_at_its_pose_in_the_base():
+    asked = []
+
+    def reaches(pose, positions):
+        asked.append((pose[:3, 3].tolist(), dict(positions)))
+        return True
+
+    (candidate,) = request(goal(), reaches).candidates
+    assert candidate.pregrasp_positions == {"shoulder": 0.25, "elbow": -0.5}
+    assert asked == [([0.5, 0.0, 0.125], {"shoulder": 0.25, "elbow": -0.5})]
+
+
+def test_positions_of_another_robot_are_left_out():
+    (candidate,) = request(goal(), lambda pose, positions: False).candidates
+    assert candidate.pregrasp_positions is None
+    (candidate,) = request(goal(positions=())).candidates
+    assert candidate.pregrasp_positions is None
+
+
+@pytest.mark.parametrize("positions", [(0.1,), (0.1, 0.2, 0.3), (0.1, np.nan)])
+def test_broken_positions_are_refused(positions):
+    with pytest.raises(InvalidInputError, match="pregrasp_positions"):
+        request(goal(positions=positions))
+
+
+def test_everything_else_that_was_seen_is_an_obstacle_in_the_base():
+    rng = np.random.default_rng(0)
+    places = np.array([[0.5, 0.0, 1.0], [0.5, 0.25, 1.0], [0.5, 0.5, 1.0]])
+    clouds = [PointCloud(rng.uniform(0.0, 0.05, (50, 3)) + place, frame="world") for place in places]
+    loose = np.array([[0.75, 0.0, 1.25]])
+    scene = message_from_objects(clouds, 1, header("world"), obstacles=loose)
+    wanted = goal(scene=scene, object=scene.objects[1])
+    found = request(wanted)
+    assert found.target.name == "target"
+    assert [item.name for item in found.obstacles] == ["object 0", "object 2", "points of no object"]
+    np.testing.assert_allclose(found.obstacles[-1].centers, [[0.75, 0.0, 0.25]], atol=1e-6)
+    for cloud, item in zip((clouds[0], clouds[2]), found.obstacles[:2], strict=True):
+        points = cloud.points - [0.0, 0.0, 1.0]
+        distances = np.linalg.norm(points[:, None] - item.centers[None], axis=2) - item.radii
+        assert distances.min(axis=1).max() <= 1e-6
+    assert request(goal()).obstacles == ()
+    scene.header.frame_id = "map"
+    with pytest.raises(InvalidInputError, match="map"):
+        request(goal(scene=scene, object=scene.objects[1]))
