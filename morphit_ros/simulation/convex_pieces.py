@@ -16,7 +16,7 @@ from morphit_ros.simulation.solids import convex_hull
 
 # CoACD's parameters: concavity that may remain, as a fraction of the mesh's size, and the effort of its search.
 _PARAMETERS = {
-    "threshold": 0.07,
+    "threshold": 0.03,
     "preprocess_resolution": 50,
     "mcts_iterations": 30,
     "mcts_nodes": 10,

@@ -1,10 +1,10 @@
-"""Objects of the workcell by name: our own, YCB folders, or any mesh file with known mass."""
+"""Objects of the workcell by name: our own, YCB folders, meshes of the DISF paper, any mesh file with known mass."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.geometry.mesh import TriangleMesh, sample_surface
 from morphit_ros.geometry.mesh_io import load_mesh
-from morphit_ros.geometry.transforms import Array
+from morphit_ros.geometry.transforms import Array, transform_points
 from morphit_ros.resources import share_directory
 from morphit_ros.simulation.convex_pieces import convex_pieces
 from morphit_ros.simulation.own_objects import OWN_OBJECTS
-from morphit_ros.simulation.resting import mass_properties, resting_transform
+from morphit_ros.simulation.resting import RestingPose, mass_properties, resting_poses, resting_transform
 from morphit_ros.simulation.solids import convex_hull, unite
 
 # Published masses of the YCB object set [kg] and the colour they are drawn in.
@@ -32,15 +32,39 @@ _YCB: dict[str, tuple[float, tuple[float, float, float]]] = {
     "spatula": (0.0515, (0.20, 0.21, 0.23)),
 }
 
+# Known-shape objects of the DISF paper. Their real masses are not published (the paper simulates 7 to 27 g): they
+# are printed parts, and weigh what `printed_mass` says.
+_PRINTED: dict[str, tuple[float, float, float]] = {
+    "T": (0.25, 0.45, 0.70),
+    "RubberDuck": (0.95, 0.80, 0.15),
+    "Hammer": (0.75, 0.30, 0.20),
+}
+# PLA [kg/m³], printed with walls of three lines of 0.4 mm [m] around 20 % infill.
+_PLA_DENSITY, _WALL, _INFILL = 1240.0, 1.2e-3, 0.2
+
 # A published decomposition is used where the visible surface lies within this of the pieces' own [m].
-_MAX_DEVIATION = 0.003
+_MAX_DEVIATION = 0.001
 
 OBJECT_NAMES: tuple[str, ...] = (
     *OWN_OBJECTS,
     *(name for name in _YCB if name not in OWN_OBJECTS),
     *(f"ycb/{name}" for name in _YCB if name in OWN_OBJECTS),
+    *(f"known/{name}" for name in _PRINTED),
 )
 """Every name that `load_object` knows; any YCB object is also known as ``ycb/<name>``."""
+
+
+def available_objects(data_dir: str | Path | None = None) -> tuple[str, ...]:
+    """The names whose files are there; our own need none."""
+    folder = _data_directory(data_dir)
+    there = [name for name in OBJECT_NAMES if name in OWN_OBJECTS]
+    for name in OBJECT_NAMES[len(there) :]:
+        key = name.rpartition("/")[2]
+        path = folder / "grasp" / "known" / f"{key}.obj" if name.startswith("known/") else folder / "ycb" / key
+        if path.exists():
+            there.append(name)
+    return tuple(there)
+
 
 _MESH_SUFFIXES = (".stl", ".obj", ".ply", ".dae", ".glb", ".off")
 
@@ -69,6 +93,25 @@ class SimulatedObject:
     center_of_mass: Array
     inertia: Array
 
+    def with_mass(self, mass: float) -> SimulatedObject:
+        """The same body with another mass [kg]."""
+        return replace(self, mass=mass, inertia=self.inertia * (mass / self.mass))
+
+    def resting_poses(self) -> list[RestingPose]:
+        """The ways in which it can lie on a table, the most probable first."""
+        return resting_poses(np.concatenate([piece.vertices for piece in self.pieces]), self.center_of_mass)
+
+    def transformed(self, transform: Array) -> SimulatedObject:
+        """The same body in another frame: (4, 4) from the present one."""
+        rotation = transform[:3, :3]
+        return replace(
+            self,
+            mesh=self.mesh.transformed(transform),
+            pieces=[piece.transformed(transform) for piece in self.pieces],
+            center_of_mass=transform_points(transform, self.center_of_mass[None])[0],
+            inertia=rotation @ self.inertia @ rotation.T,
+        )
+
 
 def load_object(
     name_or_path: str | Path, mass: float | None = None, data_dir: str | Path | None = None
@@ -76,9 +119,11 @@ def load_object(
     """An object by name (see `OBJECT_NAMES`) or from a mesh file in metres.
 
     Args:
-        name_or_path: an own object first, then a YCB one; ``ycb/<name>`` means the YCB one; or a path of a mesh.
+        name_or_path: an own object first, then a YCB one; ``ycb/<name>`` means the YCB one, ``known/<name>`` one of
+            the DISF paper; or a path of a mesh.
         mass: [kg], None for the object's own; a mesh file has none.
-        data_dir: folder that holds ``ycb/``; None for ``$MORPHIT_DATA``, else ``../shared/data`` beside the project.
+        data_dir: folder that holds ``ycb/`` and ``grasp/known/``; None for ``$MORPHIT_DATA``, else ``../shared/data``
+            beside the project.
 
     Raises:
         InvalidInputError: the mass is not positive, or is missing for a mesh file.
@@ -91,6 +136,8 @@ def load_object(
         return _own_object(name, mass)
     if name.removeprefix("ycb/") in _YCB:
         return _ycb_object(name, mass, data_dir)
+    if name.startswith("known/") and name.removeprefix("known/") in _PRINTED:
+        return _printed_object(name, mass, data_dir)
     if Path(name).suffix.lower() in _MESH_SUFFIXES:
         if mass is None:
             raise InvalidInputError("mass", None, f"the mass of '{name}' [kg]", "A mesh file does not say it.")
@@ -124,6 +171,23 @@ def _ycb_object(name: str, mass: float | None, data_dir: str | Path | None) -> S
         if not pieces or _deviation(mesh, own_pieces) < _deviation(mesh, pieces):
             pieces = own_pieces
     return _standing(name, mesh, pieces, mass or own_mass, color)
+
+
+def _printed_object(name: str, mass: float | None, data_dir: str | Path | None) -> SimulatedObject:
+    key = name.removeprefix("known/")
+    path = _data_directory(data_dir) / "grasp" / "known" / f"{key}.obj"
+    if not path.is_file():
+        remedy = "Set MORPHIT_DATA to the folder that holds 'grasp/known/', or choose one of: "
+        raise ResourceNotFoundError(name, [str(path)], remedy + ", ".join(OWN_OBJECTS) + ".")
+    mesh = load_mesh(path)
+    return _standing(name, mesh, convex_pieces(mesh), mass or printed_mass(mesh), _PRINTED[key])
+
+
+def printed_mass(mesh: TriangleMesh) -> float:
+    """Mass [kg] of a printed part: solid walls around infill."""
+    volume = abs(mesh.volume)
+    walls = min(volume, mesh.area * _WALL)
+    return _PLA_DENSITY * (walls + _INFILL * (volume - walls))
 
 
 def _data_directory(data_dir: str | Path | None) -> Path:

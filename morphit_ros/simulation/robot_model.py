@@ -37,6 +37,8 @@ GRIPPER_ACTUATOR = "gripper"
 
 # Inertia of motor and gear as felt at the joint: real arms of this size have about this much [kg m²], [kg].
 _ARM_ARMATURE, _FINGER_ARMATURE = 0.1, 0.2
+# Limits of the fingers may be rounded [m].
+_APERTURE_SLACK = 1e-4
 _GREY = (0.75, 0.76, 0.78, 1.0)
 
 
@@ -47,20 +49,25 @@ def build_robot(description: RobotDescription, robot: RobotConfiguration, grippe
     actuator's whole force; a mimic joint of the URDF keeps its relation to its leader.
 
     Raises:
-        InvalidInputError: a joint of the configuration does not exist in the description, or there are no fingers.
+        InvalidInputError: configuration and description do not fit together, there are no fingers, or they cannot
+            make the gripper's apertures.
     """
     mujoco = import_mujoco()
     if not robot.finger_joints:
         raise InvalidInputError(f"robot {robot.name}: finger_joints", "none", "the joints that make up the aperture")
-    for joint in (*robot.arm_joints, *robot.finger_joints):
-        if joint not in description.joints:
-            bound = f"a joint of '{description.name}': {', '.join(description.joints)}"
-            raise InvalidInputError(f"robot {robot.name}: joint", joint, bound)
+    robot.check_description(description)
+    fingers = [description.joints[name] for name in robot.finger_joints]
+    opening = sum(joint.lower for joint in fingers), sum(joint.upper for joint in fingers)
+    if gripper.aperture_min < opening[0] - _APERTURE_SLACK or gripper.aperture_max > opening[1] + _APERTURE_SLACK:
+        found = f"{gripper.aperture_min:g} to {gripper.aperture_max:g} m"
+        bound = f"in [{opening[0]:g}, {opening[1]:g}] m, the limits of {', '.join(robot.finger_joints)}"
+        raise InvalidInputError(f"gripper {gripper.name}: aperture", found, bound)
     spec = mujoco.MjSpec.from_string(_skeleton(description))
     finger_links = {description.joints[name].child for name in robot.finger_joints}
     # The largest torque of a pad about its normal: two thirds of its radius, for even pressure on a disc.
     pad_radius = np.sqrt(gripper.pad_width * gripper.pad_height / np.pi)
     torsion = friction * 2.0 / 3.0 * pad_radius
+    colors = _visual_colors(description)
     for link in description.links.values():
         body = spec.body(link.name)
         body.gravcomp = 1.0
@@ -70,12 +77,14 @@ def build_robot(description: RobotDescription, robot: RobotConfiguration, grippe
             for attribute, value in ROBOT_CONTACT.items():
                 setattr(geom, attribute, value)
             geom.friction = [friction, torsion if link.name in finger_links else 0.005, 0.0001]
-        # Without visual geometry the collision geometry is seen.
         seen = [
-            element for element in link.visuals if element.kind is not GeometryKind.MESH or element.path is not None
+            (element, color)
+            for element, color in zip(link.visuals, colors[link.name], strict=True)
+            if element.kind is not GeometryKind.MESH or element.path is not None
         ]
-        for number, element in enumerate(seen or link.collisions):
-            _add_visual(spec, body, element, f"{link.name}_visual_{number}")
+        # Without visual geometry the collision geometry is seen.
+        for number, (element, color) in enumerate(seen or [(element, _GREY) for element in link.collisions]):
+            _add_visual(spec, body, element, f"{link.name}_visual_{number}", color)
     for name in robot.arm_joints:
         spec.joint(name).armature = _ARM_ARMATURE
         limit = description.joints[name].effort_limit
@@ -163,13 +172,33 @@ def _add_shape(spec: Any, body: Any, element: LinkGeometry, name: str, mesh: Tri
     return geom
 
 
-def _add_visual(spec: Any, body: Any, element: LinkGeometry, name: str) -> None:
-    parts: Sequence[tuple[TriangleMesh | None, tuple[float, ...]]] = [(None, _GREY)]
+def _visual_colors(description: RobotDescription) -> dict[str, list[tuple[float, ...]]]:
+    """Link → colours of its visual elements, in their order; grey where the description says none."""
+    root = ElementTree.fromstring(description.xml.strip().encode())
+
+    def rgba(material: ElementTree.Element | None) -> tuple[float, ...] | None:
+        color = None if material is None else material.find("color")
+        numbers = [] if color is None else color.get("rgba", "").split()
+        return tuple(float(number) for number in numbers) if len(numbers) == 4 else None
+
+    named = {material.get("name"): rgba(material) for material in root.iter("material") if rgba(material)}
+
+    def color_of(visual: ElementTree.Element) -> tuple[float, ...]:
+        material = visual.find("material")
+        return rgba(material) or (material is not None and named.get(material.get("name"))) or _GREY
+
+    return {
+        link.get("name", ""): [color_of(visual) for visual in link.findall("visual")] for link in root.findall("link")
+    }
+
+
+def _add_visual(spec: Any, body: Any, element: LinkGeometry, name: str, color: tuple[float, ...]) -> None:
+    parts: Sequence[tuple[TriangleMesh | None, tuple[float, ...]]] = [(None, color)]
     if element.path is not None:
-        parts = [(mesh.scaled(element.dimensions), color) for mesh, color in _colored_parts(element.path)]
-    for number, (mesh, color) in enumerate(parts):
+        parts = [(mesh.scaled(element.dimensions), own) for mesh, own in _colored_parts(element.path)]
+    for number, (mesh, shade) in enumerate(parts):
         geom = _add_shape(spec, body, element, f"{name}_{number}", mesh)
-        geom.group, geom.contype, geom.conaffinity, geom.mass, geom.rgba = VISUAL_GROUP, 0, 0, 0.0, color
+        geom.group, geom.contype, geom.conaffinity, geom.mass, geom.rgba = VISUAL_GROUP, 0, 0, 0.0, shade
 
 
 @cache

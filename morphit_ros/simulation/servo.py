@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.interpolate import CubicHermiteSpline
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
@@ -32,7 +33,7 @@ class ArmServo:
     def __init__(self, model: Any, data: Any, joint_names: tuple[str, ...]) -> None:
         mujoco = import_mujoco()
         self.joint_names = joint_names
-        self._actuators = np.array([model.actuator(PREFIX + name).id for name in joint_names])
+        self.actuators = np.array([model.actuator(PREFIX + name).id for name in joint_names])
         self._addresses = np.array([model.joint(PREFIX + name).qposadr[0] for name in joint_names])
         self._limits = np.array([model.joint(PREFIX + name).range for name in joint_names])
         self._limited = np.array([bool(model.joint(PREFIX + name).limited[0]) for name in joint_names])
@@ -42,11 +43,12 @@ class ArmServo:
         inertia = np.diag(mass_matrix)[dofs]
         self._stiffness = inertia * _ARM_BANDWIDTH**2
         self._damping = 2.0 * inertia * _ARM_BANDWIDTH
-        model.actuator_gainprm[self._actuators, 0] = self._stiffness
-        model.actuator_biasprm[self._actuators, 1] = -self._stiffness
-        model.actuator_biasprm[self._actuators, 2] = -self._damping
+        model.actuator_gainprm[self.actuators, 0] = self._stiffness
+        model.actuator_biasprm[self.actuators, 1] = -self._stiffness
+        model.actuator_biasprm[self.actuators, 2] = -self._damping
         self._command: Array = data.qpos[self._addresses].copy()
         self._trajectory: Trajectory | None = None
+        self._curve: CubicHermiteSpline | None = None
         self._columns = np.arange(0)
         self._start = 0.0
 
@@ -91,6 +93,9 @@ class ArmServo:
                 "Plan from the present joint state.",
             )
         self._trajectory, self._columns, self._start = trajectory, columns, time
+        self._curve = None
+        if len(trajectory.times) > 1:
+            self._curve = CubicHermiteSpline(trajectory.times, trajectory.positions, trajectory.velocities)
 
     def hold(self, positions: Array) -> None:
         """Drop the trajectory and hold these positions (J,) [rad]."""
@@ -101,18 +106,29 @@ class ArmServo:
         """(J,) positions [rad]."""
         return data.qpos[self._addresses].copy()
 
-    def update(self, data: Any, timestep: float) -> None:
-        """Set the actuators for the next step."""
-        target = self._command
-        velocity = np.zeros_like(target)
+    def controls(self, times: Array, timestep: float) -> Array:
+        """Controls (N, J) of the arm's actuators for steps that begin at times (N,), which then count as done."""
+        targets = np.tile(self._command, (len(times), 1))
+        velocities = np.zeros_like(targets)
         if self._trajectory is not None:
-            elapsed = data.time - self._start
-            target[self._columns] = self._trajectory.sample(elapsed + timestep)
-            velocity[self._columns] = (target[self._columns] - self._trajectory.sample(elapsed)) / timestep
-            if elapsed >= self._trajectory.duration:
-                self._trajectory = None
+            elapsed = times - self._start
+            now, then = self._sampled(elapsed), self._sampled(elapsed + timestep)
+            targets[:, self._columns] = then
+            velocities[:, self._columns] = (then - now) / timestep
+            if len(times):
+                self._command = targets[-1].copy()
+                if elapsed[-1] >= self._trajectory.duration:
+                    self._trajectory = None
         # The loop damps the velocity's deviation from the wanted one rather than the velocity itself.
-        data.ctrl[self._actuators] = target + self._damping / self._stiffness * velocity
+        return targets + self._damping / self._stiffness * velocities
+
+    def _sampled(self, times: Array) -> Array:
+        """Positions (N, J) of the trajectory at times (N,) since its start [s], clamped to its ends."""
+        assert self._trajectory is not None
+        if self._curve is None:
+            return np.tile(self._trajectory.positions[0], (len(times), 1))
+        positions: Array = self._curve(np.clip(times, 0.0, self._trajectory.duration))
+        return positions
 
 
 class GripperServo:
@@ -127,7 +143,7 @@ class GripperServo:
     def __init__(self, model: Any, data: Any, finger_joints: tuple[str, ...], gripper: Gripper) -> None:
         self._model, self._gripper = model, gripper
         self._actuator = model.actuator(PREFIX + GRIPPER_ACTUATOR).id
-        self._addresses = np.array([model.joint(PREFIX + name).qposadr[0] for name in finger_joints])
+        self._addresses = [int(model.joint(PREFIX + name).qposadr[0]) for name in finger_joints]
         dofs = np.array([model.joint(PREFIX + name).dofadr[0] for name in finger_joints])
         moving = float((model.dof_armature[dofs] + 0.05).mean())
         # Critically damped in the coordinate of one finger, of which the aperture is the double.
@@ -139,7 +155,8 @@ class GripperServo:
 
     def measured(self, data: Any) -> float:
         """The aperture [m]."""
-        return float(data.qpos[self._addresses].sum())
+        positions = data.qpos
+        return sum(float(positions[address]) for address in self._addresses)
 
     def command(self, aperture: float, max_effort: float) -> None:
         """Go towards an aperture [m], pressing with at most `max_effort` [N]; 0 means the gripper's largest.
@@ -158,9 +175,10 @@ class GripperServo:
 
     def update(self, data: Any, timestep: float) -> None:
         """Set the actuator for the next step."""
+        # Plain numbers: this runs in every step of the simulation, where NumPy's calls would cost as much as the step.
         step = 2.0 * self._gripper.max_speed * timestep
-        self._reference += float(np.clip(self._goal - self._reference, -step, step))
+        self._reference += min(max(self._goal - self._reference, -step), step)
         # A stalled gripper pushes with its force and no more: it lets go at once when told to open.
         measured, reach = self.measured(data), 1.5 * self._force / _GRIPPER_STIFFNESS
-        self._reference = float(np.clip(self._reference, measured - reach, measured + reach))
+        self._reference = min(max(self._reference, measured - reach), measured + reach)
         data.ctrl[self._actuator] = self._reference

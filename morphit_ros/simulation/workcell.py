@@ -43,7 +43,7 @@ _VIEWS = {
 
 @dataclass(frozen=True)
 class WorkcellConfig(Config):
-    """What stands where. World frame: z up, table top at z = 0; by default also the robot's base frame."""
+    """What stands where. World frame: z up, table top at z = 0. The robot's own file says where its base stands."""
 
     robot: str = parameter("panda", "Robot: a name in config/robots or a YAML file")
     object: str = parameter("box", "Object: a name (see the object list) or a mesh file in metres")
@@ -54,8 +54,8 @@ class WorkcellConfig(Config):
     friction: float = parameter(0.6, "Sliding friction between all bodies", minimum=0.05, maximum=2.0)
     timestep: float = parameter(0.002, "Step of the simulation [s]", minimum=1e-4, maximum=0.005)
     seed: int = parameter(0, "Seed of the sensor noise", minimum=0)
-    base_position: tuple[float, ...] = parameter((0.0, 0.0, 0.0), "Robot base in the world [m]", length=3)
-    base_yaw: float = parameter(0.0, "Heading of the robot base [rad]", minimum=-6.3, maximum=6.3)
+    base_position: tuple[float, ...] = parameter((), "Robot base in the world [m]; empty: pose in the robot's file")
+    base_yaw: float = parameter(0.0, "Heading of the base at base_position [rad]", minimum=-6.3, maximum=6.3)
     table_center: tuple[float, ...] = parameter((0.35, 0.0), "Centre of the table top, x and y [m]", length=2)
     table_size: tuple[float, ...] = parameter(
         (1.3, 1.4), "Size of the table top along x and y [m]", length=2, minimum=0.1, maximum=5.0
@@ -65,6 +65,13 @@ class WorkcellConfig(Config):
     camera_target: tuple[float, ...] = parameter((0.5, 0.0, 0.05), "Point that both cameras look at [m]", length=3)
     camera: CameraConfig = nested(CameraConfig)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.base_position) not in (0, 3):
+            raise InvalidInputError("base_position", f"{len(self.base_position)} numbers", "3 numbers x y z, or none")
+        if not self.base_position and self.base_yaw != 0.0:
+            raise InvalidInputError("base_yaw", self.base_yaw, "0 without base_position", "Give a base_position too.")
+
 
 class Workcell:
     """Robot with gripper, table, one object, two depth cameras. Time passes only in `step`.
@@ -72,6 +79,7 @@ class Workcell:
     Args:
         config: what stands where.
         robot: takes the place of ``config.robot``; None loads that one.
+        item: takes the place of ``config.object`` and ``config.object_mass``; None loads that one.
 
     Raises:
         ResourceNotFoundError: unknown robot or object, or a missing mesh.
@@ -81,8 +89,13 @@ class Workcell:
 
     camera_names: tuple[str, ...] = ("left", "right")
 
-    def __init__(self, config: WorkcellConfig | None = None, robot: RobotConfiguration | None = None) -> None:
-        self._given_robot = robot
+    def __init__(
+        self,
+        config: WorkcellConfig | None = None,
+        robot: RobotConfiguration | None = None,
+        item: SimulatedObject | None = None,
+    ) -> None:
+        self._given_robot, self._given_item = robot, item
         self._renderers: dict[tuple[int, int, int], OffscreenRenderer] = {}
         self._build(config or WorkcellConfig())
 
@@ -104,8 +117,10 @@ class Workcell:
         if (offset > np.array(config.table_size) / 2.0).any():
             bound = f"on the table around {list(config.table_center)}, {list(config.table_size)} m wide"
             raise InvalidInputError("object_x, object_y", [config.object_x, config.object_y], bound)
-        self.object: SimulatedObject = load_object(config.object, config.object_mass or None)
-        self.T_world_base = make_transform(matrix_from_rpy((0.0, 0.0, config.base_yaw)), config.base_position)
+        self.object: SimulatedObject = self._given_item or load_object(config.object, config.object_mass or None)
+        position = config.base_position or self.robot.base_position
+        yaw = config.base_yaw if config.base_position else self.robot.base_yaw
+        self.T_world_base = make_transform(matrix_from_rpy((0.0, 0.0, yaw)), position)
         positions = {"left": config.left_camera_position, "right": config.right_camera_position}
         self._T_world_camera = {name: look_at(eye, config.camera_target) for name, eye in positions.items()}
 
@@ -118,9 +133,7 @@ class Workcell:
             add_camera(spec, name, T_world_camera, config.camera.vertical_fov, visible=True)
         for name, (eye, target, fov) in _VIEWS.items():
             add_camera(spec, name, look_at(eye, target), fov, visible=False)
-        frame = spec.worldbody.add_frame(
-            pos=config.base_position, quat=[math.cos(config.base_yaw / 2.0), 0.0, 0.0, math.sin(config.base_yaw / 2.0)]
-        )
+        frame = spec.worldbody.add_frame(pos=position, quat=[math.cos(yaw / 2.0), 0.0, 0.0, math.sin(yaw / 2.0)])
         robot_spec = build_robot(description, self.robot, self.gripper, config.friction)
         spec.attach(robot_spec, prefix=PREFIX, frame=frame)
         self._model: Any = spec.compile()
@@ -180,12 +193,13 @@ class Workcell:
         return self._hand.measured(self._data)
 
     def joint_state(self) -> JointState:
-        """Measured positions and velocities of arm and finger joints."""
+        """Measured positions, velocities and efforts (without gravity) of arm and finger joints."""
         return JointState(
             self.joint_names,
             self._data.qpos[self._joint_addresses].copy(),
             self._data.qvel[self._joint_dofs].copy(),
             self.time,
+            self._data.qfrc_actuator[self._joint_dofs].copy(),
         )
 
     def command_trajectory(self, trajectory: Trajectory) -> None:
@@ -223,11 +237,24 @@ class Workcell:
         self._advance(count)
 
     def _advance(self, count: int) -> None:
-        timestep = self._model.opt.timestep
-        for _ in range(count):
-            self._arm.update(self._data, timestep)
-            self._hand.update(self._data, timestep)
-            self._mujoco.mj_step(self._model, self._data)
+        model, data, step = self._model, self._data, self._mujoco.mj_step
+        timestep = float(model.opt.timestep)
+        # As the simulation's clock adds the steps up.
+        times = np.cumsum([data.time, *[timestep] * count])[:count]
+        controls, actuators = self._arm.controls(times, timestep), self._arm.actuators
+        for control in controls:
+            data.ctrl[actuators] = control
+            self._hand.update(data, timestep)
+            step(model, data)
+
+    def settle(self, duration: float) -> None:
+        """Let time pass [s] while the object's own motion is damped as in honey: without rolling friction, which is not
+        simulated, a round thing rocks for minutes. Contacts are as always."""
+        dofs = slice(*(self._model.joint(OBJECT_BODY).dofadr[0] + np.array([0, 6])))
+        inertia = np.diag(self.object.inertia).mean()
+        self._model.dof_damping[dofs] = 20.0 * np.array([self.object.mass] * 3 + [inertia] * 3)
+        self.step(duration)
+        self._model.dof_damping[dofs] = 0.0
 
     def object_pose(self) -> Array:
         """``T_world_object`` (4, 4) of the frame described by `SimulatedObject`."""
@@ -272,11 +299,22 @@ class Workcell:
         self._frames[name] += 1
         return DepthFrame(degrade_depth(depth, camera, rng), colors, camera.intrinsics, self.time)
 
-    def picture(self, width: int = 960, height: int = 720, view: str = "overview") -> NDArray[np.uint8]:
+    def configuration(self) -> Array:
+        """All positions of the model now, to be drawn later by `picture`."""
+        return self._data.qpos.copy()
+
+    def picture(
+        self, width: int = 960, height: int = 720, view: str = "overview", configuration: Array | None = None
+    ) -> NDArray[np.uint8]:
         """A picture for people (H, W, 3); `view` is overview, close, or a depth camera's name.
 
+        Args:
+            width, height: [px].
+            view: where from.
+            configuration: of an earlier time, None for now.
+
         Raises:
-            InvalidInputError: no such view, or a size that cannot be drawn.
+            InvalidInputError: no such view, a size that cannot be drawn, or a configuration of another model.
             MissingDependencyError: nothing on this machine can render.
         """
         views = (*_VIEWS, *self.camera_names)
@@ -284,7 +322,14 @@ class Workcell:
             raise InvalidInputError("view", repr(view), f"one of {', '.join(views)}")
         if not (16 <= width <= 4096 and 16 <= height <= 4096):
             raise InvalidInputError("width, height", [width, height], "in [16, 4096] px")
-        return self._renderer(width, height, samples=4).picture(self._data, view)
+        data = self._data
+        if configuration is not None:
+            if configuration.shape != (self._model.nq,):
+                raise InvalidInputError("configuration", f"shape {configuration.shape}", f"shape {(self._model.nq,)}")
+            data = self._mujoco.MjData(self._model)
+            data.qpos[:] = configuration
+            self._mujoco.mj_forward(self._model, data)
+        return self._renderer(width, height, samples=4).picture(data, view)
 
     def contacts(self) -> ContactSummary:
         """Who touches whom now."""

@@ -14,7 +14,7 @@ from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy, transform_points
 from morphit_ros.simulation import convex_pieces as convex_pieces_module
 from morphit_ros.simulation.convex_pieces import convex_pieces
-from morphit_ros.simulation.objects import OBJECT_NAMES, load_object
+from morphit_ros.simulation.objects import OBJECT_NAMES, available_objects, load_object, printed_mass
 from morphit_ros.simulation.own_objects import OWN_OBJECTS
 from morphit_ros.simulation.resting import mass_properties, resting_transform
 from morphit_ros.simulation.solids import block, convex_hull, lathe
@@ -207,3 +207,35 @@ def test_ycb_object_stands_on_its_pieces(name: str, tmp_path: Path, monkeypatch:
     assert thing.mass == load_object(f"ycb/{name}", data_dir=DATA).mass
     assert abs(thing.mesh.bounds[0, 2]) < 3e-3
     assert f"ycb/{name}" not in OBJECT_NAMES
+
+
+@needs_data
+@pytest.mark.parametrize("name", ["known/T", "known/RubberDuck", "known/Hammer"])
+def test_known_shape_weighs_what_a_print_weighs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MORPHIT_CACHE", str(tmp_path))
+    monkeypatch.setattr(convex_pieces_module, "_decompose", lambda mesh, seed: [mesh.vertices])
+    thing = load_object(name, data_dir=DATA)
+    # The paper simulates 7 to 27 g.
+    assert 0.03 < thing.mass < 0.2
+    assert thing.mass == pytest.approx(printed_mass(thing.mesh), rel=1e-9)
+    assert thing.mass < 1240.0 * thing.mesh.volume
+    assert load_object(name, mass=0.5, data_dir=DATA).mass == 0.5
+
+
+def test_printed_mass_of_a_cube() -> None:
+    # 1.2 mm walls on the 600 cm² of a cube of 1 dm³: 72 cm³ solid, the rest at 20 %.
+    assert printed_mass(block((0.1, 0.1, 0.1)).surface) == pytest.approx(1240.0 * (72e-6 + 0.2 * (1e-3 - 72e-6)))
+    # Thinner than its walls: solid.
+    assert printed_mass(block((0.1, 0.1, 0.001)).surface) == pytest.approx(1240.0 * 1e-5)
+
+
+def test_without_data_only_our_own_objects_are_available(tmp_path: Path) -> None:
+    assert available_objects(tmp_path) == ("mug", "wine_glass", "hammer", "box", "t_block", "bottle")
+    (tmp_path / "ycb" / "mug").mkdir(parents=True)
+    (tmp_path / "ycb" / "banana").mkdir()
+    assert set(available_objects(tmp_path)) - set(available_objects(tmp_path / "ycb")) == {"banana", "ycb/mug"}
+
+
+@needs_data
+def test_everything_is_available_with_data() -> None:
+    assert available_objects(DATA) == OBJECT_NAMES

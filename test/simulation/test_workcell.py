@@ -235,6 +235,31 @@ def test_same_commands_same_result(workcell: Workcell) -> None:
     assert workcell.time == pytest.approx(0.7)
 
 
+def test_many_steps_at_once_are_many_single_steps(workcell: Workcell) -> None:
+    """The second trajectory takes the place of the first one on its way, ends, and the arm holds."""
+    ends = []
+    for pieces in ([0.5, 1.5], [0.002] * 1000):
+        workcell.reset()
+        workcell.command_gripper(0.03, 20.0)
+        workcell.command_trajectory(smooth_motion(workcell, workcell.robot.home + 0.2, 1.0))
+        for duration in pieces:
+            if workcell.time == pytest.approx(0.5):
+                workcell.stop_motion()
+                workcell.command_trajectory(smooth_motion(workcell, workcell.robot.home - 0.1, 1.0))
+            workcell.step(duration)
+        assert not workcell.moving
+        ends.append(workcell.configuration())
+    np.testing.assert_allclose(*ends, rtol=0.0, atol=1e-12)
+
+
+def test_a_trajectory_of_one_row_holds_it(workcell: Workcell) -> None:
+    arm, home = workcell.robot.arm_joints, workcell.robot.home + 0.01
+    workcell.command_trajectory(Trajectory(arm, np.zeros(1), home[None], np.zeros((1, len(arm)))))
+    workcell.step(0.3)
+    assert not workcell.moving
+    np.testing.assert_allclose(workcell.joint_state().positions[: len(arm)], home, atol=2e-3)
+
+
 def test_bad_configurations_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="friction"):
         WorkcellConfig(friction=0.0)

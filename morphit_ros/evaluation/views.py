@@ -1,0 +1,86 @@
+"""What a planner is given of the object: its true shape, or what two depth cameras see of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from morphit_ros.geometry.mesh import sample_surface_evenly
+from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.support_plane import SupportPlane
+from morphit_ros.geometry.transforms import Array, make_transform, transform_points, transform_vectors
+from morphit_ros.perception import PerceptionConfig, SceneStatus, perceive
+from morphit_ros.simulation.workcell import Workcell
+
+SETTINGS = ("known", "observed")
+# Points that a known shape is given as; the paper's number.
+_KNOWN_POINTS = 3000
+# Points of nothing else this close to the target belong to it [m].
+_OWN_REACH = 0.01
+
+
+@dataclass(frozen=True)
+class ObjectView:
+    """The input of a planner, in the world frame.
+
+    Attributes:
+        cloud: of the object, None if it was not found.
+        table: what it stands on, None if it was not found.
+        center_of_mass: (3,) [m], None if it is not known.
+        obstacles: (M, 3) points of what else was seen, None if the shape is known.
+        viewpoints: (2, 3) positions of the cameras, None if the shape is known.
+        message: why there is no cloud.
+        seconds: spent on seeing.
+    """
+
+    cloud: PointCloud | None
+    table: SupportPlane | None
+    center_of_mass: Array | None
+    message: str = ""
+    seconds: float = 0.0
+    obstacles: Array | None = None
+    viewpoints: Array | None = None
+
+
+def known_shape(workcell: Workcell, seed: int) -> ObjectView:
+    """Points sampled evenly from the true mesh at the true pose, with the true centre of mass and table."""
+    item, pose = workcell.object, workcell.object_pose()
+    points, normals = sample_surface_evenly(item.mesh, _KNOWN_POINTS, np.random.default_rng(seed))
+    cloud = PointCloud(transform_points(pose, points), transform_vectors(pose, normals), frame="world")
+    config = workcell.config
+    table = SupportPlane(make_transform(translation=(*config.table_center, 0.0)), np.array(config.table_size))
+    return ObjectView(cloud, table, transform_points(pose, item.center_of_mass[None])[0])
+
+
+def observed_shape(
+    workcell: Workcell,
+    seed: int,
+    config: PerceptionConfig | None = None,
+    robot_spheres: Callable[[Workcell], tuple[Array, Array] | None] | None = None,
+) -> ObjectView:
+    """What two depth cameras make of the object, noise and all.
+
+    Args:
+        workcell: is looked at as it stands now.
+        seed: of perception.
+        config: of perception.
+        robot_spheres: of the robot's present place, which its points are removed with.
+    """
+    left, right = (workcell.capture(name).cloud(frame=f"{name}_camera") for name in ("left", "right"))
+    spheres = None if robot_spheres is None else robot_spheres(workcell)
+    poses = (workcell.T_world_camera("left"), workcell.T_world_camera("right"))
+    began = time.perf_counter()
+    scene = perceive(left, right, *poses, config or PerceptionConfig(), robot_spheres=spheres, seed=seed)
+    seconds = time.perf_counter() - began
+    if scene.status is not SceneStatus.OK or scene.target_cloud is None:
+        return ObjectView(None, None, None, scene.message, seconds)
+    table = None if scene.table is None else SupportPlane(scene.table.T_world_table, scene.table.size)
+    eyes = np.array([pose[:3, 3] for pose in poses])
+    others = scene.obstacle_points()
+    # Loose points at the target's foot and outline are its own.
+    apart = cKDTree(scene.target_cloud.points).query(others, distance_upper_bound=_OWN_REACH)[0] > _OWN_REACH
+    return ObjectView(scene.target_cloud, table, None, "", seconds, others[apart], eyes)
