@@ -39,14 +39,14 @@ demo: setup ## pick an object in simulation: make demo OBJECT=mug, make demo OBJ
 .PHONY: test
 # In three runs: tests that render get fresh processes (after much else, OpenGL could not be loaded in some).
 test: setup $(STAMPS)/system-test .colcon/stamp lint ## all checks and tests
-	$(PYTEST) -n $(WORKERS) --dist loadfile test/simulation
-	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not ros" --ignore test/simulation
+	$(PYTEST) -n $(WORKERS) --dist loadfile test/simulation test/evaluation
+	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not ros" --ignore test/simulation --ignore test/evaluation
 	$(PYTEST) -n $(WORKERS) --dist loadfile -m ros
 
 .PHONY: test-fast
 test-fast: setup ## tests that need neither a ROS graph nor more than ten seconds
-	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not slow and not ros" test/simulation
-	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not slow and not ros" --ignore test/simulation
+	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not slow and not ros" test/simulation test/evaluation
+	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not slow and not ros" --ignore test/simulation --ignore test/evaluation
 
 .PHONY: lint
 lint: setup ## ruff and mypy

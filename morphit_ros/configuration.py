@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import math
 import types
 import typing
@@ -85,6 +86,12 @@ def parameter_info(field: dataclasses.Field[Any]) -> ParameterInfo | None:
     return field.metadata.get(_METADATA_KEY)
 
 
+@functools.cache
+def _hints(kind: type) -> Mapping[str, Any]:
+    # Evaluating annotations costs more than the fit that a default configuration is made for.
+    return typing.get_type_hints(kind)
+
+
 @dataclass(frozen=True)
 class Config:
     """Base of every configuration: validates its fields when it is made.
@@ -94,7 +101,8 @@ class Config:
     """
 
     def __post_init__(self) -> None:
-        hints = typing.get_type_hints(type(self))
+        kind: Any = type(self)
+        hints = _hints(kind)
         for field in dataclasses.fields(self):
             info = parameter_info(field)
             value = getattr(self, field.name)

@@ -28,7 +28,9 @@ ALLOWED = {
     # Draws what all capabilities make.
     "viewing": {"geometry", "robot"} | CAPABILITIES,
     "bringup": {"geometry", "robot"},
-    "commands": {"geometry", "robot", "bringup", "viewing"} | CAPABILITIES,
+    # Runs whole picks and measures them.
+    "evaluation": {"geometry", "robot", "bringup", "viewing", "commands"} | CAPABILITIES,
+    "commands": {"geometry", "robot", "bringup", "viewing", "evaluation"} | CAPABILITIES,
     "cli": {"commands"},
     "ros": {"geometry", "robot", "bringup", "viewing"} | CAPABILITIES,
     "nodes": {"geometry", "robot", "bringup", "viewing", "ros"} | CAPABILITIES,

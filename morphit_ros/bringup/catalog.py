@@ -6,9 +6,10 @@ from types import MappingProxyType
 
 from morphit_ros.bringup.grasp import GRASP
 from morphit_ros.bringup.job import Job
+from morphit_ros.bringup.moveit import MOVEIT
 from morphit_ros.errors import InvalidInputError
 
-JOBS: MappingProxyType[str, Job] = MappingProxyType({job.name: job for job in (GRASP,)})
+JOBS: MappingProxyType[str, Job] = MappingProxyType({job.name: job for job in (GRASP, MOVEIT)})
 
 
 def find_job(name: str) -> Job:

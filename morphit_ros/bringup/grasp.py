@@ -21,6 +21,9 @@ _AUTOMATIC = ("auto", "true", "false")
 _SIMULATION = (
     "robot", "object", "object_mass", "object_x", "object_y", "object_yaw", "friction", "seed", "realtime_factor",
 )  # fmt: skip
+# Node → parameters with the simulation where neither arguments nor files say otherwise. Its robot and its clock stand
+# still together while it renders, on a busy machine for seconds: silence is no danger there, and its end ends the job.
+_WHEN_SIMULATED = {"grasp_execution": {"silence_timeout": 15.0}}
 
 ARGUMENTS = (
     Argument("robot", "panda", "robot in config/robots, or a YAML file like those"),
@@ -84,7 +87,7 @@ ARGUMENTS = (
         "base_pose",
         "",
         "T_world_base of the robot's base link, 'x y z qx qy qz qw' [m]; a real robot needs this or base_source:=tf; "
-        "the simulated one stands at the world's origin",
+        "the simulated one stands where its file says",
     ),
     Argument("namespace", "", "namespace of all nodes"),
     Argument("params_file", "", "ROS parameter file; its values override config/grasp.yaml"),
@@ -101,12 +104,18 @@ def describe_grasp(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
             each other; a parameter file with a section for no node, or with a parameter that belongs to an argument.
         ResourceNotFoundError: an unknown robot or parameter file.
     """
-    robot = RobotConfiguration.load(values["robot"])
+    robot = _robot(values)
     simulated = values["sim"]
     base = _base_parameters(values)
     topics = _camera_topics(values)
     seeing = {**_chosen(values, "robot", "points_reliability"), **base, **_camera_parameters(values)}
-    planning = {"gripper": robot.gripper, **_chosen(values, "seed", "continuous")}
+    # Grasps are for the robot and for the lift that executes them.
+    planning = {
+        "gripper": robot.gripper,
+        **_chosen(values, "robot", "seed", "continuous"),
+        **base,
+        "reach.lift_height": values["lift_height"],
+    }
     # A lifecycle node: it moves nothing before it is active, and in a job it activates itself.
     execution = {
         **_chosen(values, "robot", "backend", "moveit_parameters", "lift_height", "seed"),
@@ -135,7 +144,25 @@ def describe_grasp(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
         parameters = {**_chosen(values, "lift_height", "output", "report"), "verify": simulated}
         nodes.append(NodeDescription("pick_client", parameters, when_ended=WhenEnded.END_JOB))
     sim_time = _automatic(values["use_sim_time"], simulated)
-    return tuple(_completed(node, nodes, values, sim_time) for node in nodes)
+    placed = _simulated_base(robot) if simulated else {}
+    defaults = {
+        node.node_name: {
+            **(placed if "base_source" in node.parameters else {}),
+            **(_WHEN_SIMULATED.get(node.node_name, {}) if simulated else {}),
+        }
+        for node in nodes
+    }
+    return tuple(_completed(node, nodes, values, sim_time, defaults[node.node_name]) for node in nodes)
+
+
+def _robot(values: Mapping[str, Any]) -> RobotConfiguration:
+    """The robot, checked against its description where that is what the job uses."""
+    from morphit_ros.robot.description import load_robot_description
+
+    robot = RobotConfiguration.load(values["robot"])
+    if values["sim"]:
+        robot.check_description(load_robot_description(robot.description))
+    return robot
 
 
 def _chosen(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
@@ -156,11 +183,20 @@ def _base_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
             raise InvalidInputError("base_pose, base_source", "neither with sim:=false", bound, remedy)
         return {"base_source": source}
     if values["sim"]:
-        raise InvalidInputError("base_pose", repr(text), "none with sim", "The simulated base is the world's origin.")
+        raise InvalidInputError(
+            "base_pose", repr(text), "none with sim", "The simulated base stands where the robot's file says."
+        )
     if source == "tf":
         raise InvalidInputError("base_pose", repr(text), "none with base_source:=tf", "Give one of the two.")
     pose = parse_pose("base_pose", text)
     return {"base_source": source, "base_xyz": pose[:3], "base_rpy": rpy_from_quat_xyzw(pose[3:])}
+
+
+def _simulated_base(robot: RobotConfiguration) -> dict[str, Any]:
+    """Where the nodes find the base that the simulation has put there; nothing at the world's origin, their default."""
+    if not any(robot.base_position) and robot.base_yaw == 0.0:
+        return {}
+    return {"base_xyz": list(robot.base_position), "base_rpy": [0.0, 0.0, robot.base_yaw]}
 
 
 def _command_interface(values: Mapping[str, Any]) -> str:
@@ -226,12 +262,19 @@ def _parameter_files(values: Mapping[str, Any]) -> list[Path]:
 
 
 def _completed(
-    node: NodeDescription, nodes: list[NodeDescription], values: Mapping[str, Any], sim_time: bool
+    node: NodeDescription,
+    nodes: list[NodeDescription],
+    values: Mapping[str, Any],
+    sim_time: bool,
+    defaults: Mapping[str, Any],
 ) -> NodeDescription:
-    """The node with what all of them have in common, and with the parameters from files."""
+    """The node with what all of them have in common, and with the parameters from files.
+
+    `defaults` are the job's own; files may say otherwise.
+    """
     # The simulator makes the clock: it cannot follow it.
     from_arguments = {**node.parameters, "use_sim_time": sim_time and node.executable != "workcell_sim"}
-    from_files: dict[str, Any] = {}
+    from_files: dict[str, Any] = dict(defaults)
     for path in _parameter_files(values):
         section = read_parameters(path, node.node_name)
         _check_parameter_file(path, node, section, from_arguments, nodes)

@@ -10,10 +10,8 @@ from morphit_ros.robot.configuration import RobotConfiguration
 
 WORLD = "world"
 _PACKAGE, _PROGRAM = "tf2_ros", "static_transform_publisher"
-# Where the simulation puts things unless a parameter file says otherwise: as in its own configuration.
-SIMULATED_WORKCELL: Mapping[str, Any] = {
-    "base_position": (0.0, 0.0, 0.0),
-    "base_yaw": 0.0,
+# Where the simulation puts the cameras unless a parameter file says otherwise: as in its own configuration.
+SIMULATED_CAMERAS: Mapping[str, Any] = {
     "left_camera_position": (0.88, 0.32, 0.45),
     "right_camera_position": (0.88, -0.32, 0.45),
     "camera_target": (0.5, 0.0, 0.05),
@@ -55,8 +53,11 @@ def simulated_publishers(robot: RobotConfiguration, changed: Mapping[str, Any]) 
     """
     from morphit_ros.geometry.transforms import look_at, make_transform, matrix_from_rpy
 
-    cell = {**SIMULATED_WORKCELL, **changed}
-    base = make_transform(matrix_from_rpy((0.0, 0.0, cell["base_yaw"])), cell["base_position"])
+    cell = {**SIMULATED_CAMERAS, **changed}
+    position, yaw = robot.base_position, robot.base_yaw
+    if changed.get("base_position"):
+        position, yaw = changed["base_position"], changed.get("base_yaw", 0.0)
+    base = make_transform(matrix_from_rpy((0.0, 0.0, yaw)), position)
     cameras = [
         _publisher(
             f"world_to_{side}_camera",

@@ -16,6 +16,7 @@ from morphit_ros.bringup.poses import rpy_from_quat_xyzw
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.geometry.transforms import matrix_from_quat_xyzw, matrix_from_rpy
 from morphit_ros.resources import share_directory
+from morphit_ros.robot.configuration import RobotConfiguration
 
 GRASP = find_job("grasp")
 REAL = ("sim:=false", "base_pose:=0 0 0 0 0 0 1")
@@ -72,8 +73,18 @@ def test_arguments_reach_the_nodes_with_their_types() -> None:
     assert found["workcell_sim"].parameters["object_x"] == 0.45
     assert found["web_viewer"].parameters["port"] == 9000
     assert found["grasp_execution"].parameters["lift_height"] == 0.1
+    # Grasps are planned for the lift that will be made.
+    assert found["grasp_planning"].parameters["reach.lift_height"] == 0.1
     for name in ("workcell_sim", "robot_spheres", "grasp_planning", "grasp_execution"):
         assert found[name].parameters["seed"] == 7
+
+
+def test_a_simulation_may_be_silent_for_longer_than_a_real_robot(tmp_path: Path) -> None:
+    assert nodes()["grasp_execution"].parameters["silence_timeout"] > 10.0
+    assert "silence_timeout" not in nodes(*REAL)["grasp_execution"].parameters
+    given = tmp_path / "mine.yaml"
+    given.write_text("grasp_execution: {ros__parameters: {silence_timeout: 1.5}}", encoding="utf-8")
+    assert nodes(f"params_file:={given}")["grasp_execution"].parameters["silence_timeout"] == 1.5
 
 
 def test_camera_topics_are_remapped_only_where_they_differ() -> None:
@@ -93,7 +104,7 @@ def test_extrinsics_are_seven_numbers() -> None:
             nodes(f"left_extrinsics:={text}")
 
 
-BASED = ("scene_perception", "grasp_execution", "web_viewer")
+BASED = ("scene_perception", "grasp_planning", "grasp_execution", "web_viewer")
 
 
 def test_real_robot_needs_the_pose_of_its_base() -> None:
@@ -116,6 +127,46 @@ def test_base_pose_reaches_every_node_that_places_the_robot() -> None:
         assert found[name].parameters["base_rpy"] == pytest.approx([0.0, 0.0, np.pi / 2])
     # Otherwise a parameter file may say it.
     assert "base_xyz" not in nodes()["scene_perception"].parameters
+
+
+@pytest.mark.parametrize(
+    ("robot", "gripper"),
+    [("panda", "franka_hand"), ("ur3e_hande", "hande"), ("ur5e_hande", "hande"), ("iiwa_umi", "umi")],
+)
+def test_every_robot_brings_its_gripper_and_its_place(robot: str, gripper: str) -> None:
+    found = nodes(f"robot:={robot}")
+    for name in ("workcell_sim", "robot_spheres", *BASED):
+        assert found[name].parameters["robot"] == robot
+    assert found["grasp_planning"].parameters["gripper"] == gripper
+    place = RobotConfiguration.load(robot)
+    for name in BASED:
+        assert found[name].parameters.get("base_xyz", [0.0, 0.0, 0.0]) == list(place.base_position)
+        assert found[name].parameters.get("base_rpy", [0.0, 0.0, 0.0]) == [0.0, 0.0, place.base_yaw]
+    assert all("base_xyz" not in found[name].parameters for name in set(found) - set(BASED))
+    # A real one stands where its arguments say.
+    real = nodes(f"robot:={robot}", *REAL)
+    assert all(real[name].parameters["base_xyz"] == [0.0, 0.0, 0.0] for name in BASED)
+
+
+def test_parameter_file_overrides_the_place_in_the_robots_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("scene_perception: {ros__parameters: {base_xyz: [1.0, 2.0, 0.0]}}\n", encoding="utf-8")
+    found = nodes("robot:=iiwa_umi", f"params_file:={path}")
+    assert found["scene_perception"].parameters["base_xyz"] == [1.0, 2.0, 0.0]
+    assert found["grasp_execution"].parameters["base_xyz"] == list(RobotConfiguration.load("iiwa_umi").base_position)
+
+
+def test_robot_that_does_not_fit_its_description_starts_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "odd.yaml"
+    text = (share_directory() / "config/robots/ur5e_hande.yaml").read_text(encoding="utf-8")
+    text = text.replace("../../urdf", str(share_directory() / "urdf")).replace(
+        "../moveit", str(share_directory() / "config/moveit")
+    )
+    path.write_text(text.replace("tip_link: robotiq_hande_end", "tip_link: claw"), encoding="utf-8")
+    with pytest.raises(InvalidInputError, match=r"tip_link.*'claw'"):
+        nodes(f"robot:={path}")
+    # With a real one, the driver's description counts.
+    assert nodes(f"robot:={path}", *REAL)
 
 
 @pytest.mark.parametrize(

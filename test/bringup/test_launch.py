@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from morphit_ros.bringup import find_job
+from morphit_ros.bringup import JOBS, find_job
 
 ROOT = Path(__file__).parents[2]
 LAUNCH_FILES = sorted((ROOT / "launch").glob("*.launch.py"))
@@ -101,7 +101,7 @@ def started(actions: list[Any], **given: str) -> dict[str, Node]:
 
 
 def test_there_is_a_launch_file_for_every_job() -> None:
-    assert "grasp.launch.py" in {path.name for path in LAUNCH_FILES}
+    assert {path.name for path in LAUNCH_FILES} == {f"{name}.launch.py" for name in JOBS}
 
 
 @pytest.mark.usefixtures("stand_in")
@@ -128,6 +128,18 @@ def test_launch_starts_the_same_nodes_as_the_supervisor() -> None:
         (parameters,) = node.named["parameters"]
         values = {k: v.positional[0] if isinstance(v, ParameterValue) else v for k, v in parameters.items()}
         assert values == dict(expected[name].parameters)
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_move_group_is_started_by_launch_as_by_the_supervisor() -> None:
+    found = started(described(ROOT / "launch/moveit.launch.py"), robot="ur3e_hande")
+    expected = {node.node_name: node for node in find_job("moveit").nodes({"robot": "ur3e_hande"})}
+    assert list(found) == list(expected) == ["robot_spheres", "move_group"]
+    assert found["move_group"].named["package"] == "moveit_ros_move_group"
+    assert found["move_group"].named["remappings"] == [("robot_description", "robot_description_spheres")]
+    (parameters,) = found["move_group"].named["parameters"]
+    # The SRDF stays a text: launch_ros would take it for YAML.
+    assert parameters["robot_description_semantic"].named == {"value_type": str}
 
 
 @pytest.mark.usefixtures("stand_in")

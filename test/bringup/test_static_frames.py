@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from morphit_ros.bringup import NodeDescription, find_job, parse_assignments
-from morphit_ros.bringup.static_frames import SIMULATED_WORKCELL, base_publishers
+from morphit_ros.bringup.static_frames import SIMULATED_CAMERAS, base_publishers
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_quat_xyzw, matrix_from_rpy
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
@@ -111,7 +111,7 @@ def test_clouds_come_in_the_frames_that_are_published() -> None:
 
 def test_defaults_are_those_of_the_simulation() -> None:
     config = WorkcellConfig()
-    assert {name: getattr(config, name) for name in SIMULATED_WORKCELL} == dict(SIMULATED_WORKCELL)
+    assert {name: getattr(config, name) for name in SIMULATED_CAMERAS} == dict(SIMULATED_CAMERAS)
 
 
 def test_frames_are_where_the_simulation_has_them(tmp_path: Path) -> None:
@@ -130,6 +130,15 @@ def test_frames_are_where_the_simulation_has_them(tmp_path: Path) -> None:
     forward = np.array([0.4, 0.0, 0.0]) - [0.7, 0.4, 0.5]
     assert T_world_left[:3, 2] == pytest.approx(forward / np.linalg.norm(forward), abs=1e-8)
     assert transforms["right_camera_optical_frame"][1][:3, 3] == pytest.approx([0.88, -0.32, 0.45])
+
+
+def test_base_of_another_robot_is_where_its_file_says() -> None:
+    robot = RobotConfiguration.load("ur5e_hande")
+    parent, T_world_base = static_transforms(nodes("robot:=ur5e_hande"))["base_link"]
+    assert parent == "world"
+    expected = make_transform(matrix_from_rpy((0.0, 0.0, robot.base_yaw)), robot.base_position)
+    assert T_world_base == pytest.approx(expected, abs=1e-8)
+    assert any(robot.base_position)
 
 
 def test_real_base_is_where_its_argument_says() -> None:

@@ -1,0 +1,156 @@
+"""The MoveIt job: move_group with the robot's fitted spheres as its collision geometry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from morphit_ros.bringup.arguments import Argument
+from morphit_ros.bringup.job import Job, NodeDescription, WhenEnded
+from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+from morphit_ros.resources import resource
+from morphit_ros.robot.configuration import RobotConfiguration
+
+SPHERES = "robot_description_spheres"
+PIPELINES = ("ompl", "pilz_industrial_motion_planner")
+# Spheres of a new robot are fitted first; MoveIt's own wait is 10 s.
+_DESCRIPTION_WAIT = 300.0
+
+ARGUMENTS = (
+    Argument("robot", "panda", "robot in config/robots, or a YAML file like those"),
+    Argument(
+        "config",
+        "",
+        "folder with the robot's SRDF, kinematics.yaml, joint_limits.yaml and moveit_controllers.yaml; "
+        "empty: config/moveit/<robot>",
+    ),
+    Argument(
+        "sim",
+        False,
+        "spheres of the description in the robot's file; false: of the one that the driver publishes",
+    ),
+    Argument("execution", True, "whether move_group may move the robot with its controllers"),
+    Argument("rviz", False, "open RViz"),
+    Argument("use_sim_time", False, "take the time from 'clock'"),
+    Argument("seed", 0, "seed of the sphere fit", minimum=0, maximum=2**31 - 1),
+    Argument("namespace", "", "namespace of all nodes"),
+)
+
+
+def moveit_parameters(robot: RobotConfiguration, config: Path | None = None) -> dict[str, Any]:
+    """Everything that MoveIt must be told of a robot, nested, except its description.
+
+    Args:
+        robot: names the planning group.
+        config: folder of the robot's files; None for config/moveit/<name>.
+
+    Raises:
+        ResourceNotFoundError: a file is missing.
+        InvalidInputError: a file that is not a mapping, or no planning group in the robot's file.
+    """
+    folder = config or resource(f"config/moveit/{robot.name}")
+    srdf = folder / f"{robot.name}.srdf"
+    if not srdf.is_file():
+        raise ResourceNotFoundError(srdf.name, [str(folder)], "It has the name of the robot, as in its file.")
+    if "planning_group" not in robot.moveit:
+        raise InvalidInputError(f"robot {robot.name}: moveit", sorted(robot.moveit), "a key 'planning_group'")
+    common = resource("config/moveit")
+    limits = _mapping(folder / "joint_limits.yaml") | _mapping(common / "pilz_cartesian_limits.yaml")
+    return {
+        "robot_description_semantic": srdf.read_text(encoding="utf-8"),
+        "robot_description_kinematics": _mapping(folder / "kinematics.yaml"),
+        "robot_description_planning": limits,
+        **{name: _mapping(common / f"{name}_planning.yaml") for name in PIPELINES},
+        **_mapping(folder / "moveit_controllers.yaml"),
+    }
+
+
+def moveit_py_parameters(robot: RobotConfiguration, description: str, config: Path | None = None) -> dict[str, Any]:
+    """The merged parameters that ``backend:=moveit`` takes as a file: `moveit_parameters` and a description.
+
+    Args:
+        robot: as of `moveit_parameters`.
+        description: text of the URDF with spheres.
+        config: as of `moveit_parameters`.
+
+    Raises:
+        ResourceNotFoundError, InvalidInputError: as of `moveit_parameters`.
+    """
+    planning = {"pipeline_names": list(PIPELINES)}
+    return {"robot_description": description, "planning_pipelines": planning, **moveit_parameters(robot, config)}
+
+
+def describe_moveit(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
+    """The nodes of the MoveIt job: robot_spheres, and move_group on the description that it publishes.
+
+    Raises:
+        ResourceNotFoundError: an unknown robot, or a file of its MoveIt configuration is missing.
+        InvalidInputError: a file that is not what it must be.
+    """
+    robot = RobotConfiguration.load(values["robot"])
+    parameters = moveit_parameters(robot, Path(values["config"]) if values["config"] else None)
+    # move_group waits for a latched text on this topic when it is given no description.
+    parameters |= {
+        "robot_description_timeout": _DESCRIPTION_WAIT,
+        "robot_description_continuous": False,
+        "planning_pipelines": list(PIPELINES),
+        "default_planning_pipeline": PIPELINES[0],
+        "allow_trajectory_execution": values["execution"],
+        **_mapping(resource("config/moveit/planning_scene.yaml")),
+    }
+    fit = {"seed": values["seed"], **({"robot": values["robot"]} if values["sim"] else {})}
+    nodes = [
+        NodeDescription("robot_spheres", fit),
+        NodeDescription(
+            "move_group", parameters, package="moveit_ros_move_group", remappings={"robot_description": SPHERES}
+        ),
+    ]
+    if values["rviz"]:
+        rviz = ("-d", str(resource("rviz/spheres.rviz")))
+        nodes.append(NodeDescription("rviz2", package="rviz2", arguments=rviz, when_ended=WhenEnded.CONTINUE))
+    return tuple(
+        NodeDescription(
+            node.executable,
+            {**flat_parameters(node.parameters), "use_sim_time": values["use_sim_time"]},
+            package=node.package,
+            namespace=values["namespace"].strip("/"),
+            remappings=node.remappings,
+            arguments=node.arguments,
+            when_ended=node.when_ended,
+        )
+        for node in nodes
+    )
+
+
+def flat_parameters(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested parameters with dotted names, as nodes take them."""
+    flat: dict[str, Any] = {}
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            flat |= flat_parameters(value, f"{prefix}{name}.")
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat
+
+
+def _mapping(path: Path) -> dict[str, Any]:
+    import yaml
+
+    if not path.is_file():
+        raise ResourceNotFoundError(path.name, [str(path.parent)], "See config/moveit for one that works.")
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise InvalidInputError(path.name, " ".join(str(error).split()), "a YAML file") from None
+    if not isinstance(content, dict):
+        raise InvalidInputError(path.name, type(content).__name__, "a mapping of parameters")
+    return content
+
+
+MOVEIT = Job(
+    "moveit",
+    "MoveIt's move_group, planning with the robot's fitted spheres (needs a ROS 2 installation with MoveIt)",
+    ARGUMENTS,
+    describe_moveit,
+)
