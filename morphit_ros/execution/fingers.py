@@ -65,6 +65,21 @@ class CloseFingers:
         return (), False
 
 
+class AwaitRest:
+    """Waits until the fingers rest, or for as long as the object may be let slide [s]."""
+
+    def __init__(self, robot: ArmAndHand, limit: float) -> None:
+        self._robot, self._limit = robot, limit
+        self._begin: float | None = None
+
+    def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
+        if self._begin is None:
+            self._begin = now
+            self._rest = ApertureWatch(self._robot.config)
+        resting = self._rest.at_rest(self._robot.state.stamp, self._robot.aperture)
+        return (), resting or now - self._begin >= self._limit
+
+
 class ProbeFingers:
     """The close-probing test: closes slowly with little force; what stops the fingers must be as wide as planned.
 

@@ -11,11 +11,13 @@ from functools import partial
 from morphit_ros.execution.arm_and_hand import ArmAndHand, Step
 from morphit_ros.execution.attempt import Attempt
 from morphit_ros.execution.failure import FailureMode
-from morphit_ros.execution.fingers import OpenFingers
+from morphit_ros.execution.fingers import AwaitRest, OpenFingers
 from morphit_ros.execution.moves import GoStraight, Retrace
 from morphit_ros.execution.pick import Command, Stage, Stop
 
 _Part = tuple[Stage, Callable[[], Step]]
+# Fingers that lose an object pass the bound of slip on their way: so long they show which it is [s].
+_SLIDE_TIME = 0.5
 
 
 class Recovery:
@@ -70,6 +72,8 @@ class Recovery:
         if mode is FailureMode.CONTACT_APPROACH:
             return self._back(Stage.RETREAT, Stage.APPROACH)
         set_down = self._back(Stage.SET_DOWN, Stage.TEST_LIFT, Stage.LIFT)
+        if mode is FailureMode.SLIPPED:
+            set_down.insert(0, (Stage.SET_DOWN, lambda: AwaitRest(self._robot, _SLIDE_TIME)))
         return [*set_down, self._release, *self._back(Stage.RETREAT, Stage.APPROACH)]
 
     def _let_go(self) -> Step:
