@@ -265,22 +265,26 @@ def run_group(group: _Group) -> list[TrialRecord]:
     trial = draw_trial(name, number, plan.ranges)
     job = _job(plan.robot, plan.gripper)
     item = trial_object(_usual_object(name, plan.data), trial, plan.ranges)
+    records: list[TrialRecord] = []
+    with Workcell(workcell_config(trial), job.robot, item) as workcell:
+        for planner, setting in combinations:
+            if records:
+                workcell.reset()
+            come_to_rest(workcell)
+            records.append(_run_one(plan, job, workcell, trial, planner, setting))
+    return records
+
+
+def workcell_config(trial: Trial) -> WorkcellConfig:
+    """Where the object of a trial lies, on what friction, and the seed of the sensor noise."""
     place = WorkcellConfig()
-    config = WorkcellConfig(
+    return WorkcellConfig(
         object_x=place.object_x + trial.x,
         object_y=place.object_y + trial.y,
         object_yaw=trial.yaw,
         friction=trial.friction,
         seed=trial.seed,
     )
-    records: list[TrialRecord] = []
-    with Workcell(config, job.robot, item) as workcell:
-        for planner, setting in combinations:
-            if records:
-                workcell.reset()
-            _come_to_rest(workcell)
-            records.append(_run_one(plan, job, workcell, trial, planner, setting))
-    return records
 
 
 # An object rests if it moves and turns by less than this in the time between two looks [m], [rad], [s].
@@ -289,7 +293,7 @@ _REST_MOTION, _REST_TURN, _REST_TIME = 2e-4, 2e-3, 0.25
 _LONGEST_REST = 4.0
 
 
-def _come_to_rest(workcell: Workcell) -> None:
+def come_to_rest(workcell: Workcell) -> None:
     """Wait until the object lies still: one that was drawn in an unsteady pose falls over now, not in the grasp."""
     before = workcell.object_pose()
     while workcell.time < _LONGEST_REST:

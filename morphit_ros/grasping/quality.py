@@ -14,7 +14,11 @@ from morphit_ros.grasping.correspondences import Index
 
 @dataclass(frozen=True)
 class ScoreWeights(Config):
-    """Weights of the score's terms; each term lies in [0, 1], the score is their weighted geometric mean."""
+    """Weights of the score's terms; each term lies in [0, 1], the score is their weighted geometric mean.
+
+    Set by hand: weights tuned on outcomes with half of the objects chose no better grasps of the other half
+    (benchmarks/grasp_weights.py, docs/grasping.md).
+    """
 
     alignment: float = parameter(2.0, "Contact normals inside the friction cone", minimum=0.0, maximum=100.0)
     overlap: float = parameter(2.0, "Area that both pads press", minimum=0.0, maximum=100.0)
