@@ -1,8 +1,9 @@
 """Times of the perception pipeline, stage by stage, with Open3D's equivalents in the same run.
 
-    python benchmarks/perception.py [--rounds 20] [--scenes 10] [--json FILE]
+    python benchmarks/perception.py [--rounds 20] [--json FILE]
 
-Process time on one core, median over the rounds after a warm-up; set OMP_NUM_THREADS=1 for Open3D.
+Process time on one core, median over the rounds after a warm-up; set OMP_NUM_THREADS=1 for Open3D. Registration without
+extrinsics has a benchmark of its own, `registration.py`.
 """
 
 from __future__ import annotations
@@ -25,16 +26,18 @@ import numpy as np  # noqa: E402
 from raycast_scenes import TableScene, View, camera_pair  # noqa: E402
 
 from morphit_ros.geometry.normals import estimate_normals  # noqa: E402
-from morphit_ros.geometry.spatial_hash import cells_around, connected_components, count_neighbors  # noqa: E402
-from morphit_ros.geometry.transforms import invert_transform, transform_points  # noqa: E402
-from morphit_ros.geometry.voxel_grid import crop_to_voxels  # noqa: E402
-from morphit_ros.perception import PerceptionConfig, SceneStatus, perceive  # noqa: E402
-from morphit_ros.perception.alignment import Surface, align  # noqa: E402
-from morphit_ros.perception.configuration import TableConfig  # noqa: E402
+from morphit_ros.geometry.voxel_grid import merge_views  # noqa: E402
+from morphit_ros.perception import PerceptionConfig, perceive  # noqa: E402
+from morphit_ros.perception import view as camera_view  # noqa: E402
+from morphit_ros.perception.clusters import find_clusters  # noqa: E402
+from morphit_ros.perception.extrinsics_check import as_placed, check_extrinsics  # noqa: E402
+from morphit_ros.perception.inputs import CameraInput  # noqa: E402
 from morphit_ros.perception.table import find_plane  # noqa: E402
+from morphit_ros.perception.thinning import sample_view, thin_view, view_bounds  # noqa: E402
+from morphit_ros.perception.view_planes import find_view_planes  # noqa: E402
 
 RESOLUTIONS = ((320, 288), (640, 480))
-VOXEL, RADIUS, LINK = 0.003, 0.009, 0.01
+UP = np.array([0.0, 0.0, 1.0])
 
 
 def milliseconds(call: Callable[[], Any], rounds: int) -> float:
@@ -49,7 +52,7 @@ def milliseconds(call: Callable[[], Any], rounds: int) -> float:
 
 
 def pipeline_times(left: View, right: View, rounds: int) -> dict[str, float]:
-    """Total process time, and the wall time of each stage as the scene reports it [ms]."""
+    """Total process time, and the wall time of each stage as the scene reports it, medians [ms]."""
     poses = left.T_world_camera, right.T_world_camera
     config = PerceptionConfig()
     total = milliseconds(lambda: perceive(left.cloud, right.cloud, *poses, config), rounds)
@@ -58,111 +61,115 @@ def pipeline_times(left: View, right: View, rounds: int) -> dict[str, float]:
     return {"total": total, **medians}
 
 
+class Stages:
+    """The pipeline's stages one by one, on the input that they have in it."""
+
+    def __init__(self, left: View, right: View) -> None:
+        self.config = PerceptionConfig()
+        self.crop, self.table = self.config.crop, self.config.table
+        self.poses = [left.T_world_camera, right.T_world_camera]
+        self.clouds = [left.cloud, right.cloud]
+        inputs = zip(("left", "right"), self.clouds, self.poses, strict=True)
+        self.views = [camera_view.View(CameraInput(*camera), camera[2]) for camera in inputs]
+        self.bounds = [view_bounds(view.side, self.crop, workspace=True) for view in self.views]
+        rng = np.random.default_rng(0)
+        self.planes = find_view_planes(self.views, self.bounds, True, UP, self.table, rng)
+        cameras = zip(self.clouds, self.poses, self.bounds, strict=True)
+        self.samples = np.concatenate([sample_view(*camera) for camera in cameras])
+        for view, thinned, plane in zip(self.views, self.thin(), self.planes, strict=True):
+            view.take(thinned)
+            view.plane = plane
+        self.voxels = [view.points for view in self.views]
+        for view in self.views:
+            view.estimate_surface(self.config.surface)
+        points = np.concatenate([view.points for view in self.views])
+        normals = np.concatenate([view.normals for view in self.views])
+        self.fused = merge_views(points, normals, self.crop.voxel_size).points
+
+    def thin(self) -> list[Any]:
+        """Crop to voxels above the table and cells on it."""
+        size, tolerance = self.crop.voxel_size, self.table.tolerance
+        return [
+            thin_view(cloud, pose, bound, size, plane, tolerance, 2.0 * size)
+            for cloud, pose, bound, plane in zip(self.clouds, self.poses, self.bounds, self.planes, strict=True)
+        ]
+
+    def normals(self) -> list[Any]:
+        """Normals, and the number of neighbours by which outliers are told."""
+        radius = self.config.surface.radius
+        return [
+            estimate_normals(points, radius, view.eye) for points, view in zip(self.voxels, self.views, strict=True)
+        ]
+
+    def plane(self) -> Any:
+        """The support plane in a sample of both views."""
+        return find_plane(self.samples, self.poses[0][:3, 3], self.table, np.random.default_rng(0), UP)
+
+    def registration(self) -> Any:
+        """The views held against each other."""
+        left, right = (as_placed(view) for view in self.views)
+        return check_extrinsics(left, right, self.crop.voxel_size, self.config.registration)
+
+    def clusters(self) -> Any:
+        """Connected points."""
+        return find_clusters(self.fused, self.config.objects)
+
+
 def peer_times(left: View, right: View, rounds: int) -> dict[str, tuple[float, float]]:
     """Stage → (ours, Open3D's) on the same input [ms]."""
     import open3d as o3d
 
-    clouds = [view.cloud.points for view in (left, right)]
-    poses = [view.T_world_camera for view in (left, right)]
-    box = ((-1.0, -1.0, -0.2), (1.0, 1.0, 1.0))
+    def as_open3d(points: np.ndarray) -> Any:
+        return o3d.geometry.PointCloud(o3d.utility.Vector3dVector(points))
 
-    def ours_voxels() -> list[np.ndarray]:
-        pairs = zip(clouds, poses, strict=True)
-        return [crop_to_voxels(points, pose, (0.15, 1.5), box, VOXEL).points for points, pose in pairs]
+    ours = Stages(left, right)
+    config = ours.config
+    box = o3d.geometry.AxisAlignedBoundingBox(config.crop.workspace_min, config.crop.workspace_max)
+    search = o3d.geometry.KDTreeSearchParamRadius(config.surface.radius)
+    method = o3d.pipelines.registration.TransformationEstimationPointToPlane()
+    voxels = [as_open3d(points) for points in ours.voxels]
+    samples, fused = as_open3d(ours.samples), as_open3d(ours.fused)
 
-    def theirs_voxels() -> list[Any]:
-        found = []
-        for points, pose in zip(clouds, poses, strict=True):
-            cloud = o3d.geometry.PointCloud(o3d.utility.Vector3dVector(points))
+    def thin() -> None:
+        for source, pose in zip(ours.clouds, ours.poses, strict=True):
+            cloud = as_open3d(source.points)
             cloud.remove_non_finite_points()
             cloud.transform(pose)
-            found.append(cloud.crop(o3d.geometry.AxisAlignedBoundingBox(*box)).voxel_down_sample(VOXEL))
-        return found
+            cloud.crop(box).voxel_down_sample(config.crop.voxel_size)
 
-    ours, theirs = ours_voxels(), theirs_voxels()
-    search = o3d.geometry.KDTreeSearchParamRadius(RADIUS)
-
-    def theirs_normals() -> None:
-        for cloud, pose in zip(theirs, poses, strict=True):
+    def normals() -> None:
+        for cloud, pose in zip(voxels, ours.poses, strict=True):
+            cloud.remove_radius_outlier(config.surface.min_neighbors, config.surface.radius)
             cloud.estimate_normals(search)
             cloud.orient_normals_towards_camera_location(pose[:3, 3])
 
-    theirs_normals()
-    surfaces = [
-        Surface(points, estimate_normals(points, RADIUS, pose[:3, 3])[0])
-        for points, pose in zip(ours, poses, strict=True)
-    ]
-    fused = np.concatenate(ours)
-    fused_cloud = o3d.geometry.PointCloud(o3d.utility.Vector3dVector(fused))
-    above = fused[fused[:, 2] > 0.005]
-    above_cloud = o3d.geometry.PointCloud(o3d.utility.Vector3dVector(above))
-    method = o3d.pipelines.registration.TransformationEstimationPointToPlane()
-    up = (0.0, 0.0, 1.0)
+    normals()
     stages: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
-        "crop + voxels": (ours_voxels, theirs_voxels),
-        "outliers (radius)": (
-            lambda: [count_neighbors(cells_around(points, RADIUS), 8) for points in ours],
-            lambda: [cloud.remove_radius_outlier(8, RADIUS) for cloud in theirs],
+        "crop and thin": (ours.thin, thin),
+        "outliers and normals": (ours.normals, normals),
+        "plane in a sample": (ours.plane, lambda: samples.segment_plane(config.table.tolerance, 3, 400)),
+        "registration (ours samples)": (
+            ours.registration,
+            lambda: o3d.pipelines.registration.registration_icp(voxels[1], voxels[0], 0.01, np.eye(4), method),
         ),
-        "normals, all points": (
-            lambda: [estimate_normals(points, RADIUS, pose[:3, 3]) for points, pose in zip(ours, poses, strict=True)],
-            theirs_normals,
-        ),
-        "ICP, point to plane": (
-            lambda: align(surfaces[1], surfaces[0], [0.04, 0.02, 0.01], 12, np.random.default_rng(0)),
-            lambda: o3d.pipelines.registration.registration_icp(theirs[1], theirs[0], 0.01, np.eye(4), method),
-        ),
-        "plane": (
-            lambda: find_plane(fused, poses[0][:3, 3], TableConfig(), np.random.default_rng(0), up),
-            lambda: fused_cloud.segment_plane(0.004, 3, 400),
-        ),
-        "clusters": (
-            lambda: connected_components(cells_around(above, LINK)),
-            lambda: above_cloud.cluster_dbscan(LINK, 1),
-        ),
+        "clusters": (ours.clusters, lambda: fused.cluster_dbscan(config.objects.link_distance, 1)),
     }
     return {name: (milliseconds(a, rounds), milliseconds(b, rounds)) for name, (a, b) in stages.items()}
 
 
-def normal_error(views: tuple[View, View]) -> float:
+def normal_error(left: View, right: View) -> float:
     """Median angle between estimated and true normals of the objects' voxels [degrees]."""
     angles = []
-    for view in views:
-        kept = crop_to_voxels(view.cloud.points, view.T_world_camera, (0.15, 1.5), ((-1, -1, -0.2), (1, 1, 1)), VOXEL)
-        normals, _ = estimate_normals(kept.points, RADIUS, view.T_world_camera[:3, 3])
-        on_object = view.labels[kept.rows] >= 0
-        cosine = np.einsum("ij,ij->i", normals, view.normals[kept.rows])[on_object]
+    for view, seen in zip((left, right), Stages(left, right).views, strict=True):
+        on_object = view.labels[seen.rows] >= 0
+        cosine = np.einsum("ij,ij->i", seen.normals, view.normals[seen.rows])[on_object]
         angles.append(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))))
     return float(np.median(np.concatenate(angles)))
-
-
-def unknown_extrinsics(angle: float, scenes: int) -> dict[str, float]:
-    """How registration without extrinsics fares on seeded scenes."""
-    right_ones = refused = wrong = 0
-    times = []
-    for seed in range(scenes):
-        scene, poses = TableScene.random(seed), camera_pair(angle)
-        left, right = (scene.render(pose, seed=2 * seed + side) for side, pose in enumerate(poses))
-        start = time.process_time()
-        found = perceive(left.cloud, right.cloud, poses[0], None)
-        times.append(time.process_time() - start)
-        if found.status is not SceneStatus.OK or found.T_world_right is None:
-            refused += 1
-            continue
-        marks = np.array([[0.0, 0.0, 0.0], [0.15, 0.12, 0.05], [-0.15, -0.12, 0.05]])
-        moved = transform_points(found.T_world_right @ invert_transform(poses[1]), marks)
-        accurate = bool(np.linalg.norm(moved - marks, axis=1).max() < 0.002)
-        right_ones += accurate
-        wrong += not accurate
-    return {"right": right_ones, "refused": refused, "wrong": wrong, "ms": float(np.median(times)) * 1e3}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20, help="repetitions of each measurement (default 20)")
-    parser.add_argument(
-        "--scenes", type=int, default=10, help="scenes for registration without extrinsics (default 10)"
-    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE")
     options = parser.parse_args()
     scene, poses = TableScene.random(0), camera_pair(60.0)
@@ -172,7 +179,7 @@ def main() -> None:
         left, right = (scene.render(pose, width=width, height=height, seed=k) for k, pose in enumerate(poses))
         entry: dict[str, Any] = {"pipeline_ms": pipeline_times(left, right, options.rounds)}
         entry["peers_ms"] = peer_times(left, right, max(3, options.rounds // 4))
-        entry["normal_error_degrees"] = normal_error((left, right))
+        entry["normal_error_degrees"] = normal_error(left, right)
         results[f"{width}x{height}"] = entry
         print(f"two {width}x{height} clouds to objects")
         for name, (own, other) in entry["peers_ms"].items():
@@ -180,11 +187,6 @@ def main() -> None:
         for name, value in entry["pipeline_ms"].items():
             print(f"  {'perceive: ' + name:32}{value:10.1f}")
         print(f"  median error of normals on objects: {entry['normal_error_degrees']:.1f}°")
-    for angle in (60.0, 90.0, 120.0):
-        entry = unknown_extrinsics(angle, options.scenes)
-        results[f"unknown_extrinsics_{angle:.0f}"] = entry
-        counts = f"{entry['right']} right, {entry['refused']} refused, {entry['wrong']} wrong of {options.scenes}"
-        print(f"without extrinsics, {angle:3.0f}° apart: {counts}, {entry['ms']:.0f} ms")
     if options.json:
         options.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
 

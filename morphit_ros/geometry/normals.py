@@ -13,6 +13,8 @@ from morphit_ros.geometry.spatial_hash import adjacent_ranges, build_cells, chec
 from morphit_ros.geometry.transforms import Array
 
 MIN_PLANE_POINTS = 3
+# Neighbourhoods are filled up to a multiple of this many points, more than any vector register holds.
+_VECTOR = 16
 
 
 def estimate_normals(
@@ -51,38 +53,20 @@ def _estimate(points, grid, viewpoint, wanted):  # type: ignore[no-untyped-def]
     normals = np.zeros(points.shape)
     counts = np.zeros(points.shape[0], np.int64)
     ranges = np.empty((27, 2), np.int64)
-    squared = grid.size * grid.size
+    around = np.empty((3, 1 << 8))
     for cell in range(grid.packed.size):
-        used = 0
+        size = -1
         for row in range(grid.starts[cell], grid.starts[cell + 1]):
             place = grid.order[row]
             if not wanted[place]:
                 continue
-            if used == 0:
-                used = adjacent_ranges(grid, grid.packed[cell], ranges)
+            if size < 0:
+                around, size = _gather(grid, adjacent_ranges(grid, grid.packed[cell], ranges), ranges, around)
             px, py, pz = grid.points[row, 0], grid.points[row, 1], grid.points[row, 2]
-            near = 0
-            sx = sy = sz = 0.0
-            xx = xy = xz = yy = yz = zz = 0.0
-            for part in range(used):
-                for other in range(ranges[part, 0], ranges[part, 1]):
-                    # Relative to the point itself, so that no digits are lost far from the origin.
-                    dx, dy, dz = grid.points[other, 0] - px, grid.points[other, 1] - py, grid.points[other, 2] - pz
-                    if dx * dx + dy * dy + dz * dz <= squared:
-                        near += 1
-                        sx += dx
-                        sy += dy
-                        sz += dz
-                        xx += dx * dx
-                        xy += dx * dy
-                        xz += dx * dz
-                        yy += dy * dy
-                        yz += dy * dz
-                        zz += dz * dz
-            counts[place] = near
-            if near < MIN_PLANE_POINTS:
+            n, sx, sy, sz, xx, xy, xz, yy, yz, zz = _moments(around, size, px, py, pz, grid.size * grid.size)
+            counts[place] = np.int64(n)
+            if n < MIN_PLANE_POINTS:
                 continue
-            n = float(near)
             nx, ny, nz = least_direction(
                 xx - sx * sx / n,
                 xy - sx * sy / n,
@@ -97,6 +81,55 @@ def _estimate(points, grid, viewpoint, wanted):  # type: ignore[no-untyped-def]
             normals[place, 1] = sign * ny
             normals[place, 2] = sign * nz
     return normals, counts
+
+
+@njit(cache=True)
+def _gather(grid, used, ranges, around):  # type: ignore[no-untyped-def]
+    """Coordinates of the points of some ranges, one row an axis, filled up to whole vectors, and how many that are."""
+    size = 0
+    for part in range(used):
+        size += ranges[part, 1] - ranges[part, 0]
+    if size + _VECTOR > around.shape[1]:
+        around = np.empty((3, 2 * size + _VECTOR))
+    place = 0
+    for part in range(used):
+        for row in range(ranges[part, 0], ranges[part, 1]):
+            for axis in range(3):
+                around[axis, place] = grid.points[row, axis]
+            place += 1
+    while place % _VECTOR != 0:
+        for axis in range(3):
+            around[axis, place] = np.inf
+        place += 1
+    return around, place
+
+
+@njit(cache=True, fastmath={"reassoc", "nsz", "contract"})
+def _moments(around, size, px, py, pz, squared):  # type: ignore[no-untyped-def]
+    """Number, sums and products of the points that lie within a distance, given squared, of a point.
+
+    Without a branch and free to sum in any order, the loop becomes vector instructions. Relative to the point
+    itself, so that no digits are lost far from the origin.
+    """
+    near = sx = sy = sz = 0.0
+    xx = xy = xz = yy = yz = zz = 0.0
+    for other in range(size):
+        dx, dy, dz = around[0, other] - px, around[1, other] - py, around[2, other] - pz
+        inside = dx * dx + dy * dy + dz * dz <= squared
+        dx = dx if inside else 0.0
+        dy = dy if inside else 0.0
+        dz = dz if inside else 0.0
+        near += 1.0 if inside else 0.0
+        sx += dx
+        sy += dy
+        sz += dz
+        xx += dx * dx
+        xy += dx * dy
+        xz += dx * dz
+        yy += dy * dy
+        yz += dy * dz
+        zz += dz * dz
+    return near, sx, sy, sz, xx, xy, xz, yy, yz, zz
 
 
 @njit(cache=True)

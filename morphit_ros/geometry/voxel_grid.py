@@ -117,7 +117,23 @@ def _crop(points, transform, nearest, farthest, lower, upper, voxel):  # type: i
     return means, rows[:found].copy(), finite, in_range, in_box
 
 
-def merge_views(points: ArrayLike, normals: ArrayLike, voxel_size: float) -> tuple[Array, Array, NDArray[np.int64]]:
+class MergedViews(NamedTuple):
+    """What `merge_views` makes of the points of several views.
+
+    Attributes:
+        points: (M, 3) means [m].
+        normals: (M, 3) unit vectors.
+        rows: (M,) row of the first point of each.
+        places: (N,) which of them each point went into.
+    """
+
+    points: Array
+    normals: Array
+    rows: NDArray[np.int64]
+    places: NDArray[np.int64]
+
+
+def merge_views(points: ArrayLike, normals: ArrayLike, voxel_size: float) -> MergedViews:
     """One point a voxel and side: points of a voxel whose normals agree become their mean.
 
     A thin wall seen from both sides keeps a point on each of them.
@@ -126,11 +142,8 @@ def merge_views(points: ArrayLike, normals: ArrayLike, voxel_size: float) -> tup
         points: (N, 3) finite [m].
         normals: (N, 3) unit vectors.
         voxel_size: edge of a voxel [m].
-
-    Returns:
-        points (M, 3), unit normals (M, 3), row (M,) of the first point of each.
     """
-    return _merge(np.ascontiguousarray(points), np.ascontiguousarray(normals), voxel_size)
+    return MergedViews(*_merge(np.ascontiguousarray(points), np.ascontiguousarray(normals), voxel_size))
 
 
 @njit(cache=True)
@@ -144,6 +157,7 @@ def _merge(points, normals, voxel):  # type: ignore[no-untyped-def]
     directions = np.empty(points.shape)
     numbers = np.empty(points.shape[0], np.int64)
     rows = np.empty(points.shape[0], np.int64)
+    places = np.empty(points.shape[0], np.int64)
     found = 0
     inverse = 1.0 / voxel
     for row in range(points.shape[0]):
@@ -179,10 +193,11 @@ def _merge(points, normals, voxel):  # type: ignore[no-untyped-def]
                 sums[place, axis] += points[row, axis]
                 directions[place, axis] += normals[row, axis]
             numbers[place] += 1
+        places[row] = voxels[slot]
     for place in range(found):
         squared = directions[place, 0] ** 2 + directions[place, 1] ** 2 + directions[place, 2] ** 2
         length = math.sqrt(squared) if squared > 0.0 else 1.0
         for axis in range(3):
             sums[place, axis] /= numbers[place]
             directions[place, axis] /= length
-    return sums[:found].copy(), directions[:found].copy(), rows[:found].copy()
+    return sums[:found].copy(), directions[:found].copy(), rows[:found].copy(), places

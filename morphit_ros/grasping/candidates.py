@@ -24,6 +24,8 @@ from morphit_ros.grasping.sweeps import GripperBoxes, approach_hits, closing_hit
 
 # Contacts this close below a patch's highest places belong to it: noise of the cloud and softness of the pads [m].
 COMPLIANCE = 0.002
+# Pads longer than this count as long: their tips are grasped with as pads of this height would be [m].
+_TIP = 0.03
 # Clearances beyond this are not told apart [m].
 REACH = 0.01
 
@@ -51,6 +53,12 @@ class Candidates:
     def select(self, index: NDArray[np.bool_] | Index) -> Candidates:
         """The candidates that a mask or an index array names."""
         return Candidates(*(np.ascontiguousarray(getattr(self, field.name)[index]) for field in fields(self)))
+
+    def joined(self, other: Candidates) -> Candidates:
+        """Both together."""
+        return Candidates(
+            *(np.concatenate([getattr(self, field.name), getattr(other, field.name)]) for field in fields(self))
+        )
 
 
 def in_chunks(count: int, workers: int, work: Callable[[slice], None]) -> None:
@@ -85,14 +93,18 @@ def make_starts(
     rejected["too wide"] = pairs.too_wide
     angles: Array = np.arange(config.approach_angles, dtype=np.float64) * (2.0 * math.pi / config.approach_angles)
     frame: Array = np.array([scene.approach, crosswise(scene.points, scene.approach)])
-    depth = 0.35 * min(gripper.pad_height, 0.03)
-    across = starts_from_pairs(scene.points, scene.normals, pairs, frame, angles)
-    # Three depths: the surfaces in the middle of the pads, and towards either end of them.
-    depths = rng.choice([-depth, 0.0, depth], size=len(across))
-    across = replace(across, translations=across.translations + depths[:, None] * across.rotations[:, :, 2])
+    depth = 0.35 * min(gripper.pad_height, _TIP)
+    # The surfaces in the middle of the pads, and towards either end of them. Long pads also hold by their tips alone:
+    # above a floor, such as that of a cup, they cannot go deeper.
+    shallow = max(depth, 0.5 * gripper.pad_height - 0.35 * _TIP)
+    depths: Array = np.linspace(-shallow, depth, 3 if shallow == depth else 5)
+    across = starts_from_pairs(scene.points, scene.normals, pairs, frame, angles, scene.up)
+    across = across.moved(rng.choice(depths, size=len(across)))
     onto = starts_from_normals(
         scene.points, scene.normals, config.pairs // 2, 6, 0.5 * gripper.pad_width, depth, widest_allowed, frame, rng
     )
+    if shallow > depth:
+        onto = onto.moved(rng.choice(depths[depths <= 0.0], size=len(onto)))
     if scene.prefers_approach:
         limit = math.cos(math.radians(config.max_approach_tilt))
         groups = [group.select(group.rotations[:, :, 2] @ scene.approach >= limit) for group in (across, onto)]
@@ -117,8 +129,9 @@ def clear_of_table(
     rising = backwards @ up
     direction = np.where((rising > 0.3)[:, None], backwards, up)
     length = missing / (direction @ up)
-    reach = 0.5 * gripper.pad_height + 0.004
-    keep = length <= reach
+    # Backed off, the pads must still be at the height of the surfaces.
+    ahead = np.where(rising > 0.3, np.maximum(starts.places, 0.0), 0.0)
+    keep = length + ahead <= 0.5 * gripper.pad_height + 0.004
     rejected["table"] = int((~keep).sum())
     lifted = replace(starts, translations=starts.translations + length[:, None] * direction)
     return lifted.select(keep)
@@ -249,8 +262,8 @@ def collision_free(
     config: PlannerConfig,
     table: Table | None,
     rejected: dict[str, int],
-) -> Candidates:
-    """Keep poses whose approach and closing are free; fills the open aperture and the clearance.
+) -> tuple[Candidates, Candidates]:
+    """Poses whose approach and closing are free, and the others; fills the open aperture and the clearance.
 
     Of three openings, as wide as the gripper opens, as narrow as the margin allows, and half-way, fingers come in with
     the one that passes clearest; wider ones win ties, since they forgive most.
@@ -273,7 +286,20 @@ def collision_free(
         passed = trying[better]
         keep[passed], opened[passed], clearances[passed] = True, openings[passed], gaps[better]
     rejected["collision with the object"] = int((~keep).sum())
-    return replace(poses, open_apertures=opened, clearances=clearances).select(keep)
+    filled = replace(poses, open_apertures=opened, clearances=clearances)
+    return filled.select(keep), filled.select(~keep)
+
+
+def backed_off(poses: Candidates, gripper: Gripper) -> Candidates:
+    """Copies of the poses with the surfaces nearer to the tips of the pads: what stands out above the surfaces, such as
+    a cup's rim, must not be met by the fingers above their pads, nor a floor by their tips.
+    """
+    height = min(gripper.pad_height, _TIP)
+    copies = [
+        replace(poses, translations=poses.translations - share * height * poses.rotations[:, :, 2])
+        for share in (0.4, 0.8)
+    ]
+    return copies[0].joined(copies[1])
 
 
 def _free_ways(
@@ -289,11 +315,12 @@ def _free_ways(
             solid, rotations, translations, openings[part], boxes, config.pregrasp_distance,
             reach=REACH, stop_at=limit + 1,
         )  # fmt: skip
+        passed = np.flatnonzero(swept.inside <= limit)
         closed = closing_hits(
-            solid, rotations, translations, openings[part], poses.apertures[part], boxes, config.contact_tolerance,
-            stop_at=limit + 1,
+            solid, rotations[passed], translations[passed], openings[part][passed], poses.apertures[part][passed],
+            boxes, config.contact_tolerance, stop_at=limit + 1,
         )  # fmt: skip
-        free[part] = (swept.inside <= limit) & (closed.inside <= limit)
+        free[part.start + passed] = closed.inside <= limit
         gaps[part] = swept.clearance
 
     in_chunks(len(poses), config.workers, check)

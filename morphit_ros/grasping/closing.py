@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.grasping.blocks import gather_box, group_points
 from morphit_ros.grasping.correspondences import Index
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.pad_grid import PadGrid, pad_grid
@@ -35,8 +36,9 @@ class Contacts:
             it touches nothing), area [m²], middle along x and z [m], standard deviation along x and z [m], mean
             outward normal of the patch (3, unit, gripper frame), share of the patch that a camera saw. Places count by
             the pressure on them, which falls with their depth below the highest ones; for the normal all count alike.
-        overlap: (S,) area pressed from both sides [m²]. Where it is not empty, a line along the closing direction
-            joins the two contacts: a pinch of a thin wall needs it as much as a grasp of a box.
+        overlap: (S,) area borne from both sides [m²]: pressed, or between pressed places of the pad. Where it is not
+            empty, a line along the closing direction joins the two contacts: a pinch of a thin wall needs it as much as
+            a grasp of a box.
         cells: (S,) smaller number of touched cells of the two fingers.
     """
 
@@ -179,9 +181,33 @@ def _close(
         least = min(least, count)
     shared = 0.0
     if least > 0:
+        for finger in range(2):
+            _bridge(weights[finger], grid.columns, grid.rows)
         for cell in range(heights.shape[1]):
             shared += min(weights[0, cell], weights[1, cell])
     return shared * cell_area, least
+
+
+@numba.njit(cache=True, nogil=True)
+def _bridge(weights: Array, columns: int, rows: int) -> None:
+    """Give cells (columns · rows,) between pressed ones, along x or along z, the lesser weight of both sides.
+
+    A stiff pad that bears on both rims of a hollow takes a force anywhere between them: inside a cup's wall it touches
+    with its edges, while the other one touches the outside in its middle.
+    """
+    pressed, before = weights.copy(), np.empty(max(columns, rows))
+    for along_x in range(2):
+        lines, length, stride, step = (rows, columns, 1, rows) if along_x == 1 else (columns, rows, rows, 1)
+        for line in range(lines):
+            highest = 0.0
+            for k in range(length):
+                highest = max(highest, pressed[line * stride + k * step])
+                before[k] = highest
+            behind = 0.0
+            for k in range(length - 1, -1, -1):
+                cell = line * stride + k * step
+                behind = max(behind, pressed[cell])
+                weights[cell] = max(weights[cell], min(before[k], behind))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -202,10 +228,21 @@ def _close_batch(
 ) -> None:
     heights, weights = np.empty((2, grid.columns * grid.rows)), np.empty((2, grid.columns * grid.rows))
     holders = np.empty((2, grid.columns * grid.rows), np.int64)
+    blocks = group_points(points)
+    rows = np.empty(points.shape[0], np.int64)
+    near, facing, seen = np.empty(points.shape), np.empty(points.shape), np.empty(points.shape[0])
     for s in range(rotations.shape[0]):
+        reach = np.array([grid.half_width + radius, 0.5 * openings[s], grid.half_height + radius])
+        count = gather_box(blocks, rotations[s], translations[s], reach, rows)
+        for m in range(count):
+            i = blocks.order[rows[m]]
+            seen[m] = observed[i]
+            for axis in range(3):
+                near[m, axis] = points[i, axis]
+                facing[m, axis] = normals[i, axis]
         overlap[s], cells[s] = _close(
-            points, normals, observed, rotations[s], translations[s], 0.5 * openings[s], grid, radius, compliance,
-            softness, heights, weights, holders, fingers[s],
+            near[:count], facing[:count], seen[:count], rotations[s], translations[s], 0.5 * openings[s], grid, radius,
+            compliance, softness, heights, weights, holders, fingers[s],
         )  # fmt: skip
 
 

@@ -2,9 +2,8 @@
 
 A round, with the correspondences q (object) and p (pads) found anew, all in the gripper's present frame:
 
-- Matching is by projection along the closing direction: a cell of a pad meets the outermost object point before it
-  whose normal faces the pad. Fingers close along this direction, so it is what they meet first; the paper's nearest
-  neighbour agrees with it on flat contact, costs a search, and is found once only.
+- Matching is by projection along the closing direction (`matching`). Fingers close along it, so it is what they meet
+  first; the paper's nearest neighbour agrees with it on flat contact, costs a search, and is found once only.
 - RotOpt: min Σ α²(1 + n_p·n_q) + β²(1 − n_z·n_app) over rotations. Both pads are flat, n_p = ∓y, so the sum is
   α² (|s| − y·s) up to a constant, with s = Σ_finger1 n_q − Σ_finger2 n_q: Wahba's problem of two vectors, solved in
   closed form (`closing_rotation`).
@@ -30,10 +29,13 @@ from numpy.typing import ArrayLike
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, make_transform
-from morphit_ros.grasping.correspondences import Correspondences, Index
+from morphit_ros.grasping.blocks import PointBlocks, group_points, one_block
+from morphit_ros.grasping.centering import centering
+from morphit_ros.grasping.correspondences import Index
 from morphit_ros.grasping.energies import measure_energies
 from morphit_ros.grasping.fit_result import DisfResult, FitStatus, check_fit_input
 from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.grasping.matching import gather, matched_pairs, met_points, project
 from morphit_ros.grasping.pad_grid import PadGrid, pad_grid
 
 # Order of the kernel's status codes.
@@ -105,128 +107,14 @@ def closing_rotation(s: Array, n_app: Array, alpha: float, beta: float, turn: Ar
 
 
 @numba.njit(cache=True, nogil=True)
-def _gather(
-    points: Array, normals: Array, rotation: Array, translation: Array, reach: Array, index: Index
-) -> tuple[Array, int]:
-    """Points and normals within a box about the gripper, in its frame: rows (x, y, z, nx, ny, nz); and how many.
-
-    Fills `index` (N,) with their rows in the cloud.
-    """
-    count = 0
-    for i in range(points.shape[0]):
-        dx, dy, dz = points[i, 0] - translation[0], points[i, 1] - translation[1], points[i, 2] - translation[2]
-        if abs(rotation[0, 0] * dx + rotation[1, 0] * dy + rotation[2, 0] * dz) > reach[0]:
-            continue
-        if abs(rotation[0, 2] * dx + rotation[1, 2] * dy + rotation[2, 2] * dz) > reach[2]:
-            continue
-        if abs(rotation[0, 1] * dx + rotation[1, 1] * dy + rotation[2, 1] * dz) > reach[1]:
-            continue
-        index[count] = i
-        count += 1
-    # As small as it can be: for large blocks, fresh pages cost more than the whole fit.
-    near = np.empty((count, 6))
-    for m in range(count):
-        i = index[m]
-        dx, dy, dz = points[i, 0] - translation[0], points[i, 1] - translation[1], points[i, 2] - translation[2]
-        for axis in range(3):
-            near[m, axis] = rotation[0, axis] * dx + rotation[1, axis] * dy + rotation[2, axis] * dz
-            normal = rotation[0, axis] * normals[i, 0] + rotation[1, axis] * normals[i, 1]
-            near[m, 3 + axis] = normal + rotation[2, axis] * normals[i, 2]
-    return near, count
-
-
-@numba.njit(cache=True, nogil=True)
-def _project(
-    near: Array, count: int, half_crop: float, grid: PadGrid, cosine_limit: float, cells: Index
-) -> tuple[int, int]:
-    """Fill `cells` (2, C): the row of `near` that each cell of each pad meets, −1 for none. Returns how many."""
-    cells[:] = -1
-    first, second = 0, 0
-    for m in range(count):
-        ny = near[m, 4]
-        finger = 0 if ny >= cosine_limit else 1 if ny <= -cosine_limit else -1
-        if finger < 0 or abs(near[m, 1]) > half_crop:
-            continue
-        if abs(near[m, 0]) > grid.half_width or abs(near[m, 2]) > grid.half_height:
-            continue
-        column = int((near[m, 0] + grid.half_width) / grid.step_x + 0.5)
-        row = int((near[m, 2] + grid.half_height) / grid.step_z + 0.5)
-        cell = column * grid.rows + row
-        holder = cells[finger, cell]
-        if holder < 0:
-            cells[finger, cell] = m
-            if finger == 0:
-                first += 1
-            else:
-                second += 1
-        elif (near[m, 1] > near[holder, 1]) == (finger == 0):
-            cells[finger, cell] = m
-    return first, second
-
-
-@numba.njit(cache=True, nogil=True)
-def _move(near: Array, count: int, turn: Array, shift: Array) -> None:
-    """Express the gathered points in the frame that is turned and then shifted."""
-    for m in range(count):
-        for part in range(2):
-            a, b, c = near[m, 3 * part], near[m, 3 * part + 1], near[m, 3 * part + 2]
-            near[m, 3 * part] = turn[0, 0] * a + turn[1, 0] * b + turn[2, 0] * c
-            near[m, 3 * part + 1] = turn[0, 1] * a + turn[1, 1] * b + turn[2, 1] * c
-            near[m, 3 * part + 2] = turn[0, 2] * a + turn[1, 2] * b + turn[2, 2] * c
-        for axis in range(3):
-            near[m, axis] -= shift[axis]
-
-
-@numba.njit(cache=True, nogil=True)
-def centering(
-    places: Array, slopes: Array, count: int, free: float, slack: float, covering: bool, largest: float
-) -> float:
-    """Shift along one axis of the pads that brings the contact well onto them [m].
-
-    Where the surface is bent, n ≈ κ (q − q0) along the axis, the place q0 where its normals meet the pads straight
-    comes within `slack` of their middle; where it is not, and `covering` is asked for, the middle of what the pads meet
-    comes to their own, if they overhang it.
-
-    Args:
-        places, slopes: (≥ count,) q and n_q along the axis, of both fingers.
-        count: number of pairs.
-        free: overhang that is within the sampling of the cloud [m].
-        slack: how far from the pads' middle the contact may be [m].
-        covering: whether the middle of what is met counts.
-        largest: bound of the shift [m].
-    """
-    mean_q, mean_n, low, high = 0.0, 0.0, np.inf, -np.inf
-    for m in range(count):
-        mean_q += places[m] / count
-        mean_n += slopes[m] / count
-        low, high = min(low, places[m]), max(high, places[m])
-    qq, qn, nn = 0.0, 0.0, 0.0
-    for m in range(count):
-        q, n = places[m] - mean_q, slopes[m] - mean_n
-        qq += q * q
-        qn += q * n
-        nn += n * n
-    # Bent means a slope of at least six standard errors, and a radius below 0.2 m.
-    error = max(nn - qn * qn / max(qq, 1e-18), 0.0) / max(count - 2, 1)
-    if count >= 6 and qn > 5.0 * qq and qn * qn > 36.0 * error * qq:
-        straight = mean_q - mean_n * qq / qn
-        straight -= min(max(straight, -slack), slack)
-        return min(max(straight, -largest), largest)
-    middle = 0.5 * (low + high)
-    if covering and abs(middle) > free:
-        return min(max(middle, -largest), largest)
-    return 0.0
-
-
-@numba.njit(cache=True, nogil=True)
 def shift_and_aperture(
-    near: Array, cells: Index, turn: Array, grid: PadGrid, low: float, high: float, shift: Array
+    met: Array, first: int, second: int, turn: Array, grid: PadGrid, low: float, high: float, shift: Array
 ) -> float:
     """TransRefine and FingerOpt solved together.
 
     Args:
-        near: (N, 6) points and normals in the frame before the turn.
-        cells: (2, C) rows of `near` met by the pads' cells.
+        met: (≥ M, 6) points and normals that the pads meet, in the frame before the turn, those of finger 1 first.
+        first, second: numbers of points that finger 1 and 2 meet.
         turn: (3, 3) the turn of this round.
         grid: cells of a pad.
         low, high: limits of the aperture [m].
@@ -237,29 +125,23 @@ def shift_and_aperture(
     """
     # TransRefine:  shift_y + mean(s) d / 2 = mean(q_y)
     # FingerOpt:    Σ a b = 0 with a = s n_y / 2, b = (p − q)·n and p_y = s d / 2 + shift_y
-    places, slopes = np.empty((2, 2 * cells.shape[1])), np.empty((2, 2 * cells.shape[1]))
-    total, balance, sum_y = 0, 0.0, 0.0
+    total = first + second
+    places, slopes = np.empty((2, total)), np.empty((2, total))
+    balance, sum_y = float(first - second), 0.0
     a_shift, a_aperture, right = 0.0, 0.0, 0.0
-    for finger in range(2):
-        side = 1.0 if finger == 0 else -1.0
-        for cell in range(cells.shape[1]):
-            m = cells[finger, cell]
-            if m < 0:
-                continue
-            for k in range(2):
-                axis = 2 * k
-                places[k, total] = turn[0, axis] * near[m, 0] + turn[1, axis] * near[m, 1] + turn[2, axis] * near[m, 2]
-                slopes[k, total] = turn[0, axis] * near[m, 3] + turn[1, axis] * near[m, 4] + turn[2, axis] * near[m, 5]
-            y = turn[0, 1] * near[m, 0] + turn[1, 1] * near[m, 1] + turn[2, 1] * near[m, 2]
-            ny = turn[0, 1] * near[m, 3] + turn[1, 1] * near[m, 4] + turn[2, 1] * near[m, 5]
-            total += 1
-            balance += side
-            sum_y += y
-            # p and q lie on one line along y: only y is left of (p − q)·n.
-            a = 0.5 * side * ny
-            a_shift += a * ny
-            a_aperture += a * a
-            right += a * ny * y
+    for m in range(total):
+        for k in range(2):
+            axis = 2 * k
+            places[k, m] = turn[0, axis] * met[m, 0] + turn[1, axis] * met[m, 1] + turn[2, axis] * met[m, 2]
+            slopes[k, m] = turn[0, axis] * met[m, 3] + turn[1, axis] * met[m, 4] + turn[2, axis] * met[m, 5]
+        y = turn[0, 1] * met[m, 0] + turn[1, 1] * met[m, 1] + turn[2, 1] * met[m, 2]
+        ny = turn[0, 1] * met[m, 3] + turn[1, 1] * met[m, 4] + turn[2, 1] * met[m, 5]
+        sum_y += y
+        # p and q lie on one line along y: only y is left of (p − q)·n.
+        a = 0.5 * ny if m < first else -0.5 * ny
+        a_shift += a * ny
+        a_aperture += a * a
+        right += a * ny * y
     mean_side, mean_y = balance / total, sum_y / total
     denominator = a_aperture - 0.5 * a_shift * mean_side
     # Insert shift_y = mean_y − mean_side d / 2 into FingerOpt's equation.
@@ -275,7 +157,7 @@ def shift_and_aperture(
 
 @numba.njit(cache=True, nogil=True)
 def _fit(
-    points: Array,
+    blocks: PointBlocks,
     normals: Array,
     rotation: Array,
     translation: Array,
@@ -302,30 +184,26 @@ def _fit(
     turn, new_rotation = np.empty((3, 3)), np.empty((3, 3))
     local_app, s, shift = np.empty(3), np.empty(3), np.empty(3)
     aperture, moved, rounds = start_aperture, 2.0 * _MARGIN, 0
-    near, count, converged = np.empty((0, 6)), 0, False
+    near, met, converged = np.empty((6, 0)), np.empty((2 * cells.shape[1], 6)), False
     while True:
         if moved > _MARGIN:
-            near, count = _gather(points, normals, rotation, translation, reach, index)
+            near = gather(blocks, normals, rotation, translation, reach, index)
             moved = 0.0
-        first, second = _project(near, count, half_crop, grid, cosine_limit, cells)
+        first, second = project(near, rotation, translation, half_crop, grid, cosine_limit, cells)
         if first < min_contacts or second < min_contacts:
             return aperture, rounds, 3 if first < min_contacts and second < min_contacts else 2, first, second
         if converged or rounds == max_rounds:
             return aperture, rounds, 0 if converged else 1, first, second
         rounds += 1
+        met_points(near, rotation, translation, cells, met)
         s[:] = 0.0
-        for finger in range(2):
-            side = 1.0 if finger == 0 else -1.0
-            for cell in range(cells.shape[1]):
-                m = cells[finger, cell]
-                if m >= 0:
-                    for axis in range(3):
-                        s[axis] += side * near[m, 3 + axis]
+        for m in range(first + second):
+            for axis in range(3):
+                s[axis] += met[m, 3 + axis] if m < first else -met[m, 3 + axis]
         for axis in range(3):
             local_app[axis] = rotation[0, axis] * n_app[0] + rotation[1, axis] * n_app[1] + rotation[2, axis] * n_app[2]
         closing_rotation(s, local_app, weights[0], weights[1], turn)
-        new_aperture = shift_and_aperture(near, cells, turn, grid, limits[0], limits[1], shift)
-        _move(near, count, turn, shift)
+        new_aperture = shift_and_aperture(met, first, second, turn, grid, limits[0], limits[1], shift)
         for i in range(3):
             for k in range(3):
                 new_rotation[i, k] = (
@@ -378,9 +256,11 @@ def fit_batch(
     """
     index = np.empty(points.shape[0], np.int64)
     cells = np.empty((2, grid.columns * grid.rows), np.int64)
+    blocks = group_points(points)
+    grouped = normals[blocks.order]
     for i in range(rotations.shape[0]):
         apertures[i], _, status[i], contacts[i, 0], contacts[i, 1] = _fit(
-            points, normals, rotations[i], translations[i], apertures[i], n_app[i], grid, limits, weights,
+            blocks, grouped, rotations[i], translations[i], apertures[i], n_app[i], grid, limits, weights,
             tolerances, max_rounds, min_contacts, cosine_limit, index, cells,
         )  # fmt: skip
 
@@ -412,7 +292,7 @@ def fit_disf(
     grid = pad_grid(gripper)
     index, cells = np.empty(len(points), np.int64), np.empty((2, grid.columns * grid.rows), np.int64)
     aperture, rounds, code, _, _ = _fit(
-        points,
+        one_block(points),
         normals,
         rotation,
         translation,
@@ -428,25 +308,7 @@ def fit_disf(
         index,
         cells,
     )
-    pairs = _pairs(index, cells)
+    pairs = matched_pairs(index, cells)
     pose = make_transform(rotation, translation)
     energies = measure_energies(points, normals, gripper, pose, aperture, pairs, n_app, settings.alpha)
     return DisfResult(pose, aperture, energies, rounds, _STATUSES[code], pairs)
-
-
-def facing_pairs(
-    points: Array, normals: Array, gripper: Gripper, T_world_gripper: Array, opening: float, config: DisfConfig
-) -> Correspondences:
-    """The object points that the pads meet when they close from an opening [m] at a pose, as the fit matches them."""
-    grid = pad_grid(gripper)
-    index, cells = np.empty(len(points), np.int64), np.empty((2, grid.columns * grid.rows), np.int64)
-    reach = np.array([grid.half_width, 0.5 * opening, grid.half_height])
-    rotation, translation = (np.ascontiguousarray(part) for part in (T_world_gripper[:3, :3], T_world_gripper[:3, 3]))
-    near, count = _gather(points, normals, rotation, translation, reach, index)
-    _project(near, count, 0.5 * opening, grid, config.cosine_limit, cells)
-    return _pairs(index, cells)
-
-
-def _pairs(index: Index, cells: Index) -> Correspondences:
-    fingers, pad_index = np.nonzero(cells >= 0)
-    return Correspondences(index[cells[fingers, pad_index]], pad_index, fingers + 1)

@@ -114,9 +114,12 @@ class _Remembered:
 
 
 def _clearance_above(table: Table, scene: ObjectScene, config: PlannerConfig) -> float:
-    """Fingers must get below the top of a thin thing that lies on the table [m]."""
+    """Fingers must get well below the top of a thin thing that lies on the table, wherever they grasp it [m]."""
     up, origin = table.T_world_table[:3, 2], table.T_world_table[:3, 3]
-    height = float(np.quantile((scene.points - origin) @ up, 0.9))
+    heights = (scene.points - origin) @ up
+    # The usual top, not the highest: of a wrench the handle, not the head.
+    tops = heights[scene.normals @ up > 0.7]
+    height = float(np.median(tops)) if len(tops) >= 20 else float(np.quantile(heights, 0.9))
     return min(config.table_clearance, max(height / 3.0, 5e-4))
 
 

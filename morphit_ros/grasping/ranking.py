@@ -11,15 +11,18 @@ import numpy as np
 from morphit_ros.geometry.transforms import Array, make_transform
 from morphit_ros.grasping.candidates import COMPLIANCE, REACH, Candidates, contacts_of, in_chunks
 from morphit_ros.grasping.closing import MEAN_X, MEAN_Z, SEEN
-from morphit_ros.grasping.disf import facing_pairs
 from morphit_ros.grasping.energies import measure_energies
 from morphit_ros.grasping.grasp import Grasp
 from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.grasping.matching import facing_pairs
 from morphit_ros.grasping.planner_config import PlannerConfig
 from morphit_ros.grasping.quality import diverse_top, lever_arms, weighted_score
 from morphit_ros.grasping.robustness import worst_contact
 from morphit_ros.grasping.scene import ObjectScene
 from morphit_ros.grasping.wrench import ferrari_canny, gravity_load
+
+# How far off a side may be that was made up without any trust in it [m]; with trust, by so much less.
+_UNSEEN_ERROR = 0.016
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,9 @@ def score_candidates(
         contacts, poses.rotations, poses.translations, scene.center_of_mass, up, config.friction, gripper.max_force,
         mass,
     )  # fmt: skip
-    free = 0.5 * (gripper.aperture_max - poses.apertures)
+    seen = contacts.fingers[:, :, SEEN].min(axis=1)
+    # A side that no camera saw may lie further out than it was made up.
+    free = 0.5 * (gripper.aperture_max - poses.apertures) - _UNSEEN_ERROR * (1.0 - seen)
     along = poses.rotations[:, :, 2] @ scene.approach if scene.prefers_approach else np.ones(len(poses))
     angle = contacts.angles.max(axis=1)
     terms = {
@@ -63,7 +68,7 @@ def score_candidates(
         "clearance": poses.clearances / REACH,
         "approach": 0.5 * (1.0 + along),
         "margin": np.clip(free / 0.01, 0.0, 1.0),
-        "seen": contacts.fingers[:, :, SEEN].min(axis=1),
+        "seen": seen,
     }
     figures = {"lever": lever, "load": load, "angle": angle, "overlap_area": contacts.overlap}
     best = np.sort(np.argsort(-weighted_score(terms, config.weights), kind="stable")[: config.robust_candidates])
@@ -123,7 +128,7 @@ def _make_grasp(
     pose = make_transform(rotation, poses.translations[s])
     pregrasp = make_transform(rotation, poses.translations[s] - config.pregrasp_distance * rotation[:, 2])
     opening = aperture + 2.0 * config.opening_margin
-    pairs = facing_pairs(scene.points, scene.normals, gripper, pose, opening, config.disf)
+    pairs = facing_pairs(scene.points, scene.normals, gripper, pose, opening, config.disf.cosine_limit)
     energies = measure_energies(
         scene.points, scene.normals, gripper, pose, aperture, pairs, rotation[:, 2], config.disf.alpha
     )

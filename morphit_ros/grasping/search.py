@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.candidates import (
     Candidates,
+    backed_off,
     clear_of_table,
     collision_free,
     fit_all,
@@ -92,12 +93,21 @@ class Search:
         report("check", 0.6)
         poses = settle_above_table(poses, gripper, config, table, rejected)
         poses = touching(poses, scene, gripper, config, rejected)
-        poses = collision_free(poses, self.solid, gripper, config, table, rejected)
+        poses, blocked = collision_free(poses, self.solid, gripper, config, table, rejected)
+        if len(poses) < config.robust_candidates and len(blocked):
+            poses = poses.joined(self._freed(blocked))
         clock.lap("check")
         report("rank", 0.8)
         poses, ranking = score_candidates(poses, scene, gripper, config)
         clock.lap("rank")
         return Found(poses, ranking, rejected, count, widest)
+
+    def _freed(self, blocked: Candidates) -> Candidates:
+        """Of poses that meet the object on their way, what comes free further back and still has contact."""
+        uncounted = {"too thin": 0}
+        poses = settle_above_table(backed_off(blocked, self.gripper), self.gripper, self.config, self.table, uncounted)
+        poses = touching(poses, self.scene, self.gripper, self.config, uncounted)
+        return collision_free(poses, self.solid, self.gripper, self.config, self.table, uncounted)[0]
 
 
 @dataclass(frozen=True)
@@ -123,12 +133,7 @@ class Found:
             name: self.rejected.get(name, 0) + other.rejected.get(name, 0)
             for name in {**self.rejected, **other.rejected}
         }
-        poses = Candidates(
-            *(
-                np.concatenate([getattr(self.poses, field.name), getattr(other.poses, field.name)])
-                for field in fields(Candidates)
-            )
-        )
+        poses = self.poses.joined(other.poses)
         first, second = self.ranking, other.ranking
         ranking = Ranking(
             np.concatenate([first.scores, second.scores]),

@@ -7,7 +7,7 @@ object: the same seed on a moved cloud gives the moved starts.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numba
 import numpy as np
@@ -16,6 +16,9 @@ from scipy.spatial.transform import Rotation
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.correspondences import Index
+
+# Closing directions that rise by less than this sine may be made level.
+_NEARLY_LEVEL = 0.5
 
 
 @dataclass(frozen=True)
@@ -26,18 +29,28 @@ class Starts:
         rotations: (S, 3, 3), columns x, y (closing), z (approach).
         translations: (S, 3) [m].
         widths: (S,) distance of the two surfaces along y [m].
+        places: (S,) where on the pads the surfaces are, along z from their middle [m].
     """
 
     rotations: Array
     translations: Array
     widths: Array
+    places: Array
 
     def __len__(self) -> int:
         return len(self.widths)
 
     def select(self, index: NDArray[np.bool_] | Index) -> Starts:
         """The starts that a mask or an index array names."""
-        return Starts(self.rotations[index], self.translations[index], self.widths[index])
+        return Starts(self.rotations[index], self.translations[index], self.widths[index], self.places[index])
+
+    def moved(self, lengths: Array) -> Starts:
+        """The starts moved along their approaches, forwards by `lengths` (S,) [m]."""
+        return replace(
+            self,
+            translations=self.translations + lengths[:, None] * self.rotations[:, :, 2],
+            places=self.places - lengths,
+        )
 
     def joined(self, other: Starts) -> Starts:
         """Both together."""
@@ -45,6 +58,7 @@ class Starts:
             np.concatenate([self.rotations, other.rotations]),
             np.concatenate([self.translations, other.translations]),
             np.concatenate([self.widths, other.widths]),
+            np.concatenate([self.places, other.places]),
         )
 
 
@@ -158,17 +172,29 @@ def antipodal_pairs(
     )
 
 
-def starts_from_pairs(points: Array, normals: Array, pairs: AntipodalPairs, frame: Array, angles: Array) -> Starts:
+def starts_from_pairs(
+    points: Array, normals: Array, pairs: AntipodalPairs, frame: Array, angles: Array, vertical: Array | None = None
+) -> Starts:
     """One start a pair and approach angle, midway between the points.
+
+    With a vertical, every second pair whose normals are nearly level is closed on along a level line: rounded or noisy
+    surfaces have normals that tilt the fingers, and then one of them hangs lower and keeps both from reaching as far
+    down as they could.
 
     Args:
         points, normals: (N, 3) cloud.
         pairs: P pairs.
         frame: (2, 3) direction that angle 0 is closest to, and another for pairs along the first.
         angles: (A,) approach angles about the closing direction [rad].
+        vertical: (3,) direction up, if it is known.
     """
     y = normals[pairs.first] - normals[pairs.second]
     y /= np.linalg.norm(y, axis=1, keepdims=True)
+    if vertical is not None:
+        rising = y @ vertical
+        leveled = (np.abs(rising) < _NEARLY_LEVEL) & (np.arange(len(y)) % 2 == 0)
+        y[leveled] -= rising[leveled, None] * vertical
+        y /= np.linalg.norm(y, axis=1, keepdims=True)
     middle = 0.5 * (points[pairs.first] + points[pairs.second])
     widths = np.einsum("ij,ij->i", points[pairs.first] - points[pairs.second], y)
     return _spread(y, middle, widths, frame, angles)
@@ -241,7 +267,7 @@ def starts_from_normals(
     kept = np.isfinite(widths) & (widths <= max_width) & (widths > 0.0)
     origins = np.broadcast_to(points[seeds][:, None], y.shape)[kept]
     middle = origins + 0.5 * (lower[kept] + upper[kept])[:, None] * y[kept] + depth * z[kept]
-    return Starts(rotations[kept], middle, widths[kept])
+    return Starts(rotations[kept], middle, widths[kept], np.zeros(int(kept.sum())))
 
 
 def starts_near(
@@ -268,7 +294,7 @@ def starts_near(
     around = np.repeat(rotations, copies, axis=0)
     moved = np.einsum("sij,sjk->sik", around, Rotation.from_rotvec(vectors).as_matrix())
     placed = np.repeat(translations, copies, axis=0) + np.einsum("sij,sj->si", around, shifts)
-    return Starts(np.ascontiguousarray(moved), placed, np.repeat(widths, copies))
+    return Starts(np.ascontiguousarray(moved), placed, np.repeat(widths, copies), np.zeros(count))
 
 
 def _spread(y: Array, middle: Array, widths: Array, frame: Array, angles: Array) -> Starts:
@@ -283,5 +309,6 @@ def _spread(y: Array, middle: Array, widths: Array, frame: Array, angles: Array)
     y_all = np.repeat(y, len(angles), axis=0)
     rotations = np.stack([np.cross(y_all, z), y_all, z], axis=2)
     return Starts(
-        np.ascontiguousarray(rotations), np.repeat(middle, len(angles), axis=0), np.repeat(widths, len(angles))
-    )
+        np.ascontiguousarray(rotations), np.repeat(middle, len(angles), axis=0), np.repeat(widths, len(angles)),
+        np.zeros(len(rotations)),
+    )  # fmt: skip

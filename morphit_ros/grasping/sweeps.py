@@ -13,6 +13,7 @@ import numba
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.grasping.blocks import PointBlocks, group_points
 from morphit_ros.grasping.correspondences import Index
 from morphit_ros.grasping.gripper import Gripper
 
@@ -57,7 +58,7 @@ class Hits:
 
 @numba.njit(cache=True, nogil=True)
 def _hits(
-    points: Array,
+    blocks: PointBlocks,
     rotation: Array,
     translation: Array,
     lower: Array,
@@ -66,36 +67,52 @@ def _hits(
     reach: float,
     stop_at: int,
 ) -> tuple[int, float]:
-    low0, low1, low2 = np.inf, np.inf, np.inf
-    high0, high1, high2 = -np.inf, -np.inf, -np.inf
-    for b in range(count):
-        low0, high0 = min(low0, lower[b, 0] - reach), max(high0, upper[b, 0] + reach)
-        low1, high1 = min(low1, lower[b, 1] - reach), max(high1, upper[b, 1] + reach)
-        low2, high2 = min(low2, lower[b, 2] - reach), max(high2, upper[b, 2] + reach)
-    inside, nearest = 0, reach * reach
-    for i in range(points.shape[0]):
-        dx, dy, dz = points[i, 0] - translation[0], points[i, 1] - translation[1], points[i, 2] - translation[2]
-        y = rotation[0, 1] * dx + rotation[1, 1] * dy + rotation[2, 1] * dz
-        if y < low1 or y > high1:
-            continue
-        x = rotation[0, 0] * dx + rotation[1, 0] * dy + rotation[2, 0] * dz
-        if x < low0 or x > high0:
-            continue
-        z = rotation[0, 2] * dx + rotation[1, 2] * dy + rotation[2, 2] * dz
-        if z < low2 or z > high2:
-            continue
+    inside, nearest, bound = 0, reach * reach, reach
+    close = np.empty(count, np.int64)
+    for block in range(blocks.radii.size):
+        x, y, z = _local(blocks.centers[:, block], rotation, translation)
+        # Boxes that no point of the block can be inside of, or nearer to than what was met so far, are left out.
+        limit = (blocks.radii[block] + bound) ** 2
+        candidates = 0
         for b in range(count):
-            gx = max(lower[b, 0] - x, x - upper[b, 0], 0.0)
-            gy = max(lower[b, 1] - y, y - upper[b, 1], 0.0)
-            gz = max(lower[b, 2] - z, z - upper[b, 2], 0.0)
-            squared = gx * gx + gy * gy + gz * gz
-            nearest = min(nearest, squared)
-            if squared == 0.0:
-                inside += 1
-                break
-        if inside >= stop_at:
-            break
-    return inside, np.sqrt(nearest)
+            if _squared_gap(lower[b], upper[b], x, y, z) <= limit:
+                close[candidates] = b
+                candidates += 1
+        if candidates == 0:
+            continue
+        for row in range(blocks.starts[block], blocks.starts[block + 1]):
+            x, y, z = _local(blocks.points[row], rotation, translation)
+            for k in range(candidates):
+                squared = _squared_gap(lower[close[k]], upper[close[k]], x, y, z)
+                if squared < nearest:
+                    nearest = squared
+                if squared == 0.0:
+                    inside += 1
+                    break
+            if inside >= stop_at:
+                return inside, 0.0
+        bound = np.sqrt(nearest)
+    return inside, bound
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _local(point, rotation, translation):  # type: ignore[no-untyped-def]
+    """A point's coordinates in the gripper's frame."""
+    dx, dy, dz = point[0] - translation[0], point[1] - translation[1], point[2] - translation[2]
+    return (
+        rotation[0, 0] * dx + rotation[1, 0] * dy + rotation[2, 0] * dz,
+        rotation[0, 1] * dx + rotation[1, 1] * dy + rotation[2, 1] * dz,
+        rotation[0, 2] * dx + rotation[1, 2] * dy + rotation[2, 2] * dz,
+    )
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _squared_gap(lower, upper, x, y, z):  # type: ignore[no-untyped-def]
+    """Square of the distance of a place to a box, 0 inside."""
+    gx = max(lower[0] - x, x - upper[0], 0.0)
+    gy = max(lower[1] - y, y - upper[1], 0.0)
+    gz = max(lower[2] - z, z - upper[2], 0.0)
+    return gx * gx + gy * gy + gz * gz
 
 
 @numba.njit(cache=True, nogil=True)
@@ -149,11 +166,12 @@ def _approach_batch(
     points: Array, rotations: Array, translations: Array, apertures: Array, boxes: GripperBoxes, sweep: float,
     shrink: float, reach: float, stop_at: int, inside: Index, clearance: Array,
 ) -> None:  # fmt: skip
+    blocks = group_points(points)
     size = boxes.palm_lower.shape[0] + 2 * boxes.finger_lower.shape[0]
     lower, upper = np.empty((size, 3)), np.empty((size, 3))
     for s in range(rotations.shape[0]):
         count = _approach_boxes(boxes, apertures[s], sweep, shrink, lower, upper)
-        inside[s], clearance[s] = _hits(points, rotations[s], translations[s], lower, upper, count, reach, stop_at)
+        inside[s], clearance[s] = _hits(blocks, rotations[s], translations[s], lower, upper, count, reach, stop_at)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -161,11 +179,12 @@ def _closing_batch(
     points: Array, rotations: Array, translations: Array, openings: Array, apertures: Array, boxes: GripperBoxes,
     tolerance: float, stop_at: int, inside: Index, clearance: Array,
 ) -> None:  # fmt: skip
+    blocks = group_points(points)
     size = 2 * boxes.finger_lower.shape[0]
     lower, upper = np.empty((size, 3)), np.empty((size, 3))
     for s in range(rotations.shape[0]):
         count = _closing_boxes(boxes, openings[s], apertures[s], tolerance, lower, upper)
-        inside[s], clearance[s] = _hits(points, rotations[s], translations[s], lower, upper, count, 0.0, stop_at)
+        inside[s], clearance[s] = _hits(blocks, rotations[s], translations[s], lower, upper, count, 0.0, stop_at)
 
 
 def approach_hits(

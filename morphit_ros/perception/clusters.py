@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from morphit_ros.geometry.spatial_hash import EMPTY, adjacent_ranges, cells_around, find_root, find_slot
+from morphit_ros.geometry.spatial_hash import adjacent_ranges, cells_around, find_root
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.voxel_grid import merge_views
 from morphit_ros.perception.configuration import ObjectConfig
@@ -59,7 +59,7 @@ def split_at_seams(points: Array, normals: Array, config: ObjectConfig) -> list[
     from scipy.spatial import cKDTree
 
     # Creases are wider than the voxels of the cloud: a thinner copy shows them as well.
-    thin, directions, _ = merge_views(points, normals, _SEAM_VOXEL * config.link_distance)
+    thin, directions, _, _ = merge_views(points, normals, _SEAM_VOXEL * config.link_distance)
     grid = cells_around(thin, config.link_distance)
     # Across a crease whose normals turn by θ within the neighbourhood, the mean over all directions is about θ / 4.
     smooth = thin[_mean_concavity(grid, directions[grid.order]) < 0.25 * config.seam_angle]
@@ -80,23 +80,29 @@ def split_at_seams(points: Array, normals: Array, config: ObjectConfig) -> list[
 @njit(cache=True, nogil=True)
 def _linked_cells(grid, reach):  # type: ignore[no-untyped-def]
     """Component number (N,) of each point, original order; the points of a cell are within `reach` of each other."""
-    parent = np.arange(grid.packed.size)
+    count = grid.packed.size
+    parent = np.arange(count)
     squared = reach * reach
-    for cell in range(grid.packed.size):
-        for dx in range(3):
-            for dy in range(-2 if dx > 0 else 0, 3):
-                for dz in range(-2 if dx > 0 or dy > 0 else 1, 3):
-                    # Indices are packed by addition: a neighbour's is a constant away.
-                    key = grid.packed[cell] + (dx << 42) + (dy << 21) + dz
-                    slot = find_slot(grid.keys, key)
-                    if grid.keys[slot] == EMPTY:
-                        continue
-                    other = grid.cells[slot]
-                    a, b = find_root(parent, cell), find_root(parent, other)
-                    if a != b and _cells_within(grid, cell, other, squared):
+    # Indices are packed by addition: a neighbour's is a constant away, and those along z follow each other. Of
+    # each such column, sorted cells meet their neighbours in order, so that nothing has to be looked up.
+    order = np.argsort(grid.packed)
+    keys = grid.packed[order]
+    for dx in range(3):
+        for dy in range(-2 if dx > 0 else 0, 3):
+            column = (dx << 42) + (dy << 21)
+            least = -2 if dx > 0 or dy > 0 else 1
+            first = 0
+            for cell in range(count):
+                while first < count and keys[first] < keys[cell] + column + least:
+                    first += 1
+                other = first
+                while other < count and keys[other] <= keys[cell] + column + 2:
+                    a, b = find_root(parent, order[cell]), find_root(parent, order[other])
+                    if a != b and _cells_within(grid, order[cell], order[other], squared):
                         parent[max(a, b)] = min(a, b)
+                    other += 1
     labels = np.empty(grid.order.size, np.int64)
-    for cell in range(grid.packed.size):
+    for cell in range(count):
         for row in range(grid.starts[cell], grid.starts[cell + 1]):
             labels[grid.order[row]] = find_root(parent, cell)
     return labels
@@ -120,27 +126,42 @@ def _mean_concavity(grid, normals):  # type: ignore[no-untyped-def]
     """Mean of (n_i − n_j)·(p_j − p_i)/|p_j − p_i| over the outer half of each neighbourhood (N,), original order."""
     concavity = np.zeros(grid.order.size)
     ranges = np.empty((27, 2), np.int64)
-    squared = grid.size * grid.size
+    around = np.empty((6, 1 << 9))
     for cell in range(grid.packed.size):
         used = adjacent_ranges(grid, grid.packed[cell], ranges)
+        size = 0
+        for part in range(used):
+            size += ranges[part, 1] - ranges[part, 0]
+        if size > around.shape[1]:
+            around = np.empty((6, 2 * size))
+        size = 0
+        for part in range(used):
+            for other in range(ranges[part, 0], ranges[part, 1]):
+                for axis in range(3):
+                    around[axis, size] = grid.points[other, axis]
+                    around[3 + axis, size] = normals[other, axis]
+                size += 1
         for row in range(grid.starts[cell], grid.starts[cell + 1]):
-            total = 0.0
-            near = 0
-            for part in range(used):
-                for other in range(ranges[part, 0], ranges[part, 1]):
-                    dx = grid.points[other, 0] - grid.points[row, 0]
-                    dy = grid.points[other, 1] - grid.points[row, 1]
-                    dz = grid.points[other, 2] - grid.points[row, 2]
-                    distance = dx * dx + dy * dy + dz * dz
-                    # Close pairs say nothing: their direction is noise.
-                    if distance > squared or distance < 0.25 * squared:
-                        continue
-                    total += (
-                        (normals[row, 0] - normals[other, 0]) * dx
-                        + (normals[row, 1] - normals[other, 1]) * dy
-                        + (normals[row, 2] - normals[other, 2]) * dz
-                    ) / np.sqrt(distance)
-                    near += 1
-            if near > 0:
+            total, near = _turns(around, size, grid.points[row], normals[row], grid.size * grid.size)
+            if near > 0.0:
                 concavity[grid.order[row]] = total / near
     return concavity
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "nsz", "contract"})
+def _turns(around, size, point, normal, squared):  # type: ignore[no-untyped-def]
+    """Sum over the outer half of a neighbourhood, and number of its points; branch-free, for vector instructions."""
+    px, py, pz = point[0], point[1], point[2]
+    nx, ny, nz = normal[0], normal[1], normal[2]
+    total = near = 0.0
+    for other in range(size):
+        dx, dy, dz = around[0, other] - px, around[1, other] - py, around[2, other] - pz
+        distance = dx * dx + dy * dy + dz * dz
+        # Close pairs say nothing: their direction is noise.
+        outer = (distance <= squared) & (distance >= 0.25 * squared)
+        turn = (nx - around[3, other]) * dx + (ny - around[4, other]) * dy + (nz - around[5, other]) * dz
+        turn = turn if outer else 0.0
+        distance = distance if outer else 1.0
+        total += turn / np.sqrt(distance)
+        near += 1.0 if outer else 0.0
+    return total, near

@@ -61,7 +61,7 @@ def find_objects(cloud: PointCloud, table: Table | None, config: PerceptionConfi
         labels[rows] = number
     axes = np.eye(3) if table is None else table.T_world_table[:3, :3]
     extents = [
-        ObjectExtent(np.ptp(cloud.points[rows] @ axes, axis=0), parts, float((beyond[rows] > 0.0).mean()))
+        ObjectExtent(np.ptp(axes.T @ cloud.points[rows].T, axis=1), parts, float((beyond[rows] > 0.0).mean()))
         for rows, parts in found
     ]
     return Objects([cloud.select(rows) for rows, _ in found], extents, labels, (small, small_points))
@@ -73,7 +73,7 @@ def _relative_to_table(points: Array, table: Table | None) -> tuple[Array, Array
         return np.zeros(len(points)), np.zeros(len(points))
     local = transform_points(invert_transform(table.T_world_table), points)
     outside = np.abs(local[:, :2]) - 0.5 * table.size
-    return local[:, 2], np.maximum(outside.max(axis=1), 0.0)
+    return local[:, 2], np.maximum(np.maximum(outside[:, 0], outside[:, 1]), 0.0)
 
 
 def _parts(cloud: PointCloud, rows: Rows, config: ObjectConfig) -> list[tuple[Rows, int]]:

@@ -67,8 +67,8 @@ def view_table(surface: Surface, plane: Plane, objects: ObjectConfig) -> TableVi
 
 def thinned(view: TableView, voxel_size: float) -> Surface:
     """The view's object points, one a voxel and side."""
-    points, normals, _ = merge_views(view.points, view.normals, voxel_size)
-    return Surface(points, normals)
+    merged = merge_views(view.points, view.normals, voxel_size)
+    return Surface(merged.points, merged.normals)
 
 
 def _to_plane(plane: Plane) -> Array:

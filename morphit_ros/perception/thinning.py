@@ -99,18 +99,18 @@ def thin_view(
     frame, cells, size = np.zeros((3, 4)), (0, 0), 1.0
     if plane is not None:
         axes = plane_axes(plane.normal)
-        flat = plane.points @ axes.T
-        low, extent = flat.min(axis=0) - _SAMPLE_VOXEL, np.ptp(flat, axis=0) + 2.0 * _SAMPLE_VOXEL
+        flat = axes @ plane.points.T
+        low, extent = flat.min(axis=1) - _SAMPLE_VOXEL, np.ptp(flat, axis=1) + 2.0 * _SAMPLE_VOXEL
         size = max(cell_size, float(extent.max()) / _MOST_CELLS)
         cells = (int(extent[0] / size) + 1, int(extent[1] / size) + 1)
         frame[:, :3] = *axes, plane.normal
         frame[:, 3] = -low[0], -low[1], -plane.offset
     found = _thin(
         np.ascontiguousarray(cloud.points),
-        np.ascontiguousarray(T_target_camera[:3]),
-        np.array([*bounds.depth, *bounds.lower, *bounds.upper]),
+        tuple(T_target_camera[:3].ravel().tolist()),
+        (*bounds.depth, *bounds.lower.tolist(), *bounds.upper.tolist()),
         voxel_size,
-        frame,
+        tuple(frame.ravel().tolist()),
         cells,
         size,
         tolerance if plane is not None else -1.0,
@@ -123,9 +123,10 @@ def thin_view(
 
 @njit(cache=True, nogil=True)
 def _thin(points, transform, bounds, voxel, frame, cells, cell, tolerance):  # type: ignore[no-untyped-def]
-    keys = np.full(1 << 13, EMPTY, np.int64)
-    places = np.empty(1 << 13, np.int64)
-    capacity = 1 << 12
+    # Transform (12), bounds (8) and frame (12) are tuples: arrays would be read again after every store.
+    keys = np.full(1 << 15, EMPTY, np.int64)
+    places = np.empty(1 << 15, np.int64)
+    capacity = 1 << 14
     sums = np.empty((capacity, 4))
     rows = np.empty(capacity, np.int64)
     layer = np.zeros((cells[0] * cells[1], 4))
@@ -142,21 +143,21 @@ def _thin(points, transform, bounds, voxel, frame, cells, cell, tolerance):  # t
         if c < bounds[0] or c > bounds[1]:
             continue
         in_range += 1
-        x = transform[0, 0] * a + transform[0, 1] * b + transform[0, 2] * c + transform[0, 3]
-        y = transform[1, 0] * a + transform[1, 1] * b + transform[1, 2] * c + transform[1, 3]
-        z = transform[2, 0] * a + transform[2, 1] * b + transform[2, 2] * c + transform[2, 3]
+        x = transform[0] * a + transform[1] * b + transform[2] * c + transform[3]
+        y = transform[4] * a + transform[5] * b + transform[6] * c + transform[7]
+        z = transform[8] * a + transform[9] * b + transform[10] * c + transform[11]
         if x < bounds[2] or y < bounds[3] or z < bounds[4] or x > bounds[5] or y > bounds[6] or z > bounds[7]:
             continue
         in_box += 1
         if tolerance > 0.0:
-            height = frame[2, 0] * x + frame[2, 1] * y + frame[2, 2] * z + frame[2, 3]
+            height = frame[8] * x + frame[9] * y + frame[10] * z + frame[11]
             if height <= tolerance:
                 if height < -tolerance:
                     below += 1
                     continue
                 on_plane += 1
-                u = int(np.floor((frame[0, 0] * x + frame[0, 1] * y + frame[0, 2] * z + frame[0, 3]) * per_cell))
-                v = int(np.floor((frame[1, 0] * x + frame[1, 1] * y + frame[1, 2] * z + frame[1, 3]) * per_cell))
+                u = int(np.floor((frame[0] * x + frame[1] * y + frame[2] * z + frame[3]) * per_cell))
+                v = int(np.floor((frame[4] * x + frame[5] * y + frame[6] * z + frame[7]) * per_cell))
                 if 0 <= u < cells[0] and 0 <= v < cells[1]:
                     place = u * cells[1] + v
                     if layer[place, 3] == 0.0:
@@ -197,10 +198,10 @@ def _thin(points, transform, bounds, voxel, frame, cells, cell, tolerance):  # t
     for place in range(found):
         number = sums[place, 3]
         x, y, z = sums[place, 0] / number, sums[place, 1] / number, sums[place, 2] / number
-        height = frame[2, 0] * x + frame[2, 1] * y + frame[2, 2] * z + frame[2, 3]
+        height = frame[8] * x + frame[9] * y + frame[10] * z + frame[11]
         if height < _LOW * tolerance:
-            u = int(np.floor((frame[0, 0] * x + frame[0, 1] * y + frame[0, 2] * z + frame[0, 3]) * per_cell))
-            v = int(np.floor((frame[1, 0] * x + frame[1, 1] * y + frame[1, 2] * z + frame[1, 3]) * per_cell))
+            u = int(np.floor((frame[0] * x + frame[1] * y + frame[2] * z + frame[3]) * per_cell))
+            v = int(np.floor((frame[4] * x + frame[5] * y + frame[6] * z + frame[7]) * per_cell))
             if 0 <= u < cells[0] and 0 <= v < cells[1] and number < _NOISE_SHARE * layer[u * cells[1] + v, 3]:
                 continue
         means[kept, 0], means[kept, 1], means[kept, 2] = x, y, z

@@ -57,7 +57,11 @@ def find_view_planes(
                 plane = own
         planes.append(plane)
     # Without a table, the largest plane may be an object's, and nothing below it may be dropped.
-    return [plane if plane is not None and may_be_table(plane, config) else None for plane in planes]
+    if common is not None and not may_be_table(common, config):
+        common, planes = None, [None if plane is common else plane for plane in planes]
+    return [
+        plane if plane is common or (plane is not None and may_be_table(plane, config)) else None for plane in planes
+    ]
 
 
 def refine_view_plane(view: View, plane: Plane | None, up: Array | None, config: TableConfig) -> Plane | None:

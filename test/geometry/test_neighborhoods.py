@@ -90,10 +90,11 @@ def test_no_points_and_impossible_voxels() -> None:
 def test_merging_keeps_the_two_sides_of_a_thin_wall_apart() -> None:
     points = np.array([[0.001, 0.001, 0.001], [0.002, 0.001, 0.001], [0.001, 0.001, 0.002], [0.5, 0.0, 0.0]])
     up = np.array([0.0, 0.0, 1.0])
-    merged, normals, rows = merge_views(points, np.array([up, up, -up, up]), 0.01)
+    merged, normals, rows, places = merge_views(points, np.array([up, up, -up, up]), 0.01)
     np.testing.assert_allclose(merged, [[0.0015, 0.001, 0.001], [0.001, 0.001, 0.002], [0.5, 0.0, 0.0]])
     np.testing.assert_allclose(normals, [up, -up, up])
     np.testing.assert_array_equal(rows, [0, 2, 3])
+    np.testing.assert_array_equal(places, [0, 0, 1, 2])
 
 
 def test_normals_of_a_sphere_are_radial_and_follow_the_camera() -> None:

@@ -151,3 +151,23 @@ def test_copies_are_the_poses_moved_in_the_grippers_frame():
             alone = close(points, normals, moved, openings[s], observed, compliance=depths[k])
             np.testing.assert_allclose(copies.fingers[5 * s + k], alone.fingers[0], atol=1e-9)
             assert copies.overlap[5 * s + k] == pytest.approx(alone.overlap[0])
+
+
+def test_a_pad_that_bears_on_both_rims_of_a_hollow_holds_between_them():
+    # A cup's wall: inside the pad touches with its two edges, outside its middle is touched.
+    angle = np.linspace(-0.5, 0.5, 121)
+    rise = np.linspace(-0.02, 0.02, 61)
+    angle, rise = (part.ravel() for part in np.meshgrid(angle, rise))
+    radial = np.column_stack([np.sin(angle), np.cos(angle), np.zeros_like(angle)])
+    walls = [0.030 * radial, 0.026 * radial]
+    points = np.concatenate([wall + np.outer(rise, [0, 0, 1]) - [0.0, 0.028, 0.0] for wall in walls])
+    normals = np.concatenate([radial, -radial])
+    contacts = close(points, normals, np.eye(4), opening=0.02, spacing=0.001, compliance=5e-4)
+    outside, inside = contacts.fingers[0]
+    assert outside[SPREAD_X] < 0.004 < 0.007 < inside[SPREAD_X]
+    assert contacts.overlap[0] == pytest.approx(outside[AREA], rel=0.05)
+    # One rim alone bears nothing beside it.
+    half = points[:, 0] > 0.004
+    both = np.concatenate([points[: len(points) // 2], points[len(points) // 2 :][half[len(points) // 2 :]]])
+    rest = np.concatenate([normals[: len(points) // 2], normals[len(points) // 2 :][half[len(points) // 2 :]]])
+    assert close(both, rest, np.eye(4), opening=0.02, spacing=0.001, compliance=5e-4).overlap[0] < 0.2 * outside[AREA]

@@ -294,3 +294,40 @@ def test_bad_positions_are_named():
     for name in ("viewpoints", "obstacles"):
         with pytest.raises(InvalidInputError, match=name):
             prepare_scene(cloud, PlannerConfig(), TABLE, None, None, np.random.default_rng(0), **{name: np.zeros(3)})
+
+
+def test_round_surfaces_go_on_beyond_their_horizon():
+    # An ellipsoid seen from the front and above: behind its horizon it is further out than the last seen points.
+    ball = sphere_mesh(0.03)
+    mesh = TriangleMesh(ball.vertices * [1.0, 1.6, 1.2], ball.faces)
+    cloud = seen_from(mesh, EYE, noise=5e-4)
+    seen = float(cloud.points[np.abs(cloud.points[:, 1]) < 0.01, 0].min())
+    sides = TableExtrusion(EYE[None])(cloud.points, cloud.normals, TABLE).points
+    back = float(sides[np.abs(sides[:, 1]) < 0.01, 0].min())
+    assert seen > -0.016
+    assert back == pytest.approx(-0.03, abs=0.005)
+
+
+def test_boxes_end_at_their_edge():
+    cloud = seen_from(SOLIDS["box"][0], EYE, noise=5e-4)
+    sides = TableExtrusion(EYE[None])(cloud.points, cloud.normals, TABLE).points
+    assert sides[:, 0].min() > -0.0275
+
+
+def test_part_of_a_ring_is_not_made_whole_where_cameras_see_that_the_rest_is_missing():
+    ring, tube = 0.08, 0.016
+    angle, turn = (part.ravel() for part in np.meshgrid(np.linspace(0.0, 1.6, 120), np.linspace(0.0, 2 * np.pi, 60)))
+    radial = np.column_stack([np.cos(angle), np.sin(angle), np.zeros_like(angle)])
+    normals = np.cos(turn)[:, None] * radial + np.sin(turn)[:, None] * np.array([0.0, 0.0, 1.0])
+    points = ring * radial + tube * normals + [0.0, 0.0, 0.04]
+    eyes = np.array([[0.4, 0.4, 0.5], [-0.3, 0.4, 0.5]])
+    visible = (np.einsum("eij,ij->ei", eyes[:, None] - points[None], normals) > 0.05).any(axis=0)
+    points, normals = points[visible], normals[visible]
+    fit = RevolutionCompletion(eyes).fit(points, normals, TABLE)
+    assert fit is not None and fit.supported
+    shape = AutoCompletion(eyes)(points, normals, TABLE)
+    assert shape.method != "solid of revolution"
+    # The middle of the seen part, not of the ring.
+    assert np.linalg.norm(shape.center_of_mass[:2] - ring * 0.9 * np.array([np.cos(0.8), np.sin(0.8)])) < 0.02
+    # Without cameras nothing speaks against it.
+    assert AutoCompletion()(points, normals, TABLE).method == "solid of revolution"

@@ -16,8 +16,9 @@ from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector
 from morphit_ros.grasping import DisfConfig, FitStatus, Gripper, fit_disf
-from morphit_ros.grasping.disf import closing_rotation, facing_pairs
+from morphit_ros.grasping.disf import closing_rotation
 from morphit_ros.grasping.energies import measure_energies
+from morphit_ros.grasping.matching import facing_pairs
 
 FRANKA = Gripper.load("franka_hand")
 
@@ -180,7 +181,7 @@ def test_pairs_are_the_outermost_facing_points(name, opening):
     gripper, config = Gripper.load(name), DisfConfig(min_opposing_angle=110.0)
     cloud = sampled(box_mesh([0.05, 0.028, 0.09]), 1200, 3, noise=1e-3)
     pose = start((0.2, -0.1, 0.3), (0.004, 0.002, 0.01))
-    fast = facing_pairs(cloud.points, cloud.normals, gripper, pose, opening, config)
+    fast = facing_pairs(cloud.points, cloud.normals, gripper, pose, opening, config.cosine_limit)
     plain = met_by_pads(cloud, gripper, pose, opening, config)
     assert len(plain) > 20
     np.testing.assert_array_equal(np.stack([fast.finger, fast.pad_index, fast.object_index], axis=1), plain)
@@ -282,7 +283,7 @@ def test_fingers_of_a_lopsided_cloud_meet_both_sides():
 def test_refreshed_correspondences_reach_more_of_the_surface_than_the_first():
     # Half of the pads hang over the end of the box.
     pose = start((0.0, 0.0, 0.2), (0.03, 0.004, 0.0))
-    first = facing_pairs(BOX.points, BOX.normals, FRANKA, pose, 0.08, DisfConfig())
+    first = facing_pairs(BOX.points, BOX.normals, FRANKA, pose, 0.08, DisfConfig().cosine_limit)
     refreshed = fit_disf(BOX, FRANKA, pose, 0.08)
     assert len(refreshed.correspondences.finger) > 1.3 * len(first.finger)
 

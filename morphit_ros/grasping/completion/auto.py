@@ -35,7 +35,9 @@ class AutoCompletion:
         revolution = RevolutionCompletion(self.viewpoints, self.obstacles)
         fit = revolution.fit(points, normals, table)
         if fit is not None and fit.supported:
-            return revolution.complete(points, normals, table, fit)
+            turned = revolution.complete_unless_refuted(points, normals, table, fit)
+            if turned is not None:
+                return turned
         mirror = MirrorCompletion(self.viewpoints, self.obstacles)
         planes = mirror.planes(points, normals, table)
         if planes:

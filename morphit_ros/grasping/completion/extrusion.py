@@ -18,6 +18,7 @@ from scipy import ndimage
 
 from morphit_ros.geometry.transforms import Array, invert_transform, transform_points, transform_vectors
 from morphit_ros.grasping.completion.free_space import DepthImages, depth_images, in_free_space
+from morphit_ros.grasping.completion.horizon import Horizon, arcs, find_horizon
 from morphit_ros.grasping.completion.shape import CompletedShape, confidence_of_error
 from morphit_ros.grasping.table import Table
 from morphit_ros.grasping.thinning import point_spacing
@@ -103,7 +104,14 @@ def extrude_to_table(
     top = around[edge_x, edge_y]
     seen = _side_is_seen(local, local_normals, edge, outward, 2.5 * cell)
     wanted = ~seen | (top < low_height)
-    sides, side_normals = _sides(edge[wanted], outward[wanted], floors[edge_x, edge_y][wanted], top[wanted], cell)
+    floor = floors[edge_x, edge_y]
+    eyed = slice(None) if made_up is None else ~made_up
+    horizon = find_horizon(local[eyed], local_normals[eyed], edge, outward, np.where(seen, 0.0, top - floor))
+    com, volume = _with_bulges(com, volume, edge, outward, top, horizon, cell)
+    further = edge + horizon.extents[:, None] * outward
+    sides, side_normals = _sides(further[wanted], outward[wanted], floor[wanted], (top - horizon.drops)[wanted], cell)
+    round_sides, round_normals = arcs(edge, outward, top, horizon, cell)
+    sides, side_normals = np.concatenate([sides, round_sides]), np.concatenate([side_normals, round_normals])
     if images is not None:
         # A side that a camera looked through isn't there: an overhang is in the way.
         closed = ~in_free_space(sides, images)
@@ -116,6 +124,19 @@ def extrude_to_table(
         confidence_of_error(error),
         method="table extrusion",
     )
+
+
+def _with_bulges(
+    com: Array, volume: float, edge: Array, outward: Array, top: Array, horizon: Horizon, cell: float
+) -> tuple[Array, float]:
+    """Centre of mass (3,) and volume [m³] with what lies beyond the horizon."""
+    # Two thirds of the height, since it is round above and below.
+    pieces = cell * horizon.extents * top * (2.0 / 3.0)
+    total = volume + float(pieces.sum())
+    if not total > volume:
+        return com, volume
+    middles = np.column_stack([edge + 0.4 * horizon.extents[:, None] * outward, 0.5 * top])
+    return (volume * com + pieces @ middles) / total, total
 
 
 def _expected_error(local: Array, hidden: float, volume: float) -> float:

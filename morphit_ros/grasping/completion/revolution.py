@@ -24,6 +24,8 @@ from morphit_ros.grasping.thinning import point_spacing, thin_evenly
 
 # Points that axes are fitted to.
 _JUDGES = 800
+# Share of a turned surface that cameras may have looked through: profiles and edges are not exact.
+_MOST_REFUTED = 0.2
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,22 @@ class RevolutionCompletion:
 
     def complete(self, points: Array, normals: Array, table: Table | None, fit: RevolutionFit) -> CompletedShape:
         """The shape about a known axis."""
+        return self._turned(points, normals, table, fit)[0]
+
+    def complete_unless_refuted(
+        self, points: Array, normals: Array, table: Table | None, fit: RevolutionFit
+    ) -> CompletedShape | None:
+        """The shape about a known axis, None where the cameras looked through much of it.
+
+        A banana turns well about the middle of its bend, but the rest of that ring isn't there.
+        """
+        shape, refuted = self._turned(points, normals, table, fit)
+        return shape if refuted <= _MOST_REFUTED else None
+
+    def _turned(
+        self, points: Array, normals: Array, table: Table | None, fit: RevolutionFit
+    ) -> tuple[CompletedShape, float]:
+        """The shape, and the share of the turned surface that a camera looked through."""
         T_axis_world = invert_transform(fit.T_world_axis)
         local, facing = transform_points(T_axis_world, points), transform_vectors(T_axis_world, normals)
         upright = table is not None and abs(float(T_axis_world[2, :3] @ table.T_world_table[:3, 2])) > 0.999
@@ -98,6 +116,7 @@ class RevolutionCompletion:
         keep = distances_to(world, points, 1.5 * spacing) > 1.5 * spacing
         if table is not None:
             keep &= (world - table.T_world_table[:3, 3]) @ table.T_world_table[:3, 2] > 0.0
+        refuted = 0.0
         if self.viewpoints is not None:
             others = np.empty((0, 3)) if self.obstacles is None else self.obstacles
             frame = upright_frame(points, table)
@@ -107,14 +126,17 @@ class RevolutionCompletion:
                 transform_points(T_frame_world, self.viewpoints),
                 spacing,
             )
-            keep &= ~in_free_space(transform_points(T_frame_world, world), images)
+            free = in_free_space(transform_points(T_frame_world, world), images)
+            refuted = float((keep & free).sum()) / max(len(world), 1)
+            keep &= ~free
         com = transform_points(fit.T_world_axis, np.array([0.0, 0.0, profile.middle]))
         # Radii are known to the spread; how deep a cavity goes and how thick its floor is, only within limits.
         height = float(local[:, 2].max() - local[:, 2].min())
         error = 0.001 + 2.0 * fit.spread + 0.03 * (1.0 - fit.share) + (0.06 * height if profile.hollow else 0.0)
-        return CompletedShape(
+        shape = CompletedShape(
             world[keep], world_normals[keep], com, confidence_of_error(error), method="solid of revolution"
         )
+        return shape, refuted
 
 
 def _axis_from_complex(points: Array, normals: Array) -> tuple[Array, Array]:
