@@ -1,0 +1,188 @@
+"""`morphit distance`: distances between two superovoids, or between the links of a robot."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from morphit_ros.commands.reports import add_json_option, write_json
+
+if TYPE_CHECKING:
+    from morphit_ros.robot.description import RobotDescription
+    from morphit_ros.superovoid.distance import DistanceResult
+    from morphit_ros.superovoid.placed import PlacedSuperovoid
+
+_SHOWN = 10
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "distance",
+        help="distances between superovoids, or between the links of a robot",
+        description="Distance between two superovoids, or the least distances between the links of a robot as "
+        "superovoids. Negative: how deep they overlap. A superovoid is a YAML file, or its text, such as "
+        "'{semi_axes: [0.03, 0.02, 0.05], squareness: [0.8, 0.6], tapering: [0.1, 0.1], xyz: [0.2, 0, 0], "
+        "quat_xyzw: [0, 0, 0, 1]}'; all but semi_axes may be left out.",
+    )
+    parser.add_argument("shapes", nargs="*", metavar="SUPEROVOID", help="two superovoids, with their poses")
+    parser.add_argument("--robot", metavar="ROBOT", help="name in config/robots, or a URDF or xacro file")
+    parser.add_argument(
+        "--model", metavar="FILE", help="name in config/superovoids, or a YAML file (default: the robot's)"
+    )
+    parser.add_argument(
+        "--joint",
+        action="append",
+        default=[],
+        metavar="NAME=POSITION",
+        help="position of a joint [rad or m] (default: of the home, else 0); may be repeated",
+    )
+    parser.add_argument("--links", nargs="+", metavar="LINK", help="only pairs with one of these links")
+    parser.add_argument(
+        "--all-pairs", action="store_true", help="also neighbours, and pairs that the SRDF leaves unchecked"
+    )
+    parser.add_argument("--package-path", action="append", default=[], metavar="DIR", help="folder that holds packages")
+    add_json_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from morphit_ros.errors import InvalidInputError
+
+    if options.robot:
+        if options.shapes:
+            raise InvalidInputError("SUPEROVOID", "together with --robot", "one of them")
+        return _robot(options)
+    for option, given in (
+        ("--model", options.model),
+        ("--joint", options.joint),
+        ("--links", options.links),
+        ("--all-pairs", options.all_pairs),
+    ):
+        if given:
+            raise InvalidInputError(option, "without --robot", "a robot")
+    if len(options.shapes) != 2:
+        raise InvalidInputError("SUPEROVOID", f"{len(options.shapes)} of them", "two, or --robot")
+    first, second = (_load(text, number) for number, text in enumerate(options.shapes, 1))
+    result = _distance(first, second)
+    if options.json != "-":
+        _print_pair(result)
+    if options.json:
+        write_json(_content(result), options.json)
+    return 0
+
+
+def _load(text: str, number: int) -> PlacedSuperovoid:
+    from morphit_ros.errors import ResourceNotFoundError
+    from morphit_ros.superovoid.model_file import parse_superovoid
+
+    if ":" in text:
+        return parse_superovoid(text, f"superovoid {number}")
+    path = Path(text)
+    if not path.is_file():
+        raise ResourceNotFoundError(text, [str(path.parent)], "Give a YAML file, or {semi_axes: [a1, a2, a3]}.")
+    return parse_superovoid(path.read_text(encoding="utf-8", errors="replace"), path.name)
+
+
+def _distance(first: PlacedSuperovoid, second: PlacedSuperovoid) -> DistanceResult:
+    from morphit_ros.superovoid.distance import min_distance
+
+    return min_distance(first.shape, first.T_link_shape, second.shape, second.T_link_shape)
+
+
+def _robot(options: argparse.Namespace) -> int:
+    from morphit_ros.commands.spheres import load_robot
+    from morphit_ros.errors import InvalidInputError
+    from morphit_ros.robot.kinematics import KinematicModel
+    from morphit_ros.superovoid.model_file import load_model
+
+    description, home = load_robot(options.robot, options.package_path)
+    model = load_model(options.model or Path(options.robot).stem)
+    model.check_links(description)
+    for link in options.links or ():
+        if link not in model.links:
+            raise InvalidInputError("--links", repr(link), f"one of {', '.join(model.links)}")
+    kinematics = KinematicModel(description)
+    positions = dict.fromkeys(kinematics.joint_names, 0.0) | home | _positions(options.joint, kinematics.joint_names)
+    placed: dict[str, list[PlacedSuperovoid]] = {}
+    for name, shape in model.in_frame(kinematics.forward_kinematics(positions)):
+        placed.setdefault(name, []).append(shape)
+    skipped = set() if options.all_pairs else _unchecked_pairs(description, options)
+    rows = []
+    for one, other in itertools.combinations(placed, 2):
+        if frozenset((one, other)) in skipped or not (options.links is None or {one, other} & set(options.links)):
+            continue
+        results = [_distance(a, b) for a, b in itertools.product(placed[one], placed[other])]
+        rows.append((min(results, key=lambda result: result.distance), one, other))
+    if not rows:
+        raise InvalidInputError("pairs", "none", "two links that are checked against each other", "Try --all-pairs.")
+    rows.sort(key=lambda row: row[0].distance)
+    if options.json != "-":
+        for result, one, other in rows[:_SHOWN]:
+            print(f"{1e3 * result.distance:10.3f} mm  {one} - {other}{_remark(result)}")
+        if len(rows) > _SHOWN:
+            print(f"… and {len(rows) - _SHOWN} pairs further apart")
+    if options.json:
+        pairs = [{"links": [one, other], **_content(result)} for result, one, other in rows]
+        write_json({"robot": model.robot_name, "positions": positions, "pairs": pairs}, options.json)
+    return 0
+
+
+def _positions(words: list[str], joints: tuple[str, ...]) -> dict[str, float]:
+    from morphit_ros.errors import InvalidInputError
+
+    positions = {}
+    for word in words:
+        name, _, number = word.partition("=")
+        try:
+            value = float(number)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise InvalidInputError("--joint", repr(word), "a joint, =, and a finite number")
+        if name not in joints:
+            raise InvalidInputError("--joint", repr(name), f"one of {', '.join(joints)}")
+        positions[name] = value
+    return positions
+
+
+def _unchecked_pairs(description: RobotDescription, options: argparse.Namespace) -> set[frozenset[str]]:
+    """Neighbours, and what the SRDF of a robot of config/robots leaves unchecked."""
+    from morphit_ros.robot.configuration import RobotConfiguration
+    from morphit_ros.robot.semantics import load_semantic_description
+
+    pairs = {frozenset(pair) for pair in description.adjacent_links()}
+    if not Path(options.robot).suffix:
+        source = RobotConfiguration.load(options.robot).semantic_description
+        if source:
+            semantics = load_semantic_description(source, options.package_path)
+            pairs |= {pair.links for pair in semantics.disabled_pairs}
+    return pairs
+
+
+def _remark(result: DistanceResult) -> str:
+    words = [] if result.status == "certified" else [str(result.status)]
+    words += ["of the hulls"] if result.of_hull else []
+    return f"  ({', '.join(words)})" if words else ""
+
+
+def _print_pair(result: DistanceResult) -> None:
+    print(f"distance     {1e3 * result.distance:.6f} mm{_remark(result)}")
+    print(f"lower bound  {1e3 * result.lower_bound:.6f} mm")
+    for number, point in enumerate(result.points.tolist(), 1):
+        print(f"point on {number}   {' '.join(f'{value:.9f}' for value in point)} m")
+    print(f"normal       {' '.join(f'{value:.9f}' for value in result.normal.tolist())}")
+
+
+def _content(result: DistanceResult) -> dict[str, Any]:
+    return {
+        "distance": result.distance,
+        "lower_bound": result.lower_bound,
+        "points": result.points.tolist(),
+        "normal": result.normal.tolist(),
+        "status": str(result.status),
+        "of_hull": result.of_hull,
+        "iterations": result.iterations,
+    }

@@ -1,0 +1,55 @@
+"""Superovoids: superellipsoids that may be tapered, as exact shapes of links and objects."""
+
+from morphit_ros.superovoid.batch import DistancesResult, min_distances
+from morphit_ros.superovoid.derivatives import DistanceDerivative, distance_derivative, joint_derivative
+from morphit_ros.superovoid.distance import (
+    DistanceConfig,
+    DistanceQuery,
+    DistanceResult,
+    DistanceStatus,
+    min_distance,
+)
+from morphit_ros.superovoid.fit_config import LinkFitConfig, SuperovoidFitConfig
+from morphit_ros.superovoid.fit_errors import FitErrors
+from morphit_ros.superovoid.fitting import SuperovoidFitResult, fit_superovoid
+from morphit_ros.superovoid.model_file import load_model, save_model
+from morphit_ros.superovoid.nonconvex import shape_distance
+from morphit_ros.superovoid.packing import ShapeTable
+from morphit_ros.superovoid.placed import PlacedSuperovoid
+from morphit_ros.superovoid.primitives import Box, Capsule, ConvexMesh, HalfSpace, Point, Sphere
+from morphit_ros.superovoid.robot_fit import fit_robot_superovoids
+from morphit_ros.superovoid.robot_model import LinkSuperovoids, RobotSuperovoids
+from morphit_ros.superovoid.shape import Superovoid
+
+__all__ = [
+    "Box",
+    "Capsule",
+    "ConvexMesh",
+    "DistanceConfig",
+    "DistanceDerivative",
+    "DistanceQuery",
+    "DistanceResult",
+    "DistanceStatus",
+    "DistancesResult",
+    "FitErrors",
+    "HalfSpace",
+    "LinkFitConfig",
+    "LinkSuperovoids",
+    "PlacedSuperovoid",
+    "Point",
+    "RobotSuperovoids",
+    "ShapeTable",
+    "Sphere",
+    "Superovoid",
+    "SuperovoidFitConfig",
+    "SuperovoidFitResult",
+    "distance_derivative",
+    "fit_robot_superovoids",
+    "fit_superovoid",
+    "joint_derivative",
+    "load_model",
+    "min_distance",
+    "min_distances",
+    "save_model",
+    "shape_distance",
+]

@@ -1,0 +1,157 @@
+"""Contacts of Newton's method from a simplex: the chart of a superovoid, the corner, edge or face of a primitive."""
+
+from __future__ import annotations
+
+import math
+
+from numba import njit
+from numpy.typing import NDArray
+
+from morphit_ros.superovoid.bodies import RelativePose, turn_to_second, unit
+from morphit_ros.superovoid.common_normal import Contact, chart_contact
+from morphit_ros.superovoid.support import FAST, SUPEROVOID, Body
+
+# Barycentric coordinates of a contact that has slid off its feature.
+_OFF = -1e-9
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _distinct(simplex: NDArray, count: int, column: int, chosen: NDArray) -> int:
+    """Rows of a simplex whose points on one body (three columns) differ; at most three."""
+    kept = 0
+    for i in range(count):
+        new = True
+        for k in range(kept):
+            j = int(chosen[k])
+            if (
+                simplex[i, column] == simplex[j, column]
+                and simplex[i, column + 1] == simplex[j, column + 1]
+                and simplex[i, column + 2] == simplex[j, column + 2]
+            ):
+                new = False
+                break
+        if new:
+            if kept == 3:
+                return 4
+            chosen[kept] = i
+            kept += 1
+    return kept
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _into_second(pose: RelativePose, x: float, y: float, z: float) -> tuple[float, float, float]:
+    return turn_to_second(pose, x - pose.x, y - pose.y, z - pose.z)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def feature_contact(
+    body: Body,
+    second: bool,
+    pose: RelativePose,
+    simplex: NDArray,
+    count: int,
+    chosen: NDArray,
+    nx: float,
+    ny: float,
+    nz: float,
+) -> tuple[bool, Contact]:
+    """The contact of a primitive on the feature that a simplex's corners span, for the normal n (1 to 2, frame 1).
+
+    False where the corners span no feature. `chosen` (4,) is working space.
+    """
+    column = 6 if second else 3
+    kept = _distinct(simplex, count, column, chosen)
+    mx, my, mz = nx, ny, nz
+    if second:
+        mx, my, mz = turn_to_second(pose, -nx, -ny, -nz)
+    none = Contact(0.0, 0.0, 0.0, mx, my, mz, 0.0, 0.0, 0.0, 0)
+    if kept > 3:
+        return False, none
+    i = int(chosen[0])
+    ax, ay, az = simplex[i, column], simplex[i, column + 1], simplex[i, column + 2]
+    if second:
+        ax, ay, az = _into_second(pose, ax, ay, az)
+    if kept == 1:
+        return True, Contact(ax, ay, az, mx, my, mz, 0.0, 0.0, 0.0, 0)
+    i = int(chosen[1])
+    bx, by, bz = simplex[i, column], simplex[i, column + 1], simplex[i, column + 2]
+    if second:
+        bx, by, bz = _into_second(pose, bx, by, bz)
+    length, ex, ey, ez = unit(bx - ax, by - ay, bz - az)
+    if length == 0.0:
+        return False, none
+    if kept == 2:
+        along = mx * ex + my * ey + mz * ez
+        off, mx, my, mz = unit(mx - along * ex, my - along * ey, mz - along * ez)
+        if off < 0.1:
+            return False, none
+        return True, Contact(0.5 * (ax + bx), 0.5 * (ay + by), 0.5 * (az + bz), mx, my, mz, ex, ey, ez, 1)
+    i = int(chosen[2])
+    cx, cy, cz = simplex[i, column], simplex[i, column + 1], simplex[i, column + 2]
+    if second:
+        cx, cy, cz = _into_second(pose, cx, cy, cz)
+    dx, dy, dz = bx - ax, by - ay, bz - az
+    gx, gy, gz = cx - ax, cy - ay, cz - az
+    area, fx, fy, fz = unit(dy * gz - dz * gy, dz * gx - dx * gz, dx * gy - dy * gx)
+    if area == 0.0:
+        return False, none
+    if fx * mx + fy * my + fz * mz < 0.0:
+        fx, fy, fz = -fx, -fy, -fz
+    return True, Contact((ax + bx + cx) / 3.0, (ay + by + cy) / 3.0, (az + bz + cz) / 3.0, fx, fy, fz, fx, fy, fz, 2)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def contact_from(
+    body: Body,
+    second: bool,
+    pose: RelativePose,
+    simplex: NDArray,
+    count: int,
+    chosen: NDArray,
+    vertex: NDArray,
+    nx: float,
+    ny: float,
+    nz: float,
+) -> tuple[bool, Contact]:
+    """The contact to start Newton's method from: from the last support pair `vertex`, or from the simplex."""
+    if body.kind == SUPEROVOID:
+        if second:
+            return True, chart_contact(vertex[12], vertex[13], vertex[14])
+        return True, chart_contact(vertex[9], vertex[10], vertex[11])
+    return feature_contact(body, second, pose, simplex, count, chosen, nx, ny, nz)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def is_on_feature(
+    body: Body,
+    second: bool,
+    simplex: NDArray,
+    count: int,
+    chosen: NDArray,
+    px: float,
+    py: float,
+    pz: float,
+) -> bool:
+    """Whether a point of the feature's line or plane (frame 1) lies between its corners; superovoids: always."""
+    if body.kind == SUPEROVOID:
+        return True
+    column = 6 if second else 3
+    kept = _distinct(simplex, count, column, chosen)
+    if kept == 1:
+        return True
+    i, j = int(chosen[0]), int(chosen[1])
+    ax, ay, az = simplex[i, column], simplex[i, column + 1], simplex[i, column + 2]
+    bx, by, bz = simplex[j, column] - ax, simplex[j, column + 1] - ay, simplex[j, column + 2] - az
+    dx, dy, dz = px - ax, py - ay, pz - az
+    if kept == 2:
+        t = (dx * bx + dy * by + dz * bz) / (bx * bx + by * by + bz * bz)
+        return _OFF <= t <= 1.0 - _OFF
+    i = int(chosen[2])
+    cx, cy, cz = simplex[i, column] - ax, simplex[i, column + 1] - ay, simplex[i, column + 2] - az
+    nx, ny, nz = by * cz - bz * cy, bz * cx - bx * cz, bx * cy - by * cx
+    nn = nx * nx + ny * ny + nz * nz
+    v = (dy * cz - dz * cy) * nx + (dz * cx - dx * cz) * ny + (dx * cy - dy * cx) * nz
+    w = (by * dz - bz * dy) * nx + (bz * dx - bx * dz) * ny + (bx * dy - by * dx) * nz
+    v /= nn
+    w /= nn
+    return v >= _OFF and w >= _OFF and v + w <= 1.0 - _OFF and math.isfinite(nn)
