@@ -70,6 +70,9 @@ class PlanCandidates:
         limit = robot.gripper.aperture_max
         if grasp.open_aperture > limit + config.open_tolerance:
             return f"needs {1000 * grasp.open_aperture:.0f} mm, the gripper opens {1000 * limit:.0f} mm"
+        near = self._too_near(grasp)
+        if near:
+            return near
         allowed = self._request.target_names
         start = robot.with_aperture(robot.state.positions, grasp.open_aperture)
         if positions is None:
@@ -90,6 +93,19 @@ class PlanCandidates:
         if lift.trajectory is None:
             return reason("lift", lift)
         self.pregrasp, self.approach = pregrasp.trajectory, approach.trajectory
+        return ""
+
+    def _too_near(self, grasp: GraspTarget) -> str:
+        """Where the open gripper would be too near by the request's distance function, empty if nowhere."""
+        request = self._request
+        if request.clearance is None:
+            return ""
+        for where, pose in (("pre-grasp", grasp.T_base_pregrasp), ("grasp", grasp.T_base_gripper)):
+            distance = request.clearance(pose, grasp.open_aperture)
+            # A distance that is not a number must not pass for a large one.
+            if not distance >= request.min_clearance:
+                least = 1000.0 * request.min_clearance
+                return f"{where}: the open gripper is {1000.0 * distance:.1f} mm clear, at least {least:.1f} mm wanted"
         return ""
 
 

@@ -12,6 +12,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.failure import AttemptRecord, FailureMode
 from morphit_ros.execution.motion import ObjectObstacle, TableObstacle
 from morphit_ros.geometry.transforms import Array, check_transform
+from morphit_ros.robot.clearance import ClearanceFunction
 from morphit_ros.robot.motion_types import Trajectory
 
 
@@ -98,6 +99,8 @@ class PickRequest:
             and plans again instead. Only where the object cannot have moved is there another one.
         displacement: asked before the approach: how far the object has moved since the grasps were planned [m], None
             if that is not known. Must not wait.
+        clearance: distance function of the open gripper in the base frame. Candidates that it puts closer than
+            `min_clearance` [m] to anything, at the grasp or where the approach begins, are not executed.
     """
 
     candidates: tuple[GraspTarget, ...]
@@ -107,12 +110,16 @@ class PickRequest:
     lift_height: float = 0.0
     regrasps: int | None = None
     displacement: Callable[[], float | None] | None = None
+    clearance: ClearanceFunction | None = None
+    min_clearance: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.candidates:
             raise InvalidInputError("candidates", "none", "at least one grasp", "Plan grasps first.")
         if not (np.isfinite(self.lift_height) and 0.0 <= self.lift_height <= 1.0):
             raise InvalidInputError("lift_height", self.lift_height, "in [0, 1] m")
+        if not np.isfinite(self.min_clearance):
+            raise InvalidInputError("min_clearance", self.min_clearance, "a finite length [m]")
         if self.regrasps is not None and self.regrasps < 0:
             raise InvalidInputError("regrasps", self.regrasps, "0 or more, or None for the configuration's")
 

@@ -26,6 +26,7 @@ from morphit_ros.grasping.ranking import select_grasps
 from morphit_ros.grasping.scene import ObjectScene, Table, prepare_scene
 from morphit_ros.grasping.search import Search, Stopwatch
 from morphit_ros.grasping.sweeps import gripper_boxes
+from morphit_ros.robot.clearance import ClearanceFunction
 
 
 def plan_grasps(
@@ -42,6 +43,7 @@ def plan_grasps(
     obstacles: ArrayLike | None = None,
     completion: ShapeCompletion | None = None,
     viewpoints: ArrayLike | None = None,
+    clearance: ClearanceFunction | None = None,
 ) -> GraspPlan:
     """Ranked, collision-checked grasps of an object.
 
@@ -60,6 +62,8 @@ def plan_grasps(
         obstacles: (M, 3) points of what stands around the object [m]; palm, fingers and approach keep clear of them.
         completion: what supplies the sides that were not seen and the centre of mass; chosen by the data if None.
         viewpoints: (V, 3) positions of the cameras, if they are known [m].
+        clearance: distance function of the open gripper in the frame of the cloud; grasps that it puts closer than
+            `min_clearance` are dropped, and the others carry its answer as their metric `clearance`.
 
     Raises:
         InvalidInputError: empty or tiny cloud, coordinates that look like millimetres, bad transform
@@ -79,17 +83,20 @@ def plan_grasps(
         settings = replace(settings, table_clearance=_clearance_above(table, scene, settings))
     clock.lap("prepare")
     search = Search(scene, solid, gripper, settings, table, rng)
+    clear = None if clearance is None else _Measured(clearance, settings.min_clearance)
     reaches = None if reachable is None else _Remembered(reachable)
     found = search.round(report, clock)
-    grasps = select_grasps(found.poses, found.ranking, scene, gripper, settings, reaches)
+    grasps = select_grasps(found.poses, found.ranking, scene, gripper, settings, reaches, clear)
     for _ in range(settings.rounds - 1):
         if grasps and grasps[0].score >= settings.good_score:
             break
         found = found.joined(search.round(report, clock, found))
-        grasps = select_grasps(found.poses, found.ranking, scene, gripper, settings, reaches)
+        grasps = select_grasps(found.poses, found.ranking, scene, gripper, settings, reaches, clear)
     clock.lap("rank")
     report("rank", 1.0)
     rejected = found.rejected if reaches is None else {**found.rejected, "unreachable": reaches.refused}
+    if clear is not None:
+        rejected = {**rejected, "clearance": clear.refused}
     message = scene.note if grasps else _explain(rejected, found.too_wide, gripper, scene.note)
     return GraspPlan(grasps, rejected, found.starts, clock.laps, message)
 
@@ -111,6 +118,27 @@ class _Remembered:
     def refused(self) -> int:
         """How many poses were refused."""
         return sum(not answer for answer in self._answers.values())
+
+
+class _Measured:
+    """Asks a distance function for each pose once, however many rounds it takes part in."""
+
+    def __init__(self, clearance: ClearanceFunction, least: float) -> None:
+        self._clearance, self._least = clearance, least
+        self._answers: dict[bytes, float] = {}
+
+    def __call__(self, grasp: Grasp) -> float | None:
+        """The clearance [m], None if it is too small."""
+        key = grasp.T_world_gripper.tobytes()
+        if key not in self._answers:
+            self._answers[key] = float(self._clearance(grasp.T_world_gripper, grasp.open_aperture))
+        found = self._answers[key]
+        return found if found >= self._least else None
+
+    @property
+    def refused(self) -> int:
+        """How many poses were too near."""
+        return sum(not answer >= self._least for answer in self._answers.values())
 
 
 def _clearance_above(table: Table, scene: ObjectScene, config: PlannerConfig) -> float:
@@ -158,6 +186,7 @@ _REMEDIES = {
     "overlap": "The pads meet too little surface: lower min_overlap.",
     "friction cone": "The surfaces are too slanted to hold: raise friction if the pads grip better.",
     "collision with the object": "Palm or fingers would hit the object on the way: lower opening_margin.",
+    "clearance": "The open gripper comes too near to something: lower min_clearance or opening_margin.",
     "unreachable": "The robot cannot reach the grasps: move the object or the robot.",
 }
 

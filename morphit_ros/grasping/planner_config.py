@@ -55,6 +55,13 @@ class PlannerConfig(Config):
         minimum=0.0,
         maximum=0.05,
     )
+    min_clearance: float = parameter(
+        0.0,
+        "Least distance of the open gripper by the distance function, where one is given; negative for shapes that "
+        "bulge beyond the object [m]",
+        minimum=-0.05,
+        maximum=0.1,
+    )
     contact_tolerance: float = parameter(
         0.003, "Depth to which points may lie behind the pad plane (noise, compliance) [m]", minimum=0.0, maximum=0.02
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -100,13 +100,14 @@ def select_grasps(
     gripper: Gripper,
     config: PlannerConfig,
     reachable: Callable[[Grasp], bool] | None,
+    clear: Callable[[Grasp], float | None] | None = None,
 ) -> list[Grasp]:
-    """The best grasps that differ from each other and can be reached."""
+    """The best grasps that differ from each other, keep clear of what they must and can be reached."""
     order = diverse_top(
         poses.rotations,
         poses.translations,
         ranking.scores,
-        config.max_grasps if reachable is None else len(poses),
+        config.max_grasps if reachable is None and clear is None else len(poses),
         config.suppression_distance,
         math.radians(config.suppression_angle),
     )
@@ -115,6 +116,11 @@ def select_grasps(
         if len(grasps) == config.max_grasps:
             break
         grasp = _make_grasp(int(s), poses, ranking, scene, gripper, config)
+        if clear is not None:
+            distance = clear(grasp)
+            if distance is None:
+                continue
+            grasp = replace(grasp, metrics={**grasp.metrics, "clearance": distance})
         if reachable is not None and not reachable(grasp):
             continue
         grasps.append(grasp)

@@ -32,10 +32,11 @@ from morphit_ros.ros.execution_job import ExecutionJob
 from morphit_ros.ros.frames import BaseFrame, BaseFrameConfig
 from morphit_ros.ros.held_object import HeldObject
 from morphit_ros.ros.motion_backends import MotionConfig, embedded_backend, moveit_backend
+from morphit_ros.ros.object_clearance import ExecutedClearanceConfig, object_clearance
 from morphit_ros.ros.object_watch import ObjectWatch
 from morphit_ros.ros.parameters import declare_configs
 from morphit_ros.ros.pick_counts import PickCounts
-from morphit_ros.ros.pick_request import object_in_base, pick_request
+from morphit_ros.ros.pick_request import clouds_in_base, object_in_base, pick_request
 from morphit_ros.ros.pick_steps import PickSteps
 from morphit_ros.ros.robot_commands import CommandConfig, MotionGate, make_robot_commands
 from morphit_ros.ros.robot_watch import RobotWatch
@@ -71,7 +72,7 @@ class GraspExecutionConfig(Config):
     )
 
 
-CONFIGS = (GraspExecutionConfig, SequenceConfig, MotionConfig, CommandConfig, BaseFrameConfig)
+CONFIGS = (GraspExecutionConfig, SequenceConfig, MotionConfig, CommandConfig, BaseFrameConfig, ExecutedClearanceConfig)
 
 
 class GraspExecution(LifecycleNodeMixin, Node):
@@ -86,15 +87,14 @@ class GraspExecution(LifecycleNodeMixin, Node):
         self._work = MutuallyExclusiveCallbackGroup()
         inputs = MutuallyExclusiveCallbackGroup()
         LifecycleNodeMixin.__init__(self, callback_group=self._work)
-        (self._config, self._sequence_config, self._motion_config, command_config, base_config) = declare_configs(
-            self, CONFIGS
-        )
+        configs = declare_configs(self, CONFIGS)
+        self._config, self._sequence_config, self._motion_config, command_config, base_config, self._clearance = configs
         if command_config.command_interface == "actions":
             # Gripper drivers finish one goal before the next: the probe is one command there.
             probe = replace(self._sequence_config.probe, speed=0.0)
             self._sequence_config = replace(self._sequence_config, probe=probe)
         self._robot = RobotConfiguration.load(self._config.robot)
-        gripper = Gripper.load(self._robot.gripper)
+        self._gripper_shape = gripper = Gripper.load(self._robot.gripper)
         self._gripper = GripperLimits(gripper.aperture_min, gripper.aperture_max, gripper.max_force, gripper.min_force)
         self._base = BaseFrame(self, self._config.world_frame, base_config)
         self._commands = MotionGate(make_robot_commands(self, command_config, self._robot, self._work))
@@ -259,7 +259,13 @@ class GraspExecution(LifecycleNodeMixin, Node):
             # A pick looks again after a failed attempt; a given grasp has only its neighbours to go on with.
             regrasps = 0 if isinstance(job.goal.request, Pick.Goal) else None
             moved = self._objects.displacement_of(goal.object)
-            request = replace(request, regrasps=regrasps, displacement=moved)
+            table = None if request.table is None else request.table.T_base_table
+            clouds = clouds_in_base(goal, *frames) if self._clearance.clearance != "points" else []
+            clear = object_clearance(self._clearance, self._gripper_shape, clouds, table)
+            request = replace(
+                request, regrasps=regrasps, displacement=moved, clearance=clear,
+                min_clearance=self._clearance.min_clearance,
+            )  # fmt: skip
             job.run_sequence(request, goal.grasps.grasps, self._state, self._now())
         except MorphitError as error:
             job.fail("request", str(error), self._now(), FailureMode.BAD_REQUEST)

@@ -24,6 +24,7 @@ from morphit_ros.ros.frames import BaseFrameConfig
 from morphit_ros.ros.grasp_messages import message_from_plan
 from morphit_ros.ros.grasp_reach import GraspReach, ReachConfig, with_reach
 from morphit_ros.ros.markers import grasp_markers
+from morphit_ros.ros.object_clearance import ClearanceConfig, object_clearance
 from morphit_ros.ros.object_doubts import object_doubts
 from morphit_ros.ros.parameters import declare_configs
 from morphit_ros.ros.runner import run_node
@@ -42,7 +43,7 @@ class GraspPlanningConfig(Config):
     seed: int = parameter(0, "Seed of the start poses", minimum=0, maximum=2**31 - 1)
 
 
-CONFIGS = (GraspPlanningConfig, PlannerConfig, ReachConfig, BaseFrameConfig)
+CONFIGS = (GraspPlanningConfig, PlannerConfig, ReachConfig, BaseFrameConfig, ClearanceConfig)
 
 
 class GraspPlanning(Node):
@@ -50,7 +51,8 @@ class GraspPlanning(Node):
 
     def __init__(self) -> None:
         super().__init__("grasp_planning")
-        self._config, self._planner_config, reach_config, base_config = declare_configs(self, CONFIGS)
+        configs = declare_configs(self, CONFIGS)
+        self._config, self._planner_config, reach_config, base_config, self._clearance_config = configs
         self._gripper = Gripper.load(self._config.gripper)
         # Before the action is there: the first goal must not wait for compilers.
         warm_up(self._gripper)
@@ -160,11 +162,16 @@ class GraspPlanning(Node):
         if max_grasps:
             config = replace(config, max_grasps=max_grasps)
         cloud, patch = cloud_of(target), table_from_message(table)
-        obstacles = other_things(scene, target).points
+        others = other_things(scene, target)
+        obstacles = others.points
+        clearance = object_clearance(
+            self._clearance_config, self._gripper, [cloud.finite(), *others.objects.values()],
+            None if patch is None else patch.T_world_table,
+        )  # fmt: skip
         reachable = self._reach.filter_for(target, cloud.points, patch, obstacles)
         plan = plan_grasps(
             cloud, self._gripper, config, table=patch, seed=self._config.seed, reachable=reachable,
-            progress=progress, obstacles=obstacles, viewpoints=viewpoints_of(scene),
+            progress=progress, obstacles=obstacles, viewpoints=viewpoints_of(scene), clearance=clearance,
         )  # fmt: skip
         ways = [] if reachable is None else [reachable.result(grasp).pregrasp_positions for grasp in plan.grasps]
         plan = with_reach(plan, reachable)

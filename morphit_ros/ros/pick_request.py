@@ -87,6 +87,21 @@ def object_in_base(goal: ExecuteGrasp.Goal, T_world_base: Array, world_frame: st
     return cloud_of(goal.object).finite().transformed(T_base_object)
 
 
+def clouds_in_base(goal: ExecuteGrasp.Goal, T_world_base: Array, world_frame: str, base_link: str) -> list[PointCloud]:
+    """The object and its neighbours in the base frame, as far as the goal has them; arguments as of `pick_request`.
+
+    Raises:
+        InvalidInputError: they are in another frame, or cannot be read.
+    """
+    target = object_in_base(goal, T_world_base, world_frame, base_link)
+    clouds = [] if target is None else [target]
+    if goal.scene.objects:
+        T_base_scene = _T_base("scene", goal.scene.header.frame_id, T_world_base, world_frame, base_link)
+        others = other_things(goal.scene, goal.object).objects.values()
+        clouds += [cloud.transformed(T_base_scene) for cloud in others]
+    return clouds
+
+
 def _positions(arm_joints: Sequence[str], message: GraspMsg) -> dict[str, float] | None:
     """Positions of the arm at a pre-grasp, None if they are not known.
 

@@ -626,6 +626,29 @@ def test_a_grasp_is_counted_once_however_many_ways_to_it_fail(make_sequence, rob
     assert [call[0] for call in backend.calls if call[0] in ("joints", "pose")] == ["joints", "pose", "pose"]
 
 
+def test_candidates_too_near_by_the_distance_function_are_passed_over(sequence, robot):
+    asked = []
+
+    def clearance(pose, aperture):
+        asked.append((round(float(pose[0, 3]), 6), aperture))
+        return 0.004 if pose[0, 3] < 0.35 else 0.010
+
+    near, far = grasp(), grasp(0.4)
+    last = run(sequence, robot, request(near, far, clearance=clearance, min_clearance=0.005))[-1]
+    assert last.success
+    assert last.grasp_index == 1
+    assert {opening for _, opening in asked} == {near.open_aperture}
+
+
+@pytest.mark.parametrize("distance", [-0.001, np.nan])
+def test_no_candidate_that_is_clear_is_said(sequence, robot, distance):
+    last = run(sequence, robot, request(clearance=lambda pose, aperture: distance))[-1]
+    assert last.mode is FailureMode.UNREACHABLE
+    assert "pre-grasp: the open gripper is" in last.message
+    assert "mm clear, at least 0.0 mm wanted" in last.message
+    assert not any(isinstance(command, SendTrajectory) for command in robot.received)
+
+
 @pytest.mark.parametrize(("least", "probed"), [(0.0, 10.0), (20.0, 20.0)])
 def test_the_probe_presses_with_no_less_than_the_gripper_can(robot, backend, panda, least, probed):
     limits = GripperLimits(0.0, 0.08, 40.0, least)

@@ -160,6 +160,25 @@ def test_reachability_is_asked_in_the_order_of_the_ranking():
     assert [g.score for g in plan.grasps] == asked[2:5]
 
 
+def test_a_distance_function_drops_what_is_too_near_and_is_reported():
+    cloud = on_table(box_mesh([0.04, 0.06, 0.08]))
+    free = plan_grasps(cloud, FRANKA, table=TABLE)
+    # Something at the side that the best grasp comes to: a plane through it, all on one side of it is free.
+    edge = float(free.grasps[0].T_world_gripper[0, 3])
+
+    def clearance(pose, aperture):
+        return float(pose[0, 3] - edge) if aperture > 0.0 else np.nan
+
+    plan = plan_grasps(cloud, FRANKA, PlannerConfig(min_clearance=0.002), table=TABLE, clearance=clearance)
+    assert plan.rejected["clearance"] > 0
+    for grasp in plan.grasps:
+        assert grasp.metrics["clearance"] == grasp.T_world_gripper[0, 3] - edge
+        assert grasp.metrics["clearance"] >= 0.002
+    none = plan_grasps(cloud, FRANKA, table=TABLE, clearance=lambda pose, aperture: np.nan)
+    assert not none.grasps
+    assert "'clearance' removed the last" in none.message
+
+
 def test_preferred_approach_is_followed():
     cloud = PointCloud(*sample_surface(cylinder_mesh(0.02, 0.15), 2500, np.random.default_rng(0)))
     config = PlannerConfig(max_approach_tilt=30.0)

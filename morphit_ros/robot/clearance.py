@@ -1,0 +1,20 @@
+"""The distance function that planners of grasps and of motions may be given for the open gripper."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from morphit_ros.geometry.transforms import Array
+
+
+class ClearanceFunction(Protocol):
+    """How far an open gripper is from what it must not touch, whatever the shapes behind the answer are."""
+
+    def __call__(self, T_world_gripper: Array, open_aperture: float) -> float:
+        """Signed distance of palm and open fingers to the nearest of it [m], negative in penetration.
+
+        Args:
+            T_world_gripper: (4, 4).
+            open_aperture: opening between the pads [m].
+        """
+        ...

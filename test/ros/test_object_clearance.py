@@ -1,0 +1,42 @@
+"""The open gripper's distance function from what was seen."""
+
+import numpy as np
+import pytest
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.mesh import sample_surface
+from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.primitives import sphere_mesh
+from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
+from morphit_ros.grasping import Gripper
+from morphit_ros.ros.object_clearance import ClearanceConfig, object_clearance
+
+FRANKA = Gripper.load("franka_hand")
+SUPEROVOIDS = ClearanceConfig(clearance="superovoids")
+DOWN = make_transform(matrix_from_rpy([np.pi, 0.0, 0.0]), [0.0, 0.0, 0.025])
+
+
+def ball(x=0.0, radius=0.025):
+    points, _ = sample_surface(sphere_mesh(radius), 1500, np.random.default_rng(0))[:2]
+    return PointCloud(points + [x, 0.0, radius])
+
+
+def test_points_need_no_further_function():
+    assert object_clearance(ClearanceConfig(), FRANKA, [ball()], None) is None
+
+
+def test_the_gap_beside_the_object_its_neighbour_and_the_table_are_exact():
+    clearance = object_clearance(SUPEROVOIDS, FRANKA, [ball()], make_transform())
+    gap = clearance(DOWN, 0.07)
+    assert gap == pytest.approx(0.010, abs=1e-3)
+    # Where a neighbour stands in the way of a finger.
+    crowded = object_clearance(SUPEROVOIDS, FRANKA, [ball(), PointCloud(ball().points + [0.0, 0.06, 0.0])], None)
+    assert crowded(DOWN, 0.07) < 0.0
+    low = DOWN.copy()
+    low[2, 3] = -0.05
+    assert clearance(low, 0.07) < -0.03
+
+
+def test_clouds_of_few_points_are_named():
+    with pytest.raises(InvalidInputError, match="12 points"):
+        object_clearance(SUPEROVOIDS, FRANKA, [PointCloud(np.random.default_rng(0).normal(size=(12, 3)))], None)
