@@ -1,6 +1,7 @@
 """Superovoids: superellipsoids that may be tapered, as exact shapes of links and objects."""
 
 from morphit_ros.superovoid.batch import DistancesResult, min_distances
+from morphit_ros.superovoid.clearance import ObjectClearance
 from morphit_ros.superovoid.derivatives import DistanceDerivative, distance_derivative, joint_derivative
 from morphit_ros.superovoid.distance import (
     DistanceConfig,
@@ -35,6 +36,7 @@ __all__ = [
     "HalfSpace",
     "LinkFitConfig",
     "LinkSuperovoids",
+    "ObjectClearance",
     "PlacedSuperovoid",
     "Point",
     "RobotSuperovoids",

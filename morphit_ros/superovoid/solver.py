@@ -25,6 +25,8 @@ CERTIFIED_GAP = 1e-6
 # What is aimed at where it costs nothing more, as a share of the size.
 _AIM = 1e-11
 _ROUNDING = 2e-15
+# How much smaller than the aimed gap would need it the offset of the points across the normal shall be, squared.
+_POINTS = 1e-5
 _FIRST_STEPS = 9
 _LATER_STEPS = 7
 _GJK_STEPS = 300
@@ -120,15 +122,15 @@ def _descend(
     upper = np.inf
     height = np.inf
     settled = False
-    wanted = 1e-6
+    wanted = 1e-8
     k = 0
     while True:
         step = newton_step(body1, body2, pose, contact1, contact2, system)
         k += 1
         d1, d2, d3 = step.q1 - step.p1, step.q2 - step.p2, step.q3 - step.p3
         height = d1 * step.nx + d2 * step.ny + d3 * step.nz
-        # Past the first order, the gap goes with the square of what is left.
-        near = step.angle < wanted and step.offset * step.offset <= 0.2 * aim * max(aim, abs(height))
+        # The gap goes with the square of what is left; points and normal, which go with it, ask for one step more.
+        near = step.angle < wanted and step.offset * step.offset <= _POINTS * aim * max(aim, abs(height))
         last = not step.ok or k == limit
         if near or (last and step.angle < 1e-2):
             upper = math.sqrt(d1 * d1 + d2 * d2 + d3 * d3)
@@ -266,7 +268,7 @@ def solve_pair(
             lower, upper = descent.lower, descent.upper
             nx, ny, nz = descent.nx, descent.ny, descent.nz
             if descent.settled and upper - lower <= aim:
-                distance = math.copysign(upper, descent.height)
+                distance = upper if descent.height > 0.0 else lower
                 return _answer(lower, upper, distance, best, margin1, margin2, iterations)
             if descent.settled and descent.height < 0.0:
                 depth_known = -lower
@@ -306,7 +308,7 @@ def solve_pair(
                         ) and is_on_feature(body2, True, simplex, count, weights, descent.q1, descent.q2, descent.q3):
                             if descent.settled and descent.upper - descent.lower <= aim:
                                 _record(descent, best)
-                                distance = math.copysign(descent.upper, descent.height)
+                                distance = descent.upper if descent.height > 0.0 else descent.lower
                                 return _answer(
                                     descent.lower, descent.upper, distance, best, margin1, margin2, iterations
                                 )
@@ -367,7 +369,10 @@ def solve_pair(
         )
         iterations += depth.supports + depth.steps
         if depth.depth >= -aim:
-            bound = -depth.proven if depth.proven > 0.0 else max(-depth.depth, 0.0)
+            bound = max(-depth.depth, 0.0)
+            # A face further out than a height: slivers have made the polytope no longer convex, and it proves nothing.
+            if 0.0 < depth.proven <= depth.depth + rounding:
+                bound = -depth.proven
             return _answer(-depth.depth, bound, -depth.depth, best, margin1, margin2, iterations)
         # A flat simplex was taken for one around the origin; a direction is known now that separates.
         lower = max(lower, -depth.depth)

@@ -6,10 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+import numpy as np
+
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, check_transform
 from morphit_ros.superovoid.packing import Shape
 from morphit_ros.superovoid.primitives import HalfSpace
+from morphit_ros.superovoid.queries import is_rigid
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +31,7 @@ class PlacedShape:
     T_object_shape: Array
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "T_object_shape", check_transform(self.T_object_shape, "T_object_shape"))
+        object.__setattr__(self, "T_object_shape", _checked_pose(self.T_object_shape, "T_object_shape"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +71,7 @@ class WorldObject:
             )
         if self.attached_to and any(isinstance(item.shape, HalfSpace) for item in self.shapes):
             raise InvalidInputError(f"object '{self.name}'", "an attached half-space", "a shape of finite size")
-        pose = check_transform(self.T_frame_object, f"object '{self.name}': pose")
+        pose = _checked_pose(self.T_frame_object, f"object '{self.name}': pose")
         object.__setattr__(self, "T_frame_object", pose)
         object.__setattr__(self, "shapes", tuple(self.shapes))
         object.__setattr__(self, "touch_links", frozenset(self.touch_links))
@@ -114,3 +117,11 @@ class World:
             added.add(item.name)
             objects[item.name] = item
         return World(MappingProxyType(objects))
+
+
+def _checked_pose(pose: Array, name: str) -> Array:
+    # Clients send whole scenes with every request, and the compiled check is quicker.
+    plain = type(pose) is np.ndarray and pose.shape == (4, 4) and pose.dtype == np.float64
+    if plain and pose.flags.c_contiguous and is_rigid(pose):
+        return pose
+    return check_transform(pose, name)

@@ -23,13 +23,13 @@ def random_superellipsoid(rng: np.random.Generator) -> Superovoid:
 def random_convex_superovoid(rng: np.random.Generator) -> Superovoid:
     """Evenly tapered, within the bound of convexity."""
     taper = rng.uniform(-0.5, 0.5)
-    return Superovoid(
-        tuple(rng.uniform(0.3, 1.0, 3)), (rng.uniform(0.2, 1.8), rng.uniform(0.2, 1.38)), (taper, taper)
-    )
+    return Superovoid(tuple(rng.uniform(0.3, 1.0, 3)), (rng.uniform(0.2, 1.8), rng.uniform(0.2, 1.38)), (taper, taper))
 
 
 def random_superovoid(rng: np.random.Generator) -> Superovoid:
-    return Superovoid(tuple(rng.uniform(0.3, 1.0, 3)), tuple(rng.uniform(0.2, 1.8, 2)), tuple(rng.uniform(-0.5, 0.5, 2)))
+    return Superovoid(
+        tuple(rng.uniform(0.3, 1.0, 3)), tuple(rng.uniform(0.2, 1.8, 2)), tuple(rng.uniform(-0.5, 0.5, 2))
+    )
 
 
 def surface_samples(shape: Superovoid, count: int = 120) -> np.ndarray:

@@ -35,7 +35,10 @@ def test_twists(near: float, far: float) -> None:
             twist = np.zeros(6)
             twist[axis] = STEP
             ends = [
-                (min_distance(a, twisted(A, s * twist), b, B).distance, min_distance(a, A, b, twisted(B, s * twist)).distance)
+                (
+                    min_distance(a, twisted(A, s * twist), b, B).distance,
+                    min_distance(a, A, b, twisted(B, s * twist)).distance,
+                )
                 for s in (1.0, -1.0)
             ]
             by_a, by_b = (np.array(ends[0]) - ends[1]) / (2.0 * STEP)

@@ -164,8 +164,9 @@ def test_mesh_equals_box_of_the_same_corners() -> None:
 
 def test_half_space_height() -> None:
     shape = Superovoid((0.2, 0.3, 0.5), (0.5, 1.5))
-    above, below = min_distance(HalfSpace(), IDENTITY, shape, moved(1.0, 2.0, 0.9)), min_distance(
-        shape, moved(1.0, 2.0, 0.1), HalfSpace(), IDENTITY
+    above, below = (
+        min_distance(HalfSpace(), IDENTITY, shape, moved(1.0, 2.0, 0.9)),
+        min_distance(shape, moved(1.0, 2.0, 0.1), HalfSpace(), IDENTITY),
     )
     assert above.distance == pytest.approx(0.4, abs=1e-15)
     assert above.points == pytest.approx(np.array([[1.0, 2.0, 0.0], [1.0, 2.0, 0.4]]), abs=1e-12)
@@ -197,7 +198,9 @@ def test_a_wrong_warm_start_does_no_harm() -> None:
         wrong = min_distance(Point(), IDENTITY, b, C) if rng.random() < 0.5 else min_distance(a, IDENTITY, b, C)
         exact = min_distance(a, IDENTITY, b, B)
         tolerance = 1e-10 if exact.distance > 0.0 else 1e-6
-        assert min_distance(a, IDENTITY, b, B, warm_start=wrong).distance == pytest.approx(exact.distance, abs=tolerance)
+        assert min_distance(a, IDENTITY, b, B, warm_start=wrong).distance == pytest.approx(
+            exact.distance, abs=tolerance
+        )
 
 
 def test_one_query_in_several_threads() -> None:
@@ -209,7 +212,9 @@ def test_one_query_in_several_threads() -> None:
     worst = []
 
     def work() -> None:
-        worst.append(max(abs(query.distance(IDENTITY, pose).distance - d) for pose, d in zip(poses, expected, strict=True)))
+        worst.append(
+            max(abs(query.distance(IDENTITY, pose).distance - d) for pose, d in zip(poses, expected, strict=True))
+        )
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
@@ -267,7 +272,12 @@ def test_bad_shapes_are_refused() -> None:
         min_distance(3.0, IDENTITY, Point(), IDENTITY)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="half-spaces"):
         min_distance(HalfSpace(), IDENTITY, HalfSpace(), IDENTITY)
-    for make in (lambda: Sphere(0.0), lambda: Capsule(0.1, np.nan), lambda: Box((1.0, -1.0, 1.0)), lambda: ConvexMesh(np.eye(3))):
+    for make in (
+        lambda: Sphere(0.0),
+        lambda: Capsule(0.1, np.nan),
+        lambda: Box((1.0, -1.0, 1.0)),
+        lambda: ConvexMesh(np.eye(3)),
+    ):
         with pytest.raises(InvalidInputError):
             make()
 

@@ -127,7 +127,7 @@ DISABLED = [frozenset(("base", "upper")), frozenset(("upper", "lower"))]
 @pytest.mark.parametrize("kind", list(DistanceType))
 def test_every_type_agrees_with_brute_force(robot: RobotDistance, model: KinematicModel, kind: DistanceType) -> None:
     request = RobotDistanceRequest(type=kind, max_contacts_per_body=2)
-    for state in random_states(model, 6):
+    for state in random_states(model, 20):
         expected = {k: v for k, v in brute_force(model, state, WORLD).items() if k not in DISABLED}
         (found,) = robot.compute([state], request, WORLD)
         wanted = {
