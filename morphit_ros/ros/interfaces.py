@@ -20,8 +20,15 @@ from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import MarkerArray
 
 from morphit_interfaces.action import ExecuteGrasp, FitSpheres, Pick, PlanGrasp
-from morphit_interfaces.msg import GraspArray, GripperCommand, SegmentedObjectArray, SphereModel, TablePlane
-from morphit_interfaces.srv import AttachObject, DetachObject, Segment
+from morphit_interfaces.msg import (
+    GraspArray,
+    GripperCommand,
+    SegmentedObjectArray,
+    SphereModel,
+    TablePlane,
+    WorldObjectArray,
+)
+from morphit_interfaces.srv import AttachObject, DetachObject, MinDistance, RobotDistance, Segment, UpdateWorld
 
 
 class Quality(Enum):
@@ -82,6 +89,11 @@ SPHERE_DESCRIPTION = Topic(
 )
 SPHERE_MODEL = Topic("sphere_model", SphereModel, LATCHED, "spheres of every link, in the link's frame")
 SPHERE_MARKERS = Topic("sphere_markers", MarkerArray, LATCHED, "the spheres for RViz, one list a link")
+SUPEROVOID_MARKERS = Topic(
+    "superovoid_markers", MarkerArray, LATCHED, "superovoids of the links and shapes of the objects for RViz"
+)
+DISTANCE_MARKERS = Topic("distance_markers", MarkerArray, LATCHED, "closest points of the latest distances for RViz")
+WORLD_OBJECTS = Topic("world_objects", WorldObjectArray, LATCHED, "all objects that distances are measured to")
 
 LEFT_POINTS = Topic("left/points", PointCloud2, CLOUD, "cloud of the left depth camera, in its optical frame")
 RIGHT_POINTS = Topic("right/points", PointCloud2, CLOUD, "cloud of the right depth camera, in its optical frame")
@@ -110,6 +122,11 @@ DIAGNOSTICS = Topic("/diagnostics", DiagnosticArray, STREAM, "state, timings and
 SEGMENT = Service("segment", Segment, "segment the latest pair of clouds now")
 ATTACH_OBJECT = Service("attach_object", AttachObject, "attach an object, a cloud or a mesh, to the sphere model")
 DETACH_OBJECT = Service("detach_object", DetachObject, "detach an object from the sphere model")
+MIN_DISTANCE = Service("min_distance", MinDistance, "distances between shapes, pair by pair")
+ROBOT_DISTANCE = Service(
+    "robot_distance", RobotDistance, "distances of the robot to itself and to the world, as MoveIt asks for them"
+)
+UPDATE_WORLD = Service("update_world", UpdateWorld, "add, replace, attach and remove objects of the world")
 
 FIT_SPHERES = Action("fit_spheres", FitSpheres, "fit spheres to the robot description with other settings")
 PLAN_GRASP = Action("plan_grasp", PlanGrasp, "plan grasps on an object")
@@ -139,6 +156,12 @@ NODES: tuple[NodeInterfaces, ...] = (
         subscribes=(ROBOT_DESCRIPTION,),
         services=(ATTACH_OBJECT, DETACH_OBJECT),
         actions=(FIT_SPHERES,),
+    ),
+    NodeInterfaces(
+        "superovoid_distance",
+        publishes=(SUPEROVOID_MARKERS, DISTANCE_MARKERS, ROBOT_DESCRIPTION),
+        subscribes=(JOINT_STATES, WORLD_OBJECTS, ROBOT_DESCRIPTION),
+        services=(MIN_DISTANCE, ROBOT_DISTANCE, UPDATE_WORLD),
     ),
     NodeInterfaces(
         "scene_perception",

@@ -13,7 +13,7 @@ from morphit_ros.grasping.grasp import Grasp
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.ros.conversions import point_from_array, pose_from_matrix, vector_from_array
 
-_PALETTE = (
+PALETTE = (
     (0.12, 0.47, 0.71),
     (1.0, 0.5, 0.05),
     (0.17, 0.63, 0.17),
@@ -23,12 +23,14 @@ _PALETTE = (
 )
 
 
-def _color(rgb: Sequence[float], alpha: float = 1.0) -> ColorRGBA:
+def color_message(rgb: Sequence[float], alpha: float = 1.0) -> ColorRGBA:
+    """A colour of three numbers from 0 to 1."""
     red, green, blue = (float(value) for value in rgb)
     return ColorRGBA(r=red, g=green, b=blue, a=alpha)
 
 
-def _array(markers: Iterable[Marker]) -> MarkerArray:
+def marker_array(markers: Iterable[Marker]) -> MarkerArray:
+    """These markers in place of all earlier ones of their topic."""
     return MarkerArray(markers=[Marker(action=Marker.DELETEALL), *markers])
 
 
@@ -36,7 +38,7 @@ def sphere_markers(links: Mapping[str, tuple[Array, Array]], alpha: float = 0.5)
     """Spheres of each link, in the link's frame: link → centres (N, 3) and radii (N,) [m]."""
     markers = []
     for number, (link, (centers, radii)) in enumerate(links.items()):
-        header, color = Header(frame_id=link), _color(_PALETTE[number % len(_PALETTE)], alpha)
+        header, color = Header(frame_id=link), color_message(PALETTE[number % len(PALETTE)], alpha)
         # A list marker has one scale for all its points; spheres differ, so one marker each, but one frame a link.
         for index, ((x, y, z), size) in enumerate(zip(centers.tolist(), (2.0 * radii).tolist(), strict=True)):
             # Field by field: constructors with arguments take several times as long, and a model has hundreds.
@@ -45,7 +47,7 @@ def sphere_markers(links: Mapping[str, tuple[Array, Array]], alpha: float = 0.5)
             position.x, position.y, position.z = x, y, z
             scale.x = scale.y = scale.z = size
             markers.append(marker)
-    return _array(markers)
+    return marker_array(markers)
 
 
 def scene_markers(
@@ -62,7 +64,7 @@ def scene_markers(
                 type=Marker.CUBE,
                 pose=pose_from_matrix(T_world_table),
                 scale=size,
-                color=_color((0.6, 0.55, 0.5), 0.5),
+                color=color_message((0.6, 0.55, 0.5), 0.5),
             )
         )
     edges = [(a, b) for a in range(8) for b in range(a + 1, 8) if bin(a ^ b).count("1") == 1]
@@ -72,11 +74,11 @@ def scene_markers(
         markers.append(
             Marker(
                 header=header, ns="objects", id=index, type=Marker.LINE_LIST,
-                scale=Vector3(x=0.002), color=_color(color),
+                scale=Vector3(x=0.002), color=color_message(color),
                 points=[point_from_array(corners[end]) for edge in edges for end in edge],
             )
         )  # fmt: skip
-    return _array(markers)
+    return marker_array(markers)
 
 
 def grasp_markers(header: Header, grasps: Sequence[Grasp], gripper: Gripper) -> MarkerArray:
@@ -89,14 +91,15 @@ def grasp_markers(header: Header, grasps: Sequence[Grasp], gripper: Gripper) -> 
             markers.append(
                 Marker(
                     header=header, ns=f"gripper_{index}", id=number, type=Marker.CUBE, pose=pose_from_matrix(pose),
-                    scale=vector_from_array(box.size), color=_color((0.2, 0.8, 0.3), 0.6),
+                    scale=vector_from_array(box.size), color=color_message((0.2, 0.8, 0.3), 0.6),
                 )
             )  # fmt: skip
         if len(grasp.contact_points):
             markers.append(
                 Marker(
                     header=header, ns="contacts", type=Marker.POINTS, scale=Vector3(x=0.003, y=0.003),
-                    points=[point_from_array(point) for point in grasp.contact_points], color=_color((1.0, 0.1, 0.1)),
+                    points=[point_from_array(point) for point in grasp.contact_points],
+                    color=color_message((1.0, 0.1, 0.1)),
                 )
             )  # fmt: skip
     figure: list[Array] = []
@@ -106,10 +109,10 @@ def grasp_markers(header: Header, grasps: Sequence[Grasp], gripper: Gripper) -> 
         markers.append(
             Marker(
                 header=header, ns="candidates", type=Marker.LINE_LIST, scale=Vector3(x=0.0015),
-                points=[point_from_array(point) for point in figure], color=_color((0.5, 0.5, 0.9), 0.6),
+                points=[point_from_array(point) for point in figure], color=color_message((0.5, 0.5, 0.9), 0.6),
             )
         )  # fmt: skip
-    return _array(markers)
+    return marker_array(markers)
 
 
 def _line_figure(grasp: Grasp) -> Array:

@@ -29,6 +29,7 @@ POST = (
 # Together these make a node use everything that it can.
 STARTS = {
     "robot_spheres": [{"robot_description": POST}, {}],
+    "superovoid_distance": [{"robot": "panda"}, {}],
     "scene_perception": [{}],
     "grasp_planning": [{"robot": "panda"}],
     "grasp_execution": [{}],
@@ -71,7 +72,7 @@ def test_parameter_files_have_known_sections_and_parameters():
 
 
 def displayed_topics():
-    """Name → QoS of every topic in rviz/grasp.rviz."""
+    """Name → QoS of every topic in the RViz files of the jobs."""
     topics = {}
 
     def visit(tree):
@@ -84,7 +85,8 @@ def displayed_topics():
             for item in tree:
                 visit(item)
 
-    visit(yaml.safe_load(resource("rviz/grasp.rviz").read_text(encoding="utf-8")))
+    for file in ("rviz/grasp.rviz", "rviz/superovoids.rviz"):
+        visit(yaml.safe_load(resource(file).read_text(encoding="utf-8")))
     return topics
 
 

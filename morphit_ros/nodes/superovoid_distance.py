@@ -1,0 +1,130 @@
+"""Distances between superovoids, robot links and objects, exact and certified, as services."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from rclpy.node import Node
+from std_msgs.msg import String
+
+from morphit_interfaces.msg import WorldObjectArray
+from morphit_interfaces.srv import MinDistance, RobotDistance, UpdateWorld
+from morphit_ros.configuration import Config, parameter
+from morphit_ros.errors import MorphitError
+from morphit_ros.ros import interfaces
+from morphit_ros.ros.description_source import DescriptionConfig
+from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
+from morphit_ros.ros.distance_messages import answer_min_distance, objects_from_messages
+from morphit_ros.ros.distance_server import DistanceServer, SuperovoidModelConfig
+from morphit_ros.ros.parameters import declare_configs
+from morphit_ros.ros.runner import run_node
+
+
+@dataclass(frozen=True)
+class SuperovoidDistanceConfig(Config):
+    """How the node reports."""
+
+    diagnostics_period: float = parameter(1.0, "Time between two reports [s]", minimum=0.1, maximum=60.0)
+
+
+CONFIGS = (DescriptionConfig, SuperovoidModelConfig, SuperovoidDistanceConfig)
+
+
+class SuperovoidDistance(Node):
+    """Answers one request after the other; each takes well under a millisecond once the robot is known."""
+
+    def __init__(self) -> None:
+        super().__init__("superovoid_distance")
+        self._source, model_config, config = declare_configs(self, CONFIGS)
+        self._diagnostics = Diagnostics(self)
+        self._server = DistanceServer(self, model_config, self._source.robot, self._source.package_paths)
+        self._counts = {"requests": 0, "refused": 0}
+        self._last_request = 0.0
+        self._problem = ""
+        world = interfaces.WORLD_OBJECTS
+        self.create_subscription(world.type, world.name, self._on_world, world.quality.profile())
+        topic = interfaces.ROBOT_DESCRIPTION
+        description = self._source.load()
+        if description is None:
+            self.create_subscription(topic.type, topic.name, self._on_description, topic.quality.profile())
+        else:
+            self._server.set_robot(description)
+            publisher = self.create_publisher(topic.type, topic.name, topic.quality.profile())
+            publisher.publish(String(data=description.xml))
+        # Last of all: nobody is to find a service that cannot answer yet.
+        for service, callback in (
+            (interfaces.MIN_DISTANCE, self._on_min_distance),
+            (interfaces.ROBOT_DISTANCE, self._on_robot_distance),
+            (interfaces.UPDATE_WORLD, self._on_update_world),
+        ):
+            self.create_service(service.type, service.name, callback)
+        self.create_timer(config.diagnostics_period, self._report)
+        self._report()
+
+    def _on_description(self, message: String) -> None:
+        try:
+            self._server.set_robot(self._source.read(message.data))
+            self._problem = ""
+        except MorphitError as error:
+            self._problem = f"robot description refused, the last robot is kept: {error}"
+        self._report()
+
+    def _on_world(self, message: WorldObjectArray) -> None:
+        try:
+            self._server.set_world(objects_from_messages(message.objects, message.header.frame_id))
+            self._problem = ""
+        except MorphitError as error:
+            self._problem = f"{interfaces.WORLD_OBJECTS.name} refused, the last objects are kept: {error}"
+        self._report()
+
+    def _on_min_distance(self, request: MinDistance.Request, response: MinDistance.Response) -> MinDistance.Response:
+        return self._answer(response, lambda: f"{answer_min_distance(request, response)} pairs")
+
+    def _on_robot_distance(
+        self, request: RobotDistance.Request, response: RobotDistance.Response
+    ) -> RobotDistance.Response:
+        return self._answer(response, lambda: self._server.robot_distance(request, response))
+
+    def _on_update_world(self, request: UpdateWorld.Request, response: UpdateWorld.Response) -> UpdateWorld.Response:
+        def update() -> str:
+            objects = objects_from_messages(request.objects)
+            response.ids = self._server.update_world(request.clear, request.remove, objects)
+            return f"{len(response.ids)} objects"
+
+        return self._answer(response, update)
+
+    def _answer(self, response: Any, compute: Callable[[], str]) -> Any:
+        start = perf_counter()
+        try:
+            response.message = compute()
+            response.success = True
+        except MorphitError as error:
+            response.message = str(error)
+            self._counts["refused"] += 1
+            self.get_logger().warning(f"request refused: {error}", throttle_duration_sec=5.0)
+        self._counts["requests"] += 1
+        self._last_request = perf_counter() - start
+        if hasattr(response, "computation_time"):
+            response.computation_time = self._last_request
+        return response
+
+    def _report(self) -> None:
+        values = {**self._counts, "last request [s]": self._last_request, **self._server.values()}
+        if self._problem:
+            self._diagnostics.report(ERROR, self._problem, values)
+        elif not self._server.ready:
+            self._diagnostics.report(WARN, f"waiting for {interfaces.ROBOT_DESCRIPTION.name}", values)
+        else:
+            self._diagnostics.report(OK, self._server.summary, values)
+
+
+def main(args: list[str] | None = None) -> None:
+    # One thread: requests are short, and changing threads costs more than they take.
+    run_node(SuperovoidDistance, args, threads=1)
+
+
+if __name__ == "__main__":
+    main()

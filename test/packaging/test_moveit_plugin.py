@@ -1,0 +1,84 @@
+"""morphit_moveit: manifest, CMake, plugin description and sources agree, and nothing builds it unasked."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "morphit_moveit"
+MANIFEST = ElementTree.parse(PACKAGE / "package.xml").getroot()
+CMAKE = (PACKAGE / "CMakeLists.txt").read_text(encoding="utf-8")
+# Headers that come with another package.
+COMES_WITH = {"Eigen": "moveit_core", "moveit": "moveit_core"}
+
+
+def test_the_manifest_is_that_of_an_ament_cmake_package_of_the_same_release() -> None:
+    other = ElementTree.parse(ROOT / "package.xml").getroot()
+    assert MANIFEST.get("format") == "3"
+    assert MANIFEST.findtext("name") == "morphit_moveit"
+    assert MANIFEST.findtext("export/build_type") == "ament_cmake"
+    for tag in ("version", "license", "maintainer"):
+        assert MANIFEST.findtext(tag) == other.findtext(tag)
+    assert "project(morphit_moveit " in CMAKE
+
+
+def test_cmake_finds_what_the_manifest_depends_on() -> None:
+    depends = {element.text for element in MANIFEST.iter("depend")}
+    found = set(re.findall(r"find_package\((\w+) REQUIRED\)", CMAKE)) - {"ament_cmake"}
+    assert found == depends
+    targets = re.findall(r"^  (\w+)::", CMAKE, re.MULTILINE)
+    assert set(targets) <= depends
+
+
+def test_every_included_package_is_a_dependency() -> None:
+    depends = {element.text for element in MANIFEST.iter("depend")}
+    for path in [*PACKAGE.glob("src/*.cpp"), *PACKAGE.glob("include/**/*.hpp")]:
+        for package in re.findall(r"#include <(\w+)/", path.read_text(encoding="utf-8")):
+            if package != "morphit_moveit":
+                assert COMES_WITH.get(package, package) in depends, (path.name, package)
+
+
+def test_every_source_is_compiled() -> None:
+    listed = set(re.findall(r"src/(\w+\.cpp)", CMAKE))
+    assert listed == {path.name for path in PACKAGE.glob("src/*.cpp")}
+
+
+def test_the_plugin_description_names_library_class_and_base_class() -> None:
+    description = ElementTree.parse(PACKAGE / "collision_detector_superovoid_description.xml").getroot()
+    plugin = description.find("class")
+    assert plugin is not None
+    library = description.get("path")
+    assert f"add_library({library} SHARED" in CMAKE
+    assert f"install(TARGETS {library}" in CMAKE
+    # MoveIt's loader of collision detectors asks for the plugins of moveit_core.
+    assert (
+        "pluginlib_export_plugin_description_file(moveit_core collision_detector_superovoid_description.xml)" in CMAKE
+    )
+    source = (PACKAGE / "src/collision_detector_superovoid_plugin.cpp").read_text(encoding="utf-8")
+    exported = re.search(r"PLUGINLIB_EXPORT_CLASS\(([\w:]+), ([\w:]+)\)", source)
+    assert exported is not None
+    assert exported.groups() == (plugin.get("type"), plugin.get("base_class_type"))
+    assert plugin.get("base_class_type") == "collision_detection::CollisionPlugin"
+    environment = (PACKAGE / "src/collision_env_superovoid.cpp").read_text(encoding="utf-8")
+    assert f'NAME("{plugin.get("name")}")' in environment
+
+
+def test_the_plugin_uses_fields_that_the_messages_have() -> None:
+    source = (PACKAGE / "src/distance_messages.cpp").read_text(encoding="utf-8")
+    service = (ROOT / "morphit_interfaces/srv/RobotDistance.srv").read_text(encoding="utf-8")
+    request = service.split("---")[0]
+    for field in set(re.findall(r"\brequest\.(\w+)", source)):
+        assert re.search(rf"^[\w/\[\]]+ {field}\b", request, re.MULTILINE), field
+    shapes = (ROOT / "morphit_interfaces/msg/DistanceShape.msg").read_text(encoding="utf-8")
+    for constant in set(re.findall(r"DistanceShape::([A-Z_]+)", source)):
+        assert f" {constant}=" in shapes
+
+
+def test_the_default_build_leaves_it_out() -> None:
+    defaults = yaml.safe_load((ROOT / "colcon_defaults.yaml").read_text(encoding="utf-8"))
+    assert all("morphit_moveit" not in settings["base-paths"] for settings in defaults.values())
+    assert not (PACKAGE / "COLCON_IGNORE").exists()

@@ -1,0 +1,236 @@
+"""Messages of superovoid_distance: shapes, objects, requests and answers, and what is refused with which words."""
+
+import math
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
+
+from geometry_msgs.msg import Point, Pose, Quaternion
+from sensor_msgs.msg import JointState
+from visualization_msgs.msg import Marker
+
+from morphit_interfaces.msg import DistanceShape, WorldObject, WorldObjectArray
+from morphit_interfaces.srv import MinDistance, RobotDistance
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.ros.conversions import matrix_from_pose
+from morphit_ros.ros.distance_markers import shape_mesh, superovoid_markers
+from morphit_ros.ros.distance_messages import (
+    answer_min_distance,
+    matrices_from_poses,
+    objects_from_messages,
+    request_from_message,
+    shape_from_message,
+    states_from_messages,
+)
+from morphit_ros.superovoid.placed import PlacedSuperovoid
+from morphit_ros.superovoid.primitives import Box, Capsule, ConvexMesh, HalfSpace, Sphere
+from morphit_ros.superovoid.primitives import Point as PointShape
+from morphit_ros.superovoid.robot_distance import DistanceType
+from morphit_ros.superovoid.shape import Superovoid
+from morphit_ros.superovoid.world import World
+
+CORNERS = [(0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)]
+
+
+def shape(kind, *dimensions, x=0.0):
+    message = DistanceShape(type=kind, dimensions=[float(number) for number in dimensions])
+    message.pose.position.x = x
+    return message
+
+
+def tetrahedron():
+    return DistanceShape(type=DistanceShape.CONVEX_MESH, vertices=[Point(x=x, y=y, z=z) for x, y, z in CORNERS])
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (shape(0, 1, 2, 3), Superovoid.ellipsoid((1.0, 2.0, 3.0))),
+        (shape(0, 1, 2, 3, 0.5, 0.6), Superovoid((1.0, 2.0, 3.0), (0.5, 0.6))),
+        (shape(0, 1, 2, 3, 0.5, 0.6, 0.1, 0.2), Superovoid((1.0, 2.0, 3.0), (0.5, 0.6), (0.1, 0.2))),
+        (shape(1), PointShape()),
+        (shape(2, 0.3), Sphere(0.3)),
+        # Height before radius, as of the cylinder of shape_msgs/SolidPrimitive.
+        (shape(3, 0.5, 0.1), Capsule(radius=0.1, length=0.5)),
+        (shape(4, 1, 2, 3), Box((1.0, 2.0, 3.0))),
+        (shape(6), HalfSpace()),
+    ],
+)
+def test_shapes(message, expected):
+    assert shape_from_message(message) == expected
+
+
+def test_a_mesh_is_its_hull_and_a_cylinder_is_enclosed():
+    mesh = shape_from_message(tetrahedron())
+    assert isinstance(mesh, ConvexMesh)
+    np.testing.assert_array_equal(mesh.vertices, CORNERS)
+    prism = shape_from_message(shape(DistanceShape.CYLINDER, 0.4, 0.1)).vertices
+    radii = np.linalg.norm(prism[:, :2], axis=1)
+    np.testing.assert_allclose(np.abs(prism[:, 2]), 0.2)
+    assert radii.min() >= 0.1
+    assert radii.max() < 0.1 * 1.0013
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (shape(9), "shape type"),
+        (shape(0, 1, 2), "SUPEROVOID: dimensions: got 2 numbers, expected 3 or 5 or 7"),
+        (shape(0, 1, 2, 3, 2.5, 1), "squareness"),
+        (shape(2, -1), "radius"),
+        (shape(4, 1, 2, math.nan), "sides"),
+        (shape(6, 1), "HALF_SPACE"),
+        (DistanceShape(type=DistanceShape.CONVEX_MESH), "points"),
+    ],
+)
+def test_bad_shapes_are_refused(message, words):
+    with pytest.raises(InvalidInputError, match=words):
+        shape_from_message(message)
+
+
+def test_poses_all_at_once_are_those_one_by_one():
+    rng = np.random.default_rng(0)
+    poses = [
+        Pose(position=Point(x=x, y=y, z=z), orientation=Quaternion(x=a, y=b, z=c, w=d))
+        for x, y, z, a, b, c, d in rng.normal(size=(5, 7)).tolist()
+    ]
+    np.testing.assert_allclose(matrices_from_poses(poses), [matrix_from_pose(pose) for pose in poses], atol=1e-15)
+    assert matrices_from_poses([]).shape == (0, 4, 4)
+    with pytest.raises(InvalidInputError, match="pose 1"):
+        matrices_from_poses([Pose(), Pose(orientation=Quaternion(w=0.0))])
+    with pytest.raises(InvalidInputError, match="pose 0"):
+        matrices_from_poses([Pose(position=Point(x=math.inf))])
+
+
+def test_objects_have_the_frame_of_their_array_unless_attached():
+    array = WorldObjectArray(
+        objects=[
+            WorldObject(id="a", shapes=[shape(2, 0.1, x=0.5)]),
+            WorldObject(id="b", shapes=[shape(2, 0.1)], attached_to="hand", touch_links=["finger"]),
+            WorldObject(id="c", shapes=[shape(2, 0.1)]),
+        ]
+    )
+    array.header.frame_id = "world"
+    array.objects[2].header.frame_id = "table"
+    first, attached, third = objects_from_messages(array.objects, array.header.frame_id)
+    assert [item.frame for item in (first, attached, third)] == ["world", "", "table"]
+    assert first.shapes[0].T_object_shape[0, 3] == 0.5
+    assert attached.attached_to == "hand"
+    assert attached.touch_links == {"finger"}
+
+
+def test_a_bad_object_is_named():
+    fine = WorldObject(id="plate", shapes=[shape(2, 0.1)])
+    with pytest.raises(InvalidInputError, match="object 'cup': radius"):
+        objects_from_messages([fine, WorldObject(id="cup", shapes=[shape(2, 0.0)])])
+    with pytest.raises(InvalidInputError, match="object 'cup': pose 1"):
+        objects_from_messages([fine, WorldObject(id="cup", shapes=[shape(2, 0.1, x=math.nan)])])
+    with pytest.raises(InvalidInputError, match="object 'cup'"):
+        objects_from_messages([fine, WorldObject(id="cup")])
+    with pytest.raises(InvalidInputError, match="object id"):
+        objects_from_messages([WorldObject(shapes=[shape(2, 0.1)])])
+
+
+def test_requests_and_states():
+    message = RobotDistance.Request(
+        type=RobotDistance.Request.LIMITED, pair_links_1=["a"], pair_links_2=["b"], compute_gradient=True
+    )
+    request = request_from_message(message)
+    assert request.type is DistanceType.LIMITED
+    assert request.pairs == (("a", "b"),)
+    assert request.gradient
+    assert request.self_distance
+    assert request.signed_distance
+    message.pair_links_2 = []
+    with pytest.raises(InvalidInputError, match="pair_links_1, pair_links_2: got 1 and 0 names"):
+        request_from_message(message)
+    assert states_from_messages([JointState(name=["j"], position=[0.5])]) == [{"j": 0.5}]
+    with pytest.raises(InvalidInputError, match=r"joint_states\[1\]"):
+        states_from_messages([JointState(), JointState(name=["j"])])
+
+
+def test_the_numbers_are_those_of_moveit():
+    # collision_detection::DistanceRequestTypes and BodyTypes of MoveIt 2.12, which the plugin casts to these.
+    names = RobotDistance.Request
+    assert [names.GLOBAL, names.SINGLE, names.LIMITED, names.ALL] == [0, 1, 2, 3]
+
+
+def answered(first, second, **named):
+    response = MinDistance.Response()
+    count = answer_min_distance(MinDistance.Request(first=first, second=second, **named), response)
+    return count, response
+
+
+def test_distances_pair_by_pair_and_one_against_many():
+    spheres = [shape(2, 0.1, x=x) for x in (0.5, 1.0, 0.05)]
+    count, response = answered([shape(0, 0.1, 0.1, 0.1)], spheres)
+    assert count == 3
+    np.testing.assert_allclose(response.distances, [0.3, 0.8, -0.15], atol=1e-12)
+    np.testing.assert_allclose(response.lower_bounds, response.distances, atol=1e-7)
+    assert all(response.certified)
+    assert list(response.status) == ["certified"] * 3
+    assert [point.x for point in response.nearest_points_1] == pytest.approx([0.1] * 3)
+    assert [point.x for point in response.nearest_points_2] == pytest.approx([0.4, 0.9, -0.05])
+    assert [normal.x for normal in response.normals] == pytest.approx([1.0] * 3)
+    _, both = answered(spheres[:2], spheres[1:], enable_signed_distance=False)
+    np.testing.assert_allclose(both.distances, [0.3, 0.75], atol=1e-12)
+    _, touching = answered([spheres[0]], [spheres[0]], enable_signed_distance=False)
+    assert list(touching.distances) == [0.0]
+    _, near = answered([spheres[2]], spheres, distance_threshold=0.4)
+    assert list(near.status) == ["certified", "beyond", "certified"]
+    assert math.isnan(near.nearest_points_1[1].x)
+    assert 0.4 < near.distances[1] <= 0.75 + 1e-12
+
+
+@pytest.mark.parametrize("method", ["implicit", "parametric"])
+def test_the_published_solvers_can_be_chosen(method):
+    pytest.importorskip(f"morphit_ros.superovoid.published.{method}")
+    _, response = answered([shape(0, 0.1, 0.2, 0.1)], [shape(0, 0.1, 0.1, 0.3, x=0.5)], method=method)
+    assert response.distances[0] == pytest.approx(0.3, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "named", "words"),
+    [
+        ([], [shape(1)], {}, "0 and 1 shapes"),
+        ([shape(1)] * 2, [shape(1)] * 3, {}, "2 and 3 shapes"),
+        ([shape(6)], [shape(6)], {}, "half-space"),
+        ([shape(1)], [shape(2, 0.1)], {"method": "newton"}, "method"),
+    ],
+)
+def test_bad_pairs_are_refused(first, second, named, words):
+    with pytest.raises(InvalidInputError, match=words):
+        answered(first, second, **named)
+
+
+@pytest.mark.parametrize(
+    ("message", "volume"),
+    [
+        (shape(0, 0.1, 0.2, 0.3), 4 / 3 * math.pi * 0.006),
+        (shape(2, 0.1), 4 / 3 * math.pi * 0.001),
+        (shape(3, 0.2, 0.1), math.pi * 0.002 + 4 / 3 * math.pi * 0.001),
+        (shape(4, 0.1, 0.2, 0.3), 0.006),
+        (tetrahedron(), 1 / 6),
+    ],
+)
+def test_shapes_are_drawn_with_faces_outwards(message, volume):
+    mesh = shape_mesh(shape_from_message(message), 0.001)
+    a, b, c = (mesh.vertices[mesh.faces[:, k]] for k in range(3))
+    assert (a * np.cross(b, c)).sum() / 6 == pytest.approx(volume, rel=0.05)
+
+
+def test_markers_are_one_list_for_each_link_and_object():
+    links = {"arm": [PlacedSuperovoid(Superovoid.sphere(0.1), np.eye(4))]}
+    items = [
+        WorldObject(id="floor", shapes=[shape(6)]),
+        WorldObject(id="tool", shapes=[shape(1), shape(2, 0.1)], attached_to="arm"),
+    ]
+    clear, arm, floor, tool = superovoid_markers(
+        links, World.of(objects_from_messages(items)), "base", 0.01, 0.5
+    ).markers
+    assert clear.action == Marker.DELETEALL
+    assert [m.header.frame_id for m in (arm, floor, tool)] == ["arm", "base", "arm"]
+    assert {m.type for m in (arm, floor, tool)} == {Marker.TRIANGLE_LIST}
+    assert all(len(m.points) % 3 == 0 and m.points for m in (arm, floor, tool))
