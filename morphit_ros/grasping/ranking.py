@@ -23,6 +23,8 @@ from morphit_ros.grasping.wrench import ferrari_canny, gravity_load
 
 # How far off a side may be that was made up without any trust in it [m]; with trust, by so much less.
 _UNSEEN_ERROR = 0.016
+# By so much may models of the object that others plan with exceed its points [m].
+_BULGE = 0.012
 
 
 @dataclass(frozen=True)
@@ -127,13 +129,29 @@ def select_grasps(
     return grasps
 
 
+def _retreat(points: Array, T_world_gripper: Array, gripper: Gripper, open_aperture: float, least: float) -> float:
+    """How far back the approach begins [m]: at least so far, and where no finger is beside the object any longer.
+
+    Motion planners see the object as something that bulges, and the way to the pre-grasp may not touch that.
+    """
+    local = (points - T_world_gripper[:3, 3]) @ T_world_gripper[:3, :3]
+    needed = least
+    for box in gripper.collision_boxes(open_aperture)[len(gripper.palm_boxes) :]:
+        beside = (np.abs(local[:, :2] - box.center[:2]) < 0.5 * box.size[:2] + _BULGE).all(axis=1)
+        if beside.any():
+            tip = float(box.center[2] + 0.5 * box.size[2])
+            needed = max(needed, tip - float(local[beside, 2].min()) + _BULGE)
+    return needed
+
+
 def _make_grasp(
     s: int, poses: Candidates, ranking: Ranking, scene: ObjectScene, gripper: Gripper, config: PlannerConfig
 ) -> Grasp:
     rotation, aperture = poses.rotations[s], float(poses.apertures[s])
     pose = make_transform(rotation, poses.translations[s])
-    pregrasp = make_transform(rotation, poses.translations[s] - config.pregrasp_distance * rotation[:, 2])
     opening = aperture + 2.0 * config.opening_margin
+    retreat = _retreat(scene.points, pose, gripper, float(poses.open_apertures[s]), config.pregrasp_distance)
+    pregrasp = make_transform(rotation, poses.translations[s] - retreat * rotation[:, 2])
     pairs = facing_pairs(scene.points, scene.normals, gripper, pose, opening, config.disf.cosine_limit)
     energies = measure_energies(
         scene.points, scene.normals, gripper, pose, aperture, pairs, rotation[:, 2], config.disf.alpha
