@@ -179,25 +179,6 @@ def test_a_distance_function_drops_what_is_too_near_and_is_reported():
     assert "'clearance' removed the last" in none.message
 
 
-def test_at_the_pregrasp_long_fingers_are_not_beside_a_tall_object_any_longer():
-    umi = Gripper.load("umi")
-    config = PlannerConfig(pregrasp_distance=0.05)
-    plan = plan_grasps(on_table(cylinder_mesh(0.025, 0.3)), umi, config, table=TABLE)
-    cloud = on_table(cylinder_mesh(0.025, 0.3)).points
-    lengths = []
-    for grasp in plan.grasps:
-        back = grasp.T_world_gripper[:3, 3] - grasp.T_world_pregrasp[:3, 3]
-        lengths.append(float(np.linalg.norm(back)))
-        np.testing.assert_allclose(back, lengths[-1] * grasp.T_world_gripper[:3, 2], atol=1e-12)
-        local = (cloud - grasp.T_world_pregrasp[:3, 3]) @ grasp.T_world_pregrasp[:3, :3]
-        for box in umi.collision_boxes(grasp.open_aperture):
-            outside = np.maximum(np.abs(local - box.center) - 0.5 * np.asarray(box.size), 0.0)
-            assert np.linalg.norm(outside, axis=1).min() > 0.01
-    assert min(lengths) > config.pregrasp_distance - 1e-9
-    # Fingers that reach further along it than the usual way back need a longer one.
-    assert max(lengths) > config.pregrasp_distance + 0.005
-
-
 def test_preferred_approach_is_followed():
     cloud = PointCloud(*sample_surface(cylinder_mesh(0.02, 0.15), 2500, np.random.default_rng(0)))
     config = PlannerConfig(max_approach_tilt=30.0)
