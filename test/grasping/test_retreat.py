@@ -28,7 +28,7 @@ def test_fingers_are_drawn_back_beyond_the_object(low):
     assert length == pytest.approx(TIP - low + _BULGE, abs=1e-9)
     # There, none of the boxes is nearer than the bulge.
     for box in UMI.collision_boxes(0.08)[len(UMI.palm_boxes) :]:
-        moved = beside + [0.0, 0.0, length]
+        moved = beside + np.array([0.0, 0.0, length])
         outside = np.maximum(np.abs(moved - box.center) - 0.5 * np.asarray(box.size), 0.0)
         assert np.linalg.norm(outside, axis=1).min() >= _BULGE - 1e-9
     assert _retreat(beside, np.eye(4), UMI, 0.08, 0.3) == 0.3

@@ -18,7 +18,7 @@ DOWN = make_transform(matrix_from_rpy([np.pi, 0.0, 0.0]), [0.0, 0.0, 0.025])
 
 def ball(x=0.0, radius=0.025):
     points, _ = sample_surface(sphere_mesh(radius), 1500, np.random.default_rng(0))[:2]
-    return PointCloud(points + [x, 0.0, radius])
+    return PointCloud(points + np.array([x, 0.0, radius]))
 
 
 def test_points_need_no_further_function():
@@ -30,7 +30,7 @@ def test_the_gap_beside_the_object_its_neighbour_and_the_table_are_exact():
     gap = clearance(DOWN, 0.07)
     assert gap == pytest.approx(0.010, abs=1e-3)
     # Where a neighbour stands in the way of a finger.
-    crowded = object_clearance(SUPEROVOIDS, FRANKA, [ball(), PointCloud(ball().points + [0.0, 0.06, 0.0])], None)
+    crowded = object_clearance(SUPEROVOIDS, FRANKA, [ball(), PointCloud(ball().points + np.array([0.0, 0.06, 0.0]))], None)
     assert crowded(DOWN, 0.07) < 0.0
     low = DOWN.copy()
     low[2, 3] = -0.05
