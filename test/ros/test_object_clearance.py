@@ -30,7 +30,8 @@ def test_the_gap_beside_the_object_its_neighbour_and_the_table_are_exact():
     gap = clearance(DOWN, 0.07)
     assert gap == pytest.approx(0.010, abs=1e-3)
     # Where a neighbour stands in the way of a finger.
-    crowded = object_clearance(SUPEROVOIDS, FRANKA, [ball(), PointCloud(ball().points + np.array([0.0, 0.06, 0.0]))], None)
+    neighbour = PointCloud(ball().points + np.array([0.0, 0.06, 0.0]))
+    crowded = object_clearance(SUPEROVOIDS, FRANKA, [ball(), neighbour], None)
     assert crowded(DOWN, 0.07) < 0.0
     low = DOWN.copy()
     low[2, 3] = -0.05
