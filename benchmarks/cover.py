@@ -1,0 +1,234 @@
+"""Morphing covers: the paper's cases, cost of a step against nodes, solvers of the programme, motor placement.
+
+    python benchmarks/cover.py [--data DIR] [--tables cases cost solvers placement] [--largest 40] [--json FILE]
+
+Process time on one core after a warm-up. `--data` is a folder with the published start states (3x3.json …); without,
+starts and motors are our own. Every table names the command's settings; nothing is taken from other runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT)]
+
+import numpy as np  # noqa: E402
+from tqdm import tqdm  # noqa: E402
+
+from morphit_ros.cover import (  # noqa: E402
+    ControllerConfig,
+    Cover,
+    CoverController,
+    SimulationConfig,
+    simulate_cover,
+)
+from morphit_ros.cover.cases import load_case  # noqa: E402
+from morphit_ros.cover.genetic import GeneticConfig, evolve_motors  # noqa: E402
+from morphit_ros.cover.noise import PAPER_NOISE  # noqa: E402
+from morphit_ros.cover.null_space import NullSpaceSolver  # noqa: E402
+from morphit_ros.cover.placement import candidate_rates, judge_motors, neighbourhood, place_motors  # noqa: E402
+from morphit_ros.cover.plant import CoverPlant  # noqa: E402
+from morphit_ros.cover.quadratic_program import make_solver  # noqa: E402
+from morphit_ros.cover.start import lay_on_surface  # noqa: E402
+from morphit_ros.cover.targets import HeightTarget  # noqa: E402
+from morphit_ros.errors import MissingDependencyError  # noqa: E402
+
+CASES = ("3x3", "8x8", "20x20", "4x8")
+SOLVERS = ("daqp", "quadprog", "piqp", "proxqp", "clarabel", "osqp")
+
+
+def bench_cases(data: str | None) -> list[dict[str, Any]]:
+    """Errors at the end, ideal and noisy, and what the run cost."""
+    entries = []
+    for name in tqdm(CASES, desc="cases", disable=not sys.stderr.isatty()):
+        case = load_case(name, data)
+        simulate_cover(case.cover, case.state, case.target, SimulationConfig(duration=0.05), case.controller)
+        for kind, noise in (("ideal", None), ("noisy", PAPER_NOISE)):
+            run = simulate_cover(
+                case.cover, case.state, case.target, SimulationConfig(duration=case.duration), case.controller, noise
+            )
+            entries.append(
+                {
+                    "case": name, "kind": kind, "success": run.success, "message": run.message,
+                    "errors": [
+                        [t, float(np.degrees(run.mean_angle(t))), run.mean_distance(t) * 1e3, angle, distance]
+                        for t, angle, distance in case.published
+                    ],
+                    "controller_ms": [float(v) for v in np.percentile(run.controller_seconds * 1e3, (50, 99, 100))],
+                    "plant_ms": float(np.median(run.plant_seconds) * 1e3),
+                    "seconds": float(run.controller_seconds.sum() + run.plant_seconds.sum()),
+                    "simulated": float(len(run.times) * case.controller.period),
+                    "gap": float(run.gaps.max()),
+                }
+            )  # fmt: skip
+    print("\ncase   kind   at [s]  angle [°] (paper)  distance [mm] (paper)  step ms 50/99 %  total s / simulated s")
+    for entry in entries:
+        for number, (t, angle, distance, paper_angle, paper_distance) in enumerate(entry["errors"]):
+            cost = (
+                f"{entry['controller_ms'][0]:6.2f} / {entry['controller_ms'][1]:6.2f}   "
+                f"{entry['seconds']:6.2f} / {entry['simulated']:.0f}"
+                if number == 0
+                else ""
+            )
+            print(
+                f"{entry['case']:<6} {entry['kind']:<6} {t:5.0f}  {angle:9.2f} ({paper_angle:g})  "
+                f"{distance:12.2f} ({paper_distance:g})       {cost} {entry['message'] if number == 0 else ''}"
+            )
+    return entries
+
+
+def bench_cost(largest: int) -> list[dict[str, Any]]:
+    """Cost of one step and memory of its arrays against nodes; square covers on a paraboloid, saddle target."""
+    target = HeightTarget("0.5*x*y")
+    entries = []
+    print("\nnodes      dof  null space ms  controller ms 50/99 %  plant ms  basis MiB  ms / dof^3 · 1e6")
+    for side in [side for side in (2, 3, 5, 8, 12, 16, 20, 30, 40) if side <= largest]:
+        cover = Cover(side, side)
+        curvature = min(2.0, 8.0 / side)
+        state = lay_on_surface(cover, HeightTarget(f"-{curvature}*(x**2 + 1.2*y**2)"))
+        cover = cover.with_motors(place_motors(cover, [state], nearby=0).motors)
+        controller = CoverController(cover, ControllerConfig(greatest_rate=5.0))
+        plant = CoverPlant(cover, state)
+        times: list[tuple[float, float, float]] = []
+        for step in range(8 if side > 20 else 30):
+            start = time.process_time()
+            basis = NullSpaceSolver(cover).basis(plant.state.rotations)
+            solved = time.process_time()
+            found = controller.step(plant.state, target, 0.01 * step)
+            controlled = time.process_time()
+            moved = plant.step(found.rates, 0.01)
+            times.append((solved - start, controlled - solved, time.process_time() - controlled))
+            if not (moved and found.status.moves):
+                print(f"{side} x {side}: stopped at step {step}: {found.status.value}, plant moved: {moved}")
+                break
+        kept = 1e3 * np.array(times[2:] or times)
+        entry = {
+            "side": side, "nodes": cover.node_count, "dof": cover.expected_dof,
+            "null_space_ms": float(np.median(kept[:, 0])), "controller_ms": float(np.median(kept[:, 1])),
+            "controller_p99_ms": float(np.percentile(kept[:, 1], 99)), "plant_ms": float(np.median(kept[:, 2])),
+            "basis_mib": basis.nbytes / 2**20,
+        }  # fmt: skip
+        entries.append(entry)
+        print(
+            f"{side:>2} x {side:<3} {entry['dof']:6d}  {entry['null_space_ms']:13.3f}  {entry['controller_ms']:9.3f} / "
+            f"{entry['controller_p99_ms']:9.3f}  {entry['plant_ms']:8.3f}  {entry['basis_mib']:9.2f}  "
+            f"{entry['controller_ms'] / entry['dof'] ** 3 * 1e6:9.2f}",
+            flush=True,
+        )
+    return entries
+
+
+def bench_solvers(data: str | None, steps: int = 20) -> list[dict[str, Any]]:
+    """The same first steps of a case with every library that is installed."""
+    entries = []
+    # qpsolvers says at every step that Clarabel and OSQP take sparse matrices.
+    warnings.simplefilter("ignore")
+    print("\ncase   solver      step ms 50 %   worst ms  failed  greatest difference of rates from daqp [rad/s]")
+    for name in ("3x3", "8x8", "20x20"):
+        case = load_case(name, data)
+        reference = None
+        for solver in SOLVERS:
+            try:
+                engine = make_solver(solver)
+            except (MissingDependencyError, ValueError) as error:
+                print(f"{name:<6} {solver:<10}  not installed ({str(error)[:60]})")
+                continue
+            controller = CoverController(case.cover, case.controller, engine)
+            plant = CoverPlant(case.cover, case.state)
+            seconds, rates, failed = [], [], 0
+            for step in range(steps):
+                start = time.process_time()
+                found = controller.step(plant.state, case.target, 0.01 * step)
+                seconds.append(time.process_time() - start)
+                failed += not found.status.moves
+                rates.append(found.rates)
+                plant.step(found.rates if reference is None else reference[step], 0.01)
+            if reference is None:
+                reference = rates
+            difference = max(float(np.abs(a - b).max()) for a, b in zip(rates, reference, strict=True))
+            entry = {
+                "case": name, "solver": solver, "median_ms": 1e3 * float(np.median(seconds[1:])),
+                "worst_ms": 1e3 * max(seconds[1:]), "failed": failed, "difference": difference,
+            }  # fmt: skip
+            entries.append(entry)
+            print(
+                f"{name:<6} {solver:<10} {entry['median_ms']:12.2f} {entry['worst_ms']:10.2f} {failed:4d}/{steps}  "
+                f"{difference:.1e}",
+                flush=True,
+            )
+    return entries
+
+
+def bench_placement(data: str | None) -> list[dict[str, Any]]:
+    """Published motors, pivoted QR with swaps, and the genetic algorithm, judged over a neighbourhood of 5 degrees."""
+    entries = []
+    print("\ncase   method     log|det|  condition   worst within 5°  on a joint  fold axes  steps  seconds")
+    for name in CASES:
+        case = load_case(name, data)
+        rng = np.random.default_rng(99)
+        around = neighbourhood(case.cover, case.state, 10, float(np.radians(5.0)), rng)
+        matrices = candidate_rates(case.cover, [case.state, *around])
+        generations = 3000 if case.cover.node_count < 100 else 300
+        start = time.process_time()
+        exchange = place_motors(case.cover, [case.state])
+        methods = {
+            "published" if data else "case": (3 * case.cover.motors[:, 0] + case.cover.motors[:, 1], 0.0, 0),
+            "exchange": (_rows(exchange.motors), time.process_time() - start, exchange.steps),
+        }
+        evolved = evolve_motors(case.cover, case.state, GeneticConfig(generations=generations, finalists=1))
+        methods["genetic"] = (_rows(evolved.motors), evolved.seconds, evolved.steps)
+        for method, (rows, seconds, steps) in methods.items():
+            judged = judge_motors(rows, matrices)
+            entry = {
+                "case": name, "method": method, "log_determinant": float(judged.log_determinants[0]),
+                "condition": float(judged.conditions[0]), "worst_condition": float(judged.conditions.max()),
+                "most_on_a_joint": judged.most_on_a_joint, "on_fold_axis": judged.on_fold_axis, "steps": steps,
+                "seconds": seconds, "motors": len(rows),
+            }  # fmt: skip
+            entries.append(entry)
+            print(
+                f"{name:<6} {method:<10} {entry['log_determinant']:8.2f} {entry['condition']:10.3g} "
+                f"{entry['worst_condition']:14.3g} {entry['most_on_a_joint']:11d} "
+                f"{entry['on_fold_axis']:6d}/{len(rows):<4d} {steps:5d} {seconds:8.2f}",
+                flush=True,
+            )
+    return entries
+
+
+def _rows(motors: np.ndarray) -> np.ndarray:
+    return np.asarray(3 * motors[:, 0] + motors[:, 1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", metavar="DIR", help="published start states")
+    tables = ("cases", "cost", "solvers", "placement")
+    parser.add_argument("--tables", nargs="+", choices=tables, default=list(tables))
+    parser.add_argument("--largest", type=int, default=40, help="side of the largest cover of the cost table")
+    parser.add_argument("--json", metavar="FILE")
+    options = parser.parse_args()
+    results: dict[str, Any] = {}
+    if "cases" in options.tables:
+        results["cases"] = bench_cases(options.data)
+    if "cost" in options.tables:
+        results["cost"] = bench_cost(options.largest)
+    if "solvers" in options.tables:
+        results["solvers"] = bench_solvers(options.data)
+    if "placement" in options.tables:
+        results["placement"] = bench_placement(options.data)
+    if options.json:
+        Path(options.json).write_text(json.dumps(results, indent=2), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""The paper's four cases as data: config/cover/*.yaml."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from morphit_ros.cover.controller import ControllerConfig
+from morphit_ros.cover.files import load_cover, moved_to_base
+from morphit_ros.cover.model import Cover
+from morphit_ros.cover.placement import place_motors
+from morphit_ros.cover.start import lay_on_surface, roll
+from morphit_ros.cover.state import CoverState
+from morphit_ros.cover.targets import HeightTarget, ParametricTarget, Target, grid_parameters
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_quat_xyzw
+from morphit_ros.resources import resource
+
+
+@dataclass(frozen=True)
+class CoverCase:
+    """A cover, where it starts, where it goes, and what the paper reached.
+
+    Attributes:
+        cover, state: with motors; joints closed.
+        target: where to.
+        controller: gains, weights and limits.
+        duration: of the run [s].
+        published: (time [s], mean angle [degrees], mean distance [mm]) as the paper says.
+    """
+
+    name: str
+    cover: Cover
+    state: CoverState
+    target: Target
+    controller: ControllerConfig
+    duration: float
+    published: tuple[tuple[float, float, float], ...]
+
+
+def load_case(name: str, data: str | Path | None = None, overrides: dict[str, Any] | None = None) -> CoverCase:
+    """A case of config/cover, or of a YAML file.
+
+    Args:
+        name: such as ``8x8``, or the path of a YAML file.
+        data: folder with ``<name>.json``, the published start states; without, start and motors are made here.
+        overrides: of the controller's parameters.
+
+    Raises:
+        ResourceNotFoundError: no such case or file.
+        InvalidInputError: a value in the file that cannot be used.
+    """
+    path = Path(name) if name.endswith((".yaml", ".yml")) else resource(f"config/cover/{name}.yaml")
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        settings = {**content.get("controller", {}), **(overrides or {})}
+        base = make_transform(
+            matrix_from_quat_xyzw(content.get("base", {}).get("quat_xyzw", (0.0, 0.0, 0.0, 1.0))),
+            content.get("base", {}).get("position", (0.0, 0.0, 0.0)),
+        )
+        if data is not None:
+            cover, state = load_cover(Path(data) / f"{path.stem}.json")
+        else:
+            cover, state = _made(content, base, path.stem)
+        published = tuple((float(t), float(a), float(d)) for t, a, d in content.get("published", ()))
+        return CoverCase(
+            path.stem, cover, state, _target(content["target"], cover), ControllerConfig.from_flat(settings),
+            float(content["duration"]), published,
+        )  # fmt: skip
+    except FileNotFoundError:
+        raise
+    except (OSError, KeyError, TypeError, AttributeError, yaml.YAMLError) as error:
+        raise InvalidInputError(str(path), repr(error)[:80], "a case as in config/cover") from None
+
+
+def _made(content: dict[str, Any], base: Array, name: str) -> tuple[Cover, CoverState]:
+    """Start and motors by our own means."""
+    shape = content["cover"]
+    cover = Cover(
+        int(shape["rows"]), int(shape["cols"]), float(shape["pitch"]), tuple(int(n) - 1 for n in shape["fixed_nodes"]),
+        name=name,
+    )  # fmt: skip
+    if "start_roll" in content:
+        state = roll(cover, float(np.radians(content["start_roll"])))
+    else:
+        state = lay_on_surface(cover, HeightTarget(str(content["start_surface"])))
+    placed = place_motors(cover, [state], seed=0, starts=1 if cover.node_count > 100 else 4)
+    return moved_to_base(cover.with_motors(placed.motors), state, base)
+
+
+def _target(content: Any, cover: Cover) -> Target:
+    if isinstance(content, str):
+        return HeightTarget(content)
+    if "phases" in content:
+        return HeightTarget([(float(phase.get("until", float("inf"))), str(phase["z"])) for phase in content["phases"]])
+    return ParametricTarget([str(content[axis]) for axis in "xyz"], grid_parameters(cover))

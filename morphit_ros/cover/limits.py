@@ -1,0 +1,114 @@
+"""Limits on the motion of a cover as rows over a basis of its motions, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fill_joint_rates(rotations, joints, frames, motions, scale, rows):  # type: ignore[no-untyped-def]
+    """Relative rates of all joints in their frames: rows (3 J, K) from motions (3 N, K), times `scale`."""
+    count = motions.shape[1]
+    for j in range(len(joints)):
+        p, c = joints[j, 0], joints[j, 1]
+        for axis in range(3):
+            x = y = z = 0.0
+            for i in range(3):
+                x += rotations[p, 0, i] * frames[j, i, axis]
+                y += rotations[p, 1, i] * frames[j, i, axis]
+                z += rotations[p, 2, i] * frames[j, i, axis]
+            x, y, z = scale * x, scale * y, scale * z
+            for k in range(count):
+                rows[3 * j + axis, k] = (
+                    x * (motions[3 * c, k] - motions[3 * p, k])
+                    + y * (motions[3 * c + 1, k] - motions[3 * p + 1, k])
+                    + z * (motions[3 * c + 2, k] - motions[3 * p + 2, k])
+                )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fold_cosines(rotations, joints, along_column, cosines):  # type: ignore[no-untyped-def]
+    """Cosine of the angle between the x axes of both halves of every joint, (J,)."""
+    for j in range(len(joints)):
+        p, c = joints[j, 0], joints[j, 1]
+        body = 0 if along_column[j] else 1
+        cosines[j] = (
+            rotations[p, 0, body] * rotations[c, 0, body]
+            + rotations[p, 1, body] * rotations[c, 1, body]
+            + rotations[p, 2, body] * rotations[c, 2, body]
+        )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fill_fold_rates(rotations, joints, along_column, chosen, motions, scale, rows):  # type: ignore[no-untyped-def]
+    """Rates of the cosines of chosen joints: d/dt (x_p . x_c) = (omega_c - omega_p) . (x_c x x_p), times `scale`."""
+    for place in range(len(chosen)):
+        j = chosen[place]
+        p, c = joints[j, 0], joints[j, 1]
+        body = 0 if along_column[j] else 1
+        px, py, pz = rotations[p, 0, body], rotations[p, 1, body], rotations[p, 2, body]
+        cx, cy, cz = rotations[c, 0, body], rotations[c, 1, body], rotations[c, 2, body]
+        x, y, z = scale * (cy * pz - cz * py), scale * (cz * px - cx * pz), scale * (cx * py - cy * px)
+        for k in range(motions.shape[1]):
+            rows[place, k] = (
+                x * (motions[3 * c, k] - motions[3 * p, k])
+                + y * (motions[3 * c + 1, k] - motions[3 * p + 1, k])
+                + z * (motions[3 * c + 2, k] - motions[3 * p + 2, k])
+            )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def desired_rates(normals, targets, target_rates, gain, offset, greatest, rates):  # type: ignore[no-untyped-def]
+    """The alignment law for every node (Morphing covers, section III): rates (N, 3) [rad/s].
+
+        omega* = K z x n + omega_n - (omega_n . z) z,   omega_n = n x dn/dt,   K = gain / (1 + z . n + offset)
+
+    The first term is cut to `greatest` [rad/s]. Where z and n are opposite, z x n says no direction; any axis across
+    z begins the way.
+    """
+    for k in range(len(normals)):
+        z0, z1, z2 = normals[k, 0], normals[k, 1], normals[k, 2]
+        n0, n1, n2 = targets[k, 0], targets[k, 1], targets[k, 2]
+        d0, d1, d2 = target_rates[k, 0], target_rates[k, 1], target_rates[k, 2]
+        along = z0 * n0 + z1 * n1 + z2 * n2
+        gained = gain / (1.0 + along + offset)
+        a0, a1, a2 = z1 * n2 - z2 * n1, z2 * n0 - z0 * n2, z0 * n1 - z1 * n0
+        if along < 0.0 and a0 * a0 + a1 * a1 + a2 * a2 < 1e-12:
+            if abs(z0) < 0.7:
+                a0, a1, a2 = 0.0, z2, -z1
+            else:
+                a0, a1, a2 = -z2, 0.0, z0
+        asked = gained * np.sqrt(a0 * a0 + a1 * a1 + a2 * a2)
+        if asked > greatest:
+            gained *= greatest / asked
+        w0, w1, w2 = n1 * d2 - n2 * d1, n2 * d0 - n0 * d2, n0 * d1 - n1 * d0
+        spin = w0 * z0 + w1 * z1 + w2 * z2
+        rates[k, 0] = gained * a0 + w0 - spin * z0
+        rates[k, 1] = gained * a1 + w1 - spin * z1
+        rates[k, 2] = gained * a2 + w2 - spin * z2
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def weigh_spin(normals, motions, kept):  # type: ignore[no-untyped-def]
+    """Scale the part of each node's motion that turns it about its own normal, in place: motions (3 N, K)."""
+    less = 1.0 - kept
+    for n in range(len(normals)):
+        x, y, z = normals[n, 0], normals[n, 1], normals[n, 2]
+        for k in range(motions.shape[1]):
+            spin = less * (x * motions[3 * n, k] + y * motions[3 * n + 1, k] + z * motions[3 * n + 2, k])
+            motions[3 * n, k] -= spin * x
+            motions[3 * n + 1, k] -= spin * y
+            motions[3 * n + 2, k] -= spin * z
+
+
+def near_pairs(positions: np.ndarray, joints: np.ndarray, reach: float) -> np.ndarray:
+    """(P, 2) nodes that are no neighbours and closer than `reach` [m]."""
+    from scipy.spatial import cKDTree
+
+    pairs = cKDTree(positions).query_pairs(reach, output_type="ndarray")
+    if not len(pairs):
+        return np.empty((0, 2), dtype=np.int64)
+    count = len(positions)
+    keys = pairs[:, 0] * count + pairs[:, 1]
+    return np.asarray(pairs[~np.isin(keys, joints[:, 0] * count + joints[:, 1])])

@@ -1,0 +1,152 @@
+"""The simulated cover: motors turn, joints stay closed. Kinematic, as in the paper."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import lapack
+
+from morphit_ros.cover.closure import bridge_lengths, close_loops, fill_face_residuals
+from morphit_ros.cover.model import Cover
+from morphit_ros.cover.motors import motor_rates
+from morphit_ros.cover.null_space import NullSpace, NullSpaceSolver
+from morphit_ros.cover.state import CoverState, orthonormalize, rotate
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.transforms import Array
+
+# A face counts as closed below this [m].
+CLOSED = 1e-10
+# Beyond this condition the motors no longer decide alone.
+MOST_CONDITION = 1e5
+# Then singular values of the motors' matrix below its root (1e-3) no longer move the cover (the paper's Z_act inverse).
+SLACK_DAMPING = 1e-6
+_MOST_CORRECTIONS = 6
+_MOST_HALVINGS = 4
+# A node that turns further in one part [rad] has left what the linear system says.
+_LONGEST_TURN = 0.2
+
+
+class CoverPlant:
+    """A cover that its motors move.
+
+    Args:
+        cover: with as many motors as degrees of freedom.
+        state: the start, joints closed.
+        null_space: shared with a controller that sees the same states, so that each is decomposed once.
+
+    Raises:
+        InvalidInputError: motors that are missing.
+    """
+
+    def __init__(self, cover: Cover, state: CoverState, null_space: NullSpaceSolver | None = None) -> None:
+        if len(cover.motors) != cover.expected_dof:
+            raise InvalidInputError(
+                "motors", f"{len(cover.motors)} motors", f"{cover.expected_dof}, one a degree of freedom",
+                "Place them with 'morphit cover place'.",
+            )  # fmt: skip
+        self.cover = cover
+        self.state = state
+        # Parts of steps in which friction decided, not the motors alone.
+        self.slack_parts = 0
+        self._null_space = null_space or NullSpaceSolver(cover)
+        self._lengths = bridge_lengths(cover, state.rotations)
+
+    def step(self, rates: Array, period: float) -> bool:
+        """Turn the motors at `rates` (M,) [rad/s] for `period` [s]; false where no closed configuration was found.
+
+        Where the motors don't span the motions, or nearly, friction in the passive joints decides: of the motions that
+        come close to the motors' rates, one that turns nodes little.
+        """
+        length, walked = period, 0.0
+        while walked < period * (1.0 - 1e-9):
+            length = min(length, period - walked)
+            start = self.state.rotations
+            space = self._null_space.solve(start)
+            motors = motor_rates(self.cover, start, space.basis)
+            closed = self._advanced(_Motion(self.cover, start, space, motors, False), rates, length)
+            if closed is None:
+                closed = self._advanced(_Motion(self.cover, start, space, motors, True), rates, length)
+                self.slack_parts += closed is not None
+            if closed is None:
+                # Near a singular configuration the way is curved: in halves it may close.
+                length *= 0.5
+                if length < period / 2.0**_MOST_HALVINGS:
+                    return False
+                continue
+            self.state = CoverState(closed, self.state.origin)
+            walked += length
+            length *= 2.0
+        return True
+
+    def _advanced(self, motion: _Motion, rates: Array, period: float) -> Array | None:
+        """Rotations (N, 3, 3) after one part of a step, None if its loops could not be closed."""
+        if not motion.decided:
+            return None
+        cover, start = self.cover, self.state.rotations
+        turns = period * motion.from_rates(rates)
+        if not float(np.abs(turns).max()) < _LONGEST_TURN:
+            return None
+        rotations = np.empty_like(start)
+        rotate(start, turns, rotations)
+        if cover.fixed_bridges:
+            return self._projected(rotations)
+        residuals = np.empty(3 * len(cover.open_faces))
+        before = np.inf
+        for _ in range(_MOST_CORRECTIONS):
+            fill_face_residuals(rotations, cover.open_faces, residuals)
+            opened = 0.5 * cover.pitch * float(np.abs(residuals).max(initial=0.0))
+            if opened < CLOSED:
+                orthonormalize(rotations)
+                return rotations
+            if not opened < 0.5 * before:
+                return None
+            before = opened
+            # The same factors: a step is small, so that each correction gains several digits.
+            corrected = np.empty_like(rotations)
+            rotate(rotations, motion.correction(residuals), corrected)
+            rotations = corrected
+        return None
+
+    def _projected(self, rotations: Array) -> Array | None:
+        try:
+            closed = close_loops(self.cover, CoverState(rotations, self.state.origin), bridges=self._lengths)
+        except InvalidInputError:
+            return None
+        orthonormalize(closed.rotations)
+        return closed.rotations
+
+
+class _Motion:
+    """Motions of one configuration from motor rates. Without `slack`, motors turn exactly as they are told.
+
+    Attributes:
+        decided: whether motor rates decide the motion; always with slack.
+    """
+
+    def __init__(self, cover: Cover, rotations: Array, space: NullSpace, motors: Array, slack: bool) -> None:
+        self._cover, self._rotations, self._space, self._slack = cover, rotations, space, slack
+        self._motors = motors
+        self.decided = slack
+        if slack:
+            # (M'M + d Z'Z) q = M'u, Z the basis: the least turning counts, not the least coefficients.
+            damped = np.tril(self._motors.T @ self._motors) + SLACK_DAMPING * np.tril(space.gram)
+            self._root, _ = lapack.dpotrf(damped, lower=1)
+        elif self._motors.shape[0] == self._motors.shape[1]:
+            self._factors, self._pivots, status = lapack.dgetrf(self._motors)
+            if status == 0:
+                reciprocal, _ = lapack.dgecon(self._factors, float(np.abs(self._motors).sum(axis=0).max()))
+                self.decided = reciprocal * MOST_CONDITION > 1.0
+
+    def from_rates(self, rates: Array) -> Array:
+        """(3 N,) angular velocities at motor rates (M,)."""
+        if self._slack:
+            coefficients, _ = lapack.dpotrs(self._root, self._motors.T @ rates, lower=1)
+        else:
+            coefficients, _ = lapack.dgetrs(self._factors, self._pivots, rates)
+        return np.asarray(self._space.basis @ coefficients)
+
+    def correction(self, residuals: Array) -> Array:
+        """(3 N,) turns that close `residuals` (3 F,): with still motors, or the least ones with slack."""
+        if self._slack:
+            return self._space.close_least(residuals)
+        turns = self._space.close(residuals)
+        return turns - self.from_rates(motor_rates(self._cover, self._rotations, turns))

@@ -1,0 +1,44 @@
+"""`morphit cover`: tables, files, exit status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from morphit_ros.cli import main
+
+
+def test_run_writes_table_plot_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {name: tmp_path / name for name in ("run.json", "run.png", "state.json")}
+    words = ["cover", "run", "3x3", "--duration", "0.2", "--noise", "both", "--json", str(files["run.json"])]
+    assert main([*words, "--plot", str(files["run.png"]), "--save-state", str(files["state.json"])]) == 0
+    printed = capsys.readouterr().out
+    assert "9 nodes, 12 motors" in printed
+    assert "noisy" in printed
+    content = json.loads(files["run.json"].read_text(encoding="utf-8"))
+    assert set(content["runs"]) == {"ideal", "noisy"}
+    assert content["runs"]["ideal"]["greatest_gap"] < 1e-6
+    assert (tmp_path / "run-ideal.png").stat().st_size > 5000
+    assert main(["cover", "place", "3x3", "--output", str(tmp_path / "placed.json")]) == 0
+    assert "12 motors" in capsys.readouterr().out
+    assert json.loads((tmp_path / "placed.json").read_text(encoding="utf-8"))["rows"] == 3
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "5x5"],
+        ["run", "3x3", "--seed", "-1"],
+        ["run", "3x3", "--set", "nonsense"],
+        ["run", "3x3", "--set", "rate_limit=-1"],
+        ["run", "3x3", "--solver", "no_such"],
+        ["run", "3x3", "--duration", "nan"],
+        ["run", "3x3", "--data", "/nowhere"],
+        ["place", "5x5"],
+    ],
+)
+def test_bad_input_exits_with_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cover", *words]) == 2
+    assert capsys.readouterr().err.startswith("morphit: ")

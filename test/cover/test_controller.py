@@ -1,0 +1,260 @@
+"""The controller: the law, the limits, and stopping."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from cover_samples import bowl, published
+
+from morphit_ros.cover import ControllerConfig, Cover, CoverController, CoverState, StepStatus
+from morphit_ros.cover.limits import desired_rates, fill_joint_rates
+from morphit_ros.cover.motors import motor_rates
+from morphit_ros.cover.null_space import NullSpaceSolver
+from morphit_ros.cover.plant import CoverPlant
+from morphit_ros.cover.quadratic_program import DaqpSolver, NearestPoint, NearestPointProblem, make_solver
+from morphit_ros.cover.state import flat_state, rotate
+from morphit_ros.cover.targets import HeightTarget, ParametricTarget, TargetSample, grid_parameters
+from morphit_ros.errors import InvalidInputError, MissingDependencyError
+
+SADDLE = HeightTarget("5*x*y*cos(y/2)")
+
+
+def all_rates(cover: Cover, state: CoverState, rates: np.ndarray) -> np.ndarray:
+    """(3 J,) relative rates of all axes at motor rates."""
+    basis = NullSpaceSolver(cover).basis(state.rotations)
+    motion = basis @ np.linalg.solve(motor_rates(cover, state.rotations, basis), rates)
+    rows = np.empty((3 * cover.joint_count, 1))
+    fill_joint_rates(
+        state.rotations, cover.joints, np.ascontiguousarray(cover.joint_frames), motion[:, None], 1.0, rows
+    )
+    return rows[:, 0]
+
+
+def test_law_has_the_papers_gains() -> None:
+    """K is 30 where normals agree, 100 where they are opposite; the target's own turning is followed without spin."""
+    z = np.array([[0.0, 0.0, 1.0]])
+    for angle, gain in ((1e-6, 30.0), (np.pi - 1e-3, 100.0)):
+        n = np.array([[np.sin(angle), 0.0, np.cos(angle)]])
+        rates = np.empty((1, 3))
+        desired_rates(z, n, np.zeros((1, 3)), 85.714, 60 / 70, np.inf, rates)
+        assert np.linalg.norm(rates) / np.sin(angle) == pytest.approx(gain, rel=1e-3)
+        assert rates[0, 1] > 0.0  # about +y, z turns towards +x
+    n_rate = np.array([[0.3, -0.2, 0.0]])
+    desired_rates(z, z, n_rate, 85.714, 60 / 70, np.inf, rates)
+    np.testing.assert_allclose(np.cross(rates[0], z[0]), n_rate[0], atol=1e-12)
+
+
+def test_opposite_normals_are_no_rest() -> None:
+    rates = np.empty((1, 3))
+    z = np.array([[0.0, 0.0, 1.0]])
+    desired_rates(z, -z, np.zeros((1, 3)), 85.714, 60 / 70, np.inf, rates)
+    assert np.linalg.norm(rates) == pytest.approx(100.0, rel=1e-3)
+
+
+def test_wanted_rates_are_cut() -> None:
+    rates = np.empty((1, 3))
+    n = np.array([[1.0, 0.0, 0.0]])
+    desired_rates(np.array([[0.0, 0.0, 1.0]]), n, np.zeros((1, 3)), 85.714, 60 / 70, 0.5, rates)
+    assert np.linalg.norm(rates) == pytest.approx(0.5)
+
+
+def test_optimum_without_limits_is_the_projection() -> None:
+    """With limits out of the way, the motion is the least-squares fit over the null space."""
+    cover, state = bowl(4, 4)
+    config = ControllerConfig(rate_limit=10.0, gain=1e-3, damping=0.0)
+    found = CoverController(cover, config).step(state, SADDLE, 0.0)
+    sample = SADDLE.sample(state.positions(cover), 0.0)
+    wanted = np.empty((cover.node_count, 3))
+    desired_rates(
+        np.ascontiguousarray(state.normals()),
+        sample.normals,
+        sample.normal_rates,
+        1e-3,
+        config.gain_offset,
+        np.inf,
+        wanted,
+    )
+    basis = NullSpaceSolver(cover).basis(state.rotations)
+    motion = basis @ np.linalg.lstsq(basis, wanted.ravel(), rcond=None)[0]
+    np.testing.assert_allclose(found.rates, motor_rates(cover, state.rotations, motion), atol=1e-10)
+
+
+@pytest.mark.parametrize("settings", [{}, {"variation_weight": 500.0}, {"position_weight": 1e3}, {"spin_weight": 0.1}])
+def test_limits_hold_on_every_axis(settings: dict) -> None:
+    cover, state = bowl(4, 5)
+    config = ControllerConfig(**settings)
+    found = CoverController(cover, config).step(state, SADDLE, 0.0)
+    assert found.status is StepStatus.OK
+    assert found.saturated > 0
+    rates = all_rates(cover, state, found.rates)
+    assert np.abs(rates).max() <= config.rate_limit * (1 + 1e-4)
+    # Something reaches it: the cover moves as fast as it may.
+    assert np.abs(rates).max() > 0.99 * config.rate_limit
+
+
+def test_solvers_agree() -> None:
+    pytest.importorskip("qpsolvers")
+    quadprog = pytest.importorskip("quadprog")
+    assert quadprog
+    cover, state = bowl(4, 4)
+    one, other = (
+        CoverController(cover, ControllerConfig(greatest_rate=5.0), solver).step(state, SADDLE, 0.0).rates
+        for solver in (DaqpSolver(), make_solver("quadprog"))
+    )
+    np.testing.assert_allclose(one, other, atol=1e-7)
+
+
+def test_range_of_motion_is_kept() -> None:
+    cover, state = bowl(3, 3)
+    from morphit_ros.cover.limits import fold_cosines
+
+    cosines = np.empty(cover.joint_count)
+    fold_cosines(state.rotations, cover.joints, cover.joint_along_column, cosines)
+    narrow = dataclasses.replace(cover, range_of_motion=float(np.arccos(cosines.min())) + np.radians(1.0))
+    controller, plant = CoverController(narrow), CoverPlant(narrow, state)
+    for step in range(150):
+        found = controller.step(plant.state, HeightTarget("-12*(x**2 + y**2)"), 0.01 * step)
+        assert found.status is StepStatus.OK
+        assert plant.step(found.rates, 0.01)
+    fold_cosines(plant.state.rotations, cover.joints, cover.joint_along_column, cosines)
+    assert np.arccos(cosines.min()) < narrow.range_of_motion + np.radians(0.05)
+    # Without the limit the cover folds further.
+    free = CoverPlant(cover, state)
+    controller = CoverController(cover)
+    for step in range(150):
+        free.step(controller.step(free.state, HeightTarget("-12*(x**2 + y**2)"), 0.01 * step).rates, 0.01)
+    fold_cosines(free.state.rotations, cover.joints, cover.joint_along_column, cosines)
+    assert np.arccos(cosines.min()) > narrow.range_of_motion + np.radians(1.0)
+
+
+def test_acceleration_limit() -> None:
+    cover, state = bowl(3, 4)
+    limit = 0.5
+    controller, plant = CoverController(cover, ControllerConfig(acceleration_limit=limit)), CoverPlant(cover, state)
+    last = np.zeros(len(cover.motors))
+    for step in range(30):
+        found = controller.step(plant.state, SADDLE, 0.01 * step)
+        assert found.status.moves
+        if found.status is StepStatus.OK:
+            assert np.abs(found.rates - last).max() <= limit * 0.01 * (1 + 1e-3)
+        last = found.rates
+        plant.step(found.rates, 0.01)
+    assert np.abs(last).max() > 0.05
+
+
+def test_collision_avoidance_keeps_nodes_apart() -> None:
+    """A strip that is told to roll up stops before its ends meet."""
+    cover, state = bowl(2, 9)
+    curl = ParametricTarget(["0.035*sin(u/0.035)", "v", "0.035*cos(u/0.035) - 0.035"], grid_parameters(cover))
+
+    def least_distance(distance: float) -> float:
+        config = ControllerConfig(position_weight=100.0, collision_distance=distance)
+        wide = dataclasses.replace(cover, range_of_motion=2.5)
+        controller, plant = CoverController(wide, config), CoverPlant(wide, state)
+        least = np.inf
+        for step in range(1500):
+            found = controller.step(plant.state, curl, 0.01 * step)
+            assert found.status.moves, found.status
+            assert plant.step(found.rates, 0.01)
+            positions = plant.state.positions(cover)
+            apart = np.linalg.norm(positions[:, None] - positions, axis=2)
+            columns = np.arange(cover.node_count) % cover.cols
+            apart[np.abs(columns[:, None] - columns) < 2] = np.inf
+            least = min(least, float(apart.min()))
+        return least
+
+    assert least_distance(0.0) < 0.06
+    assert least_distance(0.065) > 0.0645
+
+
+class Broken:
+    """A target, or a solver, that fails."""
+
+    def sample(self, positions: np.ndarray, time: float) -> TargetSample:
+        return dataclasses.replace(SADDLE.sample(positions, time), normals=np.full_like(positions, np.nan))
+
+    def solve(self, problem: NearestPointProblem) -> NearestPoint:
+        return NearestPoint(np.zeros_like(problem.point), np.zeros(len(problem.rows), np.int8), False, 7, "no")
+
+
+def test_motors_stop_on_every_failure() -> None:
+    cover, state = bowl(3, 3)
+    opened = np.empty_like(state.rotations)
+    turns = np.zeros(3 * cover.node_count)
+    turns[12] = 0.1
+    rotate(state.rotations, turns, opened)
+    spoiled = state.rotations.copy()
+    spoiled[4, 0, 0] = np.nan
+    outcomes = {
+        StepStatus.TARGET_NOT_FINITE: CoverController(cover).step(state, Broken(), 0.0),
+        StepStatus.QP_FAILED: CoverController(cover, solver=Broken()).step(state, SADDLE, 0.0),
+        StepStatus.GAP: CoverController(cover).step(CoverState(opened, state.origin), SADDLE, 0.0),
+        StepStatus.RANK_DROP: CoverController(cover).step(flat_state(cover), SADDLE, 0.0),
+    }
+    for status, found in outcomes.items():
+        assert found.status is status
+        assert not found.status.moves
+        assert found.rates.shape == (12,)
+        assert not found.rates.any()
+    assert outcomes[StepStatus.QP_FAILED].message == "no"
+    assert outcomes[StepStatus.RANK_DROP].dof == 13
+    spoiled_step = CoverController(cover).step(CoverState(spoiled, state.origin), SADDLE, 0.0)
+    assert spoiled_step.status is StepStatus.GAP
+    assert not spoiled_step.rates.any()
+
+
+def test_motors_that_do_not_span_stop() -> None:
+    cover, state = bowl(4, 4)
+    # All axes of the joints of the first square and its neighbours: what is far away moves freely.
+    crowded = cover.with_motors([(joint, axis) for joint in range(6) for axis in range(3)])
+    assert len(crowded.motors) == cover.expected_dof
+    found = CoverController(crowded).step(state, SADDLE, 0.0)
+    assert found.status is StepStatus.MOTORS_SINGULAR
+    assert not found.rates.any()
+    assert found.condition > 1e12
+    assert CoverController(cover).step(state, SADDLE, 0.0).condition < 1e4
+
+
+def test_solver_that_exceeds_limits_is_not_believed() -> None:
+    class Liar:
+        def solve(self, *arguments: object, **settings: object) -> tuple:
+            return np.array([5.0]), 0.0, 1, {"lam": np.zeros(1), "iterations": 1}
+
+    solver = DaqpSolver()
+    solver._library = Liar()
+    problem = NearestPointProblem(np.ones(1), np.ones((1, 1)), -np.ones(1), np.ones(1), np.zeros(1, np.int8))
+    found = solver.solve(problem)
+    assert not found.success
+    assert not found.point.any()
+
+
+def test_bad_input_is_refused() -> None:
+    cover, _ = bowl(3, 3)
+    with pytest.raises(InvalidInputError, match="motors"):
+        CoverController(cover.with_motors(cover.motors[:-1]))
+    with pytest.raises(InvalidInputError, match="9, as the cover has"):
+        CoverController(cover).step(bowl(3, 4)[1], SADDLE, 0.0)
+    with pytest.raises(MissingDependencyError):
+        DaqpSolver.__init__.__globals__["_import"]("no_such_solver")
+
+
+def test_jumping_target_changes_nothing_but_the_direction() -> None:
+    """A target that jumps by a metre: limits hold at the next step as at any other."""
+    cover, state = bowl(3, 4)
+    controller = CoverController(cover)
+    for target in (SADDLE, HeightTarget("1 + 40*x - 30*y"), HeightTarget("-9*x*y")):
+        found = controller.step(state, target, 0.0)
+        assert found.status is StepStatus.OK
+        assert np.abs(all_rates(cover, state, found.rates)).max() <= controller.config.rate_limit * (1 + 1e-4)
+
+
+def test_warm_start_changes_nothing() -> None:
+    cover, state = published("8x8")
+    target = HeightTarget("x*y")
+    controller = CoverController(cover)
+    first = controller.step(state, target, 0.0)
+    second = controller.step(state, target, 0.0)
+    assert second.iterations < first.iterations
+    np.testing.assert_allclose(second.rates, first.rates, atol=1e-8)

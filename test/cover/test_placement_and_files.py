@@ -1,0 +1,199 @@
+"""Motor placement, start configurations, files."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cover_samples import bowl, data_folder, published
+
+from morphit_ros.cover import Cover, CoverController, StepStatus
+from morphit_ros.cover.cases import load_case
+from morphit_ros.cover.files import cover_content, load_cover, read_cover, write_cover
+from morphit_ros.cover.genetic import GeneticConfig, evolve_motors, sensitivity
+from morphit_ros.cover.null_space import NullSpaceSolver
+from morphit_ros.cover.placement import candidate_rates, judge_motors, neighbourhood, place_motors
+from morphit_ros.cover.start import lay_on_surface, roll
+from morphit_ros.cover.state import flat_state, worst_gap
+from morphit_ros.cover.targets import HeightTarget
+from morphit_ros.errors import InvalidInputError, MorphitError, ResourceNotFoundError
+
+
+def rows_of(cover: Cover) -> np.ndarray:
+    return np.asarray(3 * cover.motors[:, 0] + cover.motors[:, 1])
+
+
+@pytest.mark.parametrize("name", ["3x3", "4x8", "8x8", "20x20"])
+def test_placement_beats_the_published_motors(name: str) -> None:
+    cover, state = published(name)
+    matrices = candidate_rates(cover, [state])
+    given = judge_motors(rows_of(cover), matrices)
+    placed = place_motors(cover, [state], nearby=1, starts=1 if name == "20x20" else 4)
+    assert placed.spans
+    assert len(placed.motors) == len(cover.motors)
+    assert placed.most_on_a_joint == 1
+    assert placed.log_determinants[0] > given.log_determinants[0]
+    # As published: nearly all on the fold axis.
+    assert placed.on_fold_axis >= len(placed.motors) - 3
+
+
+def test_placement_is_the_best_of_all_choices_on_a_small_cover() -> None:
+    cover, state = bowl(2, 2, motors=False)
+    rates = candidate_rates(cover, [state])[0]
+    best = max(
+        float(np.linalg.slogdet(rates[list(rows)])[1]) for rows in combinations(range(len(rates)), cover.expected_dof)
+    )
+    placed = place_motors(cover, [state], one_a_joint=False, nearby=0)
+    assert placed.log_determinants[0] == pytest.approx(best, abs=0.3)
+
+
+def test_genetic_algorithm_comes_near() -> None:
+    cover, state = published("3x3")
+    config = GeneticConfig(generations=300, patience=300, finalists=2)
+    found = evolve_motors(cover, state, config, seed=1)
+    again = evolve_motors(cover, state, config, seed=1)
+    np.testing.assert_array_equal(found.motors, again.motors)
+    assert len({tuple(motor) for motor in found.motors.tolist()}) == 12
+    assert (
+        found.log_determinants[0]
+        > judge_motors(rows_of(cover), candidate_rates(cover, [state])).log_determinants[0] - 2
+    )
+    seeded = evolve_motors(cover, state, GeneticConfig(generations=20, patience=20, finalists=1, seeded=True), seed=1)
+    assert seeded.log_determinants[0] >= place_motors(cover, [state], nearby=0).log_determinants[0] - 2.0
+
+
+def test_sensitivity_is_the_slope_of_the_determinant() -> None:
+    cover, state = bowl(3, 3)
+    small, large = (sensitivity(cover, state, rows_of(cover), np.radians(angle)) for angle in (0.5, 1.0))
+    assert 0.0 < small < np.inf
+    assert small == pytest.approx(large, rel=0.1)
+
+
+def test_neighbourhood_is_near_and_closed() -> None:
+    cover, state = bowl(3, 4)
+    around = neighbourhood(cover, state, 5, np.radians(5.0), np.random.default_rng(0))
+    assert len(around) == 5
+    for near in around:
+        assert worst_gap(cover, near) < 1e-8
+        turn = np.degrees(np.arccos(np.clip((near.normals() * state.normals()).sum(axis=1), -1, 1)))
+        assert 0.1 < turn.max() < 40.0
+
+
+def test_singular_configurations_get_no_motors() -> None:
+    cover = Cover(3, 3)
+    with pytest.raises(InvalidInputError, match="13 degrees of freedom"):
+        place_motors(cover, [flat_state(cover)])
+    with pytest.raises(InvalidInputError, match="none"):
+        place_motors(cover, [])
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(3, 3), (5, 4), (1, 6), (6, 1), (8, 8)])
+def test_start_lies_on_its_surface(rows: int, cols: int) -> None:
+    cover, surface = Cover(rows, cols), HeightTarget("-1.2*(x**2 + y**2)")
+    state = lay_on_surface(cover, surface)
+    assert worst_gap(cover, state) < 1e-8
+    sample = surface.sample(state.positions(cover), 0.0)
+    assert sample.distances.mean() < 0.01
+    assert np.degrees(np.arccos(np.clip((sample.normals * state.normals()).sum(axis=1), -1, 1))).mean() < 12.0
+
+
+def test_start_follows_the_base() -> None:
+    base = np.eye(4)
+    base[:3, :3] = [[0, -1, 0], [1, 0, 0], [0, 0, 1]]
+    base[:3, 3] = [0.1, 0.2, 0.3]
+    surface = HeightTarget("-2*x**2 - y**2")
+    here, there = (lay_on_surface(Cover(4, 3, T_world_base=pose), surface) for pose in (np.eye(4), base))
+    cover = Cover(4, 3)
+    np.testing.assert_allclose(there.positions(cover), here.positions(cover) @ base[:3, :3].T + base[:3, 3], atol=1e-7)
+
+
+def test_surfaces_that_hold_no_cover_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="surface"):
+        lay_on_surface(Cover(4, 4), HeightTarget("sqrt(0.001 - x)"))
+    with pytest.raises(InvalidInputError):
+        lay_on_surface(Cover(6, 6), HeightTarget("0.1*sin(60*x)*sin(60*y)"))
+
+
+def test_rolled_cover_has_its_degrees_of_freedom_only_with_turned_mounts() -> None:
+    """Three fixed nodes in a straight line leave a cover singular for ever: see docs/covers.md."""
+    held = Cover(4, 8, 0.046, (4, 12, 20, 28))
+    state = roll(held, np.radians(-45.0))
+    assert candidate_rates(held, [state]).shape[2] == 21
+    # The exact cylinder: four motions more that are none beyond first order.
+    exact = roll(Cover(4, 8, 0.046, (4,)), np.radians(-45.0))
+    assert NullSpaceSolver(held).basis(exact.rotations).shape[1] == 25
+
+
+@pytest.mark.parametrize("name", ["3x3", "8x8", "4x8"])
+def test_cases_start_by_our_own_means(name: str) -> None:
+    case = load_case(name)
+    assert worst_gap(case.cover, case.state) < 1e-8
+    assert len(case.cover.motors) == case.cover.expected_dof
+    found = CoverController(case.cover, case.controller).step(case.state, case.target, 0.0)
+    assert found.status is StepStatus.OK
+
+
+def test_cases_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(ResourceNotFoundError, match="3x3"):
+        load_case("9x9")
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("cover: {rows: 3}", encoding="utf-8")
+    with pytest.raises(InvalidInputError, match="a case as in"):
+        load_case(str(broken))
+    with pytest.raises(InvalidInputError, match="greatest_rat"):
+        load_case("3x3", overrides={"greatest_rat": 1.0})
+
+
+def test_file_round_trip(tmp_path: Path) -> None:
+    cover, state = bowl(3, 4, (5,))
+    write_cover(cover, state, tmp_path / "cover.json")
+    read, again = load_cover(tmp_path / "cover.json")
+    assert (read.rows, read.cols, read.pitch, read.fixed_nodes) == (3, 4, cover.pitch, (5,))
+    np.testing.assert_array_equal(read.motors, cover.motors[np.lexsort((cover.motors[:, 1], cover.motors[:, 0]))])
+    np.testing.assert_allclose(again.positions(read), state.positions(cover), atol=1e-9)
+    np.testing.assert_allclose(again.rotations, state.rotations, atol=1e-7)
+
+
+def test_published_file_is_read_as_it_is() -> None:
+    content = json.loads((data_folder() / "8x8.json").read_text(encoding="utf-8"))
+    cover, state = load_cover(data_folder() / "8x8.json")
+    assert cover.motor_labels[0] == "joint_1_2_z"
+    assert np.abs(state.positions(cover) - content["position_m"]).max() < 5e-3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rows": 4},
+        {"rows": "x"},
+        {"position_m": [[0.0, 0.0, 0.0]]},
+        {"quaternion_wxyz": [[0.0, 0.0, 0.0, 0.0]] * 9},
+        {"position_m": [[float("nan")] * 3] * 9},
+        {"position_m": [[0.5 * k, 0.0, 0.0] for k in range(9)]},
+        {"quaternion_wxyz": [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]] * 3},
+        {"fixed_nodes": []},
+        {"fixed_nodes": [77]},
+        {"joints": [{"parent": 1, "child": 9, "actuated_xyz": [0, 0, 1]}]},
+        {"joints": [{"parent": 1, "child": 2, "actuated_xyz": [1]}]},
+        {"joints": 3},
+        {"pitch_m": -1.0},
+    ],
+)
+def test_files_with_nonsense_are_refused(change: dict) -> None:
+    cover, state = bowl(3, 3)
+    content = {**cover_content(cover, state), **change}
+    if "fixed_nodes" in change:
+        content.pop("father_node")
+    with pytest.raises(MorphitError):
+        read_cover(content)
+
+
+def test_missing_and_broken_files(tmp_path: Path) -> None:
+    with pytest.raises(ResourceNotFoundError):
+        load_cover(tmp_path / "none.json")
+    (tmp_path / "broken.json").write_text("[" * 5000, encoding="utf-8")
+    with pytest.raises(InvalidInputError):
+        load_cover(tmp_path / "broken.json")
