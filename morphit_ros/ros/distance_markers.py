@@ -10,13 +10,13 @@ from std_msgs.msg import Header
 from visualization_msgs.msg import Marker, MarkerArray
 
 from morphit_ros.geometry.mesh import TriangleMesh
-from morphit_ros.geometry.primitives import box_mesh, capsule_mesh, sphere_mesh
+from morphit_ros.geometry.primitives import box_mesh, capsule_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import Array, transform_points
 from morphit_ros.ros.conversions import point_from_array, pose_from_matrix
 from morphit_ros.ros.markers import PALETTE, color_message, marker_array
 from morphit_ros.superovoid.packing import Shape
 from morphit_ros.superovoid.placed import PlacedSuperovoid
-from morphit_ros.superovoid.primitives import Box, Capsule, ConvexMesh, HalfSpace, Sphere
+from morphit_ros.superovoid.primitives import Box, Capsule, ConvexMesh, Cylinder, HalfSpace, Sphere
 from morphit_ros.superovoid.robot_distance import StateDistances
 from morphit_ros.superovoid.shape import Superovoid
 from morphit_ros.superovoid.world import World
@@ -34,6 +34,8 @@ def shape_mesh(shape: Shape, chord_error: float) -> TriangleMesh:
         return sphere_mesh(shape.radius, 24)
     if isinstance(shape, Capsule):
         return capsule_mesh(shape.radius, shape.length, 24)
+    if isinstance(shape, Cylinder):
+        return cylinder_mesh(shape.radius, shape.length, 24)
     if isinstance(shape, Box):
         return box_mesh(shape.sides)
     if isinstance(shape, HalfSpace):

@@ -15,19 +15,16 @@ from morphit_interfaces.msg import StateDistances as StateDistancesMsg
 from morphit_interfaces.msg import WorldObject as WorldObjectMsg
 from morphit_interfaces.srv import MinDistance, RobotDistance
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.primitives import cylinder_mesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.ros.conversions import joint_state_from_message
 from morphit_ros.superovoid.distance import DistanceResult, Method, min_distance
 from morphit_ros.superovoid.packing import Shape
-from morphit_ros.superovoid.primitives import Box, Capsule, ConvexMesh, HalfSpace, Sphere
+from morphit_ros.superovoid.primitives import Box, Capsule, ConvexMesh, Cylinder, HalfSpace, Sphere
 from morphit_ros.superovoid.primitives import Point as PointShape
 from morphit_ros.superovoid.robot_distance import BodyDistance, RobotDistanceRequest, StateDistances
 from morphit_ros.superovoid.shape import Superovoid
 from morphit_ros.superovoid.world import PlacedShape, WorldObject
 
-# Sides of the prism that encloses a cylinder: it is 0.12 % of the radius wider along its edges.
-CYLINDER_SIDES = 64
 # Type → its name and the numbers of dimensions that it may have.
 _DIMENSIONS = {
     DistanceShape.SUPEROVOID: ("SUPEROVOID", (3, 5, 7)),
@@ -42,7 +39,7 @@ _DIMENSIONS = {
 
 
 def shape_from_message(message: DistanceShape) -> Shape:
-    """The shape of a message, in its own frame; a cylinder becomes the prism of 64 sides that encloses it.
+    """The shape of a message, in its own frame.
 
     Raises:
         InvalidInputError: an unknown type, another number of dimensions than it has, or a dimension out of bounds.
@@ -66,7 +63,7 @@ def shape_from_message(message: DistanceShape) -> Shape:
         case DistanceShape.BOX:
             return Box((sizes[0], sizes[1], sizes[2]))
         case DistanceShape.CYLINDER:
-            return ConvexMesh(cylinder_mesh(sizes[1], sizes[0], CYLINDER_SIDES, enclosing=True))
+            return Cylinder(sizes[1], sizes[0])
         case DistanceShape.HALF_SPACE:
             return HalfSpace()
     return ConvexMesh(np.array([(vertex.x, vertex.y, vertex.z) for vertex in message.vertices]).reshape(-1, 3))

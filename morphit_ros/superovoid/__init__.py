@@ -17,7 +17,7 @@ from morphit_ros.superovoid.model_file import load_model, save_model
 from morphit_ros.superovoid.nonconvex import shape_distance
 from morphit_ros.superovoid.packing import ShapeTable
 from morphit_ros.superovoid.placed import PlacedSuperovoid
-from morphit_ros.superovoid.primitives import Box, Capsule, ConvexMesh, HalfSpace, Point, Sphere
+from morphit_ros.superovoid.primitives import Box, Capsule, ConvexMesh, Cylinder, HalfSpace, Point, Sphere
 from morphit_ros.superovoid.robot_fit import fit_robot_superovoids
 from morphit_ros.superovoid.robot_model import LinkSuperovoids, RobotSuperovoids
 from morphit_ros.superovoid.shape import Superovoid
@@ -26,6 +26,7 @@ __all__ = [
     "Box",
     "Capsule",
     "ConvexMesh",
+    "Cylinder",
     "DistanceConfig",
     "DistanceDerivative",
     "DistanceQuery",

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
@@ -174,10 +175,18 @@ def _poses(name: str, poses: ArrayLike, count: int) -> Array:
     matrices = np.ascontiguousarray(poses, dtype=np.float64)
     if matrices.shape != (count, 4, 4):
         raise InvalidInputError(name, f"shape {matrices.shape}", f"poses ({count}, 4, 4), one for each shape")
-    for i, matrix in enumerate(matrices):
-        if not is_rigid(matrix):
-            raise InvalidInputError(f"{name}[{i}]", "a matrix that is not finite or not rigid", "a rigid motion")
+    wrong = _first_not_rigid(matrices)
+    if wrong >= 0:
+        raise InvalidInputError(f"{name}[{wrong}]", "a matrix that is not finite or not rigid", "a rigid motion")
     return matrices
+
+
+@njit(cache=True, nogil=True)
+def _first_not_rigid(poses: Array) -> int:
+    for i in range(len(poses)):
+        if not is_rigid(poses[i]):
+            return i
+    return -1
 
 
 def _pairs(pairs: ArrayLike | None, a: ShapeTable, b: ShapeTable) -> NDArray[np.int64]:

@@ -16,6 +16,13 @@ from numpy.typing import NDArray
 from morphit_ros.superovoid.bodies import RelativePose, to_first, turn_to_first, unit
 from morphit_ros.superovoid.support import FAST, SUPEROVOID, Body, chart_basis, surface_frame
 
+# Features of a contact: corner, edge and face of a polytope; rim and side of a cylinder, whose ends are faces.
+CORNER = 0
+EDGE = 1
+FACE = 2
+RIM = 3
+SIDE = 4
+
 _LONGEST_STEP = 0.5
 
 
@@ -25,8 +32,9 @@ class Contact(NamedTuple):
     Attributes:
         u1, u2, u3: the chart's unit vector of a superovoid, the point of a primitive [m].
         m1, m2, m3: outward unit normal (primitives).
-        f1, f2, f3: direction of the edge or normal of the face.
-        dimension: of the primitive's feature: 0 corner, 1 edge, 2 face.
+        f1, f2, f3: direction of the edge or normal of the face; of a rim the radial direction in the plane (2) and the
+            normal's angle above it [rad].
+        feature: of the primitive: CORNER, EDGE, FACE, RIM or SIDE.
     """
 
     u1: float
@@ -38,7 +46,7 @@ class Contact(NamedTuple):
     f1: float
     f2: float
     f3: float
-    dimension: int
+    feature: int
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
@@ -57,12 +65,22 @@ def contact_frame(body: Body, contact: Contact) -> tuple[float, ...]:
     x1, x2, x3 = contact.u1, contact.u2, contact.u3
     f1, f2, f3 = contact.f1, contact.f2, contact.f3
     s = body.size
-    if contact.dimension == 0:
+    if contact.feature == CORNER:
         a1, a2, a3, b1, b2, b3 = chart_basis(m1, m2, m3)
         return x1, x2, x3, m1, m2, m3, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, a1, a2, a3, b1, b2, b3
-    if contact.dimension == 1:
+    if contact.feature == EDGE:
         c1, c2, c3 = f2 * m3 - f3 * m2, f3 * m1 - f1 * m3, f1 * m2 - f2 * m1
         return x1, x2, x3, m1, m2, m3, s * f1, s * f2, s * f3, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, c1, c2, c3
+    if contact.feature == RIM:
+        # Round the rim, and up from its plane.
+        c, d = math.cos(f3), -math.sin(f3)
+        up = c if x3 > 0.0 else -c
+        r = body.a1
+        return x1, x2, x3, m1, m2, m3, -r * f2, r * f1, 0.0, 0.0, 0.0, 0.0, -c * f2, c * f1, 0.0, d * f1, d * f2, up
+    if contact.feature == SIDE:
+        # Round the axis, and along it.
+        r = body.a1
+        return x1, x2, x3, m1, m2, m3, -r * m2, r * m1, 0.0, 0.0, 0.0, s, -m2, m1, 0.0, 0.0, 0.0, 0.0
     a1, a2, a3, b1, b2, b3 = chart_basis(f1, f2, f3)
     return x1, x2, x3, m1, m2, m3, s * a1, s * a2, s * a3, s * b1, s * b2, s * b3, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
 
@@ -74,6 +92,15 @@ def move_contact(body: Body, contact: Contact, ya: float, yb: float) -> Contact:
         u1, u2, u3 = contact.u1, contact.u2, contact.u3
         a1, a2, a3, b1, b2, b3 = chart_basis(u1, u2, u3)
         return chart_contact(u1 + ya * a1 + yb * b1, u2 + ya * a2 + yb * b2, u3 + ya * a3 + yb * b3)
+    if contact.feature == RIM:
+        _, c, d, _ = unit(contact.f1 - ya * contact.f2, contact.f2 + ya * contact.f1, 0.0)
+        tilt = contact.f3 + yb
+        rise = math.sin(tilt) if contact.u3 > 0.0 else -math.sin(tilt)
+        m1, m2 = math.cos(tilt) * c, math.cos(tilt) * d
+        return Contact(body.a1 * c, body.a1 * d, contact.u3, m1, m2, rise, c, d, tilt, RIM)
+    if contact.feature == SIDE:
+        _, c, d, _ = unit(contact.m1 - ya * contact.m2, contact.m2 + ya * contact.m1, 0.0)
+        return Contact(body.a1 * c, body.a1 * d, contact.u3 + body.size * yb, c, d, 0.0, 0.0, 0.0, 0.0, SIDE)
     frame = contact_frame(body, contact)
     _, m1, m2, m3 = unit(
         frame[3] + ya * frame[12] + yb * frame[15],
@@ -90,7 +117,7 @@ def move_contact(body: Body, contact: Contact, ya: float, yb: float) -> Contact:
         contact.f1,
         contact.f2,
         contact.f3,
-        contact.dimension,
+        contact.feature,
     )
 
 

@@ -211,9 +211,10 @@ def _run(
 
 
 def _matrix(transform: ArrayLike) -> Array:
-    if type(transform) is np.ndarray and transform.dtype == np.float64 and transform.flags.c_contiguous:
+    if type(transform) is np.ndarray and transform.dtype == np.float64 and transform.flags.carray:
         return transform
-    return np.ascontiguousarray(transform, dtype=np.float64)
+    # A copy is writeable, as kernels are compiled for.
+    return np.array(transform, dtype=np.float64, order="C")
 
 
 def _two_half_spaces() -> InvalidInputError:

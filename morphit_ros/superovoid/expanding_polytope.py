@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from morphit_ros.superovoid.bodies import RelativePose, pair_support, unit
+from morphit_ros.superovoid.bodies import RelativePose, pair_support, pair_support_near, unit
 from morphit_ros.superovoid.common_normal import newton_step
 from morphit_ros.superovoid.features import contact_from, is_on_feature
 from morphit_ros.superovoid.gjk import is_new
@@ -105,8 +105,8 @@ def _follow(
             best[6], best[7], best[8] = step.q1, step.q2, step.q3
             best[9], best[10], best[11] = contact1.u1, contact1.u2, contact1.u3
             best[12], best[13], best[14] = contact2.u1, contact2.u2, contact2.u3
-            if not is_on_feature(body1, False, face, 3, chosen, step.p1, step.p2, step.p3) or not is_on_feature(
-                body2, True, face, 3, chosen, step.q1, step.q2, step.q3
+            if not is_on_feature(body1, False, pose, face, 3, chosen, step.p1, step.p2, step.p3) or not is_on_feature(
+                body2, True, pose, face, 3, chosen, step.q1, step.q2, step.q3
             ):
                 # The direction counts all the same, with the points that support it.
                 for c in range(12):
@@ -280,7 +280,9 @@ def penetration_depth(
         if known - floor <= tolerance or (not prove and quiet > 6):
             break
         nx, ny, nz = -planes[near, 0], -planes[near, 1], -planes[near, 2]
-        height = -pair_support(body1, vertices1, body2, vertices2, pose, nx, ny, nz, points[count])
+        height = -pair_support_near(
+            body1, vertices1, body2, vertices2, pose, nx, ny, nz, points[corners[near, 0]], points[count]
+        )
         supports += 1
         quiet += 1
         followed = False

@@ -8,11 +8,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from morphit_ros.superovoid.bodies import RelativePose, turn_to_second, unit
-from morphit_ros.superovoid.common_normal import Contact, chart_contact
-from morphit_ros.superovoid.support import FAST, SUPEROVOID, Body
+from morphit_ros.superovoid.common_normal import FACE, RIM, SIDE, Contact, chart_contact
+from morphit_ros.superovoid.support import CYLINDER, FAST, SUPEROVOID, Body
 
 # Barycentric coordinates of a contact that has slid off its feature.
 _OFF = -1e-9
+# A cylinder is touched on its end where the simplex's middle is so far inside of the rim, as a share of the radius.
+_INNER = 0.98
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
@@ -101,6 +103,45 @@ def feature_contact(
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def cylinder_contact(
+    body: Body, second: bool, pose: RelativePose, simplex: NDArray, count: int, nx: float, ny: float, nz: float
+) -> Contact:
+    """The contact of a cylinder that a simplex's corners mean, all of which are on its rims.
+
+    On both rims: the side. On one of them, round about: the end. Otherwise the rim.
+    """
+    column = 6 if second else 3
+    x = y = low = high = 0.0
+    for i in range(count):
+        cx, cy, cz = simplex[i, column], simplex[i, column + 1], simplex[i, column + 2]
+        if second:
+            cx, cy, cz = _into_second(pose, cx, cy, cz)
+        x += cx / count
+        y += cy / count
+        low, high = (cz, high) if cz < 0.0 else (low, cz)
+    mx, my, mz = nx, ny, nz
+    if second:
+        mx, my, mz = turn_to_second(pose, -nx, -ny, -nz)
+    _, c, s, _ = unit(mx, my, 0.0)
+    across = math.sqrt(mx * mx + my * my)
+    if across < 1e-9:
+        _, c, s, _ = unit(x, y, 0.0)
+    r, h = body.a1, body.a3
+    if low < 0.0 < high:
+        if across > 0.7:
+            return Contact(r * c, r * s, 0.0, c, s, 0.0, 0.0, 0.0, 0.0, SIDE)
+        high = h if mz > 0.0 else 0.0
+    up = 1.0 if high > 0.0 else -1.0
+    if x * x + y * y < _INNER * r * r:
+        return Contact(x, y, up * h, 0.0, 0.0, up, 0.0, 0.0, up, FACE)
+    tilt = math.atan2(up * mz, across)
+    _, dx, dy, _ = unit(x, y, 0.0)
+    return Contact(
+        r * dx, r * dy, up * h, math.cos(tilt) * dx, math.cos(tilt) * dy, up * math.sin(tilt), dx, dy, tilt, RIM
+    )
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def contact_from(
     body: Body,
     second: bool,
@@ -118,6 +159,8 @@ def contact_from(
         if second:
             return True, chart_contact(vertex[12], vertex[13], vertex[14])
         return True, chart_contact(vertex[9], vertex[10], vertex[11])
+    if body.kind == CYLINDER:
+        return True, cylinder_contact(body, second, pose, simplex, count, nx, ny, nz)
     return feature_contact(body, second, pose, simplex, count, chosen, nx, ny, nz)
 
 
@@ -125,6 +168,7 @@ def contact_from(
 def is_on_feature(
     body: Body,
     second: bool,
+    pose: RelativePose,
     simplex: NDArray,
     count: int,
     chosen: NDArray,
@@ -135,6 +179,11 @@ def is_on_feature(
     """Whether a point of the feature's line or plane (frame 1) lies between its corners; superovoids: always."""
     if body.kind == SUPEROVOID:
         return True
+    if body.kind == CYLINDER:
+        if second:
+            px, py, pz = _into_second(pose, px, py, pz)
+        slack = 1.0 - _OFF
+        return abs(pz) <= slack * body.a3 and px * px + py * py <= slack * slack * body.a1 * body.a1
     column = 6 if second else 3
     kept = _distinct(simplex, count, column, chosen)
     if kept == 1:

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.superovoid.primitives import Box, Capsule, ConvexMesh, HalfSpace, Point, Primitive, Sphere
+from morphit_ros.superovoid.convexity import is_convex
+from morphit_ros.superovoid.primitives import Box, Capsule, ConvexMesh, Cylinder, HalfSpace, Point, Primitive, Sphere
 from morphit_ros.superovoid.shape import Superovoid
 from morphit_ros.superovoid.support import (
     BOX,
+    CYLINDER,
     FAST,
     HALF_SPACE,
     POINT,
@@ -94,7 +96,8 @@ def _fill(parameters: NDArray, rows: NDArray, vertices: NDArray, offsets: NDArra
     for i in range(parameters.shape[0]):
         offsets[i] = used
         row = parameters[i]
-        dented = may_be_dented(row)
+        # The quick test knows most convex shapes, the exact one all.
+        dented = may_be_dented(row) and not is_convex(row[3], row[4], row[5], row[6])
         if row[3] == 1.0 and row[4] == 1.0 and row[5] == 0.0 and row[6] == 0.0 and row[0] == row[1] == row[2]:
             # A sphere is a point with a margin.
             rows[i, 0] = POINT
@@ -118,17 +121,18 @@ def pack(shape: Shape) -> tuple[Array, Array, tuple[float, float, float, float]]
     Raises:
         InvalidInputError: neither a superovoid nor a primitive.
     """
-    if isinstance(shape, ConvexMesh):
-        half = 0.5 * (shape.vertices.max(axis=0) - shape.vertices.min(axis=0))
-        middle = 0.5 * (shape.vertices.max(axis=0) + shape.vertices.min(axis=0))
-        radius = float(np.linalg.norm(shape.vertices - middle, axis=1).max())
-        return _row(POLYTOPE, *half), shape.vertices, (*middle.tolist(), radius)
     return _pack_value(shape)
 
 
 @functools.lru_cache(maxsize=1024)
 def _pack_value(shape: Shape) -> tuple[Array, Array, tuple[float, float, float, float]]:
-    # Shapes are values: what is kept here can never be out of date.
+    # Shapes are values: what is kept here can never be out of date. Arrays are writeable throughout, since kernels
+    # would be compiled anew for each mixture of those and others.
+    if isinstance(shape, ConvexMesh):
+        low, high = shape.vertices.min(axis=0), shape.vertices.max(axis=0)
+        middle = 0.5 * (high + low)
+        radius = float(np.linalg.norm(shape.vertices - middle, axis=1).max())
+        return _row(POLYTOPE, *(0.5 * (high - low))), shape.vertices.copy(), (*middle.tolist(), radius)
     if isinstance(shape, Superovoid):
         table = superovoid_table(shape.parameters.reshape(1, 7))
         return table.rows[0], table.vertices, (0.0, 0.0, 0.0, float(table.spheres[0, 3]))
@@ -139,17 +143,18 @@ def _pack_value(shape: Shape) -> tuple[Array, Array, tuple[float, float, float, 
     if isinstance(shape, Capsule):
         half = 0.5 * shape.length
         return _row(SEGMENT, 0.0, 0.0, half, shape.radius), _NO_VERTICES, (0.0, 0.0, 0.0, half + shape.radius)
+    if isinstance(shape, Cylinder):
+        r, half = shape.radius, 0.5 * shape.length
+        return _row(CYLINDER, r, r, half), _NO_VERTICES, (0.0, 0.0, 0.0, float(np.hypot(r, half)))
     if isinstance(shape, Box):
         half_sides = 0.5 * np.array(shape.sides)
         return _row(BOX, *half_sides), _NO_VERTICES, (0.0, 0.0, 0.0, float(np.linalg.norm(half_sides)))
     if isinstance(shape, HalfSpace):
         return _row(HALF_SPACE), _NO_VERTICES, (0.0, 0.0, 0.0, float("inf"))
     raise InvalidInputError(
-        "shape", type(shape).__name__, "a Superovoid, Point, Sphere, Capsule, Box, HalfSpace or ConvexMesh"
+        "shape", type(shape).__name__, "a Superovoid, Point, Sphere, Capsule, Cylinder, Box, HalfSpace or ConvexMesh"
     )
 
 
 def _row(kind: int, a1: float = 0.0, a2: float = 0.0, a3: float = 0.0, margin: float = 0.0) -> Array:
-    row = np.array([kind, a1, a2, a3, 1.0, 1.0, 0.0, 0.0, 0.0, margin])
-    row.flags.writeable = False
-    return row
+    return np.array([kind, a1, a2, a3, 1.0, 1.0, 0.0, 0.0, 0.0, margin])

@@ -50,6 +50,23 @@ class Capsule:
 
 
 @dataclass(frozen=True)
+class Cylinder:
+    """A cylinder about the z axis, symmetric about the origin.
+
+    Attributes:
+        radius: [m], > 0.
+        length: along z [m], > 0.
+    """
+
+    radius: float
+    length: float
+
+    def __post_init__(self) -> None:
+        _set_length(self, "radius")
+        _set_length(self, "length")
+
+
+@dataclass(frozen=True)
 class Box:
     """A box about the origin.
 
@@ -97,7 +114,7 @@ class ConvexMesh:
         object.__setattr__(self, "vertices", corners)
 
 
-Primitive = Point | Sphere | Capsule | Box | HalfSpace | ConvexMesh
+Primitive = Point | Sphere | Capsule | Cylinder | Box | HalfSpace | ConvexMesh
 
 
 def _set_length(shape: object, name: str) -> None:

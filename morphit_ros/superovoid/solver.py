@@ -256,7 +256,8 @@ def solve_pair(
             contact1 = chart_contact(start[3], start[4], start[5])
             contact2 = chart_contact(start[6], start[7], start[8])
         else:
-            pair_support(body1, vertices1, body2, vertices2, pose, nx, ny, nz, vertex)
+            # To start from, any peak of a shape with dents is good enough: without its table it is found quicker.
+            pair_support(body1, vertices1[:0], body2, vertices2[:0], pose, nx, ny, nz, vertex)
             for c in range(15):
                 simplex[0, c] = vertex[c]
             _, contact1 = contact_from(body1, False, pose, simplex, 1, weights, vertex, nx, ny, nz)
@@ -304,8 +305,10 @@ def solve_pair(
                             if depth_known == np.inf:
                                 best[0], best[1], best[2] = descent.nx, descent.ny, descent.nz
                         if is_on_feature(
-                            body1, False, simplex, count, weights, descent.p1, descent.p2, descent.p3
-                        ) and is_on_feature(body2, True, simplex, count, weights, descent.q1, descent.q2, descent.q3):
+                            body1, False, pose, simplex, count, weights, descent.p1, descent.p2, descent.p3
+                        ) and is_on_feature(
+                            body2, True, pose, simplex, count, weights, descent.q1, descent.q2, descent.q3
+                        ):
                             if descent.settled and descent.upper - descent.lower <= aim:
                                 _record(descent, best)
                                 distance = descent.upper if descent.height > 0.0 else descent.lower
@@ -378,4 +381,9 @@ def solve_pair(
         lower = max(lower, -depth.depth)
         nx, ny, nz = best[0], best[1], best[2]
         depth_known = np.inf
+    if lower > upper + rounding:
+        # A peak of a shape with dents was overlooked in some direction. Only that of the points counts then.
+        _, nx, ny, nz = unit(best[6] - best[3], best[7] - best[4], best[8] - best[5])
+        lower = min(pair_support(body1, vertices1, body2, vertices2, pose, nx, ny, nz, vertex), upper)
+        best[0], best[1], best[2] = nx, ny, nz
     return _answer(lower, upper, upper, best, margin1, margin2, iterations)

@@ -25,17 +25,24 @@ from numpy.typing import NDArray
 # Contraction to fused multiply-adds cannot introduce NaN or infinity; nothing else of fast mathematics is used.
 FAST = {"contract", "arcp", "nsz"}
 
-# Kinds of a body: what its parameters mean. Points, segments, boxes and meshes are primitives (primitives.py).
+# Kinds of a body: what its parameters mean. All but the first are primitives (primitives.py).
 SUPEROVOID = 0
 POINT = 1
 SEGMENT = 2
 BOX = 3
 POLYTOPE = 4
 HALF_SPACE = 5
+CYLINDER = 6
 
 # Chart vectors on the z axis have no direction in the plane; they are given this one.
 _POLE = 1e-25
 _ROOT_STEPS = 60
+# Two peaks that are nearer to each other than this angle [rad] are one.
+_SAME_PEAK = 1e-5
+# A peak beside the equator may be very near to it.
+_AT_EQUATOR = 1e-8
+# Steps from a peak to the end of its bracket, on the lookout for a valley.
+_VALLEY_STEPS = 5
 # Sections in the table of a shape that may have a dent, among which its support point is looked for.
 SECTIONS = 25
 
@@ -44,8 +51,9 @@ class Body(NamedTuple):
     """Constants of one body: what kernels need, computed once for each query.
 
     Attributes:
-        kind: SUPEROVOID, POINT, SEGMENT, BOX, POLYTOPE or HALF_SPACE.
-        a1, a2, a3: semi-axes; of a box half its sides; a3 of a segment half its length [m].
+        kind: SUPEROVOID, POINT, SEGMENT, BOX, POLYTOPE, HALF_SPACE or CYLINDER.
+        a1, a2, a3: semi-axes; of a box half its sides; a3 of a segment or
+            cylinder half its length, a1 and a2 of a cylinder its radius [m].
         t1, t2: tapering.
         dual1, dual2: exponents of the dual norms, 2 / (2 - e).
         chart1, chart2: exponents of the chart's norms, the greater of 2 / e and 2 / (2 - e), at least 2.
@@ -181,7 +189,7 @@ def superovoid_support(
         if body.dented and sections.shape[0] == SECTIONS:
             c, s = _best_section(body, sections, a, b, z, c, s)
         else:
-            c, s = _section(body, a, b, z, c, s, 0.0, -1.0, 0.0, 1.0)
+            c, s = _section(body, a, b, z, c, s, 0.0, -1.0, 0.0, 1.0, 0.0)
         r, q = _outer(body, c, s)
         f1, f2 = 1.0 + body.t1 * q, 1.0 + body.t2 * q
         m, g1, g2, x1, x2 = norm_pair(a * f1, b * f2, body.dual1)
@@ -235,11 +243,13 @@ def _section(
     low_s: float,
     high_c: float,
     high_s: float,
+    narrow: float,
 ) -> tuple[float, float]:
     """Outer chart pair of the section whose height maximises z s + r(s) m(s), by Newton within a bracket.
 
     m(s) = ‖(a (1 + t1 s), b (1 + t2 s))‖ in the dual norm. The root is that of νs m - νr (z + r m'), which rises
-    through a maximum; pairs are turned as unit vectors, so that no end of the range is singular.
+    through a maximum; pairs are turned as unit vectors, so that no end of the range is singular. A bracket that has
+    become as narrow as `narrow` ends the search: what is left of it lies at an end that is known already.
     """
     i = 1.0 / math.sqrt(c * c + s * s)
     c *= i
@@ -282,7 +292,7 @@ def _section(
             low_c, low_s = c, s
         else:
             high_c, high_s = c, s
-        if residual == 0.0:
+        if residual == 0.0 or (low_c * high_s - low_s * high_c < narrow and low_c * high_c + low_s * high_s > 0.0):
             break
         step = -residual / slope if slope > 0.0 else 2.0
         nc, ns = c - step * s, s + step * c
@@ -367,6 +377,26 @@ def may_be_dented(parameters: NDArray) -> bool:
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _beyond_valley(
+    body: Body, a: float, b: float, z: float, known_c: float, known_s: float, end_c: float, end_s: float
+) -> tuple[float, float]:
+    """Outer chart pair of another peak between a known one and an end; the known one where heights only fall."""
+    if abs(known_c * end_s - known_s * end_c) < _SAME_PEAK:
+        return known_c, known_s
+    last_c, last_s, last = known_c, known_s, math.inf
+    for k in range(1, _VALLEY_STEPS + 1):
+        share = k / _VALLEY_STEPS
+        c, s = known_c + share * (end_c - known_c), known_s + share * (end_s - known_s)
+        h = _height(body, a, b, z, c, s)
+        if h > last:
+            if known_c * end_s - known_s * end_c > 0.0:
+                return _section(body, a, b, z, c, s, last_c, last_s, end_c, end_s, _SAME_PEAK)
+            return _section(body, a, b, z, c, s, end_c, end_s, last_c, last_s, _SAME_PEAK)
+        last_c, last_s, last = c, s, h
+    return known_c, known_s
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def _best_section(
     body: Body, sections: NDArray, a: float, b: float, z: float, c: float, s: float
 ) -> tuple[float, float]:
@@ -375,14 +405,14 @@ def _best_section(
     One is followed from the hint (c, s). Of the table's sections those that could belong to a higher one are
     evaluated, by bounds of the dual norm that need no powers, and each peak among them is followed as well.
     """
-    best_c, best_s = _section(body, a, b, z, c, s, 0.0, -1.0, 0.0, 1.0)
+    best_c, best_s = _section(body, a, b, z, c, s, 0.0, -1.0, 0.0, 1.0, 0.0)
     best = _height(body, a, b, z, best_c, best_s)
     t1, t2 = body.t1, body.t2
     if body.by_point2 and abs(best_s) < 0.4:
         # The dent of e2 < 1 is at the equator, with a peak on either side; from small ones alike far away.
         low_s, high_s = (0.0, 1.0) if best_s < 0.0 else (-1.0, 0.0)
         low_c, high_c = 1.0 - abs(low_s), 1.0 - abs(high_s)
-        c, s = _section(body, a, b, z, best_c, -best_s, low_c, low_s, high_c, high_s)
+        c, s = _section(body, a, b, z, best_c, -best_s, low_c, low_s, high_c, high_s, _AT_EQUATOR)
         h = _height(body, a, b, z, c, s)
         if h > best:
             best, best_c, best_s = h, c, s
@@ -405,19 +435,17 @@ def _best_section(
             high_c, high_s = _node(sections, min(k, SECTIONS - 1))
             known_c, known_s = best_c, best_s
             # The maximum that is known may be the one in this bracket; then look on both sides of it.
-            within = low_c * known_s - low_s * known_c >= 0.0 and known_c * high_s - known_s * high_c >= 0.0
-            for side in range(2):
-                if within and side == 0:
-                    lc, ls, hc, hs = low_c, low_s, known_c, known_s
-                elif within:
-                    lc, ls, hc, hs = known_c, known_s, high_c, high_s
-                elif side == 0:
-                    lc, ls, hc, hs = low_c, low_s, high_c, high_s
-                else:
-                    break
-                nc, ns = lc + hc, ls + hs
-                if nc * nc + ns * ns > 1e-12 and lc * hs - ls * hc > 1e-9:
-                    nc, ns = _section(body, a, b, z, nc, ns, lc, ls, hc, hs)
+            if low_c * known_s - low_s * known_c >= 0.0 and known_c * high_s - known_s * high_c >= 0.0:
+                for side in range(2):
+                    end_c, end_s = (low_c, low_s) if side == 0 else (high_c, high_s)
+                    nc, ns = _beyond_valley(body, a, b, z, known_c, known_s, end_c, end_s)
+                    h = _height(body, a, b, z, nc, ns)
+                    if h > best:
+                        best, best_c, best_s = h, nc, ns
+            else:
+                nc, ns = low_c + high_c, low_s + high_s
+                if nc * nc + ns * ns > 1e-12 and low_c * high_s - low_s * high_c > 1e-9:
+                    nc, ns = _section(body, a, b, z, nc, ns, low_c, low_s, high_c, high_s, 0.0)
                     h = _height(body, a, b, z, nc, ns)
                     if h > best:
                         best, best_c, best_s = h, nc, ns

@@ -14,6 +14,7 @@ from morphit_ros.superovoid import (
     Box,
     Capsule,
     ConvexMesh,
+    Cylinder,
     DistanceQuery,
     DistanceStatus,
     HalfSpace,
@@ -29,6 +30,7 @@ PRIMITIVES = [
     Point(),
     Sphere(0.2),
     Capsule(0.1, 0.7),
+    Cylinder(0.15, 0.8),
     Box((0.4, 0.6, 0.9)),
     ConvexMesh(np.random.default_rng(5).normal(size=(60, 3)) * 0.2),
     HalfSpace(),
@@ -275,6 +277,8 @@ def test_bad_shapes_are_refused() -> None:
     for make in (
         lambda: Sphere(0.0),
         lambda: Capsule(0.1, np.nan),
+        lambda: Cylinder(-0.1, 1.0),
+        lambda: Cylinder(0.1, np.inf),
         lambda: Box((1.0, -1.0, 1.0)),
         lambda: ConvexMesh(np.eye(3)),
     ):

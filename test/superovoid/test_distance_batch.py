@@ -48,8 +48,9 @@ def test_batch_equals_loop_whatever_the_threads() -> None:
     assert np.array_equal(many.rows[: len(pairs)], one.rows, equal_nan=True)
     for k, (i, j) in enumerate(pairs):
         single = min_distance(shapes[i], poses[i], shapes[j], poses[j])
-        assert one[k].distance == single.distance
-        assert np.array_equal(one.points[k], single.points)
+        # Kernels are compiled once for batches and once for single queries; last digits may differ.
+        assert one[k].distance == pytest.approx(single.distance, abs=1e-14)
+        assert one.points[k] == pytest.approx(single.points, abs=1e-13)
         assert one.statuses[k] is single.status
 
 
@@ -115,7 +116,8 @@ def test_half_space_in_a_batch() -> None:
     shapes, poses = scene(10)
     result = min_distances([HalfSpace()], np.eye(4)[None], shapes, poses, [(0, j) for j in range(len(shapes))])
     for j, shape in enumerate(shapes):
-        assert result.distances[j] == min_distance(HalfSpace(), np.eye(4), shape, poses[j]).distance
+        single = min_distance(HalfSpace(), np.eye(4), shape, poses[j])
+        assert result.distances[j] == pytest.approx(single.distance, abs=1e-14)
 
 
 def test_empty_and_bad_input() -> None:
