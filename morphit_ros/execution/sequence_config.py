@@ -124,7 +124,9 @@ class SequenceConfig(Config):
     tracking_bound: float = parameter(
         0.15, "Largest deviation of a joint from its trajectory [rad]", minimum=0.005, maximum=3.0
     )
-    tracking_delay: float = parameter(0.3, "Lag of the arm that is accepted [s]", minimum=0.0, maximum=5.0)
+    tracking_delay: float = parameter(
+        0.3, "Lag of the arm, and of the fingers while they probe, that is accepted [s]", minimum=0.0, maximum=5.0
+    )
     state_timeout: float = parameter(0.5, "Oldest joint state that is acted upon [s]", minimum=0.02, maximum=10.0)
     displacement_bound: float = parameter(
         0.015, "An object that moved further before the approach is not approached [m]", minimum=1e-3, maximum=1.0

@@ -649,6 +649,22 @@ def test_no_candidate_that_is_clear_is_said(sequence, robot, distance):
     assert not any(isinstance(command, SendTrajectory) for command in robot.received)
 
 
+def test_commands_that_come_late_are_no_contact(make_sequence, robot):
+    """The fingers stand still on their way, since nothing new reaches them for 0.36 s."""
+    held = {}
+
+    def hold_back(robot, update):
+        if update.stage is Stage.PROBE and robot.aperture < 0.0665:
+            begin, goal = held.setdefault("from", (robot.now, robot.goal))
+            if robot.now - begin < 0.36:
+                robot.goal = goal
+
+    sequence = make_sequence(probe=ProbeConfig(repeats=0))
+    last = run(sequence, robot, request(), hold_back)[-1]
+    assert held
+    assert last.success, last.message
+
+
 @pytest.mark.parametrize(("least", "probed"), [(0.0, 10.0), (20.0, 20.0)])
 def test_the_probe_presses_with_no_less_than_the_gripper_can(robot, backend, panda, least, probed):
     limits = GripperLimits(0.0, 0.08, 40.0, least)

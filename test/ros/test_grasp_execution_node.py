@@ -46,7 +46,7 @@ GET_STATE = interfaces.Service("grasp_execution/get_state", GetState, "of the li
 # The fake robot and the test share one thread, and the machine may be loaded.
 PATIENT = {
     "state_timeout": 5.0, "tracking_bound": 0.5, "silence_timeout": 10.0, "hold_time": 0.2, "contact__enabled": False,
-    "slip__test_time": 0.1,
+    "slip__test_time": 0.1, "tracking_delay": 1.5,
 }  # fmt: skip
 BLOCK = np.array([0.06, 0.05, 0.12])
 BACKWARD = (Stage.SET_DOWN, Stage.RELEASE, Stage.RETREAT, Stage.DONE)

@@ -210,10 +210,11 @@ def test_reachable_grasps_come_the_way_round_that_the_robot_reaches(graph, spher
 
 
 def test_other_objects_of_the_scene_are_kept_clear_of(graph, node):
-    """The same box alone, and between two others that leave no room for fingers beside it."""
-    box = object_cloud()
+    """The same box alone, and between two larger ones that leave no room for fingers beside it from anywhere."""
+    box, wall = object_cloud(), object_cloud((0.06, 0.25, 0.25))
     beside = [
-        PointCloud(box.points + np.array([side * 0.075, 0.0, 0.0]), box.normals, frame="world") for side in (-1.0, 1.0)
+        PointCloud(wall.points + np.array([side * 0.075, 0.0, 0.0]), wall.normals, frame="world")
+        for side in (-1.0, 1.0)
     ]
     objects = graph.publisher(interfaces.OBJECTS)
 

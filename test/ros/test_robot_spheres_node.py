@@ -322,7 +322,8 @@ def test_parameters_set_with_a_description_that_fails_hold_for_the_last_model(gr
     assert node.set(count=2)[0].successful
     node.wait_for_model(lambda m: [len(link.spheres) for link in m.links] == [2, 2], "the parameters again")
     counts = [[len(link.spheres) for link in model.links] for model in node.models]
-    assert counts == [[4, 4], [20, 20], [2, 2], [2, 3], [2, 2]]
+    # The topic keeps the newest model only: that of the goal may be replaced before it is seen.
+    assert [count for count in counts if count != [20, 20]] == [[4, 4], [2, 2], [2, 3], [2, 2]]
 
 
 @pytest.mark.parametrize("changed", [False, True])
