@@ -651,13 +651,12 @@ def test_no_candidate_that_is_clear_is_said(sequence, robot, distance):
 
 def test_commands_that_come_late_are_no_contact(make_sequence, robot):
     """The fingers stand still on their way, since nothing new reaches them for 0.36 s."""
-    held = {}
+    held = []
 
     def hold_back(robot, update):
         if update.stage is Stage.PROBE and robot.aperture < 0.0665:
-            begin, goal = held.setdefault("from", (robot.now, robot.goal))
-            if robot.now - begin < 0.36:
-                robot.goal = goal
+            held.append(robot.now)
+            robot.frozen_gripper = robot.now - held[0] < 0.36
 
     sequence = make_sequence(probe=ProbeConfig(repeats=0))
     last = run(sequence, robot, request(), hold_back)[-1]
