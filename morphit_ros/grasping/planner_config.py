@@ -47,7 +47,7 @@ class PlannerConfig(Config):
         maximum=0.1,
     )
     pregrasp_distance: float = parameter(
-        0.10, "Length of the straight approach, checked for collisions [m]", minimum=0.0, maximum=0.5
+        0.10, "Least length of the straight approach, so far checked for collisions [m]", minimum=0.0, maximum=0.5
     )
     table_clearance: float = parameter(
         0.003,

@@ -132,7 +132,8 @@ def select_grasps(
 def _retreat(points: Array, T_world_gripper: Array, gripper: Gripper, open_aperture: float, least: float) -> float:
     """How far back the approach begins [m]: at least so far, and where no finger is beside the object any longer.
 
-    Motion planners see the object as something that bulges, and the way to the pre-grasp may not touch that.
+    Motion planners see the object as something that bulges, and the way to the pre-grasp may not touch that. What lies
+    beyond `least` is checked for obstacles by whoever plans the motion, not here.
     """
     local = (points - T_world_gripper[:3, 3]) @ T_world_gripper[:3, :3]
     needed = least

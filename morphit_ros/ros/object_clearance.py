@@ -23,7 +23,7 @@ class ClearanceConfig(Config):
     clearance: str = parameter(
         "points",
         "Distance function of the open gripper: points (those of the clouds alone), superovoids (in addition the exact "
-        "distance to a superovoid fitted to each object, some 0.1 s an object)",
+        "distance to a superovoid, which is fitted to each object anew)",
         choices=("points", "superovoids"),
     )
 
