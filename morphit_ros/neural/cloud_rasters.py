@@ -1,0 +1,62 @@
+"""Clouds drawn as depth pictures, as if by the camera that took them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.fields.evaluation import checked_points
+
+_FEWEST_POINTS = 50
+_SMALLEST_SIZE = 16
+# Pixels along a side for a cloud with one point a pixel of a filled circle, less some for the gaps.
+_POINTS_A_PIXEL = 2.0
+
+
+def rasterize_clouds(clouds: Sequence[ArrayLike], size: int) -> tuple[NDArray[np.float32], Array]:
+    """Depth pictures (V, S, S) and intrinsics (V, 4) that just hold each cloud.
+
+    Args:
+        clouds: (N, 3) points in the optical frame of each camera [m].
+        size: largest width and height [px].
+
+    Raises:
+        InvalidInputError: no clouds, fewer than 50 points in one, or points behind a camera.
+    """
+    if not _SMALLEST_SIZE <= size <= 1024:
+        raise InvalidInputError("size", size, f"in [{_SMALLEST_SIZE}, 1024] px")
+    points = [checked_points(cloud) for cloud in clouds]
+    for number, cloud in enumerate(points):
+        if len(cloud) < _FEWEST_POINTS:
+            raise InvalidInputError(f"clouds[{number}]", f"{len(cloud)} points", f"{_FEWEST_POINTS} points or more")
+        if not (cloud[:, 2] > 1e-3).all():
+            remedy = "Clouds are in the optical frames: x right, y down, z forward."
+            raise InvalidInputError(f"clouds[{number}]", "points behind the camera", "z > 0.001 m", remedy)
+    if not points:
+        raise InvalidInputError("clouds", "none", "one for each camera")
+    fewest = min(len(cloud) for cloud in points)
+    side = int(np.clip(np.sqrt(_POINTS_A_PIXEL * fewest), _SMALLEST_SIZE, size))
+    pictures = [_rasterize(cloud, side) for cloud in points]
+    return np.stack([depth for depth, _ in pictures]), np.stack([intrinsics for _, intrinsics in pictures])
+
+
+def _rasterize(cloud: Array, side: int) -> tuple[NDArray[np.float32], Array]:
+    from scipy.ndimage import binary_closing, distance_transform_edt
+
+    plane = cloud[:, :2] / cloud[:, 2:]
+    low, high = plane.min(axis=0), plane.max(axis=0)
+    # Two pixels of frame: the closing must not touch the picture's border.
+    focal = (side - 5) / max(float((high - low).max()), 1e-9)
+    center = 0.5 * (side - 1) - focal * 0.5 * (low + high)
+    u, v = np.rint(plane * focal + center).astype(np.int64).T
+    depth = np.full((side, side), np.inf)
+    np.minimum.at(depth, (v, u), cloud[:, 2])
+    seen = np.isfinite(depth)
+    filled = binary_closing(seen, np.ones((3, 3)), iterations=2, border_value=0) | seen
+    nearest = distance_transform_edt(~seen, return_distances=False, return_indices=True)
+    depth = np.where(filled, depth[tuple(nearest)], np.nan)
+    return depth.astype(np.float32), np.array([focal, focal, *center])

@@ -1,0 +1,151 @@
+"""Whether the poses of several views can be true together, and which box the object lies in."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.transforms import Array, transform_vectors
+from morphit_ros.neural.carving import DepthHull, Silhouettes, sample_picture
+from morphit_ros.neural.fields.grid import grid_nodes
+from morphit_ros.neural.views import PosedDepths, PosedImages, pixel_rays, project_points
+
+# Share of a silhouette that the hull of all views must fill, and of a view's points that others may see through.
+_LEAST_COVERAGE = 0.8
+_LARGEST_CONTRADICTION = 0.25
+_REMEDY = "Check that poses map camera to world coordinates, belong to these pictures and the object stood still."
+# Room around the outermost point of the object, relative to the box's size.
+_MARGIN = 0.06
+
+
+def image_bounds(views: PosedImages) -> Array:
+    """(2, 3) box around the object [m]: as given, else around the hull of the silhouettes.
+
+    Raises:
+        InvalidInputError: no place that lies in all silhouettes: the poses contradict each other.
+    """
+    if views.bounds is not None:
+        return views.bounds
+    assert views.masks is not None
+    hull = Silhouettes(views, views.masks)
+    center, half = _common_volume(views)
+    box = np.stack([center - half, center + half])
+    # Coarse first: a cell is allowed to miss the hull by its own size.
+    for count in (24, 32, 48):
+        nodes = grid_nodes(box, (count, count, count))
+        cell = float((box[1] - box[0]).max()) / (count - 1)
+        inside = nodes[hull.clearance(nodes) < 0.87 * cell]
+        if len(inside) == 0:
+            raise _contradiction("no point that lies in all silhouettes")
+        box = np.stack([inside.min(axis=0) - cell, inside.max(axis=0) + cell])
+    margin = _MARGIN * (box[1] - box[0]).max()
+    return np.stack([box[0] - margin, box[1] + margin])
+
+
+def check_images(views: PosedImages, bounds: Array) -> None:
+    """Refuse silhouettes that the hull of all views does not fill.
+
+    Raises:
+        InvalidInputError: the poses contradict each other; names the worst view.
+    """
+    if views.masks is None:
+        _check_boxes_are_seen(views, bounds)
+        return
+    hull = Silhouettes(views, views.masks)
+    count = 56
+    shape = (count, count, count)
+    cell = float((bounds[1] - bounds[0]).max()) / (count - 1)
+    inside = (hull.clearance(grid_nodes(bounds, shape)) < 0.6 * cell).reshape(shape)
+    coverage = np.array([_coverage(views, number, inside, bounds) for number in range(len(views))])
+    worst = int(np.argmin(coverage))
+    if coverage[worst] < _LEAST_COVERAGE:
+        found = f"{coverage[worst]:.0%} of the silhouette in view {worst} explained by the other views"
+        raise _contradiction(found, f"{_LEAST_COVERAGE:.0%} or more in every view")
+
+
+def _coverage(views: PosedImages, number: int, inside: Array, bounds: Array) -> float:
+    """Share of a silhouette's pixels whose rays meet the cells of the hull."""
+    assert views.masks is not None
+    v, u = np.nonzero(views.masks[number])
+    chosen = np.unique(np.linspace(0, len(u) - 1, 300).astype(np.int64))
+    origin = views.T_world_camera[number, :3, 3]
+    local = pixel_rays(views.intrinsics[number], np.stack([u, v], axis=1)[chosen])
+    directions = transform_vectors(views.T_world_camera[number], local)
+    diagonal = float(np.linalg.norm(bounds[1] - bounds[0]))
+    middle = float(np.dot(bounds.mean(axis=0) - origin, views.T_world_camera[number, :3, 2]))
+    depths = np.linspace(max(middle - diagonal, 1e-3), middle + diagonal, 160)
+    points = origin + depths[:, None, None] * directions
+    cells = np.rint((points - bounds[0]) / (bounds[1] - bounds[0]) * (np.array(inside.shape) - 1)).astype(np.int64)
+    within = ((cells >= 0) & (cells < inside.shape)).all(axis=2)
+    x, y, z = np.moveaxis(np.where(within[..., None], cells, 0), -1, 0)
+    return float((inside[x, y, z] & within).any(axis=0).mean())
+
+
+def depth_bounds(views: PosedDepths) -> Array:
+    """(2, 3) box around the object [m]: as given, else around all measured points."""
+    if views.bounds is not None:
+        return views.bounds
+    points = np.concatenate(views.surface_points())
+    low, high = points.min(axis=0), points.max(axis=0)
+    margin = _MARGIN * (high - low).max()
+    return np.stack([low - margin, high + margin])
+
+
+def check_depths(views: PosedDepths, bounds: Array) -> None:
+    """Refuse depth pictures whose measured surfaces lie where others see through.
+
+    Raises:
+        InvalidInputError: two views contradict each other, or one shares nothing with the others; names them.
+    """
+    surfaces = views.surface_points()
+    size = float(np.linalg.norm(np.ptp(np.concatenate(surfaces), axis=0)))
+    hull = DepthHull(views)
+    for number, points in enumerate(surfaces):
+        sample = points[np.unique(np.linspace(0, len(points) - 1, 1000).astype(np.int64))]
+        watched = False
+        for other in range(len(views)):
+            if other == number:
+                continue
+            pixels, _ = project_points(views.intrinsics[other], views.T_world_camera[other], sample)
+            watched |= bool(sample_picture(views.depth[other], pixels)[1].mean() > 0.1)
+            # Depth noise, a pixel's width and calibration errors are no contradictions.
+            share = float((hull.view_clearance(other, sample) > 0.04 * size).mean())
+            if share > _LARGEST_CONTRADICTION:
+                found = f"{share:.0%} of the points of view {number} where view {other} sees through"
+                raise _contradiction(found, f"{_LARGEST_CONTRADICTION:.0%} at most")
+        if not watched:
+            raise _contradiction(f"nothing of view {number} in any other view")
+
+
+def _check_boxes_are_seen(views: PosedImages, bounds: Array) -> None:
+    """Refuse views that do not look at the box at all."""
+    nodes = grid_nodes(bounds, (6, 6, 6))
+    for number in range(len(views)):
+        pixels, _ = project_points(views.intrinsics[number], views.T_world_camera[number], nodes)
+        if not sample_picture(views.rgb[number, :, :, 0], pixels)[1].any():
+            raise _contradiction(f"nothing of the bounds in view {number}")
+
+
+def _common_volume(views: PosedImages) -> tuple[Array, Array]:
+    """Point (3,) nearest to the rays through the silhouettes' centres, and a half size (3,) that surely suffices [m]."""
+    assert views.masks is not None
+    origins, directions, slopes = views.T_world_camera[:, :3, 3], [], []
+    for number, mask in enumerate(views.masks):
+        v, u = np.nonzero(mask)
+        rays = pixel_rays(views.intrinsics[number], np.stack([u, v], axis=1))
+        middle = rays.mean(axis=0)
+        directions.append(views.T_world_camera[number, :3, :3] @ middle / np.linalg.norm(middle))
+        slopes.append(np.linalg.norm(rays[:, :2] - middle[:2], axis=1).max())
+    across = np.eye(3) - np.einsum("vi,vj->vij", np.array(directions), np.array(directions))
+    matrix = across.sum(axis=0)
+    if np.linalg.cond(matrix) > 1e6:
+        raise _contradiction("cameras that all look along one line", "views from different sides")
+    center = np.linalg.solve(matrix, np.einsum("vij,vj->i", across, origins))
+    depths = np.einsum("vi,vi->v", center - origins, views.T_world_camera[:, :3, 2])
+    if (depths <= 0.0).any():
+        raise _contradiction(f"the common volume behind view {int(np.argmin(depths))}")
+    return center, np.full(3, 2.0 * float((depths * slopes).max()))
+
+
+def _contradiction(found: str, bound: str = "views of one object from all cameras") -> InvalidInputError:
+    return InvalidInputError("T_world_camera", f"poses that contradict each other: {found}", bound, _REMEDY)

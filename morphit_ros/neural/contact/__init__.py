@@ -1,0 +1,1 @@
+"""Contact of point bodies with shapes: overlap, normal force, friction; compiled."""

@@ -1,0 +1,200 @@
+"""Signed distance of a point to a shape, with its normal and curvature: compiled, one branch per kind of shape.
+
+Coordinates are in the shape's own frame. A shape is a row (kind, first, count) of `shapes` and numbers in `data`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+
+HALF_SPACE, SPHERE, CAPSULE, BOX, PLANES, SPHERES, GRID = range(7)
+FAR = 1e9
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _spline_weights(t, weights):
+    """Values (row 0), first (1) and second (2) derivatives of the four cubic B-splines at t in [0, 1]."""
+    s = 1.0 - t
+    weights[0, 0] = s * s * s / 6.0
+    weights[0, 1] = (4.0 - 6.0 * t * t + 3.0 * t * t * t) / 6.0
+    weights[0, 2] = (4.0 - 6.0 * s * s + 3.0 * s * s * s) / 6.0
+    weights[0, 3] = t * t * t / 6.0
+    weights[1, 0] = -0.5 * s * s
+    weights[1, 1] = 1.5 * t * t - 2.0 * t
+    weights[1, 2] = -1.5 * s * s + 2.0 * s
+    weights[1, 3] = 0.5 * t * t
+    weights[2, 0] = s
+    weights[2, 1] = 3.0 * t - 2.0
+    weights[2, 2] = 3.0 * s - 2.0
+    weights[2, 3] = t
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _grid_gap(data, first, y, normal, curvature, curved):
+    """Cubic B-spline of a grid of signed distances: header origin (3), spacing, counts (3), then coefficients."""
+    spacing = data[first + 3]
+    weights = np.empty((3, 3, 4))
+    cell = np.empty(3, dtype=np.int64)
+    outside = 0.0
+    for k in range(3):
+        position = (y[k] - data[first + k]) / spacing
+        count = int(data[first + 4 + k])
+        # One cell on each side is needed by the spline.
+        if position < 1.0:
+            outside = max(outside, (1.0 - position) * spacing)
+        elif position > count - 2.0:
+            outside = max(outside, (position - count + 2.0) * spacing)
+        cell[k] = min(max(int(math.floor(position)), 1), count - 3)
+        _spline_weights(position - cell[k], weights[k])
+    if outside > 0.0:
+        # The border of the grid lies outside of the object by at least this much.
+        return data[first + 7] + outside, 1.0
+    columns, rows = int(data[first + 6]), int(data[first + 5])
+    value = 0.0
+    gradient = np.zeros(3)
+    hessian = np.zeros((3, 3))
+    base = first + 8
+    for i in range(4):
+        for j in range(4):
+            at = base + ((cell[0] - 1 + i) * rows + cell[1] - 1 + j) * columns + cell[2] - 1
+            f, fz, fzz = 0.0, 0.0, 0.0
+            for k in range(4):
+                f += weights[2, 0, k] * data[at + k]
+                fz += weights[2, 1, k] * data[at + k]
+                fzz += weights[2, 2, k] * data[at + k]
+            x0, x1, x2 = weights[0, 0, i], weights[0, 1, i], weights[0, 2, i]
+            y0, y1, y2 = weights[1, 0, j], weights[1, 1, j], weights[1, 2, j]
+            value += x0 * y0 * f
+            gradient[0] += x1 * y0 * f
+            gradient[1] += x0 * y1 * f
+            gradient[2] += x0 * y0 * fz
+            hessian[0, 0] += x2 * y0 * f
+            hessian[1, 1] += x0 * y2 * f
+            hessian[2, 2] += x0 * y0 * fzz
+            hessian[0, 1] += x1 * y1 * f
+            hessian[0, 2] += x1 * y0 * fz
+            hessian[1, 2] += x0 * y1 * fz
+    hessian[1, 0], hessian[2, 0], hessian[2, 1] = hessian[0, 1], hessian[0, 2], hessian[1, 2]
+    norm = math.sqrt(gradient[0] ** 2 + gradient[1] ** 2 + gradient[2] ** 2) / spacing
+    if norm < 1e-6:
+        # Flat: no direction, as in the middle of the object.
+        return value, 0.0
+    for k in range(3):
+        normal[k] = gradient[k] / (spacing * norm)
+    if not curved:
+        return value, norm
+    scale = 1.0 / (spacing * spacing * norm)
+    for k in range(3):
+        along = 0.0
+        for l in range(3):
+            along += normal[l] * hessian[l, k]
+        for l in range(3):
+            curvature[l, k] = (hessian[l, k] - normal[l] * along) * scale
+    return value, norm
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _round(distance, normal, curvature, axis):
+    """Curvature of a sphere (axis −1) or of a cylinder along an axis, at this distance from its centre."""
+    for k in range(3):
+        for l in range(3):
+            curvature[k, l] = -normal[k] * normal[l] / distance
+        if k != axis:
+            curvature[k, k] += 1.0 / distance
+    if axis >= 0:
+        curvature[axis, axis] = 0.0
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _ball_gap(x, y, z, radius, normal, curvature, curved):
+    distance = math.sqrt(x * x + y * y + z * z)
+    if distance < 1e-12:
+        normal[0], normal[1], normal[2] = 0.0, 0.0, 1.0
+        return -radius
+    normal[0], normal[1], normal[2] = x / distance, y / distance, z / distance
+    if curved:
+        _round(distance, normal, curvature, -1)
+    return distance - radius
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _box_gap(data, first, y, normal, curvature, curved):
+    deepest, face = -FAR, 0
+    squared = 0.0
+    for k in range(3):
+        excess = abs(y[k]) - data[first + k]
+        if excess > deepest:
+            deepest, face = excess, k
+        if excess > 0.0:
+            squared += excess * excess
+    if deepest <= 0.0:
+        normal[face] = 1.0 if y[face] >= 0.0 else -1.0
+        return deepest
+    distance = math.sqrt(squared)
+    for k in range(3):
+        excess = abs(y[k]) - data[first + k]
+        normal[k] = math.copysign(excess / distance, y[k]) if excess > 0.0 else 0.0
+    if not curved:
+        return distance
+    for k in range(3):
+        for l in range(3):
+            curvature[k, l] = -normal[k] * normal[l] / distance
+        if normal[k] != 0.0:
+            curvature[k, k] += 1.0 / distance
+    return distance
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def gap(kind, data, first, count, y, normal, curvature, curved):
+    """Signed distance [m] and the length of its gradient (1 but for grids); fills normal (3,).
+
+    The normal points away from the shape. With `curved`, curvature (3, 3) is its derivative by the point [1/m].
+    """
+    normal[:] = 0.0
+    if curved:
+        curvature[:] = 0.0
+    if kind == HALF_SPACE:
+        normal[2] = 1.0
+        return y[2], 1.0
+    if kind == SPHERE:
+        return _ball_gap(y[0], y[1], y[2], data[first], normal, curvature, curved), 1.0
+    if kind == CAPSULE:
+        over = abs(y[2]) - data[first + 1]
+        if over > 0.0:
+            return _ball_gap(y[0], y[1], math.copysign(over, y[2]), data[first], normal, curvature, curved), 1.0
+        distance = math.sqrt(y[0] * y[0] + y[1] * y[1])
+        if distance < 1e-12:
+            normal[0] = 1.0
+            return -data[first], 1.0
+        normal[0], normal[1] = y[0] / distance, y[1] / distance
+        if curved:
+            _round(distance, normal, curvature, 2)
+        return distance - data[first], 1.0
+    if kind == BOX:
+        return _box_gap(data, first, y, normal, curvature, curved), 1.0
+    if kind == PLANES:
+        nearest, plane = -FAR, first
+        for i in range(count):
+            at = first + 4 * i
+            height = data[at] * y[0] + data[at + 1] * y[1] + data[at + 2] * y[2] - data[at + 3]
+            if height > nearest:
+                nearest, plane = height, at
+        normal[0], normal[1], normal[2] = data[plane], data[plane + 1], data[plane + 2]
+        return nearest, 1.0
+    if kind == SPHERES:
+        nearest, ball = FAR, first
+        for i in range(count):
+            at = first + 4 * i
+            x0, x1, x2 = y[0] - data[at], y[1] - data[at + 1], y[2] - data[at + 2]
+            distance = math.sqrt(x0 * x0 + x1 * x1 + x2 * x2) - data[at + 3]
+            if distance < nearest:
+                nearest, ball = distance, at
+        nearest = _ball_gap(
+            y[0] - data[ball], y[1] - data[ball + 1], y[2] - data[ball + 2], data[ball + 3], normal, curvature,
+            curved,
+        )
+        return nearest, 1.0
+    return _grid_gap(data, first, y, normal, curvature, curved)

@@ -1,0 +1,256 @@
+"""Derivatives of a step by the implicit function theorem: compiled.
+
+State tangents are, for each body, position (world), rotation vector (body, right perturbation), velocity (world) and
+angular velocity (body): 12 numbers. Parameters are those of each pair (six: friction, spring, damper, sliding drag,
+rolling and torsional friction), then the scales of mass (with inertia and weights) and of inertia of each body.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+
+from morphit_ros.neural.contact.point_forces import DERIVED, WIDTH, add_sensitivity
+from morphit_ros.neural.contact.single_point import LUMP, lump_wrench, overlap_by_pose
+from morphit_ros.neural.dynamics.algebra import eliminate, multiply, skew, times, transposed_times
+from morphit_ros.neural.dynamics.newton import add_spin_jacobian, fill_map, pair_wrench, spin_momentum
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _add_cross_columns(vector, R, sign, out):
+    """Adds sign (R e_j) × vector in column j of out (3, 3): the turn of a vector with its body."""
+    for j in range(3):
+        out[0, j] += sign * (R[1, j] * vector[2] - R[2, j] * vector[1])
+        out[1, j] += sign * (R[2, j] * vector[0] - R[0, j] * vector[2])
+        out[2, j] += sign * (R[0, j] * vector[1] - R[1, j] * vector[0])
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def pair_sensitivity(k, model, parameters, mass_scales, contacts, by_pose, by_parameters):
+    """Derivatives of pair k's wrench by the pose of its body (6, 6) and by its parameters (6, 7)."""
+    if model.single[k] != 0:
+        wrench, by_twist, by_lump, lumps = np.empty(6), np.empty((6, 6)), np.empty((6, LUMP)), np.empty((LUMP, 6))
+        lump_wrench(
+            contacts.lumps[k], mass_scales[model.pairs[k, 0]], parameters[k], contacts.twists[k], wrench, by_twist,
+            by_lump, by_parameters,
+        )  # fmt: skip
+        overlap_by_pose(
+            contacts.first[k], contacts.first[k + 1], contacts.arms, contacts.normals, contacts.gaps,
+            contacts.steepness, contacts.weights, parameters[k, WIDTH], model.single[k] == 2, contacts.lumps[k],
+            contacts.lump_curvatures[k], lumps,
+        )  # fmt: skip
+        multiply(by_lump, lumps, by_pose)
+        return
+    by_pose[:] = 0.0
+    by_parameters[:] = 0.0
+    add_sensitivity(
+        contacts.first[k], contacts.first[k + 1], contacts.arms, contacts.normals, contacts.gaps, contacts.steepness,
+        contacts.curvatures, contacts.weights, mass_scales[model.pairs[k, 0]], parameters[k], model.step,
+        contacts.twists[k], by_pose, by_parameters,
+    )  # fmt: skip
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _motion_columns(R, a, b, w, c, twist, pose, twists):
+    """Relative pose (6, 12) and relative twist (6, 12), as seen from the shape, by position and rotation vector of
+    body a (columns 0 to 5) and body b (6 to 11), with the velocities (v, ω) held."""
+    pose[:] = 0.0
+    twists[:] = 0.0
+    spin = np.empty(3)
+    times(R[a], w[a], spin)
+    for i in range(3):
+        pose[i, i] = 1.0
+        for j in range(3):
+            pose[3 + i, 3 + j] = R[a, i, j]
+    # Ω_a turns with body a.
+    _add_cross_columns(spin, R[a], 1.0, twists[3:6, 3:6])
+    # v_a − v_b − Ω_b × c: first c varied, then Ω_b, then everything as seen by b, which turns by φ_b.
+    for i in range(3):
+        spin[i] -= twist[3 + i]
+    matrix = np.empty((3, 3))
+    skew(spin, matrix)
+    for i in range(3):
+        for j in range(3):
+            twists[i, j] -= matrix[i, j]
+    if b < 0:
+        return
+    for i in range(3):
+        pose[i, 6 + i] = -1.0
+        for j in range(3):
+            twists[i, 6 + j] += matrix[i, j]
+            pose[3 + i, 9 + j] = -R[b, i, j]
+    # −φ_b × c
+    _add_cross_columns(c, R[b], -1.0, pose[0:3, 9:12])
+    turned = np.zeros((3, 3))
+    _add_cross_columns(spin, R[b], 1.0, turned)
+    # turned = δΩ_b by θ_b; −δΩ_b × c = c × δΩ_b
+    skew(c, matrix)
+    for i in range(3):
+        for j in range(3):
+            for l in range(3):
+                twists[i, 9 + j] += matrix[i, l] * turned[l, j]
+            twists[3 + i, 9 + j] -= turned[i, j]
+    _add_cross_columns(twist[:3], R[b], -1.0, twists[0:3, 9:12])
+    _add_cross_columns(twist[3:], R[b], -1.0, twists[3:6, 9:12])
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _add_pair(k, model, parameters, mass_scales, R, w, contacts, right):
+    """Adds −∂(residual) of a pair by state, and by its parameters, to the right-hand sides."""
+    bodies = len(model.masses)
+    a, b = model.pairs[k, 0], model.owners[model.pairs[k, 1]]
+    c = contacts.offsets[k]
+    wrench, by_twist, by_pose = np.empty(6), np.empty((6, 6)), np.empty((6, 6))
+    by_parameters = np.empty((6, DERIVED + 1))
+    pair_wrench(k, model, parameters, mass_scales, contacts, True, wrench, by_twist)
+    pair_sensitivity(k, model, parameters, mass_scales, contacts, by_pose, by_parameters)
+    pose, twists, to_twist, change = np.empty((6, 12)), np.empty((6, 12)), np.empty((6, 12)), np.zeros((6, 12))
+    _motion_columns(R, a, b, w, c, contacts.twists[k], pose, twists)
+    fill_map(R, a, b, c, to_twist)
+    columns = 12 if b >= 0 else 6
+    for i in range(6):
+        for j in range(columns):
+            total = 0.0
+            for l in range(6):
+                total += by_pose[i, l] * pose[l, j] + by_twist[i, l] * twists[l, j]
+            change[i, j] = total
+    if b >= 0:
+        # The wrench turns with the shape.
+        _add_cross_columns(wrench[:3], R[b], 1.0, change[0:3, 9:12])
+        _add_cross_columns(wrench[3:], R[b], 1.0, change[3:6, 9:12])
+    step = model.step
+    # Force and torque in the rows of a and b: to_twistᵀ wrench, with both factors varied.
+    for i in range(columns):
+        row = 6 * a + i if i < 6 else 6 * b + i - 6
+        for j in range(columns):
+            column = 12 * a + j if j < 6 else 12 * b + j - 6
+            total = 0.0
+            for l in range(6):
+                total += to_twist[l, i] * change[l, j]
+            right[row, column] += step * total
+        at = 12 * bodies + len(model.control_map) + DERIVED * k
+        for j in range(DERIVED):
+            total = 0.0
+            for l in range(6):
+                total += to_twist[l, i] * by_parameters[l, j]
+            right[row, at + j] += step * total
+        scale = 12 * bodies + len(model.control_map) + DERIVED * len(model.pairs) + a
+        total = 0.0
+        for l in range(6):
+            total += to_twist[l, i] * by_parameters[l, DERIVED]
+        right[row, scale] += step * total
+    # R_aᵀ τ: −R_aᵀ (φ_a × τ).
+    turned, local = np.zeros((3, 3)), np.empty(3)
+    _add_cross_columns(wrench[3:], R[a], -1.0, turned)
+    for j in range(3):
+        transposed_times(R[a], turned[:, j], local)
+        for i in range(3):
+            right[6 * a + 3 + i, 12 * a + 3 + j] += step * local[i]
+    if b < 0:
+        return
+    # −R_bᵀ (τ + c × F): turns with b, and c changes by x_a − x_b.
+    torque = np.empty(3)
+    torque[0] = wrench[3] + c[1] * wrench[2] - c[2] * wrench[1]
+    torque[1] = wrench[4] + c[2] * wrench[0] - c[0] * wrench[2]
+    torque[2] = wrench[5] + c[0] * wrench[1] - c[1] * wrench[0]
+    turned[:] = 0.0
+    _add_cross_columns(torque, R[b], -1.0, turned)
+    for j in range(3):
+        transposed_times(R[b], turned[:, j], local)
+        for i in range(3):
+            right[6 * b + 3 + i, 12 * b + 3 + j] -= step * local[i]
+    skew(wrench[:3], turned)
+    for j in range(3):
+        # δc × F = −[F] δc
+        transposed_times(R[b], turned[:, j], local)
+        for i in range(3):
+            right[6 * b + 3 + i, 12 * a + j] += step * local[i]
+            right[6 * b + 3 + i, 12 * b + j] -= step * local[i]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def fill_right(
+    model, parameters, masses, inertias, mass_scales, inertia_scales, R, v_before, w_before, v, w, wrenches, contacts,
+    right,
+):  # fmt: skip
+    """right (6 B, 12 B + M + K) = −∂(residual) by state, controls and parameters, at the new velocities v, w."""
+    step = model.step
+    bodies = len(masses)
+    controls = 12 * bodies
+    scales = controls + len(model.control_map) + DERIVED * len(model.pairs)
+    right[:] = 0.0
+    after, before, local, turned = np.empty(3), np.empty(3), np.empty(3), np.empty((3, 3))
+    for a in range(bodies):
+        for i in range(3):
+            right[6 * a + i, 12 * a + 6 + i] = masses[a]
+            right[6 * a + i, scales + a] -= (
+                masses[a] * (v[a, i] - v_before[a, i] - step * model.gravity[i]) / mass_scales[a]
+            )
+        turned[:] = 0.0
+        add_spin_jacobian(inertias[a], w_before[a], step, -1.0, turned)
+        spin_momentum(inertias[a], w[a], step, 1.0, after)
+        spin_momentum(inertias[a], w_before[a], step, -1.0, before)
+        for i in range(3):
+            change = after[i] + before[i]
+            right[6 * a + 3 + i, scales + a] -= change / mass_scales[a]
+            right[6 * a + 3 + i, scales + bodies + a] -= change / inertia_scales[a]
+            for j in range(3):
+                right[6 * a + 3 + i, 12 * a + 9 + j] -= turned[i, j]
+        turned[:] = 0.0
+        _add_cross_columns(wrenches[a, 3:], R[a], -1.0, turned)
+        for j in range(3):
+            transposed_times(R[a], turned[:, j], local)
+            for i in range(3):
+                right[6 * a + 3 + i, 12 * a + 3 + j] += step * local[i]
+    for j in range(len(model.control_map)):
+        a, component = model.control_map[j] // 6, model.control_map[j] % 6
+        if component < 3:
+            right[6 * a + component, controls + j] += step
+        else:
+            for i in range(3):
+                right[6 * a + 3 + i, controls + j] += step * R[a, component - 3, i]
+    for k in range(len(model.pairs)):
+        if contacts.first[k + 1] > contacts.first[k]:
+            _add_pair(k, model, parameters, mass_scales, R, w, contacts, right)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def fill_derivatives(step, w, right, jacobian, out):
+    """out (12 B, 12 B + M + K): the next state's tangents by state, controls and parameters. Destroys its inputs.
+
+    False if the Jacobian is singular.
+    """
+    if not eliminate(jacobian, right):
+        return False
+    columns = right.shape[1]
+    out[:] = 0.0
+    for a in range(len(w)):
+        u0, u1, u2 = 0.5 * step * w[a, 0], 0.5 * step * w[a, 1], 0.5 * step * w[a, 2]
+        c = math.sqrt(1.0 - u0 * u0 - u1 * u1 - u2 * u2)
+        # Rotation of this step, transposed, and the rotation vector by ω: h (c 1 + u uᵀ/c − [u]).
+        t = (
+            (1 - 2 * (u1 * u1 + u2 * u2), 2 * (u0 * u1 + u2 * c), 2 * (u0 * u2 - u1 * c)),
+            (2 * (u0 * u1 - u2 * c), 1 - 2 * (u0 * u0 + u2 * u2), 2 * (u1 * u2 + u0 * c)),
+            (2 * (u0 * u2 + u1 * c), 2 * (u1 * u2 - u0 * c), 1 - 2 * (u0 * u0 + u1 * u1)),
+        )
+        e = (
+            (c + u0 * u0 / c, u0 * u1 / c + u2, u0 * u2 / c - u1),
+            (u1 * u0 / c - u2, c + u1 * u1 / c, u1 * u2 / c + u0),
+            (u2 * u0 / c + u1, u2 * u1 / c - u0, c + u2 * u2 / c),
+        )
+        for j in range(columns):
+            for i in range(3):
+                out[12 * a + i, j] = step * right[6 * a + i, j]
+                out[12 * a + 6 + i, j] = right[6 * a + i, j]
+                out[12 * a + 9 + i, j] = right[6 * a + 3 + i, j]
+            for i in range(3):
+                out[12 * a + 3 + i, j] = step * (
+                    e[i][0] * right[6 * a + 3, j] + e[i][1] * right[6 * a + 4, j] + e[i][2] * right[6 * a + 5, j]
+                )
+        for i in range(3):
+            out[12 * a + i, 12 * a + i] += 1.0
+            for j in range(3):
+                out[12 * a + 3 + i, 12 * a + 3 + j] += t[i][j]
+    return True

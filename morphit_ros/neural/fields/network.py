@@ -1,0 +1,230 @@
+"""Densities given by a small network of the position, alone or with a grid of features.
+
+Evaluated in NumPy, derivatives included: only learning needs torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.fields.evaluation import (
+    checked_bounds,
+    checked_points,
+    checked_positive,
+    in_parts,
+    inside_box,
+)
+from morphit_ros.neural.fields.grid import checked_grid, interpolate, interpolate_gradient
+
+_LARGEST_FREQUENCIES = 16
+
+
+@dataclass(frozen=True)
+class DenseNetwork:
+    """Layers y = x W + b with x·σ(x) between them; the single output goes through a positive function.
+
+    Attributes:
+        weights: (I, O) matrix of each layer; the last has one output.
+        biases: (O,) vector of each layer.
+        output: ``sigmoid`` (an occupancy, at most one) or ``softplus`` (unbounded).
+        frequencies: octaves of the positions' encoding: x, then sin and cos of 2^k π x for k < frequencies, with x in
+            [-1, 1] over the field's bounds.
+        scale: factor of the output, the density that a sigmoid saturates at.
+
+    Raises:
+        InvalidInputError: layers that don't fit, numbers that are not finite.
+    """
+
+    weights: Sequence[Array]
+    biases: Sequence[Array]
+    output: Literal["sigmoid", "softplus"] = "sigmoid"
+    frequencies: int = 0
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if len(self.weights) == 0 or len(self.weights) != len(self.biases):
+            counts = f"{len(self.weights)} weights and {len(self.biases)} biases"
+            raise InvalidInputError("weights", counts, "as many of both, at least one")
+        if self.output not in ("sigmoid", "softplus"):
+            raise InvalidInputError("output", repr(self.output), "'sigmoid' or 'softplus'")
+        if not 0 <= self.frequencies <= _LARGEST_FREQUENCIES:
+            raise InvalidInputError("frequencies", self.frequencies, f"in [0, {_LARGEST_FREQUENCIES}]")
+        checked_positive("scale", self.scale)
+        weights = tuple(np.array(matrix, dtype=np.float64) for matrix in self.weights)
+        biases = tuple(np.array(vector, dtype=np.float64) for vector in self.biases)
+        width = weights[0].shape[0] if weights[0].ndim == 2 else -1
+        for number, (matrix, vector) in enumerate(zip(weights, biases, strict=True)):
+            if matrix.ndim != 2 or matrix.shape[0] != width or vector.shape != matrix.shape[1:]:
+                shapes = f"shapes {matrix.shape} and {vector.shape}"
+                raise InvalidInputError(f"layer {number}", shapes, f"weights ({width}, O) and biases (O,)")
+            if not (np.isfinite(matrix).all() and np.isfinite(vector).all()):
+                raise InvalidInputError(f"layer {number}", "values that are not finite", "finite numbers")
+            width = matrix.shape[1]
+        if width != 1:
+            raise InvalidInputError("weights", f"{width} outputs", "one output")
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "biases", biases)
+
+    @property
+    def inputs(self) -> int:
+        """Number of inputs of the first layer."""
+        return int(self.weights[0].shape[0])
+
+    @property
+    def encoding_size(self) -> int:
+        """Number of inputs that encode the position."""
+        return 3 + 6 * self.frequencies
+
+    def encode(self, positions: Array) -> tuple[Array, Array]:
+        """Encoding (N, E) of positions (N, 3) in [-1, 1], and its derivative (N, E) by the coordinate it depends on."""
+        parts, slopes = [positions], [np.ones_like(positions)]
+        for octave in range(self.frequencies):
+            factor = 2.0**octave * np.pi
+            sine, cosine = np.sin(factor * positions), np.cos(factor * positions)
+            parts += [sine, cosine]
+            slopes += [factor * cosine, -factor * sine]
+        return np.concatenate(parts, axis=1), np.concatenate(slopes, axis=1)
+
+    def evaluate(self, inputs: Array) -> Array:
+        """(N,) outputs for (N, I) inputs."""
+        hidden = inputs
+        for matrix, vector in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            linear = hidden @ matrix + vector
+            hidden = linear * _sigmoid(linear)
+        return self._positive((hidden @ self.weights[-1] + self.biases[-1])[:, 0])[0]
+
+    def input_gradient(self, inputs: Array) -> Array:
+        """(N, I) derivatives of the outputs by the inputs (N, I)."""
+        hidden, slopes = inputs, []
+        for matrix, vector in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            linear = hidden @ matrix + vector
+            gate = _sigmoid(linear)
+            hidden = linear * gate
+            slopes.append(gate * (1.0 + linear * (1.0 - gate)))
+        last = self._positive((hidden @ self.weights[-1] + self.biases[-1])[:, 0])[1]
+        gradient = last[:, None] * self.weights[-1][:, 0]
+        for matrix, slope in zip(self.weights[-2::-1], slopes[::-1], strict=True):
+            gradient = (gradient * slope) @ matrix.T
+        return gradient
+
+    def _positive(self, values: Array) -> tuple[Array, Array]:
+        """The output function and its derivative."""
+        gate = _sigmoid(values)
+        if self.output == "sigmoid":
+            return self.scale * gate, self.scale * gate * (1.0 - gate)
+        return self.scale * np.logaddexp(0.0, values), self.scale * gate
+
+
+class NetworkField:
+    """The density is a network of the position (frequency encoding), zero out of bounds.
+
+    Raises:
+        InvalidInputError: a network with other inputs than the encoding, or a box without volume.
+    """
+
+    def __init__(self, network: DenseNetwork, bounds: ArrayLike) -> None:
+        if network.inputs != network.encoding_size:
+            raise InvalidInputError("network", f"{network.inputs} inputs", f"{network.encoding_size}, for the position")
+        self.network = network
+        self._bounds = checked_bounds(bounds)
+
+    @property
+    def bounds(self) -> Array:
+        """(2, 3) box outside of which the density is zero [m]."""
+        return self._bounds.copy()
+
+    def density(self, points: Array) -> Array:
+        """(N,) densities at (N, 3) points."""
+        return _within(self._bounds, self._density, points)
+
+    def gradient(self, points: Array) -> Array:
+        """(N, 3) gradients at (N, 3) points."""
+        return _within(self._bounds, self._gradient, points, 3)
+
+    def _density(self, points: Array) -> Array:
+        return self.network.evaluate(self.network.encode(_normalised(points, self._bounds))[0])
+
+    def _gradient(self, points: Array) -> Array:
+        inputs, slopes = self.network.encode(_normalised(points, self._bounds))
+        return _by_coordinate(self.network.input_gradient(inputs) * slopes) * 2.0 / np.ptp(self._bounds, axis=0)
+
+
+class GridNetworkField:
+    """The density is a network of features interpolated from a grid, and of the position; zero out of bounds.
+
+    Args:
+        network: with the position's encoding first, the features after it.
+        features: (X, Y, Z, C) at the nodes of a grid over the bounds.
+        bounds: (2, 3) [m].
+
+    Raises:
+        InvalidInputError: a network with other inputs, a grid with fewer than two nodes along an axis, values that
+            are not finite, a box without volume.
+    """
+
+    def __init__(self, network: DenseNetwork, features: ArrayLike, bounds: ArrayLike) -> None:
+        self.features = checked_grid("features", features, 4)
+        expected = network.encoding_size + self.features.shape[3]
+        if network.inputs != expected:
+            raise InvalidInputError("network", f"{network.inputs} inputs", f"{expected}, for position and features")
+        self.network = network
+        self._bounds = checked_bounds(bounds)
+
+    @property
+    def bounds(self) -> Array:
+        """(2, 3) box outside of which the density is zero [m]."""
+        return self._bounds.copy()
+
+    def density(self, points: Array) -> Array:
+        """(N,) densities at (N, 3) points."""
+        return _within(self._bounds, self._density, points)
+
+    def gradient(self, points: Array) -> Array:
+        """(N, 3) gradients at (N, 3) points."""
+        return _within(self._bounds, self._gradient, points, 3)
+
+    def _inputs(self, points: Array) -> tuple[Array, Array]:
+        encoding, slopes = self.network.encode(_normalised(points, self._bounds))
+        return np.concatenate([encoding, interpolate(self.features, self._bounds, points)], axis=1), slopes
+
+    def _density(self, points: Array) -> Array:
+        return self.network.evaluate(self._inputs(points)[0])
+
+    def _gradient(self, points: Array) -> Array:
+        inputs, slopes = self._inputs(points)
+        derivative = self.network.input_gradient(inputs)
+        size = self.network.encoding_size
+        by_position = _by_coordinate(derivative[:, :size] * slopes) * 2.0 / np.ptp(self._bounds, axis=0)
+        by_feature = interpolate_gradient(self.features, self._bounds, points)
+        return by_position + np.einsum("nc,nck->nk", derivative[:, size:], by_feature)
+
+
+def _sigmoid(values: Array) -> Array:
+    # In this form nothing overflows.
+    return 0.5 * (1.0 + np.tanh(0.5 * values))
+
+
+def _normalised(points: Array, bounds: Array) -> Array:
+    """Positions with the bounds at -1 and 1."""
+    return 2.0 * (points - bounds[0]) / (bounds[1] - bounds[0]) - 1.0
+
+
+def _by_coordinate(values: Array) -> Array:
+    """Sums (N, 3) over the parts of an encoding (N, 3 K) that belong to the same coordinate."""
+    return values.reshape(len(values), -1, 3).sum(axis=1)
+
+
+def _within(bounds: Array, function, points: Array, columns: int = 0) -> Array:  # type: ignore[no-untyped-def]
+    """A function evaluated at the points inside the bounds only, zero at the others."""
+    queries = checked_points(points)
+    inside = inside_box(queries, bounds)
+    result = np.zeros((len(queries), columns) if columns else len(queries))
+    result[inside] = in_parts(function, queries[inside], columns)
+    return result

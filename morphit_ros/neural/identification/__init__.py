@@ -1,0 +1,1 @@
+"""System identification of neural objects: friction, mass and inertia from observed motion."""

@@ -1,0 +1,189 @@
+"""Identification: which friction, mass and inertia make the predicted motion fit the observed one.
+
+DANO section V.A: least squares over the differences between predicted and observed states. Here: poses only, in units
+of the tracking noise, with starts estimated along with the parameters where they are not certain, and the uncertainty
+of the result.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from morphit_ros.configuration import Config, nested, parameter
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.identification.experiments import Experiment, check_experiments, cut_windows
+from morphit_ros.neural.identification.least_squares import (
+    Estimate,
+    EstimationStatus,
+    Evaluation,
+    LeastSquaresConfig,
+    compress,
+    solve_least_squares,
+)
+from morphit_ros.neural.identification.residuals import Residuals, residuals_of, start_columns
+from morphit_ros.neural.identification.unknowns import Unknown
+
+
+@dataclass(frozen=True)
+class IdentificationConfig(Config):
+    """How observed motions are weighed and searched."""
+
+    position_noise: float = parameter(1e-3, "Standard deviation of tracked positions [m]", minimum=1e-9)
+    rotation_noise: float = parameter(0.02, "Standard deviation of tracked rotations, each axis [rad]", minimum=1e-9)
+    window: int = parameter(0, "Poses in a window of multiple shooting, 0 for whole tracks", minimum=0)
+    threads: int = parameter(0, "Experiments predicted at the same time, 0 for one a core", minimum=0)
+    search: LeastSquaresConfig = nested(LeastSquaresConfig)
+
+
+@dataclass(frozen=True)
+class IdentificationResult:
+    """What was identified.
+
+    Attributes:
+        values: name → estimate.
+        standard_deviations: name → standard deviation, infinite where the data say nothing.
+        unidentifiable: names of what the data don't determine.
+        position_residual: root mean square distance between predicted and observed positions [m].
+        rotation_residual: root mean square angle between predicted and observed orientations [rad].
+        starts: state (B, 13) of the bodies at the start of each experiment or window, as estimated.
+        estimate: the least-squares solution behind it, start corrections included.
+        seconds: wall-clock time.
+    """
+
+    values: dict[str, float]
+    standard_deviations: dict[str, float]
+    unidentifiable: tuple[str, ...]
+    position_residual: float
+    rotation_residual: float
+    starts: tuple[Array, ...]
+    estimate: Estimate
+    seconds: float
+
+    @property
+    def status(self) -> EstimationStatus:
+        """How the search ended."""
+        return self.estimate.status
+
+    @property
+    def message(self) -> str:
+        """The status in a sentence."""
+        return self.estimate.message
+
+    @property
+    def success(self) -> bool:
+        """Whether all that was asked for was identified."""
+        return self.estimate.success
+
+
+def identify(
+    experiments: Experiment | Sequence[Experiment],
+    unknowns: Unknown | Sequence[Unknown],
+    config: IdentificationConfig | None = None,
+) -> IdentificationResult:
+    """Identify parameters from observed motions.
+
+    Args:
+        experiments: observed motions with their models.
+        unknowns: what to identify, under the names that the models know ("friction", "mass_scale", ...).
+        config: noise of the tracks, windows, search.
+
+    Raises:
+        InvalidInputError: no experiments or unknowns, a name that a model doesn't know, a motion that cannot be
+            computed at the start.
+    """
+    begin = time.perf_counter()
+    config = config or IdentificationConfig()
+    unknowns = [unknowns] if isinstance(unknowns, Unknown) else list(unknowns)
+    experiments = [experiments] if isinstance(experiments, Experiment) else list(experiments)
+    check_experiments(experiments)
+    if config.window:
+        experiments = [part for whole in experiments for part in cut_windows(whole, config.window)]
+    threads = min(config.threads or os.cpu_count() or 1, len(experiments))
+    with ThreadPoolExecutor(threads) as pool:
+        if any(experiment.knowledge != "known" for experiment in experiments):
+            # Starts as the tracks show them are close; parameters need not be. All at once, a far parameter can be
+            # made up for by a start that throws the body about, from where no small step leads back.
+            held = [dataclasses.replace(experiment, knowledge="known") for experiment in experiments]
+            search = dataclasses.replace(config.search, cost_tolerance=1.0)
+            problem = _Problem(held, unknowns, config, pool)
+            first = solve_least_squares(problem.evaluate, unknowns, search)
+            begun = [
+                dataclasses.replace(item, start=min(max(float(value), item.lower), item.upper))
+                for item, value in zip(unknowns, first.values, strict=True)
+            ]
+        else:
+            begun = unknowns
+        problem = _Problem(experiments, begun, config, pool)
+        estimate = solve_least_squares(problem.evaluate, problem.unknowns, config.search)
+        parts = problem.predict(estimate.values)
+    count = len(unknowns)
+    names = [item.name for item in unknowns]
+    deviations = estimate.uncertainty.standard_deviations[:count]
+    return IdentificationResult(
+        dict(zip(names, estimate.values[:count].tolist(), strict=True)),
+        dict(zip(names, deviations.tolist(), strict=True)),
+        estimate.uncertainty.unidentifiable,
+        float(np.sqrt(np.mean(np.concatenate([(part.position_errors**2).sum(axis=-1).ravel() for part in parts])))),
+        float(np.sqrt(np.mean(np.concatenate([(part.rotation_errors**2).sum(axis=-1).ravel() for part in parts])))),
+        tuple(part.start for part in parts), estimate, time.perf_counter() - begin,
+    )  # fmt: skip
+
+
+class _Problem:
+    """Residuals of all experiments over the parameters and the corrections of their starts."""
+
+    def __init__(
+        self,
+        experiments: Sequence[Experiment],
+        parameters: Sequence[Unknown],
+        config: IdentificationConfig,
+        pool: ThreadPoolExecutor,
+    ) -> None:
+        self._experiments = experiments
+        self._names = [item.name for item in parameters]
+        self._config = config
+        self._columns = [start_columns(experiment) for experiment in experiments]
+        ends = np.cumsum([len(parameters), *(len(columns) for columns in self._columns)])
+        self._slices = [slice(int(first), int(last)) for first, last in pairwise(ends)]
+        self.unknowns = list(parameters)
+        for index, columns in enumerate(self._columns):
+            self.unknowns += [Unknown(f"start {index} {column}", 0.0) for column in columns.tolist()]
+        self._pool = pool
+
+    def predict(self, values: Array) -> list[Residuals]:
+        count = len(self._names)
+
+        def one(index: int) -> Residuals:
+            return residuals_of(
+                self._experiments[index], self._names, values[:count], self._columns[index],
+                values[self._slices[index]], self._config.position_noise, self._config.rotation_noise,
+            )  # fmt: skip
+
+        return list(self._pool.map(one, range(len(self._experiments))))
+
+    def evaluate(self, values: Array) -> Evaluation:
+        parts = self.predict(values)
+        known = len(self._names)
+        residuals, jacobians, total = [], [], 0
+        for part, columns in zip(parts, self._slices, strict=True):
+            if np.isfinite(part.jacobian).all() and np.isfinite(part.residuals).all():
+                short, slope = compress(part.residuals, part.jacobian)
+            else:
+                short, slope = np.full(1, np.inf), np.zeros((1, part.jacobian.shape[1]))
+            wide = np.zeros((len(short), len(values)))
+            wide[:, :known] = slope[:, :known]
+            wide[:, columns] = slope[:, known:]
+            residuals.append(short)
+            jacobians.append(wide)
+            total += len(part.residuals)
+        squares, products = np.sum([part.products for part in parts], axis=0)
+        correlation = float(products / squares) if squares > 0.0 else 0.0
+        return Evaluation(np.concatenate(residuals), np.vstack(jacobians), total, correlation)

@@ -1,0 +1,57 @@
+"""What identification needs of a simulation: predicted poses, and their derivatives by parameters and start.
+
+The contact dynamics of this room keep this protocol (`simulated_motion.SimulatedMotion`); so may any other model.
+Tangent vectors of a state have 12 numbers a body: position in the world, rotation vector in the body frame (right
+perturbation), velocity in the world, angular velocity in the body frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from morphit_ros.geometry.transforms import Array
+
+TANGENT = 12
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Predicted poses of B bodies at T times.
+
+    Attributes:
+        positions: (T, B, 3) centres of mass in the world [m].
+        quats_xyzw: (T, B, 4).
+        by_parameters: (T, B, 6, K) derivatives of position and rotation (right tangent) by the parameters.
+        by_start: (T, B, 6, 12 B) derivatives by the tangent of the start state.
+    """
+
+    positions: Array
+    quats_xyzw: Array
+    by_parameters: Array
+    by_start: Array
+
+
+class Motion(Protocol):
+    """A system of bodies whose motion depends on named parameters and on a start state."""
+
+    @property
+    def bodies(self) -> int:
+        """Number B of bodies."""
+        ...
+
+    def later(self, seconds: float) -> Motion:
+        """The same system, its inputs ahead by this time: what acts on a window that begins later."""
+        ...
+
+    def predict(self, names: Sequence[str], values: Array, start: Array, times: Array) -> Prediction:
+        """The motion from a start state.
+
+        Args:
+            names: (K) parameters.
+            values: (K,) their values.
+            start: (B, 13) position, quat_xyzw, velocity, angular velocity of each body at times[0].
+            times: (T,) times at which poses are wanted; the first is that of the start.
+        """
+        ...

@@ -1,0 +1,69 @@
+"""Arrays of unit quaternions (N, 4), scalar last: product, rotation of vectors, rotation vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from morphit_ros.geometry.transforms import Array
+
+
+def multiply_quats(first: Array, second: Array) -> Array:
+    """The rotations `second` then `first` in fixed axes, as (..., 4)."""
+    a, b = first[..., :3], second[..., :3]
+    v, w = first[..., 3:], second[..., 3:]
+    return np.concatenate([v * b + w * a + np.cross(a, b), v * w - (a * b).sum(axis=-1, keepdims=True)], axis=-1)
+
+
+def invert_quats(quats: Array) -> Array:
+    """The inverse rotations, as (..., 4)."""
+    return quats * np.array([-1.0, -1.0, -1.0, 1.0])
+
+
+def rotate_by_quats(quats: Array, vectors: Array) -> Array:
+    """Vectors (..., 3) turned by (..., 4) unit quaternions."""
+    axis = quats[..., :3]
+    vectors = np.broadcast_to(vectors, axis.shape)
+    twice = 2.0 * np.cross(axis, vectors)
+    return vectors + quats[..., 3:] * twice + np.cross(axis, twice)
+
+
+def rotation_vectors(quats: Array) -> Array:
+    """(..., 3) rotation vectors [rad] of (..., 4) unit quaternions, the shorter way round."""
+    quats = np.where(quats[..., 3:] < 0.0, -quats, quats)
+    length = np.linalg.norm(quats[..., :3], axis=-1, keepdims=True)
+    small = length < 1e-8
+    factor = np.where(small, 2.0, 2.0 * np.arctan2(length, quats[..., 3:]) / np.where(small, 1.0, length))
+    return factor * quats[..., :3]
+
+
+def aligned_quats(quats: Array) -> Array:
+    """The (N, 4) quaternions with signs such that neighbours are close."""
+    flips = np.cumprod(np.concatenate([[1.0], np.where((quats[1:] * quats[:-1]).sum(axis=1) < 0.0, -1.0, 1.0)]))
+    return quats * flips[:, None]
+
+
+def inverse_right_jacobians(vectors: Array) -> Array:
+    """(N, 3, 3) derivatives of log(exp(r) exp(d)) by d at zero, for (N, 3) rotation vectors r below pi.
+
+    Source: Sola, Deray, Atchuthan, A micro Lie theory, eq. (144).
+    """
+    angle = np.linalg.norm(vectors, axis=1)
+    safe = np.where(angle < 1e-4, 1.0, angle)
+    factor = np.where(
+        angle < 1e-4, 1.0 / 12.0 + angle**2 / 720.0, 1.0 / safe**2 - 0.5 / (safe * np.tan(0.5 * safe))
+    )  # fmt: skip
+    x, y, z = vectors.T
+    zero = np.zeros_like(x)
+    cross = np.stack([zero, -z, y, z, zero, -x, -y, x, zero], axis=1).reshape(-1, 3, 3)
+    return np.eye(3) + 0.5 * cross + factor[:, None, None] * (cross @ cross)
+
+
+def right_jacobian(vector: Array) -> Array:
+    """(3, 3) J with exp(r + d) = exp(r) exp(J d) to first order, for one (3,) rotation vector r."""
+    return np.linalg.inv(inverse_right_jacobians(vector[None])[0])
+
+
+def quats_of_rotation_vectors(vectors: Array) -> Array:
+    """(N, 4) unit quaternions of (N, 3) rotation vectors [rad]."""
+    angle = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.hstack([0.5 * np.sinc(angle / (2.0 * np.pi)) * vectors, np.cos(0.5 * angle)])

@@ -1,0 +1,114 @@
+"""Differences between predicted and observed poses in units of the tracking noise, with exact derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.identification.experiments import Experiment
+from morphit_ros.neural.identification.motion import TANGENT
+from morphit_ros.neural.identification.quaternions import (
+    inverse_right_jacobians,
+    invert_quats,
+    multiply_quats,
+    quats_of_rotation_vectors,
+    right_jacobian,
+    rotation_vectors,
+)
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """One experiment at some parameters.
+
+    Attributes:
+        residuals: (N,) in units of the noise.
+        jacobian: (N, K + L) derivatives by the parameters and by the L unknown numbers of the start.
+        position_errors: (T, S, 3) predicted minus observed positions [m].
+        rotation_errors: (T, S, 3) rotation vectors from observed to predicted [rad].
+        start: (B, 13) the start that was used.
+        products: sums of squared residuals, and of products of each with the next in time.
+    """
+
+    residuals: Array
+    jacobian: Array
+    position_errors: Array
+    rotation_errors: Array
+    start: Array
+    products: tuple[float, float]
+
+
+def start_columns(experiment: Experiment) -> Array:
+    """Indices, in the (12 B,) tangent of the start, of what is unknown."""
+    if experiment.knowledge == "known":
+        return np.zeros(0, dtype=np.int64)
+    first = 6 if experiment.knowledge == "velocity_unknown" else 0
+    return np.concatenate([np.arange(TANGENT * body + first, TANGENT * (body + 1)) for body in experiment.seen])
+
+
+def moved_start(start: Array, tangent: Array) -> Array:
+    """(B, 13) states moved by a tangent (12 B,): positions, rotations on the right, velocities."""
+    steps = tangent.reshape(-1, TANGENT)
+    moved = start.copy()
+    moved[:, :3] += steps[:, :3]
+    moved[:, 3:7] = multiply_quats(start[:, 3:7], quats_of_rotation_vectors(steps[:, 3:6]))
+    moved[:, 7:] += steps[:, 6:]
+    return moved
+
+
+def residuals_of(
+    experiment: Experiment,
+    names: Sequence[str],
+    values: Array,
+    columns: Array,
+    correction: Array,
+    position_noise: float,
+    rotation_noise: float,
+) -> Residuals:
+    """Compare the prediction at some parameters with the tracks.
+
+    Args:
+        experiment: the observed motion.
+        names: (K) parameters.
+        values: (K,) their values.
+        columns: (L,) unknown numbers of the start, see `start_columns`.
+        correction: (L,) tangent from the experiment's start to the one to use.
+        position_noise: [m].
+        rotation_noise: [rad].
+    """
+    assert experiment.start is not None
+    tangent = np.zeros(TANGENT * len(experiment.tracks))
+    tangent[columns] = correction
+    start = moved_start(experiment.start, tangent)
+    prediction = experiment.motion.predict(names, values, start, experiment.times)
+    seen = list(experiment.seen)
+    by_start = prediction.by_start[:, seen]
+    # The correction is a rotation vector from the experiment's start: its derivative ends at the moved start.
+    for body in seen:
+        turned = slice(TANGENT * body + 3, TANGENT * body + 6)
+        if np.any(tangent[turned]):
+            by_start = by_start.copy()
+            by_start[..., turned] = by_start[..., turned] @ right_jacobian(tangent[turned])
+    slopes = np.concatenate([prediction.by_parameters[:, seen], by_start[..., columns]], axis=-1)
+    position_errors = prediction.positions[:, seen] - experiment.positions
+    rotation_errors = rotation_vectors(
+        multiply_quats(invert_quats(experiment.quats_xyzw), prediction.quats_xyzw[:, seen])
+    )
+    turns = inverse_right_jacobians(rotation_errors.reshape(-1, 3)).reshape(*rotation_errors.shape, 3)
+    # A first pose that is certain says nothing: its residuals are zero for any parameters.
+    first = 0 if experiment.knowledge == "unknown" else 1
+    residuals = np.concatenate([position_errors / position_noise, rotation_errors / rotation_noise], axis=-1)[first:]
+    jacobian = np.concatenate(
+        [slopes[..., :3, :] / position_noise, turns @ slopes[..., 3:, :] / rotation_noise], axis=-2
+    )[first:]
+    return Residuals(
+        residuals.ravel(),
+        jacobian.reshape(-1, jacobian.shape[-1]),
+        position_errors,
+        rotation_errors,
+        start,
+        (float((residuals**2).sum()), float((residuals[1:] * residuals[:-1]).sum())),
+    )

@@ -1,0 +1,249 @@
+"""Mass, centre of mass and inertia tensor of a density field, with what they may be off by.
+
+m = ∫αφ, μ = ∫xαφ/m, J = ∫αφ(xᵀx·1 − xxᵀ) (DANO): either over the density itself, or over the solid that it shows, with
+one mass density inside. Fields learned from images are dense near the surface only, so that only the solid's are right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.support_plane import SupportPlane
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.field import DensityField
+from morphit_ros.neural.solid import Solid, SolidConfig, VolumeMoments, extract_solid
+from morphit_ros.neural.thresholds import Threshold, check_densities
+from morphit_ros.neural.visibility import judge_visibility
+
+# Sums over the density double their resolution until two agree to this, or until the grid has its most points.
+_SUM_TOLERANCE = 5e-4
+_SUM_RESOLUTIONS = (24, 36, 54, 80, 120, 180, 240)
+# Cells along the longest side when only the effect of the threshold is looked for.
+_TRIAL_RESOLUTION = 48
+
+
+class Weighting(StrEnum):
+    """What carries the mass."""
+
+    SOLID = "solid"
+    DENSITY = "density"
+
+
+@dataclass(frozen=True)
+class InertialProperties:
+    """Mass, centre of mass and inertia, each with an estimate of its error (one standard deviation, roughly).
+
+    Attributes:
+        mass: [kg].
+        center_of_mass: (3,) in the field's frame [m].
+        inertia: (3, 3) tensor about the centre of mass, axes of the field's frame [kg m^2].
+        volume: [m^3]; of the density weighting, the integral of the density.
+        weighting: what was summed.
+        mass_error: [kg]; zero for a mass that was given.
+        center_error: [m].
+        inertia_error: of the tensor, relative to its norm.
+        seen_share: of the surface that the cameras saw, in [0, 1]; None if it wasn't said where they were.
+        remarks: what a user should know, in words: a one-sided view, hollows that were filled, pieces left out.
+    """
+
+    mass: float
+    center_of_mass: Array
+    inertia: Array
+    volume: float
+    weighting: Weighting
+    mass_error: float
+    center_error: float
+    inertia_error: float
+    seen_share: float | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def principal_moments(self) -> Array:
+        """(3,) ascending [kg m^2]."""
+        return np.linalg.eigvalsh(self.inertia)
+
+    @property
+    def principal_axes(self) -> Array:
+        """(3, 3) rotation with the axes of the principal moments as columns."""
+        axes = np.linalg.eigh(self.inertia)[1]
+        axes[:, 2] *= np.sign(np.linalg.det(axes))
+        return axes
+
+    def inertia_about(self, point: ArrayLike) -> Array:
+        """(3, 3) tensor about a point (3,) of the field's frame (parallel-axis theorem) [kg m^2]."""
+        offset = np.asarray(point, dtype=np.float64) - self.center_of_mass
+        return self.inertia + self.mass * (offset @ offset * np.eye(3) - np.outer(offset, offset))
+
+
+def inertial_properties(
+    source: DensityField | Solid,
+    mass: float | None = None,
+    density: float | None = None,
+    weighting: Weighting | str = Weighting.SOLID,
+    threshold: float | Threshold | None = None,
+    config: SolidConfig | None = None,
+    eyes: ArrayLike | None = None,
+    support: SupportPlane | None = None,
+) -> InertialProperties:
+    """Mass, centre of mass and inertia of an object known as a density field.
+
+    Errors are estimated from a second, coarser grid, from the range of the threshold, and, where the eyes are given,
+    from the space that no camera saw to be empty: half of what it would change if it were full.
+
+    Args:
+        source: a field, or a solid cut from one.
+        mass: the object's, if known [kg]; or else
+        density: its mass density [kg/m^3]; with the density weighting the paper's α, kg/m^3 for a density of one.
+        weighting: the solid's volume, or the raw density (the paper's formula).
+        threshold, config: as of `extract_solid`, for a field.
+        eyes: (V, 3) positions of the cameras it was learned from, in the field's frame [m].
+        support: what it stood on then, in the field's frame.
+
+    Raises:
+        InvalidInputError: neither or both of mass and density, or not positive; what `extract_solid` refuses.
+    """
+    if (mass is None) == (density is None):
+        raise InvalidInputError("mass and density", f"{mass} and {density}", "one of them", "Weigh the object.")
+    for name, value in (("mass", mass), ("density", density)):
+        if value is not None and not (np.isfinite(value) and value > 0.0):
+            raise InvalidInputError(name, value, "a positive number")
+    if Weighting(weighting) is Weighting.DENSITY:
+        field = source.field if isinstance(source, Solid) else source
+        fine, coarse = _density_moments(field)
+        return _properties(fine, [_difference(fine, coarse)], mass, density, Weighting.DENSITY, None, ())
+    if isinstance(source, Solid):
+        solid = source
+    else:
+        solid = extract_solid(source, threshold, config)
+    # Cells cut by a smooth surface err with the square of their size.
+    errors = [_difference(solid.moments, solid.coarse_moments) / 3.0]
+    low, high = solid.threshold.range
+    if high > low:
+        errors.append(_threshold_effect(solid, low, high, config))
+    remarks = []
+    if solid.filled_volume > 0.01 * solid.volume:
+        remarks.append(f"{solid.filled_volume / solid.volume:.0%} of the volume was hollow and counts as filled")
+    if solid.dropped_volume > 0.01 * solid.volume:
+        remarks.append(f"separate pieces of {solid.dropped_volume / solid.volume:.0%} of the volume were left out")
+    seen = None
+    if eyes is not None:
+        visibility = judge_visibility(solid, eyes, support)
+        seen = visibility.seen_share
+        errors.append(0.5 * _difference(solid.moments, visibility.with_hidden))
+        if visibility.one_sided:
+            remarks.append(
+                f"the view is one-sided: the cameras saw {seen:.0%} of the surface; the centre of mass may be off by "
+                f"{errors[-1][1] / solid.size:.0%} of the size and the inertia by {errors[-1][2]:.0%}: add views from "
+                "the other side"
+            )
+    return _properties(solid.moments, errors, mass, density, Weighting.SOLID, seen, tuple(remarks))
+
+
+def _tensor(second_moment: Array) -> Array:
+    return np.trace(second_moment) * np.eye(3) - second_moment
+
+
+def _difference(a: VolumeMoments, b: VolumeMoments) -> Array:
+    """(4,) how far b is from a: volume (relative), centre [m], tensor per volume and tensor (relative)."""
+    if b.volume <= 0.0:
+        return np.array([1.0, np.linalg.norm(np.sqrt(np.diag(a.second_moment / a.volume))), 1.0, 1.0])
+    per_volume_a, per_volume_b = _tensor(a.second_moment / a.volume), _tensor(b.second_moment / b.volume)
+    return np.array(
+        [
+            abs(b.volume / a.volume - 1.0),
+            np.linalg.norm(b.center - a.center),
+            np.linalg.norm(per_volume_b - per_volume_a) / np.linalg.norm(per_volume_a),
+            np.linalg.norm(b.volume * per_volume_b - a.volume * per_volume_a)
+            / np.linalg.norm(a.volume * per_volume_a),
+        ]
+    )  # fmt: skip
+
+
+def _threshold_effect(solid: Solid, low: float, high: float, config: SolidConfig | None) -> Array:
+    """Half of what the range of the threshold changes."""
+    base = config or SolidConfig()
+    trial = SolidConfig(
+        min(_TRIAL_RESOLUTION, base.resolution), min(8, base.thinnest), base.max_nodes, base.fill, base.gap
+    )
+    try:
+        ends = [extract_solid(solid.field, value, trial).moments for value in (low, high)]
+    except InvalidInputError:
+        # At the end of the range there is no solid at all: then nothing is known.
+        return np.array([1.0, 0.25 * solid.size, 1.0, 1.0])
+    return 0.5 * _difference(*ends)
+
+
+def _properties(
+    moments: VolumeMoments,
+    errors: list[Array],
+    mass: float | None,
+    density: float | None,
+    weighting: Weighting,
+    seen: float | None,
+    remarks: tuple[str, ...],
+) -> InertialProperties:
+    if mass is not None:
+        total = mass
+    else:
+        assert density is not None
+        total = density * moments.volume
+    error = np.sqrt(np.square(errors).sum(axis=0))
+    return InertialProperties(
+        mass=float(total),
+        center_of_mass=moments.center,
+        inertia=_tensor(moments.second_moment) * (total / moments.volume),
+        volume=moments.volume,
+        weighting=weighting,
+        mass_error=0.0 if mass is not None else float(total * error[0]),
+        center_error=float(error[1]),
+        inertia_error=float(error[2] if mass is not None else error[3]),
+        seen_share=seen,
+        remarks=remarks,
+    )
+
+
+def _density_moments(field: DensityField) -> tuple[VolumeMoments, VolumeMoments]:
+    """Moments of the density at the finest resolution, and those of a coarser one that differ most."""
+    sums = [_midpoint_sums(field, resolution) for resolution in _SUM_RESOLUTIONS[:2]]
+    for resolution in _SUM_RESOLUTIONS[2:]:
+        sums.append(_midpoint_sums(field, resolution))
+        # Two may agree by chance.
+        differences = [_difference(sums[-1], other)[[0, 3]].max() for other in sums[-3:-1]]
+        if max(differences) < _SUM_TOLERANCE:
+            break
+    return sums[-1], sums[-3 + int(np.argmax(differences))]
+
+
+def _midpoint_sums(field: DensityField, resolution: int) -> VolumeMoments:
+    bounds = np.asarray(field.bounds, dtype=np.float64)
+    extents = bounds[1] - bounds[0]
+    counts = np.maximum(np.ceil(extents / extents.max() * resolution).astype(np.int64), resolution // 2)
+    steps = extents / counts
+    middle = bounds.mean(axis=0)
+    axes = [bounds[0, axis] + steps[axis] * (np.arange(counts[axis]) + 0.5) for axis in range(3)]
+    across = np.stack(np.meshgrid(axes[1], axes[2], indexing="ij"), axis=-1).reshape(-1, 2)
+    points = np.empty((len(across), 3))
+    points[:, 1:] = across
+    total, first, second = 0.0, np.zeros(3), np.zeros((3, 3))
+    # A soft edge may end at the bounds: there are cells inside of it only.
+    corners = field.density(bounds[np.indices((2, 2, 2)).reshape(3, 8).T, np.arange(3)])
+    lowest, highest = float(corners.min()), float(corners.max())
+    for x in axes[0]:
+        points[:, 0] = x
+        weights = np.maximum(field.density(points), 0.0)
+        lowest, highest = min(lowest, float(weights.min())), max(highest, float(weights.max()))
+        offsets = points - middle
+        total += weights.sum()
+        first += weights @ offsets
+        second += (offsets * weights[:, None]).T @ offsets
+    check_densities(np.array([lowest, highest]))
+    cell = float(np.prod(steps))
+    center = first / total
+    # Not a cell's own spread: where the density fades out, the plain sum converges faster than any power of the step.
+    second = second / total - np.outer(center, center)
+    return VolumeMoments(total * cell, middle + center, second * total * cell)

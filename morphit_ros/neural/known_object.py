@@ -1,0 +1,175 @@
+"""An object as it is known: its density field, the solid cut from it, and what carries its mass."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.support_plane import SupportPlane
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.body import ContactBody
+from morphit_ros.neural.field import DensityField
+from morphit_ros.neural.inertia import InertialProperties
+from morphit_ros.neural.materials import MaterialRegion, inertia_of_materials
+from morphit_ros.neural.sampling import sample_body
+from morphit_ros.neural.solid import Solid, SolidConfig, extract_solid
+from morphit_ros.neural.thresholds import Threshold
+
+# Expected error of the centre at which confidence is one half [m]; as grasping counts it.
+_ERROR_SCALE = 0.02
+# Less than this share of the surface seen is one side of it.
+_BOTH_SIDES = 0.7
+
+
+class MassSource(StrEnum):
+    """Where the distribution of mass is known from."""
+
+    UNIFORM = "uniform"
+    MATERIALS = "materials"
+    IDENTIFIED = "identified"
+
+
+@dataclass(frozen=True)
+class KnownObject:
+    """An object known as a density field; its own frame is the field's.
+
+    Attributes:
+        field: the density.
+        solid: what of it is inside.
+        inertia: mass, centre of mass and tensor with their errors.
+        source: where the distribution of mass is from.
+        density: of what no region says [kg/m^3].
+        regions: parts of other materials.
+        eyes: (V, 3) places of the cameras that it was learned from, None if unknown [m].
+        support: what it stood on then, None if unknown.
+        friction: sliding friction if it was identified.
+    """
+
+    field: DensityField
+    solid: Solid
+    inertia: InertialProperties
+    source: MassSource
+    density: float
+    regions: tuple[MaterialRegion, ...] = ()
+    eyes: Array | None = None
+    support: SupportPlane | None = None
+    friction: float | None = None
+
+    @property
+    def confidence(self) -> float:
+        """How far shape and inertia can be trusted, in (0, 1]; below 0.5 for a view of one side."""
+        one_sided = self.inertia.seen_share is not None and self.inertia.seen_share < _BOTH_SIDES
+        return (0.5 if one_sided else 1.0) / (1.0 + self.inertia.center_error / _ERROR_SCALE)
+
+    @property
+    def content_hash(self) -> str:
+        """Equal for equal shape and inertia."""
+        digest = hashlib.sha256()
+        for values in (self.solid.surface.vertices, self.inertia.center_of_mass, self.inertia.inertia):
+            digest.update(np.ascontiguousarray(values).tobytes())
+        digest.update(np.array([self.inertia.mass, self.friction or -1.0]).tobytes())
+        return digest.hexdigest()[:16]
+
+    def made_of(
+        self, density: float | None = None, regions: Sequence[MaterialRegion] = (), mass: float | None = None
+    ) -> KnownObject:
+        """The same shape of other materials, or with another mass.
+
+        Args:
+            density: of what no region says, None for the one it has [kg/m^3].
+            regions: parts of other materials; they replace those it had.
+            mass: of it all if that is known [kg].
+
+        Raises:
+            InvalidInputError: see `inertia_of_materials`.
+        """
+        base = self.density if density is None else density
+        inertia = inertia_of_materials(self.solid, base, regions, mass, self.eyes, self.support)
+        source = MassSource.MATERIALS if regions else MassSource.UNIFORM
+        return replace(self, inertia=inertia, source=source, density=base, regions=tuple(regions))
+
+    def weighing(self, mass: float) -> KnownObject:
+        """The same distribution of mass with another total [kg].
+
+        Raises:
+            InvalidInputError: a mass that is not positive.
+        """
+        if not (np.isfinite(mass) and mass > 0.0):
+            raise InvalidInputError("mass", mass, "a positive number [kg]")
+        scale = mass / self.inertia.mass
+        inertia = replace(self.inertia, mass=mass, inertia=self.inertia.inertia * scale, mass_error=0.0)
+        return replace(self, inertia=inertia)
+
+    def identified(self, values: Mapping[str, float], deviations: Mapping[str, float]) -> KnownObject:
+        """The object with what was identified of it.
+
+        Where only the centre of mass was identified, the tensor about it stays what it was: the motion that tells the
+        one need not tell the other.
+
+        Args:
+            values: any of friction, mass [kg], inertia_scale, center_of_mass_x, center_of_mass_y, center_of_mass_z [m].
+            deviations: their standard deviations.
+        """
+        known = self.inertia
+        mass = values.get("mass", known.mass)
+        inertia = known.inertia * (mass / known.mass) * values.get("inertia_scale", 1.0)
+        center = known.center_of_mass.copy()
+        errors = np.full(3, known.center_error / np.sqrt(3.0))
+        for axis, name in enumerate(CENTER_NAMES):
+            center[axis] = values.get(name, center[axis])
+            errors[axis] = deviations.get(name, errors[axis])
+        moved = any(name in values for name in CENTER_NAMES)
+        changed = replace(
+            known,
+            mass=mass,
+            mass_error=deviations.get("mass", known.mass_error),
+            center_of_mass=center,
+            inertia=inertia,
+            center_error=float(np.linalg.norm(errors)),
+        )
+        source = MassSource.IDENTIFIED if moved or "inertia_scale" in values else self.source
+        return replace(self, inertia=changed, source=source, friction=values.get("friction", self.friction))
+
+    def body(self, count: int, seed: int = 0) -> ContactBody:
+        """The points that stand for it in contact."""
+        return sample_body(self.solid, self.inertia, count, seed)
+
+
+CENTER_NAMES = ("center_of_mass_x", "center_of_mass_y", "center_of_mass_z")
+"""Names of the coordinates of the centre of mass in the object's own frame."""
+
+
+def know_object(
+    field: DensityField,
+    density: float,
+    regions: Sequence[MaterialRegion] = (),
+    mass: float | None = None,
+    threshold: float | Threshold | None = None,
+    eyes: ArrayLike | None = None,
+    support: SupportPlane | None = None,
+    config: SolidConfig | None = None,
+) -> KnownObject:
+    """From a density field to an object: solid, mass, centre of mass, inertia.
+
+    Args:
+        field: the density.
+        density: of the material, where no region says another [kg/m^3].
+        regions: parts of other materials, in the field's frame.
+        mass: of it all if that is known [kg].
+        threshold, config: see `extract_solid`.
+        eyes, support: see `inertial_properties`.
+
+    Raises:
+        InvalidInputError: a field that is no object (`extract_solid`), or materials that do not fit it.
+    """
+    solid = extract_solid(field, threshold, config)
+    inertia = inertia_of_materials(solid, density, regions, mass, eyes, support)
+    places = None if eyes is None else np.asarray(eyes, dtype=np.float64).reshape(-1, 3)
+    source = MassSource.MATERIALS if regions else MassSource.UNIFORM
+    return KnownObject(field, solid, inertia, source, density, tuple(regions), places, support)

@@ -1,0 +1,1 @@
+"""Learning density fields from posed pictures, in plain torch on one core."""

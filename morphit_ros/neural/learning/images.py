@@ -1,0 +1,143 @@
+"""A density from posed colour pictures: a radiance field fitted by volume rendering (NeRF eq. 3, as voxels as DVGO).
+
+Density on a grid, colour from a grid of features and a small network that also knows the viewing direction. The hull of
+the silhouettes says where anything can be at all; it bounds the samples of a ray and is the first guess.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morphit_ros.configuration import Config, parameter
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.carving import Silhouettes
+from morphit_ros.neural.consistency import check_images, image_bounds
+from morphit_ros.neural.fields.grid import GridField, grid_nodes
+from morphit_ros.neural.learning.radiance import RadianceField, make_rays, peak_ratio
+from morphit_ros.neural.learning.result import LearningResult, LearningStatus, Progress
+from morphit_ros.neural.views import PosedImages
+
+# A field is empty if no ray is stopped by more than this, constant if its densities differ by less.
+_LEAST_OPACITY, _LEAST_CONTRAST = 0.05, 1e-3
+
+
+@dataclass(frozen=True)
+class ImageLearningConfig(Config):
+    """How a density is learned from colour pictures."""
+
+    resolution: int = parameter(64, "Nodes along the longest side of the density grid", minimum=16, maximum=160)
+    feature_resolution: int = parameter(48, "The same of the feature grid", minimum=8, maximum=128)
+    features: int = parameter(6, "Features at a node", minimum=1, maximum=32)
+    hidden: int = parameter(32, "Width of the colour network", minimum=4, maximum=256)
+    iterations: int = parameter(1000, "Steps of the optimiser", minimum=1, maximum=20000)
+    rays: int = parameter(1024, "Rays in a step", minimum=16, maximum=16384)
+    step: float = parameter(0.75, "Distance of samples along a ray, in spacings of the grid", minimum=0.2, maximum=2.0)
+    density_rate: float = parameter(0.15, "Learning rate of the density", minimum=1e-4, maximum=1.0)
+    color_rate: float = parameter(0.02, "Learning rate of features and network", minimum=1e-5, maximum=0.5)
+    silhouette_weight: float = parameter(0.5, "Weight of the silhouettes against the colours", minimum=0.0, maximum=10.0)
+    smoothness: float = parameter(2e-3, "Weight of differences of neighbouring densities", minimum=0.0, maximum=1.0)
+    seed: int = parameter(0, "Seed of rays and initial features", minimum=0)
+    check_poses: bool = parameter(True, "Refuse poses that contradict each other")
+
+
+def learn_from_images(
+    images: PosedImages, config: ImageLearningConfig | None = None, progress: Progress | None = None
+) -> LearningResult:
+    """Fit a density to colour pictures.
+
+    Without masks the background must be plain: its colour is learned along.
+
+    Args:
+        images: two or more pictures with poses.
+        config: sizes, rates, seed; the same seed gives the same field.
+        progress: called after every step, may cancel.
+
+    Returns:
+        A `GridField` of opacities 1 − exp(−σ · spacing), in [0, 1], hollow where no ray of light comes from: see
+        `solid.extract_solid`. Failures are a status.
+
+    Raises:
+        InvalidInputError: poses that contradict each other.
+    """
+    import torch
+
+    config = config or ImageLearningConfig()
+    bounds = image_bounds(images)
+    if config.check_poses:
+        check_images(images, bounds)
+    extent = bounds[1] - bounds[0]
+    spacing = float(extent.max()) / (config.resolution - 1)
+    shape: Any = tuple(int(count) for count in np.maximum(np.ceil(extent / spacing), 2).astype(int) + 1)
+    bounds = np.stack([bounds[0], bounds[0] + (np.array(shape) - 1) * spacing])
+    allowed = _allowed(images, bounds, shape, spacing)
+    generator = torch.Generator().manual_seed(config.seed)
+    model = RadianceField(bounds, allowed, spacing, config, generator, plain_background=images.masks is None)
+    rays = make_rays(images, bounds)
+    losses, cancelled = _optimise(model, rays, config, generator, progress)
+    if cancelled:
+        return LearningResult(LearningStatus.CANCELLED, "Cancelled.", None, losses)
+    if not np.isfinite(losses).all():
+        message = f"The loss is not finite after {len(losses)} steps. Lower the learning rates."
+        return LearningResult(LearningStatus.DIVERGED, message, None, losses)
+    opacity = model.opacities()
+    if opacity.max() < _LEAST_OPACITY:
+        message = "The field is empty: no picture stops a ray. Check bounds, masks and poses."
+        return LearningResult(LearningStatus.EMPTY, message, None, losses)
+    if np.ptp(opacity) < _LEAST_CONTRAST:
+        message = "The field is constant: the pictures do not tell inside from outside. Give masks, or more views."
+        return LearningResult(LearningStatus.CONSTANT, message, None, losses)
+    psnr = peak_ratio(model, rays, generator)
+    message = f"{len(losses)} steps, loss {losses[-50:].mean():.2e}, PSNR {psnr:.1f} dB"
+    return LearningResult(
+        LearningStatus.CONVERGED, message, GridField(model.occupancies(images), bounds), losses, psnr, model.render
+    )
+
+
+def _allowed(images: PosedImages, bounds: Array, shape: tuple[int, int, int], spacing: float) -> NDArray[np.bool_]:
+    """(X, Y, Z) nodes that may have a density: those in or next to the hull of the silhouettes."""
+    if images.masks is None:
+        return np.ones(shape, dtype=np.bool_)
+    clearance = Silhouettes(images, images.masks).clearance(grid_nodes(bounds, shape)).reshape(shape)
+    allowed: NDArray[np.bool_] = clearance < spacing
+    if not allowed.any():
+        raise InvalidInputError("masks", "silhouettes with an empty hull", "silhouettes of one object")
+    return allowed
+
+
+def _optimise(
+    model: RadianceField, rays: Any, config: ImageLearningConfig, generator: Any, progress: Progress | None
+) -> tuple[Array, bool]:
+    """The loss of every step, and whether it was cancelled."""
+    import torch
+
+    optimizer = torch.optim.Adam(
+        [
+            {"params": [model.raw_density], "lr": config.density_rate},
+            {"params": model.color_parameters, "lr": config.color_rate},
+        ],
+        betas=(0.9, 0.99),
+        eps=1e-8,
+    )
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.1 ** (1.0 / config.iterations))
+    losses: list[float] = []
+    for number in range(config.iterations):
+        chosen = torch.randint(rays.count, (config.rays,), generator=generator)
+        loss = model.loss(rays, chosen, generator)
+        value = float(loss.detach())
+        losses.append(value)
+        if not np.isfinite(value):
+            break
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+        scheduler.step()
+        if number in (config.iterations // 8, config.iterations // 3):
+            model.skip_empty()
+        if progress is not None and progress((number + 1) / config.iterations, value) is False:
+            return np.array(losses), True
+    return np.array(losses), False

@@ -1,0 +1,213 @@
+"""Mass, centre and inertia of fields: known answers, invariances, estimated errors, one-sided views."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.support_plane import SupportPlane
+from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector
+from morphit_ros.neural.fields.analytic import BoxField, CylinderField, EllipsoidField, SphereField
+from morphit_ros.neural.fields.composition import TransformedField, UnionField
+from morphit_ros.neural.inertia import Weighting, inertial_properties
+from morphit_ros.neural.solid import SolidConfig, extract_solid
+from morphit_ros.neural.thresholds import Threshold
+
+T_TURNED = make_transform(matrix_from_rotation_vector([0.4, 0.7, -0.5]), [0.3, -0.2, 0.1])
+SHAPES = {
+    "box": BoxField((0.1, 0.06, 0.04)),
+    "sphere": SphereField(0.05, edge=0.002),
+    "ellipsoid": EllipsoidField((0.05, 0.03, 0.02), edge=0.002),
+    "cylinder": CylinderField(0.03, 0.1, edge=0.002),
+    "sharp box": BoxField((0.1, 0.06, 0.04), edge=1e-6),
+}
+
+
+class PaddedField:
+    """A field in larger bounds."""
+
+    def __init__(self, field, margin):
+        self.density, self.gradient = field.density, field.gradient
+        self.bounds = field.bounds + [[-margin], [margin]]
+
+
+def tensor(second_moment):
+    return np.trace(second_moment) * np.eye(3) - second_moment
+
+
+def relative(found, true):
+    return np.linalg.norm(found - true) / np.linalg.norm(true)
+
+
+def angle_bracket(edge=0.001):
+    """Two boxes that form an L, its mass at 1000 kg/m^3, centre and inertia."""
+    sizes, places = np.array([[0.1, 0.04, 0.02], [0.02, 0.04, 0.06]]), np.array([[0.0, 0.0, 0.0], [0.04, 0.0, 0.04]])
+    field = UnionField(
+        [
+            BoxField(tuple(sizes[0]), edge),
+            # The second reaches a little into the first: where they meet the density must not dip.
+            TransformedField(BoxField((0.02, 0.04, 0.064), edge), make_transform(None, places[1] - [0.0, 0.0, 0.002])),
+        ]
+    )
+    masses = 1000.0 * sizes.prod(axis=1)
+    center = masses @ places / masses.sum()
+    inertia = np.zeros((3, 3))
+    for mass, size, place in zip(masses, sizes, places - center, strict=True):
+        inertia += tensor(mass * (np.diag(size**2) / 12.0 + np.outer(place, place)))
+    return field, masses.sum(), center, inertia
+
+
+@pytest.mark.parametrize("weighting", list(Weighting))
+@pytest.mark.parametrize("name", list(SHAPES))
+def test_known_shapes_reach_a_thousandth_of_mass_and_half_a_percent_of_inertia(name, weighting):
+    field = SHAPES[name]
+    found = inertial_properties(field, density=1000.0, weighting=weighting)
+    assert found.mass == pytest.approx(1000.0 * field.integral, rel=1e-3)
+    assert relative(found.inertia, 1000.0 * tensor(field.second_moment)) < 5e-3
+    assert np.linalg.norm(found.center_of_mass) < 1e-6
+    assert found.weighting is weighting
+
+
+@pytest.mark.parametrize("weighting", list(Weighting))
+def test_known_shapes_do_so_when_turned_and_moved(weighting):
+    field = SHAPES["box"]
+    found = inertial_properties(TransformedField(field, T_TURNED), density=1000.0, weighting=weighting)
+    R = T_TURNED[:3, :3]
+    assert found.mass == pytest.approx(1000.0 * field.integral, rel=1e-3)
+    assert relative(found.inertia, R @ (1000.0 * tensor(field.second_moment)) @ R.T) < 5e-3
+    np.testing.assert_allclose(found.center_of_mass, T_TURNED[:3, 3], atol=2e-5)
+
+
+def test_a_bracket_of_two_boxes_has_the_sum_of_their_moments():
+    field, mass, center, inertia = angle_bracket()
+    found = inertial_properties(field, density=1000.0)
+    assert found.mass == pytest.approx(mass, rel=1e-3)
+    np.testing.assert_allclose(found.center_of_mass, center, atol=2e-5)
+    assert relative(found.inertia, inertia) < 5e-3
+
+
+def test_the_tensor_is_no_second_moment():
+    found = inertial_properties(BoxField((0.2, 0.02, 0.02)), mass=1.0)
+    # A rod turns easily about its own axis.
+    assert found.inertia[0, 0] < 0.1 * found.inertia[1, 1]
+    np.testing.assert_allclose(found.principal_moments, [6.67e-5, 3.367e-3, 3.367e-3], rtol=0.01)
+    assert abs(found.principal_axes[0, 0]) == pytest.approx(1.0, abs=1e-3)
+    assert np.linalg.det(found.principal_axes) == pytest.approx(1.0)
+
+
+def test_mass_and_inertia_scale_together():
+    solid = extract_solid(SHAPES["ellipsoid"], config=SolidConfig(resolution=32))
+    light, heavy = (inertial_properties(solid, mass=mass) for mass in (0.2, 0.8))
+    by_density = inertial_properties(solid, density=0.2 / solid.volume)
+    np.testing.assert_allclose(heavy.inertia, 4.0 * light.inertia, rtol=1e-12)
+    np.testing.assert_allclose(by_density.inertia, light.inertia, rtol=1e-12)
+    assert by_density.mass == pytest.approx(0.2)
+    assert light.mass_error == 0.0 and by_density.mass_error > 0.0
+
+
+def test_an_object_twice_as_large_has_32_times_the_inertia():
+    config = SolidConfig(resolution=32)
+    small = inertial_properties(SphereField(0.02, edge=0.001), density=1.0, config=config)
+    large = inertial_properties(SphereField(0.04, edge=0.002), density=1.0, config=config)
+    np.testing.assert_allclose(large.inertia, 32.0 * small.inertia, rtol=1e-6, atol=1e-9 * large.inertia[0, 0])
+
+
+def test_the_tensor_about_another_point_obeys_the_parallel_axis_theorem():
+    found = inertial_properties(SHAPES["box"], mass=2.0, config=SolidConfig(resolution=32))
+    about = found.inertia_about(found.center_of_mass + [0.0, 0.3, 0.0])
+    np.testing.assert_allclose(about - found.inertia, np.diag([0.18, 0.0, 0.18]), atol=1e-12)
+
+
+def test_a_hollow_field_has_the_inertia_of_the_solid_and_says_so():
+    ball, core = SphereField(0.05, edge=0.004), SphereField(0.035, edge=0.004)
+    shell = PaddedField(ball, 0.01)
+    shell.density = lambda points: ball.density(points) - core.density(points)
+    solid = inertial_properties(shell, mass=1.0, threshold=0.5)
+    assert relative(solid.inertia, 0.4 * 0.05**2 * np.eye(3)) < 5e-3
+    assert "hollow" in solid.remarks[0]
+    # The raw density has the shell's: 2/5 (R^5 - r^5) / (R^3 - r^3).
+    raw = inertial_properties(shell, mass=1.0, weighting="density")
+    thick = 0.4 * (0.05**5 - 0.035**5) / (0.05**3 - 0.035**3)
+    assert relative(raw.inertia, thick * np.eye(3)) < 5e-3
+
+
+def test_pieces_left_out_are_mentioned():
+    crumb = TransformedField(SphereField(0.02), make_transform(None, [0.1, 0.0, 0.0]))
+    found = inertial_properties(UnionField([SphereField(0.05), crumb]), mass=1.0)
+    assert any("left out" in remark for remark in found.remarks)
+    assert np.linalg.norm(found.center_of_mass) < 1e-5
+
+
+@pytest.mark.parametrize("name", ["box", "sphere", "cylinder"])
+def test_estimated_errors_are_no_smaller_than_the_errors(name):
+    field = SHAPES[name]
+    for weighting in Weighting:
+        found = inertial_properties(field, density=1000.0, weighting=weighting, config=SolidConfig(resolution=40))
+        assert abs(found.mass - 1000.0 * field.integral) <= 1.5 * found.mass_error
+        assert relative(found.inertia, 1000.0 * tensor(field.second_moment)) <= 1.5 * found.inertia_error
+
+
+def test_a_wide_range_of_the_threshold_is_an_error_of_the_inertia():
+    soft = SphereField(0.05, edge=0.03)
+    sure = inertial_properties(soft, mass=1.0, threshold=Threshold(0.5))
+    unsure = inertial_properties(soft, mass=1.0, threshold=Threshold(0.5, 0.1, 0.9))
+    np.testing.assert_array_equal(sure.inertia, unsure.inertia)
+    # Between 10 % and 90 % of this edge lie radii of 40 to 60 mm.
+    assert sure.inertia_error < 0.002 and 0.2 < unsure.inertia_error < 0.6
+
+
+def test_opposed_views_are_trusted_and_one_sided_ones_are_not():
+    solid = extract_solid(PaddedField(SHAPES["box"], 0.04), config=SolidConfig(resolution=48))
+    opposed = inertial_properties(solid, mass=1.0, eyes=[[0.3, 0.3, 0.4], [-0.3, -0.3, -0.4]])
+    one_side = inertial_properties(solid, mass=1.0, eyes=[[0.3, 0.3, 0.4], [0.3, 0.2, 0.4]])
+    assert opposed.seen_share > 0.95 and not opposed.remarks
+    assert 0.3 < one_side.seen_share < 0.6
+    assert any("one-sided" in remark for remark in one_side.remarks)
+    assert one_side.center_error > 0.02 * solid.size > 10.0 * opposed.center_error
+    assert one_side.inertia_error > 0.2 > 5.0 * opposed.inertia_error
+
+
+def test_what_stands_on_a_table_ends_there():
+    # The table's frame lies in the lower face of the box.
+    table = SupportPlane(make_transform(None, [0.0, 0.0, -0.02]))
+    solid = extract_solid(PaddedField(SHAPES["box"], 0.04), config=SolidConfig(resolution=48))
+    eyes = [[0.3, 0.3, 0.4], [-0.3, -0.3, 0.4]]
+    without, with_table = (inertial_properties(solid, mass=1.0, eyes=eyes, support=plane) for plane in (None, table))
+    assert with_table.seen_share > 0.95 > without.seen_share
+    assert with_table.center_error < 0.2 * without.center_error
+
+
+def test_a_camera_behind_another_part_sees_nothing_of_it():
+    wall = TransformedField(BoxField((0.01, 0.3, 0.3)), make_transform(None, [0.1, 0.0, 0.0]))
+    rod = BoxField((0.2, 0.02, 0.02))
+    solid = extract_solid(UnionField([rod, wall]), config=SolidConfig(resolution=64))
+    seen = inertial_properties(solid, mass=1.0, eyes=[[1.0, 0.0, 0.0]]).seen_share
+    faces = 0.3 * 0.3
+    assert seen == pytest.approx(faces / solid.surface.area, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        ({}, "one of them"),
+        ({"mass": 1.0, "density": 1.0}, "one of them"),
+        ({"mass": -1.0}, "mass"),
+        ({"density": np.nan}, "density"),
+        ({"mass": 1.0, "eyes": np.zeros((0, 3))}, "eyes"),
+        ({"mass": 1.0, "eyes": [[np.nan, 0.0, 0.0]]}, "eyes"),
+        ({"mass": 1.0, "eyes": [[0.0, 0.0, 0.0]]}, "inside of the solid"),
+        ({"mass": 1.0, "threshold": -1.0}, "threshold"),
+    ],
+)
+def test_bad_input_is_refused_by_name(given, word):
+    with pytest.raises(InvalidInputError, match=word):
+        inertial_properties(SphereField(0.05), config=SolidConfig(resolution=16), **given)
+
+
+@pytest.mark.parametrize("weighting", list(Weighting))
+def test_a_constant_field_has_no_inertia(weighting):
+    field = PaddedField(SphereField(0.05), 0.01)
+    field.density = lambda points: np.ones(len(points))
+    with pytest.raises(InvalidInputError, match="constant"):
+        inertial_properties(field, mass=1.0, weighting=weighting)
