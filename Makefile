@@ -50,6 +50,10 @@ test-fast: setup ## tests that need neither a ROS graph nor more than ten second
 	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not slow and not ros" test/simulation test/evaluation
 	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not slow and not ros" --ignore test/simulation --ignore test/evaluation
 
+.PHONY: fuzz
+fuzz: setup ## ten thousand damaged mesh files and robot descriptions: none may crash a reader
+	MORPHIT_MUTATIONS=1400 $(PYTEST) -n $(WORKERS) test/geometry/test_fuzz_mesh.py test/robot/test_fuzz_description.py
+
 .PHONY: lint
 lint: setup ## ruff and mypy
 	$(BIN)/ruff check

@@ -64,7 +64,7 @@ def test_one_object_without_symmetry_is_enough_at_120_degrees() -> None:
 @pytest.mark.parametrize("angle", [60.0, 90.0, 120.0])
 def test_no_accepted_scene_is_wrong_and_few_determined_ones_are_refused(angle: float) -> None:
     determined = refused = 0
-    for seed in range(300, 312):
+    for seed in range(300, 306):
         scene = random_scene(seed, angle, names=tuple(OWN))
         left, right = scene.views()
         found = perceive(left.cloud, right.cloud, None, None)
@@ -75,7 +75,7 @@ def test_no_accepted_scene_is_wrong_and_few_determined_ones_are_refused(angle: f
             refused += found.status is SceneStatus.REGISTRATION_FAILED
     # Refusals of objects that look much the same after half a turn are the price of accepting nothing wrong:
     # benchmarks/registration.py counts them on more scenes.
-    assert determined >= 8 and refused <= 2
+    assert determined >= 5 and refused <= 1
 
 
 @pytest.mark.parametrize("name", ["cylinder", "ball", "cup", "box"])

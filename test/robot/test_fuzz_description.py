@@ -11,7 +11,8 @@ import pytest
 from morphit_ros.robot.packages import resolve_uri
 
 ROOT = Path(__file__).parents[2]
-MUTATIONS = 2000
+# `make fuzz` asks for more.
+MUTATIONS = int(os.environ.get("MORPHIT_MUTATIONS", "500"))
 PANDA = "package://example-robot-data/robots/panda_description/urdf/panda.urdf"
 
 # One of everything that a description can hold.
