@@ -1,4 +1,4 @@
-"""The paper's four cases as data: config/cover/*.yaml."""
+"""Cases as data, config/cover/*.yaml: the paper's four, and what it names as open."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import yaml
 
 from morphit_ros.cover.controller import ControllerConfig
 from morphit_ros.cover.files import load_cover, moved_to_base
-from morphit_ros.cover.model import Cover
+from morphit_ros.cover.model import DEFAULT_RANGE_OF_MOTION, Cover
 from morphit_ros.cover.placement import place_motors
 from morphit_ros.cover.start import lay_on_surface, roll
 from morphit_ros.cover.state import CoverState
+from morphit_ros.cover.surfaces import plan_passage
 from morphit_ros.cover.targets import HeightTarget, ParametricTarget, Target, grid_parameters
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_quat_xyzw
@@ -67,8 +68,9 @@ def load_case(name: str, data: str | Path | None = None, overrides: dict[str, An
         else:
             cover, state = _made(content, base, path.stem)
         published = tuple((float(t), float(a), float(d)) for t, a, d in content.get("published", ()))
+        controller = ControllerConfig.from_flat(settings)
         return CoverCase(
-            path.stem, cover, state, _target(content["target"], cover), ControllerConfig.from_flat(settings),
+            path.stem, cover, state, _target(content["target"], cover, state, controller), controller,
             float(content["duration"]), published,
         )  # fmt: skip
     except FileNotFoundError:
@@ -82,7 +84,7 @@ def _made(content: dict[str, Any], base: Array, name: str) -> tuple[Cover, Cover
     shape = content["cover"]
     cover = Cover(
         int(shape["rows"]), int(shape["cols"]), float(shape["pitch"]), tuple(int(n) - 1 for n in shape["fixed_nodes"]),
-        name=name,
+        range_of_motion=float(np.radians(shape.get("range_of_motion", np.degrees(DEFAULT_RANGE_OF_MOTION)))), name=name,
     )  # fmt: skip
     if "start_roll" in content:
         state = roll(cover, float(np.radians(content["start_roll"])))
@@ -92,9 +94,13 @@ def _made(content: dict[str, Any], base: Array, name: str) -> tuple[Cover, Cover
     return moved_to_base(cover.with_motors(placed.motors), state, base)
 
 
-def _target(content: Any, cover: Cover) -> Target:
+def _target(content: Any, cover: Cover, state: CoverState, controller: ControllerConfig) -> Target:
     if isinstance(content, str):
         return HeightTarget(content)
+    if "passage" in content:
+        # A far target, reached through what lies between it and the start.
+        last = HeightTarget(str(content["passage"]))
+        return plan_passage(state.positions(cover), last, controller.rate_limit).target
     if "phases" in content:
         return HeightTarget([(float(phase.get("until", float("inf"))), str(phase["z"])) for phase in content["phases"]])
     return ParametricTarget([str(content[axis]) for axis in "xyz"], grid_parameters(cover))

@@ -8,7 +8,8 @@ Around a face the way from corner to corner must end where it began. With the po
 
 At 20 x 20 these are 1083 equations in 1197 unknowns instead of 2286 in 2400, and their smallest singular value is 60
 times greater: positions no longer add up small angles along the cover. A bridge between fixed nodes that are not
-neighbours is an equation of the same form along a path.
+neighbours is an equation of the same form along a path. Beside fixed nodes in a straight line some of the equations
+repeat each other and are replaced (`morphit_ros.cover.hinges`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,14 @@ from numba import njit
 from scipy.sparse import coo_array, csc_array, eye_array
 from scipy.sparse.linalg import splu
 
-from morphit_ros.cover.model import Cover
+from morphit_ros.cover.hinges import (
+    STRAIGHT,
+    fill_hinge_vectors,
+    replace_hinge_residuals,
+    straight_hinges,
+    straighten_mounts,
+)
+from morphit_ros.cover.model import Cover, Indices
 from morphit_ros.cover.state import CoverState, rotate
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
@@ -35,10 +43,17 @@ _LONGEST_STEP = 0.3
 
 
 def face_residuals(cover: Cover, rotations: Array) -> Array:
-    """(3 F,) what is open at each face, in half pitches."""
-    faces = cover.open_faces
-    vectors = np.einsum("fcij,cj->fi", rotations[faces][..., :2], CORNER_SIGNS)
-    return np.asarray(vectors).ravel()
+    """(3 F,) what is open at each face, in half pitches; at hinges what replaces it."""
+    residuals = np.empty(3 * len(cover.open_faces))
+    fill_closure_residuals(cover, rotations, residuals)
+    return residuals
+
+
+def fill_closure_residuals(cover: Cover, rotations: Array, residuals: Array) -> None:
+    """`face_residuals` into an array that is there."""
+    fill_face_residuals(rotations, cover.open_faces, residuals)
+    if len(cover.hinges):
+        replace_hinge_residuals(rotations, straight_hinges(rotations, cover.hinges, STRAIGHT), residuals)
 
 
 def closure_matrix(cover: Cover, rotations: Array) -> csc_array:
@@ -51,7 +66,27 @@ def closure_matrix(cover: Cover, rotations: Array) -> csc_array:
         blocks.append(_skew_blocks(np.full(len(nodes), len(faces) + number), nodes, arms))
     rows, cols, values = (np.concatenate([block[part] for block in blocks]) for part in range(3))
     shape = (3 * (len(faces) + len(cover.fixed_bridges)), 3 * cover.node_count)
-    return csc_array(coo_array((values, (rows, cols)), shape=shape))
+    matrix = csc_array(coo_array((values, (rows, cols)), shape=shape))
+    hinges = straight_hinges(rotations, cover.hinges, STRAIGHT)
+    return _with_hinges(matrix, rotations, hinges) if len(hinges) else matrix
+
+
+def _with_hinges(matrix: csc_array, rotations: Array, hinges: Indices) -> csc_array:
+    """Rows along the directions of hinges replaced by what the hinges demand."""
+    vectors = np.empty((len(hinges), 2, 3))
+    fill_hinge_vectors(rotations, hinges, vectors)
+    directions, outward = vectors[:, 0], vectors[:, 1]
+
+    def blocks(first: Array, second: Array, nodes: np.ndarray, shape: tuple[int, int]) -> csc_array:
+        """Sum of the outer products at (face, node)."""
+        rows = np.broadcast_to(3 * hinges[:, 0, None, None] + np.arange(3)[:, None], (len(hinges), 3, 3))
+        cols = np.broadcast_to(3 * nodes[:, None, None] + np.arange(3), (len(hinges), 3, 3))
+        values = first[:, :, None] * second[:, None, :]
+        return csc_array(coo_array((values.ravel(), (rows.ravel(), cols.ravel())), shape=shape))
+
+    count = matrix.shape[0]
+    kept = eye_array(count) - blocks(directions, directions, hinges[:, 0], (count, count))
+    return csc_array(kept @ matrix - blocks(directions, outward, hinges[:, 1], matrix.shape))
 
 
 def free_columns(cover: Cover) -> np.ndarray:
@@ -91,13 +126,19 @@ def close_loops(cover: Cover, state: CoverState, bridges: Array | None = None, h
     Args:
         state: nearly closed.
         bridges: (B, 3) vectors between fixed nodes [half pitches]; by default those of `state`, see `bridge_lengths`.
-        hold_fixed: false lets fixed nodes other than the father turn with the rest, to find where they can be mounted.
+        hold_fixed: false lets fixed nodes other than the father turn with the rest, to find where they can be mounted;
+            nearly straight lines of fixed nodes are then made straight.
 
     Raises:
         InvalidInputError: no closed configuration is near.
     """
     if not hold_fixed:
-        cover, bridges = replace(cover, fixed_nodes=(cover.father,), motors=np.empty((0, 2), dtype=np.int64)), None
+        alone = replace(cover, fixed_nodes=(cover.father,), motors=np.empty((0, 2), dtype=np.int64))
+        state = close_loops(alone, state)
+        mounted = state.rotations.copy()
+        if not straighten_mounts(cover, mounted):
+            return state
+        state, bridges = CoverState(mounted, state.origin), None
     lengths = bridge_lengths(cover, state.rotations) if bridges is None else bridges
     rotations = state.rotations.copy()
     columns = free_columns(cover)
@@ -155,7 +196,7 @@ def _skew_blocks(equations: np.ndarray, nodes: np.ndarray, arms: Array) -> tuple
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def fill_face_residuals(rotations, faces, residuals):  # type: ignore[no-untyped-def]
-    """`face_residuals`, compiled."""
+    """What is open at each face (3 F,), in half pitches."""
     for f in range(len(faces)):
         a, b, c, d = faces[f, 0], faces[f, 1], faces[f, 2], faces[f, 3]
         for i in range(3):

@@ -28,6 +28,38 @@ def fill_joint_rates(rotations, joints, frames, motions, scale, rows):  # type: 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def fill_axis_rates(rotations, joints, frames, chosen, motions, scale, rows):  # type: ignore[no-untyped-def]
+    """As `fill_joint_rates` for chosen axes alone (3 joint + axis): rows (C, K)."""
+    for place in range(len(chosen)):
+        j, axis = chosen[place] // 3, chosen[place] % 3
+        p, c = joints[j, 0], joints[j, 1]
+        x = y = z = 0.0
+        for i in range(3):
+            x += rotations[p, 0, i] * frames[j, i, axis]
+            y += rotations[p, 1, i] * frames[j, i, axis]
+            z += rotations[p, 2, i] * frames[j, i, axis]
+        _add_difference(scale * x, scale * y, scale * z, p, c, motions, rows[place])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_difference(x, y, z, p, c, motions, row):  # type: ignore[no-untyped-def]
+    px, py, pz = motions[3 * p], motions[3 * p + 1], motions[3 * p + 2]
+    cx, cy, cz = motions[3 * c], motions[3 * c + 1], motions[3 * c + 2]
+    for k in range(len(row)):
+        row[k] = x * (cx[k] - px[k]) + y * (cy[k] - py[k]) + z * (cz[k] - pz[k])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fill_node_rates(vectors, motions, rows):  # type: ignore[no-untyped-def]
+    """The part of every node's motion along its vector: rows (N, K) from vectors (N, 3) and motions (3 N, K)."""
+    for n in range(len(vectors)):
+        x, y, z = vectors[n, 0], vectors[n, 1], vectors[n, 2]
+        mx, my, mz, row = motions[3 * n], motions[3 * n + 1], motions[3 * n + 2], rows[n]
+        for k in range(len(row)):
+            row[k] = x * mx[k] + y * my[k] + z * mz[k]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def fold_cosines(rotations, joints, along_column, cosines):  # type: ignore[no-untyped-def]
     """Cosine of the angle between the x axes of both halves of every joint, (J,)."""
     for j in range(len(joints)):
@@ -87,19 +119,6 @@ def desired_rates(normals, targets, target_rates, gain, offset, greatest, rates)
         rates[k, 0] = gained * a0 + w0 - spin * z0
         rates[k, 1] = gained * a1 + w1 - spin * z1
         rates[k, 2] = gained * a2 + w2 - spin * z2
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def weigh_spin(normals, motions, kept):  # type: ignore[no-untyped-def]
-    """Scale the part of each node's motion that turns it about its own normal, in place: motions (3 N, K)."""
-    less = 1.0 - kept
-    for n in range(len(normals)):
-        x, y, z = normals[n, 0], normals[n, 1], normals[n, 2]
-        for k in range(motions.shape[1]):
-            spin = less * (x * motions[3 * n, k] + y * motions[3 * n + 1, k] + z * motions[3 * n + 2, k])
-            motions[3 * n, k] -= spin * x
-            motions[3 * n + 1, k] -= spin * y
-            motions[3 * n + 2, k] -= spin * z
 
 
 def near_pairs(positions: np.ndarray, joints: np.ndarray, reach: float) -> np.ndarray:

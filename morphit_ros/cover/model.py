@@ -131,7 +131,8 @@ class Cover:
     @cached_property
     def joint_frames(self) -> Array:
         """(J, 3, 3) rotation from a joint's frame to its parent's body frame."""
-        return np.where(self.joint_along_column[:, None, None], COLUMN_JOINT_FRAME, ROW_JOINT_FRAME)
+        frames = np.where(self.joint_along_column[:, None, None], COLUMN_JOINT_FRAME, ROW_JOINT_FRAME)
+        return np.ascontiguousarray(frames)
 
     @cached_property
     def faces(self) -> Indices:
@@ -139,6 +140,32 @@ class Cover:
         nodes = np.arange(self.node_count).reshape(self.rows, self.cols)
         corners = [nodes[:-1, :-1], nodes[:-1, 1:], nodes[1:, :-1], nodes[1:, 1:]]
         return np.stack([corner.ravel() for corner in corners], axis=1)
+
+    @cached_property
+    def hinges(self) -> Indices:
+        """(H, 8) free nodes beside the middle one of three fixed nodes in a line, see `morphit_ros.cover.hinges`.
+
+        Columns: place in `open_faces` of the face between node, middle and after; node; before, middle, after (fixed);
+        body axis of the node that points away from the middle, and its sign; body axis along the line.
+        """
+        place = {tuple(face): number for number, face in enumerate(self.open_faces.tolist())}
+        fixed = self.is_fixed.reshape(self.rows, self.cols)
+        found = []
+        for middle in self.fixed_nodes:
+            row, col = divmod(middle, self.cols)
+            for along, (down, right) in ((1, (1, 0)), (0, (0, 1))):
+                for side in (1, -1):
+                    # Before, middle and after along the line, the nodes beside them across it.
+                    line = [(row + step * down, col + step * right) for step in (-1, 0, 1)]
+                    beside = [(r + side * right, c + side * down) for r, c in line]
+                    inside = all(0 <= r < self.rows and 0 <= c < self.cols for r, c in line + beside)
+                    if not inside or not all(fixed[at] for at in line) or any(fixed[at] for at in beside):
+                        continue
+                    before, _, after, _, node, last = (r * self.cols + c for r, c in line + beside)
+                    face = place[tuple(sorted((middle, after, node, last)))]
+                    # Columns grow along body +x, rows along body -y.
+                    found.append((face, node, before, middle, after, 1 - along, side if along else -side, along))
+        return np.array(found, dtype=np.int64).reshape(-1, 8)
 
     @cached_property
     def is_fixed(self) -> NDArray[np.bool_]:

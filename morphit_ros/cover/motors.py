@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from morphit_ros.cover.limits import fill_axis_rates
 from morphit_ros.cover.model import Cover
 from morphit_ros.geometry.transforms import Array
 
@@ -17,10 +18,11 @@ def motor_axes(cover: Cover, rotations: Array) -> Array:
 
 def motor_rates(cover: Cover, rotations: Array, rates: Array) -> Array:
     """(M, ...) rates u of the motors [rad/s] from angular velocities (3 N, ...) of the nodes, world frame."""
-    parent, child = cover.joints[cover.motors[:, 0]].T
-    by_node = rates.reshape(cover.node_count, 3, -1)
-    found = np.einsum("mi,mik->mk", motor_axes(cover, rotations), by_node[child] - by_node[parent])
-    return found.reshape(len(parent), *rates.shape[1:])
+    motions = np.ascontiguousarray(rates).reshape(3 * cover.node_count, -1)
+    found = np.empty((len(cover.motors), motions.shape[1]))
+    axes = 3 * cover.motors[:, 0] + cover.motors[:, 1]
+    fill_axis_rates(rotations, cover.joints, cover.joint_frames, axes, motions, 1.0, found)
+    return found.reshape(len(found), *rates.shape[1:])
 
 
 def motor_angles(cover: Cover, rotations: Array) -> Array:

@@ -11,13 +11,14 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from morphit_ros.configuration import Config, parameter
-from morphit_ros.cover.closure import GAP_TOLERANCE, close_loops, fill_face_residuals
+from morphit_ros.cover.closure import GAP_TOLERANCE, bridge_lengths, close_loops, fill_closure_residuals
 from morphit_ros.cover.estimation import ClosureEstimator
 from morphit_ros.cover.limits import fill_joint_rates
 from morphit_ros.cover.model import Cover
 from morphit_ros.cover.motors import motor_angles
-from morphit_ros.cover.null_space import NullSpaceSolver
+from morphit_ros.cover.null_space import NullSpace, NullSpaceSolver
 from morphit_ros.cover.state import CoverState, rotate
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 
 
@@ -77,18 +78,35 @@ class NoiseSource:
         rows = np.empty((3 * cover.joint_count, space.basis.shape[1]))
         fill_joint_rates(state.rotations, cover.joints, self._frames, space.basis, 1.0, rows)
         turns = space.basis @ cho_solve(cho_factor(rows.T @ rows), rows.T @ errors)
-        rotations = np.empty_like(state.rotations)
-        rotate(state.rotations, turns, rotations)
-        residuals = np.empty(3 * len(cover.open_faces))
-        for _ in range(_MOST_CORRECTIONS):
-            fill_face_residuals(rotations, cover.open_faces, residuals)
-            if cover.fixed_bridges or 0.5 * cover.pitch * np.abs(residuals).max(initial=0.0) < GAP_TOLERANCE:
-                break
-            closer = np.empty_like(rotations)
-            rotate(rotations, space.close_least(residuals), closer)
-            rotations = closer
-        else:
-            # Errors this small leave the linearisation only near singular configurations.
-            return close_loops(cover, CoverState(rotations, state.origin))
-        disturbed = CoverState(rotations, state.origin)
-        return close_loops(cover, disturbed) if cover.fixed_bridges else disturbed
+        for share in (1.0, 0.5, 0.25, 0.125):
+            disturbed = self._closed(state, space, share * turns)
+            if disturbed is not None:
+                return disturbed
+        return state  # a singular configuration: nothing is known about what lies beside it
+
+    def _closed(self, state: CoverState, space: NullSpace, turns: Array) -> CoverState | None:
+        """The closed configuration near the turned one; None where the nearest is further away than the errors."""
+        cover = self.cover
+        disturbed = np.empty_like(state.rotations)
+        rotate(state.rotations, turns, disturbed)
+        if not cover.fixed_bridges:
+            rotations = disturbed
+            residuals = np.empty(3 * len(cover.open_faces))
+            for _ in range(_MOST_CORRECTIONS):
+                fill_closure_residuals(cover, rotations, residuals)
+                opened = 0.5 * cover.pitch * float(np.abs(residuals).max(initial=0.0))
+                if opened < GAP_TOLERANCE:
+                    return CoverState(rotations, state.origin)
+                correction = space.close_least(residuals)
+                if not np.abs(correction).max() < np.abs(turns).max():
+                    break
+                closer = np.empty_like(rotations)
+                rotate(rotations, correction, closer)
+                rotations = closer
+        # Near singular configurations errors this small leave the linearisation.
+        try:
+            closed = close_loops(cover, CoverState(disturbed, state.origin), bridge_lengths(cover, state.rotations))
+        except InvalidInputError:
+            return None
+        moved = float(np.abs(closed.rotations - disturbed).max())
+        return closed if moved <= 2.0 * float(np.abs(turns).max()) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lapack
 
-from morphit_ros.cover.closure import bridge_lengths, close_loops, fill_face_residuals
+from morphit_ros.cover.closure import bridge_lengths, close_loops, fill_closure_residuals
 from morphit_ros.cover.model import Cover
 from morphit_ros.cover.motors import motor_rates
 from morphit_ros.cover.null_space import NullSpace, NullSpaceSolver
@@ -14,12 +14,15 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 
 # A face counts as closed below this [m].
-CLOSED = 1e-10
+CLOSED = 1e-9
 # Beyond this condition the motors no longer decide alone.
 MOST_CONDITION = 1e5
 # Then singular values of the motors' matrix below its root (1e-3) no longer move the cover (the paper's Z_act inverse).
 SLACK_DAMPING = 1e-6
-_MOST_CORRECTIONS = 6
+_MOST_CORRECTIONS = 12
+# A correction that leaves more than this share of the gaps calls for new factors, so many times.
+_LEAST_PROGRESS = 0.1
+_MOST_RENEWALS = 3
 _MOST_HALVINGS = 4
 # A node that turns further in one part [rad] has left what the linear system says.
 _LONGEST_TURN = 0.2
@@ -62,10 +65,14 @@ class CoverPlant:
             start = self.state.rotations
             space = self._null_space.solve(start)
             motors = motor_rates(self.cover, start, space.basis)
-            closed = self._advanced(_Motion(self.cover, start, space, motors, False), rates, length)
+            motion = _Motion(self.cover, start, space, motors, False)
+            closed = self._advanced(motion, rates, length)
             if closed is None:
-                closed = self._advanced(_Motion(self.cover, start, space, motors, True), rates, length)
+                slack = _Motion(self.cover, start, space, motors, True)
+                closed = self._advanced(slack, rates, length)
                 self.slack_parts += closed is not None
+                if closed is None:
+                    closed = self._projected_step(motion if motion.decided else slack, rates, length)
             if closed is None:
                 # Near a singular configuration the way is curved: in halves it may close.
                 length *= 0.5
@@ -90,21 +97,46 @@ class CoverPlant:
         if cover.fixed_bridges:
             return self._projected(rotations)
         residuals = np.empty(3 * len(cover.open_faces))
-        before = np.inf
+        before, renewed = np.inf, 0
         for _ in range(_MOST_CORRECTIONS):
-            fill_face_residuals(rotations, cover.open_faces, residuals)
+            fill_closure_residuals(cover, rotations, residuals)
             opened = 0.5 * cover.pitch * float(np.abs(residuals).max(initial=0.0))
             if opened < CLOSED:
                 orthonormalize(rotations)
                 return rotations
-            if not opened < 0.5 * before:
-                return None
+            if not opened < _LEAST_PROGRESS * before:
+                # Large covers and nearly singular ones change within a step: the factors of its begin say too little.
+                if renewed == _MOST_RENEWALS:
+                    return None
+                renewed += 1
+                space = self._null_space.solve(rotations)
+                motors = motor_rates(cover, rotations, space.basis)
+                motion = _Motion(cover, rotations, space, motors, motion.slack)
+                if not motion.decided:
+                    return None
             before = opened
             # The same factors: a step is small, so that each correction gains several digits.
             corrected = np.empty_like(rotations)
             rotate(rotations, motion.correction(residuals), corrected)
             rotations = corrected
         return None
+
+    def _projected_step(self, motion: _Motion, rates: Array, period: float) -> Array | None:
+        """As `_advanced` with new factors for every correction.
+
+        Where the loop closure loses rank for a moment, as in a cover that passes through the flat one, the factors of
+        the beginning say nothing about the end.
+        """
+        start = self.state.rotations
+        turns = period * motion.from_rates(rates)
+        if not float(np.abs(turns).max()) < _LONGEST_TURN:
+            return None
+        rotations = np.empty_like(start)
+        rotate(start, turns, rotations)
+        closed = self._projected(rotations)
+        if closed is None or np.abs(closed - rotations).max() > np.abs(turns).max():
+            return None
+        return closed
 
     def _projected(self, rotations: Array) -> Array | None:
         try:
@@ -119,11 +151,12 @@ class _Motion:
     """Motions of one configuration from motor rates. Without `slack`, motors turn exactly as they are told.
 
     Attributes:
+        slack: whether friction decides what motors don't.
         decided: whether motor rates decide the motion; always with slack.
     """
 
     def __init__(self, cover: Cover, rotations: Array, space: NullSpace, motors: Array, slack: bool) -> None:
-        self._cover, self._rotations, self._space, self._slack = cover, rotations, space, slack
+        self._cover, self._rotations, self._space, self.slack = cover, rotations, space, slack
         self._motors = motors
         self.decided = slack
         if slack:
@@ -138,7 +171,7 @@ class _Motion:
 
     def from_rates(self, rates: Array) -> Array:
         """(3 N,) angular velocities at motor rates (M,)."""
-        if self._slack:
+        if self.slack:
             coefficients, _ = lapack.dpotrs(self._root, self._motors.T @ rates, lower=1)
         else:
             coefficients, _ = lapack.dgetrs(self._factors, self._pivots, rates)
@@ -146,7 +179,7 @@ class _Motion:
 
     def correction(self, residuals: Array) -> Array:
         """(3 N,) turns that close `residuals` (3 F,): with still motors, or the least ones with slack."""
-        if self._slack:
+        if self.slack:
             return self._space.close_least(residuals)
         turns = self._space.close(residuals)
         return turns - self.from_rates(motor_rates(self._cover, self._rotations, turns))

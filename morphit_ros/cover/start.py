@@ -11,13 +11,11 @@ import numpy as np
 
 from morphit_ros.cover.closure import close_loops
 from morphit_ros.cover.model import Cover
-from morphit_ros.cover.state import CoverState, orthonormalize
+from morphit_ros.cover.state import CoverState
 from morphit_ros.cover.targets import HeightTarget
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 
-# Fixed nodes in one line make a cover singular for ever (docs/covers.md); so far they are turned to either side.
-MOUNTING_ANGLE = float(np.radians(2.0))
 _NEWTON_STEPS = 30
 # A cover whose normals differ more [rad] does not lie on the surface any more.
 _FARTHEST_TURN = 0.8
@@ -48,7 +46,6 @@ def lay_on_surface(cover: Cover, surface: HeightTarget) -> CoverState:
     local = _orientations(surface, nodes)
     local = local[father_row, father_col].T @ local.reshape(-1, 3, 3)
     rotations = cover.T_world_base[:3, :3] @ local
-    _turn_mounts(cover, rotations)
     start = CoverState(np.ascontiguousarray(rotations), cover.T_world_base[:3, 3].copy())
     closed = close_loops(cover, start, hold_fixed=False)
     turned = float(np.arccos(np.clip(np.einsum("ni,ni->n", start.normals(), closed.normals()), -1.0, 1.0)).max())
@@ -63,7 +60,7 @@ def lay_on_surface(cover: Cover, surface: HeightTarget) -> CoverState:
 def roll(cover: Cover, angle: float) -> CoverState:
     """A cylinder round the columns: every joint along a row folded by `angle` [rad], positive towards the normals.
 
-    Exact cylinders are singular; fixed nodes in a line are turned to either side (`MOUNTING_ANGLE`).
+    Exact cylinders with one fixed node are singular; a fixed column of three or more makes them regular.
 
     Raises:
         InvalidInputError: no closed configuration is near.
@@ -75,7 +72,6 @@ def roll(cover: Cover, angle: float) -> CoverState:
     local[:, 0, 2], local[:, 2, 0] = -np.sin(fold), np.sin(fold)
     local[:, 1, 1] = 1.0
     rotations = np.ascontiguousarray(cover.T_world_base[:3, :3] @ local)
-    _turn_mounts(cover, rotations)
     return close_loops(cover, CoverState(rotations, cover.T_world_base[:3, 3].copy()), hold_fixed=False)
 
 
@@ -148,15 +144,3 @@ def _orientations(surface: HeightTarget, nodes: Array) -> Array:
 
 def _unit(vectors: Array) -> Array:
     return np.asarray(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True))
-
-
-def _turn_mounts(cover: Cover, rotations: Array) -> None:
-    """Turn other fixed nodes to either side about their normal, where three or more lie in one line."""
-    lines = [{divmod(node, cover.cols)[axis] for node in cover.fixed_nodes} for axis in (0, 1)]
-    if len(cover.fixed_nodes) < 3 or min(len(line) for line in lines) > 1:
-        return
-    for number, node in enumerate(sorted(cover.fixed_nodes)):
-        angle = MOUNTING_ANGLE * (-1.0) ** number
-        turn = np.array([[np.cos(angle), -np.sin(angle), 0.0], [np.sin(angle), np.cos(angle), 0.0], [0.0, 0.0, 1.0]])
-        rotations[node] = rotations[node] @ turn
-    orthonormalize(rotations)

@@ -180,3 +180,26 @@ def orthonormalize(rotations):  # type: ignore[no-untyped-def]
                     gram = m[0, p] * m[0, j] + m[1, p] * m[1, j] + m[2, p] * m[2, j]
                     total -= 0.5 * m[i, p] * gram
                 rotations[k, i, j] = total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def observe(rotations, origin, father, rows, cols, pitch, faces, positions, normals):  # type: ignore[no-untyped-def]
+    """Fill positions and normals (N, 3); how far the most open face is open [m], not finite if a number is not."""
+    fill_positions(rotations, origin, father, rows, cols, pitch, positions)
+    total = 0.0
+    for k in range(len(rotations)):
+        for i in range(3):
+            normals[k, i] = rotations[k, i, 2]
+            total += positions[k, i] + rotations[k, i, 0] + rotations[k, i, 1] + rotations[k, i, 2]
+    if not np.isfinite(total):
+        return np.nan
+    worst = 0.0
+    for f in range(len(faces)):
+        a, b, c, d = faces[f, 0], faces[f, 1], faces[f, 2], faces[f, 3]
+        for i in range(3):
+            opened = (
+                rotations[a, i, 0] + rotations[a, i, 1] + rotations[b, i, 0] - rotations[b, i, 1]
+                - rotations[c, i, 0] + rotations[c, i, 1] - rotations[d, i, 0] - rotations[d, i, 1]
+            )  # fmt: skip
+            worst = max(worst, abs(opened))
+    return 0.5 * pitch * worst

@@ -8,10 +8,13 @@ from cover_samples import bowl, published, random_rotation
 
 from morphit_ros.cover import Cover, CoverState, maximal
 from morphit_ros.cover.closure import bridge_residuals, close_loops, closure_matrix, face_residuals, free_columns
+from morphit_ros.cover.hinges import STRAIGHT, straight_hinges
 from morphit_ros.cover.limits import fill_fold_rates, fill_joint_rates, fold_cosines
 from morphit_ros.cover.motors import motor_rates
 from morphit_ros.cover.null_space import NullSpaceSolver
+from morphit_ros.cover.start import lay_on_surface, roll
 from morphit_ros.cover.state import fill_velocities, flat_state, joint_gap, rotate, worst_gap
+from morphit_ros.cover.targets import HeightTarget
 from morphit_ros.errors import InvalidInputError
 
 SMALL = [
@@ -23,6 +26,13 @@ SMALL = [
     (5, 1, (2,)),
     (4, 4, (0, 1)),
     (4, 4, (0, 15)),
+]
+# Fixed nodes in a straight line: a column inside, a row inside, a column at the border, five in a row.
+STRAIGHT_MOUNTS = [
+    (4, 4, (1, 5, 9, 13), 4),
+    (5, 4, (5, 6, 7), 2),
+    (3, 4, (0, 4, 8), 1),
+    (3, 6, (6, 7, 8, 9, 10), 6),
 ]
 
 
@@ -84,6 +94,59 @@ def test_closure_matrix_is_the_derivative_of_the_residuals(rows: int, cols: int,
 
     slope = (residuals(step) - residuals(-step)) / (2.0 * step)
     np.testing.assert_allclose(closure_matrix(cover, state.rotations) @ turns, slope, atol=1e-8)
+
+
+def held_straight(rows: int, cols: int, fixed: tuple[int, ...]) -> tuple[Cover, CoverState]:
+    """A cover that bends across its straight line of fixed nodes."""
+    line_is_column = fixed[1] - fixed[0] == cols
+    surface = HeightTarget("-2*x**2 + 3*x**3" if line_is_column else "-2*y**2 + 3*y**3")
+    cover = Cover(rows, cols, fixed_nodes=fixed)
+    return cover, lay_on_surface(cover, surface)
+
+
+@pytest.mark.parametrize(("rows", "cols", "fixed", "count"), STRAIGHT_MOUNTS)
+def test_hinges_beside_a_straight_line_of_fixed_nodes(
+    rows: int, cols: int, fixed: tuple[int, ...], count: int
+) -> None:
+    """Equations with hinges are the derivative of their residuals, of full rank, and their motions stay closed."""
+    cover, state = held_straight(rows, cols, fixed)
+    assert len(cover.hinges) == count
+    columns = free_columns(cover)
+    matrix = closure_matrix(cover, state.rotations)
+    singular = np.linalg.svd(matrix[:, columns].toarray(), compute_uv=False)
+    rng = np.random.default_rng(5)
+    turns = np.zeros(3 * cover.node_count)
+    turns[columns] = rng.normal(size=len(columns))
+    ends = [face_residuals(cover, turned(state, step * turns).rotations) for step in (1e-6, -1e-6)]
+    np.testing.assert_allclose(matrix @ turns, (ends[0] - ends[1]) / 2e-6, atol=1e-8)
+    # Motions by elimination: as many as degrees of freedom, all closed, and they solve the same equations.
+    space = NullSpaceSolver(cover).solve(state.rotations)
+    assert space.basis.shape[1] == cover.expected_dof == len(columns) - (singular > 1e-7).sum()
+    assert np.abs(matrix @ space.basis).max() < 1e-12
+    residuals = rng.normal(size=3 * len(cover.open_faces))
+    np.testing.assert_allclose(matrix @ space.close(residuals), -residuals, atol=1e-9)
+    # A step along any of them, closed again by hinges' equations, keeps all joints closed.
+    moved = close_loops(cover, turned(state, 0.02 * space.basis @ rng.uniform(-1.0, 1.0, space.basis.shape[1])))
+    assert np.linalg.norm(moved.rotations - state.rotations) > 0.01
+    assert worst_gap(cover, moved) < 1e-8
+    for node, middle, along in cover.hinges[:, [1, 3, 7]]:
+        np.testing.assert_allclose(moved.rotations[node, :, along], state.rotations[middle, :, along], atol=1e-7)
+
+
+def test_loop_closure_alone_sees_motions_that_a_straight_column_forbids() -> None:
+    """The maximal equations have four null vectors more; what they promise opens joints to second order."""
+    cover = Cover(4, 8, 0.046, (4, 12, 20, 28))
+    state = roll(cover, np.radians(-45.0))
+    reference = maximal.null_space(maximal.constraint_jacobian(cover, state), 1e-9)
+    assert reference.shape[1] == 25
+    assert NullSpaceSolver(cover).basis(state.rotations).shape[1] == 21
+
+
+def test_bent_lines_of_fixed_nodes_are_no_hinges() -> None:
+    cover = Cover(4, 4, fixed_nodes=(1, 5, 9))
+    state = lay_on_surface(cover, HeightTarget("-3*x**2 - 4*y**2"))
+    assert len(straight_hinges(state.rotations, cover.hinges, STRAIGHT)) == 0
+    assert NullSpaceSolver(cover).basis(state.rotations).shape[1] == cover.expected_dof
 
 
 def test_closing_takes_first_order_gaps_away() -> None:

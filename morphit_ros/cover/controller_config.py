@@ -1,0 +1,39 @@
+"""Parameters of the controller of a cover."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from morphit_ros.configuration import Config, parameter
+
+
+@dataclass(frozen=True)
+class ControllerConfig(Config):
+    """Gains, weights and limits. The defaults are the paper's."""
+
+    period: float = parameter(0.01, "Time between two commands [s]", minimum=1e-4, maximum=1.0)
+    rate_limit: float = parameter(
+        float(np.radians(5.0)),
+        "Greatest relative rate on every axis of every joint [rad/s]",
+        minimum=1e-4,
+        maximum=10.0,
+    )
+    gain: float = parameter(85.714, "Ka of the alignment law [1/s]", minimum=0.0, maximum=1e4)
+    gain_offset: float = parameter(60.0 / 70.0, "Kb of the alignment law", minimum=1e-3, maximum=1e3)
+    greatest_rate: float = parameter(1e6, "Greatest wanted turning of a node, in units of the rate limit", minimum=1e-2)
+    variation_weight: float = parameter(0.0, "Weight of (u - last u)^2 (the paper's 4 x 8: 500)", minimum=0.0)
+    effort_weight: float = parameter(0.0, "Weight of u^2", minimum=0.0)
+    spin_weight: float = parameter(1.0, "Weight of a node's turning about its own normal", minimum=0.0, maximum=1e3)
+    position_weight: float = parameter(0.0, "Weight of (velocity - wanted velocity)^2 [1/m^2]", minimum=0.0)
+    position_gain: float = parameter(2.0, "Wanted velocity over position error [1/s]", minimum=0.0, maximum=100.0)
+    acceleration_limit: float = parameter(0.0, "Greatest acceleration of a motor [rad/s^2]; 0: no limit", minimum=0.0)
+    collision_distance: float = parameter(
+        0.0, "Least distance of nodes that are no neighbours [m]; 0: not watched", minimum=0.0, maximum=1.0
+    )
+    collision_time: float = parameter(0.2, "Time constant of the approach to that distance [s]", minimum=1e-3)
+    gap_limit: float = parameter(1e-4, "Greatest opening of a face that is still worked with [m]", minimum=1e-9)
+    condition_limit: float = parameter(1e12, "Greatest condition of the motors' matrix", minimum=1.0)
+    damping: float = parameter(1e-9, "Added to the Hessian, relative to its mean diagonal", minimum=0.0, maximum=1.0)
+    solver: str = parameter("daqp", "Library of the quadratic programme")

@@ -1,0 +1,227 @@
+"""What stops the motors and what lets them turn again; which targets are taken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cover_samples import bowl
+
+from morphit_ros.cover.controller import ControllerConfig, StepStatus
+from morphit_ros.cover.state import CoverState, flat_state
+from morphit_ros.cover.supervision import Measurement, Stop, SupervisedController, SupervisionConfig, WayBack
+from morphit_ros.cover.surfaces import HeightMapTarget
+from morphit_ros.cover.targets import HeightTarget, ParametricTarget, grid_parameters
+from morphit_ros.cover.tracking import JointTracker
+from morphit_ros.errors import InvalidInputError
+
+PERIOD = 0.01
+NEAR = "-3*(x**2 + 1.3*y**2) + 2.5*x*y"
+
+
+class Bench:
+    """A supervised 3 x 3 cover that is measured as it stands."""
+
+    def __init__(self, **config: object) -> None:
+        self.cover, self.state = bowl(3, 3)
+        self.supervised = SupervisedController(
+            self.cover,
+            self.state,
+            ControllerConfig(),
+            SupervisionConfig(**config),  # type: ignore[arg-type]
+        )
+        self.angles = JointTracker(self.cover, self.cover.motors).angles(self.state.rotations)
+        self.now = 0.0
+
+    def good(self) -> Measurement:
+        return Measurement(angles=self.angles, axes=self.cover.motors)
+
+    def cycle(self, measurement: Measurement | None = None, age: float = 0.0):  # type: ignore[no-untyped-def]
+        self.now += PERIOD
+        return self.supervised.cycle(measurement or self.good(), age, self.now)
+
+    def moving(self) -> Bench:
+        self.supervised.set_target(HeightTarget(NEAR), "near", self.now)
+        cycle = self.cycle()
+        assert cycle.stop is None, cycle.message
+        assert np.any(cycle.rates)
+        return self
+
+
+def test_nothing_moves_without_state_or_target() -> None:
+    bench = Bench()
+    cycle = bench.supervised.cycle(None, np.inf, 0.0)
+    assert cycle.stop is Stop.NO_STATE
+    assert not np.any(cycle.rates)
+    cycle = bench.cycle()
+    assert cycle.stop is Stop.NO_TARGET
+    assert not np.any(cycle.rates)
+    bench.moving()
+
+
+def test_rates_stay_within_the_limit() -> None:
+    bench = Bench().moving()
+    limit = bench.supervised.controller_config.rate_limit
+    for _ in range(5):
+        assert np.abs(bench.cycle().rates).max() <= limit
+
+
+def test_stale_states_stop_and_fresh_ones_in_a_row_start_again() -> None:
+    bench = Bench(recovery_states=3).moving()
+    assert bench.cycle(age=1.7 * PERIOD).stop is None
+    assert bench.cycle(age=1.9 * PERIOD).stop is Stop.STALE
+    assert bench.cycle().stop is Stop.STALE
+    assert bench.cycle().stop is Stop.STALE
+    bad = bench.cycle(Measurement(problem="spoiled"))
+    assert (bad.stop, bad.message) == (Stop.BAD_STATE, "spoiled")
+    assert [bench.cycle().stop for _ in range(3)] == [Stop.BAD_STATE, Stop.BAD_STATE, None]
+
+
+@pytest.mark.parametrize("change", ["short", "nan", "open", "nothing", "poses"])
+def test_bad_measurements_stop(change: str) -> None:
+    bench = Bench(recovery_states=2).moving()
+    good = bench.good()
+    assert good.angles is not None
+    rotations, positions = bench.state.rotations.copy(), bench.state.positions(bench.cover)
+    positions[4] += 0.01
+    everything = [(joint, axis) for joint in range(bench.cover.joint_count) for axis in range(3)]
+    torn = JointTracker(bench.cover, everything).angles(bench.state.rotations)
+    torn[7] += 0.3
+    bad = {
+        "short": replace(good, angles=good.angles[:-1]),
+        "nan": replace(good, angles=good.angles * np.nan),
+        "open": Measurement(angles=torn, axes=np.array(everything)),
+        "nothing": Measurement(),
+        "poses": Measurement(positions=positions, rotations=rotations),
+    }[change]
+    cycle = bench.cycle(bad)
+    assert cycle.stop is Stop.BAD_STATE
+    assert cycle.message
+    assert not np.any(cycle.rates)
+    assert bench.cycle().stop is Stop.BAD_STATE
+    assert bench.cycle().stop is None
+
+
+def test_poses_serve_as_well() -> None:
+    bench = Bench()
+    bench.supervised.set_target(HeightTarget(NEAR), "near", 0.0)
+    poses = Measurement(positions=bench.state.positions(bench.cover), rotations=bench.state.rotations)
+    assert bench.cycle(poses).stop is None
+
+
+@pytest.mark.parametrize("status", [status for status in StepStatus if not status.moves])
+def test_every_failure_of_a_step_stops(status: StepStatus, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(recovery_states=1).moving()
+    controller = bench.supervised._controller
+    real = controller.step
+
+    def failing(state: CoverState, target: object, time: float):  # type: ignore[no-untyped-def]
+        result = real(state, target, time)  # type: ignore[arg-type]
+        return replace(result, status=status, rates=np.zeros_like(result.rates), message="on purpose")
+
+    monkeypatch.setattr(controller, "step", failing)
+    cycle = bench.cycle()
+    assert cycle.stop is not None
+    assert cycle.message == "on purpose"
+    assert not np.any(cycle.rates)
+    monkeypatch.setattr(controller, "step", real)
+    way_back = cycle.stop.way_back
+    again = bench.cycle()
+    assert (again.stop is None) == (way_back is WayBack.STATES)
+    if way_back is WayBack.TARGET:
+        bench.moving()
+    elif way_back is WayBack.ACTIVATION:
+        bench.supervised.set_target(HeightTarget(NEAR), "near", bench.now)
+        assert bench.cycle().stop is cycle.stop
+        # A lesser reason doesn't hide it.
+        assert bench.cycle(age=1.0).stop is cycle.stop
+        bench.supervised.resume()
+        assert bench.cycle().stop is None
+
+
+def test_rates_that_are_not_finite_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench().moving()
+    real = bench.supervised._controller.step
+    monkeypatch.setattr(
+        bench.supervised._controller, "step",
+        lambda *given: replace(result := real(*given), rates=np.full_like(result.rates, np.nan)),
+    )  # fmt: skip
+    cycle = bench.cycle()
+    assert cycle.stop is Stop.BAD_RATES
+    assert not np.any(cycle.rates)
+
+
+def test_a_singular_start_stops_until_activation() -> None:
+    cover, _ = bowl(3, 3)
+    supervised = SupervisedController(cover, flat_state(cover))
+    supervised.set_target(HeightTarget("0.1*x*y"), "saddle", 0.0)
+    flat = flat_state(cover)
+    cycle = supervised.cycle(Measurement(positions=flat.positions(cover), rotations=flat.rotations), 0.0, 0.0)
+    assert cycle.stop is Stop.RANK_DROP
+    assert cycle.stop.way_back is WayBack.ACTIVATION
+
+
+def test_a_target_that_leaves_the_father_stops() -> None:
+    bench = Bench(horizon=0.0).moving()
+    bench.supervised.set_target(HeightTarget(f"{NEAR} + 0.02*t"), "rising", bench.now)
+    assert bench.cycle().stop is None
+    bench.now += 5.0
+    cycle = bench.cycle()
+    assert cycle.stop is Stop.TARGET
+    assert "from the father node" in cycle.message
+    assert bench.cycle().stop is Stop.TARGET
+    bench.moving()
+
+
+@pytest.mark.parametrize(
+    ("formula", "reason"),
+    [
+        ("log(x - 9)", "not finite at node"),
+        ("x/(t - 20)", "not finite at t = 20"),
+        ("x + 0.05", "from a fixed node"),
+        ("0.002*t", "from the father node at t ="),
+    ],
+)
+def test_targets_that_cannot_be_are_refused_and_the_last_stays(formula: str, reason: str) -> None:
+    bench = Bench().moving()
+    before = bench.supervised.course
+    with pytest.raises(InvalidInputError, match=reason):
+        bench.supervised.set_target(HeightTarget(formula), "bad", bench.now)
+    assert bench.supervised.course is before
+    assert bench.cycle().stop is None
+
+
+def test_far_targets_take_a_passage_or_are_refused() -> None:
+    bench = Bench()
+    near = bench.supervised.set_target(HeightTarget(NEAR), "near", 0.0)
+    assert near.duration == 0.0
+    assert near.target is near.goal
+    far = HeightTarget("6*x*y")
+    course = bench.supervised.set_target(far, "far", 2.0)
+    assert course.duration > 0.5
+    assert course.goal is far
+    positions = bench.state.positions(bench.cover)
+    first = course.target.sample(positions, 0.0)
+    angles = np.arccos(np.clip(np.einsum("ij,ij->i", bench.state.normals(), first.normals), -1.0, 1.0))
+    assert np.degrees(angles.max()) < 10.0
+    direct = bench.supervised.set_target(far, "far", 2.0, "direct")
+    assert direct.duration == 0.0
+    grid = np.add.outer(np.linspace(-0.15, 0.15, 8), np.linspace(-0.15, 0.15, 8)) * 0.5
+    heights = HeightMapTarget(grid, (-0.15, -0.15), 0.3 / 7)
+    assert bench.supervised.set_target(heights, "map", 0.0).duration > 0.0
+    over = ParametricTarget(["u", "-v", "0*u"], grid_parameters(bench.cover))
+    with pytest.raises(InvalidInputError, match="180 degrees away"):
+        bench.supervised.set_target(over, "turned over", 0.0)
+    with pytest.raises(InvalidInputError, match="passage"):
+        bench.supervised.set_target(
+            ParametricTarget(["u", "v", "u*v"], grid_parameters(bench.cover)), "x", 0.0, "passage"
+        )
+
+
+def test_a_new_activation_sets_out_for_the_target_again() -> None:
+    bench = Bench().moving()
+    bench.supervised.restart_target(40.0)
+    course = bench.supervised.course
+    assert course is not None
+    assert (course.start, course.name) == (40.0, "near")
