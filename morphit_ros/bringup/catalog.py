@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+from morphit_ros.bringup.cover import COVER
 from morphit_ros.bringup.distance import DISTANCE
 from morphit_ros.bringup.grasp import GRASP
 from morphit_ros.bringup.job import Job
 from morphit_ros.bringup.moveit import MOVEIT
 from morphit_ros.errors import InvalidInputError
 
-JOBS: MappingProxyType[str, Job] = MappingProxyType({job.name: job for job in (GRASP, MOVEIT, DISTANCE)})
+JOBS: MappingProxyType[str, Job] = MappingProxyType({job.name: job for job in (GRASP, MOVEIT, DISTANCE, COVER)})
 
 
 def find_job(name: str) -> Job:

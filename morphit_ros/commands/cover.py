@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from morphit_ros.commands.cover_view import add_view
 from morphit_ros.commands.reports import add_json_option, write_json
 
 if TYPE_CHECKING:
@@ -16,12 +17,13 @@ if TYPE_CHECKING:
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "cover",
-        help="morphing covers: run a case, place motors",
+        help="morphing covers: run a case, place motors, watch",
         description="A cover of plates that changes a robot's shape: its controller in simulation, and its motors.",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     _add_run(actions)
     _add_place(actions)
+    add_view(actions, _add_case)
 
 
 def _add_run(actions: Any) -> None:

@@ -23,6 +23,7 @@ from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
 from morphit_ros.ros.frames import BaseFrameConfig
 from morphit_ros.ros.grasp_messages import message_from_plan
 from morphit_ros.ros.grasp_reach import GraspReach, ReachConfig, with_reach
+from morphit_ros.ros.known_object import KnownObject, KnownObjectConfig
 from morphit_ros.ros.markers import grasp_markers
 from morphit_ros.ros.object_clearance import ClearanceConfig, object_clearance
 from morphit_ros.ros.object_doubts import object_doubts
@@ -43,7 +44,7 @@ class GraspPlanningConfig(Config):
     seed: int = parameter(0, "Seed of the start poses", minimum=0, maximum=2**31 - 1)
 
 
-CONFIGS = (GraspPlanningConfig, PlannerConfig, ReachConfig, BaseFrameConfig, ClearanceConfig)
+CONFIGS = (GraspPlanningConfig, PlannerConfig, ReachConfig, BaseFrameConfig, ClearanceConfig, KnownObjectConfig)
 
 
 class GraspPlanning(Node):
@@ -52,11 +53,12 @@ class GraspPlanning(Node):
     def __init__(self) -> None:
         super().__init__("grasp_planning")
         configs = declare_configs(self, CONFIGS)
-        self._config, self._planner_config, reach_config, base_config, self._clearance_config = configs
+        self._config, self._planner_config, reach_config, base_config, self._clearance_config, known_config = configs
         self._gripper = Gripper.load(self._config.gripper)
         # Before the action is there: the first goal must not wait for compilers.
         warm_up(self._gripper)
         self._reach = GraspReach(self, reach_config, base_config)
+        self._known = KnownObject(self, known_config)
         self._diagnostics = Diagnostics(self)
         self._objects: SegmentedObjectArray | None = None
         self._table: TablePlane | None = None
@@ -168,16 +170,19 @@ class GraspPlanning(Node):
             self._clearance_config, self._gripper, [cloud.finite(), *others.objects.values()],
             None if patch is None else patch.T_world_table,
         )  # fmt: skip
+        viewpoints = viewpoints_of(scene)
+        completion, known = self._known.completion_for(cloud, target.header.frame_id, viewpoints, obstacles)
         reachable = self._reach.filter_for(target, cloud.points, patch, obstacles)
         plan = plan_grasps(
             cloud, self._gripper, config, table=patch, seed=self._config.seed, reachable=reachable,
-            progress=progress, obstacles=obstacles, viewpoints=viewpoints_of(scene), clearance=clearance,
+            progress=progress, obstacles=obstacles, viewpoints=viewpoints, clearance=clearance,
+            completion=completion,
         )  # fmt: skip
         ways = [] if reachable is None else [reachable.result(grasp).pregrasp_positions for grasp in plan.grasps]
         plan = with_reach(plan, reachable)
         doubts = object_doubts(target)
         grasps = [replace(grasp, confidence=grasp.confidence * target.confidence) for grasp in plan.grasps]
-        plan = replace(plan, grasps=grasps, message=f"{plan.message} {doubts}".strip())
+        plan = replace(plan, grasps=grasps, message=" ".join(filter(None, (plan.message, known, doubts))))
         message = message_from_plan(plan, self._gripper.name, target.header, self._reach.arm_joints, ways)
         self._grasps.publish(message)
         self._markers.publish(grasp_markers(target.header, plan.grasps, self._gripper))

@@ -25,12 +25,14 @@ from morphit_ros.ros.conversions import (
     matrix_from_pose,
     seconds_from_stamp,
 )
+from morphit_ros.ros.cover_view import CoverViewer
 from morphit_ros.ros.diagnostics import OK, WARN, Diagnostics
 from morphit_ros.ros.frames import BaseFrame, BaseFrameConfig, CameraFrameConfig, CameraFrames, UnknownTransformError
 from morphit_ros.ros.parameters import declare_configs
 from morphit_ros.ros.runner import run_node
 from morphit_ros.ros.scene_messages import table_from_message
 from morphit_ros.ros.sphere_messages import link_spheres_from_message
+from morphit_ros.viewing.cover_scene import CoverScene
 from morphit_ros.viewing.scene import ViewerScene
 
 
@@ -39,6 +41,9 @@ class WebViewerConfig(Config):
     """What is shown and where."""
 
     robot: str = parameter("panda", "Robot: a name in config/robots or a YAML file")
+    scene: str = parameter(
+        "workcell", "What is shown: robot and workcell, or a morphing cover", choices=("workcell", "cover")
+    )
     port: int = parameter(8080, "TCP port on the loopback interface; 0: a free one", minimum=0, maximum=65535)
     points_reliability: str = parameter(
         "reliable", "QoS of the cloud subscriptions; camera drivers often publish best_effort",
@@ -60,25 +65,12 @@ class WebViewer(Node):
     def __init__(self) -> None:
         super().__init__("web_viewer")
         self._config, base_config, camera_config = declare_configs(self, CONFIGS)
-        self._robot = RobotConfiguration.load(self._config.robot)
-        self._gripper = Gripper.load(self._robot.gripper)
-        self._base = BaseFrame(self, self._config.world_frame, base_config)
-        cameras = {"left": interfaces.LEFT_EXTRINSICS, "right": interfaces.RIGHT_EXTRINSICS}
-        self._frames = CameraFrames(self, self._config.world_frame, camera_config, cameras)
-        self._scene = ViewerScene(port=self._config.port, max_points=self._config.max_points)
+        self._scene: ViewerScene | CoverScene
+        if self._config.scene == "cover":
+            self._show = self._cover_topics()
+        else:
+            self._show = self._workcell_topics(base_config, camera_config)
         self._diagnostics = Diagnostics(self)
-        # In this order: joints and spheres need the robot.
-        self._show: dict[interfaces.Topic, Callable[[Any], None]] = {
-            interfaces.ROBOT_DESCRIPTION: self._show_robot,
-            interfaces.SPHERE_MODEL: self._show_spheres,
-            interfaces.JOINT_STATES: self._show_joints,
-            interfaces.LEFT_POINTS: lambda message: self._show_cloud("left", message),
-            interfaces.RIGHT_POINTS: lambda message: self._show_cloud("right", message),
-            interfaces.OBJECT_CLOUD: self._show_object,
-            interfaces.TABLE: self._show_table,
-            interfaces.GRASPS: self._show_grasps,
-            interfaces.JOB_STATE: self._show_job_state,
-        }
         self._new: dict[interfaces.Topic, Any] = {}
         self._has_robot = False
         best_effort = self._config.points_reliability == "best_effort"
@@ -91,6 +83,36 @@ class WebViewer(Node):
         # When the pose that a topic needs was missed first.
         self._missed: dict[interfaces.Topic, float] = {}
         self._diagnostics.report(OK, f"view at {self._scene.url}")
+
+    def _cover_topics(self) -> dict[interfaces.Topic, Callable[[Any], None]]:
+        viewer = CoverViewer(self._config.port)
+        self._scene = viewer.scene
+        return {
+            interfaces.COVER_DESCRIPTION: viewer.show_description,
+            interfaces.COVER_STATE: viewer.show_state,
+        }
+
+    def _workcell_topics(
+        self, base_config: BaseFrameConfig, camera_config: CameraFrameConfig
+    ) -> dict[interfaces.Topic, Callable[[Any], None]]:
+        self._robot = RobotConfiguration.load(self._config.robot)
+        self._gripper = Gripper.load(self._robot.gripper)
+        self._base = BaseFrame(self, self._config.world_frame, base_config)
+        cameras = {"left": interfaces.LEFT_EXTRINSICS, "right": interfaces.RIGHT_EXTRINSICS}
+        self._frames = CameraFrames(self, self._config.world_frame, camera_config, cameras)
+        self._workcell = self._scene = ViewerScene(port=self._config.port, max_points=self._config.max_points)
+        # In this order: joints and spheres need the robot.
+        return {
+            interfaces.ROBOT_DESCRIPTION: self._show_robot,
+            interfaces.SPHERE_MODEL: self._show_spheres,
+            interfaces.JOINT_STATES: self._show_joints,
+            interfaces.LEFT_POINTS: lambda message: self._show_cloud("left", message),
+            interfaces.RIGHT_POINTS: lambda message: self._show_cloud("right", message),
+            interfaces.OBJECT_CLOUD: self._show_object,
+            interfaces.TABLE: self._show_table,
+            interfaces.GRASPS: self._show_grasps,
+            interfaces.JOB_STATE: self._show_job_state,
+        }
 
     def _update(self) -> None:
         new, self._new = self._new, {}
@@ -112,41 +134,41 @@ class WebViewer(Node):
                 self._diagnostics.report(WARN, f"{topic.name} not shown: {error}")
 
     def _show_robot(self, message: String) -> None:
-        self._scene.set_robot(message.data, self._base.T_world_base(self._robot.base_link))
+        self._workcell.set_robot(message.data, self._base.T_world_base(self._robot.base_link))
         self._has_robot = True
 
     def _show_spheres(self, message: SphereModel) -> None:
-        self._scene.set_robot_spheres(link_spheres_from_message(message))
+        self._workcell.set_robot_spheres(link_spheres_from_message(message))
 
     def _show_joints(self, message: JointState) -> None:
-        self._scene.set_joints(joint_state_from_message(message).as_dict())
+        self._workcell.set_joints(joint_state_from_message(message).as_dict())
 
     def _show_cloud(self, camera: str, message: PointCloud2) -> None:
         pose = self._frames.T_world_camera(camera, message.header.frame_id, seconds_from_stamp(message.header.stamp))
         if pose is not None:
-            self._scene.set_cloud(camera, cloud_from_message(message).transformed(pose).points)
+            self._workcell.set_cloud(camera, cloud_from_message(message).transformed(pose).points)
 
     def _show_object(self, message: PointCloud2) -> None:
         cloud = cloud_from_message(message)
-        self._scene.set_object(cloud.points, cloud.normals)
+        self._workcell.set_object(cloud.points, cloud.normals)
 
     def _show_table(self, message: TablePlane) -> None:
         table = table_from_message(message)
         if table is None:
-            self._scene.clear("table")
+            self._workcell.clear("table")
         else:
-            self._scene.set_table(table.T_world_table, table.size)
+            self._workcell.set_table(table.T_world_table, table.size)
 
     def _show_grasps(self, message: GraspArray) -> None:
         grasps = [(matrix_from_pose(grasp.pose), grasp.aperture, grasp.score) for grasp in message.grasps]
-        self._scene.set_grasps(grasps, self._gripper)
+        self._workcell.set_grasps(grasps, self._gripper)
 
     def _show_job_state(self, message: DiagnosticStatus) -> None:
         try:
             times = {pair.key: float(pair.value) for pair in message.values}
         except ValueError as error:
             raise InvalidInputError("durations", str(error), "numbers [s]") from None
-        self._scene.set_status(message.message, times)
+        self._workcell.set_status(message.message, times)
 
     def destroy_node(self) -> None:
         self._scene.close()

@@ -12,6 +12,7 @@ from rclpy.node import Node
 
 from morphit_interfaces.action import FitSpheres
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.ros.parameters import with_assignments
 from morphit_ros.spheres import SphereFitConfig
 
 Progress = Callable[[str, int, int], None]
@@ -123,26 +124,9 @@ def fit_config_of(request: FitSpheres.Goal, parameters: SphereFitConfig) -> Sphe
     """
     if request.seed < 0:
         raise InvalidInputError("seed", request.seed, "at least 0")
-    values = parameters.to_flat()
-    for text in request.settings:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise InvalidInputError("settings", repr(text), "name=value, such as weights.surface=80.0")
-        values[name.strip()] = _parsed(value.strip(), values.get(name.strip()))
+    values = with_assignments(parameters.to_flat(), request.settings)
     if request.count:
         values["count"] = request.count
     if request.variant:
         values["variant"] = request.variant
     return SphereFitConfig.from_flat(values)
-
-
-def _parsed(text: str, like: object) -> object:
-    """Text in the type of another value; text that is none of that type stays text, and is refused as such."""
-    try:
-        if isinstance(like, bool):
-            return {"true": True, "false": False}[text.lower()]
-        if isinstance(like, (int, float)):
-            return type(like)(text)
-    except (ValueError, KeyError):
-        pass
-    return text

@@ -11,24 +11,37 @@ from enum import Enum
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from geometry_msgs.msg import PoseStamped, TransformStamped
+from geometry_msgs.msg import PoseArray, PoseStamped, TransformStamped
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image, JointState, PointCloud2
-from std_msgs.msg import String
+from std_msgs.msg import Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import MarkerArray
 
-from morphit_interfaces.action import ExecuteGrasp, FitSpheres, Pick, PlanGrasp
+from morphit_interfaces.action import BuildNeuralObject, ExecuteGrasp, FitSpheres, Pick, PlanGrasp
 from morphit_interfaces.msg import (
+    CoverState,
+    CoverTarget,
     GraspArray,
     GripperCommand,
+    NeuralObject,
     SegmentedObjectArray,
     SphereModel,
     TablePlane,
     WorldObjectArray,
 )
-from morphit_interfaces.srv import AttachObject, DetachObject, MinDistance, RobotDistance, Segment, UpdateWorld
+from morphit_interfaces.srv import (
+    AttachObject,
+    DetachObject,
+    EstimateInertia,
+    Identify,
+    MinDistance,
+    RobotDistance,
+    Segment,
+    SimulatePush,
+    UpdateWorld,
+)
 
 
 class Quality(Enum):
@@ -107,6 +120,11 @@ SCENE_MARKERS = Topic("scene_markers", MarkerArray, LATCHED, "table and boxes of
 
 GRASPS = Topic("grasps", GraspArray, LATCHED, "ranked grasps of the latest plan")
 GRASP_MARKERS = Topic("grasp_markers", MarkerArray, LATCHED, "the grasps for RViz")
+NEURAL_OBJECT = Topic("neural_object", NeuralObject, LATCHED, "the object known as a density field, with its inertia")
+NEURAL_MARKERS = Topic(
+    "neural_markers", MarkerArray, LATCHED,
+    "surface, centre of mass, inertia ellipsoid and predicted motion of that object for RViz",
+)  # fmt: skip
 JOB_STATE = Topic(
     "job_state", DiagnosticStatus, LATCHED, "stage of the running pick and durations of the finished ones"
 )
@@ -114,6 +132,21 @@ JOB_STATE = Topic(
 JOINT_STATES = Topic("joint_states", JointState, STREAM, "measured joint positions and velocities")
 JOINT_TRAJECTORY = Topic("joint_trajectory", JointTrajectory, STREAM, "trajectory to follow from now; empty: stop")
 GRIPPER_COMMAND = Topic("gripper_command", GripperCommand, STREAM, "wanted aperture and force limit")
+COVER_TARGET = Topic("cover/target", CoverTarget, LATCHED, "surface that the cover shall take")
+COVER_JOINT_STATES = Topic(
+    "cover/joint_states", JointState, STREAM, "angles of joint axes by name, those of all motors among them"
+)
+COVER_NODE_POSES = Topic("cover/node_poses", PoseArray, STREAM, "poses of all nodes, row by row")
+COVER_COMMANDS = Topic(
+    "cover/commands", Float64MultiArray, STREAM, "rates of the motors in the order of cover/motors [rad/s]"
+)
+COVER_TRAJECTORY = Topic(
+    "cover/joint_trajectory", JointTrajectory, STREAM, "the same as a point one period ahead, where asked for"
+)
+COVER_MOTORS = Topic("cover/motors", JointState, LATCHED, "names of the motors in the order of commands, start angles")
+COVER_DESCRIPTION = Topic("cover/description", String, LATCHED, "the cover and its start configuration, JSON")
+COVER_STATE = Topic("cover/state", CoverState, STREAM, "nodes, errors and figures of the control, for displays")
+COVER_MARKERS = Topic("cover/markers", MarkerArray, LATCHED, "plates, normals, motors and target for RViz")
 OBJECT_POSE = Topic("object_pose", PoseStamped, STREAM, "true pose of the simulated object in the world frame")
 OVERVIEW_IMAGE = Topic("overview/image", Image, LATCHED, "picture of the simulated workcell, made while subscribed")
 CLOCK = Topic("/clock", Clock, STREAM, "simulated time")
@@ -128,8 +161,19 @@ ROBOT_DISTANCE = Service(
 )
 UPDATE_WORLD = Service("update_world", UpdateWorld, "add, replace, attach and remove objects of the world")
 
+ESTIMATE_INERTIA = Service(
+    "estimate_inertia", EstimateInertia, "mass, centre of mass and inertia tensor of the neural object"
+)
+SIMULATE_PUSH = Service("simulate_push", SimulatePush, "predicted motion of the neural object on a table")
+IDENTIFY = Service(
+    "identify", Identify, "friction, mass and centre of mass of the neural object from an observed motion"
+)
+
 FIT_SPHERES = Action("fit_spheres", FitSpheres, "fit spheres to the robot description with other settings")
 PLAN_GRASP = Action("plan_grasp", PlanGrasp, "plan grasps on an object")
+BUILD_NEURAL_OBJECT = Action(
+    "build_neural_object", BuildNeuralObject, "learn an object as a density field, from clouds or images"
+)
 EXECUTE_GRASP = Action("execute_grasp", ExecuteGrasp, "execute the first reachable of ranked grasps")
 PICK = Action("pick", Pick, "see, plan and execute in one")
 
@@ -175,7 +219,7 @@ NODES: tuple[NodeInterfaces, ...] = (
     NodeInterfaces(
         "grasp_planning",
         publishes=(GRASPS, GRASP_MARKERS),
-        subscribes=(OBJECTS, TABLE, SPHERE_DESCRIPTION, JOINT_STATES),
+        subscribes=(OBJECTS, TABLE, SPHERE_DESCRIPTION, JOINT_STATES, NEURAL_OBJECT),
         actions=(PLAN_GRASP,),
     ),
     NodeInterfaces(
@@ -186,6 +230,13 @@ NODES: tuple[NodeInterfaces, ...] = (
         calls=(SEGMENT, PLAN_GRASP, ATTACH_OBJECT, DETACH_OBJECT),
     ),
     NodeInterfaces(
+        "neural_object",
+        publishes=(NEURAL_OBJECT, NEURAL_MARKERS),
+        subscribes=(OBJECTS, TABLE),
+        services=(ESTIMATE_INERTIA, SIMULATE_PUSH, IDENTIFY),
+        actions=(BUILD_NEURAL_OBJECT,),
+    ),
+    NodeInterfaces(
         "workcell_sim",
         publishes=(
             JOINT_STATES, LEFT_POINTS, RIGHT_POINTS, LEFT_EXTRINSICS, RIGHT_EXTRINSICS, OBJECT_POSE, OVERVIEW_IMAGE,
@@ -194,10 +245,18 @@ NODES: tuple[NodeInterfaces, ...] = (
         subscribes=(JOINT_TRAJECTORY, GRIPPER_COMMAND),
     ),
     NodeInterfaces(
+        "cover_control",
+        publishes=(COVER_COMMANDS, COVER_TRAJECTORY, COVER_MOTORS, COVER_DESCRIPTION, COVER_STATE, COVER_MARKERS),
+        subscribes=(COVER_TARGET, COVER_JOINT_STATES, COVER_NODE_POSES),
+    ),
+    NodeInterfaces(
+        "cover_sim", publishes=(COVER_JOINT_STATES, COVER_NODE_POSES), subscribes=(COVER_COMMANDS,)
+    ),
+    NodeInterfaces(
         "web_viewer",
         subscribes=(
             ROBOT_DESCRIPTION, JOINT_STATES, SPHERE_MODEL, LEFT_POINTS, RIGHT_POINTS, LEFT_EXTRINSICS,
-            RIGHT_EXTRINSICS, OBJECT_CLOUD, TABLE, GRASPS, JOB_STATE,
+            RIGHT_EXTRINSICS, OBJECT_CLOUD, TABLE, GRASPS, JOB_STATE, COVER_DESCRIPTION, COVER_STATE,
         ),
     ),
     NodeInterfaces("pick_client", subscribes=(OBJECT_POSE, OVERVIEW_IMAGE), calls=(PICK, SEGMENT, PLAN_GRASP)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
@@ -61,6 +61,35 @@ def _refuse_unknown_parameters(node: Node) -> None:
         raise InvalidInputError(
             f"parameters of {node.get_name()}", ", ".join(sorted(unknown)), f"only known ones: {', '.join(known)}"
         )
+
+
+def with_assignments(values: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
+    """Values of a configuration by name, with those that texts such as ``weights.surface=80.0`` assign.
+
+    A text is read as the type of the value that it replaces; what is none of that type stays text, so that the
+    configuration refuses it by name.
+
+    Raises:
+        InvalidInputError: a text without ``=``.
+    """
+    changed = dict(values)
+    for text in assignments:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InvalidInputError("settings", repr(text), "name=value")
+        changed[name.strip()] = _parsed(value.strip(), changed.get(name.strip()))
+    return changed
+
+
+def _parsed(text: str, like: object) -> object:
+    try:
+        if isinstance(like, bool):
+            return {"true": True, "false": False}[text.lower()]
+        if isinstance(like, (int, float)):
+            return type(like)(text)
+    except (ValueError, KeyError):
+        pass
+    return text
 
 
 class FollowedConfig:

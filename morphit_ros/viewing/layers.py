@@ -88,6 +88,10 @@ class LayeredServer:
             for key, value in properties.items():
                 setattr(node, key, value)
 
+    def has(self, name: str) -> bool:
+        """Whether there is a node of this name."""
+        return name in self._nodes
+
     def put_points(self, name: str, points: Array, colors: ArrayLike, size: float) -> None:
         """Show points (N, 3) [m] in colours (N, 3) or (3,), uint8, as discs of a size [m]; no points, no node."""
         if not len(points):

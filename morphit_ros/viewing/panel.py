@@ -44,6 +44,10 @@ class Panel:
         """Show the state of the job."""
         self._status.content = status_html(stage, times, messages)
 
+    def set_content(self, content: str) -> None:
+        """Show HTML of the caller's own in place of the state of a job; the caller escapes texts."""
+        self._status.content = _STYLE + content
+
 
 def status_html(stage: str, times: Mapping[str, float], messages: Sequence[str]) -> str:
     """State of a job: stage under way, stages done with their seconds, the last messages. All text is escaped."""

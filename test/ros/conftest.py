@@ -214,3 +214,11 @@ def graph(ros_environment):
     running = Graph(ros_environment)
     yield running
     running.close()
+
+
+@pytest.fixture(scope="module")
+def shared_graph(ros_environment):
+    """Nodes started in it serve all tests of a module, for nodes that take long to start."""
+    running = Graph(ros_environment)
+    yield running
+    running.close()

@@ -1,0 +1,9 @@
+"""Objects as density fields. Arguments: ros2 launch morphit_ros neural.launch.py --show-args"""
+
+from launch import LaunchDescription
+
+from morphit_ros.ros.launch_actions import job_launch_description
+
+
+def generate_launch_description() -> LaunchDescription:
+    return job_launch_description("neural")

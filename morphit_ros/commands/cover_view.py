@@ -1,0 +1,124 @@
+"""`morphit cover view`: a case of a cover in simulation, in a web browser, without a ROS graph."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from morphit_ros.cover.cases import CoverCase
+    from morphit_ros.cover.controller import StepResult
+    from morphit_ros.cover.plant import CoverPlant
+    from morphit_ros.viewing.cover_scene import CoverView
+
+# What the case 4x8 of the paper lies on: radius and length [m], and its middle [m]; its axis is the world's x.
+THIGH_CASE, THIGH, THIGH_MIDDLE = "4x8", (0.05, 0.34), (0.069, 0.0, 0.0)
+_FRAMES = 10.0
+
+
+def add_view(actions: Any, add_case: Any) -> None:
+    """Add the action to those of `morphit cover`."""
+    parser = actions.add_parser(
+        "view",
+        help="watch a case in a web browser",
+        description="Simulate a case of config/cover or of a YAML file, and show it to web browsers on this machine.",
+    )
+    add_case(parser)
+    parser.add_argument("--duration", type=float, metavar="S", help="simulated seconds (default: the case's)")
+    parser.add_argument("--port", type=int, default=8080, help="TCP port on loopback, 0: any (default: %(default)s)")
+    parser.add_argument(
+        "--screenshot", metavar="FILE", help="don't wait for browsers: save a picture (PNG) of the end, and end"
+    )
+    parser.set_defaults(run=view)
+
+
+def view(options: argparse.Namespace) -> int:
+    """Run the action; the exit status."""
+    from morphit_ros.cover.cases import load_case
+    from morphit_ros.cover.controller import CoverController
+    from morphit_ros.cover.null_space import NullSpaceSolver
+    from morphit_ros.cover.plant import CoverPlant
+    from morphit_ros.errors import InvalidInputError
+    from morphit_ros.viewing.cover_scene import CoverScene
+
+    case = load_case(options.case, options.data)
+    duration = case.duration if options.duration is None else options.duration
+    if not 0.0 < duration < float("inf"):
+        raise InvalidInputError("--duration", duration, "a positive time [s]")
+    shared = NullSpaceSolver(case.cover)
+    controller = CoverController(case.cover, case.controller, null_space=shared)
+    plant = CoverPlant(case.cover, case.state, shared)
+    with CoverScene(port=0 if options.screenshot else options.port) as scene:
+        body = (THIGH, _thigh_pose()) if case.name == THIGH_CASE else (None, None)
+        scene.set_cover(case.cover, case.controller.rate_limit, *body)
+        try:
+            moved = _play(case, controller, plant, scene, duration, options.screenshot)
+            if options.screenshot:
+                from morphit_ros.viewing.screenshot import screenshot
+
+                screenshot(scene.url, options.screenshot)
+            else:
+                print("at its end; Ctrl-C ends the view")
+                while True:
+                    time.sleep(1.0)
+        except KeyboardInterrupt:
+            return 0
+    return 0 if moved else 1
+
+
+def _play(
+    case: CoverCase, controller: Any, plant: CoverPlant, scene: Any, duration: float, picture: str | None
+) -> bool:
+    """The simulation, as fast as the clock unless there is only a picture to take; whether it reached its end."""
+    if not picture:
+        print(f"view at {scene.url}; Ctrl-C ends it", flush=True)
+    period = case.controller.period
+    begin, shown = time.monotonic(), float("-inf")
+    steps = max(1, round(duration / period))
+    for number in range(steps):
+        now = number * period
+        result = controller.step(plant.state, case.target, now)
+        last = number == steps - 1 or not result.status.moves
+        if last or (not picture and now - shown >= 1.0 / _FRAMES):
+            scene.show(_moment(case, plant, result, now))
+            shown = now
+        if not result.status.moves or not plant.step(result.rates, period):
+            return False
+        if not picture:
+            time.sleep(max(0.0, begin + now + period - time.monotonic()))
+    return True
+
+
+def _moment(case: CoverCase, plant: CoverPlant, result: StepResult, now: float) -> CoverView:
+    import numpy as np
+
+    from morphit_ros.cover.target_surface import target_surface
+    from morphit_ros.viewing.cover_scene import CoverView
+
+    positions = plant.state.positions(case.cover)
+    points, triangles = target_surface(case.target, case.cover, positions, now)
+    figures = {
+        "motor speed, mean": f"{np.degrees(np.abs(result.rates).mean()):.2f}°/s",
+        "degrees of freedom": str(result.dof),
+        "condition": f"{result.condition:.3g}",
+        "axes at their limit": str(result.saturated),
+        "time": f"{now:.1f} s",
+    }
+    status = "following" if result.status.moves else f"stopped: {result.message or result.status.value}"
+    return CoverView(
+        positions, plant.state.rotations, result.angles, result.distances, result.rates, points, triangles, status,
+        figures,
+    )  # fmt: skip
+
+
+def _thigh_pose() -> np.ndarray:
+    """(4, 4) the thigh's axis, z, along the world's x."""
+    import numpy as np
+
+    pose = np.eye(4)
+    pose[:3, :3] = [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]]
+    pose[:3, 3] = THIGH_MIDDLE
+    return pose

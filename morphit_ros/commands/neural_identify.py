@@ -1,0 +1,225 @@
+"""`morphit neural identify`: friction, mass and inertia of an object from a track of its motion."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from morphit_ros.commands.reports import add_json_option, write_json
+
+if TYPE_CHECKING:
+    from morphit_ros.neural.body import ContactBody
+    from morphit_ros.neural.identification import Experiment, IdentificationConfig, IdentificationResult, Unknown
+
+_FORMAT = "CSV with the header t,x,y,z,qx,qy,qz,qw [s, m]"
+_BOUNDS = {"friction": (0.3, 0.0, 1.0), "mass_scale": (1.0, 0.1, 10.0), "inertia_scale": (1.0, 0.2, 5.0)}
+
+
+def add_parser(actions: Any) -> None:
+    parser = actions.add_parser(
+        "identify",
+        help="friction, mass and inertia from a track",
+        description=(
+            f"What of an object fits the way it was seen to move on a table. Tracks: {_FORMAT}; or, with --soap, the "
+            "authors' folder with soap_pose_track.csv and bluesoap.npz."
+        ),
+    )
+    parser.add_argument("tracks", nargs="+", metavar="TRACK", help="one file for each observed motion")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--field", metavar="FILE", help="density field, written by 'morphit neural train'")
+    source.add_argument("--body", metavar="FILE", help="sampled body in the authors' form (bunny.npz)")
+    source.add_argument(
+        "--soap", action="store_true", help="TRACK is the authors' folder: their soap, as they set it up"
+    )
+    parser.add_argument("--mass", type=float, metavar="KG", help="of the object, with --field (default: 1)")
+    parser.add_argument(
+        "--unknown", action="append", metavar="NAME[=START:LOWER:UPPER]",
+        help="friction, mass_scale, inertia_scale, spring ... repeatable (default: friction)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="a contact parameter, repeatable"
+    )
+    parser.add_argument("--frame", choices=("field", "body"), default="field",
+                        help="what the track follows: the field's frame or the centre of mass (default: %(default)s)")  # fmt: skip
+    parser.add_argument("--table", type=float, default=0.0, metavar="Z", help="height of the table [m] (default: 0)")
+    parser.add_argument(
+        "--pusher", nargs=2, metavar=("TRACK", "RADIUS"), help="a ball that was moved along a track, for one TRACK"
+    )
+    parser.add_argument("--start", choices=("known", "velocity_unknown", "unknown"), default=None,
+                        help="what of the first state is certain (default: velocity_unknown; with --soap known)")  # fmt: skip
+    parser.add_argument("--step", type=float, default=0.01, metavar="S", help="of the rollouts (default: %(default)s)")
+    parser.add_argument(
+        "--noise", nargs=2, type=float, metavar=("M", "RAD"), help="of the tracks (default: 0.001 0.02)"
+    )
+    parser.add_argument(
+        "--window", type=int, default=0, metavar="FRAMES", help="cut tracks into windows of so many poses"
+    )
+    parser.add_argument(
+        "--corrections", type=int, default=0, metavar="N", help="corrections for the length of the step"
+    )
+    add_json_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from morphit_ros.neural.identification import identify
+
+    config = _config(options)
+    unknowns = [_unknown(word) for word in options.unknown or ["friction"]]
+    result = identify(_experiments(options), unknowns, config)
+    if options.json != "-":
+        print(report(result))
+    if options.json:
+        write_json(content(result, unknowns), options.json)
+    return 0 if result.success else 1
+
+
+def report(result: IdentificationResult) -> str:
+    """The result for people."""
+    lines = [
+        f"{name:<24} {value:10.5g} ± {result.standard_deviations[name]:.2g}" for name, value in result.values.items()
+    ]
+    lines += [
+        f"position residual        {1e3 * result.position_residual:10.4g} mm",
+        f"rotation residual        {result.rotation_residual:10.4g} rad",
+        f"iterations               {result.estimate.iterations:10d} in {result.seconds:.2f} s",
+        result.message,
+    ]
+    return "\n".join(lines)
+
+
+def content(result: IdentificationResult, unknowns: list[Unknown]) -> dict[str, Any]:
+    """The result for machines; a deviation that is infinite is null."""
+    import math
+
+    return {
+        "status": result.status.value,
+        "message": result.message,
+        "parameters": {
+            item.name: {
+                "value": result.values[item.name],
+                "standard_deviation": _finite(result.standard_deviations[item.name]),
+                "bounds": [item.lower, item.upper],
+                "identifiable": item.name not in result.unidentifiable,
+            }
+            for item in unknowns
+        },
+        "position_residual_m": result.position_residual,
+        "rotation_residual_rad": result.rotation_residual,
+        "residual_ratio": result.estimate.residual_ratio if math.isfinite(result.estimate.residual_ratio) else None,
+        "iterations": result.estimate.iterations,
+        "seconds": result.seconds,
+    }
+
+
+def _finite(value: float) -> float | None:
+    import math
+
+    return value if math.isfinite(value) else None
+
+
+def _config(options: argparse.Namespace) -> IdentificationConfig:
+    import dataclasses
+
+    from morphit_ros.neural.identification import IdentificationConfig
+
+    config = IdentificationConfig()
+    if options.soap:
+        from morphit_ros.neural.identification.soap import SOAP_CONFIG
+
+        config = SOAP_CONFIG
+    if options.noise:
+        config = dataclasses.replace(config, position_noise=options.noise[0], rotation_noise=options.noise[1])
+    return dataclasses.replace(config, window=options.window, corrections=options.corrections)
+
+
+def _unknown(word: str) -> Unknown:
+    from morphit_ros.errors import InvalidInputError
+    from morphit_ros.neural.identification import Unknown
+
+    name, separator, numbers = word.partition("=")
+    if not separator:
+        if name.partition(":")[0] not in _BOUNDS:
+            raise InvalidInputError(
+                "--unknown", word, "NAME=START:LOWER:UPPER", f"Bounds are known for {', '.join(_BOUNDS)}."
+            )
+        return Unknown(name, *_BOUNDS[name.partition(":")[0]])
+    try:
+        start, lower, upper = (float(part) for part in numbers.split(":"))
+    except ValueError:
+        raise InvalidInputError("--unknown", word, "NAME=START:LOWER:UPPER with three numbers") from None
+    return Unknown(name, start, lower, upper)
+
+
+def _experiments(options: argparse.Namespace) -> list[Experiment]:
+    from morphit_ros.errors import InvalidInputError
+
+    if options.soap:
+        from morphit_ros.neural.identification.soap import soap_experiment
+
+        if len(options.tracks) != 1:
+            raise InvalidInputError("TRACK", f"{len(options.tracks)} of them", "one folder with --soap")
+        return [soap_experiment(options.tracks[0], options.start or "known")]
+    if options.pusher and len(options.tracks) != 1:
+        raise InvalidInputError("TRACK", f"{len(options.tracks)} of them", "one with --pusher")
+    body = _body(options)
+    return [_experiment(options, body, track) for track in options.tracks]
+
+
+def _body(options: argparse.Namespace) -> ContactBody:
+    from morphit_ros.errors import InvalidInputError
+
+    if options.body:
+        from morphit_ros.neural.published import load_published_body
+
+        return load_published_body(options.body)
+    if not options.field:
+        raise InvalidInputError("object", "neither --field nor --body nor --soap", "one of them")
+    from morphit_ros.neural.field_file import load_field
+    from morphit_ros.neural.inertia import inertial_properties
+    from morphit_ros.neural.sampling import sample_body
+    from morphit_ros.neural.solid import extract_solid
+
+    solid = extract_solid(load_field(options.field))
+    return sample_body(solid, inertial_properties(solid, mass=1.0 if options.mass is None else options.mass))
+
+
+def _experiment(options: argparse.Namespace, body: ContactBody, file: str) -> Experiment:
+    import numpy as np
+
+    from morphit_ros.errors import InvalidInputError
+    from morphit_ros.geometry.transforms import make_transform
+    from morphit_ros.neural.contact.shapes import HalfSpace, Sphere
+    from morphit_ros.neural.dynamics.world import Obstacle, World
+    from morphit_ros.neural.identification import Experiment, SimulatedMotion, read_track
+    from morphit_ros.neural.identification.tracks import resampled_positions
+
+    track = read_track(Path(file))
+    if options.frame == "field":
+        track = track.moved_frame(body.center_of_mass)
+    obstacles = [Obstacle(HalfSpace(), make_transform(translation=[0.0, 0.0, options.table]), name="table")]
+    if options.pusher:
+        try:
+            radius = float(options.pusher[1])
+        except ValueError:
+            raise InvalidInputError("--pusher", options.pusher[1], "a radius [m]") from None
+        times = np.arange(track.times[0], track.times[-1] + options.step, options.step)
+        positions = resampled_positions(read_track(options.pusher[0]), times)
+        obstacles.append(Obstacle(Sphere(radius), positions=positions, name="pusher"))
+    world = World([body], obstacles, _laws(options.set), step=options.step)
+    return Experiment(SimulatedMotion(world), (track,), None, options.start or "velocity_unknown")
+
+
+def _laws(words: list[str]) -> Any:
+    from morphit_ros.errors import InvalidInputError
+    from morphit_ros.neural.contact.parameters import ContactParameters
+
+    values = {}
+    for word in words:
+        name, _, number = word.partition("=")
+        try:
+            values[name] = float(number)
+        except ValueError:
+            raise InvalidInputError("--set", word, "NAME=VALUE with a number") from None
+    return ContactParameters.from_flat(values)

@@ -1,0 +1,161 @@
+"""`morphit neural push`: plan how to push an object to a goal, and try the plan in MuJoCo."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from morphit_ros.commands.reports import add_json_option, write_json
+
+if TYPE_CHECKING:
+    from morphit_ros.neural.body import ContactBody
+    from morphit_ros.neural.dynamics.state import BodyState
+    from morphit_ros.neural.trajectory_optimization.push import PushPlan
+    from morphit_ros.simulation.objects import SimulatedObject
+
+# The sphere begins this many of its radii away from the object.
+_GAP = 0.5
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "push",
+        help="plan a push to a goal and replay it",
+        description=(
+            "Plan how a sphere pushes a resting object to a goal, replay the plan in MuJoCo with the object as convex "
+            "pieces and, for a box, with the simulated arm. The object is a box, or a density field."
+        ),
+    )
+    parser.add_argument("field", nargs="?", metavar="FIELD", help="a field (.npz) in metres; none: a box")
+    parser.add_argument(
+        "--size", type=float, nargs=3, default=(0.06, 0.10, 0.04), metavar="M", help="of the box (default: .06 .10 .04)"
+    )
+    parser.add_argument("--mass", type=float, default=0.2, metavar="KG", help="(default: %(default)s)")
+    parser.add_argument(
+        "--goal", type=float, nargs=2, default=(0.15, 0.03), metavar="M", help="way of the object (default: .15 .03)"
+    )
+    parser.add_argument("--friction", type=float, default=0.3, metavar="MU", help="(default: %(default)s)")
+    parser.add_argument("--duration", type=float, default=2.4, metavar="S", help="(default: %(default)s)")
+    parser.add_argument("--arm", metavar="ROBOT", help="also push a box with this arm of config/robots, such as panda")
+    parser.add_argument("--picture", metavar="FILE", help="the push from above (PNG)")
+    add_json_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    import numpy as np
+
+    from morphit_ros.errors import InvalidInputError
+    from morphit_ros.evaluation.neural_push import Drive, ReplayConfig, pusher_motion, replay_push
+    from morphit_ros.evaluation.push_picture import draw_push
+    from morphit_ros.geometry.transforms import make_transform, matrix_from_quat_xyzw
+
+    if options.field and options.arm:
+        raise InvalidInputError("--arm", options.arm, "no FIELD", "The workcell's object is a box.")
+    item, body, plan = _planned(options)
+    ways: dict[str, Any] = {}
+    report: dict[str, Any] = {
+        "status": plan.status.name.lower(),
+        "message": plan.message,
+        "seconds": plan.seconds,
+        "iterations": plan.iterations,
+        "goal": plan.goal.tolist(),
+        "planned_miss": plan.miss,
+    }
+    if plan.success:
+        T_world_body = make_transform(matrix_from_quat_xyzw(plan.states[0, 0, 3:7]), plan.states[0, 0, :3])
+        replay = replay_push(
+            item, T_world_body, pusher_motion(plan), Drive.MOTION, ReplayConfig(friction=options.friction)
+        )
+        ways["MuJoCo"] = replay.positions
+        report["mujoco_miss"] = float(np.linalg.norm(replay.positions[-1, :2] - plan.goal[:2]))
+        if options.arm:
+            report |= _push_with_arm(options, body, plan, ways)
+    if options.picture:
+        draw_push(body, plan, ways, options.picture)
+    if options.json != "-":
+        _print_report(report)
+    if options.json:
+        write_json(report, options.json)
+    return 0 if plan.success and not report.get("arm_problem") else 1
+
+
+def _planned(options: argparse.Namespace) -> tuple[SimulatedObject, ContactBody, PushPlan]:
+    """The object, its body and the plan; the object starts where the workcell has it."""
+    import numpy as np
+
+    from morphit_ros.evaluation.neural_push import body_in_pieces
+    from morphit_ros.evaluation.panda_push import START, box_for_push
+    from morphit_ros.geometry.transforms import make_transform, matrix_from_quat_xyzw
+    from morphit_ros.neural.dynamics.state import BodyState
+    from morphit_ros.neural.trajectory_optimization.push import PushConfig, plan_push, rest_on_plane
+
+    if options.field:
+        from morphit_ros.neural.field_file import load_field
+        from morphit_ros.neural.inertia import inertial_properties
+        from morphit_ros.neural.sampling import sample_body
+        from morphit_ros.neural.solid import extract_solid
+        from morphit_ros.simulation.convex_pieces import convex_pieces
+
+        solid = extract_solid(load_field(options.field))
+        body = sample_body(solid, inertial_properties(solid, mass=options.mass), seed=0)
+        T_body_field = make_transform(translation=-body.center_of_mass)
+        pieces = convex_pieces(solid.surface.transformed(T_body_field))
+    else:
+        standing, body = box_for_push(tuple(options.size), options.mass)
+        T_body_object = make_transform(translation=-standing.center_of_mass)
+        pieces = [piece.transformed(T_body_object) for piece in standing.pieces]
+    item = body_in_pieces(body, pieces, options.field or "box")
+    radius = 0.1 * body.size
+    way = np.array(options.goal)
+    config = PushConfig.scaled(body, max(float(np.hypot(*way)), 1e-3), options.duration, options.friction, radius)
+    lowest = float(body.points[:, 2].min())
+    start = rest_on_plane(body, BodyState(np.array([*START, 1e-3 * body.size - lowest])), config)
+    turned = body.points @ matrix_from_quat_xyzw(start.quat_xyzw).T
+    pusher = _behind(start, turned, way, radius)
+    return item, body, plan_push(body, start, start.position[:2] + way, pusher, config=config)
+
+
+def _behind(start: BodyState, points: Any, way: Any, radius: float) -> Any:
+    """(3,) centre of a sphere behind points (N, 3) about the object's centre, seen along the way."""
+    import numpy as np
+
+    direction = way / max(float(np.hypot(*way)), 1e-12)
+    back = float((points[:, :2] @ -direction).max())
+    height = max(radius, float(points[:, 2].min()) + start.position[2] + 0.5 * float(np.ptp(points[:, 2])))
+    flat = start.position[:2] - direction * (back + (1.0 + _GAP) * radius)
+    return np.array([*flat, height])
+
+
+def _push_with_arm(
+    options: argparse.Namespace, body: ContactBody, plan: PushPlan, ways: dict[str, Any]
+) -> dict[str, Any]:
+    import numpy as np
+
+    from morphit_ros.evaluation.panda_push import PushingArm, box_for_push, workcell_for_push
+
+    item, _ = box_for_push(tuple(options.size), options.mass)
+    with workcell_for_push(item, options.friction, options.arm) as workcell:
+        done = PushingArm(options.arm).push(workcell, body, plan)
+    if done.problem:
+        return {"arm_problem": done.problem}
+    ways[options.arm] = done.positions
+    return {
+        "arm_miss": float(np.linalg.norm(done.positions[-1, :2] - plan.goal[:2])),
+        "arm_prediction_error": float(np.linalg.norm((done.positions[-1] - done.predicted)[:2])),
+    }
+
+
+def _print_report(report: dict[str, Any]) -> None:
+    print(f"{report['status']}: {report['message']}")
+    print(f"  {'planned in':<24}{report['seconds']:.1f} s, {report['iterations']} steps of the optimiser")
+    for key, text in (
+        ("planned_miss", "plan, from the goal"),
+        ("mujoco_miss", "MuJoCo, from the goal"),
+        ("arm_miss", "arm, from the goal"),
+        ("arm_prediction_error", "arm, from its prediction"),
+    ):
+        if key in report:
+            print(f"  {text:<24}{1e3 * report[key]:.1f} mm")
+    if "arm_problem" in report:
+        print(f"  {'arm':<24}{report['arm_problem']}")

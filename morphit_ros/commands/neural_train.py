@@ -1,0 +1,156 @@
+"""`morphit neural train`: a density field from a recording, and how good it is."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from morphit_ros.commands.reports import add_json_option, write_json
+
+if TYPE_CHECKING:
+    from morphit_ros.neural.field import DensityField
+    from morphit_ros.neural.learning.result import LearningResult
+    from morphit_ros.neural.recording import Recording
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "train",
+        help="learn the density field of a recording",
+        description="Learn a density field from the colour or the depth pictures of a recording.",
+    )
+    parser.add_argument("recording", metavar="RECORDING", help="written by 'morphit neural record'")
+    parser.add_argument("--output", required=True, metavar="FILE", help="the field (.npz)")
+    parser.add_argument(
+        "--from", dest="source", choices=("images", "depth"), default="images", help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--method", choices=("grid", "network"), help="of depth: carved grid or network (default: grid)"
+    )
+    parser.add_argument("--iterations", type=int, metavar="N", help="steps of the optimiser")
+    parser.add_argument("--resolution", type=int, metavar="N", help="nodes along the longest side of the grid")
+    parser.add_argument("--noise", type=float, metavar="M", help="of depth: noise to average over [m] (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="(default: %(default)s)")
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="of torch (default: %(default)s)")
+    parser.add_argument("--picture", metavar="FILE", help="views next to the result, and slices (PNG)")
+    add_json_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from morphit_ros.errors import InvalidInputError
+    from morphit_ros.neural.field_file import save_field
+    from morphit_ros.neural.recording import load_recording
+
+    if options.threads < 1:
+        raise InvalidInputError("--threads", options.threads, "1 or more")
+    recording = load_recording(options.recording)
+    started, busy = time.perf_counter(), time.process_time()
+    result = _learn(recording, options)
+    report: dict[str, Any] = {
+        "recording": recording.description,
+        "source": options.source,
+        "status": result.status.value,
+        "message": result.message,
+        "seconds": time.perf_counter() - started,
+        "processor_seconds": time.process_time() - busy,
+    }
+    if result.field is None:
+        print(result.message, file=sys.stderr)
+    else:
+        save_field(result.field, options.output, recording.description)
+        report |= _judge(result.field, recording)
+        if result.psnr == result.psnr:
+            report["psnr"] = result.psnr
+        if options.picture:
+            from morphit_ros.viewing.learned_field import draw_learned_field
+
+            draw_learned_field(recording, result.field, result.render, options.picture)
+    if options.json != "-":
+        _print_report(report)
+    if options.json:
+        write_json(report, options.json)
+    return 0 if result.success else 1
+
+
+def _learn(recording: Recording, options: argparse.Namespace) -> LearningResult:
+    import torch
+    from tqdm import tqdm
+
+    from morphit_ros.errors import InvalidInputError
+    from morphit_ros.neural.learning.depth import DepthLearningConfig, learn_from_depths
+    from morphit_ros.neural.learning.images import ImageLearningConfig, learn_from_images
+
+    torch.set_num_threads(options.threads)
+    names = ("iterations", "resolution", "method", "noise")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    given["seed"] = options.seed
+    views = recording.images if options.source == "images" else recording.depths
+    if views is None:
+        raise InvalidInputError("--from", options.source, "what the recording holds")
+    with tqdm(total=100, desc=f"learning from {options.source}", unit="%", disable=not sys.stderr.isatty()) as bar:
+
+        def progress(share: float, loss: float) -> None:
+            bar.set_postfix_str(f"loss {loss:.2e}", refresh=False)
+            bar.update(int(100 * share) - bar.n)
+
+        if recording.images is not None and options.source == "images":
+            return learn_from_images(recording.images, ImageLearningConfig.from_flat(given), progress)
+        assert recording.depths is not None
+        return learn_from_depths(recording.depths, DepthLearningConfig.from_flat(given), progress)
+
+
+def _judge(field: DensityField, recording: Recording) -> dict[str, Any]:
+    """Mass properties of the solid in the field, and their errors where the truth is known."""
+    import numpy as np
+
+    from morphit_ros.errors import InvalidInputError
+    from morphit_ros.neural.fields.grid import grid_nodes
+    from morphit_ros.neural.inertia import inertial_properties
+    from morphit_ros.neural.solid import extract_solid
+
+    try:
+        solid = extract_solid(field)
+    except InvalidInputError as error:
+        return {"solid": str(error)}
+    properties = inertial_properties(solid, mass=1.0)
+    report: dict[str, Any] = {
+        "volume": float(solid.volume),
+        "center_of_mass": properties.center_of_mass.tolist(),
+        "inertia_per_mass": properties.inertia.tolist(),
+    }
+    truth = recording.truth
+    if truth is None:
+        return report
+    from morphit_ros.geometry.winding_number import InsideTest
+    from morphit_ros.simulation.resting import mass_properties
+
+    nodes = grid_nodes(np.stack([truth.bounds[0] - 0.01, truth.bounds[1] + 0.01]), (64, 64, 64))
+    inside, learned = InsideTest(truth).contains(nodes), solid.contains(nodes)
+    center, inertia = mass_properties([truth], [1.0], 1.0)
+    size = float(np.linalg.norm(truth.extents))
+    report["intersection_over_union"] = float((inside & learned).sum() / max(1, (inside | learned).sum()))
+    report["volume_error"] = float(solid.volume / truth.volume - 1.0)
+    report["center_error_of_size"] = float(np.linalg.norm(properties.center_of_mass - center)) / size
+    report["inertia_error"] = float(np.linalg.norm(properties.inertia - inertia) / np.linalg.norm(inertia))
+    return report
+
+
+def _print_report(report: dict[str, Any]) -> None:
+    print(f"{report['recording']}: {report['status']}, {report['message']}")
+    print(f"  {'time':<24}{report['seconds']:.1f} s, {report['processor_seconds']:.1f} s of a core")
+    if "solid" in report:
+        print(f"  no solid: {report['solid']}")
+    if "psnr" in report:
+        print(f"  {'PSNR':<24}{report['psnr']:.1f} dB")
+    if "volume" in report:
+        x, y, z = report["center_of_mass"]
+        print(f"  {'volume':<24}{1e6 * report['volume']:.1f} cm3")
+        print(f"  {'centre of mass':<24}{1e3 * x:.2f} {1e3 * y:.2f} {1e3 * z:.2f} mm")
+    if "center_error_of_size" in report:
+        print(f"  {'IoU':<24}{report['intersection_over_union']:.3f}")
+        print(f"  {'volume error':<24}{report['volume_error']:+.1%}")
+        print(f"  {'centre of mass error':<24}{report['center_error_of_size']:.2%} of the size")
+        print(f"  {'inertia error':<24}{report['inertia_error']:.2%}")

@@ -1,0 +1,139 @@
+"""An object known as a density field: built from clouds or images, its inertia, its motion when pushed, as services."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from rclpy.action import ActionServer, CancelResponse
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.node import Node
+
+from morphit_interfaces.action import BuildNeuralObject
+from morphit_interfaces.msg import SegmentedObjectArray, TablePlane
+from morphit_interfaces.srv import EstimateInertia, Identify, SimulatePush
+from morphit_ros.configuration import Config, parameter
+from morphit_ros.errors import MorphitError
+from morphit_ros.neural.pushes import PushConfig
+from morphit_ros.neural.warm_up import warm_up
+from morphit_ros.ros import interfaces
+from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
+from morphit_ros.ros.neural_builds import NeuralBuilds
+from morphit_ros.ros.neural_messages import PlacedObject
+from morphit_ros.ros.neural_server import NeuralServer, TrackConfig
+from morphit_ros.ros.neural_sources import BuildConfig, Progress, built, learned, read_goal
+from morphit_ros.ros.parameters import declare_configs
+from morphit_ros.ros.runner import run_node
+
+
+@dataclass(frozen=True)
+class NeuralObjectConfig(Config):
+    """How the node reports."""
+
+    diagnostics_period: float = parameter(1.0, "Time between two reports [s]", minimum=0.1, maximum=60.0)
+
+
+CONFIGS = (NeuralObjectConfig, BuildConfig, PushConfig, TrackConfig)
+
+
+class NeuralObject(Node):
+    """Builds in one worker; services use the last good object meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__("neural_object")
+        config, self._build_config, push_config, track_config = declare_configs(self, CONFIGS)
+        self._diagnostics = Diagnostics(self)
+        self._objects: SegmentedObjectArray | None = None
+        self._table: TablePlane | None = None
+        self._counts = {"built": 0, "not built": 0, "requests": 0, "refused": 0}
+        self._last_request, self._problem = 0.0, ""
+        # Before the first request: it must not wait for compilers.
+        warm_up()
+        self._server = NeuralServer(self, push_config, track_config)
+        for topic, callback in ((interfaces.OBJECTS, self._on_objects), (interfaces.TABLE, self._on_table)):
+            self.create_subscription(topic.type, topic.name, callback, topic.quality.profile())
+        self._builds = NeuralBuilds(
+            self, self._build, self._server.take, lambda: self._server.placed, self._on_built
+        )  # fmt: skip
+        action = interfaces.BUILD_NEURAL_OBJECT
+        self._action = ActionServer(
+            self, action.type, action.name, _settled_by_worker,
+            handle_accepted_callback=self._builds.add, cancel_callback=lambda _: CancelResponse.ACCEPT,
+        )  # fmt: skip
+        # A long prediction must not keep a goal from being accepted or cancelled.
+        answers = MutuallyExclusiveCallbackGroup()
+        for service, callback in (
+            (interfaces.ESTIMATE_INERTIA, self._on_estimate),
+            (interfaces.SIMULATE_PUSH, self._on_simulate),
+            (interfaces.IDENTIFY, self._on_identify),
+        ):
+            self.create_service(service.type, service.name, callback, callback_group=answers)
+        self.create_timer(config.diagnostics_period, self._report)
+        self._report()
+
+    def _on_objects(self, message: SegmentedObjectArray) -> None:
+        self._objects = message
+
+    def _on_table(self, message: TablePlane) -> None:
+        self._table = message
+
+    def _build(self, request: BuildNeuralObject.Goal, progress: Progress) -> tuple[PlacedObject, float]:
+        views = read_goal(request, self._build_config, self._objects, self._table)
+        field, threshold, loss = learned(views, request.settings, request.seed, progress)
+        progress("solid", 0.0, loss)
+        return built(request, views, field, threshold, self._build_config), loss
+
+    def _on_built(self, good: bool, words: str) -> None:
+        self._counts["built" if good else "not built"] += 1
+        self._problem = "" if good else words
+        self._report()
+
+    def _on_estimate(
+        self, request: EstimateInertia.Request, response: EstimateInertia.Response
+    ) -> EstimateInertia.Response:
+        return self._answer(response, lambda: self._server.estimate(request, response))
+
+    def _on_simulate(self, request: SimulatePush.Request, response: SimulatePush.Response) -> SimulatePush.Response:
+        return self._answer(response, lambda: self._server.simulate(request, response))
+
+    def _on_identify(self, request: Identify.Request, response: Identify.Response) -> Identify.Response:
+        return self._answer(response, lambda: self._server.identify(request, response))
+
+    def _answer(self, response: Any, compute: Callable[[], str]) -> Any:
+        start = perf_counter()
+        try:
+            response.message = compute()
+            response.success = True
+        except MorphitError as error:
+            response = type(response)(message=str(error))
+            self._counts["refused"] += 1
+            self.get_logger().warning(f"request refused: {error}", throttle_duration_sec=5.0)
+        self._counts["requests"] += 1
+        self._last_request = perf_counter() - start
+        return response
+
+    def _report(self) -> None:
+        values = {**self._counts, "last request [s]": self._last_request, "builds waiting": self._builds.waiting}
+        summary = self._server.summary
+        if self._builds.stage:
+            summary = f"{summary}; building: {self._builds.stage}"
+        if self._problem:
+            self._diagnostics.report(ERROR, self._problem, values)
+        else:
+            placed = self._server.placed
+            self._diagnostics.report(WARN if placed is None or placed.doubts else OK, summary, values)
+
+
+def _settled_by_worker(_: Any) -> BuildNeuralObject.Result:
+    raise AssertionError("goals are settled by the worker")
+
+
+def main(args: list[str] | None = None) -> None:
+    # Inputs and goals, answers, and the worker.
+    run_node(NeuralObject, args, threads=3)
+
+
+if __name__ == "__main__":
+    main()
