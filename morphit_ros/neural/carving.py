@@ -17,6 +17,8 @@ from morphit_ros.neural.views import Mask, PosedDepths, PosedImages, project_poi
 
 # Stands for "this view says nothing here" [m].
 UNKNOWN = -1e3
+# A difference of depth over part of a pixel that no surface of the slope seen there has [px].
+_JUMP = 1.5
 
 
 class Silhouettes:
@@ -63,6 +65,7 @@ class DepthHull:
             silhouettes = np.stack([_closed(mask) for mask in pixels])
         self._silhouettes = Silhouettes(views, silhouettes)
         self._surfaces = [_spread(views.depth[n], pixels[n]) for n in range(len(views))]
+        self._cosines = [_cosines(s, k) for s, k in zip(self._surfaces, views.intrinsics, strict=True)]
         self._behind = [self._background(n, silhouettes[n]) for n in range(len(views))]
 
     def _background(self, number: int, silhouette: Mask) -> NDArray[np.float64]:
@@ -71,26 +74,58 @@ class DepthHull:
         beyond = np.inf if self.views.masks is not None else 0.0
         return np.where(np.isnan(depth) | silhouette, beyond, depth)
 
-    def clearance(self, points: Array) -> Array:
-        """(N,) largest distance [m] of points (N, 3) from what the views allow, negative inside."""
-        result = np.full(len(points), UNKNOWN)
+    def clearance(self, points: Array, noise: float = 0.0) -> Array:
+        """(N,) distance [m] of points (N, 3) from what the views allow, negative inside.
+
+        The largest over the views; but of the views that put the border within a pixel, or ±noise [m] if that is more,
+        the mean: the largest of many rounded or noisy distances lies inside of the object.
+        """
+        largest = np.full(len(points), UNKNOWN)
+        total, witnesses = np.zeros(len(points)), np.zeros(len(points))
+        disputed = np.ones(len(points), dtype=np.bool_)
         for number in range(len(self.views)):
-            result = np.maximum(result, self.view_clearance(number, points))
-        return result
+            distance = self.view_clearance(number, points)
+            _, depths = project_points(self.views.intrinsics[number], self.views.T_world_camera[number], points)
+            band = np.maximum(noise, depths / self.views.intrinsics[number, :2].mean())
+            close = np.abs(distance) <= band
+            total += np.where(close, distance, 0.0)
+            witnesses += close
+            disputed &= distance <= band
+            largest = np.maximum(largest, distance)
+        return np.where(disputed & (witnesses > 0), total / np.maximum(witnesses, 1.0), largest)
 
     def view_clearance(self, number: int, points: Array) -> Array:
         """(N,) the same for one view; UNKNOWN for points that it does not see."""
+        return np.maximum(*self._clearances(number, points))
+
+    def seen_through(self, number: int, points: Array, margin: float) -> Mask:
+        """(N,) points (N, 3) that one view certainly sees through: by a margin [m], and by more than a pixel."""
+        from scipy.ndimage import minimum_filter
+
+        views = self.views
+        pixels, depths = project_points(views.intrinsics[number], views.T_world_camera[number], points)
+        beside, _ = self._clearances(number, points)
+        nearest, seen = sample_picture(minimum_filter(self._surfaces[number], 3), pixels)
+        pixel = depths / views.intrinsics[number, :2].mean()
+        return (beside > np.maximum(margin, 2.0 * pixel)) | (seen & (beside <= 0.0) & (nearest - depths > margin))
+
+    def _clearances(self, number: int, points: Array) -> tuple[Array, Array]:
+        """Distances (N,) from the silhouette's cone, and in front of the surface seen in it [m]."""
         views = self.views
         pixels, depths = project_points(views.intrinsics[number], views.T_world_camera[number], points)
         beside = self._silhouettes.view_clearance(number, points)
-        surface, seen = sample_picture(self._surfaces[number], pixels)
-        in_front = surface - depths
-        # Beside the silhouette the ray is free up to what it hit; behind that, nothing is known.
+        smooth, seen = sample_picture(self._surfaces[number], pixels)
         column, row = np.rint(np.nan_to_num(pixels, nan=-1.0)).astype(np.int64).T
         height, width = self._surfaces[number].shape
-        free_until = self._behind[number][np.clip(row, 0, height - 1), np.clip(column, 0, width - 1)]
-        outside = np.where(depths < free_until, beside, UNKNOWN)
-        return np.where(seen, np.where(beside > 0.0, outside, np.maximum(beside, in_front)), UNKNOWN)
+        pixel = np.clip(row, 0, height - 1), np.clip(column, 0, width - 1)
+        # Across an edge there is no surface between the two depths.
+        nearest = self._surfaces[number][pixel]
+        jump = _JUMP * depths / views.intrinsics[number, :2].mean() / self._cosines[number][pixel]
+        surface = np.where(np.abs(smooth - nearest) > jump, nearest, smooth)
+        in_front = (surface - depths) * self._cosines[number][pixel]
+        # Beside the silhouette the ray is free up to what it hit; behind that, nothing is known.
+        beside = np.where(seen & ((beside <= 0.0) | (depths < self._behind[number][pixel])), beside, UNKNOWN)
+        return beside, np.where(seen & (beside <= 0.0), in_front, UNKNOWN)
 
     @cached_property
     def surface_points(self) -> Array:
@@ -135,3 +170,20 @@ def _spread(depth: NDArray[np.float32], known: Mask) -> Array:
 
     nearest = distance_transform_edt(~known, return_distances=False, return_indices=True)
     return depth[tuple(nearest)].astype(np.float64)
+
+
+def _cosines(depth: Array, intrinsics: Array) -> Array:
+    """(H, W) about the cosine between ray and normal: what is d along the ray in front of a slope is d cos from it.
+
+    Each derivative takes the neighbour whose depth differs more: next to a ridge or an edge the surface is not known to
+    a pixel, and a view that guesses would carve into the object. Other views see the place better.
+    """
+    pixel = depth / intrinsics[:2].mean()
+    square = np.ones_like(depth)
+    for axis in (0, 1):
+        step = np.abs(np.diff(depth, axis=axis))
+        pad = [(1, 0) if index == axis else (0, 0) for index in range(2)]
+        before = np.pad(step, pad, constant_values=0.0)
+        after = np.pad(step, [side[::-1] for side in pad], constant_values=0.0)
+        square += (np.maximum(before, after) / pixel) ** 2
+    return 1.0 / np.sqrt(square)

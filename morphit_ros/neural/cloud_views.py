@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points
+from morphit_ros.geometry.transforms import Array, invert_transform, look_at, transform_points
 from morphit_ros.neural.views import PosedDepths
 
 # A surface seen flatter than this gives no measurement with a depth camera: cosine to the ray.
@@ -40,7 +40,7 @@ def views_of_cloud(points: ArrayLike, normals: ArrayLike, viewpoints: ArrayLike,
         raise InvalidInputError("cloud and viewpoints", "values that are not finite", "finite numbers")
     clouds, poses = [], []
     for eye in eyes:
-        T_world_camera = _looking_at(eye, 0.5 * (cloud.min(axis=0) + cloud.max(axis=0)))
+        T_world_camera = _pose(eye, 0.5 * (cloud.min(axis=0) + cloud.max(axis=0)))
         rays = eye - cloud
         lengths = np.linalg.norm(rays, axis=1)
         facing = (rays * outward).sum(axis=1) > _LEAST_FACING * lengths
@@ -60,14 +60,9 @@ def views_of_cloud(points: ArrayLike, normals: ArrayLike, viewpoints: ArrayLike,
     return PosedDepths.from_clouds(clouds, np.array(poses), size)
 
 
-def _looking_at(eye: Array, target: Array) -> Array:
-    """(4, 4) optical frame at a place: z towards the target, y downwards where that is defined."""
-    forward = target - eye
-    distance = float(np.linalg.norm(forward))
-    if distance < 1e-6:
+def _pose(eye: Array, target: Array) -> Array:
+    """(4, 4) optical frame at a place, towards a target."""
+    if np.linalg.norm(target - eye) < 1e-6:
         raise InvalidInputError("viewpoints", eye.tolist(), "places outside of the object")
-    forward = forward / distance
-    down = np.array([0.0, 0.0, -1.0]) if abs(forward[2]) < 0.99 else np.array([0.0, -1.0, 0.0])
-    right = np.cross(down, forward)
-    right /= np.linalg.norm(right)
-    return make_transform(np.column_stack([right, np.cross(forward, right), forward]), eye)
+    straight = np.linalg.norm((target - eye)[:2]) < 1e-3 * np.linalg.norm(target - eye)
+    return look_at(eye, target, (0.0, 1.0, 0.0) if straight else (0.0, 0.0, 1.0))

@@ -109,7 +109,7 @@ def check_depths(views: PosedDepths, bounds: Array) -> None:
             pixels, _ = project_points(views.intrinsics[other], views.T_world_camera[other], sample)
             watched |= bool(sample_picture(views.depth[other], pixels)[1].mean() > 0.1)
             # Depth noise, a pixel's width and calibration errors are no contradictions.
-            share = float((hull.view_clearance(other, sample) > 0.04 * size).mean())
+            share = float(hull.seen_through(other, sample, 0.04 * size).mean())
             if share > _LARGEST_CONTRADICTION:
                 found = f"{share:.0%} of the points of view {number} where view {other} sees through"
                 raise _contradiction(found, f"{_LARGEST_CONTRADICTION:.0%} at most")

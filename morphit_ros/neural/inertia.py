@@ -6,7 +6,7 @@ one mass density inside. Fields learned from images are dense near the surface o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -65,7 +65,7 @@ class InertialProperties:
     @property
     def principal_moments(self) -> Array:
         """(3,) ascending [kg m^2]."""
-        return np.linalg.eigvalsh(self.inertia)
+        return np.asarray(np.linalg.eigvalsh(self.inertia), dtype=np.float64)
 
     @property
     def principal_axes(self) -> Array:
@@ -93,7 +93,8 @@ def inertial_properties(
     """Mass, centre of mass and inertia of an object known as a density field.
 
     Errors are estimated from a second, coarser grid, from the range of the threshold, and, where the eyes are given,
-    from the space that no camera saw to be empty: half of what it would change if it were full.
+    from what no camera saw: half of what it would change if the space hidden behind the object were full, or if the
+    part of the object behind surface that was not seen were empty.
 
     Args:
         source: a field, or a solid cut from one.
@@ -134,7 +135,8 @@ def inertial_properties(
     if eyes is not None:
         visibility = judge_visibility(solid, eyes, support)
         seen = visibility.seen_share
-        errors.append(0.5 * _difference(solid.moments, visibility.with_hidden))
+        bounds = [_difference(solid.moments, other) for other in (visibility.with_hidden, visibility.without_unseen)]
+        errors.append(0.5 * np.maximum(*bounds))
         if visibility.one_sided:
             remarks.append(
                 f"the view is one-sided: the cameras saw {seen:.0%} of the surface; the centre of mass may be off by "
@@ -167,9 +169,7 @@ def _difference(a: VolumeMoments, b: VolumeMoments) -> Array:
 def _threshold_effect(solid: Solid, low: float, high: float, config: SolidConfig | None) -> Array:
     """Half of what the range of the threshold changes."""
     base = config or SolidConfig()
-    trial = SolidConfig(
-        min(_TRIAL_RESOLUTION, base.resolution), min(8, base.thinnest), base.max_nodes, base.fill, base.gap
-    )
+    trial = replace(base, resolution=min(_TRIAL_RESOLUTION, base.resolution), thinnest=min(8, base.thinnest))
     try:
         ends = [extract_solid(solid.field, value, trial).moments for value in (low, high)]
     except InvalidInputError:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.support_plane import SupportPlane
-from morphit_ros.geometry.transforms import Array
+from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.field import DensityField
 from morphit_ros.neural.inertia import InertialProperties
@@ -25,6 +25,11 @@ from morphit_ros.neural.thresholds import Threshold
 _ERROR_SCALE = 0.02
 # Less than this share of the surface seen is one side of it.
 _BOTH_SIDES = 0.7
+
+# A solid that ends further from the plane than this does not stand on it [m].
+MOST_LIFTED = 0.015
+# What counts as its underside: so many cells from its lowest point.
+_UNDERSIDE_CELLS = 3.0
 
 
 class MassSource(StrEnum):
@@ -137,8 +142,27 @@ class KnownObject:
         return replace(self, inertia=changed, source=source, friction=values.get("friction", self.friction))
 
     def body(self, count: int, seed: int = 0) -> ContactBody:
-        """The points that stand for it in contact."""
-        return sample_body(self.solid, self.inertia, count, seed)
+        """The points that stand for it in contact; what it stood on made its underside even."""
+        body = sample_body(self.solid, self.inertia, count, seed)
+        return body if self.support is None else _with_even_underside(body, self.support, self.solid.spacing)
+
+
+def _with_even_underside(body: ContactBody, support: SupportPlane, spacing: float) -> ContactBody:
+    """The body with its lowest points on what it stands on.
+
+    No camera sees the underside, so that of a learned solid ends somewhere above the table and is uneven; a body would
+    balance on a few of its points.
+    """
+    T_table_field = invert_transform(support.T_world_table)
+    points = transform_points(T_table_field, body.points + body.center_of_mass)
+    gap = float(points[:, 2].min())
+    if abs(gap) > MOST_LIFTED:
+        return body
+    low = points[:, 2] < gap + _UNDERSIDE_CELLS * spacing
+    points[low, 2] = 0.0
+    normals = np.where(low[:, None], -support.T_world_table[:3, 2], body.normals)
+    moved = transform_points(support.T_world_table, points) - body.center_of_mass
+    return replace(body, points=moved, normals=normals)
 
 
 CENTER_NAMES = ("center_of_mass_x", "center_of_mass_y", "center_of_mass_z")

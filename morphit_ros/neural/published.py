@@ -162,8 +162,8 @@ def _track(path: Path, step: float, positions: Array, quats_wxyz: Array) -> Pose
     lengths = np.linalg.norm(quats_wxyz, axis=1, keepdims=True)
     if (np.abs(lengths - 1.0) > 1e-2).any():
         raise InvalidInputError(path.name, f"a quaternion of length {lengths.max():g}", "unit quaternions (w, x, y, z)")
-    quats = np.roll(quats_wxyz / lengths, -1, axis=1)
-    return PoseTrack(np.arange(len(positions)) * step, np.ascontiguousarray(positions), np.ascontiguousarray(quats))
+    quats = np.roll(quats_wxyz / lengths, -1, axis=1).astype(np.float64)
+    return PoseTrack(np.arange(len(positions)).astype(np.float64) * step, np.ascontiguousarray(positions), quats)
 
 
 def _normals_of_points(points: Array) -> Array:

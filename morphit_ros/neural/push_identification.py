@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +18,16 @@ from morphit_ros.neural.identification.quaternions import invert_quats, multiply
 from morphit_ros.neural.identification.tracks import PoseTrack
 from morphit_ros.neural.identification.unknowns import Unknown
 from morphit_ros.neural.known_object import CENTER_NAMES, KnownObject
-from morphit_ros.neural.pushes import OBJECT, TABLE, PushScene, shifted, state_of_pose, steps_between
+from morphit_ros.neural.pushes import (
+    OBJECT,
+    PUSHER,
+    TABLE,
+    PushScene,
+    check_pusher,
+    shifted,
+    state_of_pose,
+    steps_between,
+)
 
 # Half the difference of the centre of mass for derivatives, in sizes of the object.
 _CENTER_STEP = 1e-4
@@ -26,10 +35,11 @@ _CENTER_STEP = 1e-4
 _MASS_FACTOR = 20.0
 _MODEL_NAMES = {
     "friction": f"friction:{OBJECT}/{TABLE}",
+    "pusher_friction": f"friction:{OBJECT}/{PUSHER}",
     "mass": f"mass_scale:{OBJECT}",
     "inertia_scale": f"inertia_scale:{OBJECT}",
 }
-PARAMETERS = ("friction", "mass", "inertia_scale", *CENTER_NAMES[:2])
+PARAMETERS = ("friction", "pusher_friction", "mass", "inertia_scale", *CENTER_NAMES[:2])
 """What can be identified; of the centre of mass the two coordinates of its own frame."""
 
 
@@ -88,9 +98,11 @@ class PushMotion:
             values=[given[name] * factor for name, factor in zip(smooth, factors, strict=True)],
         )  # fmt: skip
         states = rollout.result.states[:, 0]
-        by_state, by_names = (
-            rollout.chained() if rollout.result.status == "completed" else _unknown(steps, len(first), len(names))
-        )
+        if rollout.result.status != "completed":
+            # Not finite, so that the search turns back.
+            unknown = np.full((len(states), 6, TANGENT + len(names)), np.inf)
+            return _own_poses(states, center), unknown[:, :, :TANGENT], unknown[:, :, TANGENT:]
+        by_state, by_names = rollout.chained()
         inward, outward = _start_slope(start, center), _pose_slope(states, center)
         by_start = outward @ by_state[:, :TANGENT, :TANGENT] @ inward
         by_names = outward @ by_names[:, :TANGENT] * np.array(factors)
@@ -127,6 +139,25 @@ class PushMotion:
         return [_MODEL_NAMES[name] for name in names], factors
 
 
+def push_experiment(scene: PushScene, times: Array, poses: Array) -> Experiment:
+    """An observed motion as identification takes it.
+
+    Args:
+        scene: object, table, pusher.
+        times: (T,) increasing [s]; the pusher's motion is of the same clock.
+        poses: (T, 4, 4) of the object's own frame in the world.
+
+    Raises:
+        InvalidInputError: a track that is none, or a pusher that starts within the object.
+    """
+    from scipy.spatial.transform import Rotation
+
+    check_pusher(scene, poses[0])
+    track = PoseTrack(times, poses[:, :3, 3], Rotation.from_matrix(poses[:, :3, :3]).as_quat())
+    motion = PushMotion(scene, scene.known.body(scene.config.contact_points), float(times[0]))
+    return Experiment(motion, (track,))
+
+
 def identify_push(
     scene: PushScene,
     times: Array,
@@ -134,12 +165,10 @@ def identify_push(
     parameters: Sequence[str] = ("friction",),
     config: IdentificationConfig | None = None,
 ) -> IdentificationResult:
-    """Identify parameters of an object from its observed motion on a table.
+    """Identify parameters of an object from one observed motion on a table; `push_experiment` and `identify` for more.
 
     Args:
-        scene: object, table, pusher.
-        times: (T,) increasing [s]; the pusher's motion is of the same clock.
-        poses: (T, 4, 4) of the object's own frame in the world.
+        scene, times, poses: see `push_experiment`.
         parameters: any of `PARAMETERS`.
         config: noise and search.
 
@@ -148,14 +177,7 @@ def identify_push(
             at its start.
     """
     unknowns = [unknown_of(name, scene) for name in parameters]
-    if not unknowns:
-        raise InvalidInputError("parameters", "none", f"some of {', '.join(PARAMETERS)}")
-    from scipy.spatial.transform import Rotation
-
-    track = PoseTrack(times, poses[:, :3, 3], Rotation.from_matrix(poses[:, :3, :3]).as_quat())
-    body = scene.known.body(scene.config.contact_points)
-    motion = PushMotion(scene, body, float(times[0]))
-    return identify(Experiment(motion, (track,)), unknowns, config)
+    return identify(push_experiment(scene, times, poses), unknowns, config)
 
 
 def unknown_of(name: str, scene: PushScene) -> Unknown:
@@ -167,6 +189,10 @@ def unknown_of(name: str, scene: PushScene) -> Unknown:
     known = scene.known
     if name == "friction":
         return Unknown(name, min(scene.used_friction, 1.5), 0.0, 1.5)
+    if name == "pusher_friction":
+        if scene.pusher is None:
+            raise InvalidInputError("parameters", "'pusher_friction' without a pusher", "a pusher, or others")
+        return Unknown(name, min(scene.config.pusher_friction, 1.5), 0.0, 1.5)
     if name == "mass":
         return Unknown(name, known.inertia.mass, known.inertia.mass / _MASS_FACTOR, known.inertia.mass * _MASS_FACTOR)
     if name == "inertia_scale":
@@ -184,11 +210,6 @@ def with_result(known: KnownObject, result: IdentificationResult) -> KnownObject
     """The object with what the motion told of it; what it did not tell stays."""
     told = {name: value for name, value in result.values.items() if name not in result.unidentifiable}
     return known.identified(told, result.standard_deviations)
-
-
-def rescene(scene: PushScene, known: KnownObject) -> PushScene:
-    """The same table and pusher with another object."""
-    return replace(scene, known=known)
 
 
 def _body_state(start: Array, center: Array) -> Array:
@@ -228,12 +249,6 @@ def _pose_slope(states: Array, center: Array) -> Array:
 def _cross(vector: Array) -> Array:
     x, y, z = vector
     return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-
-
-def _unknown(steps: int, bodies: int, count: int) -> tuple[Array, Array]:
-    """Derivatives of a motion that could not be computed to its end: not finite, so that the search turns back."""
-    size = TANGENT * bodies
-    return np.full((steps + 1, size, size), np.inf), np.full((steps + 1, size, count), np.inf)
 
 
 def _between(values: Array, at: Array) -> Array:

@@ -10,18 +10,22 @@ import numpy as np
 
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.transforms import Array, quat_xyzw_from_matrix, transform_points
+from morphit_ros.geometry.transforms import Array, invert_transform, quat_xyzw_from_matrix, transform_points
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.contact.parameters import ContactParameters, largest_implicit_step
 from morphit_ros.neural.contact.shapes import HalfSpace, Sphere
 from morphit_ros.neural.dynamics.simulate import SimulationResult, simulate
 from morphit_ros.neural.dynamics.state import BodyState
 from morphit_ros.neural.dynamics.world import Obstacle, RigidBody, World
-from morphit_ros.neural.known_object import KnownObject
+from morphit_ros.neural.known_object import MOST_LIFTED, KnownObject
 
 OBJECT, TABLE, PUSHER = "object", "table", "pusher"
 # No prediction has more steps, so that a request ends.
 _MOST_STEPS = 20_000
+# Width of the smooth indicator of overlap [m].
+_INDICATOR_WIDTH = 2e-4
+# Cosine of the tilt up to which a plane is level.
+_LEVEL = 0.999
 
 
 @dataclass(frozen=True)
@@ -112,11 +116,14 @@ class PushScene:
         """
         bodies = [RigidBody.from_contact_body(body, name=OBJECT)]
         obstacles = [Obstacle(HalfSpace(), self.T_world_table, name=TABLE)]
-        parameters = ContactParameters(friction=self.used_friction)
+        # A body floats some widths above its support: that of the room's scale, 0.25 % of the size, tilts what has
+        # its weight at one end by a degree.
+        width = float(np.clip(_INDICATOR_WIDTH / body.size, 1e-5, 0.1))
+        parameters = ContactParameters(friction=self.used_friction, indicator_width=width)
         pairs = {}
         controls: list[tuple[str, str]] = []
         if self.pusher is not None:
-            pairs[f"{OBJECT}/{PUSHER}"] = ContactParameters(friction=self.config.pusher_friction)
+            pairs[f"{OBJECT}/{PUSHER}"] = replace(parameters, friction=self.config.pusher_friction)
             if self.pusher.mass > 0.0:
                 bodies.append(RigidBody.ball(self.pusher.radius, self.pusher.mass, PUSHER))
                 controls.append((PUSHER, "force"))
@@ -144,9 +151,29 @@ class PushScene:
 def carrying_table(known: KnownObject, T_world_object: Array) -> Array:
     """(4, 4) the horizontal plane that just carries an object at a pose, z up in the world."""
     lowest = float(transform_points(T_world_object, known.solid.surface.vertices)[:, 2].min())
+    if known.support is not None:
+        stood_on = T_world_object @ known.support.T_world_table
+        height = float(stood_on[2, 3])
+        # As it stood when it was seen: its underside reaches down to where it stood.
+        if stood_on[2, 2] > _LEVEL and abs(lowest - height) < MOST_LIFTED:
+            lowest = height
     table = np.eye(4)
     table[:3, 3] = *T_world_object[:2, 3], lowest
     return table
+
+
+def check_pusher(scene: PushScene, T_world_object: Array) -> None:
+    """Refuse a pusher that starts within the object: contact of points would not feel it.
+
+    Raises:
+        InvalidInputError: its centre is within the solid.
+    """
+    if scene.pusher is None:
+        return
+    center = transform_points(invert_transform(T_world_object), scene.pusher.positions[:1])
+    if scene.known.solid.contains(center).any():
+        at = scene.pusher.positions[0].tolist()
+        raise InvalidInputError("pusher", f"a start at {at}, deep within the object", "a start beside it")
 
 
 @dataclass(frozen=True)
@@ -187,6 +214,7 @@ def predict_push(scene: PushScene, T_world_object: Array, duration: float) -> Pu
         raise InvalidInputError("duration", duration, f"a positive time up to {_MOST_STEPS * step:g} s")
     steps = math.ceil(duration / step - 1e-9)
     step = duration / steps
+    check_pusher(scene, T_world_object)
     body = scene.known.body(scene.config.contact_points)
     first = state_of_pose(T_world_object, body.center_of_mass)
     world = scene.world(body, 0.0, step, steps)

@@ -30,8 +30,8 @@ def sample_body(
     """Points on a solid's surface and inside of it, whose weights add up to the mass of what they overlap.
 
     A surface point stands for the skin below it, half as thick as the inner points are apart; an inner point for its
-    cell. So a slight overlap is felt evenly along the surface, and a deep one weighs what it displaces. Normals are those
-    of the field on the surface, inner points take the nearest one.
+    cell. So a slight overlap is felt evenly along the surface, and a deep one weighs what it displaces. Normals are
+    those of the field on the surface, inner points take the nearest one.
 
     Args:
         source: a solid, or a field to cut one from (`extract_solid`, with its defaults).

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage
 
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
@@ -15,15 +14,9 @@ from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.cut_cells import CutEdges, find_cut_edges, measure_cut_cells
 from morphit_ros.neural.field import DensityField
+from morphit_ros.neural.pieces import solid_nodes
 from morphit_ros.neural.thresholds import Threshold, check_densities, two_level_threshold
 
-# Nodes that the subdivision into tetrahedra joins: steps whose parts have all the same sign.
-_JOINED = np.array(
-    [
-        [[abs(a + b + c) == abs(a) + abs(b) + abs(c) for c in (-1, 0, 1)] for b in (-1, 0, 1)]
-        for a in (-1, 0, 1)
-    ]
-)  # fmt: skip
 # Nodes along the longest side of the first grids, which only look for the object. The finest still sees a plate of
 # a hundredth of the bounds.
 _SEARCHES = (48, 144)
@@ -44,7 +37,7 @@ class SolidConfig(Config):
     max_nodes: int = parameter(4_000_000, "Most nodes of the grid", minimum=1000, maximum=100_000_000)
     fill: bool = parameter(True, "Fill hollows: of a learned field the inside was never seen")
     gap: float = parameter(
-        0.0, "Widest gap in the hull that still counts as closed, in shares of the longest side", minimum=0.0, maximum=0.2
+        0.0, "Widest gap in the hull that counts as closed, in shares of the longest side", minimum=0.0, maximum=0.2
     )  # fmt: skip
 
 
@@ -137,7 +130,7 @@ def extract_solid(
     counts = 2 * np.ceil(0.5 * (extents / spacing + 2.0)).astype(np.int64)
     origin = 0.5 * (lowest + highest) - 0.5 * counts * spacing
     densities = _densities_on_grid(field, [origin[axis] + spacing * np.arange(counts[axis] + 1) for axis in range(3)])
-    inside, filled, dropped = _solid_nodes(densities > chosen.value, config)
+    inside, filled, dropped = solid_nodes(densities > chosen.value, config.fill, config.gap)
     if not inside.any():
         raise _empty(densities.max(), chosen)
     _check_border(inside, densities, field, chosen, origin, spacing)
@@ -171,7 +164,7 @@ def _search(
         if densities.max() == densities.min() and not last:
             continue
         chosen = threshold or two_level_threshold(densities)
-        inside, _, dropped = _solid_nodes(densities > chosen.value, config)
+        inside, _, dropped = solid_nodes(densities > chosen.value, config.fill, config.gap)
         if np.count_nonzero(inside) >= _ENOUGH_NODES or last:
             break
     check_densities(densities)
@@ -203,43 +196,6 @@ def _densities_on_grid(field: DensityField, axes: list[Array]) -> Array:
             "field", "densities that are not finite", "finite densities within its bounds", "Learn the field anew."
         )
     return densities
-
-
-def _solid_nodes(above: NDArray[np.bool_], config: SolidConfig) -> tuple[NDArray[np.bool_], int, int]:
-    """Nodes of the largest piece with its hollows, and the numbers of nodes filled and dropped."""
-    labels, count = ndimage.label(above, structure=_JOINED)
-    if count == 0:
-        return above, 0, 0
-    sizes = np.bincount(labels.ravel())
-    sizes[0] = 0
-    piece = labels == int(sizes.argmax())
-    dropped = int(sizes.sum() - sizes.max())
-    if not config.fill:
-        return piece, 0, dropped
-    solid = _filled(piece)
-    if config.gap > 0.0:
-        reach = max(1, round(0.5 * config.gap * max(above.shape)))
-        solid |= _hollows_behind_gaps(solid, reach)
-    return solid, int(np.count_nonzero(solid) - np.count_nonzero(piece)), dropped
-
-
-def _filled(piece: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The piece and all nodes that no way through empty ones joins to the border."""
-    padded = np.pad(~piece, 1, constant_values=True)
-    labels, _ = ndimage.label(padded, structure=_JOINED)
-    return (labels != labels[0, 0, 0])[1:-1, 1:-1, 1:-1]
-
-
-def _hollows_behind_gaps(piece: NDArray[np.bool_], reach: int) -> NDArray[np.bool_]:
-    """Empty nodes that are enclosed once gaps of twice `reach` nodes are closed; concave corners stay as they are."""
-    padded = np.pad(piece, reach + 1)
-    thick = ndimage.distance_transform_edt(~padded) <= reach
-    hollows = _filled(thick) & ~thick
-    if not hollows.any():
-        return np.zeros_like(piece)
-    grown = (ndimage.distance_transform_edt(~hollows) <= reach + 1) & ~padded
-    inner = slice(reach + 1, -(reach + 1))
-    return grown[inner, inner, inner]
 
 
 def _check_border(

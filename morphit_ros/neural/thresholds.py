@@ -1,13 +1,22 @@
-"""Which density counts as inside: given, halfway between two levels, by likelihood of samples, or by silhouettes."""
+"""Which density counts as inside: given, halfway between two levels, or by the likelihood of samples."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.field import DensityField
+
+# Samples or silhouettes that agree less do not belong to the field.
+LEAST_AGREEMENT = 0.6
+# Share of a typical density that counts as nothing.
+_FLOOR = 1e-3
+# Keeps the logistic curve finite where a threshold explains every sample.
+_RIDGE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -90,4 +99,82 @@ def two_level_threshold(densities: Array) -> Threshold:
     threshold = float(max(threshold, 1e-12 * values[-1]))
     return Threshold(
         threshold, float(below + 0.3 * (above - below)) or threshold, float(below + 0.7 * (above - below)) or threshold
+    )
+
+
+def likelihood_threshold(field: DensityField, free: ArrayLike, occupied: ArrayLike) -> Threshold:
+    """The density at which a sample is as likely occupied as free.
+
+    A logistic curve of the logarithm of the density is fitted to both kinds of samples, each kind with the same weight;
+    the range is that of twice the standard error of its middle.
+
+    Args:
+        field: the density.
+        free: (N, 3) points known to be empty [m].
+        occupied: (M, 3) points known to be inside, or on the surface [m].
+
+    Raises:
+        InvalidInputError: no samples of a kind, not finite, or densities that don't tell the kinds apart.
+    """
+    empty, full = (field.density(_samples(name, points)) for name, points in (("free", free), ("occupied", occupied)))
+    check_densities(np.concatenate([empty, full]))
+    # Densities below this share of a typical occupied one are as good as zero.
+    floor = _FLOOR * max(float(np.median(full)), _FLOOR * float(full.max()))
+    if floor <= 0.0:
+        raise _no_difference(0.5)
+    logs = np.log(np.maximum(np.concatenate([empty, full]), floor))
+    labels = np.concatenate([np.zeros(len(empty)), np.ones(len(full))])
+    weights = 0.5 / np.where(labels > 0.0, len(full), len(empty))
+    middle, slope, error = _fit_logistic(logs, labels, weights)
+    agreement = float((weights * ((logs > middle) == (labels > 0.0))).sum())
+    if slope <= 0.0 or agreement < LEAST_AGREEMENT:
+        raise _no_difference(agreement)
+    value = float(np.exp(middle))
+    return Threshold(value, value * np.exp(-2.0 * error), value * np.exp(2.0 * error), agreement)
+
+
+def _samples(name: str, points: ArrayLike) -> Array:
+    array = np.asarray(points, dtype=np.float64)
+    if array.ndim != 2 or array.shape[1:] != (3,) or len(array) == 0 or not np.isfinite(array).all():
+        raise InvalidInputError(name, f"shape {array.shape}", "finite points (N, 3), at least one")
+    return array
+
+
+def _fit_logistic(values: Array, labels: Array, weights: Array) -> tuple[float, float, float]:
+    """Middle, slope and standard error of the middle of a logistic curve, by Newton's method on a ridge likelihood."""
+    center, spread = float(values.mean()), float(max(values.std(), 1e-9))
+    design = np.stack([(values - center) / spread, np.ones(len(values))], axis=1)
+    ridge = np.array([_RIDGE, _RIDGE])
+    solution = np.zeros(2)
+
+    def loss(candidate: Array) -> float:
+        signal = design @ candidate
+        return float(weights @ (np.logaddexp(0.0, signal) - labels * signal) + 0.5 * ridge @ candidate**2)
+
+    for _ in range(60):
+        probability = 0.5 * (1.0 + np.tanh(0.5 * (design @ solution)))
+        slope = design.T @ (weights * (probability - labels)) + ridge * solution
+        curvature = (design * (weights * probability * (1.0 - probability))[:, None]).T @ design + np.diag(ridge)
+        step = np.linalg.solve(curvature, slope)
+        length, before = 1.0, loss(solution)
+        while loss(solution - length * step) > before and length > 1e-6:
+            length *= 0.5
+        solution = solution - length * step
+        if np.abs(length * step).max() < 1e-9:
+            break
+    a, b = solution
+    if a <= 0.0:
+        return center, float(a), np.inf
+    covariance = np.linalg.inv(curvature) / len(values)
+    gradient = np.array([b / a**2, -1.0 / a])
+    error = spread * float(np.sqrt(gradient @ covariance @ gradient))
+    return center - spread * float(b / a), float(a), error
+
+
+def _no_difference(agreement: float) -> InvalidInputError:
+    return InvalidInputError(
+        "free and occupied",
+        f"samples that the density tells apart in {agreement:.0%} of the cases",
+        f"at least {LEAST_AGREEMENT:.0%}",
+        "Are samples and field in the same frame?",
     )

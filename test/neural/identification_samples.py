@@ -39,6 +39,13 @@ class SlidingBlock:
     def later(self, seconds):
         return self
 
+    def finer(self, divisions):
+        return self
+
+    def poses(self, names, values, start, times):
+        prediction = self.predict(names, values, start, times)
+        return prediction.positions, prediction.quats_xyzw
+
     def predict(self, names, values, start, times):
         known = {"friction": self.friction, "mass_scale": self.mass_scale, **dict(zip(names, values, strict=True))}
         time = np.asarray(times) - times[0]

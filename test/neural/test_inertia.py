@@ -29,7 +29,7 @@ class PaddedField:
 
     def __init__(self, field, margin):
         self.density, self.gradient = field.density, field.gradient
-        self.bounds = field.bounds + [[-margin], [margin]]
+        self.bounds = field.bounds + np.array([[-margin], [margin]])
 
 
 def tensor(second_moment):
@@ -115,7 +115,7 @@ def test_an_object_twice_as_large_has_32_times_the_inertia():
 
 def test_the_tensor_about_another_point_obeys_the_parallel_axis_theorem():
     found = inertial_properties(SHAPES["box"], mass=2.0, config=SolidConfig(resolution=32))
-    about = found.inertia_about(found.center_of_mass + [0.0, 0.3, 0.0])
+    about = found.inertia_about(found.center_of_mass + np.array([0.0, 0.3, 0.0]))
     np.testing.assert_allclose(about - found.inertia, np.diag([0.18, 0.0, 0.18]), atol=1e-12)
 
 
@@ -162,7 +162,7 @@ def test_opposed_views_are_trusted_and_one_sided_ones_are_not():
     opposed = inertial_properties(solid, mass=1.0, eyes=[[0.3, 0.3, 0.4], [-0.3, -0.3, -0.4]])
     one_side = inertial_properties(solid, mass=1.0, eyes=[[0.3, 0.3, 0.4], [0.3, 0.2, 0.4]])
     assert opposed.seen_share > 0.95 and not opposed.remarks
-    assert 0.3 < one_side.seen_share < 0.6
+    assert 0.3 < one_side.seen_share < 0.55
     assert any("one-sided" in remark for remark in one_side.remarks)
     assert one_side.center_error > 0.02 * solid.size > 10.0 * opposed.center_error
     assert one_side.inertia_error > 0.2 > 5.0 * opposed.inertia_error

@@ -3,6 +3,7 @@
 from morphit_ros.grasping.completion.auto import AutoCompletion
 from morphit_ros.grasping.completion.extrusion import TableExtrusion, extrude_to_table
 from morphit_ros.grasping.completion.hull import HullCompletion
+from morphit_ros.grasping.completion.known_mass import KnownMass
 from morphit_ros.grasping.completion.mirror import MirrorCompletion
 from morphit_ros.grasping.completion.revolution import RevolutionCompletion
 from morphit_ros.grasping.completion.shape import CompletedShape, ShapeCompletion
@@ -11,6 +12,7 @@ __all__ = [
     "AutoCompletion",
     "CompletedShape",
     "HullCompletion",
+    "KnownMass",
     "MirrorCompletion",
     "RevolutionCompletion",
     "ShapeCompletion",

@@ -34,7 +34,8 @@ def _spline_weights(t, weights):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _grid_gap(data, first, y, normal, curvature, curved):
-    """Cubic B-spline of a grid of signed distances: header origin (3), spacing, counts (3), then coefficients."""
+    """Cubic B-spline of a grid of signed distances: header origin (3), spacing, counts (3), least distance on
+    the border, then coefficients."""
     spacing = data[first + 3]
     weights = np.empty((3, 3, 4))
     cell = np.empty(3, dtype=np.int64)

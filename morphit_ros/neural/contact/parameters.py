@@ -33,6 +33,9 @@ class ContactParameters(Config):
     torsional_friction: float = parameter(
         0.01, "Friction against spin about the normal, single-point form only [m]", minimum=0.0, maximum=1.0
     )
+    rolling_drag: float = parameter(
+        0.0, "Torque in proportion to the spin, single-point form only [m s]", minimum=0.0, maximum=10.0
+    )
     indicator_width: float = parameter(
         0.0025, "Width of the smooth indicator of overlap, in sizes", minimum=1e-5, maximum=0.1
     )
@@ -44,8 +47,8 @@ class ContactParameters(Config):
     size: float = parameter(0.0, "Length that the values refer to [m], 0 for the body's own", minimum=0.0, maximum=1e3)
 
     def scaled(self, size: float) -> Array:
-        """(10,) friction, spring, damper, sliding drag, rolling and torsional friction, width, slip speed, Coulomb
-        smoothing and regularizer, in SI.
+        """(11,) friction, spring, damper, sliding drag, rolling and torsional friction, width, slip speed, Coulomb
+        smoothing and regularizer, rolling drag, in SI.
 
         Args:
             size: of the body [m]; not used where `self.size` is set.
@@ -57,12 +60,12 @@ class ContactParameters(Config):
         return (
             self.friction, self.spring, self.damper, self.sliding_drag, self.rolling_friction,
             self.torsional_friction, self.indicator_width, self.slip_speed, self.coulomb_smoothing,
-            self.coulomb_regularizer,
+            self.coulomb_regularizer, self.rolling_drag,
         )  # fmt: skip
 
 
-# Powers of the length in each of the ten: a speed goes with its root.
-_POWERS = (0.0, 0.0, -0.5, -0.5, 1.0, 1.0, 1.0, 0.5, -0.5, 0.5)
+# Powers of the length in each of the eleven: a speed goes with its root.
+_POWERS = (0.0, 0.0, -0.5, -0.5, 1.0, 1.0, 1.0, 0.5, -0.5, 0.5, 1.5)
 DERIVED_NAMES = ("friction", "spring", "damper", "sliding_drag", "rolling_friction", "torsional_friction")
 
 

@@ -23,47 +23,34 @@ SOFT = 0.05
 
 # Columns of the parameters of a pair.
 FRICTION, SPRING, DAMPER, SLIDING_DRAG, ROLLING_FRICTION, TORSIONAL_FRICTION, WIDTH, SLIP_SPEED = range(8)
-COULOMB_SMOOTHING, COULOMB_REGULARIZER = 8, 9
+COULOMB_SMOOTHING, COULOMB_REGULARIZER, ROLLING_DRAG = 8, 9, 10
 # The first six have derivatives; the seventh column of them is for the weights' common scale.
 DERIVED = 6
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _normal_force(weight, z, speed, spring, damper, width, step):
-    """N, ∂N/∂u_n, ∂N/∂z, ∂N/∂I_s, ∂N/∂I_d."""
-    e = (z + step * speed) / width
-    if e >= CUTOFF:
-        return 0.0, 0.0, 0.0, 0.0, 0.0
+def _overlap(e):
+    """The smooth indicator at e widths and minus its derivative."""
     if e > 0.0:
         tail = math.exp(-e)
-        inside = tail / (1.0 + tail)
-        share = e * e * e / (CUTOFF * CUTOFF * CUTOFF * CUTOFF)
+        below = 1.0 / (1.0 + tail)
+        inside = tail * below
+        share = e * e * e * (1.0 / CUTOFF**4)
         taper = 1.0 - share * e
-        slope = taper * taper * inside * (taper / (1.0 + tail) + 12.0 * share)
-        inside *= taper * taper * taper
-    else:
-        tail = math.exp(e)
-        inside = 1.0 / (1.0 + tail)
-        slope = inside * tail / (1.0 + tail)
-    ratio = damper / spring
-    bracket = 1.0 - ratio * speed
-    root = math.sqrt(bracket * bracket + SOFT * SOFT)
-    damping = 0.5 * (bracket + root)
-    steepness = damping / root
-    scale = weight * spring
-    by_gap = -scale * slope * damping / width
-    by_speed = step * by_gap - scale * inside * steepness * ratio
-    by_spring = weight * inside * (damping + steepness * ratio * speed)
-    by_damper = -weight * inside * steepness * speed
-    return scale * inside * damping, by_speed, by_gap, by_spring, by_damper
+        squared = taper * taper
+        return inside * squared * taper, squared * inside * (taper * below + 12.0 * share)
+    tail = math.exp(e)
+    below = 1.0 / (1.0 + tail)
+    return below, tail * below * below
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def add_wrench(first, last, arms, normals, gaps, weights, scale, p, step, twist, with_jacobian, wrench, jacobian):
-    """Adds the wrench (6,) of contacts first … last − 1 and its derivative (6, 6) with respect to the twist (6,)."""
+def add_force(first, last, arms, normals, gaps, weights, scale, p, step, twist, wrench):
+    """Adds the wrench (6,) of contacts first … last − 1 at a relative twist (6,)."""
     friction, drag, slip = p[FRICTION], p[SLIDING_DRAG], p[SLIP_SPEED] * p[SLIP_SPEED]
-    spring, damper, width = p[SPRING], p[DAMPER], p[WIDTH]
+    per_width, ratio, stiffness = 1.0 / p[WIDTH], p[DAMPER] / p[SPRING], 0.5 * scale * p[SPRING]
     v0, v1, v2, o0, o1, o2 = twist[0], twist[1], twist[2], twist[3], twist[4], twist[5]
+    w0, w1, w2, w3, w4, w5 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(first, last):
         r0, r1, r2 = arms[i, 0], arms[i, 1], arms[i, 2]
         n0, n1, n2 = normals[i, 0], normals[i, 1], normals[i, 2]
@@ -71,42 +58,85 @@ def add_wrench(first, last, arms, normals, gaps, weights, scale, p, step, twist,
         u1 = v1 + o2 * r0 - o0 * r2
         u2 = v2 + o0 * r1 - o1 * r0
         speed = n0 * u0 + n1 * u1 + n2 * u2
-        N, by_speed, _, _, _ = _normal_force(scale * weights[i], gaps[i], speed, spring, damper, width, step)
-        if N == 0.0 and by_speed == 0.0:
+        e = (gaps[i] + step * speed) * per_width
+        if e >= CUTOFF:
             continue
+        inside, _ = _overlap(e)
+        bracket = 1.0 - ratio * speed
+        N = stiffness * weights[i] * inside * (bracket + math.sqrt(bracket * bracket + SOFT * SOFT))
         u0 -= n0 * speed
         u1 -= n1 * speed
         u2 -= n2 * speed
-        root = math.sqrt(u0 * u0 + u1 * u1 + u2 * u2 + slip)
-        rate = friction / root
+        b = N * (friction / math.sqrt(u0 * u0 + u1 * u1 + u2 * u2 + slip) + drag)
+        f0, f1, f2 = N * n0 - b * u0, N * n1 - b * u1, N * n2 - b * u2
+        w0 += f0
+        w1 += f1
+        w2 += f2
+        w3 += r1 * f2 - r2 * f1
+        w4 += r2 * f0 - r0 * f2
+        w5 += r0 * f1 - r1 * f0
+    wrench[0] += w0
+    wrench[1] += w1
+    wrench[2] += w2
+    wrench[3] += w3
+    wrench[4] += w4
+    wrench[5] += w5
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def add_force_and_slope(first, last, arms, normals, gaps, weights, scale, p, step, twist, wrench, by_twist):
+    """`add_force`, and adds the wrench's derivative by the twist to by_twist (6, 6)."""
+    friction, drag, slip = p[FRICTION], p[SLIDING_DRAG], p[SLIP_SPEED] * p[SLIP_SPEED]
+    per_width, ratio, stiffness = 1.0 / p[WIDTH], p[DAMPER] / p[SPRING], 0.5 * scale * p[SPRING]
+    v0, v1, v2, o0, o1, o2 = twist[0], twist[1], twist[2], twist[3], twist[4], twist[5]
+    w0, w1, w2, w3, w4, w5 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(first, last):
+        r0, r1, r2 = arms[i, 0], arms[i, 1], arms[i, 2]
+        n0, n1, n2 = normals[i, 0], normals[i, 1], normals[i, 2]
+        u0 = v0 + o1 * r2 - o2 * r1
+        u1 = v1 + o2 * r0 - o0 * r2
+        u2 = v2 + o0 * r1 - o1 * r0
+        speed = n0 * u0 + n1 * u1 + n2 * u2
+        e = (gaps[i] + step * speed) * per_width
+        if e >= CUTOFF:
+            continue
+        inside, slope = _overlap(e)
+        bracket = 1.0 - ratio * speed
+        root = math.sqrt(bracket * bracket + SOFT * SOFT)
+        size = stiffness * weights[i] * (bracket + root)
+        N = size * inside
+        by_speed = -size * slope * step * per_width - N * ratio / root
+        u0 -= n0 * speed
+        u1 -= n1 * speed
+        u2 -= n2 * speed
+        squared = u0 * u0 + u1 * u1 + u2 * u2 + slip
+        rate = friction / math.sqrt(squared)
         b = rate + drag
         d0, d1, d2 = n0 - b * u0, n1 - b * u1, n2 - b * u2
         f0, f1, f2 = N * d0, N * d1, N * d2
-        wrench[0] += f0
-        wrench[1] += f1
-        wrench[2] += f2
-        wrench[3] += r1 * f2 - r2 * f1
-        wrench[4] += r2 * f0 - r0 * f2
-        wrench[5] += r0 * f1 - r1 * f0
-        if not with_jacobian:
-            continue
-        # G = d nᵀ ∂N/∂u_n − N (b (1 − n nᵀ) − (rate/root²) u_t u_tᵀ)
-        k = N * rate / (root * root)
+        w0 += f0
+        w1 += f1
+        w2 += f2
+        w3 += r1 * f2 - r2 * f1
+        w4 += r2 * f0 - r0 * f2
+        w5 += r0 * f1 - r1 * f0
+        # G = d nᵀ ∂N/∂u_n − N (b (1 − n nᵀ) − (rate/(u_t² + v_s²)) u_t u_tᵀ)
+        k = N * rate / squared
         Nb = N * b
-        h0 = by_speed * d0 + Nb * n0
-        h1 = by_speed * d1 + Nb * n1
-        h2 = by_speed * d2 + Nb * n2
+        h0, h1, h2 = by_speed * d0 + Nb * n0, by_speed * d1 + Nb * n1, by_speed * d2 + Nb * n2
         k0, k1, k2 = k * u0, k * u1, k * u2
-        g00 = h0 * n0 + k0 * u0 - Nb
-        g01 = h0 * n1 + k0 * u1
-        g02 = h0 * n2 + k0 * u2
-        g10 = h1 * n0 + k1 * u0
-        g11 = h1 * n1 + k1 * u1 - Nb
-        g12 = h1 * n2 + k1 * u2
-        g20 = h2 * n0 + k2 * u0
-        g21 = h2 * n1 + k2 * u1
-        g22 = h2 * n2 + k2 * u2 - Nb
-        add_blocks(jacobian, r0, r1, r2, g00, g01, g02, g10, g11, g12, g20, g21, g22)
+        add_blocks(
+            by_twist, r0, r1, r2,
+            h0 * n0 + k0 * u0 - Nb, h0 * n1 + k0 * u1, h0 * n2 + k0 * u2,
+            h1 * n0 + k1 * u0, h1 * n1 + k1 * u1 - Nb, h1 * n2 + k1 * u2,
+            h2 * n0 + k2 * u0, h2 * n1 + k2 * u1, h2 * n2 + k2 * u2 - Nb,
+        )  # fmt: skip
+    wrench[0] += w0
+    wrench[1] += w1
+    wrench[2] += w2
+    wrench[3] += w3
+    wrench[4] += w4
+    wrench[5] += w5
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -170,7 +200,7 @@ def add_sensitivity(
     """Adds the wrench's derivatives by a motion of the body (translation, rotation about its centre of mass, in the
     world; shape and relative twist held) to by_pose (6, 6) and by the pair's parameters to by_parameters (6, 7)."""
     friction, drag, slip = p[FRICTION], p[SLIDING_DRAG], p[SLIP_SPEED] * p[SLIP_SPEED]
-    spring, damper, width = p[SPRING], p[DAMPER], p[WIDTH]
+    spring, ratio, width = p[SPRING], p[DAMPER] / p[SPRING], p[WIDTH]
     v0, v1, v2, o0, o1, o2 = twist[0], twist[1], twist[2], twist[3], twist[4], twist[5]
     for i in range(first, last):
         r0, r1, r2 = arms[i, 0], arms[i, 1], arms[i, 2]
@@ -179,11 +209,20 @@ def add_sensitivity(
         w1 = v1 + o2 * r0 - o0 * r2
         w2 = v2 + o0 * r1 - o1 * r0
         speed = n0 * w0 + n1 * w1 + n2 * w2
-        N, by_speed, by_gap, by_spring, by_damper = _normal_force(
-            scale * weights[i], gaps[i], speed, spring, damper, width, step
-        )
-        if N == 0.0 and by_speed == 0.0:
+        e = (gaps[i] + step * speed) / width
+        if e >= CUTOFF:
             continue
+        inside, slope = _overlap(e)
+        bracket = 1.0 - ratio * speed
+        soft = math.sqrt(bracket * bracket + SOFT * SOFT)
+        damping = 0.5 * (bracket + soft)
+        tilt = damping / soft
+        weight = scale * weights[i]
+        N = weight * spring * inside * damping
+        by_gap = -weight * spring * slope * damping / width
+        by_speed = step * by_gap - weight * spring * inside * tilt * ratio
+        by_spring = weight * inside * (damping + tilt * ratio * speed)
+        by_damper = -weight * inside * tilt * speed
         u0, u1, u2 = w0 - n0 * speed, w1 - n1 * speed, w2 - n2 * speed
         root = math.sqrt(u0 * u0 + u1 * u1 + u2 * u2 + slip)
         rate = friction / root

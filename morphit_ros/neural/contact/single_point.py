@@ -3,7 +3,7 @@
 Of the points inside the shape: ψ = Σ w σ, χ = Σ w σ x/ψ, n the shape's normal at χ. With σ the hard indicator [z ≤ 0]
 (as published) or the smooth one, and u the relative velocity at χ, Ω the relative spin:
 
-    N = ψ (I_s − I_d u_n)     F = N n − |N| (c + μ d(|u_t|)) u_t     τ = χ × F − |N| d(|Ω|) (k_r Ω_t + k_t Ω_n)
+    N = ψ (I_s − I_d u_n)     F = N n − |N| (c + μ d(|u_t|)) u_t     τ = χ × F − |N| (d(|Ω|) (k_r Ω_t + k_t Ω_n) + c_r Ω)
 
 d(x) = atan(s x)/(r + x) is the authors' regularised direction: full friction is π/2 times its coefficient. The overlap
 is that of the step's start; velocities are implicit. N pulls when the body separates fast, as published.
@@ -22,6 +22,7 @@ from morphit_ros.neural.contact.point_forces import (
     CUTOFF,
     DAMPER,
     FRICTION,
+    ROLLING_DRAG,
     ROLLING_FRICTION,
     SLIDING_DRAG,
     SPRING,
@@ -100,12 +101,13 @@ def lump_wrench(lump, scale, p, twist, wrench, by_twist, by_lump, by_parameters)
     rate = p[SLIDING_DRAG] + p[FRICTION] * d
     slope *= p[FRICTION]
     # Force F and the torque M of rolling, by u (and n), Ω, N.
-    F, M, side, rest = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
+    F, M, side, rest, roll = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     for k in range(3):
         side[k] = u[k] - n[k] * speed
         rest[k] = p[ROLLING_FRICTION] * (spin[k] - n[k] * turn) + p[TORSIONAL_FRICTION] * n[k] * turn
         F[k] = N * n[k] - size * rate * side[k]
-        M[k] = -size * e * rest[k]
+        roll[k] = e * rest[k] + p[ROLLING_DRAG] * spin[k]
+        M[k] = -size * roll[k]
     F_u, F_n, M_u, M_n, M_spin = (
         np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3)),
     )  # fmt: skip
@@ -114,7 +116,7 @@ def lump_wrench(lump, scale, p, twist, wrench, by_twist, by_lump, by_parameters)
     for k in range(3):
         unit = n[k] - sign * rate * side[k]
         F_psi[k] = push * unit * scale
-        M_psi[k] = -sign * push * e * rest[k] * scale
+        M_psi[k] = -sign * push * roll[k] * scale
         for l in range(3):
             same = 1.0 if k == l else 0.0
             by_speed = -psi * p[DAMPER]
@@ -123,10 +125,10 @@ def lump_wrench(lump, scale, p, twist, wrench, by_twist, by_lump, by_parameters)
                 by_speed * unit * u[l] + N * same
                 + size * (rate * (same * speed + n[k] * u[l]) + slope * side[k] * speed * side[l])
             )  # fmt: skip
-            M_u[k, l] = -sign * by_speed * e * rest[k] * n[l]
-            M_n[k, l] = -sign * by_speed * e * rest[k] * u[l] - size * e * twisting * (same * turn + n[k] * spin[l])
+            M_u[k, l] = -sign * by_speed * roll[k] * n[l]
+            M_n[k, l] = -sign * by_speed * roll[k] * u[l] - size * e * twisting * (same * turn + n[k] * spin[l])
             M_spin[k, l] = -size * (
-                e * (p[ROLLING_FRICTION] * same + twisting * n[k] * n[l]) + spin_slope * rest[k] * spin[l]
+                (e * p[ROLLING_FRICTION] + p[ROLLING_DRAG]) * same + e * twisting * n[k] * n[l] + spin_slope * rest[k] * spin[l]
             )
     for k in range(3):
         a, b = (k + 1) % 3, (k + 2) % 3
@@ -152,11 +154,11 @@ def lump_wrench(lump, scale, p, twist, wrench, by_twist, by_lump, by_parameters)
         a, b = (k + 1) % 3, (k + 2) % 3
         by_lump[3 + k, 1 + a] += F[b]
         by_lump[3 + k, 1 + b] -= F[a]
-    _fill_parameters(psi, arm, n, side, spin, speed, turn, d, e, sign, push, rate, rest, scale, wrench, by_parameters)
+    _fill_parameters(psi, arm, n, side, spin, speed, turn, d, e, sign, push, rate, roll, scale, wrench, by_parameters)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _fill_parameters(psi, arm, n, side, spin, speed, turn, d, e, sign, push, rate, rest, scale, wrench, out):
+def _fill_parameters(psi, arm, n, side, spin, speed, turn, d, e, sign, push, rate, roll, scale, wrench, out):
     size = psi * abs(push)
     for k in range(3):
         unit = n[k] - sign * rate * side[k]
@@ -170,8 +172,8 @@ def _fill_parameters(psi, arm, n, side, spin, speed, turn, d, e, sign, push, rat
         a, b = (k + 1) % 3, (k + 2) % 3
         for l in range(6):
             out[3 + k, l] = arm[a] * out[b, l] - arm[b] * out[a, l]
-        out[3 + k, 1] -= sign * psi * e * rest[k]
-        out[3 + k, 2] += sign * psi * speed * e * rest[k]
+        out[3 + k, 1] -= sign * psi * roll[k]
+        out[3 + k, 2] += sign * psi * speed * roll[k]
         out[3 + k, 4] -= size * e * (spin[k] - n[k] * turn)
         out[3 + k, 5] -= size * e * n[k] * turn
     for k in range(6):

@@ -15,7 +15,7 @@ import math
 import numba
 import numpy as np
 
-from morphit_ros.neural.contact.point_forces import DERIVED, add_wrench
+from morphit_ros.neural.contact.point_forces import DERIVED, add_force, add_force_and_slope
 from morphit_ros.neural.contact.single_point import LUMP, lump_wrench
 from morphit_ros.neural.dynamics.algebra import eliminate, times, transposed_times
 from morphit_ros.neural.dynamics.contacts import set_twists
@@ -96,11 +96,16 @@ def pair_wrench(k, model, parameters, mass_scales, contacts, with_jacobian, wren
         )  # fmt: skip
         return
     wrench[:] = 0.0
-    if with_jacobian:
-        jacobian[:] = 0.0
-    add_wrench(
+    if not with_jacobian:
+        add_force(
+            contacts.first[k], contacts.first[k + 1], contacts.arms, contacts.normals, contacts.gaps, contacts.weights,
+            mass_scales[model.pairs[k, 0]], parameters[k], model.step, contacts.twists[k], wrench,
+        )  # fmt: skip
+        return
+    jacobian[:] = 0.0
+    add_force_and_slope(
         contacts.first[k], contacts.first[k + 1], contacts.arms, contacts.normals, contacts.gaps, contacts.weights,
-        mass_scales[model.pairs[k, 0]], parameters[k], model.step, contacts.twists[k], with_jacobian, wrench, jacobian,
+        mass_scales[model.pairs[k, 0]], parameters[k], model.step, contacts.twists[k], wrench, jacobian,
     )  # fmt: skip
 
 
@@ -186,29 +191,46 @@ def fill_start(model, masses, inertias, R, v, w, wrenches, start):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def solve_velocities(
-    model, parameters, masses, inertias, mass_scales, x, R, frames, frame_twists, start, v, w, contacts, need_jacobian,
-    jacobian,
+    model, parameters, masses, inertias, mass_scales, x, R, frames, frame_twists, start, gain, v, w, contacts,
+    need_jacobian, jacobian,
 ):  # fmt: skip
-    """Replaces v, w (B, 3) by the velocities after the step, starting from them; status.
+    """Replaces v, w (B, 3) by the velocities after the step; status.
 
-    The Jacobian (6 B, 6 B) there is left in `jacobian` if it is needed.
+    It starts from them with the gain (B, 6) of the step before added if that helps, and clears the gain: the same
+    motion goes on. The Jacobian (6 B, 6 B) at the solution is left in `jacobian` if it is needed.
     """
     bodies = len(masses)
     residual, change = np.empty((6 * bodies, 1)), np.empty((6 * bodies, 1))
     v_new, w_new = np.empty_like(v), np.empty_like(w)
-    if not balance(
-        model, parameters, masses, inertias, mass_scales, x, R, frames, frame_twists, start, v, w, contacts, False,
-        residual, jacobian,
-    ):  # fmt: skip
-        return TOO_FAST
-    now = merit(masses, inertias, residual)
     speed = model.step * math.sqrt(
         model.gravity[0] * model.gravity[0] + model.gravity[1] * model.gravity[1] + model.gravity[2] * model.gravity[2]
     )
+    hope = 0.0
     for a in range(bodies):
-        speed = max(speed, abs(v[a, 0]), abs(v[a, 1]), abs(v[a, 2]))
+        for i in range(3):
+            speed = max(speed, abs(v[a, i]))
+            hope = max(hope, abs(gain[a, i]), abs(gain[a, 3 + i]) * model.reaches[a])
+            v_new[a, i] = v[a, i] + gain[a, i]
+            w_new[a, i] = w[a, i] + gain[a, 3 + i]
     accuracy = TOLERANCE * speed
     fresh = False
+    if hope > 1e-9 * speed and balance(
+        model, parameters, masses, inertias, mass_scales, x, R, frames, frame_twists, start, v_new, w_new, contacts,
+        True, residual, jacobian,
+    ):  # fmt: skip
+        now = merit(masses, inertias, residual)
+        fresh = now < 0.1 * hope
+    if fresh:
+        v[:] = v_new
+        w[:] = w_new
+    else:
+        if not balance(
+            model, parameters, masses, inertias, mass_scales, x, R, frames, frame_twists, start, v, w, contacts, False,
+            residual, jacobian,
+        ):  # fmt: skip
+            return TOO_FAST
+        now = merit(masses, inertias, residual)
+    gain[:] = 0.0
     stalled = False
     for _ in range(ITERATIONS):
         if now <= accuracy or stalled:

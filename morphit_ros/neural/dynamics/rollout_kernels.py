@@ -13,9 +13,7 @@ from morphit_ros.neural.dynamics.newton import (
     CONVERGED,
     SINGULAR,
     TOO_FAST,
-    balance,
     fill_start,
-    merit,
     solve_velocities,
 )
 from morphit_ros.neural.dynamics.sensitivity import fill_derivatives, fill_right
@@ -54,21 +52,11 @@ def advance(model, parameters, masses, inertias, mass_scales, x, q, v, w, gain, 
                 force += (model.gravity[i] + wrenches[a, i] / masses[a]) ** 2
             slack[k] += 2.0 * model.step * math.sqrt(force)
             slack[k] += 1.5 * _reach_speed(gain[a], model.reaches[model.pairs[k, 0]])
-    guess = False
-    for a in range(bodies):
-        for i in range(3):
-            guess = guess or abs(gain[a, i]) + abs(gain[a, 3 + i]) * model.reaches[a] > 1e-9 * abs(v[a, i])
     while True:
         find_contacts(model, parameters, x, R, frames, slack, contacts)
-        if guess:
-            _choose_start(
-                model, parameters, masses, inertias, mass_scales, x, R, frames, frame_twists, start, gain, v, w,
-                contacts, jacobian,
-            )  # fmt: skip
-            guess = False
         status = solve_velocities(
-            model, parameters, masses, inertias, mass_scales, x, R, frames, frame_twists, start, v, w, contacts,
-            need_jacobian, jacobian,
+            model, parameters, masses, inertias, mass_scales, x, R, frames, frame_twists, start, gain, v, w,
+            contacts, need_jacobian, jacobian,
         )  # fmt: skip
         if status != CONVERGED:
             return status
@@ -90,26 +78,6 @@ def advance(model, parameters, masses, inertias, mass_scales, x, q, v, w, gain, 
             gain[a, i] = v[a, i] - v_before[a, i]
             gain[a, 3 + i] = w[a, i] - w_before[a, i]
     return CONVERGED
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _choose_start(
-    model, parameters, masses, inertias, mass_scales, x, R, frames, frame_twists, start, gain, v, w, contacts, jacobian
-):
-    """Moves v, w on by the gain if that is nearer to a balance."""
-    residual = np.empty((6 * len(masses), 1))
-    balance(
-        model, parameters, masses, inertias, mass_scales, x, R, frames, frame_twists, start, v, w, contacts, False,
-        residual, jacobian,
-    )  # fmt: skip
-    still = merit(masses, inertias, residual)
-    v_next, w_next = v + gain[:, :3], w + gain[:, 3:]
-    if balance(
-        model, parameters, masses, inertias, mass_scales, x, R, frames, frame_twists, start, v_next, w_next, contacts,
-        False, residual, jacobian,
-    ) and merit(masses, inertias, residual) < still:  # fmt: skip
-        v[:] = v_next
-        w[:] = w_next
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

@@ -17,7 +17,7 @@ from morphit_ros.neural.dynamics.state import BodyState, stack_states
 from morphit_ros.neural.dynamics.world import World
 
 Status = Literal["completed", "stalled", "too_fast", "singular"]
-_STATUS: dict[int, Status] = {
+STATUSES: dict[int, Status] = {
     CONVERGED: "completed", STALLED: "stalled", TOO_FAST: "too_fast", SINGULAR: "singular",
 }  # fmt: skip
 # Of the body's size. Less is pushed out, at a speed of at most about I_s/I_d.
@@ -167,6 +167,14 @@ def step_derivatives(
     return StepDerivatives(rollout.result.states[1], rollout.A[0], rollout.B[0], rollout.P[0])
 
 
+def check_steps(steps: int) -> None:
+    """Raises:
+    InvalidInputError: no step at all.
+    """
+    if steps < 1:
+        raise InvalidInputError("steps", steps, "at least 1")
+
+
 def checked_controls(world: World, steps: int, controls: ArrayLike | None) -> Array:
     """(T, M) controls.
 
@@ -181,7 +189,8 @@ def checked_controls(world: World, steps: int, controls: ArrayLike | None) -> Ar
         array = np.broadcast_to(array, (steps, count))
     if array.shape != (steps, count) or not np.isfinite(array).all():
         raise InvalidInputError("controls", f"shape {array.shape}", f"finite numbers of shape ({steps}, {count})")
-    return np.ascontiguousarray(array)
+    # A copy: a read-only view would be another type to the compiler.
+    return np.array(array)
 
 
 def checked_wrenches(world: World, steps: int, wrenches: ArrayLike | None) -> Array:
@@ -225,8 +234,7 @@ def _run(
     values: ArrayLike | None,
     with_derivatives: bool,
 ) -> tuple[SimulationResult, Array]:
-    if steps < 1:
-        raise InvalidInputError("steps", steps, "at least 1")
+    check_steps(steps)
     start = stack_states(states, len(world.bodies))
     parameters, mass_scales, inertia_scales = world.with_values(
         () if values is None else names, () if values is None else values
@@ -246,4 +254,4 @@ def _run(
     if done < steps:
         trajectory[done + 1 :] = trajectory[done]
         derivatives = derivatives[:done]
-    return SimulationResult(trajectory, _STATUS[int(status)], int(done), world.step), derivatives
+    return SimulationResult(trajectory, STATUSES[int(status)], int(done), world.step), derivatives

@@ -248,11 +248,11 @@ class World:
 
     @cached_property
     def pair_values(self) -> Array:
-        """(Q, 10) parameters of the pairs in SI."""
+        """(Q, 11) parameters of the pairs in SI."""
         rows = [
             self.pair_parameters.get(name, self.parameters).scaled(self.pair_size(name)) for name in self.pairs
         ]
-        return np.array(rows).reshape(len(rows), 10)
+        return np.array(rows).reshape(len(rows), 11)
 
     @cached_property
     def frames(self) -> tuple[Array, Array]:
@@ -348,7 +348,7 @@ class World:
         return matrix
 
     def with_values(self, names: Sequence[str], values: ArrayLike) -> tuple[Array, Array, Array]:
-        """Pair parameters (Q, 10), mass scales (B,) and inertia scales (B,) with some of them replaced.
+        """Pair parameters (Q, 11), mass scales (B,) and inertia scales (B,) with some of them replaced.
 
         Raises:
             InvalidInputError: an unknown name, a value that is negative or not finite, a scale that is not positive.

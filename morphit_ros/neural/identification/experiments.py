@@ -10,7 +10,7 @@ import numpy as np
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.identification.motion import Motion
+from morphit_ros.neural.identification.motion import Motion, stepped
 from morphit_ros.neural.identification.quaternions import invert_quats, multiply_quats, rotation_vectors
 from morphit_ros.neural.identification.tracks import PoseTrack
 
@@ -121,7 +121,7 @@ def cut_windows(experiment: Experiment, frames: int) -> list[Experiment]:
         tracks = tuple(track.part(first, first + frames) if track is not None else None for track in experiment.tracks)
         start = experiment.start if first == 0 else None
         knowledge: StartKnowledge = experiment.knowledge if first == 0 else "unknown"
-        motion = experiment.motion.later(float(experiment.times[first] - experiment.times[0]))
+        motion = stepped(experiment.motion, "window").later(float(experiment.times[first] - experiment.times[0]))
         windows.append(Experiment(motion, tracks, start, knowledge))
     return windows
 

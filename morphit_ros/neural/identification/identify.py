@@ -18,6 +18,7 @@ from itertools import pairwise
 import numpy as np
 
 from morphit_ros.configuration import Config, nested, parameter
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.identification.experiments import Experiment, check_experiments, cut_windows
 from morphit_ros.neural.identification.least_squares import (
@@ -26,10 +27,15 @@ from morphit_ros.neural.identification.least_squares import (
     Evaluation,
     LeastSquaresConfig,
     compress,
+    finish,
     solve_least_squares,
 )
-from morphit_ros.neural.identification.residuals import Residuals, residuals_of, start_columns
-from morphit_ros.neural.identification.unknowns import Unknown
+from morphit_ros.neural.identification.motion import stepped
+from morphit_ros.neural.identification.residuals import Residuals, refined_residuals, residuals_of, start_columns
+from morphit_ros.neural.identification.unknowns import Unknown, bounds_of
+
+# Corrections end when they are this part of the standard deviations.
+_SMALL_CORRECTION = 0.02
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,15 @@ class IdentificationConfig(Config):
     position_noise: float = parameter(1e-3, "Standard deviation of tracked positions [m]", minimum=1e-9)
     rotation_noise: float = parameter(0.02, "Standard deviation of tracked rotations, each axis [rad]", minimum=1e-9)
     window: int = parameter(0, "Poses in a window of multiple shooting, 0 for whole tracks", minimum=0)
+    corrections: int = parameter(
+        0,
+        "Most corrections towards a vanishing step after the search, each with two finer rollouts",
+        minimum=0,
+        maximum=20,
+    )
+    divisions: int = parameter(
+        2, "Parts of a step in the first of the finer rollouts; the second has twice as many", minimum=1
+    )
     threads: int = parameter(0, "Experiments predicted at the same time, 0 for one a core", minimum=0)
     search: LeastSquaresConfig = nested(LeastSquaresConfig)
 
@@ -112,9 +127,10 @@ def identify(
             # Starts as the tracks show them are close; parameters need not be. All at once, a far parameter can be
             # made up for by a start that throws the body about, from where no small step leads back.
             held = [dataclasses.replace(experiment, knowledge="known") for experiment in experiments]
-            search = dataclasses.replace(config.search, cost_tolerance=1.0)
             problem = _Problem(held, unknowns, config, pool)
-            first = solve_least_squares(problem.evaluate, unknowns, search)
+            first = solve_least_squares(
+                problem.evaluate, unknowns, dataclasses.replace(config.search, cost_tolerance=1.0)
+            )
             begun = [
                 dataclasses.replace(item, start=min(max(float(value), item.lower), item.upper))
                 for item, value in zip(unknowns, first.values, strict=True)
@@ -122,8 +138,12 @@ def identify(
         else:
             begun = unknowns
         problem = _Problem(experiments, begun, config, pool)
-        estimate = solve_least_squares(problem.evaluate, problem.unknowns, config.search)
+        # Corrections take it from where the step's own error begins to show.
+        search = dataclasses.replace(config.search, cost_tolerance=10.0) if config.corrections else config.search
+        estimate = solve_least_squares(problem.evaluate, problem.unknowns, search)
         parts = problem.predict(estimate.values)
+        if config.corrections:
+            estimate, parts = problem.correct(estimate, parts)
     count = len(unknowns)
     names = [item.name for item in unknowns]
     deviations = estimate.uncertainty.standard_deviations[:count]
@@ -169,8 +189,55 @@ class _Problem:
 
         return list(self._pool.map(one, range(len(self._experiments))))
 
+    def correct(self, estimate: Estimate, parts: list[Residuals]) -> tuple[Estimate, list[Residuals]]:
+        """The estimate for a vanishing step: Gauss-Newton on residuals of finer rollouts, with the Jacobian at hand.
+
+        Errors of the Jacobian slow this down but don't shift where it ends.
+        """
+        from scipy.optimize import lsq_linear
+
+        begin = time.perf_counter()
+        finer = [
+            (motion.finer(self._config.divisions), motion.finer(2 * self._config.divisions))
+            for motion in (stepped(item.motion, "corrections") for item in self._experiments)
+        ]
+        count = len(self._names)
+        lower, upper = bounds_of(self.unknowns)
+        values, history, coarse = estimate.values, [estimate.history], parts
+
+        def one(index: int) -> Residuals:
+            residuals, position_errors, rotation_errors = refined_residuals(
+                self._experiments[index], finer[index], self._names, values[:count], self._columns[index],
+                values[self._slices[index]], self._config.position_noise, self._config.rotation_noise,
+            )  # fmt: skip
+            return parts[index].with_residuals(residuals, position_errors, rotation_errors)
+
+        for _ in range(self._config.corrections):
+            try:
+                parts = list(self._pool.map(one, range(len(parts))))
+            except InvalidInputError as error:
+                # The coarse rollouts led to where the finer ones break down: what they found stands, and says so.
+                return dataclasses.replace(
+                    estimate, status=EstimationStatus.ITERATION_LIMIT, message=f"Not corrected for the step: {error}"
+                ), coarse
+            evaluation = self._assembled(parts, len(values))
+            step = lsq_linear(evaluation.jacobian, -evaluation.residuals, (lower - values, upper - values)).x
+            values = np.clip(values + step, lower, upper)
+            history.append(values[None])
+            if (np.abs(step) <= _SMALL_CORRECTION * estimate.uncertainty.standard_deviations).all():
+                break
+        # What the last step leaves, to first order.
+        last = dataclasses.replace(evaluation, residuals=evaluation.residuals + evaluation.jacobian @ step)
+        refined = finish(
+            last, values, self.unknowns, self._config.search, estimate.start_cost,
+            estimate.iterations + len(history) - 1, np.vstack(history), estimate.seconds + time.perf_counter() - begin,
+        )  # fmt: skip
+        return refined, parts
+
     def evaluate(self, values: Array) -> Evaluation:
-        parts = self.predict(values)
+        return self._assembled(self.predict(values), len(values))
+
+    def _assembled(self, parts: list[Residuals], size: int) -> Evaluation:
         known = len(self._names)
         residuals, jacobians, total = [], [], 0
         for part, columns in zip(parts, self._slices, strict=True):
@@ -178,7 +245,7 @@ class _Problem:
                 short, slope = compress(part.residuals, part.jacobian)
             else:
                 short, slope = np.full(1, np.inf), np.zeros((1, part.jacobian.shape[1]))
-            wide = np.zeros((len(short), len(values)))
+            wide = np.zeros((len(short), size))
             wide[:, :known] = slope[:, :known]
             wide[:, columns] = slope[:, known:]
             residuals.append(short)

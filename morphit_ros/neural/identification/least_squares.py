@@ -17,7 +17,7 @@ import numpy as np
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.identification.uncertainty import Mask, Uncertainty, estimate_uncertainty
+from morphit_ros.neural.identification.uncertainty import Uncertainty, estimate_uncertainty
 from morphit_ros.neural.identification.unknowns import Unknown, bounds_of, check_unknowns
 
 # A parameter is at its bound when it is within this part of the width between the bounds.
@@ -187,21 +187,38 @@ def solve_least_squares(
         max_nfev=config.max_evaluations,
     )  # fmt: skip
     values = _snapped(origin + width * solution.x, lower, upper, width, solution.grad)
-    last = evaluation(values)
+    return finish(
+        evaluation(values), values, unknowns, config, costs[0], int(solution.nfev) - 1, np.array(visited),
+        time.perf_counter() - begin, solution.status == 0,
+    )  # fmt: skip
+
+
+def finish(
+    last: Evaluation,
+    values: Array,
+    unknowns: Sequence[Unknown],
+    config: LeastSquaresConfig,
+    start_cost: float,
+    iterations: int,
+    history: Array,
+    seconds: float,
+    stopped: bool = False,
+) -> Estimate:
+    """The estimate at the end of a search, with its uncertainty, from the evaluation there.
+
+    Args:
+        stopped: whether the search ran out of evaluations.
+        others: as in `Estimate` and `solve_least_squares`.
+    """
+    lower, upper = bounds_of(unknowns)
     uncertainty = estimate_uncertainty(
-        last.residuals,
-        last.jacobian,
-        last.count,
-        last.correlation,
-        unknowns,
-        _held(values, lower, upper),
+        last.residuals, last.jacobian, last.count, last.correlation, unknowns, (values == lower) | (values == upper),
         config.noise_floor,
-    )
-    status, message = _outcome(solution.status, unknowns, values, uncertainty, config)
+    )  # fmt: skip
+    status, message = _outcome(stopped, unknowns, values, uncertainty, config)
     return Estimate(
         tuple(item.name for item in unknowns), values, uncertainty, 0.5 * float(last.residuals @ last.residuals),
-        costs[0], uncertainty.residual_ratio, status, message,
-        int(solution.nfev) - 1, np.array(visited), time.perf_counter() - begin,
+        start_cost, uncertainty.residual_ratio, status, message, iterations, history, seconds,
     )  # fmt: skip
 
 
@@ -212,12 +229,8 @@ def _snapped(values: Array, lower: Array, upper: Array, width: Array, gradient: 
     return np.where((upper - values < margin) & (gradient < 0.0), upper, values)
 
 
-def _held(values: Array, lower: Array, upper: Array) -> Mask:
-    return (values == lower) | (values == upper)
-
-
 def _outcome(
-    code: int, unknowns: Sequence[Unknown], values: Array, uncertainty: Uncertainty, config: LeastSquaresConfig
+    stopped: bool, unknowns: Sequence[Unknown], values: Array, uncertainty: Uncertainty, config: LeastSquaresConfig
 ) -> tuple[EstimationStatus, str]:
     if uncertainty.unidentifiable:
         reasons = []
@@ -230,7 +243,7 @@ def _outcome(
         return EstimationStatus.NOT_IDENTIFIABLE, (
             "The data do not determine " + "; ".join(reasons) + "." + _why(unknowns, uncertainty)
         )
-    if code == 0:
+    if stopped:
         return EstimationStatus.ITERATION_LIMIT, f"Stopped after {config.max_evaluations} evaluations."
     held = [item.name for item, flag in zip(unknowns, uncertainty.at_bound, strict=True) if flag]
     return EstimationStatus.CONVERGED, "Converged." + (f" At a bound: {', '.join(held)}." if held else "")

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 
 TANGENT = 12
@@ -41,10 +42,6 @@ class Motion(Protocol):
         """Number B of bodies."""
         ...
 
-    def later(self, seconds: float) -> Motion:
-        """The same system, its inputs ahead by this time: what acts on a window that begins later."""
-        ...
-
     def predict(self, names: Sequence[str], values: Array, start: Array, times: Array) -> Prediction:
         """The motion from a start state.
 
@@ -55,3 +52,31 @@ class Motion(Protocol):
             times: (T,) times at which poses are wanted; the first is that of the start.
         """
         ...
+
+
+@runtime_checkable
+class SteppedMotion(Motion, Protocol):
+    """A `Motion` in time steps: windows of it can be looked at, and the step's own error removed."""
+
+    def later(self, seconds: float) -> Motion:
+        """The same system, its inputs ahead by this time: what acts on a window that begins later."""
+        ...
+
+    def finer(self, divisions: int) -> SteppedMotion:
+        """The same system with steps that many times shorter."""
+        ...
+
+    def poses(self, names: Sequence[str], values: Array, start: Array, times: Array) -> tuple[Array, Array]:
+        """Positions (T, B, 3) and quaternions (T, B, 4) as `predict` has them, without derivatives."""
+        ...
+
+
+def stepped(motion: Motion, purpose: str) -> SteppedMotion:
+    """The motion, if it is a `SteppedMotion`.
+
+    Raises:
+        InvalidInputError: it is not, with the setting that wants it.
+    """
+    if not isinstance(motion, SteppedMotion):
+        raise InvalidInputError(purpose, f"a {type(motion).__name__}", "a motion with 'later', 'finer' and 'poses'")
+    return motion

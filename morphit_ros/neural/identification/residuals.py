@@ -9,7 +9,7 @@ import numpy as np
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.identification.experiments import Experiment
-from morphit_ros.neural.identification.motion import TANGENT
+from morphit_ros.neural.identification.motion import TANGENT, SteppedMotion
 from morphit_ros.neural.identification.quaternions import (
     inverse_right_jacobians,
     invert_quats,
@@ -39,6 +39,12 @@ class Residuals:
     rotation_errors: Array
     start: Array
     products: tuple[float, float]
+
+    def with_residuals(self, residuals: Array, position_errors: Array, rotation_errors: Array) -> Residuals:
+        """The same derivatives with other residuals (N,) and errors (T, S, 3)."""
+        steps = residuals.reshape(-1, 6 * position_errors.shape[1])
+        products = float((steps**2).sum()), float((steps[1:] * steps[:-1]).sum())
+        return Residuals(residuals, self.jacobian, position_errors, rotation_errors, self.start, products)
 
 
 def start_columns(experiment: Experiment) -> Array:
@@ -79,10 +85,7 @@ def residuals_of(
         position_noise: [m].
         rotation_noise: [rad].
     """
-    assert experiment.start is not None
-    tangent = np.zeros(TANGENT * len(experiment.tracks))
-    tangent[columns] = correction
-    start = moved_start(experiment.start, tangent)
+    start, tangent = _start(experiment, columns, correction)
     prediction = experiment.motion.predict(names, values, start, experiment.times)
     seen = list(experiment.seen)
     by_start = prediction.by_start[:, seen]
@@ -93,22 +96,63 @@ def residuals_of(
             by_start = by_start.copy()
             by_start[..., turned] = by_start[..., turned] @ right_jacobian(tangent[turned])
     slopes = np.concatenate([prediction.by_parameters[:, seen], by_start[..., columns]], axis=-1)
-    position_errors = prediction.positions[:, seen] - experiment.positions
-    rotation_errors = rotation_vectors(
-        multiply_quats(invert_quats(experiment.quats_xyzw), prediction.quats_xyzw[:, seen])
+    residuals, position_errors, rotation_errors = _differences(
+        experiment, prediction.positions, prediction.quats_xyzw, position_noise, rotation_noise
     )
     turns = inverse_right_jacobians(rotation_errors.reshape(-1, 3)).reshape(*rotation_errors.shape, 3)
+    jacobian = np.concatenate(
+        [slopes[..., :3, :] / position_noise, turns @ slopes[..., 3:, :] / rotation_noise], axis=-2
+    )[len(slopes) - len(residuals) :]
+    return Residuals(
+        residuals.ravel(), jacobian.reshape(-1, jacobian.shape[-1]), position_errors, rotation_errors, start,
+        (float((residuals**2).sum()), float((residuals[1:] * residuals[:-1]).sum())),
+    )  # fmt: skip
+
+
+def refined_residuals(
+    experiment: Experiment,
+    finer: tuple[SteppedMotion, SteppedMotion],
+    names: Sequence[str],
+    values: Array,
+    columns: Array,
+    correction: Array,
+    position_noise: float,
+    rotation_noise: float,
+) -> tuple[Array, Array, Array]:
+    """Residuals (N,) as of `residuals_of` with the step's first-order error removed; position and rotation errors.
+
+    Args:
+        experiment, names, values, columns, correction, position_noise, rotation_noise: as `residuals_of`.
+        finer: the motion with shorter steps, and with half of those: twice the second less the first is of second
+            order (Richardson).
+    """
+    start, _ = _start(experiment, columns, correction)
+    (long, long_quats), (short, short_quats) = (
+        motion.poses(names, values, start, experiment.times) for motion in finer
+    )
+    turns = rotation_vectors(multiply_quats(invert_quats(long_quats), short_quats))
+    quats = multiply_quats(short_quats, quats_of_rotation_vectors(turns.reshape(-1, 3)).reshape(short_quats.shape))
+    residuals, position_errors, rotation_errors = _differences(
+        experiment, 2.0 * short - long, quats, position_noise, rotation_noise
+    )
+    return residuals.ravel(), position_errors, rotation_errors
+
+
+def _start(experiment: Experiment, columns: Array, correction: Array) -> tuple[Array, Array]:
+    assert experiment.start is not None
+    tangent = np.zeros(TANGENT * len(experiment.tracks))
+    tangent[columns] = correction
+    return moved_start(experiment.start, tangent), tangent
+
+
+def _differences(
+    experiment: Experiment, positions: Array, quats: Array, position_noise: float, rotation_noise: float
+) -> tuple[Array, Array, Array]:
+    """Residuals (T', S, 6), position errors and rotation errors (T, S, 3)."""
+    seen = list(experiment.seen)
+    position_errors = positions[:, seen] - experiment.positions
+    rotation_errors = rotation_vectors(multiply_quats(invert_quats(experiment.quats_xyzw), quats[:, seen]))
     # A first pose that is certain says nothing: its residuals are zero for any parameters.
     first = 0 if experiment.knowledge == "unknown" else 1
     residuals = np.concatenate([position_errors / position_noise, rotation_errors / rotation_noise], axis=-1)[first:]
-    jacobian = np.concatenate(
-        [slopes[..., :3, :] / position_noise, turns @ slopes[..., 3:, :] / rotation_noise], axis=-2
-    )[first:]
-    return Residuals(
-        residuals.ravel(),
-        jacobian.reshape(-1, jacobian.shape[-1]),
-        position_errors,
-        rotation_errors,
-        start,
-        (float((residuals**2).sum()), float((residuals[1:] * residuals[:-1]).sum())),
-    )
+    return residuals, position_errors, rotation_errors

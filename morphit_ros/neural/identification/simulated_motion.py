@@ -11,7 +11,7 @@ import numpy as np
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.dynamics.simulate import rollout_derivatives, simulate
-from morphit_ros.neural.dynamics.world import World
+from morphit_ros.neural.dynamics.world import Obstacle, World
 from morphit_ros.neural.identification.motion import Prediction
 from morphit_ros.neural.identification.quaternions import (
     inverse_right_jacobians,
@@ -66,11 +66,15 @@ class SimulatedMotion:
             )
             for item in self.world.obstacles
         ]
-        controls = None
-        if self.controls is not None:
-            count = int(np.ceil(len(self.controls) * (self.control_step or self.world.step) / self.world.step))
-            controls = self._held_controls(max(count, shift + 1))[shift:]
-        return SimulatedMotion(dataclasses.replace(self.world, obstacles=obstacles), controls)
+        controls, hold = self.controls, self.control_step or self.world.step
+        if controls is not None:
+            skipped = round(seconds / hold)
+            if abs(skipped * hold - seconds) > 1e-6 * hold:
+                raise InvalidInputError(
+                    "window", f"a start at {seconds:g} s", f"a multiple of the control step, {hold:g} s"
+                )
+            controls = controls[min(skipped, len(controls) - 1) :]
+        return SimulatedMotion(_changed_world(self.world, obstacles, self.world.step), controls, self.control_step)
 
     def predict(self, names: Sequence[str], values: Array, start: Array, times: Array) -> Prediction:
         """Poses and derivatives at the times; infinite where the rollout stopped early.
@@ -81,8 +85,9 @@ class SimulatedMotion:
         step = self.world.step
         elapsed = times - times[0]
         steps = max(1, int(np.ceil(elapsed[-1] / step - 1e-6)))
-        controls = None if self.controls is None else self._held_controls(steps)
-        rollout = rollout_derivatives(self.world, start, steps, controls, None, names, values)
+        rollout = rollout_derivatives(
+            self.world, self._centred(start), steps, self._held_controls(steps), None, names, values
+        )
         if rollout.result.status != "completed":
             count, bodies = len(times), self.bodies
             return Prediction(
@@ -96,7 +101,15 @@ class SimulatedMotion:
         positions, quats, slopes = _read_at(rollout.result.states, slopes, elapsed / step)
         return Prediction(positions, quats, slopes[..., : len(names)], slopes[..., len(names) :])
 
-    def simulated(self, names: Sequence[str], values: Array, start: Array, times: Array) -> tuple[Array, Array]:
+    def finer(self, divisions: int) -> SimulatedMotion:
+        """The same world with steps that many times shorter; driven obstacles move evenly within a former step."""
+        if divisions == 1:
+            return self
+        obstacles = [_finer_obstacle(item, divisions) for item in self.world.obstacles]
+        world = _changed_world(self.world, obstacles, self.world.step / divisions)
+        return SimulatedMotion(world, self.controls, self.control_step or self.world.step)
+
+    def poses(self, names: Sequence[str], values: Array, start: Array, times: Array) -> tuple[Array, Array]:
         """Positions (T, B, 3) and quaternions (T, B, 4) at the times, without derivatives.
 
         Raises:
@@ -104,8 +117,7 @@ class SimulatedMotion:
         """
         elapsed = times - times[0]
         steps = max(1, int(np.ceil(elapsed[-1] / self.world.step - 1e-6)))
-        controls = None if self.controls is None else self._held_controls(steps)
-        result = simulate(self.world, start, steps, controls, None, names, values)
+        result = simulate(self.world, self._centred(start), steps, self._held_controls(steps), None, names, values)
         if result.status != "completed":
             raise InvalidInputError(
                 "start", f"a motion that is {result.status} after {result.steps_done} steps", "one that can be computed"
@@ -114,11 +126,48 @@ class SimulatedMotion:
         positions, quats, _ = _read_at(result.states, slopes, elapsed / self.world.step)
         return positions, quats
 
-    def _held_controls(self, steps: int) -> Array:
-        assert self.controls is not None
-        hold = self.control_step or self.world.step
-        rows = ((np.arange(steps) + 0.5) * self.world.step / hold).astype(np.int64)
-        return self.controls[np.minimum(rows, len(self.controls) - 1)]
+    def _held_controls(self, steps: int) -> Array | None:
+        """(steps, M) mean control from half a step before each step's time to half a step after; see `_centred`."""
+        if self.controls is None:
+            return None
+        step, hold = self.world.step, self.control_step or self.world.step
+        edges = np.concatenate([[0.0], (np.arange(steps) + 0.5) * step])
+        # Impulse up to a time: the integral of what is held, the last of it for ever.
+        rows = np.minimum((edges / hold + 1e-9).astype(np.int64), len(self.controls) - 1)
+        whole = np.concatenate([np.zeros((1, self.controls.shape[1])), np.cumsum(self.controls[:-1], axis=0) * hold])
+        impulses = whole[rows] + (edges - rows * hold)[:, None] * self.controls[rows]
+        return np.diff(impulses, axis=0) / step
+
+    def _centred(self, start: Array) -> Array:
+        """The start with velocities half a step of gravity back.
+
+        The integrator is first order as it stands, but a leapfrog, of second order away from impacts, if its velocities
+        are those between the steps and each step's impulse stands for half a step on both sides of its time. So the
+        first step gets half an impulse: of the controls by `_held_controls`, of gravity by this.
+        """
+        moved = start.copy()
+        moved[:, 7:10] -= 0.5 * self.world.step * self.world.gravity
+        return moved
+
+
+def _changed_world(world: World, obstacles: list[Obstacle], step: float) -> World:
+    """The world with other motions of its obstacles and another step: the arrays of its shapes stay the same."""
+    changed = dataclasses.replace(world, obstacles=obstacles, step=step)
+    # Grouping the points of a body takes as long as a hundred steps: where it is done it is kept.
+    vars(changed)["model"] = world.model._replace(step=step)
+    return changed
+
+
+def _finer_obstacle(obstacle: Obstacle, divisions: int) -> Obstacle:
+    positions, quats = obstacle.positions, obstacle.quats_xyzw
+    if positions is None or len(positions) < 2:
+        return obstacle
+    at = np.arange((len(positions) - 1) * divisions + 1) / divisions
+    states = np.zeros((len(positions), 1, 13))
+    states[:, 0, :3] = positions
+    states[:, 0, 3:7] = [0.0, 0.0, 0.0, 1.0] if quats is None else quats
+    between, turned, _ = _read_at(states, np.zeros((len(positions), 1, 6, 0)), at)
+    return dataclasses.replace(obstacle, positions=between[:, 0], quats_xyzw=None if quats is None else turned[:, 0])
 
 
 def _read_at(states: Array, slopes: Array, at: Array) -> tuple[Array, Array, Array]:

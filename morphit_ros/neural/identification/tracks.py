@@ -138,3 +138,17 @@ def write_track(track: PoseTrack, path: str | Path) -> None:
         np.savetxt(
             stream, np.column_stack([track.times, track.positions, track.quats_xyzw]), delimiter=",", fmt="%.12g"
         )
+
+
+def resampled_positions(track: PoseTrack, times: Array) -> Array:
+    """(N, 3) positions of a track at (N,) times [s], straight between its poses.
+
+    Raises:
+        InvalidInputError: times before the track's first or more than a frame after its last pose.
+    """
+    margin = float(np.diff(track.times).max())
+    if times[0] < track.times[0] - 1e-9 or times[-1] > track.times[-1] + margin:
+        raise InvalidInputError(
+            "track times", f"[{track.times[0]:g}, {track.times[-1]:g}] s", f"all of [{times[0]:g}, {times[-1]:g}] s"
+        )
+    return np.column_stack([np.interp(times, track.times, track.positions[:, axis]) for axis in range(3)])

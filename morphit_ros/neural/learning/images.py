@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.carving import Silhouettes
+from morphit_ros.neural.carving import DepthHull, Silhouettes
 from morphit_ros.neural.consistency import check_images, image_bounds
 from morphit_ros.neural.fields.grid import GridField, grid_nodes
+from morphit_ros.neural.learning.carved_grid import carve_grid
 from morphit_ros.neural.learning.radiance import RadianceField, make_rays, peak_ratio
 from morphit_ros.neural.learning.result import LearningResult, LearningStatus, Progress
-from morphit_ros.neural.views import PosedImages
+from morphit_ros.neural.views import PosedDepths, PosedImages
 
 # A field is empty if no ray is stopped by more than this, constant if its densities differ by less.
 _LEAST_OPACITY, _LEAST_CONTRAST = 0.05, 1e-3
@@ -39,7 +40,9 @@ class ImageLearningConfig(Config):
     step: float = parameter(0.75, "Distance of samples along a ray, in spacings of the grid", minimum=0.2, maximum=2.0)
     density_rate: float = parameter(0.15, "Learning rate of the density", minimum=1e-4, maximum=1.0)
     color_rate: float = parameter(0.02, "Learning rate of features and network", minimum=1e-5, maximum=0.5)
-    silhouette_weight: float = parameter(0.5, "Weight of the silhouettes against the colours", minimum=0.0, maximum=10.0)
+    silhouette_weight: float = parameter(
+        0.5, "Weight of the silhouettes against the colours", minimum=0.0, maximum=10.0
+    )
     smoothness: float = parameter(2e-3, "Weight of differences of neighbouring densities", minimum=0.0, maximum=1.0)
     seed: int = parameter(0, "Seed of rays and initial features", minimum=0)
     check_poses: bool = parameter(True, "Refuse poses that contradict each other")
@@ -58,8 +61,8 @@ def learn_from_images(
         progress: called after every step, may cancel.
 
     Returns:
-        A `GridField` of opacities 1 − exp(−σ · spacing), in [0, 1], hollow where no ray of light comes from: see
-        `solid.extract_solid`. Failures are a status.
+        A `GridField` of occupancies in [0, 1], a half at the surface. Light tells nothing of the inside: the learned
+        density is a skin, and everything that no view sees past it counts as inside. Failures are a status.
 
     Raises:
         InvalidInputError: poses that contradict each other.
@@ -77,7 +80,7 @@ def learn_from_images(
     allowed = _allowed(images, bounds, shape, spacing)
     generator = torch.Generator().manual_seed(config.seed)
     model = RadianceField(bounds, allowed, spacing, config, generator, plain_background=images.masks is None)
-    rays = make_rays(images, bounds)
+    rays = make_rays(images, bounds, model)
     losses, cancelled = _optimise(model, rays, config, generator, progress)
     if cancelled:
         return LearningResult(LearningStatus.CANCELLED, "Cancelled.", None, losses)
@@ -91,11 +94,23 @@ def learn_from_images(
     if np.ptp(opacity) < _LEAST_CONTRAST:
         message = "The field is constant: the pictures do not tell inside from outside. Give masks, or more views."
         return LearningResult(LearningStatus.CONSTANT, message, None, losses)
+    field = _solid_grid(model, images, bounds, spacing)
+    if field is None:
+        message = "The field is empty: in some picture nothing stops the light. Check bounds, masks and poses."
+        return LearningResult(LearningStatus.EMPTY, message, None, losses)
     psnr = peak_ratio(model, rays, generator)
     message = f"{len(losses)} steps, loss {losses[-50:].mean():.2e}, PSNR {psnr:.1f} dB"
-    return LearningResult(
-        LearningStatus.CONVERGED, message, GridField(model.occupancies(images), bounds), losses, psnr, model.render
-    )
+    return LearningResult(LearningStatus.CONVERGED, message, field, losses, psnr, model.render)
+
+
+def _solid_grid(model: RadianceField, images: PosedImages, bounds: Array, spacing: float) -> GridField | None:
+    """Occupancy of what no camera sees through, from the learned depths of all views; None if a view has none."""
+    depth = model.depths(images)
+    masks = np.isfinite(depth) if images.masks is None else images.masks
+    if not (np.isfinite(depth) & masks).any(axis=(1, 2)).all():
+        return None
+    learned = PosedDepths(depth, images.intrinsics, images.T_world_camera, masks, bounds)
+    return carve_grid(DepthHull(learned), bounds, spacing, noise=spacing)
 
 
 def _allowed(images: PosedImages, bounds: Array, shape: tuple[int, int, int], spacing: float) -> NDArray[np.bool_]:

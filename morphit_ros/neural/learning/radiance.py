@@ -12,8 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from morphit_ros.geometry.transforms import Array, transform_vectors
-from morphit_ros.neural.fields.grid import grid_nodes
-from morphit_ros.neural.views import PosedImages, pixel_rays, project_points
+from morphit_ros.neural.views import PosedImages, pixel_rays
 
 if TYPE_CHECKING:
     from morphit_ros.neural.learning.images import ImageLearningConfig
@@ -24,8 +23,6 @@ _FIRST_OPACITY = 0.1
 _LEAST_WEIGHT = 1e-3
 # What lies below is skipped once the shape is known.
 _EMPTY_OPACITY = 0.002
-# Views that must see through a place before it counts as empty, if there are eight for each.
-_WITNESSES = 3
 _PART = 4096
 
 
@@ -35,7 +32,8 @@ class Rays:
 
     Attributes:
         origins, directions: (R, 3) in the world, directions of unit length.
-        near: (R,) where a ray enters the bounds [m].
+        near: (R,) where its first sample can lie [m].
+        samples: (R,) how many there are from there on.
         colors: (R, 3) of its pixel.
         inside: (R,) one where the pixel shows the object, zero where not.
         trusted: (R,) zero at pixels whose colour is a mixture of object and background.
@@ -44,6 +42,7 @@ class Rays:
     origins: Tensor
     directions: Tensor
     near: Tensor
+    samples: Tensor
     colors: Tensor
     inside: Tensor
     trusted: Tensor
@@ -53,7 +52,7 @@ class Rays:
         return len(self.origins)
 
 
-def make_rays(images: PosedImages, bounds: Array) -> Rays:
+def make_rays(images: PosedImages, bounds: Array, model: RadianceField) -> Rays:
     """The rays of all pixels that meet the bounds; beside the silhouettes only near to them."""
     from scipy.ndimage import binary_dilation, binary_erosion
 
@@ -70,14 +69,13 @@ def make_rays(images: PosedImages, bounds: Array) -> Rays:
             mask = images.masks[number]
             inside = mask.ravel().astype(np.float64)
             trusted = binary_erosion(mask, square, border_value=1).ravel().astype(np.float64)
-            meets &= binary_dilation(mask, square, iterations=6).ravel()
+            meets &= binary_dilation(mask, square, iterations=4).ravel()
         colors = images.rgb[number].reshape(-1, 3)
         parts.append([array[meets] for array in (origins, directions, near, colors, inside, trusted)])
-    columns = [
-        torch.from_numpy(np.ascontiguousarray(np.concatenate(column), dtype=np.float32))
-        for column in zip(*parts, strict=True)
-    ]
-    return Rays(*columns)
+    columns = [_tensor(np.concatenate(column)) for column in zip(*parts, strict=True)]
+    origins, directions, near, *rest = columns
+    first, samples = model.spans(origins, directions, near)
+    return Rays(origins, directions, first, samples, *rest)
 
 
 def _world_rays(
@@ -162,7 +160,9 @@ class RadianceField:
         """Colour error, silhouette error and roughness for some of the rays."""
         config = self._config
         offset = torch.rand((len(chosen), 1), generator=generator)
-        colors, opacity = self.trace(rays.origins[chosen], rays.directions[chosen], rays.near[chosen], offset)
+        colors, opacity = self.trace(
+            rays.origins[chosen], rays.directions[chosen], rays.near[chosen], rays.samples[chosen], offset
+        )
         seen = rays.colors[chosen]
         loss: Tensor
         if self._background is not None:
@@ -184,12 +184,14 @@ class RadianceField:
         opacity = -torch.expm1(-functional.softplus(self.raw_density[0, 0]))
         return sum((torch.diff(opacity, dim=axis).abs().mean() for axis in range(3)), torch.zeros(()))
 
-    def trace(self, origins: Tensor, directions: Tensor, near: Tensor, offset: Tensor) -> tuple[Tensor, Tensor]:
+    def trace(
+        self, origins: Tensor, directions: Tensor, near: Tensor, samples: Tensor, offset: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Colours (R, 3), without any background, and opacities (R,) of rays.
 
-        `offset` (R, 1) in [0, 1) shifts the samples of each ray.
+        Each ray has `samples` (R,) of them from `near` (R,) on; `offset` (R, 1) in [0, 1) shifts them.
         """
-        depth, row, column, place = self._optical_depths(origins, directions, near, offset)
+        depth, row, column, place = self._optical_depths(origins, directions, near, samples, offset)
         before = torch.cumsum(depth, dim=1) - depth
         weights = torch.exp(-before) * -torch.expm1(-depth)
         opacity = weights.sum(dim=1)
@@ -199,75 +201,85 @@ class RadianceField:
         colors = torch.zeros((len(origins), 3)).index_add(0, row[visible], flat[visible, None] * emitted)
         return colors, opacity
 
+    def spans(self, origins: Tensor, directions: Tensor, near: Tensor) -> tuple[Tensor, Tensor]:
+        """Where the first sample of each ray can lie that is not in an empty cell [m], and the number of samples."""
+        firsts, counts = [], []
+        steps = torch.arange(self._samples)
+        for part in torch.split(torch.arange(len(origins)), _PART):
+            count = torch.full((len(part),), self._samples)
+            row, column, unit = self._positions(origins[part], directions[part], near[part], count, torch.tensor(0.5))
+            full = torch.zeros((len(part), self._samples), dtype=torch.bool)
+            full[row, column] = self._kept(unit)
+            first = torch.where(full, steps, self._samples).amin(dim=1)
+            last = torch.where(full, steps, -1).amax(dim=1)
+            # One sample more on either side: the samples will be shifted.
+            firsts.append(near[part] + (first - 1).clamp(min=0) * self._step)
+            counts.append((last - first + 3).clamp(min=0))
+        return torch.cat(firsts), torch.cat(counts)
+
+    def _positions(
+        self, origins: Tensor, directions: Tensor, near: Tensor, samples: Tensor, offset: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Ray (N,), number along it (N,) and position (N, 3) in [0, 1] over the bounds of all samples."""
+        row = torch.repeat_interleave(torch.arange(len(origins)), samples)
+        column = torch.arange(len(row)) - (torch.cumsum(samples, dim=0) - samples)[row]
+        start = (origins + directions * (near[:, None] + offset * self._step) - self._low) / self._extent
+        slope = directions * (self._step / self._extent)
+        return row, column, torch.addcmul(start[row], column[:, None].float(), slope[row])
+
+    def _kept(self, unit: Tensor) -> Tensor:
+        """(N,) whether positions lie in the bounds and not in empty cells."""
+        last = torch.tensor(self._shape, dtype=torch.float32) - 1.0
+        inner = unit.clamp(0.0, 1.0)
+        nodes = (inner * last + 0.5).long()
+        return (inner == unit).all(dim=1) & self._occupied[nodes[:, 0], nodes[:, 1], nodes[:, 2]]
+
     def _optical_depths(
-        self, origins: Tensor, directions: Tensor, near: Tensor, offset: Tensor
+        self, origins: Tensor, directions: Tensor, near: Tensor, samples: Tensor, offset: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Optical depths (R, S) of all samples; row, column and place (N, 3) in [0, 1] of those that can have one."""
-        steps = torch.arange(self._samples, dtype=torch.float32)
-        distance = near[:, None] + (steps + offset) * self._step
-        # Samples in empty cells and out of bounds are dropped before anything else.
-        start = (origins - self._low) / self._extent
-        slope = directions / self._extent
-        unit = start[:, None] + distance[..., None] * slope[:, None]
-        last = torch.tensor(self._shape) - 1
-        within = ((unit >= 0.0) & (unit <= 1.0)).all(dim=2)
-        nodes = (unit.clamp(0.0, 1.0) * last + 0.5).long()
-        keep = within & self._occupied[nodes[..., 0], nodes[..., 1], nodes[..., 2]]
-        row, column = torch.nonzero(keep, as_tuple=True)
-        place = unit[row, column]
+        row, column, unit = self._positions(origins, directions, near, samples, offset)
+        chosen = torch.nonzero(self._kept(unit))[:, 0]
+        row, column, place = row[chosen], column[chosen], unit[chosen]
         optical = functional.softplus(_lookup(self.raw_density, place)[:, 0]) * self._config.step
-        optical = optical * self._node_allowed[tuple(nodes[row, column].T)]
-        return torch.zeros(keep.shape).index_put((row, column), optical), row, column, place
+        widest = int(samples.max()) if len(samples) else 0
+        return torch.zeros((len(origins), widest)).index_put((row, column), optical), row, column, place
 
     def _colors(self, place: Tensor) -> Tensor:
         # Not of the direction: with colours that change with it, a lid explains every hollow.
         hidden = torch.relu(_lookup(self._features, place) @ self._weights[0] + self._biases[0])
         return torch.sigmoid(hidden @ self._weights[1] + self._biases[1])
 
-    def occupancies(self, images: PosedImages) -> Array:
-        """(X, Y, Z) what no camera sees through: one less the transmittance from the cameras to the nodes.
+    def depths(self, images: PosedImages, level: float = 0.5) -> NDArray[np.float32]:
+        """(V, H, W) median distance along the optical axis at which light is stopped [m], NaN where most is not.
 
-        The density itself is a skin: light tells nothing of the inside. But what is behind a skin from everywhere is
-        inside, and where half of the light gets through is the median of where it is stopped. Of the views the
-        `_WITNESSES`-th most transparent counts, as single rays slip through.
+        The density itself is a skin whose thickness means nothing; where half of the light gets to is where it lies.
         """
-        nodes = grid_nodes(self._bounds, self._shape)
-        most = np.zeros((min(_WITNESSES, max(1, len(images) // 8)), len(nodes)))
-        for number in range(len(images)):
-            seen = self._transmittance(images, number, nodes)
-            # Insertion into the largest few, kept in order.
-            for rank in range(len(most)):
-                most[rank], seen = np.maximum(most[rank], seen), np.minimum(most[rank], seen)
-        return (1.0 - most[-1]).reshape(self._shape)
-
-    def _transmittance(self, images: PosedImages, number: int, nodes: Array) -> Array:
-        """(N,) share of light that gets from a camera to points (N, 3); zero where it does not look."""
-        from scipy.ndimage import map_coordinates
-
         height, width = images.rgb.shape[1:3]
-        intrinsics, pose = images.intrinsics[number], images.T_world_camera[number]
         v, u = np.mgrid[:height, :width].reshape(2, -1)
-        origins, directions, _, meets = _world_rays(intrinsics, pose, np.stack([u, v], axis=1), self._bounds)
-        pixels, depths = project_points(intrinsics, pose, nodes)
-        distances = np.linalg.norm(nodes - pose[:3, 3], axis=1)
-        first = float(distances.min())
-        count = int((distances.max() - first) / self._step) + 2
-        # Sample k of a ray ends at first + (k + 1) · step: what is stopped before a point counts.
-        passed = np.ones((height * width, count + 1), dtype=np.float32)
-        rows = np.flatnonzero(meets)
-        samples, self._samples = self._samples, count
-        with torch.no_grad():
+        depths = np.full((len(images), height * width), np.nan, dtype=np.float32)
+        half = float(-np.log1p(-level))
+        for number in range(len(images)):
+            pose = images.T_world_camera[number]
+            rays = _world_rays(images.intrinsics[number], pose, np.stack([u, v], axis=1), self._bounds)
+            rows = np.flatnonzero(rays[3])
+            cosines = rays[1] @ pose[:3, 2]
             for start in range(0, len(rows), _PART):
                 part = rows[start : start + _PART]
-                near = torch.full((len(part),), first)
-                rays = (torch.from_numpy(np.ascontiguousarray(a[part], dtype=np.float32)) for a in (origins, directions))
-                optical = self._optical_depths(*rays, near, torch.full((len(part), 1), 0.5))[0]
-                passed[part, 1:] = torch.exp(-torch.cumsum(optical, dim=1)).numpy()
-        self._samples = samples
-        coordinates = [np.nan_to_num(pixels[:, 1], nan=-9.0), np.nan_to_num(pixels[:, 0], nan=-9.0), (distances - first) / self._step]
-        values = map_coordinates(passed.reshape(height, width, count + 1), coordinates, order=1, mode="nearest")
-        known = (depths > 0.0) & ((pixels >= -0.5) & (pixels <= [width - 0.5, height - 0.5])).all(axis=1)
-        return np.where(known, values, 0.0)
+                origin, direction, near = (_tensor(array[part]) for array in rays[:3])
+                with torch.no_grad():
+                    first, samples = self.spans(origin, direction, near)
+                    optical = self._optical_depths(origin, direction, first, samples, torch.tensor(0.5))[0]
+                if optical.shape[1] == 0:
+                    continue
+                passed = torch.cumsum(optical, dim=1)
+                column = (passed < half).sum(dim=1).clamp(max=optical.shape[1] - 1)[:, None]
+                # A sample stands for the step around it: the median lies in it where its depth makes up the half.
+                share = 1.0 - (passed.gather(1, column) - half) / optical.gather(1, column).clamp(min=1e-9)
+                distance = first[:, None] + (column + share) * self._step
+                stopped = (passed[:, -1] > half).numpy()
+                depths[number, part[stopped]] = distance[:, 0].numpy()[stopped] * cosines[part[stopped]]
+        return depths.reshape(-1, height, width)
 
     def render(self, intrinsics: Array, T_world_camera: Array, width: int, height: int) -> NDArray[np.float32]:
         """(H, W, 3) picture of the learned object before white (or its learned background)."""
@@ -281,8 +293,9 @@ class RadianceField:
             rows = np.flatnonzero(meets)
             for start in range(0, len(rows), _PART):
                 part = rows[start : start + _PART]
-                inputs = (torch.from_numpy(np.ascontiguousarray(a[part], dtype=np.float32)) for a in (origins, directions, near))
-                colors, opacity = self.trace(*inputs, torch.full((len(part), 1), 0.5))
+                origin, direction, nearest = (_tensor(array[part]) for array in (origins, directions, near))
+                span = self.spans(origin, direction, nearest)
+                colors, opacity = self.trace(origin, direction, *span, torch.tensor(0.5))
                 picture[part] = colors + (1.0 - opacity)[:, None] * behind
         return picture.reshape(height, width, 3).clamp(0.0, 1.0).numpy()
 
@@ -294,10 +307,15 @@ def peak_ratio(model: RadianceField, rays: Rays, generator: torch.Generator, cou
     errors = []
     with torch.no_grad():
         for part in torch.split(chosen, _PART):
-            offset = torch.full((len(part), 1), 0.5)
-            colors, _ = model.trace(rays.origins[part], rays.directions[part], rays.near[part], offset)
+            colors, _ = model.trace(
+                rays.origins[part], rays.directions[part], rays.near[part], rays.samples[part], torch.tensor(0.5)
+            )
             errors.append(((colors - rays.colors[part]) ** 2).mean(dim=1))
     return float(-10.0 * torch.log10(torch.cat(errors).mean()))
+
+
+def _tensor(array: Array) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
 
 
 def _lookup(grid: Tensor, place: Tensor) -> Tensor:

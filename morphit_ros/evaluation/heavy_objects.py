@@ -1,0 +1,146 @@
+"""Objects whose centre of mass is not where their shape says: steel heads, half-filled bottles, loaded boxes.
+
+Cameras see the shape only. What each is made of, as a person could tell, is given beside it as boxes of a density.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morphit_ros.errors import ResourceNotFoundError
+from morphit_ros.geometry.primitives import box_mesh
+from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy
+from morphit_ros.simulation.objects import SimulatedObject, load_object
+
+# Edge of the cells that a body of several materials is summed over [m].
+_CELL = 0.001
+
+
+@dataclass(frozen=True)
+class MaterialBox:
+    """A part of an object that is of another material: what lies between two corners, in the object's frame.
+
+    Attributes:
+        lowest, highest: (3,) corners [m].
+        density: [kg/m^3].
+    """
+
+    lowest: Array
+    highest: Array
+    density: float
+
+    def holds(self, points: Array) -> NDArray[np.bool_]:
+        """(N,) which points (N, 3) are of it."""
+        return np.asarray(((points >= self.lowest) & (points <= self.highest)).all(axis=1))
+
+
+@dataclass(frozen=True)
+class HeavyObject:
+    """A simulated object and what it is made of.
+
+    Attributes:
+        body: with its true mass, centre of mass and inertia.
+        density: of what no box says [kg/m^3].
+        materials: boxes in the frame of the body, the last one counts where they overlap.
+    """
+
+    body: SimulatedObject
+    density: float
+    materials: tuple[MaterialBox, ...]
+
+
+def heavy_object(name: str) -> HeavyObject:
+    """One of `HEAVY_OBJECTS` by its name.
+
+    Raises:
+        ResourceNotFoundError: there is no such object; lists them.
+    """
+    if name not in HEAVY_OBJECTS:
+        raise ResourceNotFoundError(name, [], f"Known heavy objects: {', '.join(HEAVY_OBJECTS)}.")
+    return HEAVY_OBJECTS[name]()
+
+
+def made_of(body: SimulatedObject, density: float, materials: Sequence[MaterialBox]) -> HeavyObject:
+    """A body whose mass, centre and inertia follow from what it is made of, by a sum over cells of a millimetre."""
+    points = _cells_inside(body)
+    densities = np.full(len(points), density)
+    for box in materials:
+        densities[box.holds(points)] = box.density
+    masses = densities * _CELL**3
+    mass = float(masses.sum())
+    center = masses @ points / mass
+    arms = points - center
+    second = (masses[:, None] * arms).T @ arms
+    inertia = np.trace(second) * np.eye(3) - second
+    return HeavyObject(replace(body, mass=mass, center_of_mass=center, inertia=inertia), density, tuple(materials))
+
+
+def _cells_inside(body: SimulatedObject) -> Array:
+    """Centres (N, 3) of the cells whose centre lies in a convex piece, each once [m]."""
+    corners = np.concatenate([piece.vertices for piece in body.pieces])
+    axes = [np.arange(low + 0.5 * _CELL, high, _CELL) for low, high in zip(corners.min(0), corners.max(0), strict=True)]
+    inside = np.zeros([len(axis) for axis in axes], dtype=np.bool_)
+    for piece in body.pieces:
+        # Only the part of the grid that the piece's box covers.
+        spans = [
+            slice(*np.searchsorted(axis, (low, high)))
+            for axis, low, high in zip(axes, piece.vertices.min(0), piece.vertices.max(0), strict=True)
+        ]
+        part = np.stack(np.meshgrid(*(axis[span] for axis, span in zip(axes, spans, strict=True)), indexing="ij"), -1)
+        within = np.ones(part.shape[:3], dtype=np.bool_)
+        for normal, corner in zip(piece.face_normals, piece.triangles[:, 0], strict=True):
+            within &= part @ normal <= normal @ corner + 1e-9
+        inside[tuple(spans)] |= within
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+    found: Array = grid[inside]
+    return found
+
+
+def _hammer() -> HeavyObject:
+    """The package's hammer, as heavy as a carpenter's large one: a steel head on a wooden handle."""
+    body = load_object("hammer", mass=0.9)
+    high = body.mesh.vertices.max(axis=0)
+    low = body.mesh.vertices.min(axis=0)
+    # The handle goes through the head; what lies within the last 26 mm along x is the head.
+    head = MaterialBox(np.array([high[0] - 0.026, low[1], low[2]]) - 1e-4, high + 1e-4, 7800.0)
+    return HeavyObject(body, 700.0, (head,))
+
+
+def _half_filled_bottle() -> HeavyObject:
+    """The package's bottle lying, its lower half full of what does not flow; the rest weighs as its walls do."""
+    standing = load_object("bottle")
+    full = MaterialBox(np.array([-0.04, -0.04, 0.0]), np.array([0.04, 0.04, 0.095]), 1000.0)
+    bottle = made_of(standing, 120.0, (full,))
+    # On its side: z of the standing bottle becomes x, its widest part rests on the table.
+    turn = make_transform(matrix_from_rpy((0.0, np.pi / 2.0, 0.0)), (-0.1075, 0.0, 0.032))
+    low, high = np.array([-0.1075, -0.04, -0.008]), np.array([-0.0125, 0.04, 0.072])
+    return HeavyObject(bottle.body.transformed(turn), 120.0, (MaterialBox(low, high, 1000.0),))
+
+
+def _loaded_box() -> HeavyObject:
+    """A carton of 200 × 50 × 50 mm with a steel weight in one end."""
+    size = np.array([0.200, 0.050, 0.050])
+    mesh = box_mesh(size).transformed(make_transform(translation=(0.0, 0.0, 0.5 * size[2])))
+    body = SimulatedObject(
+        "loaded_box", mesh, [mesh], 0.1, None, (0.72, 0.58, 0.40), np.array([0.0, 0.0, 0.025]), 1e-4 * np.eye(3)
+    )
+    weight = MaterialBox(np.array([0.055, -0.0200, 0.005]), np.array([0.095, 0.0200, 0.045]), 7800.0)
+    return made_of(body, 150.0, (weight,))
+
+
+def _box() -> HeavyObject:
+    """The package's box, of one material: here nothing is to be gained."""
+    body = load_object("box")
+    return HeavyObject(body, body.mass / sum(piece.volume for piece in body.pieces), ())
+
+
+HEAVY_OBJECTS: dict[str, Callable[[], HeavyObject]] = {
+    "hammer": _hammer,
+    "half_filled_bottle": _half_filled_bottle,
+    "loaded_box": _loaded_box,
+    "box": _box,
+}

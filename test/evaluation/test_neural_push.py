@@ -1,0 +1,72 @@
+"""The referee of planned pushes: MuJoCo with a sphere that moves as told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.evaluation.neural_push import Drive, PusherMotion, ReplayConfig, body_in_pieces, replay_push
+from morphit_ros.geometry.transforms import make_transform
+from morphit_ros.neural.body import ContactBody
+from morphit_ros.simulation.solids import block
+
+SIZE = np.array([0.10, 0.06, 0.04])
+
+
+def box_body(mass: float = 0.2) -> ContactBody:
+    rng = np.random.default_rng(0)
+    points = (rng.random((200, 3)) - 0.5) * SIZE
+    inertia = mass / 12.0 * np.diag((SIZE**2).sum() - SIZE**2)
+    return ContactBody(points, np.full(200, mass / 200), np.zeros((200, 3)), mass, inertia, np.zeros(3))
+
+
+def straight(speed: float, seconds: float, start: float = -0.08, radius: float = 0.02) -> PusherMotion:
+    times = np.linspace(0.0, seconds, 31)
+    positions = np.column_stack([start + speed * times, np.zeros(31), np.full(31, 0.02)])
+    return PusherMotion(times, positions, np.tile([speed, 0.0, 0.0], (31, 1)), radius)
+
+
+def test_driven_sphere_keeps_to_its_way_and_takes_the_box_along() -> None:
+    item = body_in_pieces(box_body(), block(SIZE).pieces)
+    # Slow enough for the box to stop with the sphere.
+    motion = straight(0.05, 2.0)
+    replay = replay_push(item, make_transform(translation=(0.0, 0.0, 0.02)), motion, config=ReplayConfig(friction=0.5))
+    np.testing.assert_allclose(replay.pusher_positions, motion.positions, atol=2e-4)
+    # The face is pushed from -0.05 to the front of the sphere.
+    assert replay.positions[-1, 0] == pytest.approx(motion.positions[-1, 0] + 0.02 + 0.05, abs=1e-3)
+    assert abs(replay.positions[-1, 1]) < 1e-3
+    assert replay.positions[-1, 2] == pytest.approx(0.02, abs=1e-3)
+
+
+def test_forces_roll_a_free_sphere() -> None:
+    item = body_in_pieces(box_body(), block(SIZE).pieces)
+    times = np.linspace(0.0, 0.5, 26)
+    forces = np.tile([0.4, 0.0, 0.0], (25, 1))
+    far = np.tile([-1.0, 0.0, 0.02], (26, 1))
+    motion = PusherMotion(times, far, np.zeros((26, 3)), 0.02, mass=2.0, forces=forces)
+    replay = replay_push(
+        item, make_transform(translation=(0.0, 0.0, 0.02)), motion, Drive.ROLLING, ReplayConfig(friction=0.5)
+    )
+    # Rolling without slip, a sphere is 7/5 as heavy.
+    np.testing.assert_allclose(replay.pusher_positions[:, 0], -1.0 + 0.5 * 0.4 / 2.8 * times**2, atol=2e-4)
+    np.testing.assert_allclose(replay.positions[-1], [0.0, 0.0, 0.02], atol=1e-3)
+    # Carried over the plane, it slides.
+    replay = replay_push(item, make_transform(translation=(0.0, 0.0, 0.02)), motion, Drive.FORCES)
+    np.testing.assert_allclose(replay.pusher_positions[:, 0], -1.0 + 0.5 * 0.2 * times**2, atol=5e-4)
+    np.testing.assert_allclose(replay.pusher_positions[:, 2], 0.02, atol=1e-9)
+
+
+def test_bad_motions_are_refused() -> None:
+    times, rows = np.linspace(0.0, 1.0, 5), np.zeros((5, 3))
+    with pytest.raises(InvalidInputError, match="times"):
+        PusherMotion(times[::-1], rows, rows, 0.1)
+    with pytest.raises(InvalidInputError, match="positions"):
+        PusherMotion(times, np.full((5, 3), np.nan), rows, 0.1)
+    with pytest.raises(InvalidInputError, match="radius"):
+        PusherMotion(times, rows, rows, 0.0)
+    item = body_in_pieces(box_body(), block(SIZE).pieces)
+    with pytest.raises(InvalidInputError, match="forces"):
+        replay_push(item, np.eye(4), PusherMotion(times, rows, rows, 0.1), Drive.FORCES)
+    with pytest.raises(InvalidInputError, match="pieces"):
+        body_in_pieces(box_body(), [])

@@ -1,0 +1,155 @@
+"""A ball is learned from few small pictures: from colours, from depths; failures are a status."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ball_views import BALL_CENTER, BALL_RADIUS, ball_depths, ball_images
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.neural.field import DensityField
+from morphit_ros.neural.fields.grid import GridField, grid_nodes
+from morphit_ros.neural.fields.network import NetworkField
+from morphit_ros.neural.learning.depth import DepthLearningConfig, learn_from_depths
+from morphit_ros.neural.learning.images import ImageLearningConfig, learn_from_images
+from morphit_ros.neural.learning.result import LearningResult, LearningStatus
+from morphit_ros.neural.views import PosedDepths, PosedImages
+
+IMAGES = ImageLearningConfig(
+    resolution=28, feature_resolution=16, features=4, hidden=16, iterations=120, rays=256, density_rate=0.3
+)
+
+
+def intersection_over_union(field: DensityField) -> float:
+    nodes = grid_nodes(np.stack([BALL_CENTER - 0.07, BALL_CENTER + 0.07]), (40, 40, 40))
+    inside = np.linalg.norm(nodes - BALL_CENTER, axis=1) < BALL_RADIUS
+    learned = field.density(nodes) > 0.5
+    return float((inside & learned).sum() / (inside | learned).sum())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():  # type: ignore[no-untyped-def]
+    import torch
+
+    count = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(count)
+
+
+@pytest.fixture(scope="module")
+def from_images() -> LearningResult:
+    return learn_from_images(ball_images(12), IMAGES)
+
+
+def test_images_give_the_ball(from_images: LearningResult) -> None:
+    assert from_images.status is LearningStatus.CONVERGED
+    assert isinstance(from_images.field, GridField)
+    assert intersection_over_union(from_images.field) > 0.85
+    assert from_images.psnr > 22.0
+    assert from_images.losses[-20:].mean() < 0.25 * from_images.losses[:5].mean()
+    # The inside, which no light comes from, is solid.
+    assert from_images.field.density(BALL_CENTER[None])[0] > 0.9
+
+
+def test_learned_pictures_look_like_the_views(from_images: LearningResult) -> None:
+    # Between the cameras of the training views.
+    unseen = ball_images(24)
+    assert from_images.render is not None and unseen.masks is not None
+    picture = from_images.render(unseen.intrinsics[2], unseen.T_world_camera[2], 40, 40)
+    assert picture.shape == (40, 40, 3)
+    error = np.abs(picture - unseen.rgb[2])[unseen.masks[2]]
+    assert error.mean() < 0.08
+    assert (picture[0, 0] == 1.0).all()
+
+
+def test_same_seed_same_field() -> None:
+    short = ImageLearningConfig.from_flat(IMAGES.to_flat() | {"iterations": 8})
+    first, second = (learn_from_images(ball_images(4), short) for _ in range(2))
+    np.testing.assert_array_equal(first.losses, second.losses)
+    other = learn_from_images(ball_images(4), ImageLearningConfig.from_flat(short.to_flat() | {"seed": 1}))
+    assert (first.losses != other.losses).any()
+    network = DepthLearningConfig(method="network", iterations=5, resolution=24)
+    points = grid_nodes(np.stack([BALL_CENTER - 0.05, BALL_CENTER + 0.05]), (5, 5, 5))
+    fields = [learn_from_depths(ball_depths(4), network).field for _ in range(2)]
+    np.testing.assert_array_equal(*(field.density(points) for field in fields if field is not None))
+
+
+def test_progress_and_cancelling() -> None:
+    told: list[tuple[float, float]] = []
+
+    def progress(share: float, loss: float) -> bool:
+        told.append((share, loss))
+        return len(told) < 3
+
+    result = learn_from_images(ball_images(4), IMAGES, progress)
+    assert result.status is LearningStatus.CANCELLED
+    assert result.field is None
+    assert [share for share, _ in told] == pytest.approx([1 / 120, 2 / 120, 3 / 120])
+    assert [loss for _, loss in told] == list(result.losses)
+    result = learn_from_depths(
+        ball_depths(4), DepthLearningConfig(method="network", resolution=24), lambda share, loss: False
+    )
+    assert result.status is LearningStatus.CANCELLED
+    assert len(result.losses) == 1
+
+
+def test_pictures_of_nothing_give_an_empty_field() -> None:
+    views = ball_images(4, masked=False)
+    plain = PosedImages(np.full_like(views.rgb, 0.7), views.intrinsics, views.T_world_camera, None, views.bounds)
+    config = ImageLearningConfig.from_flat(IMAGES.to_flat() | {"iterations": 60, "smoothness": 0.05})
+    result = learn_from_images(plain, config)
+    assert result.status in (LearningStatus.EMPTY, LearningStatus.CONSTANT)
+    assert result.field is None
+    assert "Check" in result.message or "Give" in result.message
+
+
+def test_a_loss_that_is_not_finite_is_a_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    from morphit_ros.neural.learning.radiance import RadianceField
+
+    real = RadianceField.loss
+    monkeypatch.setattr(RadianceField, "loss", lambda *arguments: real(*arguments) * float("nan"))
+    result = learn_from_images(ball_images(4), IMAGES)
+    assert result.status is LearningStatus.DIVERGED
+    assert result.field is None
+    assert len(result.losses) == 1
+
+
+@pytest.mark.parametrize("method", ["grid", "network"])
+@pytest.mark.parametrize("views", [2, 12])
+def test_depths_give_the_ball(method: str, views: int) -> None:
+    config = DepthLearningConfig(method=method, resolution=40, iterations=150, hidden=32, batch=1024, frequencies=2)
+    result = learn_from_depths(ball_depths(views), config)
+    assert result.status is LearningStatus.CONVERGED
+    field = result.field
+    assert isinstance(field, GridField if method == "grid" else NetworkField)
+    # Two opposed views do not see the ring between them where the ball is as wide as its outline.
+    assert intersection_over_union(field) > (0.93 if method == "grid" else 0.88)
+    nodes = grid_nodes(field.bounds, (40, 40, 40))
+    inside = field.density(nodes) > 0.5
+    assert np.linalg.norm(nodes[inside].mean(axis=0) - BALL_CENTER) < 0.01 * 2.0 * BALL_RADIUS
+
+
+def test_noisy_depths_from_many_views_do_not_shrink_the_ball() -> None:
+    clean = ball_depths(16)
+    noise = np.random.default_rng(0).normal(0.0, 0.0015, clean.depth.shape)
+    noisy = PosedDepths(clean.depth + noise, clean.intrinsics, clean.T_world_camera, clean.masks)
+    volumes = []
+    for band in (0.0, 0.004):
+        field = learn_from_depths(noisy, DepthLearningConfig(resolution=40, noise=band)).field
+        assert field is not None
+        nodes = grid_nodes(field.bounds, (40, 40, 40))
+        cell = np.prod((field.bounds[1] - field.bounds[0]) / 40)
+        volumes.append((field.density(nodes) > 0.5).sum() * cell / (4.0 / 3.0 * np.pi * BALL_RADIUS**3))
+    assert abs(volumes[1] - 1.0) < 0.06
+    assert abs(volumes[1] - 1.0) < abs(volumes[0] - 1.0)
+
+
+def test_contradicting_poses_are_refused_before_learning() -> None:
+    images, depths = ball_images(6), ball_depths(6)
+    poses = images.T_world_camera.copy()
+    poses[2, :3, 3] += 0.04
+    with pytest.raises(InvalidInputError, match="contradict"):
+        learn_from_images(PosedImages(images.rgb, images.intrinsics, poses, images.masks))
+    with pytest.raises(InvalidInputError, match="contradict"):
+        learn_from_depths(PosedDepths(depths.depth, depths.intrinsics, poses, depths.masks))

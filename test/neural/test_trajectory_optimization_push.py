@@ -1,0 +1,172 @@
+"""Pushes over a plane: dynamics with contact inside the optimiser, and plans that reach their goals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.neural.body import ContactBody
+from morphit_ros.neural.contact.parameters import ContactParameters
+from morphit_ros.neural.contact.shapes import HalfSpace, Sphere
+from morphit_ros.neural.dynamics.simulate import simulate
+from morphit_ros.neural.dynamics.state import BodyState, add_tangent, subtract_states
+from morphit_ros.neural.dynamics.world import Obstacle, RigidBody, World
+from morphit_ros.neural.trajectory_optimization.costs import GoalCost
+from morphit_ros.neural.trajectory_optimization.ilqr import TrajectoryConfig, TrajectoryStatus
+from morphit_ros.neural.trajectory_optimization.push import PushConfig, plan_push, rest_on_plane
+from morphit_ros.neural.trajectory_optimization.world_dynamics import WorldDynamics
+
+SIZE = np.array([0.6, 0.9, 0.4])
+CONFIG = PushConfig(
+    steps=30,
+    timestep=0.03,
+    friction=0.2,
+    contact=ContactParameters(indicator_width=1e-3),
+    optimization=TrajectoryConfig(constraint_tolerance=5e-3, initial_penalty=10.0),
+)
+PUSHER = np.array([-0.6, 0.0, 0.25])
+
+
+def box_body(mass: float = 3.0) -> ContactBody:
+    axes = [np.linspace(-0.5, 0.5, count) for count in (7, 9, 5)]
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 3)
+    points = points[np.abs(points).max(axis=1) > 0.499] * SIZE
+    inertia = mass / 12.0 * np.diag((SIZE**2).sum() - SIZE**2)
+    weights = np.full(len(points), mass / len(points))
+    return ContactBody(points, weights, np.zeros_like(points), mass, inertia, np.zeros(3))
+
+
+@pytest.fixture(scope="module")
+def body() -> ContactBody:
+    return box_body()
+
+
+@pytest.fixture(scope="module")
+def start(body: ContactBody) -> BodyState:
+    return rest_on_plane(body, BodyState([0.0, 0.0, 0.22]), CONFIG)
+
+
+@pytest.fixture(scope="module")
+def plan(body: ContactBody, start: BodyState):
+    return plan_push(body, start, np.add(start.position[:2], [0.5, 0.15]), PUSHER, config=CONFIG)
+
+
+def push_world(body: ContactBody) -> World:
+    ball = RigidBody.ball(0.25, 10.0, "ball")
+    parameters = ContactParameters(friction=0.2, indicator_width=1e-3)
+    return World([body, ball], [Obstacle(HalfSpace())], parameters, 0.015, controls=[("ball", "force")])
+
+
+def test_steps_of_a_world_are_its_simulation_and_have_its_derivatives(body: ContactBody, start: BodyState) -> None:
+    world, carried = push_world(body), np.zeros((2, 6))
+    carried[1, 2] = 98.1
+    dynamics = WorldDynamics(world, substeps=2, control_scale=50.0, wrenches=carried)
+    # In contact with plane and ball, turned and moving.
+    turned = BodyState(start.position, [0.0, 0.0, np.sin(0.1), np.cos(0.1)], [0.3, 0.1, 0.0], [0.0, 0.0, 0.4])
+    state = np.stack([turned.flat, BodyState([-0.55, 0.05, 0.25], velocity=[0.5, 0.0, 0.0]).flat])
+    control = np.array([0.8, -0.3, 0.1])
+    following = dynamics.step(state.ravel(), control).reshape(2, 13)
+    simulated = simulate(world, state, 2, controls=50.0 * control, wrenches=carried)
+    np.testing.assert_allclose(following, simulated.states[-1], atol=1e-9)
+    assert np.linalg.norm(simulated.velocities[-1, 0] - turned.velocity) > 0.01
+    A, B = dynamics.linearize(state.ravel(), control)
+    size = 1e-6
+    for matrix, count, moved in (
+        (A, 24, lambda change: dynamics.step(add_tangent(state, change).ravel(), control)),
+        (B, 3, lambda change: dynamics.step(state.ravel(), control + change)),
+    ):
+        for column, direction in enumerate(np.eye(count)):
+            ahead, behind = moved(size * direction), moved(-size * direction)
+            slope = (dynamics.difference(ahead, following) - dynamics.difference(behind, following)) / (2.0 * size)
+            np.testing.assert_allclose(matrix[:, column], slope, atol=2e-5 * max(1.0, np.abs(slope).max()))
+
+
+def test_differences_and_costs_of_turned_bodies_have_exact_gradients(body: ContactBody) -> None:
+    dynamics = WorldDynamics(push_world(body))
+    rng = np.random.default_rng(3)
+    goal = np.stack([BodyState().flat, BodyState([1.0, 0.0, 0.0]).flat])
+    state = add_tangent(goal, rng.normal(size=24))
+    np.testing.assert_allclose(
+        dynamics.difference(state.ravel(), goal.ravel()), subtract_states(state, goal), atol=1e-12
+    )
+    cost = GoalCost(dynamics, goal.ravel(), rng.random(24), rng.random(3))
+    control = rng.normal(size=3)
+    expansion = cost.expand(state.ravel(), control)
+    assert expansion.value == cost.value(state.ravel(), control)
+    size = 1e-6
+    slopes = [
+        (cost.value(add_tangent(state, d).ravel(), control) - cost.value(add_tangent(state, -d).ravel(), control))
+        / (2.0 * size)
+        for d in size * np.eye(24)
+    ]
+    np.testing.assert_allclose(expansion.x, slopes, atol=1e-8)
+    np.testing.assert_allclose(expansion.u, [
+        (cost.value(state.ravel(), control + d) - cost.value(state.ravel(), control - d)) / (2.0 * size)
+        for d in size * np.eye(3)
+    ], atol=1e-8)  # fmt: skip
+
+
+def test_push_reaches_its_goal_and_the_forces_do_it_again(plan, body: ContactBody, start: BodyState) -> None:
+    assert plan.success
+    assert plan.miss < 0.02
+    np.testing.assert_allclose(plan.pusher_positions[-1], np.add(PUSHER, [0.5, 0.15, 0.0]), atol=0.02)
+    # The same world through the front door, open loop.
+    ball = RigidBody.ball(0.25, 10.0, "ball")
+    parameters = ContactParameters(friction=0.2, indicator_width=1e-3)
+    world = World([body, ball], [Obstacle(HalfSpace())], parameters, 0.03, controls=[("ball", "force")])
+    carried = np.zeros((2, 6))
+    carried[1, 2] = 98.1
+    again = simulate(world, [start, BodyState(PUSHER)], 30, controls=plan.forces, wrenches=carried)
+    np.testing.assert_allclose(again.positions[-1, 0], plan.object_positions[-1], atol=1e-6)
+
+
+def test_feedback_holds_against_a_disturbance(plan, body: ContactBody) -> None:
+    np.testing.assert_allclose(plan.force(4, plan.states[4]), plan.forces[4])
+    nudged = plan.states[4].copy()
+    nudged[1, 1] += 0.01
+    assert np.linalg.norm(plan.force(4, nudged) - plan.forces[4]) > 1e-3
+
+
+def test_goal_that_the_bounded_force_cannot_reach_is_a_status(body: ContactBody, start: BodyState) -> None:
+    config = PushConfig(
+        **(
+            {name: getattr(CONFIG, name) for name in ("timestep", "friction", "contact")}
+            | {"steps": 8, "largest_force": 40.0}
+        ),
+        optimization=TrajectoryConfig(iterations=4, dual_updates=2),
+    )
+    plan = plan_push(body, start, np.add(start.position[:2], [5.0, 0.0]), PUSHER, config=config)
+    assert plan.status is TrajectoryStatus.INFEASIBLE
+    assert "violated" in plan.message
+    assert np.abs(plan.forces).max() <= 40.0 + 1e-9
+    assert plan.miss > 4.0
+
+
+def test_bad_input_is_refused(body: ContactBody, start: BodyState) -> None:
+    with pytest.raises(InvalidInputError, match="goal"):
+        plan_push(body, start, [np.nan, 0.0], PUSHER, config=CONFIG)
+    with pytest.raises(InvalidInputError, match="pusher_start"):
+        plan_push(body, start, [1.0, 0.0], PUSHER[:2], config=CONFIG)
+    with pytest.raises(InvalidInputError, match="guess"):
+        plan_push(body, start, [1.0, 0.0], PUSHER, config=CONFIG, guess=np.zeros((5, 3)))
+    with pytest.raises(InvalidInputError, match="deep at the start"):
+        plan_push(body, start, [1.0, 0.0], [-0.3, 0.0, 0.25], config=CONFIG)
+    with pytest.raises(InvalidInputError, match="step"):
+        plan_push(body, start, [1.0, 0.0], PUSHER, config=PushConfig(timestep=0.5))
+    with pytest.raises(InvalidInputError, match="steps"):
+        PushConfig(steps=0)
+    with pytest.raises(InvalidInputError, match="controls"):
+        WorldDynamics(World([body], [Obstacle(HalfSpace())]))
+    moving = Obstacle(Sphere(0.1), positions=np.array([[2.0, 0.0, 1.0], [2.0, 0.0, 1.1]]))
+    with pytest.raises(InvalidInputError, match="driven"):
+        WorldDynamics(World([body], [moving], controls=[("body0", "force")]))
+
+
+def test_body_that_does_not_come_to_rest_is_refused() -> None:
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(400, 3))
+    points *= 0.3 / np.linalg.norm(points, axis=1, keepdims=True)
+    ball = ContactBody(points, np.full(400, 0.01), np.zeros((400, 3)), 4.0, 0.144 * np.eye(3), np.zeros(3))
+    with pytest.raises(InvalidInputError, match="still moves"):
+        rest_on_plane(ball, BodyState([0.0, 0.0, 40.0]), CONFIG)
