@@ -1,9 +1,11 @@
 """Morphing covers: the paper's cases, cost of a step against nodes, solvers of the programme, motor placement.
 
-    python benchmarks/cover.py [--data DIR] [--tables cases cost solvers placement] [--largest 40] [--json FILE]
+    python benchmarks/cover.py [--data DIR] [--tables cases cost solvers placement open] [--largest 40] [--json FILE]
+                               [--images DIR]
 
 Process time on one core after a warm-up. `--data` is a folder with the published start states (3x3.json …); without,
-starts and motors are our own. Every table names the command's settings; nothing is taken from other runs.
+starts and motors are our own. Every table names the command's settings; nothing is taken from other runs. `--images`
+is a folder for plots: cost against nodes, what self-collision avoidance and planned passages do.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import json
 import os
 import sys
 import time
+import tracemalloc
 import warnings
 from pathlib import Path
 from typing import Any
@@ -29,6 +32,7 @@ from morphit_ros.cover import (  # noqa: E402
     ControllerConfig,
     Cover,
     CoverController,
+    CoverState,
     SimulationConfig,
     simulate_cover,
 )
@@ -91,12 +95,12 @@ def bench_cost(largest: int) -> list[dict[str, Any]]:
     """Cost of one step and memory of its arrays against nodes; square covers on a paraboloid, saddle target."""
     target = HeightTarget("0.5*x*y")
     entries = []
-    print("\nnodes      dof  null space ms  controller ms 50/99 %  plant ms  basis MiB  ms / dof^3 · 1e6")
+    print("\nnodes      dof  null space ms  controller ms 50/99 %  plant ms  basis MiB  step MiB  ms / dof^3 · 1e6")
     for side in [side for side in (2, 3, 5, 8, 12, 16, 20, 30, 40) if side <= largest]:
         cover = Cover(side, side)
         curvature = min(2.0, 8.0 / side)
         state = lay_on_surface(cover, HeightTarget(f"-{curvature}*(x**2 + 1.2*y**2)"))
-        cover = cover.with_motors(place_motors(cover, [state], nearby=0).motors)
+        cover = cover.with_motors(place_motors(cover, [state], nearby=0, starts=1 if side > 10 else 4).motors)
         controller = CoverController(cover, ControllerConfig(greatest_rate=5.0))
         plant = CoverPlant(cover, state)
         times: list[tuple[float, float, float]] = []
@@ -111,21 +115,107 @@ def bench_cost(largest: int) -> list[dict[str, Any]]:
             if not (moved and found.status.moves):
                 print(f"{side} x {side}: stopped at step {step}: {found.status.value}, plant moved: {moved}")
                 break
+        tracemalloc.start()
+        controller.step(CoverState(plant.state.rotations.copy(), plant.state.origin), target, 0.01 * len(times))
+        step_bytes = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
         kept = 1e3 * np.array(times[2:] or times)
         entry = {
             "side": side, "nodes": cover.node_count, "dof": cover.expected_dof,
             "null_space_ms": float(np.median(kept[:, 0])), "controller_ms": float(np.median(kept[:, 1])),
             "controller_p99_ms": float(np.percentile(kept[:, 1], 99)), "plant_ms": float(np.median(kept[:, 2])),
-            "basis_mib": basis.nbytes / 2**20,
+            "basis_mib": basis.nbytes / 2**20, "step_mib": step_bytes / 2**20,
         }  # fmt: skip
         entries.append(entry)
         print(
             f"{side:>2} x {side:<3} {entry['dof']:6d}  {entry['null_space_ms']:13.3f}  {entry['controller_ms']:9.3f} / "
             f"{entry['controller_p99_ms']:9.3f}  {entry['plant_ms']:8.3f}  {entry['basis_mib']:9.2f}  "
+            f"{entry['step_mib']:8.2f}  "
             f"{entry['controller_ms'] / entry['dof'] ** 3 * 1e6:9.2f}",
             flush=True,
         )
     return entries
+
+
+def draw_cost(entries: list[dict[str, Any]], folder: Path) -> None:
+    """Time of a step's parts and memory against nodes."""
+    figure, (left, right) = new_figure(2)
+    nodes = [entry["nodes"] for entry in entries]
+    for key, label in (("controller_ms", "controller, with null space"), ("null_space_ms", "null space, first time"),
+                       ("plant_ms", "plant")):  # fmt: skip
+        left.loglog(nodes, [entry[key] for entry in entries], "o-", label=label)
+    left.axhline(10.0, color="grey", linestyle=":", linewidth=1.0)
+    left.set_ylabel("process time, median [ms]")
+    left.legend()
+    right.loglog(nodes, [entry["basis_mib"] for entry in entries], "o-", label="basis of the motions")
+    right.loglog(nodes, [entry["step_mib"] for entry in entries], "o-", label="greatest during a step")
+    right.set_ylabel("arrays [MiB]")
+    right.legend()
+    for panel in (left, right):
+        panel.set_xlabel("nodes")
+        panel.grid(alpha=0.3)
+    figure.savefig(folder / "cover_cost.png", dpi=110)
+
+
+def bench_open(images: Path | None) -> list[dict[str, Any]]:
+    """Self-collision avoidance and passages to far targets, switched on and off (config/cover strip, passage)."""
+    entries: list[dict[str, Any]] = []
+    curves: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    print("\ncase     kind                     end [°] / [mm]   least distance [mm]   motors turn [rad]")
+    for name, kind, overrides in (
+        ("strip", "without avoidance", {"collision_distance": 0.0}), ("strip", "with avoidance", {}),
+        ("passage", "straight to the target", {}), ("passage", "planned", {}),
+    ):  # fmt: skip
+        case = load_case(name, overrides=overrides)
+        target = HeightTarget("-3*x**2 + 3*y**2") if kind.startswith("straight") else case.target
+        columns = np.arange(case.cover.node_count) % case.cover.cols
+        far = np.abs(columns[:, None] - columns) > 1
+        controller, plant = CoverController(case.cover, case.controller), CoverPlant(case.cover, case.state)
+        least, speeds = [], []
+        steps = round(case.duration / case.controller.period)
+        for step in tqdm(range(steps), desc=kind, leave=False, disable=not sys.stderr.isatty()):
+            found = controller.step(plant.state, target, step * case.controller.period)
+            if not plant.step(found.rates, case.controller.period) or not found.status.moves:
+                print(f"{name}, {kind}: stopped after {step} steps: {found.status.value}")
+                break
+            positions = plant.state.positions(case.cover)
+            least.append(float(np.linalg.norm(positions[:, None] - positions, axis=2)[far].min()))
+            speeds.append(np.abs(found.rates).mean())
+        entry = {
+            "case": name, "kind": kind, "angle": float(np.degrees(found.angles.mean())),
+            "distance": float(1e3 * found.distances.mean()), "least_mm": 1e3 * min(least),
+            "travel": float(np.sum(speeds) * len(case.cover.motors) * case.controller.period),
+        }  # fmt: skip
+        entries.append(entry)
+        times = case.controller.period * np.arange(len(least))
+        curves[kind] = (times, 1e3 * np.array(least) if name == "strip" else np.degrees(speeds))
+        print(f"{name:<8} {kind:<24} {entry['angle']:6.1f} / {entry['distance']:5.1f} {entry['least_mm']:17.1f}"
+              f" {entry['travel']:20.1f}")  # fmt: skip
+    if images is not None:
+        figure, (left, right) = new_figure(2)
+        for panel, kinds, label in (
+            (left, ("without avoidance", "with avoidance"), "strip: least distance of nodes [mm]"),
+            (right, ("straight to the target", "planned"), "passage: mean motor speed [°/s]"),
+        ):  # fmt: skip
+            for kind in kinds:
+                panel.plot(*curves[kind], label=kind)
+            panel.set_ylabel(label)
+            panel.set_xlabel("time [s]")
+            panel.grid(alpha=0.3)
+            panel.legend()
+        left.axhline(65.0, color="grey", linestyle=":", linewidth=1.0)
+        figure.savefig(images / "cover_open.png", dpi=110)
+    return entries
+
+
+def new_figure(panels: int) -> tuple[Any, Any]:
+    """A figure without a screen, panels side by side."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10.0, 3.8), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots(1, panels)
 
 
 def bench_solvers(data: str | None, steps: int = 20) -> list[dict[str, Any]]:
@@ -212,16 +302,21 @@ def _rows(motors: np.ndarray) -> np.ndarray:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", metavar="DIR", help="published start states")
-    tables = ("cases", "cost", "solvers", "placement")
+    tables = ("cases", "cost", "solvers", "placement", "open")
     parser.add_argument("--tables", nargs="+", choices=tables, default=list(tables))
     parser.add_argument("--largest", type=int, default=40, help="side of the largest cover of the cost table")
     parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--images", metavar="DIR", type=Path, help="folder for plots")
     options = parser.parse_args()
     results: dict[str, Any] = {}
     if "cases" in options.tables:
         results["cases"] = bench_cases(options.data)
     if "cost" in options.tables:
         results["cost"] = bench_cost(options.largest)
+        if options.images:
+            draw_cost(results["cost"], options.images)
+    if "open" in options.tables:
+        results["open"] = bench_open(options.images)
     if "solvers" in options.tables:
         results["solvers"] = bench_solvers(options.data)
     if "placement" in options.tables:

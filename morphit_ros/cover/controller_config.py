@@ -30,7 +30,7 @@ class ControllerConfig(Config):
     position_gain: float = parameter(2.0, "Wanted velocity over position error [1/s]", minimum=0.0, maximum=100.0)
     acceleration_limit: float = parameter(0.0, "Greatest acceleration of a motor [rad/s^2]; 0: no limit", minimum=0.0)
     collision_distance: float = parameter(
-        0.0, "Least distance of nodes that are no neighbours [m]; 0: not watched", minimum=0.0, maximum=1.0
+        0.0, "Least distance of nodes that share no face [m]; 0: not watched", minimum=0.0, maximum=1.0
     )
     collision_time: float = parameter(0.2, "Time constant of the approach to that distance [s]", minimum=1e-3)
     gap_limit: float = parameter(1e-4, "Greatest opening of a face that is still worked with [m]", minimum=1e-9)

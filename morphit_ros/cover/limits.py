@@ -121,13 +121,10 @@ def desired_rates(normals, targets, target_rates, gain, offset, greatest, rates)
         rates[k, 2] = gained * a2 + w2 - spin * z2
 
 
-def near_pairs(positions: np.ndarray, joints: np.ndarray, reach: float) -> np.ndarray:
-    """(P, 2) nodes that are no neighbours and closer than `reach` [m]."""
+def near_pairs(positions: np.ndarray, cols: int, reach: float) -> np.ndarray:
+    """(P, 2) nodes closer than `reach` [m] that share no face: those of one face fold as far as their joints allow."""
     from scipy.spatial import cKDTree
 
-    pairs = cKDTree(positions).query_pairs(reach, output_type="ndarray")
-    if not len(pairs):
-        return np.empty((0, 2), dtype=np.int64)
-    count = len(positions)
-    keys = pairs[:, 0] * count + pairs[:, 1]
-    return np.asarray(pairs[~np.isin(keys, joints[:, 0] * count + joints[:, 1])])
+    pairs = cKDTree(positions).query_pairs(reach, output_type="ndarray").reshape(-1, 2).astype(np.int64)
+    rows_apart, cols_apart = np.abs(np.diff(np.stack(np.divmod(pairs, cols)), axis=2))[..., 0]
+    return np.asarray(pairs[(rows_apart > 1) | (cols_apart > 1)])

@@ -92,6 +92,7 @@ class MotionProgramme:
     def __init__(self, cover: Cover, config: ControllerConfig, solver: QpSolver) -> None:
         self.cover, self.config, self._solver = cover, config, solver
         self._frames = np.ascontiguousarray(cover.joint_frames)
+        self._cosines = np.empty(cover.joint_count)
         self._motors = np.ascontiguousarray(3 * cover.motors[:, 0] + cover.motors[:, 1])
         self.reset()
 
@@ -243,20 +244,20 @@ class MotionProgramme:
     def _extras(self, situation: Situation, velocities: Array | None, inverse: Array) -> _Extras | None:
         """Rows of joints that can reach the end of their range in a period, and of nodes near each other."""
         cover, config, basis = self.cover, self.config, situation.space.basis
-        cosines = np.empty(cover.joint_count)
+        cosines = self._cosines
         fold_cosines(situation.rotations, cover.joints, cover.joint_along_column, cosines)
-        reserve = np.maximum(cosines - np.cos(cover.range_of_motion), 0.0)
         # How far a cosine can fall in a period: only joints this near the end of their range need a row.
-        folds = np.flatnonzero(reserve < np.sqrt(3.0) * config.period * config.rate_limit)
+        last = np.cos(cover.range_of_motion)
+        folds = np.flatnonzero(cosines < last + np.sqrt(3.0) * config.period * config.rate_limit)
         pairs = np.empty((0, 2), dtype=np.int64)
         if config.collision_distance > 0.0:
-            pairs = near_pairs(situation.positions, cover.joints, 2.0 * config.collision_distance)
+            pairs = near_pairs(situation.positions, cover.cols, 2.0 * config.collision_distance)
         if not len(folds) and not len(pairs):
             return None
         rows = np.empty((len(folds), basis.shape[1]))
         fill_fold_rates(situation.rotations, cover.joints, cover.joint_along_column, folds, basis, 1.0, rows)
         # Scaled like the rates. A joint beyond its range may come back, not go further.
-        lower = -reserve[folds] / (config.period * config.rate_limit)
+        lower = -np.maximum(cosines[folds] - last, 0.0) / (config.period * config.rate_limit)
         active = self._active_folds[folds]
         if len(pairs) and velocities is not None:
             apart = situation.positions[pairs[:, 1]] - situation.positions[pairs[:, 0]]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError, MissingDependencyError
@@ -140,13 +141,23 @@ def _checked(
     problem: NearestPointProblem, found: Array, active: NDArray[np.int8], solved: bool, iterations: int, message: str
 ) -> NearestPoint:
     """Trusts no library: what is returned as a success is finite and keeps the limits."""
-    if not solved or found.shape != problem.point.shape or not np.isfinite(found).all():
+    if not solved or found.shape != problem.point.shape:
         return _failure(problem, message, iterations)
-    reached = problem.rows @ found
-    excess = max(float((reached - problem.upper).max(initial=0.0)), float((problem.lower - reached).max(initial=0.0)))
-    if excess > FEASIBILITY_TOLERANCE:
+    excess = greatest_excess(problem.rows @ found, problem.lower, problem.upper)
+    if not excess <= FEASIBILITY_TOLERANCE:
         return _failure(problem, f"{message}, limits exceeded by {excess:.1e}", iterations)
     return NearestPoint(found, active, True, iterations, message)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def greatest_excess(reached, lower, upper):  # type: ignore[no-untyped-def]
+    """How far values lie outside their limits at most; NaN if one is no number."""
+    excess = 0.0
+    for k in range(len(reached)):
+        if np.isnan(reached[k]):
+            return np.nan
+        excess = max(excess, reached[k] - upper[k], lower[k] - reached[k])
+    return excess
 
 
 def _failure(problem: NearestPointProblem, message: str, iterations: int = 0) -> NearestPoint:

@@ -8,98 +8,22 @@ here keeps time by itself: callers say when it is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from morphit_ros.configuration import Config, parameter
-from morphit_ros.cover.controller import ControllerConfig, CoverController, StepResult, StepStatus
+from morphit_ros.cover.controller import ControllerConfig, CoverController, StepResult
+from morphit_ros.cover.course import Course, SupervisionConfig, examine_course, plan_course
 from morphit_ros.cover.model import Cover
 from morphit_ros.cover.null_space import NullSpaceSolver
 from morphit_ros.cover.state import CoverState
-from morphit_ros.cover.surfaces import plan_passage
-from morphit_ros.cover.targets import HeightTarget, Target, TargetSample, examine_target
+from morphit_ros.cover.stops import STOP_OF_STEP, Stop, WayBack
+from morphit_ros.cover.targets import HeightTarget, Target, TargetSample
 from morphit_ros.cover.tracking import JointTracker, PoseTracker, TrackedState
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 
-# Times at which a target is examined before it counts, over the horizon.
-_LOOKS_AHEAD = 31
-
-
-@dataclass(frozen=True)
-class SupervisionConfig(Config):
-    """When motors stop, and how targets are approached."""
-
-    state_timeout: float = parameter(
-        1.8, "Motors stop when the newest state is older than this [periods]", minimum=1.0, maximum=100.0
-    )
-    recovery_states: int = parameter(
-        10, "States in a row after which motors that stopped for want of a state turn again", minimum=1, maximum=10_000
-    )
-    angle_tolerance: float = parameter(
-        0.02, "Greatest difference of a joint angle from the closed cover [rad]", minimum=1e-6, maximum=1.0
-    )
-    pose_tolerance: float = parameter(
-        1e-3, "Greatest gap of a joint in measured poses, which is then closed [m]", minimum=1e-7, maximum=0.1
-    )
-    approach: str = parameter(
-        "auto",
-        "Way to a new target: through a passage, direct, or a passage where the target is far (auto)",
-        choices=("auto", "direct", "passage"),
-    )
-    passage_angle: float = parameter(
-        0.35, "A target is far when a normal differs from it by more than this [rad]", minimum=0.0, maximum=3.2
-    )
-    passage_speed: float = parameter(
-        0.5, "Turning of normals on a passage, in units of the rate limit", minimum=1e-2, maximum=10.0
-    )
-    jump_limit: float = parameter(
-        1.6, "A far target without a passage is refused when a normal differs by more than this [rad]",
-        minimum=0.0, maximum=3.2,
-    )  # fmt: skip
-    horizon: float = parameter(
-        60.0, "A target has to be finite and to pass the father node for this long [s]", minimum=0.0, maximum=1e4
-    )
-    overrun_limit: float = parameter(4.0, "Motors stop when a command is this late [periods]", minimum=1.5, maximum=1e3)
-
-
-class WayBack(Enum):
-    """What ends a stop."""
-
-    STATES = "valid states"
-    TARGET = "a new target"
-    ACTIVATION = "a new activation"
-
-
-class Stop(Enum):
-    """Why motors stand still, and what ends that."""
-
-    NO_STATE = "no state yet", WayBack.STATES
-    STALE = "states have stopped", WayBack.STATES
-    BAD_STATE = "inconsistent state", WayBack.STATES
-    OVERRUN = "commands came too late", WayBack.STATES
-    NO_TARGET = "no target yet", WayBack.TARGET
-    TARGET = "target out of reach", WayBack.TARGET
-    RANK_DROP = "singular configuration", WayBack.ACTIVATION
-    MOTORS_SINGULAR = "motors do not span the motions", WayBack.ACTIVATION
-    QP_FAILED = "quadratic programme failed", WayBack.ACTIVATION
-    BAD_RATES = "rates that are not finite", WayBack.ACTIVATION
-    FAULT = "internal error", WayBack.ACTIVATION
-
-    def __init__(self, text: str, way_back: WayBack) -> None:
-        self.text = text
-        self.way_back = way_back
-
-
-_STOPS = {
-    StepStatus.TARGET_NOT_FINITE: Stop.TARGET,
-    StepStatus.GAP: Stop.BAD_STATE,
-    StepStatus.RANK_DROP: Stop.RANK_DROP,
-    StepStatus.MOTORS_SINGULAR: Stop.MOTORS_SINGULAR,
-    StepStatus.QP_FAILED: Stop.QP_FAILED,
-}
+__all__ = ["Course", "Cycle", "Measurement", "Stop", "SupervisedController", "SupervisionConfig", "WayBack"]
 
 
 @dataclass(frozen=True)
@@ -114,38 +38,10 @@ class Measurement:
     """
 
     angles: Array | None = None
-    axes: np.ndarray | None = None
+    axes: NDArray[np.int64] | None = None
     positions: Array | None = None
     rotations: Array | None = None
     problem: str = ""
-
-
-@dataclass(frozen=True)
-class Course:
-    """A target that was accepted.
-
-    Attributes:
-        target: what the controller is given.
-        goal: the target itself, without the passage that leads to it.
-        duration: of the passage [s]; 0 without one.
-        start: when t was 0, by the caller's clock [s].
-        name: of the target, for people.
-        way: how it is reached, for people; empty where it is near.
-        approach: as asked for.
-    """
-
-    target: Target
-    goal: Target
-    duration: float
-    start: float
-    name: str
-    way: str
-    approach: str
-
-    @property
-    def description(self) -> str:
-        """For people."""
-        return f"{self.name}, {self.way}" if self.way else self.name
 
 
 @dataclass(frozen=True)
@@ -193,6 +89,7 @@ class SupervisedController:
         self._controller = CoverController(cover, self.controller_config, null_space=self._null_space)
         self._poses = PoseTracker(cover, self.config.pose_tolerance, self._null_space)
         self._joints: JointTracker | None = None
+        self._joints_axes: ArrayLike | None = None
         self._course: Course | None = None
         self._nothing = np.zeros(len(cover.motors))
         self._begun: Course | None = None
@@ -267,52 +164,12 @@ class SupervisedController:
         return self._course
 
     def examine(self, target: Target) -> TargetSample:
-        """The target at the nodes now, if it is finite and passes the father node over the whole horizon.
-
-        Raises:
-            InvalidInputError: it does not.
-        """
-        positions = self.state.positions(self.cover)
-        sample = examine_target(self.cover, positions, target)
-        for time in np.linspace(0.0, self.config.horizon, _LOOKS_AHEAD)[1:]:
-            self._examine_later(target, positions, float(time))
-        return sample
+        """The target at the nodes now, if it can be one; see `course.examine_course`."""
+        return examine_course(self.cover, self.state, target, self.config)
 
     def _plan(self, target: Target, name: str, now: float, approach: str) -> Course:
-        config, state = self.config, self.state
-        positions, normals = state.positions(self.cover), state.normals()
-        sample = self.examine(target)
-        angles = np.arccos(np.clip(np.einsum("ij,ij->i", normals, sample.normals), -1.0, 1.0))
-        largest = float(angles.max())
-        far = f"{np.degrees(largest):.0f} degrees away"
-        if approach == "direct" or (approach == "auto" and largest <= config.passage_angle):
-            return Course(target, target, 0.0, now, name, "", approach)
-        problem = "only height targets can be reached through a passage"
-        if hasattr(target, "heights"):
-            try:
-                passage = plan_passage(positions, target, config.passage_speed * self.controller_config.rate_limit)
-                way = f"{far}: passage of {passage.duration:.1f} s"
-                return Course(passage.target, target, passage.duration, now, name, way, approach)
-            except InvalidInputError as error:
-                problem = str(error)
-        if approach == "passage" or largest > config.jump_limit:
-            raise InvalidInputError(
-                "target", far, f"a passage, or at most {np.degrees(config.jump_limit):.0f} degrees",
-                f"No passage: {problem}. Give targets in between, or set approach to direct.",
-            )  # fmt: skip
-        return Course(target, target, 0.0, now, name, f"{far}: direct", approach)
-
-    def _examine_later(self, target: Target, positions: Array, time: float) -> None:
-        sample = target.sample(positions, time)
-        if not sample.finite:
-            raise InvalidInputError("target", f"not finite at t = {time:g} s", "finite heights and slopes at all nodes")
-        away = float(np.linalg.norm(sample.offsets[self.cover.father]))
-        if away > 0.5 * self.cover.pitch:
-            raise InvalidInputError(
-                "target", f"{away * 1e3:.0f} mm from the father node at t = {time:g} s",
-                f"at most half a pitch, {self.cover.pitch * 500:.0f} mm",
-                "The father doesn't move: shift the target, such as f(x, y, t) - f(0, 0, t).",
-            )  # fmt: skip
+        rate_limit = self.controller_config.rate_limit
+        return plan_course(self.cover, self.state, target, name, now, approach, self.config, rate_limit)
 
     def cycle(self, measurement: Measurement | None, age: float, now: float) -> Cycle:
         """One period.
@@ -351,7 +208,7 @@ class SupervisedController:
         result = self._controller.step(self.state, course.target, now - course.start)
         if not result.status.moves:
             text = result.message or result.status.value
-            return self.halt(_STOPS[result.status], text, now, result)
+            return self.halt(STOP_OF_STEP[result.status], text, now, result)
         away = float(result.distances[self.cover.father])
         if away > 0.5 * self.cover.pitch:
             return self.halt(Stop.TARGET, f"{away * 1e3:.0f} mm from the father node", now, result)

@@ -16,7 +16,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lapack
 
-from morphit_ros.cover.closure import bridge_lengths, close_loops, fill_face_residuals
+from morphit_ros.cover.closure import bridge_lengths, close_loops, fill_closure_residuals
 from morphit_ros.cover.model import Cover
 from morphit_ros.cover.null_space import NullSpace, NullSpaceSolver
 from morphit_ros.cover.state import CoverState, joint_gap, orthonormalize, rotate
@@ -131,7 +131,7 @@ class JointTracker:
                 space, root = self._null_space.solve(rotations), None
                 matrix = np.empty((len(self.axes), space.basis.shape[1]))
             read_joints(rotations, cover.joints, self._frames, self.axes, angles, rows)
-            fill_face_residuals(rotations, cover.open_faces, residuals)
+            fill_closure_residuals(cover, rotations, residuals)
             if root is None:
                 fill_angle_rates(rows, self.axes, cover.joints, space.basis, matrix)
                 root, told = _decomposed(matrix, self._condition_limit)
@@ -196,7 +196,7 @@ class PoseTracker:
         turned = measured.rotations
         space: NullSpace | None = None
         for _ in range(_MOST_STEPS):
-            fill_face_residuals(turned, cover.open_faces, residuals)
+            fill_closure_residuals(cover, turned, residuals)
             if float(np.abs(residuals).max(initial=0.0)) < _CLOSED:
                 return TrackedState(CoverState(turned, measured.origin), gap, True)
             space = space or self._null_space.solve(turned)

@@ -105,9 +105,7 @@ def held_straight(rows: int, cols: int, fixed: tuple[int, ...]) -> tuple[Cover, 
 
 
 @pytest.mark.parametrize(("rows", "cols", "fixed", "count"), STRAIGHT_MOUNTS)
-def test_hinges_beside_a_straight_line_of_fixed_nodes(
-    rows: int, cols: int, fixed: tuple[int, ...], count: int
-) -> None:
+def test_hinges_beside_a_straight_line_of_fixed_nodes(rows: int, cols: int, fixed: tuple[int, ...], count: int) -> None:
     """Equations with hinges are the derivative of their residuals, of full rank, and their motions stay closed."""
     cover, state = held_straight(rows, cols, fixed)
     assert len(cover.hinges) == count

@@ -14,7 +14,6 @@ from morphit_ros.cover import Cover, CoverController, StepStatus
 from morphit_ros.cover.cases import load_case
 from morphit_ros.cover.files import cover_content, load_cover, read_cover, write_cover
 from morphit_ros.cover.genetic import GeneticConfig, evolve_motors, sensitivity
-from morphit_ros.cover.null_space import NullSpaceSolver
 from morphit_ros.cover.placement import candidate_rates, judge_motors, neighbourhood, place_motors
 from morphit_ros.cover.start import lay_on_surface, roll
 from morphit_ros.cover.state import flat_state, worst_gap
