@@ -6,7 +6,7 @@
 Objects: a hammer (steel head, wooden handle, 0.9 kg), a lying bottle whose lower half is full, a carton with a steel
 weight in one end, and a box of one material where nothing is to be gained. Their shapes are seen by two noisy depth
 cameras; a density field learned from that knows geometry only, so its centre is that of one material. Where the mass
-is, somebody says (materials), or two pushes tell (identified: pushed in MuJoCo, tracked with 1 mm and 0.3° of noise,
+is, somebody says (materials), or four pushes tell (identified: pushed in MuJoCo, tracked with 1 mm and 0.3° of noise,
 explained by our own dynamics). Each trial draws place, yaw and friction; all sources share it. `turn` is by how much
 the object turned in the hand from before the grasp to the end of the lift.
 """

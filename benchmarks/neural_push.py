@@ -3,17 +3,19 @@
     python benchmarks/neural_push.py [--data DIR] [--pictures DIR] [--json FILE] [--only bunny|box]
 
 The bunny is the authors' (lengths in its own unit, about one across), with the numbers of their task: 60 steps of
-0.02 s, a sphere of 10 kg and radius 0.25, friction 0.05. It is pushed from all sides. The box is 60 x 100 x 40 mm, 200 g,
-friction 0.3. Figures are distances from the goal at the end of the push, the last column that of our simulation, with
-the arm's hand as driven spheres, from where the workcell's object ends.
+0.02 s, a sphere of 10 kg and radius 0.25, friction 0.05. It is pushed from all sides. The box is 60 x 100 x 40 mm,
+200 g, friction 0.3. Figures are distances from the goal at the end of the push; the last column is how far our own
+simulation, with the arm's hand as driven spheres, is from where the workcell's object ends.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +80,7 @@ def replayed(item: SimulatedObject, plan: Any, friction: float) -> tuple[dict[st
     return figures, ways
 
 
-def bunny(data: Path, pictures: Path | None) -> list[dict[str, Any]]:
+def bunny(data: Path, pictures: Path | None) -> Iterator[dict[str, Any]]:
     """The authors' task with goals all around."""
     body = load_published_body(data / "neural" / "bunny.npz")
     item = body_in_pieces(body, pieces_of_points(body.points), "bunny")
@@ -88,25 +90,22 @@ def bunny(data: Path, pictures: Path | None) -> list[dict[str, Any]]:
         optimization=TrajectoryConfig(constraint_tolerance=2e-3, initial_penalty=10.0),
     )
     start = rest_on_plane(body, BodyState([0.0, 0.0, 0.36]), config)
-    rows = []
-    for name, (offset, way) in tqdm(BUNNY_PUSHES.items(), disable=None):
+    for name, (offset, way) in BUNNY_PUSHES.items():
         pusher = [*(start.position[:2] + offset), config.pusher_radius]
         plan, row = planned(body, start, start.position[:2] + way, pusher, config)
         figures, ways = replayed(item, plan, config.friction)
-        rows.append({"object": "bunny", "push": name} | row | figures)
+        yield {"object": "bunny", "push": name} | row | figures
         if pictures:
             draw_push(body, plan, ways, pictures / f"bunny_{name.replace(', ', '_').replace(' ', '_')}.png")
-    return rows
 
 
-def box(pictures: Path | None) -> list[dict[str, Any]]:
+def box(pictures: Path | None) -> Iterator[dict[str, Any]]:
     """A box of real size, and the arm."""
     item, body = box_for_push()
     lying = body_in_pieces(body, [piece.transformed(make_transform(translation=-item.center_of_mass))
                                   for piece in item.pieces])  # fmt: skip
     arm = PushingArm()
-    rows = []
-    for name, way in tqdm(BOX_PUSHES.items(), disable=None):
+    for name, way in BOX_PUSHES.items():
         with workcell_for_push(item, friction=0.3) as workcell:
             center = workcell.object_pose()[:3, 3] + item.center_of_mass
             config = PushConfig.scaled(body, float(np.hypot(*way)), 2.4, 0.3, 0.012)
@@ -122,10 +121,9 @@ def box(pictures: Path | None) -> list[dict[str, Any]]:
                 figures["panda_miss_m"] = float(np.linalg.norm(done.positions[-1, :2] - plan.goal[:2]))
                 figures["panda_prediction_error_m"] = float(np.linalg.norm((done.positions[-1] - done.predicted)[:2]))
                 figures["panda_lag_m"] = done.lag
-            rows.append({"object": "box", "push": name} | row | figures)
+            yield {"object": "box", "push": name} | row | figures
             if pictures:
                 draw_push(body, plan, ways, pictures / f"box_{name}.png")
-    return rows
 
 
 def main() -> None:
@@ -137,11 +135,11 @@ def main() -> None:
     parser.add_argument("--only", choices=("bunny", "box"), help="one of the two objects")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE")
     options = parser.parse_args()
-    rows: list[dict[str, Any]] = []
+    tasks: list[Iterator[dict[str, Any]]] = []
     if options.only != "box" and (options.data / "neural" / "bunny.npz").is_file():
-        rows += bunny(options.data, options.pictures)
+        tasks.append(bunny(options.data, options.pictures))
     if options.only != "bunny":
-        rows += box(options.pictures)
+        tasks.append(box(options.pictures))
     columns = {
         "planned": "planned_miss_m",
         "by motion": "mujoco_motion_miss_m",
@@ -151,10 +149,14 @@ def main() -> None:
         "predicted": "panda_prediction_error_m",
     }
     print(f"{'off the goal [mm]':24}{'steps':>7}{'CPU s':>8}" + "".join(f"{name:>11}" for name in columns))
-    for row in rows:
+    rows = []
+    for row in tqdm(itertools.chain(*tasks), disable=None):
+        rows.append(row)
         cells = [f"{1e3 * row[key]:.1f}" if key in row else "-" for key in columns.values()]
         head = f"{row['object'] + ': ' + row['push']:24}{row['iterations']:7d}{row['processor_seconds']:8.1f}"
-        print(head + "".join(f"{cell:>11}" for cell in cells) + f"  {row['status']} {row.get('panda_problem', '')}")
+        tqdm.write(
+            head + "".join(f"{cell:>11}" for cell in cells) + f"  {row['status']} {row.get('panda_problem', '')}"
+        )
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 

@@ -9,9 +9,10 @@ from morphit_ros.bringup.distance import DISTANCE
 from morphit_ros.bringup.grasp import GRASP
 from morphit_ros.bringup.job import Job
 from morphit_ros.bringup.moveit import MOVEIT
+from morphit_ros.bringup.neural import NEURAL
 from morphit_ros.errors import InvalidInputError
 
-JOBS: MappingProxyType[str, Job] = MappingProxyType({job.name: job for job in (GRASP, MOVEIT, DISTANCE, COVER)})
+JOBS: MappingProxyType[str, Job] = MappingProxyType({job.name: job for job in (GRASP, MOVEIT, DISTANCE, COVER, NEURAL)})
 
 
 def find_job(name: str) -> Job:

@@ -9,7 +9,7 @@ from typing import Any
 from morphit_ros.commands import neural_record, neural_train
 
 # Each adds its own parser; those that a build leaves out are not offered.
-_OPTIONAL = ("neural_identify",)
+_OPTIONAL = ("neural_identify", "neural_push")
 
 
 def add_parser(commands: Any) -> None:

@@ -40,14 +40,22 @@ def add_parser(actions: Any) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="a contact parameter, repeatable"
     )
-    parser.add_argument("--frame", choices=("field", "body"), default="field",
-                        help="what the track follows: the field's frame or the centre of mass (default: %(default)s)")  # fmt: skip
+    parser.add_argument(
+        "--frame",
+        choices=("field", "body"),
+        default="field",
+        help="what the track follows: the field's frame or the centre of mass (default: %(default)s)",
+    )
     parser.add_argument("--table", type=float, default=0.0, metavar="Z", help="height of the table [m] (default: 0)")
     parser.add_argument(
         "--pusher", nargs=2, metavar=("TRACK", "RADIUS"), help="a ball that was moved along a track, for one TRACK"
     )
-    parser.add_argument("--start", choices=("known", "velocity_unknown", "unknown"), default=None,
-                        help="what of the first state is certain (default: velocity_unknown; with --soap known)")  # fmt: skip
+    parser.add_argument(
+        "--start",
+        choices=("known", "velocity_unknown", "unknown"),
+        default=None,
+        help="what of the first state is certain (default: velocity_unknown; with --soap known)",
+    )
     parser.add_argument("--step", type=float, default=0.01, metavar="S", help="of the rollouts (default: %(default)s)")
     parser.add_argument(
         "--noise", nargs=2, type=float, metavar=("M", "RAD"), help="of the tracks (default: 0.001 0.02)"

@@ -11,8 +11,12 @@ from morphit_ros.commands.reports import add_json_option, write_json
 
 if TYPE_CHECKING:
     from morphit_ros.neural.field import DensityField
-    from morphit_ros.neural.learning.result import LearningResult
+    from morphit_ros.neural.learning.result import LearningResult, Renderer
     from morphit_ros.neural.recording import Recording
+    from morphit_ros.neural.views import PosedImages
+
+# From so many views on, one is held out to judge the result by.
+_ENOUGH_VIEWS = 8
 
 
 def add_parser(commands: Any) -> None:
@@ -64,6 +68,8 @@ def run(options: argparse.Namespace) -> int:
         report |= _judge(result.field, recording)
         if result.psnr == result.psnr:
             report["psnr"] = result.psnr
+        if result.render is not None and recording.images is not None and len(recording.images) >= _ENOUGH_VIEWS:
+            report["held_out_psnr"] = _held_out_ratio(recording.images, result.render)
         if options.picture:
             from morphit_ros.viewing.learned_field import draw_learned_field
 
@@ -97,9 +103,46 @@ def _learn(recording: Recording, options: argparse.Namespace) -> LearningResult:
             bar.update(int(100 * share) - bar.n)
 
         if recording.images is not None and options.source == "images":
-            return learn_from_images(recording.images, ImageLearningConfig.from_flat(given), progress)
+            images = recording.images
+            if len(images) >= _ENOUGH_VIEWS:
+                images = _without(images, _held_out_view(images))
+            return learn_from_images(images, ImageLearningConfig.from_flat(given), progress)
         assert recording.depths is not None
         return learn_from_depths(recording.depths, DepthLearningConfig.from_flat(given), progress)
+
+
+def _held_out_view(images: PosedImages) -> int:
+    """The view that `viewing.learned_field` draws."""
+    from morphit_ros.viewing.learned_field import drawn_view
+
+    return drawn_view(images)
+
+
+def _held_out_ratio(images: PosedImages, render: Renderer) -> float:
+    """Peak signal-to-noise ratio [dB] of the object's pixels in the view that was held out."""
+    import numpy as np
+    from scipy.ndimage import binary_erosion
+
+    number = _held_out_view(images)
+    height, width = images.rgb.shape[1:3]
+    picture = render(images.intrinsics[number], images.T_world_camera[number], width, height)
+    shown = np.ones((height, width), dtype=np.bool_)
+    if images.masks is not None:
+        # At the outline pixels mix with the background, which is not learned.
+        shown = binary_erosion(images.masks[number], np.ones((3, 3)))
+    error = ((picture - images.rgb[number])[shown] ** 2).mean()
+    return float(-10.0 * np.log10(max(float(error), 1e-12)))
+
+
+def _without(images: PosedImages, number: int) -> PosedImages:
+    """All views but one, by which the result is judged."""
+    import numpy as np
+
+    from morphit_ros.neural.views import PosedImages
+
+    kept = np.arange(len(images)) != number
+    masks = None if images.masks is None else images.masks[kept]
+    return PosedImages(images.rgb[kept], images.intrinsics[kept], images.T_world_camera[kept], masks, images.bounds)
 
 
 def _judge(field: DensityField, recording: Recording) -> dict[str, Any]:
@@ -145,6 +188,8 @@ def _print_report(report: dict[str, Any]) -> None:
         print(f"  no solid: {report['solid']}")
     if "psnr" in report:
         print(f"  {'PSNR':<24}{report['psnr']:.1f} dB")
+    if "held_out_psnr" in report:
+        print(f"  {'PSNR of a new view':<24}{report['held_out_psnr']:.1f} dB")
     if "volume" in report:
         x, y, z = report["center_of_mass"]
         print(f"  {'volume':<24}{1e6 * report['volume']:.1f} cm3")

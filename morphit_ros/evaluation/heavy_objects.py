@@ -43,11 +43,13 @@ class HeavyObject:
     """A simulated object and what it is made of.
 
     Attributes:
+        name: see `HEAVY_OBJECTS`.
         body: with its true mass, centre of mass and inertia.
         density: of what no box says [kg/m^3].
         materials: boxes in the frame of the body, the last one counts where they overlap.
     """
 
+    name: str
     body: SimulatedObject
     density: float
     materials: tuple[MaterialBox, ...]
@@ -64,7 +66,7 @@ def heavy_object(name: str) -> HeavyObject:
     return HEAVY_OBJECTS[name]()
 
 
-def made_of(body: SimulatedObject, density: float, materials: Sequence[MaterialBox]) -> HeavyObject:
+def made_of(name: str, body: SimulatedObject, density: float, materials: Sequence[MaterialBox]) -> HeavyObject:
     """A body whose mass, centre and inertia follow from what it is made of, by a sum over cells of a millimetre."""
     points = _cells_inside(body)
     densities = np.full(len(points), density)
@@ -76,7 +78,9 @@ def made_of(body: SimulatedObject, density: float, materials: Sequence[MaterialB
     arms = points - center
     second = (masses[:, None] * arms).T @ arms
     inertia = np.trace(second) * np.eye(3) - second
-    return HeavyObject(replace(body, mass=mass, center_of_mass=center, inertia=inertia), density, tuple(materials))
+    return HeavyObject(
+        name, replace(body, mass=mass, center_of_mass=center, inertia=inertia), density, tuple(materials)
+    )
 
 
 def _cells_inside(body: SimulatedObject) -> Array:
@@ -107,18 +111,19 @@ def _hammer() -> HeavyObject:
     low = body.mesh.vertices.min(axis=0)
     # The handle goes through the head; what lies within the last 26 mm along x is the head.
     head = MaterialBox(np.array([high[0] - 0.026, low[1], low[2]]) - 1e-4, high + 1e-4, 7800.0)
-    return HeavyObject(body, 700.0, (head,))
+    return HeavyObject("hammer", body, 700.0, (head,))
 
 
 def _half_filled_bottle() -> HeavyObject:
     """The package's bottle lying, its lower half full of what does not flow; the rest weighs as its walls do."""
     standing = load_object("bottle")
     full = MaterialBox(np.array([-0.04, -0.04, 0.0]), np.array([0.04, 0.04, 0.095]), 1000.0)
-    bottle = made_of(standing, 120.0, (full,))
+    bottle = made_of("half_filled_bottle", standing, 120.0, (full,))
     # On its side: z of the standing bottle becomes x, its widest part rests on the table.
     turn = make_transform(matrix_from_rpy((0.0, np.pi / 2.0, 0.0)), (-0.1075, 0.0, 0.032))
     low, high = np.array([-0.1075, -0.04, -0.008]), np.array([-0.0125, 0.04, 0.072])
-    return HeavyObject(bottle.body.transformed(turn), 120.0, (MaterialBox(low, high, 1000.0),))
+    lying = MaterialBox(low, high, 1000.0)
+    return replace(bottle, body=bottle.body.transformed(turn), materials=(lying,))
 
 
 def _loaded_box() -> HeavyObject:
@@ -129,13 +134,13 @@ def _loaded_box() -> HeavyObject:
         "loaded_box", mesh, [mesh], 0.1, None, (0.72, 0.58, 0.40), np.array([0.0, 0.0, 0.025]), 1e-4 * np.eye(3)
     )
     weight = MaterialBox(np.array([0.055, -0.0200, 0.005]), np.array([0.095, 0.0200, 0.045]), 7800.0)
-    return made_of(body, 150.0, (weight,))
+    return made_of("loaded_box", body, 150.0, (weight,))
 
 
 def _box() -> HeavyObject:
     """The package's box, of one material: here nothing is to be gained."""
     body = load_object("box")
-    return HeavyObject(body, body.mass / sum(piece.volume for piece in body.pieces), ())
+    return HeavyObject("box", body, body.mass / sum(piece.volume for piece in body.pieces), ())
 
 
 HEAVY_OBJECTS: dict[str, Callable[[], HeavyObject]] = {

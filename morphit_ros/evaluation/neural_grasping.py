@@ -5,7 +5,7 @@ What each source has to go by:
 - completed: the shape with its hidden sides, of one material (what the planner does by itself);
 - learned: a density field learned from the same clouds, of one material: geometry, too;
 - materials: that field, and what somebody says each part is made of;
-- identified: that field, and how the object moves when it is pushed twice, seen with a millimetre of noise;
+- identified: that field, and how the object moves in four pushes, seen with a millimetre of noise;
 - true: the centre itself, which no robot has.
 """
 
@@ -160,7 +160,7 @@ def run_trial(job: PickJob, heavy: HeavyObject, number: int, sources: tuple[str,
             except MorphitError as error:
                 center = KnownCenter(None, note=str(error))
                 result = PickResult(Outcome.ERROR, "error", f"{type(error).__name__}: {error}")
-            records.append(_record(heavy.body.name, number, source, center, truth, result))
+            records.append(_record(heavy.name, number, source, center, truth, result))
     return records
 
 

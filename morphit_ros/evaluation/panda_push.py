@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.backends.path_search import RoboPlanConfig
@@ -76,7 +77,7 @@ class ArmPush:
     predicted: Array
     turn: float
     lag: float
-    pictures: tuple[Array, ...] = ()
+    pictures: tuple[NDArray[np.uint8], ...] = ()
 
 
 class PushingArm:

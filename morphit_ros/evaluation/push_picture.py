@@ -49,7 +49,7 @@ def draw_push(body: ContactBody, plan: PushPlan, others: Mapping[str, Array], pa
     axes.plot(*plan.goal[:2], color="black", marker="+", markersize=14, linestyle="none", label="goal")
     axes.set_xlabel("x [m]")
     axes.set_ylabel("y [m]")
-    axes.legend(loc="best", fontsize=8)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=8)
     _save(figure, Path(path))
     return Path(path)
 

@@ -31,20 +31,30 @@ class Silhouettes:
     def __init__(self, views: PosedImages | PosedDepths, masks: Mask) -> None:
         self.views = views
         self._distances = [_signed_distance(mask) for mask in masks]
+        # Where a silhouette keeps clear of the picture's border, all of the object is in the picture.
+        self.whole = [not (m[0].any() or m[-1].any() or m[:, 0].any() or m[:, -1].any()) for m in masks]
 
-    def clearance(self, points: Array, views: list[int] | None = None) -> Array:
-        """(N,) largest distance [m] of points (N, 3) from the silhouettes' cones, negative inside of all."""
+    def clearance(self, points: Array) -> Array:
+        """(N,) largest distance [m] of points (N, 3) from the silhouettes' cones, negative inside of all.
+
+        What no picture shows counts as outside: silhouettes are of objects that the pictures show.
+        """
         result = np.full(len(points), UNKNOWN)
-        for number in range(len(self.views)) if views is None else views:
+        for number in range(len(self.views)):
             result = np.maximum(result, self.view_clearance(number, points))
-        return result
+        return np.where(result == UNKNOWN, -UNKNOWN, result)
 
     def view_clearance(self, number: int, points: Array) -> Array:
-        """(N,) the same for one view; UNKNOWN for points that it does not see."""
+        """(N,) the same for one view; UNKNOWN out of a picture whose border cuts the silhouette."""
         views = self.views
         pixels, depths = project_points(views.intrinsics[number], views.T_world_camera[number], points)
         values, seen = sample_picture(self._distances[number], pixels)
-        metres = values * depths / views.intrinsics[number, :2].mean()
+        height, width = self._distances[number].shape
+        beyond = np.linalg.norm(pixels - np.clip(pixels, 0.0, [width - 1.0, height - 1.0]), axis=1)
+        metres = (values + np.nan_to_num(beyond)) * np.abs(depths) / views.intrinsics[number, :2].mean()
+        if self.whole[number]:
+            # Behind the camera it is not for sure.
+            return np.where(depths > 0.0, metres, -UNKNOWN)
         return np.where(seen, metres, UNKNOWN)
 
 
@@ -107,7 +117,9 @@ class DepthHull:
         beside, _ = self._clearances(number, points)
         nearest, seen = sample_picture(minimum_filter(self._surfaces[number], 3), pixels)
         pixel = depths / views.intrinsics[number, :2].mean()
-        return (beside > np.maximum(margin, 2.0 * pixel)) | (seen & (beside <= 0.0) & (nearest - depths > margin))
+        in_front = seen & (beside <= 0.0) & (nearest - depths > margin)
+        through: Mask = np.asarray(in_front | (beside > np.maximum(margin, 2.0 * pixel)), dtype=np.bool_)
+        return through
 
     def _clearances(self, number: int, points: Array) -> tuple[Array, Array]:
         """Distances (N,) from the silhouette's cone, and in front of the surface seen in it [m]."""
@@ -124,7 +136,8 @@ class DepthHull:
         surface = np.where(np.abs(smooth - nearest) > jump, nearest, smooth)
         in_front = (surface - depths) * self._cosines[number][pixel]
         # Beside the silhouette the ray is free up to what it hit; behind that, nothing is known.
-        beside = np.where(seen & ((beside <= 0.0) | (depths < self._behind[number][pixel])), beside, UNKNOWN)
+        known = seen | (self._silhouettes.whole[number] and views.masks is not None)
+        beside = np.where(known & ((beside <= 0.0) | (depths < self._behind[number][pixel])), beside, UNKNOWN)
         return beside, np.where(seen & (beside <= 0.0), in_front, UNKNOWN)
 
     @cached_property
@@ -133,11 +146,11 @@ class DepthHull:
         return np.concatenate(self.views.surface_points())
 
 
-def sample_picture(picture: Array, pixels: Array) -> tuple[Array, Mask]:
+def sample_picture(picture: NDArray[np.floating], pixels: Array) -> tuple[Array, Mask]:
     """Bilinear values (N,) of a picture (H, W) at pixels (N, 2) u, v, and whether they lie in it."""
     height, width = picture.shape
     known = np.nan_to_num(pixels, nan=-1e6)
-    seen = ((known >= -0.5) & (known <= [width - 0.5, height - 0.5])).all(axis=1)
+    seen: Mask = np.all((known >= -0.5) & (known <= [width - 0.5, height - 0.5]), axis=1)
     u = np.clip(known[:, 0], 0.0, width - 1.0)
     v = np.clip(known[:, 1], 0.0, height - 1.0)
     column, row = np.minimum(u.astype(np.int64), width - 2), np.minimum(v.astype(np.int64), height - 2)

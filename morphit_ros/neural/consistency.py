@@ -8,7 +8,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, transform_vectors
 from morphit_ros.neural.carving import DepthHull, Silhouettes, sample_picture
 from morphit_ros.neural.fields.grid import grid_nodes
-from morphit_ros.neural.views import PosedDepths, PosedImages, pixel_rays, project_points
+from morphit_ros.neural.views import Mask, PosedDepths, PosedImages, pixel_rays, project_points
 
 # Share of a silhouette that the hull of all views must fill, and of a view's points that others may see through.
 _LEAST_COVERAGE = 0.8
@@ -31,7 +31,7 @@ def image_bounds(views: PosedImages) -> Array:
     center, half = _common_volume(views)
     box = np.stack([center - half, center + half])
     # Coarse first: a cell is allowed to miss the hull by its own size.
-    for count in (24, 32, 48):
+    for count in (20, 28, 36):
         nodes = grid_nodes(box, (count, count, count))
         cell = float((box[1] - box[0]).max()) / (count - 1)
         inside = nodes[hull.clearance(nodes) < 0.87 * cell]
@@ -52,7 +52,7 @@ def check_images(views: PosedImages, bounds: Array) -> None:
         _check_boxes_are_seen(views, bounds)
         return
     hull = Silhouettes(views, views.masks)
-    count = 56
+    count = 44
     shape = (count, count, count)
     cell = float((bounds[1] - bounds[0]).max()) / (count - 1)
     inside = (hull.clearance(grid_nodes(bounds, shape)) < 0.6 * cell).reshape(shape)
@@ -63,7 +63,7 @@ def check_images(views: PosedImages, bounds: Array) -> None:
         raise _contradiction(found, f"{_LEAST_COVERAGE:.0%} or more in every view")
 
 
-def _coverage(views: PosedImages, number: int, inside: Array, bounds: Array) -> float:
+def _coverage(views: PosedImages, number: int, inside: Mask, bounds: Array) -> float:
     """Share of a silhouette's pixels whose rays meet the cells of the hull."""
     assert views.masks is not None
     v, u = np.nonzero(views.masks[number])
@@ -127,7 +127,7 @@ def _check_boxes_are_seen(views: PosedImages, bounds: Array) -> None:
 
 
 def _common_volume(views: PosedImages) -> tuple[Array, Array]:
-    """Point (3,) nearest to the rays through the silhouettes' centres, and a half size (3,) that surely suffices [m]."""
+    """Point (3,) nearest to the rays through the silhouettes' centres, and half a size (3,) that suffices [m]."""
     assert views.masks is not None
     origins, directions, slopes = views.T_world_camera[:, :3, 3], [], []
     for number, mask in enumerate(views.masks):

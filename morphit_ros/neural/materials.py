@@ -105,7 +105,7 @@ def inertia_of_materials(
         densities += share * (region.density - densities)
     masses = densities * volumes
     total = float(masses.sum())
-    if total <= 0.0:
+    if total <= 1e-9 * uniform.mass:
         raise InvalidInputError("materials", "densities that are all zero", "one that is positive")
     center = masses @ points / total
     arms = points - center
@@ -135,4 +135,5 @@ def _parts(solid: Solid) -> tuple[Array, Array, float]:
     steps = (np.indices((_PARTS,) * 3).reshape(3, -1).T + 0.5) / _PARTS
     edge = solid.spacing / _PARTS
     points = solid.origin + solid.spacing * (filled[:, None, :] + steps[None]).reshape(-1, 3)
-    return points, np.repeat(shares * edge**3, len(steps)), edge
+    volumes = np.repeat(shares * edge**3, len(steps))
+    return points, volumes * (solid.volume / volumes.sum()), edge

@@ -37,7 +37,7 @@ class PushConfig(Config):
     )
     pusher_friction: float = parameter(0.2, "Friction of the pusher on the object", minimum=0.0, maximum=2.0)
     step: float = parameter(0.004, "Longest step, less for small objects [s]", minimum=1e-4, maximum=0.05)
-    contact_points: int = parameter(1500, "Points that stand for the object in contact", minimum=50, maximum=20000)
+    contact_points: int = parameter(3000, "Points that stand for the object in contact", minimum=50, maximum=20000)
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class PushScene:
                 controls.append((PUSHER, "force"))
             else:
                 times = start + step * np.arange(steps + 1)
-                way = self.pusher.positions_at(times)
+                way = self.pusher.positions_at(np.asarray(times, dtype=np.float64))
                 obstacles.append(Obstacle(Sphere(self.pusher.radius), positions=way, name=PUSHER))
         return World(bodies, obstacles, parameters, step, pair_parameters=pairs, controls=controls)
 
@@ -137,7 +137,7 @@ class PushScene:
         """(T, 3) forces on a free pusher, its weight held by what carries it; None without one."""
         if self.pusher is None or self.pusher.mass == 0.0:
             return None
-        forces = self.pusher.forces_at(start + step * np.arange(steps))
+        forces = self.pusher.forces_at(np.asarray(start + step * np.arange(steps), dtype=np.float64))
         weight = np.array([0.0, 0.0, self.pusher.mass * 9.81])
         return np.asarray(forces + weight)
 

@@ -12,7 +12,7 @@ from morphit_ros.neural.pushes import PushConfig, Pusher, PushScene, carrying_ta
 
 def warm_up() -> None:
     """Once through everything that `neural_object` answers with."""
-    known = know_object(BoxField(np.array([0.10, 0.06, 0.04])), 500.0, eyes=np.array([[1.0, 0.0, 0.5]]))
+    known = know_object(BoxField((0.10, 0.06, 0.04)), 500.0, eyes=np.array([[1.0, 0.0, 0.5]]))
     pusher = Pusher(0.01, np.array([0.0, 0.1]), np.array([[-0.07, 0.0, 0.0], [-0.06, 0.0, 0.0]]), 0.0, np.zeros((2, 3)))
     scene = PushScene(known, carrying_table(known, np.eye(4)), pusher, PushConfig(contact_points=100))
     times = np.array([0.0, 0.01, 0.02])

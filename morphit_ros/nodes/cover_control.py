@@ -58,6 +58,9 @@ class CoverControlConfig(Config):
     diagnostics_period: float = parameter(1.0, "Time between two reports [s]", minimum=0.1, maximum=60.0)
 
 
+# Stops no longer than this are counted and shown, but don't each fill two lines of the log [s]; more than a few of them
+# within a while [s] are interruptions that somebody should know of.
+_BRIEF, _FEW, _RECENT = 0.3, 2, 10.0
 CONFIGS = (CoverControlConfig, CoverModelConfig, ControllerConfig, SupervisionConfig, CoverDisplayConfig)
 
 
@@ -240,12 +243,16 @@ class CoverControl(LifecycleNodeMixin, Node):
             return (WARN, f"inactive; {self._refusal}") if self._refusal else (OK, "inactive")
         if cycle is None:
             return OK, "starting"
-        if cycle.stop is not None:
+        since = [time.monotonic() - stopped for stopped in self._driver.stop_times]
+        brief = cycle.stop is not None and cycle.stop.way_back is WayBack.STATES and since[-1] < _BRIEF
+        if cycle.stop is not None and not (brief and course):
             level = ERROR if cycle.stop.way_back is WayBack.ACTIVATION else WARN
             # Without what changes from period to period, which would fill the log.
             text = f"motors stopped until {cycle.stop.way_back.value}: {cycle.stop.text}"
             return level, f"{text}; {self._refusal}" if self._refusal else text
         text = f"following {course.description}" if course else "following"
+        if sum(past < _RECENT for past in since) > _FEW:
+            return WARN, f"{text}, with interruptions" + (f"; {self._refusal}" if self._refusal else "")
         return (WARN, f"{text}; {self._refusal}") if self._refusal else (OK, text)
 
     def _report_now(self) -> None:

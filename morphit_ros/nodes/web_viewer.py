@@ -70,7 +70,6 @@ class WebViewer(Node):
             self._show = self._cover_topics()
         else:
             self._show = self._workcell_topics(base_config, camera_config)
-        self._diagnostics = Diagnostics(self)
         self._new: dict[interfaces.Topic, Any] = {}
         self._has_robot = False
         best_effort = self._config.points_reliability == "best_effort"
@@ -82,6 +81,7 @@ class WebViewer(Node):
         self.create_timer(1.0 / self._config.rate, self._update, clock=Clock(clock_type=ClockType.STEADY_TIME))
         # When the pose that a topic needs was missed first.
         self._missed: dict[interfaces.Topic, float] = {}
+        self._diagnostics = Diagnostics(self)
         self._diagnostics.report(OK, f"view at {self._scene.url}")
 
     def _cover_topics(self) -> dict[interfaces.Topic, Callable[[Any], None]]:

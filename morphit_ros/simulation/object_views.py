@@ -1,4 +1,4 @@
-"""Pictures of one object from any number of camera poses, in the workcell's light: what neural objects are learned from."""
+"""Pictures of one object from any number of camera poses: what neural objects are learned from."""
 
 from __future__ import annotations
 

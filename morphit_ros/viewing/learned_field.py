@@ -13,6 +13,7 @@ from morphit_ros.neural.field import DensityField
 from morphit_ros.neural.fields.grid import grid_nodes
 from morphit_ros.neural.learning.result import Renderer
 from morphit_ros.neural.recording import Recording
+from morphit_ros.neural.views import PosedViews
 from morphit_ros.resources import atomic_write
 
 _MOST_VIEWS = 8
@@ -40,7 +41,7 @@ def draw_learned_field(recording: Recording, field: DensityField, render: Render
 
     views = recording.images if recording.images is not None else recording.depths
     assert views is not None
-    number = len(views) // 3
+    number = drawn_view(views)
     if recording.images is not None:
         seen = recording.images.rgb[number]
     else:
@@ -64,6 +65,11 @@ def draw_learned_field(recording: Recording, field: DensityField, render: Render
         frame[side - panel.shape[0] :, 6:-6] = panel
         enlarged.append(frame)
     _save(np.concatenate(enlarged, axis=1), path)
+
+
+def drawn_view(views: PosedViews) -> int:
+    """Which view is drawn next to the result; hold it out where it shall be a fair comparison."""
+    return len(views) // 3
 
 
 def _gray(depth: NDArray[np.float32]) -> NDArray[np.float32]:

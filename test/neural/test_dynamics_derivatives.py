@@ -23,12 +23,13 @@ PARAMETERS = ContactParameters(
 )  # fmt: skip
 NAMES = ("friction", "spring", "damper", "sliding_drag", "mass_scale:body0", "inertia_scale:body0")
 VALUES = np.array([0.3, 3e4, 3e5, 0.05, 1.1, 0.9])
+STILL = np.zeros(12)
 TURNED = BodyState([0.1, 0.05, 0.0], [0.05, 0.1, 0.3, 1.0], [0.4, -0.3, -0.3], [0.5, -0.4, 1.0])
 
 
 def raised(state: BodyState, height: float) -> BodyState:
     return BodyState(
-        state.position + [0.0, 0.0, height], state.quat_xyzw, state.velocity, state.angular_velocity
+        state.position + np.array([0.0, 0.0, height]), state.quat_xyzw, state.velocity, state.angular_velocity
     )
 
 
@@ -39,7 +40,9 @@ def placed(angle: float, origin: tuple[float, float, float]) -> np.ndarray:
     return transform
 
 
-def check(world: World, states: list[BodyState], names=NAMES, values=VALUES, atol: float = 2e-7, step_size=2e-5) -> None:
+def check(
+    world: World, states: list[BodyState], names=NAMES, values=VALUES, atol: float = 2e-7, step_size=2e-5
+) -> None:
     control = np.linspace(0.3, -0.6, len(world.control_map))
     start = np.array([state.flat for state in states])
     wrenches = np.linspace(-1.0, 1.0, 6 * len(states)).reshape(len(states), 6)
@@ -111,9 +114,7 @@ def test_single_point_on_a_shape(name):
 @pytest.mark.parametrize("form", ["points", "smooth_single_point"])
 def test_a_moving_ball_and_a_second_body(form):
     ball = RigidBody.ball(0.3, 5.0, name="ball")
-    world = World(
-        [BODY, ball], [OBSTACLES["half-space"]], PARAMETERS, 0.002, controls=[("ball", "force")], form=form
-    )
+    world = World([BODY, ball], [OBSTACLES["half-space"]], PARAMETERS, 0.002, controls=[("ball", "force")], form=form)
     states = [
         lowered(World([BODY], [OBSTACLES["half-space"]], PARAMETERS, 0.002), TURNED, 0.01),
         BodyState([-0.69, -0.1, 0.3], [0.1, 0.2, 0.3, 1.0], [1.0, 0.2, 0.1], [0.3, 0.5, -0.4]),
@@ -146,7 +147,7 @@ def test_chained_sensitivities_are_those_of_the_rollout():
     rollout = rollout_derivatives(world, start, 50, names=("friction", "inertia_scale"))
     by_state, by_parameters = rollout.chained()
 
-    def last(tangent=np.zeros(12), values=(0.3, 1.0)):
+    def last(tangent=STILL, values=(0.3, 1.0)):
         result = simulate(world, add_tangent(start, tangent), 50, names=("friction", "inertia_scale"), values=values)
         return subtract_states(result.states[-1], rollout.result.states[-1])
 

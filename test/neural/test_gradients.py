@@ -64,6 +64,7 @@ def test_by_the_first_state(gradients):
 
 def test_by_controls(gradients):
     some = [0, 1, 20, 49]
+
     def at(numbers):
         controls = CONTROLS.copy()
         controls[some] = numbers.reshape(4, 3)

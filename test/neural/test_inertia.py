@@ -168,6 +168,14 @@ def test_opposed_views_are_trusted_and_one_sided_ones_are_not():
     assert one_side.inertia_error > 0.2 > 5.0 * opposed.inertia_error
 
 
+def test_what_lies_behind_unseen_surface_is_unsure_even_where_nothing_more_fits():
+    # Its bounds leave no room behind the box, but the lower half of it was never seen.
+    solid = extract_solid(SHAPES["box"], config=SolidConfig(resolution=48))
+    from_above = inertial_properties(solid, mass=1.0, eyes=[[0.0, 0.0, 0.5]])
+    all_around = inertial_properties(solid, mass=1.0, eyes=[[0.3, 0.3, 0.4], [-0.3, -0.3, -0.4]])
+    assert from_above.center_error > 0.02 * solid.size > 10.0 * all_around.center_error
+
+
 def test_what_stands_on_a_table_ends_there():
     # The table's frame lies in the lower face of the box.
     table = SupportPlane(make_transform(None, [0.0, 0.0, -0.02]))
@@ -178,13 +186,12 @@ def test_what_stands_on_a_table_ends_there():
     assert with_table.center_error < 0.2 * without.center_error
 
 
-def test_a_camera_behind_another_part_sees_nothing_of_it():
-    wall = TransformedField(BoxField((0.01, 0.3, 0.3)), make_transform(None, [0.1, 0.0, 0.0]))
-    rod = BoxField((0.2, 0.02, 0.02))
-    solid = extract_solid(UnionField([rod, wall]), config=SolidConfig(resolution=64))
+def test_what_another_part_hides_is_not_seen():
+    # Two walls on a rod: from in front, the second lies behind the first.
+    walls = [TransformedField(BoxField((0.01, 0.2, 0.2)), make_transform(None, [x, 0.0, 0.0])) for x in (-0.06, 0.06)]
+    solid = extract_solid(UnionField([BoxField((0.125, 0.02, 0.02)), *walls]), config=SolidConfig(resolution=64))
     seen = inertial_properties(solid, mass=1.0, eyes=[[1.0, 0.0, 0.0]]).seen_share
-    faces = 0.3 * 0.3
-    assert seen == pytest.approx(faces / solid.surface.area, rel=0.05)
+    assert seen == pytest.approx(0.2 * 0.2 / solid.surface.area, rel=0.05)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from morphit_ros.neural.learning.result import LearningResult, LearningStatus
 from morphit_ros.neural.views import PosedDepths, PosedImages
 
 IMAGES = ImageLearningConfig(
-    resolution=28, feature_resolution=16, features=4, hidden=16, iterations=120, rays=256, density_rate=0.3
+    resolution=28, feature_resolution=16, features=4, hidden=16, iterations=80, rays=256, density_rate=0.3
 )
 
 
@@ -39,7 +39,7 @@ def one_thread():  # type: ignore[no-untyped-def]
 
 @pytest.fixture(scope="module")
 def from_images() -> LearningResult:
-    return learn_from_images(ball_images(12), IMAGES)
+    return learn_from_images(ball_images(8), IMAGES)
 
 
 def test_images_give_the_ball(from_images: LearningResult) -> None:
@@ -64,7 +64,7 @@ def test_learned_pictures_look_like_the_views(from_images: LearningResult) -> No
 
 
 def test_same_seed_same_field() -> None:
-    short = ImageLearningConfig.from_flat(IMAGES.to_flat() | {"iterations": 8})
+    short = ImageLearningConfig.from_flat(IMAGES.to_flat() | {"iterations": 4})
     first, second = (learn_from_images(ball_images(4), short) for _ in range(2))
     np.testing.assert_array_equal(first.losses, second.losses)
     other = learn_from_images(ball_images(4), ImageLearningConfig.from_flat(short.to_flat() | {"seed": 1}))
@@ -85,7 +85,7 @@ def test_progress_and_cancelling() -> None:
     result = learn_from_images(ball_images(4), IMAGES, progress)
     assert result.status is LearningStatus.CANCELLED
     assert result.field is None
-    assert [share for share, _ in told] == pytest.approx([1 / 120, 2 / 120, 3 / 120])
+    assert [share for share, _ in told] == pytest.approx([1 / 80, 2 / 80, 3 / 80])
     assert [loss for _, loss in told] == list(result.losses)
     result = learn_from_depths(
         ball_depths(4), DepthLearningConfig(method="network", resolution=24), lambda share, loss: False
@@ -97,11 +97,10 @@ def test_progress_and_cancelling() -> None:
 def test_pictures_of_nothing_give_an_empty_field() -> None:
     views = ball_images(4, masked=False)
     plain = PosedImages(np.full_like(views.rgb, 0.7), views.intrinsics, views.T_world_camera, None, views.bounds)
-    config = ImageLearningConfig.from_flat(IMAGES.to_flat() | {"iterations": 60, "smoothness": 0.05})
-    result = learn_from_images(plain, config)
-    assert result.status in (LearningStatus.EMPTY, LearningStatus.CONSTANT)
+    result = learn_from_images(plain, IMAGES)
+    assert result.status is LearningStatus.EMPTY
     assert result.field is None
-    assert "Check" in result.message or "Give" in result.message
+    assert "Check" in result.message
 
 
 def test_a_loss_that_is_not_finite_is_a_status(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,17 +130,17 @@ def test_depths_give_the_ball(method: str, views: int) -> None:
 
 
 def test_noisy_depths_from_many_views_do_not_shrink_the_ball() -> None:
-    clean = ball_depths(16)
+    clean = ball_depths(8)
     noise = np.random.default_rng(0).normal(0.0, 0.0015, clean.depth.shape)
     noisy = PosedDepths(clean.depth + noise, clean.intrinsics, clean.T_world_camera, clean.masks)
     volumes = []
     for band in (0.0, 0.004):
-        field = learn_from_depths(noisy, DepthLearningConfig(resolution=40, noise=band)).field
+        field = learn_from_depths(noisy, DepthLearningConfig(resolution=32, noise=band, check_poses=False)).field
         assert field is not None
         nodes = grid_nodes(field.bounds, (40, 40, 40))
-        cell = np.prod((field.bounds[1] - field.bounds[0]) / 40)
+        cell = np.prod((field.bounds[1] - field.bounds[0]) / 39)
         volumes.append((field.density(nodes) > 0.5).sum() * cell / (4.0 / 3.0 * np.pi * BALL_RADIUS**3))
-    assert abs(volumes[1] - 1.0) < 0.06
+    assert abs(volumes[1] - 1.0) < 0.03
     assert abs(volumes[1] - 1.0) < abs(volumes[0] - 1.0)
 
 

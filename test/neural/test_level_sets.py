@@ -38,15 +38,18 @@ def test_a_tall_box_held_far_askew_falls_over():
         np.testing.assert_allclose(rest_on_plane(CORNERS, np.zeros(3), down).down, expected, atol=1e-12)
 
 
-def test_a_heavy_side_makes_a_box_roll_over_its_edge():
-    # The centre of mass lies over the face while it is within it, however high.
-    stays = rest_on_plane(CORNERS, [0.049, 0.0, 0.0])
-    np.testing.assert_allclose(stays.down, [0.0, 0.0, -1.0], atol=1e-12)
-    wedge = np.array(
-        [[0.0, -1.0, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [3.0, -1.0, 2.0], [3.0, 1.0, 2.0], [0, 0, 2.0]]
-    )
-    rest = rest_on_plane(wedge, wedge.mean(axis=0))
-    assert rest.down[2] > -0.9 and rest.margin > 0.0
+def test_a_body_rolls_over_the_edge_that_its_centre_lies_beyond():
+    # A prism that overhangs its foot: set down on the foot, it falls onto the slope beside it.
+    outline = np.array([[0.0, 0.0], [1.0, 0.0], [3.0, 2.0], [0.0, 2.0]])
+    prism = np.array([[x, y, z] for y in (-1.0, 1.0) for x, z in outline])
+    rest = rest_on_plane(prism, [1.2, 0.0, 1.1], [-0.7, 0.0, -1.1])
+    np.testing.assert_allclose(rest.down, np.array([1.0, 0.0, -1.0]) / np.sqrt(2.0), atol=1e-9)
+    assert rest.height == pytest.approx(0.9 / np.sqrt(2.0))
+    assert rest.margin == pytest.approx(0.65 * np.sqrt(2.0))
+    # With its centre above the foot it stays there.
+    stays = rest_on_plane(prism, [0.9, 0.0, 1.1], [-0.4, 0.0, -1.1])
+    np.testing.assert_allclose(stays.down, [0.0, 0.0, -1.0], atol=1e-9)
+    assert stays.margin == pytest.approx(0.1)
 
 
 def test_a_bump_under_the_face_tilts_it_by_the_angle_of_the_bump():

@@ -23,7 +23,7 @@ CONFIG = PushConfig(
     timestep=0.03,
     friction=0.2,
     contact=ContactParameters(indicator_width=1e-3),
-    optimization=TrajectoryConfig(constraint_tolerance=5e-3, initial_penalty=10.0),
+    optimization=TrajectoryConfig(iterations=20, cost_tolerance=1e-3, constraint_tolerance=1e-2, initial_penalty=100.0),
 )
 PUSHER = np.array([-0.6, 0.0, 0.25])
 

@@ -31,10 +31,13 @@ STARTS = {
     "robot_spheres": [{"robot_description": POST}, {}],
     "superovoid_distance": [{"robot": "panda"}, {}],
     "scene_perception": [{}],
-    "grasp_planning": [{"robot": "panda"}],
+    "grasp_planning": [{"robot": "panda", "use_neural_object": True}],
     "grasp_execution": [{}],
     "workcell_sim": [{}],
-    "web_viewer": [{"port": 0}],
+    "cover_control": [{"case": "3x3"}, {"case": "3x3", "state_source": "poses"}],
+    "cover_sim": [{"case": "3x3"}],
+    "neural_object": [{}],
+    "web_viewer": [{"port": 0, "scene": "cover"}, {"port": 0}],
     "pick_client": [{"output": "unused"}],
 }
 
@@ -85,7 +88,7 @@ def displayed_topics():
             for item in tree:
                 visit(item)
 
-    for file in ("rviz/grasp.rviz", "rviz/superovoids.rviz"):
+    for file in ("rviz/grasp.rviz", "rviz/superovoids.rviz", "rviz/cover.rviz", "rviz/neural.rviz"):
         visit(yaml.safe_load(resource(file).read_text(encoding="utf-8")))
     return topics
 

@@ -14,6 +14,7 @@ from scenes import BOX_SIZE, object_cloud
 from std_msgs.msg import String
 
 from morphit_interfaces.action import PlanGrasp
+from morphit_interfaces.msg import NeuralObject
 from morphit_ros.execution.reachability import Reachability
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.perception.scene import ObjectEvidence
@@ -22,7 +23,7 @@ from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.packages import resolve_uri
 from morphit_ros.ros import interfaces
-from morphit_ros.ros.conversions import header, matrix_from_pose
+from morphit_ros.ros.conversions import header, matrix_from_pose, message_from_cloud, pose_from_matrix
 from morphit_ros.ros.scene_messages import TablePatch, message_from_object, message_from_objects, message_from_table
 from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, spherized_urdf
 
@@ -268,3 +269,37 @@ def test_a_foreign_frame_and_a_missing_robot_are_refused(graph, spherized_panda)
         return "frame" in result.grasps.message and "map" in result.grasps.message
 
     graph.wait_until(refused, what="the answer that the frame is another")
+
+
+def neural_object(shift=0.0, frame="world"):
+    """What neural_object says of the box: its weight lies at one side."""
+    points = object_cloud().points
+    middle = np.array([0.5, 0.0, BOX_SIZE[2] / 2.0])
+    pose = np.eye(4)
+    pose[:3, 3] = middle + np.array([shift, 0.0, 0.0])
+    message = NeuralObject(
+        header=header(frame), name="carton", mass_from="materials", confidence=0.9, pose=pose_from_matrix(pose),
+        surface=message_from_cloud(PointCloud(points - middle), "", 0.0),
+    )  # fmt: skip
+    message.inertia.m, message.inertia.com.y = 0.8, 0.03
+    return message
+
+
+def test_a_known_object_gives_its_centre_of_mass_where_it_is_the_one_to_grasp(graph):
+    graph.start("grasp_planning", use_neural_object=True)
+    goal = goal_for(object_cloud(), max_grasps=1)
+    assert "No neural_object yet" in plan(graph, goal).message
+    objects = graph.publisher(interfaces.NEURAL_OBJECT)
+
+    def answer_to(message, words):
+        objects.publish(message)
+
+        def answered():
+            grasps = plan(graph, goal)
+            return grasps if words in grasps.message else None
+
+        return graph.wait_until(answered, what=f"a plan that says {words!r}")
+
+    assert answer_to(neural_object(), "Centre of mass of 'carton' (materials)").grasps
+    assert "of the points lie within 10 mm" in answer_to(neural_object(shift=0.05), "is not this one").message
+    assert "it is in frame 'base'" in answer_to(neural_object(frame="base"), "frame 'base'").message

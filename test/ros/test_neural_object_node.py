@@ -1,27 +1,34 @@
 """neural_object as a process: builds, inertia, predicted pushes, identification, and clear refusals."""
 
 import math
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
+sys.path.insert(0, str(Path(__file__).parent))
 
 from action_msgs.msg import GoalStatus
 from geometry_msgs.msg import Inertia, Point, Pose, Vector3
+from scenes import BOX_SIZE, object_cloud
 from std_msgs.msg import Header
 from visualization_msgs.msg import Marker
 
 from morphit_interfaces.action import BuildNeuralObject
 from morphit_interfaces.msg import MaterialRegion, PusherMotion, TablePlane
 from morphit_interfaces.srv import EstimateInertia, Identify, SimulatePush
+from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.neural.archive import write_archive
 from morphit_ros.neural.field_file import save_field
 from morphit_ros.neural.fields.analytic import BoxField
 from morphit_ros.neural.known_object import know_object
 from morphit_ros.neural.pushes import PushConfig, Pusher, PushScene, carrying_table, predict_push
 from morphit_ros.neural.warm_up import warm_up
 from morphit_ros.ros import interfaces
-from morphit_ros.ros.conversions import matrix_from_pose, pose_from_matrix
+from morphit_ros.ros.conversions import header, matrix_from_pose, pose_from_matrix
+from morphit_ros.ros.scene_messages import message_from_object, message_from_objects
 
 pytestmark = pytest.mark.ros
 SIZE = np.array([0.10, 0.06, 0.04])
@@ -235,3 +242,117 @@ def test_refusals_say_why_and_change_nothing(node, ask, request_, words):
     assert not answer.success
     assert words in answer.message
     assert getattr(answer, "inertia", Inertia()) == Inertia()
+
+
+# Around the box, so that each side is seen.
+EYES = [np.array([0.5 + x, y, 0.5]) for x, y in ((0.6, 0.1), (-0.1, 0.6), (-0.6, -0.1), (0.1, -0.6))]
+
+
+def goal_for(cloud, eyes, **named):
+    """A goal with a segmented object and its scene."""
+    item = message_from_object(cloud, 0, header("world", 5.0))
+    scene = message_from_objects([], None, header("world", 5.0), viewpoints=eyes)
+    return {"object": item, "scene": scene, "name": "carton", **named}
+
+
+def test_an_object_is_built_from_its_cloud_and_the_places_of_the_cameras(node):
+    stages = []
+    accepted, status, result = node.graph.send_goal(
+        interfaces.BUILD_NEURAL_OBJECT,
+        BuildNeuralObject.Goal(**goal_for(object_cloud(), EYES, mass=0.3, settings=["resolution=48"])),
+        feedback=lambda message: stages.append(message.feedback.stage),
+    )
+    assert accepted
+    assert status == GoalStatus.STATUS_SUCCEEDED, result.message
+    described = result.object
+    assert (described.name, described.source, described.header.frame_id) == ("carton", "objects", "world")
+    assert described.header.stamp.sec == 5
+    assert described.inertia.m == pytest.approx(0.3)
+    # To two nodes of the grid.
+    assert [described.size.x, described.size.y, described.size.z] == pytest.approx(BOX_SIZE, abs=2 * 0.12 / 48)
+    answer = node.estimate(name="carton")
+    center = [answer.center_of_mass.x, answer.center_of_mass.y, answer.center_of_mass.z]
+    assert center == pytest.approx([0.5, 0.0, BOX_SIZE[2] / 2.0], abs=0.003)
+    assert stages[0] == "reading"
+    assert "learning" in stages
+
+
+def test_services_are_answered_during_a_build_which_can_be_cancelled(box):
+    stages = []
+    endless = ["method=network", "iterations=100000", "resolution=32"]
+    handle = box.graph.start_goal(
+        interfaces.BUILD_NEURAL_OBJECT, BuildNeuralObject.Goal(**goal_for(object_cloud(), EYES, settings=endless)),
+        feedback=lambda message: stages.append((message.feedback.stage, message.feedback.loss)),
+    )  # fmt: skip
+    assert handle.accepted
+    box.graph.wait_until(lambda: [loss for stage, loss in stages if stage == "learning"], what="learning")
+    assert box.estimate(name="box").success
+    waiting = box.graph.start_goal(
+        interfaces.BUILD_NEURAL_OBJECT, BuildNeuralObject.Goal(source=BuildNeuralObject.Goal.FIELD, path=str(box.box))
+    )
+    for goal in (waiting, handle):
+        box.graph.wait_until(goal.cancel_goal_async().done, what="the answer to the cancel request")
+    for goal in (handle, waiting):
+        status, result = box.graph.result(goal)
+        assert status == GoalStatus.STATUS_CANCELED
+        assert "'box' stays in use" in result.message
+        assert result.object.name == "box"
+    assert box.estimate(name="box").success
+
+
+def _without_poses(folder):
+    pictures = np.zeros((2, 8, 8, 3), np.uint8)
+    arrays = {"images.rgb": pictures, "images.intrinsics": np.tile([8.0, 8.0, 4.0, 4.0], (2, 1))}
+    write_archive(folder / "no_poses.npz", "recording of views", 1, {}, arrays)
+
+
+def _empty(folder):
+    write_archive(folder / "empty.npz", "recording of views", 1, {}, {})
+
+
+def _text(folder):
+    (folder / "notes.npz").write_text("no field", encoding="utf-8")
+
+
+RECORDING, FIELD = BuildNeuralObject.Goal.RECORDING, BuildNeuralObject.Goal.FIELD
+FAR = region((9.0, 0.0, 0.0), (0.1, 0.1, 0.1), 1.0)
+BARE = PointCloud(object_cloud().points, None, frame="world")
+
+
+@pytest.mark.parametrize(
+    ("make", "goal", "words"),
+    [
+        (None, {}, "objects: got nothing yet"),
+        (None, {"source": 7}, "RECORDING 1"),
+        (None, {"source": FIELD}, "path"),
+        (None, {"source": RECORDING, "path": "nowhere.npz"}, "nowhere.npz"),
+        (_without_poses, {"source": RECORDING, "path": "no_poses.npz"}, "T_world_camera"),
+        (_empty, {"source": RECORDING, "path": "empty.npz"}, "images"),
+        (_text, {"source": FIELD, "path": "notes.npz"}, "notes.npz"),
+        (None, {"source": FIELD, "path": "box.npz", "mass": -1.0}, "mass"),
+        (None, {"source": FIELD, "path": "box.npz", "settings": ["resolution=48"]}, "settings"),
+        (None, goal_for(object_cloud(), []), "viewpoints"),
+        (None, goal_for(object_cloud(), EYES[:1]), "two cameras"),
+        (None, goal_for(BARE, EYES), "no normals"),
+        (None, goal_for(object_cloud(), EYES, settings=["colour=red"]), "colour"),
+        (None, goal_for(object_cloud(), EYES, seed=-1), "seed"),
+        (None, goal_for(object_cloud(), EYES, use_table=True), "no table is known"),
+        (None, goal_for(object_cloud(), EYES, settings=["resolution=24"], materials=[FAR]), "no part"),
+    ],
+)
+def test_a_build_that_cannot_be_says_why_and_keeps_the_last_object(node, make, goal, words):
+    if not node.objects or node.objects[-1].name != "box":
+        node.build_box()
+    if make is not None:
+        make(node.folder)
+    if "path" in goal:
+        goal = {**goal, "path": str(node.folder / goal["path"])}
+    status, result = node.build(**goal)
+    assert status == GoalStatus.STATUS_ABORTED
+    assert words in result.message
+    assert "'box' stays in use" in result.message
+    assert node.estimate(name="box").success
+
+
+def test_ends_cleanly(node):
+    assert node.process.stop() == 0

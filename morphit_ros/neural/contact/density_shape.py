@@ -13,7 +13,7 @@ from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.contact import gaps
 from morphit_ros.neural.field import DensityField
 
-# Around the field's bounds, in cells and in diagonals of the bounds: points feel a shape 16 widths of the indicator off.
+# Around the field's bounds, in cells and in diagonals of the bounds: points feel a shape 16 indicator widths off.
 _MARGIN_CELLS = 2
 _MARGIN_SHARE = 0.06
 _MOST_NODES = 20_000_000
@@ -84,7 +84,9 @@ class DensityShape:
             raise InvalidInputError(
                 "spacing", f"{spacing:g} m, {counts.prod()} nodes", f"at most {_MOST_NODES}", "Take a coarser grid."
             )
-        nodes = np.stack(np.meshgrid(*[np.arange(count) for count in counts], indexing="ij"), axis=-1) * spacing + origin
+        nodes = (
+            np.stack(np.meshgrid(*[np.arange(count) for count in counts], indexing="ij"), axis=-1) * spacing + origin
+        )
         values = density.density(nodes.reshape(-1, 3)).reshape(tuple(counts)) - threshold
         surface, normals = _surface(density, threshold, values, origin, spacing)
         distances = _distances(nodes.reshape(-1, 3), surface, normals, 1.5 * spacing).reshape(values.shape)
@@ -119,16 +121,16 @@ def _surface(
         first = low[tuple(at.T)]
         inside.append(np.where(first[:, None], ends[:, 0], ends[:, 1]))
         outside.append(np.where(first[:, None], ends[:, 1], ends[:, 0]))
-    low, high = np.concatenate(inside), np.concatenate(outside)
-    if len(low) == 0:
+    near, far = np.concatenate(inside).astype(np.float64), np.concatenate(outside).astype(np.float64)
+    if len(near) == 0:
         raise InvalidInputError(
             "threshold", "a level that the density doesn't cross", "a value between the field's least and largest"
         )
     # A field may fall off within much less than a cell.
     for _ in range(_HALVINGS):
-        surface = 0.5 * (low + high)
+        surface: Array = np.multiply(0.5, near + far)
         within = (density.density(surface) >= threshold)[:, None]
-        low, high = np.where(within, surface, low), np.where(within, high, surface)
+        near, far = np.where(within, surface, near), np.where(within, far, surface)
     gradient = density.gradient(surface)
     lengths = np.linalg.norm(gradient, axis=1)
     known = lengths > 1e-12
@@ -138,11 +140,10 @@ def _surface(
 
 
 def _distances(nodes: Array, surface: Array, normals: Array, near: float) -> Array:
-    """Signed distances (N,) to a surface of points: to the nearest one's plane when near, to the point itself far off."""
+    """Signed distances (N,) to a surface of points: to its nearest point's plane when near, else to that point."""
     from scipy.spatial import cKDTree
 
     far, nearest = cKDTree(surface).query(nodes)
     plane = np.einsum("ij,ij->i", nodes - surface[nearest], normals[nearest])
     share = np.clip((far - near) / near, 0.0, 1.0)
     return (1.0 - share) * plane + share * np.copysign(far, plane)
-

@@ -10,12 +10,14 @@ import math
 import numba
 import numpy as np
 
+from morphit_ros.geometry.transforms import Array
+
 HALF_SPACE, SPHERE, CAPSULE, BOX, PLANES, SPHERES, GRID = range(7)
 FAR = 1e9
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _spline_weights(t, weights):
+def _spline_weights(t: float, weights: Array) -> None:
     """Values (row 0), first (1) and second (2) derivatives of the four cubic B-splines at t in [0, 1]."""
     s = 1.0 - t
     weights[0, 0] = s * s * s / 6.0
@@ -33,7 +35,7 @@ def _spline_weights(t, weights):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _grid_gap(data, first, y, normal, curvature, curved):
+def _grid_gap(data: Array, first: int, y: Array, normal: Array, curvature: Array, curved: bool) -> tuple[float, float]:
     """Cubic B-spline of a grid of signed distances: header origin (3), spacing, counts (3), least distance on
     the border, then coefficients."""
     spacing = data[first + 3]
@@ -48,7 +50,7 @@ def _grid_gap(data, first, y, normal, curvature, curved):
             outside = max(outside, (1.0 - position) * spacing)
         elif position > count - 2.0:
             outside = max(outside, (position - count + 2.0) * spacing)
-        cell[k] = min(max(int(math.floor(position)), 1), count - 3)
+        cell[k] = min(max(math.floor(position), 1), count - 3)
         _spline_weights(position - cell[k], weights[k])
     if outside > 0.0:
         # The border of the grid lies outside of the object by at least this much.
@@ -90,19 +92,19 @@ def _grid_gap(data, first, y, normal, curvature, curved):
     scale = 1.0 / (spacing * spacing * norm)
     for k in range(3):
         along = 0.0
-        for l in range(3):
-            along += normal[l] * hessian[l, k]
-        for l in range(3):
-            curvature[l, k] = (hessian[l, k] - normal[l] * along) * scale
+        for h in range(3):
+            along += normal[h] * hessian[h, k]
+        for h in range(3):
+            curvature[h, k] = (hessian[h, k] - normal[h] * along) * scale
     return value, norm
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _round(distance, normal, curvature, axis):
+def _round(distance: float, normal: Array, curvature: Array, axis: int) -> None:
     """Curvature of a sphere (axis −1) or of a cylinder along an axis, at this distance from its centre."""
     for k in range(3):
-        for l in range(3):
-            curvature[k, l] = -normal[k] * normal[l] / distance
+        for h in range(3):
+            curvature[k, h] = -normal[k] * normal[h] / distance
         if k != axis:
             curvature[k, k] += 1.0 / distance
     if axis >= 0:
@@ -110,7 +112,7 @@ def _round(distance, normal, curvature, axis):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _ball_gap(x, y, z, radius, normal, curvature, curved):
+def _ball_gap(x: float, y: float, z: float, radius: float, normal: Array, curvature: Array, curved: bool) -> float:
     distance = math.sqrt(x * x + y * y + z * z)
     if distance < 1e-12:
         normal[0], normal[1], normal[2] = 0.0, 0.0, 1.0
@@ -122,7 +124,7 @@ def _ball_gap(x, y, z, radius, normal, curvature, curved):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _box_gap(data, first, y, normal, curvature, curved):
+def _box_gap(data: Array, first: int, y: Array, normal: Array, curvature: Array, curved: bool) -> float:
     deepest, face = -FAR, 0
     squared = 0.0
     for k in range(3):
@@ -141,15 +143,17 @@ def _box_gap(data, first, y, normal, curvature, curved):
     if not curved:
         return distance
     for k in range(3):
-        for l in range(3):
-            curvature[k, l] = -normal[k] * normal[l] / distance
+        for h in range(3):
+            curvature[k, h] = -normal[k] * normal[h] / distance
         if normal[k] != 0.0:
             curvature[k, k] += 1.0 / distance
     return distance
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def gap(kind, data, first, count, y, normal, curvature, curved):
+def gap(
+    kind: int, data: Array, first: int, count: int, y: Array, normal: Array, curvature: Array, curved: bool
+) -> tuple[float, float]:
     """Signed distance [m] and the length of its gradient (1 but for grids); fills normal (3,).
 
     The normal points away from the shape. With `curved`, curvature (3, 3) is its derivative by the point [1/m].
@@ -194,7 +198,12 @@ def gap(kind, data, first, count, y, normal, curvature, curved):
             if distance < nearest:
                 nearest, ball = distance, at
         nearest = _ball_gap(
-            y[0] - data[ball], y[1] - data[ball + 1], y[2] - data[ball + 2], data[ball + 3], normal, curvature,
+            y[0] - data[ball],
+            y[1] - data[ball + 1],
+            y[2] - data[ball + 2],
+            data[ball + 3],
+            normal,
+            curvature,
             curved,
         )
         return nearest, 1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
 
@@ -22,16 +23,16 @@ class Leaves:
         centers: (L, 3) and radii: (L,) bounding spheres.
     """
 
-    order: Array
-    first: Array
+    order: NDArray[np.int64]
+    first: NDArray[np.int64]
     centers: Array
     radii: Array
 
 
 def group_points(points: Array, size: int = LEAF_SIZE) -> Leaves:
     """Halves (P, 3) points at the median of their longest axis until no group has more than `size`."""
-    groups = [np.arange(len(points))]
-    done: list[Array] = []
+    groups = [np.arange(len(points), dtype=np.int64)]
+    done: list[NDArray[np.int64]] = []
     while groups:
         group = groups.pop()
         if len(group) <= size:

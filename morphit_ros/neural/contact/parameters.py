@@ -27,9 +27,7 @@ class ContactParameters(Config):
     spring: float = parameter(3e4, "Force per overlapping mass [N/kg]", minimum=1e2, maximum=1e7)
     damper: float = parameter(3e5, "Force per overlapping mass and speed [N s/(kg m)]", minimum=0.0, maximum=1e8)
     sliding_drag: float = parameter(0.0, "Friction in proportion to the speed [s/m]", minimum=0.0, maximum=10.0)
-    rolling_friction: float = parameter(
-        0.01, "Rolling friction, single-point form only [m]", minimum=0.0, maximum=1.0
-    )
+    rolling_friction: float = parameter(0.01, "Rolling friction, single-point form only [m]", minimum=0.0, maximum=1.0)
     torsional_friction: float = parameter(
         0.01, "Friction against spin about the normal, single-point form only [m]", minimum=0.0, maximum=1.0
     )

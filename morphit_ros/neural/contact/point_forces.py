@@ -15,6 +15,8 @@ import math
 
 import numba
 
+from morphit_ros.geometry.transforms import Array
+
 # Beyond this many widths of the indicator a point has no weight. So that nothing jumps, the indicator is multiplied by
 # (1 − (e/CUTOFF)⁴)³ outside: 0.94 where a body rests (six widths), 0.6 at nine.
 CUTOFF = 16.0
@@ -29,7 +31,7 @@ DERIVED = 6
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _overlap(e):
+def _overlap(e: float) -> tuple[float, float]:
     """The smooth indicator at e widths and minus its derivative."""
     if e > 0.0:
         tail = math.exp(-e)
@@ -45,7 +47,19 @@ def _overlap(e):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def add_force(first, last, arms, normals, gaps, weights, scale, p, step, twist, wrench):
+def add_force(
+    first: int,
+    last: int,
+    arms: Array,
+    normals: Array,
+    gaps: Array,
+    weights: Array,
+    scale: float,
+    p: Array,
+    step: float,
+    twist: Array,
+    wrench: Array,
+) -> None:
     """Adds the wrench (6,) of contacts first … last − 1 at a relative twist (6,)."""
     friction, drag, slip = p[FRICTION], p[SLIDING_DRAG], p[SLIP_SPEED] * p[SLIP_SPEED]
     per_width, ratio, stiffness = 1.0 / p[WIDTH], p[DAMPER] / p[SPRING], 0.5 * scale * p[SPRING]
@@ -84,7 +98,20 @@ def add_force(first, last, arms, normals, gaps, weights, scale, p, step, twist, 
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def add_force_and_slope(first, last, arms, normals, gaps, weights, scale, p, step, twist, wrench, by_twist):
+def add_force_and_slope(
+    first: int,
+    last: int,
+    arms: Array,
+    normals: Array,
+    gaps: Array,
+    weights: Array,
+    scale: float,
+    p: Array,
+    step: float,
+    twist: Array,
+    wrench: Array,
+    by_twist: Array,
+) -> None:
     """`add_force`, and adds the wrench's derivative by the twist to by_twist (6, 6)."""
     friction, drag, slip = p[FRICTION], p[SLIDING_DRAG], p[SLIP_SPEED] * p[SLIP_SPEED]
     per_width, ratio, stiffness = 1.0 / p[WIDTH], p[DAMPER] / p[SPRING], 0.5 * scale * p[SPRING]
@@ -140,7 +167,21 @@ def add_force_and_slope(first, last, arms, normals, gaps, weights, scale, p, ste
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def add_blocks(out, r0, r1, r2, g00, g01, g02, g10, g11, g12, g20, g21, g22):
+def add_blocks(
+    out: Array,
+    r0: float,
+    r1: float,
+    r2: float,
+    g00: float,
+    g01: float,
+    g02: float,
+    g10: float,
+    g11: float,
+    g12: float,
+    g20: float,
+    g21: float,
+    g22: float,
+) -> None:
     """Adds [G, −G[r]; [r]G, −[r]G[r]] to out (6, 6): a force G (a + b × r) at arm r, by (a, b)."""
     c00, c01, c02 = r1 * g02 - r2 * g01, r2 * g00 - r0 * g02, r0 * g01 - r1 * g00
     c10, c11, c12 = r1 * g12 - r2 * g11, r2 * g10 - r0 * g12, r0 * g11 - r1 * g10
@@ -184,7 +225,7 @@ def add_blocks(out, r0, r1, r2, g00, g01, g02, g10, g11, g12, g20, g21, g22):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _add_column(out, column, r0, r1, r2, f0, f1, f2):
+def _add_column(out: Array, column: int, r0: float, r1: float, r2: float, f0: float, f1: float, f2: float) -> None:
     out[0, column] += f0
     out[1, column] += f1
     out[2, column] += f2
@@ -195,8 +236,21 @@ def _add_column(out, column, r0, r1, r2, f0, f1, f2):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def add_sensitivity(
-    first, last, arms, normals, gaps, steepness, curvatures, weights, scale, p, step, twist, by_pose, by_parameters
-):
+    first: int,
+    last: int,
+    arms: Array,
+    normals: Array,
+    gaps: Array,
+    steepness: Array,
+    curvatures: Array,
+    weights: Array,
+    scale: float,
+    p: Array,
+    step: float,
+    twist: Array,
+    by_pose: Array,
+    by_parameters: Array,
+) -> None:
     """Adds the wrench's derivatives by a motion of the body (translation, rotation about its centre of mass, in the
     world; shape and relative twist held) to by_pose (6, 6) and by the pair's parameters to by_parameters (6, 7)."""
     friction, drag, slip = p[FRICTION], p[SLIDING_DRAG], p[SLIP_SPEED] * p[SLIP_SPEED]
@@ -282,9 +336,32 @@ def add_sensitivity(
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def add_pose_blocks(
-    out, r0, r1, r2, f0, f1, f2,
-    q00, q01, q02, q10, q11, q12, q20, q21, q22, s00, s01, s02, s10, s11, s12, s20, s21, s22,
-):  # fmt: skip
+    out: Array,
+    r0: float,
+    r1: float,
+    r2: float,
+    f0: float,
+    f1: float,
+    f2: float,
+    q00: float,
+    q01: float,
+    q02: float,
+    q10: float,
+    q11: float,
+    q12: float,
+    q20: float,
+    q21: float,
+    q22: float,
+    s00: float,
+    s01: float,
+    s02: float,
+    s10: float,
+    s11: float,
+    s12: float,
+    s20: float,
+    s21: float,
+    s22: float,
+) -> None:
     """Adds [Q, −S[r]; [r]Q, −[r]S[r] + [f][r]] to out (6, 6)."""
     c00, c01, c02 = r1 * s02 - r2 * s01, r2 * s00 - r0 * s02, r0 * s01 - r1 * s00
     c10, c11, c12 = r1 * s12 - r2 * s11, r2 * s10 - r0 * s12, r0 * s11 - r1 * s10

@@ -109,7 +109,9 @@ class ConvexMesh:
         normals, offsets = np.array(self.normals, dtype=np.float64), np.array(self.offsets, dtype=np.float64)
         if normals.ndim != 2 or normals.shape[1:] != (3,) or offsets.shape != normals.shape[:1] or len(normals) < 4:
             raise InvalidInputError(
-                "normals", f"shapes {normals.shape} and {offsets.shape}", "(N, 3) normals and (N,) offsets, N at least 4"
+                "normals",
+                f"shapes {normals.shape} and {offsets.shape}",
+                "(N, 3) normals and (N,) offsets, N at least 4",
             )
         lengths = np.linalg.norm(normals, axis=1)
         if not (np.isfinite(normals).all() and np.isfinite(offsets).all() and (lengths > 1e-9).all()):

@@ -3,7 +3,7 @@
 Of the points inside the shape: ψ = Σ w σ, χ = Σ w σ x/ψ, n the shape's normal at χ. With σ the hard indicator [z ≤ 0]
 (as published) or the smooth one, and u the relative velocity at χ, Ω the relative spin:
 
-    N = ψ (I_s − I_d u_n)     F = N n − |N| (c + μ d(|u_t|)) u_t     τ = χ × F − |N| (d(|Ω|) (k_r Ω_t + k_t Ω_n) + c_r Ω)
+    N = ψ (I_s − I_d u_n)    F = N n − |N| (c + μ d(|u_t|)) u_t    τ = χ × F − |N| (d(|Ω|) (k_r Ω_t + k_t Ω_n) + c_r Ω)
 
 d(x) = atan(s x)/(r + x) is the authors' regularised direction: full friction is π/2 times its coefficient. The overlap
 is that of the step's start; velocities are implicit. N pulls when the body separates fast, as published.
@@ -16,6 +16,7 @@ import math
 import numba
 import numpy as np
 
+from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.contact.point_forces import (
     COULOMB_REGULARIZER,
     COULOMB_SMOOTHING,
@@ -27,7 +28,6 @@ from morphit_ros.neural.contact.point_forces import (
     SLIDING_DRAG,
     SPRING,
     TORSIONAL_FRICTION,
-    WIDTH,
 )
 
 # A row of lumps: ψ, χ (3) from the centre of mass, n (3).
@@ -35,7 +35,7 @@ LUMP = 7
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def indicator(z, width, hard):
+def indicator(z: float, width: float, hard: bool) -> tuple[float, float]:
     """σ and its derivative by the gap."""
     if hard:
         return (1.0 if z <= 0.0 else 0.0), 0.0
@@ -53,7 +53,9 @@ def indicator(z, width, hard):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def gather_overlap(first, last, arms, gaps, weights, width, hard, lump):
+def gather_overlap(
+    first: int, last: int, arms: Array, gaps: Array, weights: Array, width: float, hard: bool, lump: Array
+) -> None:
     """Fills ψ and χ of a lump (7,) from contacts first … last − 1."""
     lump[:] = 0.0
     for i in range(first, last):
@@ -67,7 +69,7 @@ def gather_overlap(first, last, arms, gaps, weights, width, hard, lump):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _direction(x, smoothing, regularizer):
+def _direction(x: float, smoothing: float, regularizer: float) -> tuple[float, float]:
     """d(x) and d'(x)/x."""
     if x < 1e-12:
         x = 1e-12
@@ -78,7 +80,16 @@ def _direction(x, smoothing, regularizer):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def lump_wrench(lump, scale, p, twist, wrench, by_twist, by_lump, by_parameters):
+def lump_wrench(
+    lump: Array,
+    scale: float,
+    p: Array,
+    twist: Array,
+    wrench: Array,
+    by_twist: Array,
+    by_lump: Array,
+    by_parameters: Array,
+) -> None:
     """Fills the wrench (6,) about the centre of mass and its derivatives by the twist (6, 6), by ψ, χ and n (6, 7) and
     by the pair's parameters and the weights' scale (6, 7)."""
     psi = scale * lump[0]
@@ -117,18 +128,20 @@ def lump_wrench(lump, scale, p, twist, wrench, by_twist, by_lump, by_parameters)
         unit = n[k] - sign * rate * side[k]
         F_psi[k] = push * unit * scale
         M_psi[k] = -sign * push * roll[k] * scale
-        for l in range(3):
-            same = 1.0 if k == l else 0.0
+        for h in range(3):
+            same = 1.0 if k == h else 0.0
             by_speed = -psi * p[DAMPER]
-            F_u[k, l] = by_speed * unit * n[l] - size * (rate * (same - n[k] * n[l]) + slope * side[k] * side[l])
-            F_n[k, l] = (
-                by_speed * unit * u[l] + N * same
-                + size * (rate * (same * speed + n[k] * u[l]) + slope * side[k] * speed * side[l])
+            F_u[k, h] = by_speed * unit * n[h] - size * (rate * (same - n[k] * n[h]) + slope * side[k] * side[h])
+            F_n[k, h] = (
+                by_speed * unit * u[h] + N * same
+                + size * (rate * (same * speed + n[k] * u[h]) + slope * side[k] * speed * side[h])
             )  # fmt: skip
-            M_u[k, l] = -sign * by_speed * roll[k] * n[l]
-            M_n[k, l] = -sign * by_speed * roll[k] * u[l] - size * e * twisting * (same * turn + n[k] * spin[l])
-            M_spin[k, l] = -size * (
-                (e * p[ROLLING_FRICTION] + p[ROLLING_DRAG]) * same + e * twisting * n[k] * n[l] + spin_slope * rest[k] * spin[l]
+            M_u[k, h] = -sign * by_speed * roll[k] * n[h]
+            M_n[k, h] = -sign * by_speed * roll[k] * u[h] - size * e * twisting * (same * turn + n[k] * spin[h])
+            M_spin[k, h] = -size * (
+                (e * p[ROLLING_FRICTION] + p[ROLLING_DRAG]) * same
+                + e * twisting * n[k] * n[h]
+                + spin_slope * rest[k] * spin[h]
             )
     for k in range(3):
         a, b = (k + 1) % 3, (k + 2) % 3
@@ -136,20 +149,20 @@ def lump_wrench(lump, scale, p, twist, wrench, by_twist, by_lump, by_parameters)
         wrench[3 + k] = arm[a] * F[b] - arm[b] * F[a] + M[k]
         by_lump[k, 0] = F_psi[k]
         by_lump[3 + k, 0] = arm[a] * F_psi[b] - arm[b] * F_psi[a] + M_psi[k]
-        for l in range(3):
-            by_twist[k, l] = F_u[k, l]
-            by_twist[3 + k, l] = arm[a] * F_u[b, l] - arm[b] * F_u[a, l] + M_u[k, l]
-            by_lump[k, 4 + l] = F_n[k, l]
-            by_lump[3 + k, 4 + l] = arm[a] * F_n[b, l] - arm[b] * F_n[a, l] + M_n[k, l]
+        for h in range(3):
+            by_twist[k, h] = F_u[k, h]
+            by_twist[3 + k, h] = arm[a] * F_u[b, h] - arm[b] * F_u[a, h] + M_u[k, h]
+            by_lump[k, 4 + h] = F_n[k, h]
+            by_lump[3 + k, 4 + h] = arm[a] * F_n[b, h] - arm[b] * F_n[a, h] + M_n[k, h]
     for k in range(6):
-        for l in range(3):
-            a, b = (l + 1) % 3, (l + 2) % 3
+        for h in range(3):
+            a, b = (h + 1) % 3, (h + 2) % 3
             # u changes by δΩ × χ and by Ω × δχ.
-            by_twist[k, 3 + l] = by_twist[k, b] * arm[a] - by_twist[k, a] * arm[b]
-            by_lump[k, 1 + l] = by_twist[k, a] * spin[b] - by_twist[k, b] * spin[a]
+            by_twist[k, 3 + h] = by_twist[k, b] * arm[a] - by_twist[k, a] * arm[b]
+            by_lump[k, 1 + h] = by_twist[k, a] * spin[b] - by_twist[k, b] * spin[a]
     for k in range(3):
-        for l in range(3):
-            by_twist[3 + k, 3 + l] += M_spin[k, l]
+        for h in range(3):
+            by_twist[3 + k, 3 + h] += M_spin[k, h]
         # δχ × F
         a, b = (k + 1) % 3, (k + 2) % 3
         by_lump[3 + k, 1 + a] += F[b]
@@ -158,7 +171,24 @@ def lump_wrench(lump, scale, p, twist, wrench, by_twist, by_lump, by_parameters)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _fill_parameters(psi, arm, n, side, spin, speed, turn, d, e, sign, push, rate, roll, scale, wrench, out):
+def _fill_parameters(
+    psi: float,
+    arm: Array,
+    n: Array,
+    side: Array,
+    spin: Array,
+    speed: float,
+    turn: float,
+    d: float,
+    e: float,
+    sign: float,
+    push: float,
+    rate: float,
+    roll: Array,
+    scale: float,
+    wrench: Array,
+    out: Array,
+) -> None:
     size = psi * abs(push)
     for k in range(3):
         unit = n[k] - sign * rate * side[k]
@@ -170,8 +200,8 @@ def _fill_parameters(psi, arm, n, side, spin, speed, turn, d, e, sign, push, rat
         out[k, 5] = 0.0
     for k in range(3):
         a, b = (k + 1) % 3, (k + 2) % 3
-        for l in range(6):
-            out[3 + k, l] = arm[a] * out[b, l] - arm[b] * out[a, l]
+        for h in range(6):
+            out[3 + k, h] = arm[a] * out[b, h] - arm[b] * out[a, h]
         out[3 + k, 1] -= sign * psi * roll[k]
         out[3 + k, 2] += sign * psi * speed * roll[k]
         out[3 + k, 4] -= size * e * (spin[k] - n[k] * turn)
@@ -181,7 +211,20 @@ def _fill_parameters(psi, arm, n, side, spin, speed, turn, d, e, sign, push, rat
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def overlap_by_pose(first, last, arms, normals, gaps, steepness, weights, width, hard, lump, curvature, out):
+def overlap_by_pose(
+    first: int,
+    last: int,
+    arms: Array,
+    normals: Array,
+    gaps: Array,
+    steepness: Array,
+    weights: Array,
+    width: float,
+    hard: bool,
+    lump: Array,
+    curvature: Array,
+    out: Array,
+) -> None:
     """out (7, 6): ψ, χ and n by a motion of the body (translation, rotation about its centre of mass), shape held."""
     out[:] = 0.0
     column = np.empty(6)
@@ -210,6 +253,6 @@ def overlap_by_pose(first, last, arms, normals, gaps, steepness, weights, width,
     for k in range(3):
         for j in range(6):
             total = curvature[k, j] if j < 3 else 0.0
-            for l in range(3):
-                total += curvature[k, l] * out[1 + l, j]
+            for h in range(3):
+                total += curvature[k, h] * out[1 + h, j]
             out[4 + k, j] = total

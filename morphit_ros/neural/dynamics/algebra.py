@@ -6,9 +6,11 @@ import math
 
 import numba
 
+from morphit_ros.geometry.transforms import Array
+
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def rotation_of(q, R):
+def rotation_of(q: Array, R: Array) -> None:
     """Fills R (3, 3) from a unit quaternion xyzw."""
     x, y, z, w = q[0], q[1], q[2], q[3]
     R[0, 0] = 1.0 - 2.0 * (y * y + z * z)
@@ -23,7 +25,7 @@ def rotation_of(q, R):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def times(R, a, out):
+def times(R: Array, a: Array, out: Array) -> None:
     """out = R a."""
     x, y, z = a[0], a[1], a[2]
     for i in range(3):
@@ -31,7 +33,7 @@ def times(R, a, out):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def transposed_times(R, a, out):
+def transposed_times(R: Array, a: Array, out: Array) -> None:
     """out = Rᵀ a."""
     x, y, z = a[0], a[1], a[2]
     for i in range(3):
@@ -39,7 +41,7 @@ def transposed_times(R, a, out):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def cross(a, b, out):
+def cross(a: Array, b: Array, out: Array) -> None:
     """out = a × b."""
     x = a[1] * b[2] - a[2] * b[1]
     y = a[2] * b[0] - a[0] * b[2]
@@ -48,7 +50,7 @@ def cross(a, b, out):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def skew(a, out):
+def skew(a: Array, out: Array) -> None:
     """out = [a], the matrix of a ×."""
     out[0, 0], out[0, 1], out[0, 2] = 0.0, -a[2], a[1]
     out[1, 0], out[1, 1], out[1, 2] = a[2], 0.0, -a[0]
@@ -56,7 +58,7 @@ def skew(a, out):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def multiply(a, b, out):
+def multiply(a: Array, b: Array, out: Array) -> None:
     """out = a b, of any sizes."""
     for i in range(a.shape[0]):
         for j in range(b.shape[1]):
@@ -69,7 +71,7 @@ def multiply(a, b, out):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def eliminate(a, b):
+def eliminate(a: Array, b: Array) -> bool:
     """Solves a x = b in place (x in b) for a (n, n), b (n, k), by elimination with pivots; False if singular."""
     n, k = a.shape[0], b.shape[1]
     for i in range(n):
@@ -88,17 +90,17 @@ def eliminate(a, b):
         for j in range(i + 1, n):
             factor = a[j, i] * inverse
             if factor != 0.0:
-                for l in range(i + 1, n):
-                    a[j, l] -= factor * a[i, l]
-                for l in range(k):
-                    b[j, l] -= factor * b[i, l]
+                for h in range(i + 1, n):
+                    a[j, h] -= factor * a[i, h]
+                for h in range(k):
+                    b[j, h] -= factor * b[i, h]
     for i in range(n - 1, -1, -1):
         for j in range(i + 1, n):
             value = a[i, j]
             if value != 0.0:
-                for l in range(k):
-                    b[i, l] -= value * b[j, l]
+                for h in range(k):
+                    b[i, h] -= value * b[j, h]
         inverse = 1.0 / a[i, i]
-        for l in range(k):
-            b[i, l] *= inverse
+        for h in range(k):
+            b[i, h] *= inverse
     return True

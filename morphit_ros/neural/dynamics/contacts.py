@@ -13,6 +13,7 @@ from morphit_ros.neural.contact.gaps import HALF_SPACE, gap
 from morphit_ros.neural.contact.point_forces import CUTOFF, WIDTH
 from morphit_ros.neural.contact.single_point import LUMP, gather_overlap
 from morphit_ros.neural.dynamics.algebra import times, transposed_times
+from morphit_ros.neural.dynamics.model import Model
 
 
 class Contacts(NamedTuple):
@@ -45,7 +46,7 @@ class Contacts(NamedTuple):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def make_contacts(model, with_derivatives):
+def make_contacts(model: Model, with_derivatives: bool) -> Contacts:
     n, pairs = model.capacity, len(model.pairs)
     return Contacts(
         np.zeros(pairs + 1, dtype=np.int64),
@@ -63,7 +64,9 @@ def make_contacts(model, with_derivatives):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def set_twists(model, x, R, v, w, frames, frame_twists, contacts):
+def set_twists(
+    model: Model, x: Array, R: Array, v: Array, w: Array, frames: Array, frame_twists: Array, contacts: Contacts
+) -> None:
     """Relative twists of all pairs at velocities v, w (B, 3)."""
     mine, theirs = np.empty(3), np.empty(3)
     for k in range(len(model.pairs)):
@@ -90,7 +93,7 @@ def set_twists(model, x, R, v, w, frames, frame_twists, contacts):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def shape_rotation(model, s, R, frames, out):
+def shape_rotation(model: Model, s: int, R: Array, frames: Array, out: Array) -> None:
     """Rotation (3, 3) from a shape's frame to the world."""
     b = model.owners[s]
     for i in range(3):
@@ -99,7 +102,9 @@ def shape_rotation(model, s, R, frames, out):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def find_contacts(model, parameters, x, R, frames, slack, contacts):
+def find_contacts(
+    model: Model, parameters: Array, x: Array, R: Array, frames: Array, slack: Array, contacts: Contacts
+) -> None:
     """Fills `contacts` with the points that can feel a shape within this step.
 
     slack (Q,) bounds how much the velocity of any of the body's points relative to the shape changes in the step [m/s].
@@ -118,13 +123,15 @@ def find_contacts(model, parameters, x, R, frames, slack, contacts):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _band(single, width, ahead):
+def _band(single: int, width: float, ahead: float) -> float:
     """Gaps below this count. The hard indicator ends at zero."""
     return 1e-9 * width if single == 2 else CUTOFF * width + ahead
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _meet_half_space(model, parameters, k, R, Rs, slack, contacts):
+def _meet_half_space(
+    model: Model, parameters: Array, k: int, R: Array, Rs: Array, slack: float, contacts: Contacts
+) -> None:
     count = contacts.first[k]
     a = model.pairs[k, 0]
     c, t = contacts.offsets[k], contacts.twists[k]
@@ -170,7 +177,7 @@ def _meet_half_space(model, parameters, k, R, Rs, slack, contacts):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _meet_shape(model, parameters, k, R, Rs, slack, contacts):
+def _meet_shape(model: Model, parameters: Array, k: int, R: Array, Rs: Array, slack: float, contacts: Contacts) -> None:
     relative = np.empty((3, 3))
     offset, y, normal, unused = np.empty(3), np.empty(3), np.empty(3), np.empty((3, 3))
     spin, drift = np.empty(3), np.empty(3)
@@ -225,7 +232,7 @@ def _meet_shape(model, parameters, k, R, Rs, slack, contacts):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _lump(model, parameters, k, Rs, contacts):
+def _lump(model: Model, parameters: Array, k: int, Rs: Array, contacts: Contacts) -> None:
     """Overlap, centroid and normal of pair k."""
     lump = contacts.lumps[k]
     gather_overlap(
@@ -242,19 +249,19 @@ def _lump(model, parameters, k, Rs, contacts):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _turn(Rs, curvature, out):
+def _turn(Rs: Array, curvature: Array, out: Array) -> None:
     """out = R curvature Rᵀ."""
     for i in range(3):
         for j in range(3):
             total = 0.0
             for k in range(3):
-                for l in range(3):
-                    total += Rs[i, k] * curvature[k, l] * Rs[j, l]
+                for h in range(3):
+                    total += Rs[i, k] * curvature[k, h] * Rs[j, h]
             out[i, j] = total
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def fill_curvatures(model, R, frames, contacts):
+def fill_curvatures(model: Model, R: Array, frames: Array, contacts: Contacts) -> None:
     """Curvature of the shape at each contact, and at each lump, in the world."""
     Rs, y, point, normal, curvature = np.empty((3, 3)), np.empty(3), np.empty(3), np.empty(3), np.empty((3, 3))
     for k in range(len(model.pairs)):

@@ -71,7 +71,7 @@ class _Rollout(torch.autograd.Function):
         return torch.from_numpy(ctx.rollout.result.states)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
+    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
         first, controls, values = pull_back(ctx.rollout, ctx.start, gradient.numpy())
         return (

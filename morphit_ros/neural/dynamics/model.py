@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from morphit_ros.geometry.transforms import Array
 
 
@@ -34,14 +37,14 @@ class Model(NamedTuple):
     points: Array
     normals: Array
     weights: Array
-    leaf_first: Array
+    leaf_first: NDArray[np.int64]
     leaf_centers: Array
     leaf_radii: Array
-    body_leaves: Array
-    shapes: Array
+    body_leaves: NDArray[np.int64]
+    shapes: NDArray[np.int64]
     shape_data: Array
-    owners: Array
-    pairs: Array
-    single: Array
-    control_map: Array
+    owners: NDArray[np.int64]
+    pairs: NDArray[np.int64]
+    single: NDArray[np.int64]
+    control_map: NDArray[np.int64]
     capacity: int

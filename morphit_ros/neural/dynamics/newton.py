@@ -15,10 +15,12 @@ import math
 import numba
 import numpy as np
 
+from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.contact.point_forces import DERIVED, add_force, add_force_and_slope
 from morphit_ros.neural.contact.single_point import LUMP, lump_wrench
 from morphit_ros.neural.dynamics.algebra import eliminate, times, transposed_times
-from morphit_ros.neural.dynamics.contacts import set_twists
+from morphit_ros.neural.dynamics.contacts import Contacts, set_twists
+from morphit_ros.neural.dynamics.model import Model
 
 ITERATIONS = 60
 # Of the velocity [m/s per second of free fall]: the merit function is a speed.
@@ -27,7 +29,7 @@ CONVERGED, STALLED, TOO_FAST, SINGULAR = range(4)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def spin_momentum(J, w, step, sign, out):
+def spin_momentum(J: Array, w: Array, step: float, sign: float, out: Array) -> bool:
     """out = (h/2) (sign J ω s + ω × J ω); False if the spin is more than a step can hold (|ω| h ≥ 2)."""
     square = 4.0 / (step * step) - (w[0] * w[0] + w[1] * w[1] + w[2] * w[2])
     if not square > 0.0:
@@ -44,30 +46,30 @@ def spin_momentum(J, w, step, sign, out):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def add_spin_jacobian(J, w, step, sign, out):
+def add_spin_jacobian(J: Array, w: Array, step: float, sign: float, out: Array) -> None:
     """Adds ∂ of `spin_momentum` by ω to out (3, 3)."""
     square = 4.0 / (step * step) - (w[0] * w[0] + w[1] * w[1] + w[2] * w[2])
     s = sign * math.sqrt(square)
     half = 0.5 * step
-    l = np.empty(3)
-    times(J, w, l)
+    h = np.empty(3)
+    times(J, w, h)
     for i in range(3):
         for j in range(3):
-            out[i, j] += half * (s * J[i, j] - l[i] * w[j] / s)
+            out[i, j] += half * (s * J[i, j] - h[i] * w[j] / s)
     for j in range(3):
         out[0, j] += half * (w[1] * J[2, j] - w[2] * J[1, j])
         out[1, j] += half * (w[2] * J[0, j] - w[0] * J[2, j])
         out[2, j] += half * (w[0] * J[1, j] - w[1] * J[0, j])
-    out[0, 1] += half * l[2]
-    out[0, 2] -= half * l[1]
-    out[1, 0] -= half * l[2]
-    out[1, 2] += half * l[0]
-    out[2, 0] += half * l[1]
-    out[2, 1] -= half * l[0]
+    out[0, 1] += half * h[2]
+    out[0, 2] -= half * h[1]
+    out[1, 0] -= half * h[2]
+    out[1, 2] += half * h[0]
+    out[2, 0] += half * h[1]
+    out[2, 1] -= half * h[0]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def fill_map(R, a, b, c, out):
+def fill_map(R: Array, a: int, b: int, c: Array, out: Array) -> None:
     """out (6, 12): the relative twist by the velocities (v, ω) of body a and, in the last six, of body b."""
     out[:] = 0.0
     for i in range(3):
@@ -87,7 +89,16 @@ def fill_map(R, a, b, c, out):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def pair_wrench(k, model, parameters, mass_scales, contacts, with_jacobian, wrench, jacobian):
+def pair_wrench(
+    k: int,
+    model: Model,
+    parameters: Array,
+    mass_scales: Array,
+    contacts: Contacts,
+    with_jacobian: bool,
+    wrench: Array,
+    jacobian: Array,
+) -> None:
     """Wrench (6,) of pair k about its body's centre of mass and its derivative (6, 6) by the relative twist."""
     if model.single[k] != 0:
         lump_wrench(
@@ -111,9 +122,23 @@ def pair_wrench(k, model, parameters, mass_scales, contacts, with_jacobian, wren
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def balance(
-    model, parameters, masses, inertias, mass_scales, x, R, frames, frame_twists, start, v, w, contacts, with_jacobian,
-    residual, jacobian,
-):  # fmt: skip
+    model: Model,
+    parameters: Array,
+    masses: Array,
+    inertias: Array,
+    mass_scales: Array,
+    x: Array,
+    R: Array,
+    frames: Array,
+    frame_twists: Array,
+    start: Array,
+    v: Array,
+    w: Array,
+    contacts: Contacts,
+    with_jacobian: bool,
+    residual: Array,
+    jacobian: Array,
+) -> bool:
     """Residual (6 B, 1) and Jacobian (6 B, 6 B) at velocities v, w; False if a spin is too fast for the step.
 
     start (B, 6) is what doesn't depend on the new velocities: −m v₋ − h (m g + f) and the same of the spin.
@@ -143,29 +168,29 @@ def balance(
         columns = 12 if b >= 0 else 6
         for i in range(columns):
             row = 6 * a + i if i < 6 else 6 * b + i - 6
-            for l in range(6):
-                residual[row, 0] -= step * to_twist[l, i] * wrench[l]
+            for h in range(6):
+                residual[row, 0] -= step * to_twist[h, i] * wrench[h]
         if not with_jacobian:
             continue
         for i in range(6):
             for j in range(columns):
                 total = 0.0
-                for l in range(6):
-                    total += by_twist[i, l] * to_twist[l, j]
+                for h in range(6):
+                    total += by_twist[i, h] * to_twist[h, j]
                 product[i, j] = total
         for i in range(columns):
             row = 6 * a + i if i < 6 else 6 * b + i - 6
             for j in range(columns):
                 column = 6 * a + j if j < 6 else 6 * b + j - 6
                 total = 0.0
-                for l in range(6):
-                    total += to_twist[l, i] * product[l, j]
+                for h in range(6):
+                    total += to_twist[h, i] * product[h, j]
                 jacobian[row, column] -= step * total
     return True
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def merit(masses, inertias, residual):
+def merit(masses: Array, inertias: Array, residual: Array) -> float:
     """The residual as a speed [m/s]: momentum by mass, spin by the root of mass and moment of inertia."""
     total = 0.0
     for a in range(len(masses)):
@@ -176,7 +201,9 @@ def merit(masses, inertias, residual):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def fill_start(model, masses, inertias, R, v, w, wrenches, start):
+def fill_start(
+    model: Model, masses: Array, inertias: Array, R: Array, v: Array, w: Array, wrenches: Array, start: Array
+) -> bool:
     """Momentum before the step and outer forces, as `balance` takes them; False if a spin is too fast."""
     spin, torque = np.empty(3), np.empty(3)
     for a in range(len(masses)):
@@ -191,9 +218,23 @@ def fill_start(model, masses, inertias, R, v, w, wrenches, start):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def solve_velocities(
-    model, parameters, masses, inertias, mass_scales, x, R, frames, frame_twists, start, gain, v, w, contacts,
-    need_jacobian, jacobian,
-):  # fmt: skip
+    model: Model,
+    parameters: Array,
+    masses: Array,
+    inertias: Array,
+    mass_scales: Array,
+    x: Array,
+    R: Array,
+    frames: Array,
+    frame_twists: Array,
+    start: Array,
+    gain: Array,
+    v: Array,
+    w: Array,
+    contacts: Contacts,
+    need_jacobian: bool,
+    jacobian: Array,
+) -> int:
     """Replaces v, w (B, 3) by the velocities after the step; status.
 
     It starts from them with the gain (B, 6) of the step before added if that helps, and clears the gain: the same

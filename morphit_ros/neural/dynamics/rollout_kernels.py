@@ -7,8 +7,10 @@ import math
 import numba
 import numpy as np
 
+from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.dynamics.algebra import rotation_of
-from morphit_ros.neural.dynamics.contacts import fill_curvatures, find_contacts, make_contacts, set_twists
+from morphit_ros.neural.dynamics.contacts import Contacts, fill_curvatures, find_contacts, make_contacts, set_twists
+from morphit_ros.neural.dynamics.model import Model
 from morphit_ros.neural.dynamics.newton import (
     CONVERGED,
     SINGULAR,
@@ -20,15 +22,33 @@ from morphit_ros.neural.dynamics.sensitivity import fill_derivatives, fill_right
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _reach_speed(twist, reach):
+def _reach_speed(twist: Array, reach: float) -> float:
     """Upper bound of the speed of a body's points [m/s]."""
     speed = math.sqrt(twist[0] ** 2 + twist[1] ** 2 + twist[2] ** 2)
     return speed + reach * math.sqrt(twist[3] ** 2 + twist[4] ** 2 + twist[5] ** 2)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def advance(model, parameters, masses, inertias, mass_scales, x, q, v, w, gain, frames, frame_twists, wrenches, contacts,
-            R, start, need_jacobian, jacobian):  # fmt: skip
+def advance(
+    model: Model,
+    parameters: Array,
+    masses: Array,
+    inertias: Array,
+    mass_scales: Array,
+    x: Array,
+    q: Array,
+    v: Array,
+    w: Array,
+    gain: Array,
+    frames: Array,
+    frame_twists: Array,
+    wrenches: Array,
+    contacts: Contacts,
+    R: Array,
+    start: Array,
+    need_jacobian: bool,
+    jacobian: Array,
+) -> int:
     """One step: replaces v, w (B, 3) by the new velocities; x, q stay. Status of the solution.
 
     gain (B, 6) is how the velocities changed in the step before, tried as a first guess, and is replaced.
@@ -81,7 +101,7 @@ def advance(model, parameters, masses, inertias, mass_scales, x, q, v, w, gain, 
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def move(step, x, q, v, w):
+def move(step: float, x: Array, q: Array, v: Array, w: Array) -> None:
     """x⁺ = x + h v, q⁺ = q ⊗ (h/2) [ω, √(4/h² − ω²)], in place."""
     for a in range(len(x)):
         for i in range(3):
@@ -100,8 +120,19 @@ def move(step, x, q, v, w):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def roll_out(model, parameters, mass_scales, inertia_scales, frames, frame_twists, wrenches, controls, states, selection,
-             derivatives):  # fmt: skip
+def roll_out(
+    model: Model,
+    parameters: Array,
+    mass_scales: Array,
+    inertia_scales: Array,
+    frames: Array,
+    frame_twists: Array,
+    wrenches: Array,
+    controls: Array,
+    states: Array,
+    selection: Array,
+    derivatives: Array,
+) -> tuple[int, int]:
     """Fills states (T + 1, B, 13) from its first row; returns a status and the number of steps done.
 
     frames (F, S, 12) and frame_twists (F, S, 6): pose (rotation by rows, origin) and twist of each shape in the world
@@ -151,8 +182,8 @@ def roll_out(model, parameters, mass_scales, inertia_scales, frames, frame_twist
             for i in range(12 * bodies):
                 for k in range(selection.shape[1]):
                     total = 0.0
-                    for l in range(basic):
-                        total += full[i, known + l] * selection[l, k]
+                    for h in range(basic):
+                        total += full[i, known + h] * selection[h, k]
                     derivatives[t, i, known + k] = total
         move(model.step, x, q, v, w)
         states[t + 1, :, :3] = x
@@ -163,7 +194,7 @@ def roll_out(model, parameters, mass_scales, inertia_scales, frames, frame_twist
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def chain(derivatives, state_size, by_state, by_parameters):
+def chain(derivatives: Array, state_size: int, by_state: Array, by_parameters: Array) -> None:
     """Sensitivities of the states to the first state (T + 1, n, n) and to the parameters (T + 1, n, K), from the
     derivatives of each step (T, n, n + M + K)."""
     steps = len(derivatives)
@@ -177,7 +208,7 @@ def chain(derivatives, state_size, by_state, by_parameters):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def penetrations(model, parameters, state, frames):
+def penetrations(model: Model, parameters: Array, state: Array, frames: Array) -> Array:
     """(Q,) depth of the deepest point of each pair [m], negative where the nearest is outside (−∞ far away)."""
     bodies = len(state)
     R, x = np.empty((bodies, 3, 3)), state[:, :3].copy()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
@@ -37,7 +38,7 @@ class BatchResult:
 
     states: Array
     statuses: tuple[Status, ...]
-    steps_done: Array
+    steps_done: NDArray[np.int64]
 
 
 def simulate_batch(
@@ -77,9 +78,7 @@ def simulate_batch(
         if forces.shape != shape or not np.isfinite(forces).all():
             raise InvalidInputError("controls", f"shape {forces.shape}", f"finite numbers of shape {shape}")
     else:
-        forces = np.broadcast_to(
-            checked_controls(world, steps, controls), (count, steps, len(world.control_map))
-        )
+        forces = np.broadcast_to(checked_controls(world, steps, controls), (count, steps, len(world.control_map)))
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim == 2 and len(numbers) != count:
         raise InvalidInputError("values", f"{len(numbers)} rows", f"one for each of {count} rollouts")
@@ -87,8 +86,8 @@ def simulate_batch(
     parameters, masses, inertias = (np.array([row[i] for row in sets]) for i in range(3))
     for start in starts:
         check_penetration(world, start, parameters[0])
-    # A copy: a read-only view would be another type to the compiler.
-    forces = np.array(forces)
+    # A copy in C order: a read-only or strided view would be another type to the compiler.
+    forces = np.array(forces, order="C")
     outer = checked_wrenches(world, steps, wrenches)
     frames, twists = world.frames
     model = world.model
@@ -112,5 +111,5 @@ def simulate_batch(
     # Several parts a thread, as some rollouts have more contact than others.
     edges = np.linspace(0, count, min(4 * workers, count) + 1).astype(int)
     with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(roll, [range(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]))
+        list(pool.map(roll, [range(a, b) for a, b in itertools.pairwise(edges)]))
     return BatchResult(trajectories, tuple(STATUSES[int(status)] for status in statuses), done)

@@ -12,14 +12,17 @@ import math
 import numba
 import numpy as np
 
+from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.contact.point_forces import DERIVED, WIDTH, add_sensitivity
 from morphit_ros.neural.contact.single_point import LUMP, lump_wrench, overlap_by_pose
 from morphit_ros.neural.dynamics.algebra import eliminate, multiply, skew, times, transposed_times
+from morphit_ros.neural.dynamics.contacts import Contacts
+from morphit_ros.neural.dynamics.model import Model
 from morphit_ros.neural.dynamics.newton import add_spin_jacobian, fill_map, pair_wrench, spin_momentum
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _add_cross_columns(vector, R, sign, out):
+def _add_cross_columns(vector: Array, R: Array, sign: float, out: Array) -> None:
     """Adds sign (R e_j) × vector in column j of out (3, 3): the turn of a vector with its body."""
     for j in range(3):
         out[0, j] += sign * (R[1, j] * vector[2] - R[2, j] * vector[1])
@@ -28,7 +31,15 @@ def _add_cross_columns(vector, R, sign, out):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def pair_sensitivity(k, model, parameters, mass_scales, contacts, by_pose, by_parameters):
+def pair_sensitivity(
+    k: int,
+    model: Model,
+    parameters: Array,
+    mass_scales: Array,
+    contacts: Contacts,
+    by_pose: Array,
+    by_parameters: Array,
+) -> None:
     """Derivatives of pair k's wrench by the pose of its body (6, 6) and by its parameters (6, 7)."""
     if model.single[k] != 0:
         wrench, by_twist, by_lump, lumps = np.empty(6), np.empty((6, 6)), np.empty((6, LUMP)), np.empty((LUMP, 6))
@@ -53,7 +64,7 @@ def pair_sensitivity(k, model, parameters, mass_scales, contacts, by_pose, by_pa
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _motion_columns(R, a, b, w, c, twist, pose, twists):
+def _motion_columns(R: Array, a: int, b: int, w: Array, c: Array, twist: Array, pose: Array, twists: Array) -> None:
     """Relative pose (6, 12) and relative twist (6, 12), as seen from the shape, by position and rotation vector of
     body a (columns 0 to 5) and body b (6 to 11), with the velocities (v, ω) held."""
     pose[:] = 0.0
@@ -89,15 +100,17 @@ def _motion_columns(R, a, b, w, c, twist, pose, twists):
     skew(c, matrix)
     for i in range(3):
         for j in range(3):
-            for l in range(3):
-                twists[i, 9 + j] += matrix[i, l] * turned[l, j]
+            for h in range(3):
+                twists[i, 9 + j] += matrix[i, h] * turned[h, j]
             twists[3 + i, 9 + j] -= turned[i, j]
     _add_cross_columns(twist[:3], R[b], -1.0, twists[0:3, 9:12])
     _add_cross_columns(twist[3:], R[b], -1.0, twists[3:6, 9:12])
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _add_pair(k, model, parameters, mass_scales, R, w, contacts, right):
+def _add_pair(
+    k: int, model: Model, parameters: Array, mass_scales: Array, R: Array, w: Array, contacts: Contacts, right: Array
+) -> None:
     """Adds −∂(residual) of a pair by state, and by its parameters, to the right-hand sides."""
     bodies = len(model.masses)
     a, b = model.pairs[k, 0], model.owners[model.pairs[k, 1]]
@@ -113,8 +126,8 @@ def _add_pair(k, model, parameters, mass_scales, R, w, contacts, right):
     for i in range(6):
         for j in range(columns):
             total = 0.0
-            for l in range(6):
-                total += by_pose[i, l] * pose[l, j] + by_twist[i, l] * twists[l, j]
+            for h in range(6):
+                total += by_pose[i, h] * pose[h, j] + by_twist[i, h] * twists[h, j]
             change[i, j] = total
     if b >= 0:
         # The wrench turns with the shape.
@@ -127,19 +140,19 @@ def _add_pair(k, model, parameters, mass_scales, R, w, contacts, right):
         for j in range(columns):
             column = 12 * a + j if j < 6 else 12 * b + j - 6
             total = 0.0
-            for l in range(6):
-                total += to_twist[l, i] * change[l, j]
+            for h in range(6):
+                total += to_twist[h, i] * change[h, j]
             right[row, column] += step * total
         at = 12 * bodies + len(model.control_map) + DERIVED * k
         for j in range(DERIVED):
             total = 0.0
-            for l in range(6):
-                total += to_twist[l, i] * by_parameters[l, j]
+            for h in range(6):
+                total += to_twist[h, i] * by_parameters[h, j]
             right[row, at + j] += step * total
         scale = 12 * bodies + len(model.control_map) + DERIVED * len(model.pairs) + a
         total = 0.0
-        for l in range(6):
-            total += to_twist[l, i] * by_parameters[l, DERIVED]
+        for h in range(6):
+            total += to_twist[h, i] * by_parameters[h, DERIVED]
         right[row, scale] += step * total
     # R_aᵀ τ: −R_aᵀ (φ_a × τ).
     turned, local = np.zeros((3, 3)), np.empty(3)
@@ -172,9 +185,21 @@ def _add_pair(k, model, parameters, mass_scales, R, w, contacts, right):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def fill_right(
-    model, parameters, masses, inertias, mass_scales, inertia_scales, R, v_before, w_before, v, w, wrenches, contacts,
-    right,
-):  # fmt: skip
+    model: Model,
+    parameters: Array,
+    masses: Array,
+    inertias: Array,
+    mass_scales: Array,
+    inertia_scales: Array,
+    R: Array,
+    v_before: Array,
+    w_before: Array,
+    v: Array,
+    w: Array,
+    wrenches: Array,
+    contacts: Contacts,
+    right: Array,
+) -> None:
     """right (6 B, 12 B + M + K) = −∂(residual) by state, controls and parameters, at the new velocities v, w."""
     step = model.step
     bodies = len(masses)
@@ -217,7 +242,7 @@ def fill_right(
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def fill_derivatives(step, w, right, jacobian, out):
+def fill_derivatives(step: float, w: Array, right: Array, jacobian: Array, out: Array) -> bool:
     """out (12 B, 12 B + M + K): the next state's tangents by state, controls and parameters. Destroys its inputs.
 
     False if the Jacobian is singular.

@@ -45,7 +45,7 @@ class SimulationResult:
     @property
     def times(self) -> Array:
         """(T + 1,) [s]."""
-        return self.step * np.arange(len(self.states))
+        return np.arange(len(self.states), dtype=np.float64) * self.step
 
     @property
     def positions(self) -> Array:
@@ -143,9 +143,7 @@ def rollout_derivatives(
     """
     result, derivatives = _run(world, states, steps, controls, wrenches, names, values, True)
     n, m = 12 * len(world.bodies), len(world.control_map)
-    return RolloutDerivatives(
-        result, derivatives[:, :, :n], derivatives[:, :, n : n + m], derivatives[:, :, n + m :]
-    )
+    return RolloutDerivatives(result, derivatives[:, :, :n], derivatives[:, :, n : n + m], derivatives[:, :, n + m :])
 
 
 def step_derivatives(
@@ -189,8 +187,8 @@ def checked_controls(world: World, steps: int, controls: ArrayLike | None) -> Ar
         array = np.broadcast_to(array, (steps, count))
     if array.shape != (steps, count) or not np.isfinite(array).all():
         raise InvalidInputError("controls", f"shape {array.shape}", f"finite numbers of shape ({steps}, {count})")
-    # A copy: a read-only view would be another type to the compiler.
-    return np.array(array)
+    # A copy in C order: a read-only or strided view would be another type to the compiler.
+    return np.array(array, order="C")
 
 
 def checked_wrenches(world: World, steps: int, wrenches: ArrayLike | None) -> Array:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, check_transform, matrix_from_quat_xyzw
@@ -238,7 +238,7 @@ class World:
                 check_step(self.step, largest, f"the spring of '{name}', whose overlap is explicit")
 
     @cached_property
-    def control_map(self) -> Array:
+    def control_map(self) -> NDArray[np.int64]:
         """(M,) the component of the (6 B,) wrenches that each control is."""
         indices: list[int] = []
         for name, kind in self.controls:
@@ -249,9 +249,7 @@ class World:
     @cached_property
     def pair_values(self) -> Array:
         """(Q, 11) parameters of the pairs in SI."""
-        rows = [
-            self.pair_parameters.get(name, self.parameters).scaled(self.pair_size(name)) for name in self.pairs
-        ]
+        rows = [self.pair_parameters.get(name, self.parameters).scaled(self.pair_size(name)) for name in self.pairs]
         return np.array(rows).reshape(len(rows), 11)
 
     @cached_property

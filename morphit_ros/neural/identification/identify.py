@@ -35,7 +35,7 @@ from morphit_ros.neural.identification.residuals import Residuals, refined_resid
 from morphit_ros.neural.identification.unknowns import Unknown, bounds_of
 
 # Corrections end when they are this part of the standard deviations.
-_SMALL_CORRECTION = 0.02
+_SMALL_CORRECTION = 0.1
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,9 @@ class IdentificationConfig(Config):
     )
     divisions: int = parameter(
         2, "Parts of a step in the first of the finer rollouts; the second has twice as many", minimum=1
+    )
+    pilot: int = parameter(
+        3, "Experiments with which the search begins, where there are more than twice as many; 0 for all", minimum=0
     )
     threads: int = parameter(0, "Experiments predicted at the same time, 0 for one a core", minimum=0)
     search: LeastSquaresConfig = nested(LeastSquaresConfig)
@@ -123,23 +126,25 @@ def identify(
         experiments = [part for whole in experiments for part in cut_windows(whole, config.window)]
     threads = min(config.threads or os.cpu_count() or 1, len(experiments))
     with ThreadPoolExecutor(threads) as pool:
-        if any(experiment.knowledge != "known" for experiment in experiments):
+        known = all(experiment.knowledge == "known" for experiment in experiments)
+        begun, piloted = unknowns, bool(config.pilot) and len(experiments) > 2 * config.pilot
+        if piloted:
+            # A few experiments lead most of the way.
+            few = experiments[:: -(-len(experiments) // config.pilot)]
+            begun = _moved(unknowns, identify(few, unknowns, dataclasses.replace(config, pilot=0, window=0)).estimate)
+        elif not known:
             # Starts as the tracks show them are close; parameters need not be. All at once, a far parameter can be
             # made up for by a start that throws the body about, from where no small step leads back.
             held = [dataclasses.replace(experiment, knowledge="known") for experiment in experiments]
             problem = _Problem(held, unknowns, config, pool)
-            first = solve_least_squares(
-                problem.evaluate, unknowns, dataclasses.replace(config.search, cost_tolerance=1.0)
-            )
-            begun = [
-                dataclasses.replace(item, start=min(max(float(value), item.lower), item.upper))
-                for item, value in zip(unknowns, first.values, strict=True)
-            ]
-        else:
-            begun = unknowns
+            search = dataclasses.replace(config.search, cost_tolerance=1.0)
+            begun = _moved(unknowns, solve_least_squares(problem.evaluate, unknowns, search))
         problem = _Problem(experiments, begun, config, pool)
-        # Corrections take it from where the step's own error begins to show.
-        search = dataclasses.replace(config.search, cost_tolerance=10.0) if config.corrections else config.search
+        search = config.search
+        if config.corrections:
+            # Corrections take it from where the step's own error begins to show; a pilot has been there already.
+            evaluations = 1 if piloted and known else search.max_evaluations
+            search = dataclasses.replace(search, cost_tolerance=10.0, max_evaluations=evaluations)
         estimate = solve_least_squares(problem.evaluate, problem.unknowns, search)
         parts = problem.predict(estimate.values)
         if config.corrections:
@@ -155,6 +160,14 @@ def identify(
         float(np.sqrt(np.mean(np.concatenate([(part.rotation_errors**2).sum(axis=-1).ravel() for part in parts])))),
         tuple(part.start for part in parts), estimate, time.perf_counter() - begin,
     )  # fmt: skip
+
+
+def _moved(unknowns: Sequence[Unknown], estimate: Estimate) -> list[Unknown]:
+    """The unknowns, starting from where an estimate left them."""
+    return [
+        dataclasses.replace(item, start=min(max(float(value), item.lower), item.upper))
+        for item, value in zip(unknowns, estimate.values, strict=False)
+    ]
 
 
 class _Problem:
@@ -177,8 +190,12 @@ class _Problem:
         for index, columns in enumerate(self._columns):
             self.unknowns += [Unknown(f"start {index} {column}", 0.0) for column in columns.tolist()]
         self._pool = pool
+        self._last: tuple[bytes, list[Residuals]] = (b"", [])
 
     def predict(self, values: Array) -> list[Residuals]:
+        """The experiments at some values; those of the last call are kept."""
+        if self._last[0] == values.tobytes():
+            return self._last[1]
         count = len(self._names)
 
         def one(index: int) -> Residuals:
@@ -187,7 +204,8 @@ class _Problem:
                 values[self._slices[index]], self._config.position_noise, self._config.rotation_noise,
             )  # fmt: skip
 
-        return list(self._pool.map(one, range(len(self._experiments))))
+        self._last = values.tobytes(), list(self._pool.map(one, range(len(self._experiments))))
+        return self._last[1]
 
     def correct(self, estimate: Estimate, parts: list[Residuals]) -> tuple[Estimate, list[Residuals]]:
         """The estimate for a vanishing step: Gauss-Newton on residuals of finer rollouts, with the Jacobian at hand.
@@ -252,5 +270,5 @@ class _Problem:
             jacobians.append(wide)
             total += len(part.residuals)
         squares, products = np.sum([part.products for part in parts], axis=0)
-        correlation = float(products / squares) if squares > 0.0 else 0.0
+        correlation = float(products / squares) if 0.0 < squares < np.inf else 0.0
         return Evaluation(np.concatenate(residuals), np.vstack(jacobians), total, correlation)

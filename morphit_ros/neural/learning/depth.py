@@ -7,6 +7,7 @@ one side the hull is closed by the box around what was measured: a guess, and `i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -100,7 +101,7 @@ def _fit_network(
     spread = 0.02 * float(np.linalg.norm(extent))
     sizes = [3 + 6 * config.frequencies, *[config.hidden] * config.layers, 1]
     weights, biases = [], []
-    for inputs, outputs in zip(sizes[:-1], sizes[1:], strict=True):
+    for inputs, outputs in pairwise(sizes):
         weights.append((torch.randn((inputs, outputs), generator=generator) * (1.6 / inputs) ** 0.5).requires_grad_())
         biases.append(torch.zeros(outputs, requires_grad=True))
     optimizer = torch.optim.Adam([*weights, *biases], lr=config.rate)
@@ -127,7 +128,7 @@ def _fit_network(
             message = f"The loss is not finite after {len(losses)} steps. Lower the learning rate."
             return LearningResult(LearningStatus.DIVERGED, message, None, np.array(losses))
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         scheduler.step()
         if progress is not None and progress((number + 1) / config.iterations, value) is False:

@@ -23,19 +23,25 @@ from morphit_ros.neural.learning.radiance import RadianceField, make_rays, peak_
 from morphit_ros.neural.learning.result import LearningResult, LearningStatus, Progress
 from morphit_ros.neural.views import PosedDepths, PosedImages
 
+# The learned density is a skin about a spacing thick, which grows inwards from the silhouettes: its outer side is the
+# surface, where this share of the light is stopped. Measured errors of the volume of bottle and hammer: -0.4 % and
+# +6.7 %; where 30 % is stopped, -10 % and -9 %.
+_SURFACE_LEVEL = 0.05
 # A field is empty if no ray is stopped by more than this, constant if its densities differ by less.
 _LEAST_OPACITY, _LEAST_CONTRAST = 0.05, 1e-3
+# Less variation of colour than noise has shows nothing.
+_LEAST_COLOR = 0.02
 
 
 @dataclass(frozen=True)
 class ImageLearningConfig(Config):
     """How a density is learned from colour pictures."""
 
-    resolution: int = parameter(64, "Nodes along the longest side of the density grid", minimum=16, maximum=160)
+    resolution: int = parameter(80, "Nodes along the longest side of the density grid", minimum=16, maximum=160)
     feature_resolution: int = parameter(48, "The same of the feature grid", minimum=8, maximum=128)
     features: int = parameter(6, "Features at a node", minimum=1, maximum=32)
     hidden: int = parameter(32, "Width of the colour network", minimum=4, maximum=256)
-    iterations: int = parameter(1000, "Steps of the optimiser", minimum=1, maximum=20000)
+    iterations: int = parameter(500, "Steps of the optimiser", minimum=1, maximum=20000)
     rays: int = parameter(1024, "Rays in a step", minimum=16, maximum=16384)
     step: float = parameter(0.75, "Distance of samples along a ray, in spacings of the grid", minimum=0.2, maximum=2.0)
     density_rate: float = parameter(0.15, "Learning rate of the density", minimum=1e-4, maximum=1.0)
@@ -70,6 +76,9 @@ def learn_from_images(
     import torch
 
     config = config or ImageLearningConfig()
+    if images.masks is None and np.ptp(images.rgb, axis=(0, 1, 2)).max() < _LEAST_COLOR:
+        message = "The field is empty: the pictures show one colour. Check exposure and masks."
+        return LearningResult(LearningStatus.EMPTY, message, None, np.zeros(0))
     bounds = image_bounds(images)
     if config.check_poses:
         check_images(images, bounds)
@@ -105,7 +114,7 @@ def learn_from_images(
 
 def _solid_grid(model: RadianceField, images: PosedImages, bounds: Array, spacing: float) -> GridField | None:
     """Occupancy of what no camera sees through, from the learned depths of all views; None if a view has none."""
-    depth = model.depths(images)
+    depth = model.depths(images, _SURFACE_LEVEL)
     masks = np.isfinite(depth) if images.masks is None else images.masks
     if not (np.isfinite(depth) & masks).any(axis=(1, 2)).all():
         return None
@@ -148,7 +157,7 @@ def _optimise(
         if not np.isfinite(value):
             break
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         scheduler.step()
         if number in (config.iterations // 8, config.iterations // 3):

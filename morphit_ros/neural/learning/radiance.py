@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,9 +74,8 @@ def make_rays(images: PosedImages, bounds: Array, model: RadianceField) -> Rays:
         colors = images.rgb[number].reshape(-1, 3)
         parts.append([array[meets] for array in (origins, directions, near, colors, inside, trusted)])
     columns = [_tensor(np.concatenate(column)) for column in zip(*parts, strict=True)]
-    origins, directions, near, *rest = columns
-    first, samples = model.spans(origins, directions, near)
-    return Rays(origins, directions, first, samples, *rest)
+    first, samples = model.spans(*columns[:3])
+    return Rays(columns[0], columns[1], first, samples, columns[3], columns[4], columns[5])
 
 
 def _world_rays(
@@ -131,8 +131,7 @@ class RadianceField:
         self._features = (0.1 * torch.randn((1, config.features, *coarse), generator=generator)).requires_grad_()
         sizes = [config.features, config.hidden, 3]
         self._weights = [
-            (torch.randn((a, b), generator=generator) * (2.0 / a) ** 0.5).requires_grad_()
-            for a, b in zip(sizes[:-1], sizes[1:], strict=True)
+            (torch.randn((a, b), generator=generator) * (2.0 / a) ** 0.5).requires_grad_() for a, b in pairwise(sizes)
         ]
         self._biases = [torch.zeros(size, requires_grad=True) for size in sizes[1:]]
         self._background = torch.zeros(3, requires_grad=True) if plain_background else None
@@ -250,15 +249,12 @@ class RadianceField:
         hidden = torch.relu(_lookup(self._features, place) @ self._weights[0] + self._biases[0])
         return torch.sigmoid(hidden @ self._weights[1] + self._biases[1])
 
-    def depths(self, images: PosedImages, level: float = 0.5) -> NDArray[np.float32]:
-        """(V, H, W) median distance along the optical axis at which light is stopped [m], NaN where most is not.
-
-        The density itself is a skin whose thickness means nothing; where half of the light gets to is where it lies.
-        """
+    def depths(self, images: PosedImages, stopped: float) -> NDArray[np.float32]:
+        """(V, H, W) distance along the optical axis at which a share of the light is stopped [m], NaN where less is."""
         height, width = images.rgb.shape[1:3]
         v, u = np.mgrid[:height, :width].reshape(2, -1)
         depths = np.full((len(images), height * width), np.nan, dtype=np.float32)
-        half = float(-np.log1p(-level))
+        threshold = float(-np.log1p(-stopped))
         for number in range(len(images)):
             pose = images.T_world_camera[number]
             rays = _world_rays(images.intrinsics[number], pose, np.stack([u, v], axis=1), self._bounds)
@@ -273,12 +269,12 @@ class RadianceField:
                 if optical.shape[1] == 0:
                     continue
                 passed = torch.cumsum(optical, dim=1)
-                column = (passed < half).sum(dim=1).clamp(max=optical.shape[1] - 1)[:, None]
-                # A sample stands for the step around it: the median lies in it where its depth makes up the half.
-                share = 1.0 - (passed.gather(1, column) - half) / optical.gather(1, column).clamp(min=1e-9)
+                column = (passed < threshold).sum(dim=1).clamp(max=optical.shape[1] - 1)[:, None]
+                # A sample stands for the step around it, over which its optical depth is spread evenly.
+                share = 1.0 - (passed.gather(1, column) - threshold) / optical.gather(1, column).clamp(min=1e-9)
                 distance = first[:, None] + (column + share) * self._step
-                stopped = (passed[:, -1] > half).numpy()
-                depths[number, part[stopped]] = distance[:, 0].numpy()[stopped] * cosines[part[stopped]]
+                found = (passed[:, -1] > threshold).numpy()
+                depths[number, part[found]] = distance[:, 0].numpy()[found] * cosines[part[found]]
         return depths.reshape(-1, height, width)
 
     def render(self, intrinsics: Array, T_world_camera: Array, width: int, height: int) -> NDArray[np.float32]:

@@ -91,12 +91,12 @@ def _best_step(q_uu: Array, q_u: Array, q_ux: Array, lower: Array, upper: Array)
     """
     # Only to find that out: most stages press no bound, and then one solution gives both.
     np.linalg.cholesky(q_uu)
-    both = -np.linalg.solve(q_uu, np.column_stack([q_u, q_ux]))
+    both: Array = np.asarray(np.linalg.solve(q_uu, -np.column_stack([q_u, q_ux])), dtype=np.float64)
     step, gain = both[:, 0], both[:, 1:]
     if ((step >= lower) & (step <= upper)).all():
         return step, gain
     step, free = minimize_in_box(q_uu, q_u, lower, upper)
-    gain = np.zeros_like(q_ux)
+    gain = np.zeros(q_ux.shape)
     if free.any():
         gain[free] = -np.linalg.solve(q_uu[np.ix_(free, free)], q_ux[free])
     return step, gain

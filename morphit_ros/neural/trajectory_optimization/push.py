@@ -324,7 +324,7 @@ class _Task:
             result.message,
             settings,
             self._goal[0, :3].copy(),
-            settings.timestep * np.arange(settings.steps + 1),
+            settings.timestep * np.arange(settings.steps + 1, dtype=np.float64),
             result.states.reshape(-1, 2, STATE_SIZE),
             settings.force_unit * result.controls,
             settings.force_unit * result.gains,
