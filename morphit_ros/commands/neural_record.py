@@ -41,6 +41,7 @@ def run(options: argparse.Namespace) -> int:
     import numpy as np
     from tqdm import tqdm
 
+    from morphit_ros.commands.output_files import check_output
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
     from morphit_ros.neural.recording import Recording, save_recording
@@ -48,6 +49,8 @@ def run(options: argparse.Namespace) -> int:
     from morphit_ros.simulation.object_views import ObjectViewsConfig, render_object
     from morphit_ros.simulation.objects import load_object
 
+    check_output("--output", options.output)
+    check_output("--picture", options.picture)
     given = {
         name: getattr(options, name)
         for name in ("views", "size", "arrangement", "seed")

@@ -44,12 +44,20 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from morphit_ros.commands.output_files import check_output
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.neural.field_file import save_field
     from morphit_ros.neural.recording import load_recording
 
     if options.threads < 1:
         raise InvalidInputError("--threads", options.threads, "1 or more")
+    check_output("--output", options.output)
+    check_output("--picture", options.picture)
+    check_output("--json", None if options.json == "-" else options.json)
+    for name in ("method", "noise"):
+        value = getattr(options, name)
+        if options.source == "images" and value is not None:
+            raise InvalidInputError(f"--{name}", value, "no such option with '--from images'", "It is of depth.")
     recording = load_recording(options.recording)
     started, busy = time.perf_counter(), time.process_time()
     result = _learn(recording, options)

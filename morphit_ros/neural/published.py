@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,25 +15,11 @@ from scipy.spatial import cKDTree
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.geometry.transforms import Array, matrix_from_rotation_vector
 from morphit_ros.neural.body import ContactBody
+from morphit_ros.neural.identification.tracks import PoseTrack
 
 # Radius in which points that miss their gradient look for the side on which the object is, in units of the spacing of
 # the points: about a hundred of them when they fill a volume.
 _NORMAL_RADIUS = 6.0
-
-
-@dataclass(frozen=True)
-class PoseTrack:
-    """Poses of one body over time.
-
-    Attributes:
-        times: (T,) increasing [s].
-        positions: (T, 3) in the world [m].
-        quats_xyzw: (T, 4) unit quaternions of the body in the world.
-    """
-
-    times: Array
-    positions: Array
-    quats_xyzw: Array
 
 
 def load_published_body(path: str | Path, second_moment_as_inertia: bool = False) -> ContactBody:
