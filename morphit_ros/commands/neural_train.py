@@ -73,7 +73,8 @@ def run(options: argparse.Namespace) -> int:
         print(result.message, file=sys.stderr)
     else:
         save_field(result.field, options.output, recording.description)
-        report |= _judge(result.field, recording)
+        views = recording.images if options.source == "images" else None
+        report |= _judge(result.field, recording, views)
         if result.psnr == result.psnr:
             report["psnr"] = result.psnr
         if result.render is not None and recording.images is not None and len(recording.images) >= _ENOUGH_VIEWS:
@@ -153,21 +154,28 @@ def _without(images: PosedImages, number: int) -> PosedImages:
     return PosedImages(images.rgb[kept], images.intrinsics[kept], images.T_world_camera[kept], masks, images.bounds)
 
 
-def _judge(field: DensityField, recording: Recording) -> dict[str, Any]:
-    """Mass properties of the solid in the field, and their errors where the truth is known."""
+def _judge(field: DensityField, recording: Recording, images: PosedImages | None) -> dict[str, Any]:
+    """Mass properties of the solid in the field, and their errors where the truth is known.
+
+    Of images with masks the silhouettes say where the surface is; else two levels of density.
+    """
     import numpy as np
 
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.neural.fields.grid import grid_nodes
     from morphit_ros.neural.inertia import inertial_properties
+    from morphit_ros.neural.silhouettes import silhouette_threshold
     from morphit_ros.neural.solid import extract_solid
 
+    masked = images is not None and images.masks is not None
     try:
-        solid = extract_solid(field)
+        solid = extract_solid(field, silhouette_threshold(field, images) if images is not None and masked else None)
     except InvalidInputError as error:
         return {"solid": str(error)}
     properties = inertial_properties(solid, mass=1.0)
     report: dict[str, Any] = {
+        "threshold": float(solid.threshold.value),
+        "threshold_by": "silhouettes" if masked else "two levels",
         "volume": float(solid.volume),
         "center_of_mass": properties.center_of_mass.tolist(),
         "inertia_per_mass": properties.inertia.tolist(),
@@ -200,6 +208,7 @@ def _print_report(report: dict[str, Any]) -> None:
         print(f"  {'PSNR of a new view':<24}{report['held_out_psnr']:.1f} dB")
     if "volume" in report:
         x, y, z = report["center_of_mass"]
+        print(f"  {'threshold':<24}{report['threshold']:.3g}, by {report['threshold_by']}")
         print(f"  {'volume':<24}{1e6 * report['volume']:.1f} cm3")
         print(f"  {'centre of mass':<24}{1e3 * x:.2f} {1e3 * y:.2f} {1e3 * z:.2f} mm")
     if "center_error_of_size" in report:
