@@ -3,20 +3,241 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from morphit_ros.cli import main
-from morphit_ros.geometry.primitives import icosphere_mesh
-from morphit_ros.geometry.transforms import look_at
-from morphit_ros.neural.archive import write_archive
-from morphit_ros.neural.field_file import load_field, save_field
-from morphit_ros.neural.fields.analytic import SphereField
-from morphit_ros.neural.fields.grid import GridField
-from morphit_ros.neural.fields.network import NetworkField
-from morphit_ros.neural.recording import Recording, load_recording, save_recording
-from morphit_ros.neural.views import PosedDepths, PosedImages
-from morphit_ros.simulation.rendering import available_backend
+sys.path.insert(0, str(Path(__file__).parents[1] / "neural"))
+
+from ball_views import BALL_CENTER, BALL_RADIUS, ball_depths, ball_images  # noqa: E402
+
+from morphit_ros.cli import main  # noqa: E402
+from morphit_ros.geometry.primitives import sphere_mesh  # noqa: E402
+from morphit_ros.geometry.transforms import make_transform  # noqa: E402
+from morphit_ros.neural.archive import read_archive, write_archive  # noqa: E402
+from morphit_ros.neural.field_file import load_field, save_field  # noqa: E402
+from morphit_ros.neural.fields.analytic import SphereField  # noqa: E402
+from morphit_ros.neural.fields.grid import GridField  # noqa: E402
+from morphit_ros.neural.fields.network import NetworkField  # noqa: E402
+from morphit_ros.neural.learning import images as images_module  # noqa: E402
+from morphit_ros.neural.recording import Recording, load_recording, save_recording  # noqa: E402
+from morphit_ros.neural.views import PosedImages  # noqa: E402
+from morphit_ros.simulation.rendering import available_backend  # noqa: E402
+
+VIEWS = 9
+needs_rendering = pytest.mark.skipif(available_backend() is None, reason="nothing on this machine can render")
+
+
+@pytest.fixture(scope="module")
+def ball(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording of a ball, drawn by formula, with its true shape."""
+    path = tmp_path_factory.mktemp("neural") / "ball.npz"
+    truth = sphere_mesh(BALL_RADIUS).transformed(make_transform(translation=BALL_CENTER))
+    save_recording(Recording(ball_images(VIEWS), ball_depths(VIEWS), truth, "a ball"), path)
+    return path
+
+
+def trained(words: list[str], recording: Path, folder: Path) -> dict[str, Any]:
+    """The report of `morphit neural train`, which must succeed."""
+    report = folder / "report.json"
+    words = ["neural", "train", str(recording), "--output", str(folder / "field.npz"), "--json", str(report), *words]
+    assert main(words) == 0
+    read: dict[str, Any] = json.loads(report.read_text())
+    return read
+
+
+def test_colours_become_a_field_a_report_and_a_picture(
+    ball: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--iterations", "60", "--resolution", "24", "--picture", str(tmp_path / "field.png")]
+    report = trained(words, ball, tmp_path)
+    told = capsys.readouterr().out
+    field = load_field(tmp_path / "field.npz")
+    assert isinstance(field, GridField)
+    assert field.density(BALL_CENTER[None])[0] > 0.9
+    assert report["recording"] == "a ball"
+    assert (report["source"], report["status"]) == ("images", "converged")
+    assert report["threshold_by"] == "silhouettes"
+    assert report["held_out_psnr"] > 15.0
+    assert report["volume"] == pytest.approx(4.0 / 3.0 * np.pi * BALL_RADIUS**3, rel=0.1)
+    assert report["volume_error"] == pytest.approx(report["volume"] / sphere_mesh(BALL_RADIUS).volume - 1.0, abs=1e-6)
+    assert report["intersection_over_union"] > 0.85
+    assert np.linalg.norm(np.array(report["center_of_mass"]) - BALL_CENTER) < 0.002
+    assert report["center_error_of_size"] < 0.01
+    assert report["inertia_error"] < 0.1
+    for words_of_report in ("a ball: converged", "PSNR of a new view", "by silhouettes", "IoU", "of the size"):
+        assert words_of_report in told
+    assert (tmp_path / "field.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_view_that_judges_is_not_learned_from(ball: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[PosedImages] = []
+    learn = images_module.learn_from_images
+
+    def watched(images: PosedImages, *rest: Any) -> Any:
+        given.append(images)
+        return learn(images, *rest)
+
+    monkeypatch.setattr(images_module, "learn_from_images", watched)
+    trained(["--iterations", "1", "--resolution", "16"], ball, tmp_path)
+    recorded = load_recording(ball).images
+    assert recorded is not None
+    held_out = recorded.T_world_camera[VIEWS // 3]
+    assert len(given[0]) == VIEWS - 1
+    assert not any(np.array_equal(pose, held_out) for pose in given[0].T_world_camera)
+
+
+@pytest.mark.parametrize(("method", "kind"), [("grid", GridField), ("network", NetworkField)])
+def test_depths_become_a_field(ball: Path, tmp_path: Path, method: str, kind: type) -> None:
+    words = ["--from", "depth", "--method", method, "--resolution", "24", "--iterations", "40"]
+    report = trained(words, ball, tmp_path)
+    assert isinstance(load_field(tmp_path / "field.npz"), kind)
+    assert report["source"] == "depth"
+    assert "held_out_psnr" not in report
+    assert report["intersection_over_union"] > (0.93 if method == "grid" else 0.8)
+
+
+def test_json_to_standard_output_is_all_that_is_there(
+    ball: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["neural", "train", str(ball), "--from", "depth", "--resolution", "20", "--json", "-"]
+    assert main([*words, "--output", str(tmp_path / "field.npz")]) == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "converged"
+
+
+def test_pictures_that_show_nothing_end_with_1_and_no_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    views = ball_images(3, masked=False)
+    plain = PosedImages(np.full_like(views.rgb, 0.5), views.intrinsics, views.T_world_camera, None, views.bounds)
+    save_recording(Recording(plain), tmp_path / "plain.npz")
+    assert main(["neural", "train", str(tmp_path / "plain.npz"), "--output", str(tmp_path / "field.npz")]) == 1
+    assert "empty" in capsys.readouterr().err
+    assert not (tmp_path / "field.npz").exists()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory, ball: Path) -> dict[str, str]:
+    """Files that are no recording one can learn from, by name."""
+    folder = tmp_path_factory.mktemp("bad")
+    (folder / "text.npz").write_text("no zip")
+    (folder / "short.npz").write_bytes(ball.read_bytes()[:-1000])
+    save_field(SphereField(0.05), folder / "field.npz")
+    header, arrays = read_archive(ball, "recording of views", 1)
+    # Every array of a view, cut to the first one.
+    single = {name: array[:1] if name.startswith("images.") else array for name, array in arrays.items()}
+    _write(folder / "single.npz", {name: array for name, array in single.items() if not name.startswith("depths.")})
+    _write(folder / "unposed.npz", {name: array for name, array in arrays.items() if "T_world" not in name})
+    _write(folder / "nothing.npz", {})
+    save_recording(Recording(depths=ball_depths(3)), folder / "depths.npz")
+    shifted = ball_images(4)
+    poses = shifted.T_world_camera.copy()
+    poses[2, :3, 3] += 0.05
+    moved = PosedImages(shifted.rgb, shifted.intrinsics, poses, shifted.masks)
+    save_recording(Recording(moved), folder / "contradiction.npz")
+    return {path.stem: str(path) for path in folder.iterdir()} | {
+        "ball": str(ball), "none": str(folder / "none.npz"), "folder": str(folder),
+    }  # fmt: skip
+
+
+def _write(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    write_archive(path, "recording of views", 1, {"description": ""}, arrays)
+
+
+@pytest.mark.parametrize(
+    ("recording", "words", "told"),
+    [
+        ("none", [], "was not found"),
+        ("folder", [], "was not found"),
+        ("text", [], "complete file that holds a recording"),
+        ("short", [], "complete file that holds a recording"),
+        ("field", [], "kind 'density field'"),
+        ("single", [], "rgb: got 1"),
+        ("unposed", [], "T_world_camera: got None"),
+        ("nothing", [], "images or depths"),
+        ("depths", [], "--from: got images"),
+        ("contradiction", [], "contradict"),
+        ("ball", ["--threads", "0"], "--threads"),
+        ("ball", ["--seed", "-1"], "seed"),
+        ("ball", ["--iterations", "0"], "iterations"),
+        ("ball", ["--resolution", "2"], "resolution"),
+        ("ball", ["--method", "network"], "--method"),
+        ("ball", ["--noise", "0.01"], "--noise"),
+        ("ball", ["--from", "depth", "--noise", "nan"], "noise"),
+        ("ball", ["--from", "depth", "--noise", "-0.1"], "noise"),
+        ("ball", ["--picture", "/"], "--picture"),
+        ("ball", ["--json", "/"], "--json"),
+    ],
+)
+def test_train_names_what_it_cannot_use(
+    files: dict[str, str], recording: str, words: list[str], told: str, tmp_path: Path, capsys: Any
+) -> None:
+    output = tmp_path / "field.npz"
+    assert main(["neural", "train", files[recording], "--output", str(output), *words]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("morphit: ")
+    assert told in error
+    assert not output.exists()
+
+
+def test_outputs_that_cannot_be_written_are_refused_before_the_work(
+    ball: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(images_module, "learn_from_images", lambda *rest: pytest.fail("learned first"))
+    (tmp_path / "file").write_text("")
+    for output in (tmp_path, tmp_path / "file" / "field.npz"):
+        assert main(["neural", "train", str(ball), "--output", str(output)]) == 2
+        assert "--output" in capsys.readouterr().err
+        assert main(["neural", "record", "--object", "mug", "--output", str(output)]) == 2
+        assert "--output" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--object", "teapot"], "'teapot' was not found. Known objects: mug"),
+        (["--object", "none.stl", "--mass", "1"], "none.stl"),
+        (["--object", "mug", "--mass", "-1"], "mass"),
+        (["--object", "mug", "--mass", "nan"], "mass"),
+        (["--object", "mug", "--views", "1"], "views"),
+        (["--object", "mug", "--size", "4"], "size"),
+        (["--object", "mug", "--seed", "-1"], "seed"),
+        (["--object", "mug", "--arrangement", "ring", "--elevation", "nan"], "elevation"),
+        (["--object", "mug", "--pose", "0", "0", "inf", "0", "0", "0"], "--pose"),
+        (["--object", "mug", "--picture", "/"], "--picture"),
+    ],
+)
+def test_record_names_what_it_cannot_use(words: list[str], told: str, tmp_path: Path, capsys: Any) -> None:
+    output = tmp_path / "views.npz"
+    assert main(["neural", "record", "--output", str(output), *words]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("morphit: ")
+    assert told in error
+    assert not output.exists()
+
+
+@needs_rendering
+def test_a_simulated_object_is_recorded_where_it_was_put(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output, picture = tmp_path / "new" / "box.npz", tmp_path / "views.png"
+    pose = ["--pose", "0.3", "-0.2", "0.5", "0", "0", "90"]
+    words = ["neural", "record", "--object", "box", "--views", "4", "--size", "32", *pose]
+    assert main([*words, "--output", str(output), "--picture", str(picture)]) == 0
+    assert "box, 4 views of 32 x 32 px" in capsys.readouterr().out
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    recording = load_recording(output)
+    assert recording.images is not None and recording.depths is not None and recording.truth is not None
+    assert recording.images.rgb.shape == (4, 32, 32, 3)
+    assert np.ptp(recording.images.rgb) > 0.2
+    # Depths and poses belong together: what was measured lies on the true surface, as wide as a pixel.
+    low, high = recording.truth.bounds
+    assert ((low < [0.3, -0.2, 0.7]) & ([0.3, -0.2, 0.5] < high)).all()
+    points = np.concatenate(recording.depths.surface_points())
+    assert len(points) > 200
+    assert (points > low - 0.002).all() and (points < high + 0.002).all()
+    assert np.minimum(np.abs(points - low), np.abs(points - high)).min(axis=1).max() < 0.002
+    trained(["--from", "depth", "--resolution", "20"], output, tmp_path)
