@@ -37,6 +37,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 
 from morphit_ros.ros import interfaces  # noqa: E402
+from morphit_ros.ros.motion_transport import use_datagrams  # noqa: E402
 
 _PATIENCE = 180.0
 
@@ -151,7 +152,13 @@ def main() -> None:
     parser.add_argument("--source", default="joint_states", choices=("joint_states", "poses"))
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
+    processes_environment = dict(os.environ)
+    # A frozen simulation may hold a lock of the memory through which this process would hear of the zeros.
+    use_datagrams()
     rclpy.init()
+    os.environ.update(processes_environment)
+    if "FASTRTPS_DEFAULT_PROFILES_FILE" not in processes_environment:
+        os.environ.pop("FASTRTPS_DEFAULT_PROFILES_FILE", None)
     client = Client()
     sim = start("cover_sim", case=options.case, publish="both" if options.stops else options.source)
     control = start("cover_control", case=options.case, autostart=True, state_source=options.source)

@@ -12,12 +12,6 @@ from morphit_ros.resources import resource
 
 # Passes the father node, at the origin, at all times.
 _WAVE = "0.02*(sin(8*x + 5*y + t/2) - sin(t/2))"
-# The case of the paper that lies round a thigh: radius and length of what is drawn below it [m], its axis along x.
-_THIGH_CASE = "4x8"
-_THIGH = {
-    "body_cylinder": (0.05, 0.34),
-    "body_pose": (0.069, 0.0, 0.0, 0.0, 0.7071067811865476, 0.0, 0.7071067811865476),
-}
 
 ARGUMENTS = (
     Argument("case", "", "case of config/cover (3x3, 4x8, 8x8, 20x20) or a YAML file; empty: rows and cols"),
@@ -67,7 +61,6 @@ def describe_cover(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
         "state_timeout": values["state_timeout"],
         "autostart": values["autostart"],
         "target": values["target"] or ("" if case or file else _WAVE),
-        **(_THIGH if case == _THIGH_CASE else {}),
     }
     nodes = []
     if values["sim"]:

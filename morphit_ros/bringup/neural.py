@@ -13,8 +13,8 @@ ARGUMENTS = (
     Argument("density", 500.0, "density of materials that nothing is said of [kg/m^3]", minimum=1.0, maximum=25000.0),
     Argument("friction", 0.3, "friction on the table where it was not identified", minimum=0.0, maximum=2.0),
     Argument("recording_frame", "", "frame that recordings and saved fields are in; empty: not known"),
-    Argument("viewer", False, "open the browser view"),
-    Argument("viewer_port", 8080, "port of the browser view", minimum=1, maximum=65535),
+    Argument("viewer", True, "serve a view of the object to web browsers on this machine"),
+    Argument("viewer_port", 8080, "TCP port of the viewer on the loopback interface", minimum=1024, maximum=65535),
     Argument("rviz", False, "open RViz"),
     Argument("use_sim_time", False, "take the time from 'clock'"),
     Argument("namespace", "", "namespace of all nodes"),
@@ -28,7 +28,8 @@ def describe_neural(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
     parameters = {name: values[name] for name in ("density", "friction", "recording_frame")}
     nodes = [NodeDescription("neural_object", {**parameters, **common}, namespace=namespace)]
     if values["viewer"]:
-        nodes.append(NodeDescription("web_viewer", {"port": values["viewer_port"], **common}, namespace=namespace))
+        viewer = {"scene": "neural", "port": values["viewer_port"], **common}
+        nodes.append(NodeDescription("web_viewer", viewer, namespace=namespace))
     if values["rviz"]:
         words = ("-d", str(resource("rviz/neural.rviz")))
         nodes.append(

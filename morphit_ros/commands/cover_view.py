@@ -7,15 +7,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from morphit_ros.cover.cases import CoverCase
     from morphit_ros.cover.controller import StepResult
     from morphit_ros.cover.plant import CoverPlant
     from morphit_ros.viewing.cover_scene import CoverView
 
-# What the case 4x8 of the paper lies on: radius and length [m], and its middle [m]; its axis is the world's x.
-THIGH_CASE, THIGH, THIGH_MIDDLE = "4x8", (0.05, 0.34), (0.069, 0.0, 0.0)
 _FRAMES = 10.0
 
 
@@ -42,6 +38,7 @@ def view(options: argparse.Namespace) -> int:
     from morphit_ros.cover.null_space import NullSpaceSolver
     from morphit_ros.cover.plant import CoverPlant
     from morphit_ros.errors import InvalidInputError
+    from morphit_ros.geometry.transforms import make_transform, matrix_from_quat_xyzw
     from morphit_ros.viewing.cover_scene import CoverScene
 
     case = load_case(options.case, options.data)
@@ -52,8 +49,11 @@ def view(options: argparse.Namespace) -> int:
     controller = CoverController(case.cover, case.controller, null_space=shared)
     plant = CoverPlant(case.cover, case.state, shared)
     with CoverScene(port=0 if options.screenshot else options.port) as scene:
-        body = (THIGH, _thigh_pose()) if case.name == THIGH_CASE else (None, None)
-        scene.set_cover(case.cover, case.controller.rate_limit, *body)
+        if case.body is None:
+            scene.set_cover(case.cover, case.controller.rate_limit)
+        else:
+            pose = make_transform(matrix_from_quat_xyzw(case.body.pose[3:]), case.body.pose[:3])
+            scene.set_cover(case.cover, case.controller.rate_limit, (case.body.radius, case.body.length), pose)
         try:
             moved = _play(case, controller, plant, scene, duration, options.screenshot)
             if options.screenshot:
@@ -112,13 +112,3 @@ def _moment(case: CoverCase, plant: CoverPlant, result: StepResult, now: float) 
         positions, plant.state.rotations, result.angles, result.distances, result.rates, points, triangles, status,
         figures,
     )  # fmt: skip
-
-
-def _thigh_pose() -> np.ndarray:
-    """(4, 4) the thigh's axis, z, along the world's x."""
-    import numpy as np
-
-    pose = np.eye(4)
-    pose[:3, :3] = [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]]
-    pose[:3, 3] = THIGH_MIDDLE
-    return pose

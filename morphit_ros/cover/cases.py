@@ -23,6 +23,20 @@ from morphit_ros.resources import resource
 
 
 @dataclass(frozen=True)
+class CylinderBody:
+    """A cylinder that a cover lies on.
+
+    Attributes:
+        radius, length: [m].
+        pose: (7,) of its middle in the world, x, y, z [m], quaternion x, y, z, w; z is the axis.
+    """
+
+    radius: float
+    length: float
+    pose: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class CoverCase:
     """A cover, where it starts, where it goes, and what the paper reached.
 
@@ -32,6 +46,7 @@ class CoverCase:
         controller: gains, weights and limits.
         duration: of the run [s].
         published: (time [s], mean angle [degrees], mean distance [mm]) as the paper says.
+        body: what the cover lies on, to be drawn, or None.
     """
 
     name: str
@@ -41,6 +56,7 @@ class CoverCase:
     controller: ControllerConfig
     duration: float
     published: tuple[tuple[float, float, float], ...]
+    body: CylinderBody | None
 
 
 def load_case(name: str, data: str | Path | None = None, overrides: dict[str, Any] | None = None) -> CoverCase:
@@ -71,7 +87,7 @@ def load_case(name: str, data: str | Path | None = None, overrides: dict[str, An
         controller = ControllerConfig.from_flat(settings)
         return CoverCase(
             path.stem, cover, state, _target(content["target"], cover, state, controller), controller,
-            float(content["duration"]), published,
+            float(content["duration"]), published, _body(content.get("body")),
         )  # fmt: skip
     except FileNotFoundError:
         raise
@@ -92,6 +108,14 @@ def _made(content: dict[str, Any], base: Array, name: str) -> tuple[Cover, Cover
         state = lay_on_surface(cover, HeightTarget(str(content["start_surface"])))
     placed = place_motors(cover, [state], seed=0, starts=1 if cover.node_count > 100 else 4)
     return moved_to_base(cover.with_motors(placed.motors), state, base)
+
+
+def _body(content: Any) -> CylinderBody | None:
+    if content is None:
+        return None
+    radius, length = content["cylinder"]
+    pose = [*content["position"], *content["quat_xyzw"]]
+    return CylinderBody(float(radius), float(length), tuple(float(value) for value in pose))
 
 
 def _target(content: Any, cover: Cover, state: CoverState, controller: ControllerConfig) -> Target:

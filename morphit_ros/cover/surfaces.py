@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from morphit_ros.cover.closest_points import ClosestPoints
 from morphit_ros.cover.targets import HeightTarget, Target, TargetSample, sample_heights
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 
-# Points from which a mesh is searched beside the nearest corner's own faces.
+# Faces: of more than this many the tree takes seconds to make.
 _LARGEST_MESH = 500_000
 
 
@@ -68,8 +69,6 @@ class MeshTarget:
     """
 
     def __init__(self, mesh: TriangleMesh) -> None:
-        from scipy.spatial import cKDTree
-
         if len(mesh.faces) > _LARGEST_MESH:
             raise InvalidInputError("mesh", f"{len(mesh.faces)} faces", f"at most {_LARGEST_MESH}")
         areas = np.linalg.norm(np.cross(*np.diff(mesh.triangles, axis=1).transpose(1, 0, 2)), axis=1)
@@ -88,24 +87,19 @@ class MeshTarget:
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)
         self._normals = (sums / np.where(lengths > 0.0, lengths, 1.0))[corners]
         self._face_normals = across / np.linalg.norm(across, axis=1, keepdims=True)
-        centers = self._triangles.mean(axis=1)
-        self._radii = np.linalg.norm(self._triangles - centers[:, None], axis=2).max(axis=1)
-        self._tree = cKDTree(centers)
+        self._closest = ClosestPoints(self._triangles)
+        self._faces: NDArray[np.int64] | None = None
 
     def sample(self, positions: Array, time: float) -> TargetSample:
         """See `Target`."""
-        nearest, _ = self._tree.query(positions)
-        # The closest point is no further than the nearest centre; faces whose centre is beyond that cannot hold it.
-        reach = nearest + float(self._radii.max())
-        points, normals = np.empty_like(positions), np.empty_like(positions)
-        for number, faces in enumerate(self._tree.query_ball_point(positions, reach)):
-            candidates = np.array(faces)
-            weights, found = _closest_on_triangles(positions[number], self._triangles[candidates])
-            best = int(np.linalg.norm(found - positions[number], axis=1).argmin())
-            points[number] = found[best]
-            mixed = weights[best] @ self._normals[candidates[best]]
-            length = float(np.linalg.norm(mixed))
-            normals[number] = mixed / length if length > 1e-6 else self._face_normals[candidates[best]]
+        # Nodes move little between two samples: where they were is a good guess. It decides nothing but time.
+        guesses = self._faces if self._faces is not None and len(self._faces) == len(positions) else None
+        self._faces, weights = self._closest.query(positions, guesses)
+        points = np.einsum("nc,ncx->nx", weights, self._triangles[self._faces])
+        mixed = np.einsum("nc,ncx->nx", weights, self._normals[self._faces])
+        lengths = np.linalg.norm(mixed, axis=1, keepdims=True)
+        clear = lengths > 1e-6
+        normals = np.where(clear, mixed / np.where(clear, lengths, 1.0), self._face_normals[self._faces])
         offsets = positions - points
         return TargetSample(
             normals, np.zeros_like(normals), offsets, np.zeros_like(normals), True, np.linalg.norm(offsets, axis=1)
@@ -189,29 +183,3 @@ def fitted_surface(positions: Array, degree: int = 4) -> HeightTarget:
         raise InvalidInputError("positions", "no function of x and y", "nodes beside each other seen from above")
     terms = [f"{weight / scale ** (i + j):+.17g}*x**{i}*y**{j}" for weight, (i, j) in zip(weights, powers, strict=True)]
     return HeightTarget("".join(terms))
-
-
-def _closest_on_triangles(point: Array, triangles: Array) -> tuple[Array, Array]:
-    """Barycentric weights (K, 3) and points (K, 3) of triangles (K, 3, 3) closest to a point (Ericson's regions)."""
-    a, b, c = triangles.transpose(1, 0, 2)
-    ab, ac, bc = b - a, c - a, c - b
-    with np.errstate(divide="ignore", invalid="ignore"):
-        edges = []
-        for start, along, (first, second) in ((a, ab, (0, 1)), (a, ac, (0, 2)), (b, bc, (1, 2))):
-            share = np.clip(((point - start) * along).sum(axis=1) / (along * along).sum(axis=1), 0.0, 1.0)
-            weights = np.zeros((len(a), 3))
-            weights[:, first], weights[:, second] = 1.0 - share, share
-            edges.append(weights)
-        normal = np.cross(ab, ac)
-        square = (normal * normal).sum(axis=1)
-        offset = point - a
-        v = (np.cross(offset, ac) * normal).sum(axis=1) / square
-        w = (np.cross(ab, offset) * normal).sum(axis=1) / square
-    inside = (v >= 0.0) & (w >= 0.0) & (v + w <= 1.0)
-    candidates = np.stack([*edges, np.stack([1.0 - v - w, v, w], axis=1)], axis=1)
-    points = np.einsum("kec,kcx->kex", candidates, triangles)
-    distances = np.linalg.norm(points - point, axis=2)
-    distances[~inside, 3] = np.inf
-    best = distances.argmin(axis=1)
-    chosen = np.arange(len(a))
-    return candidates[chosen, best], points[chosen, best]

@@ -70,10 +70,15 @@ def load_recording(path: str | Path) -> Recording:
         if "depths.depth" in arrays:
             depths = PosedDepths(arrays["depths.depth"], *_views("depths", arrays))
         if "truth.vertices" in arrays:
-            truth = TriangleMesh(arrays["truth.vertices"], arrays["truth.faces"])
+            faces = arrays["truth.faces"]
+            if faces.dtype.kind not in "iu":
+                raise InvalidInputError("truth.faces", f"type {faces.dtype}", "whole numbers")
+            truth = TriangleMesh(arrays["truth.vertices"], faces)
         return Recording(images, depths, truth, str(header.get("description", "")))
     except InvalidInputError as error:
         raise InvalidInputError(f"{path}: {error.name}", error.value, error.bound, error.remedy) from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidInputError(str(path), f"arrays that cannot be read ({error!r})", "a recording") from None
 
 
 def _add_views(name: str, views: PosedImages | PosedDepths, arrays: dict[str, NDArray[Any]]) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, check_transform, invert_transform, transform_points
-from morphit_ros.neural.fields.evaluation import checked_bounds
+from morphit_ros.neural.fields.evaluation import LARGEST, checked_bounds, within_range
 
 Mask = NDArray[np.bool_]
 
@@ -235,6 +235,9 @@ def _checked_poses(poses: Any, count: int) -> Array:
         remedy = "Every picture needs the pose of its camera."
         raise InvalidInputError("T_world_camera", f"shape {matrices.shape}", f"shape ({count}, 4, 4)", remedy)
     for number, matrix in enumerate(matrices):
+        if not within_range(matrix):
+            bound = f"numbers of at most {LARGEST:g}"
+            raise InvalidInputError(f"T_world_camera[{number}]", "values that are not finite", bound)
         check_transform(matrix, f"T_world_camera[{number}]", _RIGID_TOLERANCE)
     return matrices
 

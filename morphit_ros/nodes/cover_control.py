@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass, replace
-from typing import Any
 
-import numpy as np
 from geometry_msgs.msg import PoseArray
 from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
@@ -19,14 +18,14 @@ from morphit_interfaces.msg import CoverTarget
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.cover.controller import ControllerConfig
 from morphit_ros.cover.motors import motor_angles
-from morphit_ros.cover.supervision import Measurement, SupervisedController, SupervisionConfig, WayBack
+from morphit_ros.cover.supervision import Measurement, SupervisedController, SupervisionConfig
 from morphit_ros.cover.targets import Target
 from morphit_ros.errors import MorphitError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.ros import interfaces
 from morphit_ros.ros.conversions import seconds_from_stamp
 from morphit_ros.ros.cover_display import CoverDisplay, CoverDisplayConfig
-from morphit_ros.ros.cover_driver import CoverDriver
+from morphit_ros.ros.cover_driver import CoverDriver, warm_up
 from morphit_ros.ros.cover_messages import (
     JointReader,
     description_text,
@@ -37,7 +36,10 @@ from morphit_ros.ros.cover_messages import (
     trajectory_message,
 )
 from morphit_ros.ros.cover_model import CoverModelConfig, load_model
-from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
+from morphit_ros.ros.cover_report import CoverReport
+from morphit_ros.ros.diagnostics import ERROR, OK
+from morphit_ros.ros.log_writer import QUIET_ARGUMENTS
+from morphit_ros.ros.motion_transport import use_datagrams
 from morphit_ros.ros.parameters import declare_configs
 from morphit_ros.ros.runner import run_node
 
@@ -58,9 +60,6 @@ class CoverControlConfig(Config):
     diagnostics_period: float = parameter(1.0, "Time between two reports [s]", minimum=0.1, maximum=60.0)
 
 
-# Stops no longer than this are counted and shown, but don't each fill two lines of the log [s]; more than a few of them
-# within a while [s] are interruptions that somebody should know of.
-_BRIEF, _FEW, _RECENT = 0.3, 2, 10.0
 CONFIGS = (CoverControlConfig, CoverModelConfig, ControllerConfig, SupervisionConfig, CoverDisplayConfig)
 
 
@@ -71,7 +70,6 @@ class CoverControl(LifecycleNodeMixin, Node):
         Node.__init__(self, "cover_control")
         LifecycleNodeMixin.__init__(self)
         self._config, self._model_config, controller, supervision, display = declare_configs(self, CONFIGS)
-        self._diagnostics = Diagnostics(self)
         self._model = model = load_model(self._model_config)
         # A case brings settings of the controller with it; parameters that were given win.
         asked = {name: value for name, value in model.controller.items() if name not in self._parameter_overrides}
@@ -85,9 +83,11 @@ class CoverControl(LifecycleNodeMixin, Node):
                 interfaces.COVER_DESCRIPTION,
             )
         }  # fmt: skip
-        self._driver = CoverDriver(self._supervised, self._publish_rates)
-        self._display = CoverDisplay(self, display, self._cover, self._frame, controller.rate_limit)
-        self._refusal = ""
+        self._driver = CoverDriver(self._supervised, self._publish_rates, len(model.cover.motors))
+        self._display = CoverDisplay(self, display, self._cover, self._frame, controller.rate_limit, model.body)
+        self._report = CoverReport(
+            self, self._driver, self._supervised, self._display, self._config.diagnostics_period, model.name
+        )  # fmt: skip
         self._wanted: tuple[Target, str, str] | None = self._first_target()
         self._reader = JointReader(self._cover)
         by_angles = self._config.state_source == "joint_states"
@@ -101,7 +101,6 @@ class CoverControl(LifecycleNodeMixin, Node):
         self._publish_cover()
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(1.0 / display.display_rate, self._show, clock=steady)
-        self._last_report, self._reported = 0.0, ""
         self._autostart = (
             self.create_timer(0.5, self._start_when_ready, clock=steady) if self._config.autostart else None
         )
@@ -109,8 +108,8 @@ class CoverControl(LifecycleNodeMixin, Node):
     # Lifecycle
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        self._driver.warm_up()
-        self._report(OK, f"configured: {self._model.name} with {len(self._cover.motors)} motors")
+        warm_up(self._supervised)
+        self._report.say(OK, f"configured: {self._model.name} with {len(self._cover.motors)} motors")
         return super().on_configure(state)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -122,13 +121,13 @@ class CoverControl(LifecycleNodeMixin, Node):
                 self._supervised.restart_target(time.monotonic())
             self._driver.start()
         except MorphitError as error:
-            self._report(ERROR, f"not activated: {error}")
+            self._report.say(ERROR, f"not activated: {error}")
             return TransitionCallbackReturn.FAILURE
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         self._driver.halt()
-        self._report(OK, "deactivated: motors stopped")
+        self._report.say(OK, "deactivated: motors stopped")
         return super().on_deactivate(state)
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -149,6 +148,7 @@ class CoverControl(LifecycleNodeMixin, Node):
 
     def destroy_node(self) -> None:
         self._driver.halt()
+        self._report.close()
         super().destroy_node()
 
     def _start_when_ready(self) -> None:
@@ -178,12 +178,14 @@ class CoverControl(LifecycleNodeMixin, Node):
                 # Where the cover is by then decides whether it can be reached.
                 self._supervised.examine(target)
                 self._wanted = target, name, ""
-            self._refusal = ""
+            self._report.refusal = ""
         except MorphitError as error:
             kept = self._supervised.course.description if self._supervised.course else None
             kept = self._wanted[1] if self._wanted else kept
-            self._refusal = f"target refused, {f'the last one is kept ({kept})' if kept else 'there is none'}: {error}"
-        self._report_now()
+            self._report.refusal = (
+                f"target refused, {f'the last one is kept ({kept})' if kept else 'there is none'}: {error}"
+            )
+        self._report.say_now()
 
     def _first_target(self) -> tuple[Target, str, str] | None:
         if self._config.target:
@@ -219,78 +221,15 @@ class CoverControl(LifecycleNodeMixin, Node):
     def _show(self) -> None:
         figures = self._driver.figures()
         rates = self._driver.gate.last_rates
-        self._display.show(self._supervised, self._driver.cycle, rates, figures, self._status())
-        now = time.monotonic()
-        level, text = self._verdict()
-        if text != self._reported or now - self._last_report > self._config.diagnostics_period:
-            self._report(level, text)
-
-    def _status(self) -> str:
-        cycle = self._driver.cycle
-        if not self._driver.gate.is_open:
-            return f"stopped: {self._driver.fault}" if self._driver.fault else "inactive"
-        if cycle is None:
-            return "starting"
-        if cycle.stop is None:
-            return "following"
-        return f"stopped: {cycle.stop.text}" + (f" ({cycle.message})" if cycle.message else "")
-
-    def _verdict(self) -> tuple[bytes, str]:
-        cycle, course = self._driver.cycle, self._supervised.course
-        if self._driver.fault:
-            return ERROR, f"internal error, motors stopped until a new activation: {self._driver.fault}"
-        if not self._driver.gate.is_open:
-            return (WARN, f"inactive; {self._refusal}") if self._refusal else (OK, "inactive")
-        if cycle is None:
-            return OK, "starting"
-        since = [time.monotonic() - stopped for stopped in self._driver.stop_times]
-        brief = cycle.stop is not None and cycle.stop.way_back is WayBack.STATES and since[-1] < _BRIEF
-        if cycle.stop is not None and not (brief and course):
-            level = ERROR if cycle.stop.way_back is WayBack.ACTIVATION else WARN
-            # Without what changes from period to period, which would fill the log.
-            text = f"motors stopped until {cycle.stop.way_back.value}: {cycle.stop.text}"
-            return level, f"{text}; {self._refusal}" if self._refusal else text
-        text = f"following {course.description}" if course else "following"
-        if sum(past < _RECENT for past in since) > _FEW:
-            return WARN, f"{text}, with interruptions" + (f"; {self._refusal}" if self._refusal else "")
-        return (WARN, f"{text}; {self._refusal}") if self._refusal else (OK, text)
-
-    def _report_now(self) -> None:
-        self._report(*self._verdict())
-
-    def _report(self, level: bytes, text: str) -> None:
-        self._last_report, self._reported = time.monotonic(), text
-        self._diagnostics.report(level, text, self._values())
-
-    def _values(self) -> dict[str, Any]:
-        driver, figures = self._driver, self._driver.figures()
-        cycle = driver.cycle
-        values: dict[str, Any] = {
-            "cover": self._model.name,
-            "motors": len(self._cover.motors),
-            "states received": driver.received,
-            "states ignored": driver.ignored,
-            "stops": driver.stops,
-            "late steps cut short": driver.saves,
-            "periods": figures.count,
-            "missed deadlines": figures.missed,
-            "missed share": figures.missed_share,
-        }
-        if len(figures.times):
-            for name, times in (("step time", figures.times), ("start delay", figures.lateness)):
-                middle, high = np.percentile(times, (50.0, 99.0))
-                values |= {f"{name} median [s]": middle, f"{name} 99 % [s]": high, f"{name} greatest [s]": times.max()}
-        if cycle is not None:
-            values |= {"stopped by": cycle.stop.text if cycle.stop else "", "reason": cycle.message}
-            values["target time [s]"] = cycle.target_time
-            if cycle.result is not None:
-                values |= self._display.figures(cycle.result)
-        return values
+        self._display.show(self._supervised, self._driver.cycle, rates, figures, self._report.status())
+        self._report.refresh()
 
 
 def main(args: list[str] | None = None) -> None:
+    # Neither a frozen process nor a paused terminal may keep commands waiting.
+    use_datagrams()
     # One thread for callbacks; commands have their own.
-    run_node(CoverControl, args, threads=1)
+    run_node(CoverControl, [*(sys.argv if args is None else args), *QUIET_ARGUMENTS], threads=1)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from morphit_ros.cover.state import CoverState
 from morphit_ros.cover.tracking import JointTracker, axis_names, fold_axes
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.ros import interfaces
-from morphit_ros.ros.cover_loop import PeriodicThread
+from morphit_ros.ros.cover_loop import PeriodicThread, settle_process
 from morphit_ros.ros.cover_messages import pose_array, rates_from_message
 from morphit_ros.ros.cover_model import CoverModelConfig, load_model
 from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
@@ -82,6 +82,7 @@ class CoverSim(Node):
         self._step(0.0)
         self._publish()
         self._thread = PeriodicThread("cover simulation", 1.0 / self._config.rate, self._advance, self._fail)
+        settle_process()
         self._thread.start()
         self.create_timer(1.0, self._report, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self._report()

@@ -20,9 +20,9 @@ from morphit_ros.neural.pushes import PushConfig
 from morphit_ros.neural.warm_up import warm_up
 from morphit_ros.ros import interfaces
 from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
-from morphit_ros.ros.neural_builds import NeuralBuilds
+from morphit_ros.ros.neural_builds import BUILD_SHARE, BUILD_STAGE, NeuralBuilds
 from morphit_ros.ros.neural_messages import PlacedObject
-from morphit_ros.ros.neural_server import NeuralServer, TrackConfig
+from morphit_ros.ros.neural_server import INERTIA_ERROR, MASS_ERROR, NeuralServer, TrackConfig
 from morphit_ros.ros.neural_sources import BuildConfig, Progress, built, learned, read_goal
 from morphit_ros.ros.parameters import declare_configs
 from morphit_ros.ros.runner import run_node
@@ -116,9 +116,13 @@ class NeuralObject(Node):
 
     def _report(self) -> None:
         values = {**self._counts, "last request [s]": self._last_request, "builds waiting": self._builds.waiting}
-        summary = self._server.summary
-        if self._builds.stage:
-            summary = f"{summary}; building: {self._builds.stage}"
+        summary, stage = self._server.summary, self._builds.stage
+        if stage:
+            summary = f"{summary}; building: {stage}"
+            values |= {BUILD_STAGE: stage, BUILD_SHARE: self._builds.share}
+        if self._server.placed is not None:
+            inertia = self._server.placed.known.inertia
+            values |= {MASS_ERROR: float(inertia.mass_error), INERTIA_ERROR: float(inertia.inertia_error)}
         if self._problem:
             self._diagnostics.report(ERROR, self._problem, values)
         else:

@@ -28,11 +28,13 @@ from morphit_ros.ros.conversions import (
 from morphit_ros.ros.cover_view import CoverViewer
 from morphit_ros.ros.diagnostics import OK, WARN, Diagnostics
 from morphit_ros.ros.frames import BaseFrame, BaseFrameConfig, CameraFrameConfig, CameraFrames, UnknownTransformError
+from morphit_ros.ros.neural_view import NeuralViewer
 from morphit_ros.ros.parameters import declare_configs
 from morphit_ros.ros.runner import run_node
 from morphit_ros.ros.scene_messages import table_from_message
 from morphit_ros.ros.sphere_messages import link_spheres_from_message
 from morphit_ros.viewing.cover_scene import CoverScene
+from morphit_ros.viewing.neural_scene import NeuralScene
 from morphit_ros.viewing.scene import ViewerScene
 
 
@@ -42,8 +44,9 @@ class WebViewerConfig(Config):
 
     robot: str = parameter("panda", "Robot: a name in config/robots or a YAML file")
     scene: str = parameter(
-        "workcell", "What is shown: robot and workcell, or a morphing cover", choices=("workcell", "cover")
-    )
+        "workcell", "What is shown: robot and workcell, a morphing cover, or a neural object",
+        choices=("workcell", "cover", "neural"),
+    )  # fmt: skip
     port: int = parameter(8080, "TCP port on the loopback interface; 0: a free one", minimum=0, maximum=65535)
     points_reliability: str = parameter(
         "reliable", "QoS of the cloud subscriptions; camera drivers often publish best_effort",
@@ -65,9 +68,11 @@ class WebViewer(Node):
     def __init__(self) -> None:
         super().__init__("web_viewer")
         self._config, base_config, camera_config = declare_configs(self, CONFIGS)
-        self._scene: ViewerScene | CoverScene
+        self._scene: ViewerScene | CoverScene | NeuralScene
         if self._config.scene == "cover":
             self._show = self._cover_topics()
+        elif self._config.scene == "neural":
+            self._show = self._neural_topics()
         else:
             self._show = self._workcell_topics(base_config, camera_config)
         self._new: dict[interfaces.Topic, Any] = {}
@@ -75,7 +80,7 @@ class WebViewer(Node):
         best_effort = self._config.points_reliability == "best_effort"
         for topic in self._show:
             self.create_subscription(
-                topic.type, topic.name, lambda message, topic=topic: self._new.update({topic: message}),
+                topic.type, topic.name, lambda message, topic=topic: self._take(topic, message),
                 topic.quality.profile(depth=1, best_effort=best_effort and topic.quality is interfaces.CLOUD),
             )  # fmt: skip
         self.create_timer(1.0 / self._config.rate, self._update, clock=Clock(clock_type=ClockType.STEADY_TIME))
@@ -91,6 +96,22 @@ class WebViewer(Node):
             interfaces.COVER_DESCRIPTION: viewer.show_description,
             interfaces.COVER_STATE: viewer.show_state,
         }
+
+    def _neural_topics(self) -> dict[interfaces.Topic, Callable[[Any], None]]:
+        name = f"{self.get_namespace().rstrip('/')}/neural_object"
+        viewer = NeuralViewer(self._config.port, name)
+        self._scene, self._wants_diagnostics = viewer.scene, viewer.is_about_it
+        # The object before its motion.
+        return {
+            interfaces.NEURAL_OBJECT: viewer.show_object,
+            interfaces.NEURAL_MOTION: viewer.show_motion,
+            interfaces.DIAGNOSTICS: viewer.show_diagnostics,
+        }
+
+    def _take(self, topic: interfaces.Topic, message: Any) -> None:
+        # All nodes share this topic: the newest message of another must not take the place of the wanted one.
+        if topic is not interfaces.DIAGNOSTICS or self._wants_diagnostics(message):
+            self._new[topic] = message
 
     def _workcell_topics(
         self, base_config: BaseFrameConfig, camera_config: CameraFrameConfig

@@ -12,6 +12,7 @@ from std_msgs.msg import Header
 
 from morphit_interfaces.msg import CoverState as CoverStateMsg
 from morphit_ros.configuration import Config, parameter
+from morphit_ros.cover.cases import CylinderBody
 from morphit_ros.cover.controller import StepResult
 from morphit_ros.cover.model import Cover
 from morphit_ros.cover.supervision import Cycle, SupervisedController
@@ -31,7 +32,7 @@ class CoverDisplayConfig(Config):
     )
     body_cylinder: tuple[float, ...] = parameter(
         (0.0, 0.0),
-        "Radius and length of what the cover lies on, to be drawn [m]; zeros: nothing",
+        "Radius and length of what the cover lies on, to be drawn [m]; zeros: the case's, if there is one",
         length=2,
         minimum=0.0,
     )
@@ -50,13 +51,19 @@ class CoverDisplay:
         cover: whose nodes are shown.
         frame: the cover's world frame.
         rate_limit: of the motors [rad/s].
+        body: what it lies on, where the configuration names nothing.
     """
 
-    def __init__(self, node: Node, config: CoverDisplayConfig, cover: Cover, frame: str, rate_limit: float) -> None:
-        self._node, self._config, self._cover, self._frame, self._rate_limit = node, config, cover, frame, rate_limit
-        radius, length = config.body_cylinder
-        self._body = (radius, length) if radius > 0.0 and length > 0.0 else None
-        pose = make_transform(matrix_from_quat_xyzw(config.body_pose[3:]), config.body_pose[:3])
+    def __init__(
+        self, node: Node, config: CoverDisplayConfig, cover: Cover, frame: str, rate_limit: float,
+        body: CylinderBody | None = None,
+    ) -> None:  # fmt: skip
+        self._node, self._cover, self._frame, self._rate_limit = node, cover, frame, rate_limit
+        if min(config.body_cylinder) > 0.0:
+            body = CylinderBody(*config.body_cylinder, config.body_pose)
+        self._body = (body.radius, body.length) if body else None
+        self._body_pose = [float(value) for value in (body.pose if body else config.body_pose)]
+        pose = make_transform(matrix_from_quat_xyzw(self._body_pose[3:]), self._body_pose[:3])
         self._markers = CoverMarkers(cover, frame, self._body, pose)
         self._states, self._marker_arrays = (
             node.create_publisher(topic.type, topic.name, topic.quality.profile(depth=1))
@@ -69,7 +76,7 @@ class CoverDisplay:
         entries: dict[str, Any] = {"frame": self._frame, "rate_limit": self._rate_limit}
         if self._body is not None:
             entries["body"] = {
-                "radius": self._body[0], "length": self._body[1], "pose": [float(v) for v in self._config.body_pose]
+                "radius": self._body[0], "length": self._body[1], "pose": self._body_pose
             }  # fmt: skip
         return entries
 

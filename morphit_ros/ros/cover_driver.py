@@ -1,8 +1,8 @@
 """Commands of a cover at a fixed rate, from the newest state, through a gate: zeros are the last thing to pass it.
 
 Three threads meet here: the executor's brings states and targets, the control thread makes commands, and a watching
-thread sends zeros if the control thread takes too long. States arrive by assignment of one tuple; nothing is locked on
-the way to a command but the gate.
+thread sends zeros when the newest state is too old or the control thread too slow, whatever that does meanwhile. States
+arrive by assignment of one object; nothing is locked on the way to a command but the gate.
 """
 
 from __future__ import annotations
@@ -12,16 +12,20 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from morphit_ros.cover.supervision import Cycle, Measurement, Stop, SupervisedController
+from morphit_ros.cover.controller import ControllerConfig
+from morphit_ros.cover.supervision import Cycle, Measurement, Stop, SupervisedController, SupervisionConfig
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.ros.cover_loop import PeriodFigures, PeriodicThread
+from morphit_ros.ros.cover_loop import PeriodFigures, PeriodicThread, settle_process
 
 # Before an activation a state may be so old [s]: an executor that configures a node has no time for newer ones.
 _PATIENCE = 1.0
+# Zeros after the last ones, and the longest time between them [s].
+_REPEATS, _LONGEST_PAUSE = 5, 0.02
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,9 @@ class _Arrival:
 class CommandGate:
     """Publishes rates while it is open, zeros when it closes, and nothing afterwards.
 
+    A command is made for a ticket. Zeros that go out meanwhile make it worthless: a slow step cannot turn motors that
+    were stopped after it began.
+
     Args:
         publish: sends a command.
         motors: how many.
@@ -42,38 +49,81 @@ class CommandGate:
         self._publish, self._zeros = publish, np.zeros(motors)
         self._lock = threading.Lock()
         self._open = False
-        self.last_sent = -np.inf
+        self._ticket = 0
         self.last_rates = self._zeros
 
     @property
     def is_open(self) -> bool:
         return self._open
 
+    @property
+    def ticket(self) -> int:
+        """For the command that is made next."""
+        return self._ticket
+
+    @property
+    def turning(self) -> bool:
+        """Whether the last command turns motors."""
+        return bool(np.any(self.last_rates))
+
     def open(self) -> None:
         """Let commands through."""
-        self._open = True
-
-    def send(self, rates: Array) -> None:
-        """Send a command, if the gate is open."""
         with self._lock:
-            if self._open:
+            self._ticket += 1
+            self._open = True
+
+    def send(self, rates: Array, ticket: int) -> bool:
+        """Send a command, if the gate is open and nobody stopped since the ticket; whether it was sent."""
+        with self._lock:
+            passes = self._open and ticket == self._ticket
+            if passes:
                 self._send(rates)
+            return passes
 
     def stop(self) -> None:
-        """Send zeros, if the gate is open."""
-        self.send(self._zeros)
-
-    def close(self) -> None:
-        """Send zeros and shut; what is under way in another thread is not sent any more."""
+        """Send zeros, if the gate is open; commands under way are not sent any more."""
         with self._lock:
+            self._ticket += 1
             if self._open:
-                self._open = False
+                self._send(self._zeros)
+
+    def close(self) -> bool:
+        """Send zeros and shut; commands under way are not sent any more. Whether the gate was open."""
+        with self._lock:
+            self._ticket += 1
+            was_open, self._open = self._open, False
+            if was_open:
+                self._send(self._zeros)
+            return was_open
+
+    def repeat(self) -> None:
+        """Send the zeros of a closed gate again."""
+        with self._lock:
+            if not self._open:
                 self._send(self._zeros)
 
     def _send(self, rates: Array) -> None:
         self._publish(rates)
-        self.last_sent = time.monotonic()
         self.last_rates = rates
+
+
+class Supervised(Protocol):
+    """What a driver needs of a `SupervisedController`."""
+
+    config: SupervisionConfig
+    controller_config: ControllerConfig
+
+    def cycle(self, measurement: Measurement | None, age: float, now: float) -> Cycle:
+        """One period."""
+
+    def halt(self, stop: Stop, message: str, now: float) -> Cycle:
+        """Stop for a reason."""
+
+    def resume(self) -> None:
+        """Forget all stops."""
+
+    def take(self, measurement: Measurement) -> None:
+        """Take over a configuration before anything moves."""
 
 
 class CoverDriver:
@@ -81,21 +131,27 @@ class CoverDriver:
 
     Args:
         supervised: used by the control thread only while that runs, but for its target.
-        publish: sends a command; called from both threads.
+        publish: sends a command; called from all threads, one at a time.
+        motors: how many.
     """
 
-    def __init__(self, supervised: SupervisedController, publish: Callable[[Array], None]) -> None:
+    def __init__(self, supervised: Supervised, publish: Callable[[Array], None], motors: int) -> None:
         self.supervised = supervised
-        self.gate = CommandGate(publish, len(supervised.cover.motors))
+        self.gate = CommandGate(publish, motors)
         self._period = supervised.controller_config.period
         self._timeout = supervised.config.state_timeout * self._period
         self._latest_allowed = supervised.config.overrun_limit * self._period
         self._arrival: _Arrival | None = None
         self._used: _Arrival | None = None
+        self._expired: _Arrival | None = None
         self._stamp = 0.0
         self._control: PeriodicThread | None = None
         self._watch: PeriodicThread | None = None
-        self._begun = np.inf
+        # Written by the control thread: whether it makes a command, and when it must show that it lives.
+        self._stepping, self._due = False, np.inf
+        # Written by the watching thread: which of these it has dealt with, and why it sent zeros.
+        self._overdue = np.inf
+        self._cut: tuple[Stop, str] | None = None
         self.cycle: Cycle | None = None
         self.fault = ""
         self.received = self.ignored = self.stops = self.saves = 0
@@ -115,14 +171,6 @@ class CoverDriver:
         self._arrival = _Arrival(measurement, now)
         self.received += 1
 
-    def warm_up(self) -> None:
-        """Do everything once without a command, so that nothing is compiled or loaded in a period."""
-        supervised = self.supervised
-        copy = SupervisedController(
-            supervised.cover, supervised.state, supervised.controller_config, supervised.config
-        )  # fmt: skip
-        copy.rehearse()
-
     def look(self) -> None:
         """Take over the newest state before anything moves.
 
@@ -138,23 +186,38 @@ class CoverDriver:
         self.supervised.take(arrival.measurement)
 
     def start(self) -> None:
-        """Begin to command."""
+        """Begin to command.
+
+        Raises:
+            InvalidInputError: a step of the time before has not ended yet.
+        """
+        if any(thread is not None and thread.alive for thread in (self._control, self._watch)):
+            raise InvalidInputError(
+                "control", "still in its last step", "a control at rest", "Try again, or restart it."
+            )
+        # What stops all threads for a while comes before any of them runs.
+        settle_process()
         self.supervised.resume()
-        self.fault, self.cycle, self._begun = "", None, np.inf
+        self.fault, self.cycle, self._cut = "", None, None
+        self._stepping, self._due = False, np.inf
         self.gate.open()
-        self._control = PeriodicThread(
-            "cover control", self._period, self._work, self._fail, self._expiry, self._expire
-        )
-        self._watch = PeriodicThread("cover watch", self._period, self._guard, self._fail)
-        self._control.start()
+        self._control = PeriodicThread("cover control", self._period, self._work, self._fail)
+        self._watch = PeriodicThread(
+            "cover watch", self._period, self._guard, self._fail, self._expiry, self._expire
+        )  # fmt: skip
         self._watch.start()
+        self._control.start()
 
     def halt(self) -> None:
         """Zeros at once, then the end of both threads; may be called at any time."""
-        self.gate.close()
+        if self.gate.close():
+            # A message that gets lost is noticed when the next one comes, and there will be none.
+            for _ in range(_REPEATS):
+                time.sleep(min(self._period, _LONGEST_PAUSE))
+                self.gate.repeat()
         for thread in (self._control, self._watch):
             if thread is not None:
-                thread.stop()
+                thread.stop(_PATIENCE)
 
     def figures(self) -> PeriodFigures:
         """What the periods since the last start took."""
@@ -163,21 +226,37 @@ class CoverDriver:
     # The control thread
 
     def _work(self, now: float, late: float) -> None:
-        self._begun = now
+        ticket = self.gate.ticket
+        self._stepping, self._due = True, now + self._latest_allowed
+        cut, self._cut = self._cut, None
         arrival = self._arrival
         fresh = None if arrival is None or arrival is self._used else arrival.measurement
         self._used = arrival
         age = np.inf if arrival is None else now - arrival.time
-        if late > self._latest_allowed:
+        if cut is not None:
+            cycle = self.supervised.halt(*cut, now)
+        elif late > self._latest_allowed:
             cycle = self.supervised.halt(Stop.OVERRUN, f"{late * 1e3:.0f} ms late", now)
         else:
             cycle = self.supervised.cycle(fresh, age, now)
-            took = time.monotonic() - now
-            if took > self._latest_allowed:
-                cycle = self.supervised.halt(Stop.OVERRUN, f"a step took {took * 1e3:.0f} ms", now)
-        self.gate.send(cycle.rates)
-        self._begun = np.inf
+            cycle = self._still_good(cycle, now)
+        if not self.gate.send(cycle.rates, ticket) and (cut := self._cut) is not None:
+            # The watching thread was first: zeros are out, and the reason is its.
+            self._cut = None
+            cycle = self.supervised.halt(*cut, now)
+        self._stepping, self._due = False, time.monotonic() + self._period + self._latest_allowed
         self._note(cycle)
+
+    def _still_good(self, cycle: Cycle, begun: float) -> Cycle:
+        """A command, unless it took so long that it has to be zero; should the watching thread be late itself."""
+        now, arrival = time.monotonic(), self._arrival
+        if cycle.stop is not None:
+            return cycle
+        if now - begun > self._latest_allowed:
+            return self.supervised.halt(Stop.OVERRUN, f"a step took {(now - begun) * 1e3:.0f} ms", now)
+        if arrival is None or now - arrival.time > self._timeout:
+            return self.supervised.halt(Stop.STALE, "none came during a step", now)
+        return cycle
 
     def _note(self, cycle: Cycle) -> None:
         if cycle.stop is not None and (self.cycle is None or self.cycle.stop is not cycle.stop):
@@ -186,28 +265,49 @@ class CoverDriver:
         # Errors and figures of the last step stay to be seen while motors stand still.
         self.cycle = cycle
 
-    def _expiry(self) -> float:
-        """When the newest state is too old, while motors turn."""
-        if self.supervised.stop is not None or self._arrival is None:
-            return np.inf
-        return self._arrival.time + self._timeout
-
-    def _expire(self, now: float) -> None:
-        arrival = self._arrival
-        if arrival is not None and now - arrival.time >= self._timeout:
-            cycle = self.supervised.halt(Stop.STALE, f"the newest is {(now - arrival.time) * 1e3:.0f} ms old", now)
-            self.gate.send(cycle.rates)
-            self._note(cycle)
-
-    def _fail(self, error: Exception) -> None:
-        self.gate.close()
-        self.fault = f"{type(error).__name__}: {error}"
-
     # The watching thread
 
     def _guard(self, now: float, _late: float) -> None:
-        # The control thread has begun and not ended: it may be in a long step, whose outcome it throws away itself.
-        if now - self._begun > self._latest_allowed:
-            self._begun = np.inf
+        """Zeros, if the control thread should have ended a step or begun another long ago."""
+        due = self._due
+        if now > due and due != self._overdue:
+            self._overdue = due
             self.saves += 1
-            self.gate.stop()
+            self._cut_short(Stop.OVERRUN, f"no step ended until {(now - due) * 1e3:.0f} ms after it had to")
+
+    def _expiry(self) -> float:
+        """When the newest state is too old."""
+        arrival = self._arrival
+        return np.inf if arrival is None or arrival is self._expired else arrival.time + self._timeout
+
+    def _expire(self, now: float) -> None:
+        """Zeros, if motors turn or a step may be about to turn them."""
+        arrival = self._arrival
+        if arrival is None or now - arrival.time < self._timeout:
+            return
+        self._expired = arrival
+        # In this order: a step that begins in between sees the age itself.
+        if self._stepping or self.gate.turning:
+            self._cut_short(Stop.STALE, f"the newest is {(now - arrival.time) * 1e3:.0f} ms old")
+
+    def _cut_short(self, stop: Stop, message: str) -> None:
+        # The reason first: who finds a command not sent looks for it.
+        self._cut = stop, message
+        self.gate.stop()
+
+    # Either
+
+    def _fail(self, error: Exception) -> None:
+        self.fault = f"{type(error).__name__}: {error}"
+        try:
+            self.gate.close()
+        except Exception as closing:  # noqa: BLE001 most likely the same: commands cannot be sent any more
+            self.fault += f"; zeros could not be sent: {closing}"
+
+
+def warm_up(supervised: SupervisedController) -> None:
+    """Do everything once without a command, so that nothing is compiled or loaded in a period."""
+    copy = SupervisedController(
+        supervised.cover, supervised.state, supervised.controller_config, supervised.config
+    )  # fmt: skip
+    copy.rehearse()

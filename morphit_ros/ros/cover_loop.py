@@ -40,6 +40,14 @@ class PeriodFigures:
         return self.missed / self.count if self.count else 0.0
 
 
+def settle_process() -> None:
+    """Make a process ready for threads that keep time; for a tenth of a second or more none of its threads runs."""
+    sys.setswitchinterval(_SWITCH_INTERVAL)
+    # What was made so far stays: it need not be looked through for garbage again and again.
+    gc.collect()
+    gc.freeze()
+
+
 class PeriodicThread:
     """Calls `work(now, late)` every period, and `expire(now)` when a point in time passes in between.
 
@@ -69,18 +77,14 @@ class PeriodicThread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin; the first period ends one period from now."""
-        sys.setswitchinterval(_SWITCH_INTERVAL)
-        # What was made so far stays: it need not be looked through for garbage again and again.
-        gc.collect()
-        gc.freeze()
+        """Begin; the first period ends one period from now. Call `settle_process` before."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """End, and wait for that; work under way is finished. Not from the thread itself."""
+    def stop(self, patience: float | None = None) -> None:
+        """End, and wait for that, at most `patience` [s]; work under way is finished. Not from the thread itself."""
         self._stopping.set()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
-            self._thread.join()
+            self._thread.join(patience)
 
     @property
     def alive(self) -> bool:
@@ -116,11 +120,11 @@ class PeriodicThread:
 
     def _wait(self, due: float) -> None:
         while not self._stopping.is_set():
-            now = time.monotonic()
-            if now >= due:
-                return
-            expiry = self._expiry()
+            # Before the period's own work: that may take long.
+            now, expiry = time.monotonic(), self._expiry()
             if expiry <= now:
                 self._expire(now)
                 expiry = self._expiry()
+            if now >= due:
+                return
             time.sleep(max(0.0, min(due, max(expiry, now + 1e-4)) - now))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from morphit_ros.configuration import Config, parameter
-from morphit_ros.cover.cases import load_case
+from morphit_ros.cover.cases import CylinderBody, load_case
 from morphit_ros.cover.controller import ControllerConfig
 from morphit_ros.cover.files import load_cover, moved_to_base
 from morphit_ros.cover.model import DEFAULT_PITCH, Cover
@@ -52,6 +52,7 @@ class LoadedCover:
         controller: what the case asks of the controller; the defaults without a case.
         target: of the case, or None.
         name: for people.
+        body: what it lies on, of the case, or None.
     """
 
     cover: Cover
@@ -59,6 +60,7 @@ class LoadedCover:
     controller: dict[str, Any]
     target: Target | None
     name: str
+    body: CylinderBody | None = None
 
 
 def load_model(config: CoverModelConfig) -> LoadedCover:
@@ -73,7 +75,7 @@ def load_model(config: CoverModelConfig) -> LoadedCover:
         case = load_case(config.case)
         defaults = ControllerConfig().to_flat()
         asked = {name: value for name, value in case.controller.to_flat().items() if value != defaults[name]}
-        return LoadedCover(case.cover, case.state, asked, case.target, case.name)
+        return LoadedCover(case.cover, case.state, asked, case.target, case.name, case.body)
     if config.cover_file:
         cover, state = load_cover(config.cover_file)
         if not len(cover.motors):

@@ -16,7 +16,7 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image, JointState, PointCloud2
 from std_msgs.msg import Float64MultiArray, String
-from trajectory_msgs.msg import JointTrajectory
+from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 from visualization_msgs.msg import MarkerArray
 
 from morphit_interfaces.action import BuildNeuralObject, ExecuteGrasp, FitSpheres, Pick, PlanGrasp
@@ -125,6 +125,10 @@ NEURAL_MARKERS = Topic(
     "neural_markers", MarkerArray, LATCHED,
     "surface, centre of mass, inertia ellipsoid and predicted motion of that object for RViz",
 )  # fmt: skip
+NEURAL_MOTION = Topic(
+    "neural_motion", MultiDOFJointTrajectory, LATCHED,
+    "latest predicted motion of that object: poses of its own frame over time; empty: none",
+)  # fmt: skip
 JOB_STATE = Topic(
     "job_state", DiagnosticStatus, LATCHED, "stage of the running pick and durations of the finished ones"
 )
@@ -231,7 +235,7 @@ NODES: tuple[NodeInterfaces, ...] = (
     ),
     NodeInterfaces(
         "neural_object",
-        publishes=(NEURAL_OBJECT, NEURAL_MARKERS),
+        publishes=(NEURAL_OBJECT, NEURAL_MARKERS, NEURAL_MOTION),
         subscribes=(OBJECTS, TABLE),
         services=(ESTIMATE_INERTIA, SIMULATE_PUSH, IDENTIFY),
         actions=(BUILD_NEURAL_OBJECT,),
@@ -257,6 +261,7 @@ NODES: tuple[NodeInterfaces, ...] = (
         subscribes=(
             ROBOT_DESCRIPTION, JOINT_STATES, SPHERE_MODEL, LEFT_POINTS, RIGHT_POINTS, LEFT_EXTRINSICS,
             RIGHT_EXTRINSICS, OBJECT_CLOUD, TABLE, GRASPS, JOB_STATE, COVER_DESCRIPTION, COVER_STATE,
+            NEURAL_OBJECT, NEURAL_MOTION, DIAGNOSTICS,
         ),
     ),
     NodeInterfaces("pick_client", subscribes=(OBJECT_POSE, OVERVIEW_IMAGE), calls=(PICK, SEGMENT, PLAN_GRASP)),

@@ -16,6 +16,9 @@ from morphit_ros.errors import MorphitError
 from morphit_ros.ros.neural_messages import PlacedObject, message_from_object
 from morphit_ros.ros.neural_sources import Progress
 
+BUILD_STAGE, BUILD_SHARE = "build: stage", "build: share done"
+"""Keys of the node's diagnostics while a build is under way."""
+
 # Feedback comes no oftener [s].
 _FEEDBACK_PERIOD = 0.1
 
@@ -46,7 +49,7 @@ class NeuralBuilds:
     ) -> None:
         self._build, self._take, self._kept, self._report = build, take, kept, report
         self._goals: deque[ServerGoalHandle] = deque()
-        self.stage = ""
+        self.stage, self.share = "", 0.0
         self._wake = node.create_guard_condition(self._work, callback_group=MutuallyExclusiveCallbackGroup())
 
     @property
@@ -73,7 +76,7 @@ class NeuralBuilds:
                 raise _GivenUp
             now = perf_counter()
             if stage != self.stage or now - told >= _FEEDBACK_PERIOD:
-                told, self.stage = now, stage
+                told, self.stage, self.share = now, stage, float(share)
                 goal.publish_feedback(BuildNeuralObject.Feedback(stage=stage, progress=float(share), loss=float(loss)))
 
         def end(handle: ServerGoalHandle) -> BuildNeuralObject.Result:

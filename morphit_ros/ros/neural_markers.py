@@ -27,12 +27,17 @@ _OUTLINE_POINTS = 200
 
 def inertia_ellipsoid(inertia: InertialProperties) -> tuple[Array, Array]:
     """Pose (4, 4) in the object's own frame and axes (3,) [m] of the uniform ellipsoid of the same mass and inertia."""
-    moments, axes = inertia.principal_moments, inertia.principal_axes
-    # J_i = m (a_j^2 + a_k^2) / 5 of half axes a.
-    squares = 2.5 * (moments.sum() - 2.0 * moments) / inertia.mass
     pose = np.eye(4)
-    pose[:3, :3], pose[:3, 3] = axes, inertia.center_of_mass
-    return pose, 2.0 * np.sqrt(np.maximum(squares, 0.0))
+    pose[:3, :3], pose[:3, 3] = inertia.principal_axes, inertia.center_of_mass
+    return pose, 2.0 * half_axes(inertia.mass, inertia.principal_moments)
+
+
+def half_axes(mass: float, moments: Array) -> Array:
+    """(3,) half axes [m] of the uniform ellipsoid of a mass [kg] and principal moments (3,) [kg m^2]."""
+    # J_i = m (a_j^2 + a_k^2) / 5.
+    squares = 2.5 * (moments.sum() - 2.0 * moments) / mass
+    half: Array = np.sqrt(np.maximum(squares, 0.0))
+    return half
 
 
 def object_markers(

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from builtin_interfaces.msg import Duration
 from geometry_msgs.msg import Inertia, Pose, Quaternion
 from std_msgs.msg import Header
+from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
 from morphit_interfaces.msg import MaterialRegion as MaterialRegionMsg
 from morphit_interfaces.msg import NeuralObject, PusherMotion
@@ -22,8 +24,10 @@ from morphit_ros.neural.pushes import Pusher
 from morphit_ros.ros.conversions import (
     array_from_point,
     matrix_from_pose,
+    matrix_from_transform,
     message_from_cloud,
     pose_from_matrix,
+    transform_from_matrix,
     vector_from_array,
 )
 
@@ -100,6 +104,33 @@ def message_from_object(placed: PlacedObject) -> NeuralObject:
         content_hash=known.content_hash,
         doubts=placed.doubts,
     )
+
+
+def message_from_motion(
+    header: Header, name: str, times: Sequence[float], poses: Sequence[Pose]
+) -> MultiDOFJointTrajectory:
+    """Poses of an object's own frame over time; none: no motion."""
+    points = [
+        MultiDOFJointTrajectoryPoint(
+            transforms=[transform_from_matrix(matrix_from_pose(pose))],
+            time_from_start=Duration(sec=int(seconds), nanosec=int(seconds % 1.0 * 1e9)),
+        )
+        for seconds, pose in zip(times, poses, strict=True)
+    ]
+    return MultiDOFJointTrajectory(header=header, joint_names=[name], points=points)
+
+
+def motion_from_message(message: MultiDOFJointTrajectory) -> tuple[Array, Array]:
+    """Times (T,) [s] and poses (T, 4, 4) of a motion of one object.
+
+    Raises:
+        InvalidInputError: points of more than one object or of none, a pose that is none.
+    """
+    if any(len(point.transforms) != 1 for point in message.points):
+        raise InvalidInputError("motion", "points with another number of poses", "one pose a time")
+    times = [point.time_from_start.sec + point.time_from_start.nanosec * 1e-9 for point in message.points]
+    poses = [matrix_from_transform(point.transforms[0]) for point in message.points]
+    return np.array(times, dtype=np.float64), np.array(poses).reshape(-1, 4, 4)
 
 
 def quaternion_from_rotation(rotation: Array) -> Quaternion:

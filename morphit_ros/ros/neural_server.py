@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -26,6 +27,7 @@ from morphit_ros.ros.neural_markers import object_markers
 from morphit_ros.ros.neural_messages import (
     PlacedObject,
     message_from_inertia,
+    message_from_motion,
     message_from_object,
     place_of_center,
     pusher_from_message,
@@ -35,6 +37,9 @@ from morphit_ros.ros.neural_messages import (
     track_from_messages,
 )
 from morphit_ros.ros.scene_messages import table_from_message
+
+MASS_ERROR, INERTIA_ERROR = "mass error [kg]", "inertia error, relative"
+"""Keys of the node's diagnostics once there is an object."""
 
 # An answer has no more poses than this; steps between them are left out.
 _MOST_POSES = 500
@@ -62,7 +67,7 @@ class NeuralServer:
     def __init__(self, node: Node, pushes: PushConfig, tracks: TrackConfig) -> None:
         self._pushes, self._tracks = pushes, tracks
         self._placed: PlacedObject | None = None
-        topics = (interfaces.NEURAL_OBJECT, interfaces.NEURAL_MARKERS)
+        topics = (interfaces.NEURAL_OBJECT, interfaces.NEURAL_MARKERS, interfaces.NEURAL_MOTION)
         self._out = {topic: node.create_publisher(topic.type, topic.name, topic.quality.profile()) for topic in topics}
 
     @property
@@ -88,10 +93,12 @@ class NeuralServer:
         self._out[interfaces.NEURAL_OBJECT].publish(message_from_object(placed))
         self._draw(placed)
 
-    def _draw(self, placed: PlacedObject, motion: list[Pose] | None = None) -> None:
+    def _draw(self, placed: PlacedObject, times: Sequence[float] = (), motion: Sequence[Pose] = ()) -> None:
         points, _ = surface_points(placed.known)
-        markers = object_markers(placed.header, placed.T_frame_object, points, placed.known.inertia, motion or ())
+        markers = object_markers(placed.header, placed.T_frame_object, points, placed.known.inertia, motion)
         self._out[interfaces.NEURAL_MARKERS].publish(markers)
+        described = message_from_motion(placed.header, placed.name, times, motion)
+        self._out[interfaces.NEURAL_MOTION].publish(described)
 
     def named(self, name: str) -> PlacedObject:
         """The object that a request asks for.
@@ -170,7 +177,7 @@ class NeuralServer:
         )
         response.friction = float(scene.used_friction)
         if placed is self._placed and header.frame_id == placed.header.frame_id:
-            self._draw(placed, response.poses)
+            self._draw(placed, response.times, response.poses)
         response.computation_time = perf_counter() - start
         return " ".join(filter(None, (motion.message, placed.doubts)))
 

@@ -25,12 +25,10 @@ def test_rows_and_columns_with_a_target() -> None:
     assert "sin(" in str(nodes()["cover_control"]["target"])
 
 
-def test_the_thigh_is_drawn_below_the_case_that_lies_on_it() -> None:
+def test_a_case_brings_its_target() -> None:
     thigh = nodes(case="4x8", noise="true")
-    assert thigh["cover_control"]["body_cylinder"] == (0.05, 0.34)
     assert thigh["cover_control"]["target"] == ""
     assert thigh["cover_sim"] == {"case": "4x8", "rate": 100.0, "paper_noise": True}
-    assert "body_cylinder" not in nodes(case="8x8")["cover_control"]
 
 
 def test_hardware_with_rviz() -> None:

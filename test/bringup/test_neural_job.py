@@ -11,12 +11,15 @@ from morphit_ros.resources import resource
 
 
 def test_the_node_alone_and_what_shows_it_on_request() -> None:
-    (node,) = find_job("neural").nodes({"density": "1000", "recording_frame": "world", "namespace": "/left/"})
+    (node,) = find_job("neural").nodes(
+        {"density": "1000", "recording_frame": "world", "namespace": "/left/", "viewer": "false"}
+    )
     assert (node.executable, node.namespace) == ("neural_object", "left")
     assert node.parameters["density"] == 1000.0
     assert node.parameters["recording_frame"] == "world"
-    nodes = {item.node_name: item for item in find_job("neural").nodes({"rviz": "true", "viewer": "true"})}
+    nodes = {item.node_name: item for item in find_job("neural").nodes({"rviz": "true"})}
     assert set(nodes) == {"neural_object", "web_viewer", "rviz2"}
+    assert nodes["web_viewer"].parameters["scene"] == "neural"
     assert nodes["rviz2"].arguments[1].endswith("neural.rviz")
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from cover_samples import bowl
 
+from morphit_ros.cover.closest_points import ClosestPoints
 from morphit_ros.cover.surfaces import (
     HeightMapTarget,
     MeshTarget,
@@ -91,6 +92,46 @@ def test_mesh_target_finds_the_closest_point_of_uneven_faces() -> None:
     mesh = TriangleMesh(vertices, np.array([[0, 1, 2], [3, 4, 5]]))
     sample = MeshTarget(mesh).sample(np.array([[0.02, 0.02, -0.1], [-3.0, -4.0, 0.0], [20.0, 0.0, 0.0]]), 0.0)
     np.testing.assert_allclose(sample.distances, [0.1, 5.0, 10.0], atol=1e-12)
+
+
+def closest_by_projection(point: np.ndarray, triangle: np.ndarray) -> np.ndarray:
+    """The point of a triangle closest to another by projections onto plane, edges and corners: slow, plain."""
+    a, b, c = triangle
+    candidates = [a, b, c]
+    for start, end in ((a, b), (b, c), (c, a)):
+        share = (point - start) @ (end - start) / ((end - start) @ (end - start))
+        if 0.0 <= share <= 1.0:
+            candidates.append(start + share * (end - start))
+    foot, *_ = np.linalg.lstsq(np.stack([b - a, c - a], axis=1), point - a, rcond=None)
+    if foot.min() >= 0.0 and foot.sum() <= 1.0:
+        candidates.append(a + foot[0] * (b - a) + foot[1] * (c - a))
+    return min(candidates, key=lambda candidate: float(np.linalg.norm(candidate - point)))
+
+
+@pytest.mark.parametrize("count", [1, 8, 9, 100])
+def test_closest_points_of_a_mesh_are_those_of_brute_force(count: int) -> None:
+    generator = np.random.default_rng(count)
+    triangles = generator.uniform(-0.3, 0.3, (count, 1, 3)) + generator.normal(0.0, 0.1, (count, 3, 3))
+    triangles[0, 2] = triangles[0, 1] + 1e-7  # a needle
+    tree = ClosestPoints(triangles)
+    points = np.concatenate([generator.uniform(-0.5, 0.5, (12, 3)), triangles[0], triangles[:1].mean(axis=1)])
+    expected = [min(np.linalg.norm(point - closest_by_projection(point, t)) for t in triangles) for point in points]
+    for guesses in (None, generator.integers(0, count, len(points))):
+        faces, weights = tree.query(points, guesses)
+        assert weights.min() >= 0.0
+        np.testing.assert_allclose(weights.sum(axis=1), 1.0, atol=1e-12)
+        found = np.einsum("nc,ncx->nx", weights, triangles[faces])
+        np.testing.assert_allclose(np.linalg.norm(found - points, axis=1), expected, atol=1e-9)
+
+
+def test_a_mesh_sampled_again_elsewhere_is_as_if_sampled_first() -> None:
+    mesh = sphere_mesh(0.5, segments=32)
+    used = MeshTarget(mesh)
+    for turn in range(3):
+        positions = np.roll(POINTS, turn, axis=0) * (1.0 + turn)
+        again, first = used.sample(positions, 0.0), MeshTarget(mesh).sample(positions, 0.0)
+        np.testing.assert_allclose(again.distances, first.distances, atol=1e-12)
+        np.testing.assert_allclose(again.normals, first.normals, atol=1e-9)
 
 
 def test_passage_begins_and_ends_where_it_should() -> None:

@@ -27,7 +27,8 @@ def straight_plan(start: BodyState, config: PushConfig, way: float) -> PushPlan:
     nothing = np.zeros((config.steps, 3))
     gains = np.zeros((config.steps, 3, 24))
     goal = np.add(start.position, [way - 0.01, 0.0, 0.0])
-    return PushPlan(TrajectoryStatus.CONVERGED, "", config, goal, times, states, nothing, gains, 0.0, 0.0, 0, 0.0)
+    return PushPlan(TrajectoryStatus.CONVERGED, "", config, goal, times, states, nothing, gains, 0.0, 0.0, 0, 0.0,
+                    np.array([0.0, 0.0, 0.0, 1.0]), states[-1, 1, :3])  # fmt: skip
 
 
 @pytest.mark.slow

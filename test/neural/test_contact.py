@@ -33,7 +33,7 @@ def gap_of(shape: Shape, point: np.ndarray) -> tuple[float, np.ndarray, np.ndarr
     normal, curvature = np.empty(3), np.empty((3, 3))
     numbers = shape.numbers()
     count = len(numbers) // 4 if isinstance(shape, ConvexMesh | SphereSet) else len(numbers)
-    value, steepness = gap(shape.kind, numbers, 0, count, np.array(point), normal, curvature, True)
+    value, steepness = gap(shape.kind, numbers, 0, count, np.array(point), normal, curvature)
     return value, normal, curvature, steepness
 
 

@@ -14,9 +14,11 @@ from morphit_ros.neural.cloud_views import views_of_cloud
 from morphit_ros.neural.fields.analytic import BoxField
 from morphit_ros.neural.identification.residuals import moved_start
 from morphit_ros.neural.known_object import MassSource, know_object
+from morphit_ros.neural.learning.depth import DepthLearningConfig, learn_from_depths
 from morphit_ros.neural.materials import MaterialRegion
 from morphit_ros.neural.push_identification import PARAMETERS, PushMotion, identify_push, with_result
 from morphit_ros.neural.pushes import PushConfig, Pusher, PushScene, carrying_table, predict_push
+from morphit_ros.neural.views import project_points
 
 SIZE = np.array([0.10, 0.06, 0.04])
 CONFIG = PushConfig(contact_points=200, step=0.005)
@@ -120,6 +122,21 @@ def test_each_camera_gets_the_points_that_face_it():
     assert first[:, 0].max() == pytest.approx(SIZE[0] / 2.0, abs=0.003)
     # Of the end that the other camera sees nothing but its edges.
     assert (first[:, 0] < -0.045).mean() < 0.1 < (second[:, 0] < -0.045).mean()
+
+
+def test_a_side_seen_too_flat_to_measure_is_not_carved_away():
+    points, normals = faces(60)
+    # Each camera sees one side under five degrees.
+    around = np.array([[0.6, 0.08, 0.05], [-0.08, 0.6, 0.05], [-0.6, -0.08, 0.05], [0.08, -0.6, 0.05]])
+    views = views_of_cloud(points, normals, around, 64)
+    field = learn_from_depths(views, DepthLearningConfig(resolution=48)).field
+    assert know_object(field, 500.0).inertia.volume == pytest.approx(SIZE.prod(), rel=0.06)
+    # What belongs to the object lies in each silhouette, and nothing is seen through it.
+    for number in range(len(views)):
+        pixels, depths = project_points(views.intrinsics[number], views.T_world_camera[number], points)
+        u, v = np.rint(pixels).astype(int).T
+        assert views.masks[number, v, u].all()
+        assert (views.depth[number, v, u] <= depths + 1e-6).all()
 
 
 @pytest.mark.parametrize(

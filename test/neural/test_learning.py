@@ -64,12 +64,12 @@ def test_learned_pictures_look_like_the_views(from_images: LearningResult) -> No
 
 
 def test_same_seed_same_field() -> None:
-    short = ImageLearningConfig.from_flat(IMAGES.to_flat() | {"iterations": 4})
+    short = ImageLearningConfig.from_flat(IMAGES.to_flat() | {"iterations": 4, "check_poses": False})
     first, second = (learn_from_images(ball_images(4), short) for _ in range(2))
     np.testing.assert_array_equal(first.losses, second.losses)
     other = learn_from_images(ball_images(4), ImageLearningConfig.from_flat(short.to_flat() | {"seed": 1}))
     assert (first.losses != other.losses).any()
-    network = DepthLearningConfig(method="network", iterations=5, resolution=24)
+    network = DepthLearningConfig(method="network", iterations=5, resolution=24, check_poses=False)
     points = grid_nodes(np.stack([BALL_CENTER - 0.05, BALL_CENTER + 0.05]), (5, 5, 5))
     fields = [learn_from_depths(ball_depths(4), network).field for _ in range(2)]
     np.testing.assert_array_equal(*(field.density(points) for field in fields if field is not None))

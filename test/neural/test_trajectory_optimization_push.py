@@ -14,7 +14,8 @@ from morphit_ros.neural.dynamics.state import BodyState, add_tangent, subtract_s
 from morphit_ros.neural.dynamics.world import Obstacle, RigidBody, World
 from morphit_ros.neural.trajectory_optimization.costs import GoalCost
 from morphit_ros.neural.trajectory_optimization.ilqr import TrajectoryConfig, TrajectoryStatus
-from morphit_ros.neural.trajectory_optimization.push import PushConfig, plan_push, rest_on_plane
+from morphit_ros.neural.trajectory_optimization.push import PushConfig, plan_push, replan_push, rest_on_plane
+from morphit_ros.neural.trajectory_optimization.replanned_push import ReplanningPush
 from morphit_ros.neural.trajectory_optimization.world_dynamics import WorldDynamics
 
 SIZE = np.array([0.6, 0.9, 0.4])
@@ -126,6 +127,36 @@ def test_feedback_holds_against_a_disturbance(plan, body: ContactBody) -> None:
     nudged = plan.states[4].copy()
     nudged[1, 1] += 0.01
     assert np.linalg.norm(plan.force(4, nudged) - plan.forces[4]) > 1e-3
+
+
+def test_plan_made_anew_mends_a_disturbance(plan, body: ContactBody) -> None:
+    nudged = plan.states[5].copy()
+    nudged[1, 1] += 0.05
+    carried = np.zeros((2, 6))
+    carried[1, 2] = 98.1
+    ball = RigidBody.ball(0.25, 10.0, "ball")
+    parameters = ContactParameters(friction=0.2, indicator_width=1e-3)
+    world = World([body, ball], [Obstacle(HalfSpace())], parameters, 0.03, controls=[("ball", "force")])
+    blind = simulate(world, nudged, 25, controls=plan.forces[5:], wrenches=carried)
+    blind_miss = np.linalg.norm(blind.positions[-1, 0] - plan.goal)
+    anew = replan_push(body, plan, 5, nudged)
+    assert anew.forces.shape == (25, 3)
+    np.testing.assert_array_equal(anew.states[0], nudged)
+    np.testing.assert_allclose(anew.goal, plan.goal, atol=1e-12)
+    np.testing.assert_allclose(anew.pusher_goal, plan.pusher_goal, atol=1e-12)
+    assert anew.miss < 0.3 * blind_miss
+    # As feedback: the plan's forces until the first look, then those of the new plan.
+    feedback = ReplanningPush(body, plan, every=5)
+    np.testing.assert_array_equal(feedback(4, nudged), plan.forces[4])
+    np.testing.assert_allclose(feedback(5, nudged), anew.forces[0])
+    np.testing.assert_allclose(feedback(6, nudged), anew.forces[1])
+    assert len(feedback.seconds) == 1
+    with pytest.raises(InvalidInputError, match="index"):
+        replan_push(body, plan, 30, nudged)
+    with pytest.raises(InvalidInputError, match="states"):
+        replan_push(body, plan, 5, nudged[0])
+    with pytest.raises(InvalidInputError, match="every"):
+        ReplanningPush(body, plan, every=0)
 
 
 def test_goal_that_the_bounded_force_cannot_reach_is_a_status(body: ContactBody, start: BodyState) -> None:

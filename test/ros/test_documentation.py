@@ -37,7 +37,7 @@ STARTS = {
     "cover_control": [{"case": "3x3"}, {"case": "3x3", "state_source": "poses"}],
     "cover_sim": [{"case": "3x3"}],
     "neural_object": [{}],
-    "web_viewer": [{"port": 0, "scene": "cover"}, {"port": 0}],
+    "web_viewer": [{"port": 0, "scene": "cover"}, {"port": 0, "scene": "neural"}, {"port": 0}],
     "pick_client": [{"output": "unused"}],
 }
 

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.contact.compilation import entry, inner
 
 HALF_SPACE, SPHERE, CAPSULE, BOX, PLANES, SPHERES, GRID = range(7)
 FAR = 1e9
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _spline_weights(t: float, weights: Array) -> None:
     """Values (row 0), first (1) and second (2) derivatives of the four cubic B-splines at t in [0, 1]."""
     s = 1.0 - t
@@ -34,8 +34,8 @@ def _spline_weights(t: float, weights: Array) -> None:
     weights[2, 3] = t
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _grid_gap(data: Array, first: int, y: Array, normal: Array, curvature: Array, curved: bool) -> tuple[float, float]:
+@inner
+def _grid_gap(data: Array, first: int, y: Array, normal: Array, curvature: Array) -> tuple[float, float]:
     """Cubic B-spline of a grid of signed distances: header origin (3), spacing, counts (3), least distance on
     the border, then coefficients."""
     spacing = data[first + 3]
@@ -87,7 +87,7 @@ def _grid_gap(data: Array, first: int, y: Array, normal: Array, curvature: Array
         return value, 0.0
     for k in range(3):
         normal[k] = gradient[k] / (spacing * norm)
-    if not curved:
+    if len(curvature) == 0:
         return value, norm
     scale = 1.0 / (spacing * spacing * norm)
     for k in range(3):
@@ -99,32 +99,29 @@ def _grid_gap(data: Array, first: int, y: Array, normal: Array, curvature: Array
     return value, norm
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _round(distance: float, normal: Array, curvature: Array, axis: int) -> None:
-    """Curvature of a sphere (axis −1) or of a cylinder along an axis, at this distance from its centre."""
+@inner
+def _round(distance: float, normal: Array, curvature: Array) -> None:
+    """Curvature of a sphere at this distance from its centre."""
     for k in range(3):
         for h in range(3):
             curvature[k, h] = -normal[k] * normal[h] / distance
-        if k != axis:
-            curvature[k, k] += 1.0 / distance
-    if axis >= 0:
-        curvature[axis, axis] = 0.0
+        curvature[k, k] += 1.0 / distance
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _ball_gap(x: float, y: float, z: float, radius: float, normal: Array, curvature: Array, curved: bool) -> float:
+@inner
+def _ball_gap(x: float, y: float, z: float, radius: float, normal: Array, curvature: Array) -> float:
     distance = math.sqrt(x * x + y * y + z * z)
     if distance < 1e-12:
         normal[0], normal[1], normal[2] = 0.0, 0.0, 1.0
         return -radius
     normal[0], normal[1], normal[2] = x / distance, y / distance, z / distance
-    if curved:
-        _round(distance, normal, curvature, -1)
+    if len(curvature) > 0:
+        _round(distance, normal, curvature)
     return distance - radius
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _box_gap(data: Array, first: int, y: Array, normal: Array, curvature: Array, curved: bool) -> float:
+@inner
+def _box_gap(data: Array, first: int, y: Array, normal: Array, curvature: Array) -> float:
     deepest, face = -FAR, 0
     squared = 0.0
     for k in range(3):
@@ -140,7 +137,7 @@ def _box_gap(data: Array, first: int, y: Array, normal: Array, curvature: Array,
     for k in range(3):
         excess = abs(y[k]) - data[first + k]
         normal[k] = math.copysign(excess / distance, y[k]) if excess > 0.0 else 0.0
-    if not curved:
+    if len(curvature) == 0:
         return distance
     for k in range(3):
         for h in range(3):
@@ -150,36 +147,39 @@ def _box_gap(data: Array, first: int, y: Array, normal: Array, curvature: Array,
     return distance
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@entry
 def gap(
-    kind: int, data: Array, first: int, count: int, y: Array, normal: Array, curvature: Array, curved: bool
+    kind: int, data: Array, first: int, count: int, y: Array, normal: Array, curvature: Array
 ) -> tuple[float, float]:
     """Signed distance [m] and the length of its gradient (1 but for grids); fills normal (3,).
 
-    The normal points away from the shape. With `curved`, curvature (3, 3) is its derivative by the point [1/m].
+    The normal points away from the shape. curvature is (3, 3) for its derivative by the point [1/m],
+    (0, 3) for none.
     """
     normal[:] = 0.0
-    if curved:
+    if len(curvature) > 0:
         curvature[:] = 0.0
     if kind == HALF_SPACE:
         normal[2] = 1.0
         return y[2], 1.0
     if kind == SPHERE:
-        return _ball_gap(y[0], y[1], y[2], data[first], normal, curvature, curved), 1.0
+        return _ball_gap(y[0], y[1], y[2], data[first], normal, curvature), 1.0
     if kind == CAPSULE:
         over = abs(y[2]) - data[first + 1]
         if over > 0.0:
-            return _ball_gap(y[0], y[1], math.copysign(over, y[2]), data[first], normal, curvature, curved), 1.0
+            return _ball_gap(y[0], y[1], math.copysign(over, y[2]), data[first], normal, curvature), 1.0
         distance = math.sqrt(y[0] * y[0] + y[1] * y[1])
         if distance < 1e-12:
             normal[0] = 1.0
             return -data[first], 1.0
         normal[0], normal[1] = y[0] / distance, y[1] / distance
-        if curved:
-            _round(distance, normal, curvature, 2)
+        if len(curvature) > 0:
+            _round(distance, normal, curvature)
+            for k in range(3):
+                curvature[k, 2], curvature[2, k] = 0.0, 0.0
         return distance - data[first], 1.0
     if kind == BOX:
-        return _box_gap(data, first, y, normal, curvature, curved), 1.0
+        return _box_gap(data, first, y, normal, curvature), 1.0
     if kind == PLANES:
         nearest, plane = -FAR, first
         for i in range(count):
@@ -204,7 +204,6 @@ def gap(
             data[ball + 3],
             normal,
             curvature,
-            curved,
         )
         return nearest, 1.0
-    return _grid_gap(data, first, y, normal, curvature, curved)
+    return _grid_gap(data, first, y, normal, curvature)

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.contact.compilation import inner
 from morphit_ros.neural.contact.point_forces import (
     COULOMB_REGULARIZER,
     COULOMB_SMOOTHING,
@@ -34,7 +34,7 @@ from morphit_ros.neural.contact.point_forces import (
 LUMP = 7
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def indicator(z: float, width: float, hard: bool) -> tuple[float, float]:
     """σ and its derivative by the gap."""
     if hard:
@@ -52,7 +52,7 @@ def indicator(z: float, width: float, hard: bool) -> tuple[float, float]:
     return small * taper * taper * taper, -slope / width
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def gather_overlap(
     first: int, last: int, arms: Array, gaps: Array, weights: Array, width: float, hard: bool, lump: Array
 ) -> None:
@@ -68,7 +68,7 @@ def gather_overlap(
             lump[1 + k] /= lump[0]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _direction(x: float, smoothing: float, regularizer: float) -> tuple[float, float]:
     """d(x) and d'(x)/x."""
     if x < 1e-12:
@@ -79,7 +79,7 @@ def _direction(x: float, smoothing: float, regularizer: float) -> tuple[float, f
     return arc * below, slope / x
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def lump_wrench(
     lump: Array,
     scale: float,
@@ -170,7 +170,7 @@ def lump_wrench(
     _fill_parameters(psi, arm, n, side, spin, speed, turn, d, e, sign, push, rate, roll, scale, wrench, by_parameters)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _fill_parameters(
     psi: float,
     arm: Array,
@@ -210,7 +210,7 @@ def _fill_parameters(
         out[k, 6] = wrench[k] / scale
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def overlap_by_pose(
     first: int,
     last: int,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 
-import numba
-
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.contact.compilation import inner
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def rotation_of(q: Array, R: Array) -> None:
     """Fills R (3, 3) from a unit quaternion xyzw."""
     x, y, z, w = q[0], q[1], q[2], q[3]
@@ -24,7 +23,7 @@ def rotation_of(q: Array, R: Array) -> None:
     R[2, 2] = 1.0 - 2.0 * (x * x + y * y)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def times(R: Array, a: Array, out: Array) -> None:
     """out = R a."""
     x, y, z = a[0], a[1], a[2]
@@ -32,7 +31,7 @@ def times(R: Array, a: Array, out: Array) -> None:
         out[i] = R[i, 0] * x + R[i, 1] * y + R[i, 2] * z
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def transposed_times(R: Array, a: Array, out: Array) -> None:
     """out = Rᵀ a."""
     x, y, z = a[0], a[1], a[2]
@@ -40,7 +39,7 @@ def transposed_times(R: Array, a: Array, out: Array) -> None:
         out[i] = R[0, i] * x + R[1, i] * y + R[2, i] * z
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def cross(a: Array, b: Array, out: Array) -> None:
     """out = a × b."""
     x = a[1] * b[2] - a[2] * b[1]
@@ -49,7 +48,7 @@ def cross(a: Array, b: Array, out: Array) -> None:
     out[0], out[1], out[2] = x, y, z
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def skew(a: Array, out: Array) -> None:
     """out = [a], the matrix of a ×."""
     out[0, 0], out[0, 1], out[0, 2] = 0.0, -a[2], a[1]
@@ -57,7 +56,7 @@ def skew(a: Array, out: Array) -> None:
     out[2, 0], out[2, 1], out[2, 2] = -a[1], a[0], 0.0
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def multiply(a: Array, b: Array, out: Array) -> None:
     """out = a b, of any sizes."""
     for i in range(a.shape[0]):
@@ -70,7 +69,15 @@ def multiply(a: Array, b: Array, out: Array) -> None:
                     out[i, j] += value * b[k, j]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
+def copy(a: Array, out: Array) -> None:
+    """out = a, of any sizes."""
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            out[i, j] = a[i, j]
+
+
+@inner
 def eliminate(a: Array, b: Array) -> bool:
     """Solves a x = b in place (x in b) for a (n, n), b (n, k), by elimination with pivots; False if singular."""
     n, k = a.shape[0], b.shape[1]

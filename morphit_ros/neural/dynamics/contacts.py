@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.contact.compilation import inner
 from morphit_ros.neural.contact.gaps import HALF_SPACE, gap
 from morphit_ros.neural.contact.point_forces import CUTOFF, WIDTH
 from morphit_ros.neural.contact.single_point import LUMP, gather_overlap
@@ -45,8 +45,8 @@ class Contacts(NamedTuple):
     lump_curvatures: Array
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def make_contacts(model: Model, with_derivatives: bool) -> Contacts:
+@inner
+def make_contacts(model: Model) -> Contacts:
     n, pairs = model.capacity, len(model.pairs)
     return Contacts(
         np.zeros(pairs + 1, dtype=np.int64),
@@ -58,12 +58,12 @@ def make_contacts(model: Model, with_derivatives: bool) -> Contacts:
         np.zeros((pairs, 6)),
         np.zeros((pairs, 3)),
         np.zeros((pairs, LUMP)),
-        np.empty((n if with_derivatives else 0, 3, 3)),
+        np.empty((n, 3, 3)),
         np.zeros((pairs, 3, 3)),
     )
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def set_twists(
     model: Model, x: Array, R: Array, v: Array, w: Array, frames: Array, frame_twists: Array, contacts: Contacts
 ) -> None:
@@ -92,7 +92,7 @@ def set_twists(
             t[3 + i] = mine[i] - theirs[i]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def shape_rotation(model: Model, s: int, R: Array, frames: Array, out: Array) -> None:
     """Rotation (3, 3) from a shape's frame to the world."""
     b = model.owners[s]
@@ -101,7 +101,7 @@ def shape_rotation(model: Model, s: int, R: Array, frames: Array, out: Array) ->
             out[i, j] = R[b, i, j] if b >= 0 else frames[s, 3 * i + j]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def find_contacts(
     model: Model, parameters: Array, x: Array, R: Array, frames: Array, slack: Array, contacts: Contacts
 ) -> None:
@@ -122,13 +122,13 @@ def find_contacts(
             _lump(model, parameters, k, Rs, contacts)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _band(single: int, width: float, ahead: float) -> float:
     """Gaps below this count. The hard indicator ends at zero."""
     return 1e-9 * width if single == 2 else CUTOFF * width + ahead
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _meet_half_space(
     model: Model, parameters: Array, k: int, R: Array, Rs: Array, slack: float, contacts: Contacts
 ) -> None:
@@ -176,10 +176,10 @@ def _meet_half_space(
     contacts.first[k + 1] = count
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _meet_shape(model: Model, parameters: Array, k: int, R: Array, Rs: Array, slack: float, contacts: Contacts) -> None:
     relative = np.empty((3, 3))
-    offset, y, normal, unused = np.empty(3), np.empty(3), np.empty(3), np.empty((3, 3))
+    offset, y, normal, unused = np.empty(3), np.empty(3), np.empty(3), np.empty((0, 3))
     spin, drift = np.empty(3), np.empty(3)
     count = contacts.first[k]
     contacts.first[k + 1] = count
@@ -194,7 +194,7 @@ def _meet_shape(model: Model, parameters: Array, k: int, R: Array, Rs: Array, sl
     transposed_times(Rs, t[3:], spin)
     turn = step * math.sqrt(spin[0] ** 2 + spin[1] ** 2 + spin[2] ** 2)
     move = step * math.sqrt(drift[0] ** 2 + drift[1] ** 2 + drift[2] ** 2)
-    z, _ = gap(kind, model.shape_data, first, numbers, offset, normal, unused, False)
+    z, _ = gap(kind, model.shape_data, first, numbers, offset, normal, unused)
     if z - model.reaches[a] * (1.0 + turn) - move >= band:
         return
     for i in range(3):
@@ -209,7 +209,7 @@ def _meet_shape(model: Model, parameters: Array, k: int, R: Array, Rs: Array, sl
         )
         for i in range(3):
             y[i] += offset[i]
-        z, _ = gap(kind, model.shape_data, first, numbers, y, normal, unused, False)
+        z, _ = gap(kind, model.shape_data, first, numbers, y, normal, unused)
         if z - model.leaf_radii[leaf] * (1.0 + turn) - reach >= band:
             continue
         for p in range(model.leaf_first[leaf], model.leaf_first[leaf + 1]):
@@ -219,7 +219,7 @@ def _meet_shape(model: Model, parameters: Array, k: int, R: Array, Rs: Array, sl
             u2 = drift[2] + spin[0] * y[1] - spin[1] * y[0]
             for i in range(3):
                 y[i] += offset[i]
-            z, steep = gap(kind, model.shape_data, first, numbers, y, normal, unused, False)
+            z, steep = gap(kind, model.shape_data, first, numbers, y, normal, unused)
             if z + step * (u0 * normal[0] + u1 * normal[1] + u2 * normal[2]) >= band:
                 continue
             contacts.gaps[count] = z
@@ -231,7 +231,7 @@ def _meet_shape(model: Model, parameters: Array, k: int, R: Array, Rs: Array, sl
     contacts.first[k + 1] = count
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _lump(model: Model, parameters: Array, k: int, Rs: Array, contacts: Contacts) -> None:
     """Overlap, centroid and normal of pair k."""
     lump = contacts.lumps[k]
@@ -240,15 +240,15 @@ def _lump(model: Model, parameters: Array, k: int, Rs: Array, contacts: Contacts
         parameters[k, WIDTH], model.single[k] == 2, lump,
     )  # fmt: skip
     s = model.pairs[k, 1]
-    point, y, normal, unused = np.empty(3), np.empty(3), np.empty(3), np.empty((3, 3))
+    point, y, normal, unused = np.empty(3), np.empty(3), np.empty(3), np.empty((0, 3))
     for i in range(3):
         point[i] = contacts.offsets[k, i] + lump[1 + i]
     transposed_times(Rs, point, y)
-    gap(model.shapes[s, 0], model.shape_data, model.shapes[s, 1], model.shapes[s, 2], y, normal, unused, False)
+    gap(model.shapes[s, 0], model.shape_data, model.shapes[s, 1], model.shapes[s, 2], y, normal, unused)
     times(Rs, normal, lump[4:7])
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _turn(Rs: Array, curvature: Array, out: Array) -> None:
     """out = R curvature Rᵀ."""
     for i in range(3):
@@ -260,7 +260,7 @@ def _turn(Rs: Array, curvature: Array, out: Array) -> None:
             out[i, j] = total
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def fill_curvatures(model: Model, R: Array, frames: Array, contacts: Contacts) -> None:
     """Curvature of the shape at each contact, and at each lump, in the world."""
     Rs, y, point, normal, curvature = np.empty((3, 3)), np.empty(3), np.empty(3), np.empty(3), np.empty((3, 3))
@@ -277,12 +277,12 @@ def fill_curvatures(model: Model, R: Array, frames: Array, contacts: Contacts) -
             for j in range(3):
                 point[j] = contacts.offsets[k, j] + contacts.lumps[k, 1 + j]
             transposed_times(Rs, point, y)
-            gap(kind, model.shape_data, first, numbers, y, normal, curvature, True)
+            gap(kind, model.shape_data, first, numbers, y, normal, curvature)
             _turn(Rs, curvature, contacts.lump_curvatures[k])
             continue
         for i in range(begin, end):
             for j in range(3):
                 point[j] = contacts.offsets[k, j] + contacts.arms[i, j]
             transposed_times(Rs, point, y)
-            gap(kind, model.shape_data, first, numbers, y, normal, curvature, True)
+            gap(kind, model.shape_data, first, numbers, y, normal, curvature)
             _turn(Rs, curvature, contacts.curvatures[i])

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.dynamics.algebra import rotation_of
+from morphit_ros.neural.contact.compilation import entry, inner
+from morphit_ros.neural.dynamics.algebra import copy, rotation_of
+from morphit_ros.neural.dynamics.balance import fill_start
 from morphit_ros.neural.dynamics.contacts import Contacts, fill_curvatures, find_contacts, make_contacts, set_twists
 from morphit_ros.neural.dynamics.model import Model
 from morphit_ros.neural.dynamics.newton import (
     CONVERGED,
     SINGULAR,
     TOO_FAST,
-    fill_start,
     solve_velocities,
 )
 from morphit_ros.neural.dynamics.sensitivity import fill_derivatives, fill_right
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _reach_speed(twist: Array, reach: float) -> float:
     """Upper bound of the speed of a body's points [m/s]."""
     speed = math.sqrt(twist[0] ** 2 + twist[1] ** 2 + twist[2] ** 2)
     return speed + reach * math.sqrt(twist[3] ** 2 + twist[4] ** 2 + twist[5] ** 2)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def advance(
     model: Model,
     parameters: Array,
@@ -58,11 +58,13 @@ def advance(
         rotation_of(q[a], R[a])
     if not fill_start(model, masses, inertias, R, v, w, wrenches, start):
         return TOO_FAST
-    v_before, w_before = v.copy(), w.copy()
+    v_before, w_before = np.empty((bodies, 3)), np.empty((bodies, 3))
+    copy(v, v_before)
+    copy(w, w_before)
     set_twists(model, x, R, v, w, frames, frame_twists, contacts)
-    before = contacts.twists.copy()
-    change = np.empty(6)
-    slack = np.zeros(len(model.pairs))
+    pairs = len(model.pairs)
+    before, change, slack = np.empty((pairs, 6)), np.empty(6), np.zeros(pairs)
+    copy(contacts.twists, before)
     for k in range(len(slack)):
         for a in (model.pairs[k, 0], model.owners[model.pairs[k, 1]]):
             if a < 0:
@@ -92,7 +94,7 @@ def advance(
         if enough:
             break
         # Contacts are looked for from the velocities that the slack is counted from.
-        contacts.twists[:] = before
+        copy(before, contacts.twists)
     for a in range(bodies):
         for i in range(3):
             gain[a, i] = v[a, i] - v_before[a, i]
@@ -100,7 +102,7 @@ def advance(
     return CONVERGED
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def move(step: float, x: Array, q: Array, v: Array, w: Array) -> None:
     """x⁺ = x + h v, q⁺ = q ⊗ (h/2) [ω, √(4/h² − ω²)], in place."""
     for a in range(len(x)):
@@ -119,7 +121,42 @@ def move(step: float, x: Array, q: Array, v: Array, w: Array) -> None:
             q[a, i] /= norm
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
+def _read(state: Array, x: Array, q: Array, v: Array, w: Array) -> None:
+    """Parts of the bodies' states (B, 13)."""
+    for a in range(len(state)):
+        for i in range(3):
+            x[a, i], v[a, i], w[a, i] = state[a, i], state[a, 7 + i], state[a, 10 + i]
+        for i in range(4):
+            q[a, i] = state[a, 3 + i]
+
+
+@inner
+def _write(x: Array, q: Array, v: Array, w: Array, state: Array) -> None:
+    """Fills the bodies' states (B, 13) from their parts."""
+    for a in range(len(state)):
+        for i in range(3):
+            state[a, i], state[a, 7 + i], state[a, 10 + i] = x[a, i], v[a, i], w[a, i]
+        for i in range(4):
+            state[a, 3 + i] = q[a, i]
+
+
+@inner
+def _combine(full: Array, selection: Array, out: Array) -> None:
+    """out (n, known + K) from derivatives by the known columns and L basic parameters, and their selection (L, K)."""
+    basic, chosen = selection.shape
+    known = full.shape[1] - basic
+    for i in range(len(full)):
+        for j in range(known):
+            out[i, j] = full[i, j]
+        for k in range(chosen):
+            total = 0.0
+            for h in range(basic):
+                total += full[i, known + h] * selection[h, k]
+            out[i, known + k] = total
+
+
+@entry
 def roll_out(
     model: Model,
     parameters: Array,
@@ -143,26 +180,28 @@ def roll_out(
     steps = len(states) - 1
     count = len(model.control_map)
     with_derivatives = len(derivatives) > 0
-    masses, inertias = model.masses * mass_scales, np.empty_like(model.inertias)
+    masses, inertias = np.empty(bodies), np.empty((bodies, 3, 3))
     for a in range(bodies):
-        inertias[a] = model.inertias[a] * (mass_scales[a] * inertia_scales[a])
-    contacts = make_contacts(model, with_derivatives)
-    gain = np.zeros((bodies, 6))
-    R, start, jacobian = np.empty((bodies, 3, 3)), np.empty((bodies, 6)), np.empty((6 * bodies, 6 * bodies))
-    applied = np.empty((bodies, 6))
-    basic = len(selection)
-    right = np.empty((6 * bodies, 12 * bodies + count + basic))
-    full = np.empty((12 * bodies, 12 * bodies + count + basic))
-    x, q = states[0, :, :3].copy(), states[0, :, 3:7].copy()
-    v, w = states[0, :, 7:10].copy(), states[0, :, 10:].copy()
-    v_before, w_before = np.empty_like(v), np.empty_like(w)
+        masses[a] = model.masses[a] * mass_scales[a]
+        for i in range(3):
+            for j in range(3):
+                inertias[a, i, j] = model.inertias[a, i, j] * (mass_scales[a] * inertia_scales[a])
+    contacts = make_contacts(model)
+    gain, R = np.zeros((bodies, 6)), np.empty((bodies, 3, 3))
+    start, applied = np.empty((bodies, 6)), np.empty((bodies, 6))
+    jacobian = np.empty((6 * bodies, 6 * bodies))
+    width = 12 * bodies + count + len(selection) if with_derivatives else 0
+    right, full = np.empty((6 * bodies, width)), np.empty((12 * bodies, width))
+    x, q, v, w = np.empty((bodies, 3)), np.empty((bodies, 4)), np.empty((bodies, 3)), np.empty((bodies, 3))
+    v_before, w_before = np.empty((bodies, 3)), np.empty((bodies, 3))
+    _read(states[0], x, q, v, w)
     for t in range(steps):
         f = min(t, len(frames) - 1)
-        applied[:] = wrenches[min(t, len(wrenches) - 1)]
+        copy(wrenches[min(t, len(wrenches) - 1)], applied)
         for j in range(count):
             applied[model.control_map[j] // 6, model.control_map[j] % 6] += controls[t, j]
-        v_before[:] = v
-        w_before[:] = w
+        copy(v, v_before)
+        copy(w, w_before)
         status = advance(
             model, parameters, masses, inertias, mass_scales, x, q, v, w, gain, frames[f], frame_twists[f], applied,
             contacts, R, start, with_derivatives, jacobian,
@@ -177,50 +216,28 @@ def roll_out(
             )  # fmt: skip
             if not fill_derivatives(model.step, w, right, jacobian, full):
                 return SINGULAR, t
-            known = 12 * bodies + count
-            derivatives[t, :, :known] = full[:, :known]
-            for i in range(12 * bodies):
-                for k in range(selection.shape[1]):
-                    total = 0.0
-                    for h in range(basic):
-                        total += full[i, known + h] * selection[h, k]
-                    derivatives[t, i, known + k] = total
+            _combine(full, selection, derivatives[t])
         move(model.step, x, q, v, w)
-        states[t + 1, :, :3] = x
-        states[t + 1, :, 3:7] = q
-        states[t + 1, :, 7:10] = v
-        states[t + 1, :, 10:] = w
+        _write(x, q, v, w, states[t + 1])
     return CONVERGED, steps
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def chain(derivatives: Array, state_size: int, by_state: Array, by_parameters: Array) -> None:
-    """Sensitivities of the states to the first state (T + 1, n, n) and to the parameters (T + 1, n, K), from the
-    derivatives of each step (T, n, n + M + K)."""
-    steps = len(derivatives)
-    parameters = by_parameters.shape[2]
-    by_state[0] = np.eye(state_size)
-    by_parameters[0] = 0.0
-    for t in range(steps):
-        A = np.ascontiguousarray(derivatives[t, :, :state_size])
-        by_state[t + 1] = A @ by_state[t]
-        by_parameters[t + 1] = A @ by_parameters[t] + derivatives[t, :, derivatives.shape[2] - parameters :]
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@entry
 def penetrations(model: Model, parameters: Array, state: Array, frames: Array) -> Array:
     """(Q,) depth of the deepest point of each pair [m], negative where the nearest is outside (−∞ far away)."""
     bodies = len(state)
-    R, x = np.empty((bodies, 3, 3)), state[:, :3].copy()
-    still = np.zeros((bodies, 3))
+    pairs = len(model.pairs)
+    R, x, q, still = np.empty((bodies, 3, 3)), np.empty((bodies, 3)), np.empty((bodies, 4)), np.zeros((bodies, 3))
+    _read(state, x, q, np.empty((bodies, 3)), np.empty((bodies, 3)))
     for a in range(bodies):
-        rotation_of(state[a, 3:7], R[a])
-    contacts = make_contacts(model, False)
+        rotation_of(q[a], R[a])
+    contacts = make_contacts(model)
     set_twists(model, x, R, still, still, frames, np.zeros((len(frames), 6)), contacts)
-    contacts.twists[:] = 0.0
-    find_contacts(model, parameters, x, R, frames, np.zeros(len(model.pairs)), contacts)
-    depths = np.full(len(model.pairs), -np.inf)
-    for k in range(len(model.pairs)):
+    find_contacts(model, parameters, x, R, frames, np.zeros(pairs), contacts)
+    depths = np.empty(pairs)
+    for k in range(pairs):
+        depth = -np.inf
         for i in range(contacts.first[k], contacts.first[k + 1]):
-            depths[k] = max(depths[k], -contacts.gaps[i])
+            depth = max(depth, -contacts.gaps[i])
+        depths[k] = depth
     return depths

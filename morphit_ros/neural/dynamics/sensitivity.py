@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.contact.point_forces import DERIVED, WIDTH, add_sensitivity
+from morphit_ros.neural.contact.compilation import inner
+from morphit_ros.neural.contact.point_forces import DERIVED, WIDTH
+from morphit_ros.neural.contact.point_sensitivity import add_sensitivity
 from morphit_ros.neural.contact.single_point import LUMP, lump_wrench, overlap_by_pose
 from morphit_ros.neural.dynamics.algebra import eliminate, multiply, skew, times, transposed_times
+from morphit_ros.neural.dynamics.balance import add_spin_jacobian, fill_map, pair_wrench, spin_momentum
 from morphit_ros.neural.dynamics.contacts import Contacts
 from morphit_ros.neural.dynamics.model import Model
-from morphit_ros.neural.dynamics.newton import add_spin_jacobian, fill_map, pair_wrench, spin_momentum
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _add_cross_columns(vector: Array, R: Array, sign: float, out: Array) -> None:
     """Adds sign (R e_j) × vector in column j of out (3, 3): the turn of a vector with its body."""
     for j in range(3):
@@ -30,7 +31,7 @@ def _add_cross_columns(vector: Array, R: Array, sign: float, out: Array) -> None
         out[2, j] += sign * (R[0, j] * vector[1] - R[1, j] * vector[0])
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def pair_sensitivity(
     k: int,
     model: Model,
@@ -63,7 +64,7 @@ def pair_sensitivity(
     )  # fmt: skip
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _motion_columns(R: Array, a: int, b: int, w: Array, c: Array, twist: Array, pose: Array, twists: Array) -> None:
     """Relative pose (6, 12) and relative twist (6, 12), as seen from the shape, by position and rotation vector of
     body a (columns 0 to 5) and body b (6 to 11), with the velocities (v, ω) held."""
@@ -107,7 +108,7 @@ def _motion_columns(R: Array, a: int, b: int, w: Array, c: Array, twist: Array, 
     _add_cross_columns(twist[3:], R[b], -1.0, twists[3:6, 9:12])
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _add_pair(
     k: int, model: Model, parameters: Array, mass_scales: Array, R: Array, w: Array, contacts: Contacts, right: Array
 ) -> None:
@@ -117,7 +118,7 @@ def _add_pair(
     c = contacts.offsets[k]
     wrench, by_twist, by_pose = np.empty(6), np.empty((6, 6)), np.empty((6, 6))
     by_parameters = np.empty((6, DERIVED + 1))
-    pair_wrench(k, model, parameters, mass_scales, contacts, True, wrench, by_twist)
+    pair_wrench(k, model, parameters, mass_scales, contacts, wrench, by_twist)
     pair_sensitivity(k, model, parameters, mass_scales, contacts, by_pose, by_parameters)
     pose, twists, to_twist, change = np.empty((6, 12)), np.empty((6, 12)), np.empty((6, 12)), np.zeros((6, 12))
     _motion_columns(R, a, b, w, c, contacts.twists[k], pose, twists)
@@ -183,7 +184,7 @@ def _add_pair(
             right[6 * b + 3 + i, 12 * b + j] -= step * local[i]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def fill_right(
     model: Model,
     parameters: Array,
@@ -241,7 +242,7 @@ def fill_right(
             _add_pair(k, model, parameters, mass_scales, R, w, contacts, right)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def fill_derivatives(step: float, w: Array, right: Array, jacobian: Array, out: Array) -> bool:
     """out (12 B, 12 B + M + K): the next state's tangents by state, controls and parameters. Destroys its inputs.
 

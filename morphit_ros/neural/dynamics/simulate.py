@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.dynamics.newton import CONVERGED, SINGULAR, STALLED, TOO_FAST
-from morphit_ros.neural.dynamics.rollout_kernels import chain, penetrations, roll_out
+from morphit_ros.neural.dynamics.rollout_kernels import penetrations, roll_out
 from morphit_ros.neural.dynamics.state import BodyState, stack_states
 from morphit_ros.neural.dynamics.world import World
 
@@ -86,7 +86,11 @@ class RolloutDerivatives:
         """Sensitivities of every state to the first state (T + 1, n, n) and to the parameters (T + 1, n, K)."""
         steps, n = self.A.shape[:2]
         by_state, by_parameters = np.empty((steps + 1, n, n)), np.empty((steps + 1, n, self.P.shape[2]))
-        chain(np.concatenate([self.A, self.P], axis=2), n, by_state, by_parameters)
+        by_state[0], by_parameters[0] = np.eye(n), 0.0
+        for t in range(steps):
+            np.matmul(self.A[t], by_state[t], out=by_state[t + 1])
+            np.matmul(self.A[t], by_parameters[t], out=by_parameters[t + 1])
+            by_parameters[t + 1] += self.P[t]
         return by_state, by_parameters
 
 

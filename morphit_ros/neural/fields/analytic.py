@@ -14,7 +14,7 @@ import numpy as np
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.fields.evaluation import checked_points, checked_positive, in_parts
+from morphit_ros.neural.fields.evaluation import checked_bounds, checked_points, checked_positive, in_parts
 
 
 class AnalyticField:
@@ -40,6 +40,7 @@ class AnalyticField:
         edge = float(self.edge)  # type: ignore[attr-defined]
         if edge > smallest:
             raise InvalidInputError("edge", edge, f"at most {name}, {smallest:g} m", "Else the middle is not solid.")
+        checked_bounds(self.bounds)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)

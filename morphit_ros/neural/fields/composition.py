@@ -17,7 +17,7 @@ from morphit_ros.geometry.transforms import (
     transform_vectors,
 )
 from morphit_ros.neural.field import DensityField
-from morphit_ros.neural.fields.evaluation import checked_points
+from morphit_ros.neural.fields.evaluation import LARGEST, checked_bounds, checked_points, within_range
 
 
 @dataclass(frozen=True)
@@ -65,13 +65,16 @@ class TransformedField:
         T_parent_field: (4, 4) pose of that frame in the frame of this field.
 
     Raises:
-        InvalidInputError: not a rigid transform.
+        InvalidInputError: not a rigid transform, or one to a place too far away.
     """
 
     def __init__(self, field: DensityField, T_parent_field: ArrayLike) -> None:
         self.field = field
+        if not within_range(np.asarray(T_parent_field, dtype=np.float64)):
+            raise InvalidInputError("T_parent_field", "values that are not finite", f"numbers of at most {LARGEST:g}")
         self.T_parent_field = check_transform(T_parent_field, "T_parent_field").copy()
         self._T_field_parent = invert_transform(self.T_parent_field)
+        checked_bounds(self.bounds)
 
     @property
     def bounds(self) -> Array:

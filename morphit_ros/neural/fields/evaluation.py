@@ -12,19 +12,23 @@ from morphit_ros.geometry.transforms import Array
 
 # Points evaluated at once: intermediate arrays stay in the cache, and millions of points fit into memory.
 _PART = 1 << 14
+# Numbers up to here, and lengths down to its inverse, can be squared, multiplied and divided without leaving float64.
+LARGEST = 1e12
+# A millionth of a millimetre still tells points apart at the greatest distance [m].
+_FARTHEST, _SMALLEST_SIDE = 1e6, 1e-9
 
 
 def checked_points(points: ArrayLike) -> Array:
     """Query points as (N, 3) float64.
 
     Raises:
-        InvalidInputError: another shape, or values that are not finite.
+        InvalidInputError: another shape, or values that are not finite, or too large to compute with.
     """
     queries = np.ascontiguousarray(points, dtype=np.float64)
     if queries.ndim != 2 or queries.shape[1] != 3:
         raise InvalidInputError("points", f"shape {queries.shape}", "shape (N, 3)")
-    if not np.isfinite(queries).all():
-        raise InvalidInputError("points", "values that are not finite", "finite coordinates [m]")
+    if not within_range(queries):
+        raise InvalidInputError("points", "values that are not finite", f"coordinates of at most {LARGEST:g} m")
     return queries
 
 
@@ -32,24 +36,34 @@ def checked_bounds(bounds: ArrayLike) -> Array:
     """Lowest and highest corner as (2, 3) float64.
 
     Raises:
-        InvalidInputError: another shape, not finite, or a box without volume.
+        InvalidInputError: another shape, not finite, a box without volume, or one that is too far away to tell its
+            corners apart.
     """
     box = np.array(bounds, dtype=np.float64)
-    if box.shape != (2, 3) or not np.isfinite(box).all() or not (box[1] > box[0]).all():
-        raise InvalidInputError("bounds", box.tolist(), "two corners (2, 3), the first below the second on every axis")
+    if box.shape != (2, 3) or not within_range(box, _FARTHEST) or not (box[1] - box[0] >= _SMALLEST_SIDE).all():
+        raise InvalidInputError(
+            "bounds", box.tolist() if box.size <= 6 else f"shape {box.shape}",
+            f"two corners (2, 3) within {_FARTHEST:g} m, the first below the second on every axis",
+        )  # fmt: skip
     return box
 
 
+def within_range(values: Array, largest: float = LARGEST) -> bool:
+    """Whether all values are finite and small enough to compute with."""
+    # A comparison with NaN is false.
+    return bool((np.abs(values) <= largest).all())
+
+
 def checked_positive(name: str, value: ArrayLike, shape: tuple[int, ...] = ()) -> Array:
-    """Positive finite numbers of a shape.
+    """Positive numbers of a shape, neither too large nor too small to compute with.
 
     Raises:
         InvalidInputError: anything else.
     """
     array = np.asarray(value, dtype=np.float64)
-    if array.shape != shape or not np.isfinite(array).all() or not (array > 0.0).all():
+    if array.shape != shape or not within_range(array) or not (array >= 1.0 / LARGEST).all():
         wanted = f"{int(np.prod(shape))} positive numbers" if shape else "a positive number"
-        raise InvalidInputError(name, np.asarray(value).tolist(), wanted)
+        raise InvalidInputError(name, np.asarray(value).tolist(), f"{wanted} in [{1.0 / LARGEST:g}, {LARGEST:g}]")
     return array
 
 

@@ -10,7 +10,14 @@ from numpy.typing import ArrayLike
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.field import DensityField
-from morphit_ros.neural.fields.evaluation import checked_bounds, checked_points, in_parts, inside_box
+from morphit_ros.neural.fields.evaluation import (
+    LARGEST,
+    checked_bounds,
+    checked_points,
+    in_parts,
+    inside_box,
+    within_range,
+)
 
 
 class GridField:
@@ -78,8 +85,8 @@ def checked_grid(name: str, values: ArrayLike, dimensions: int) -> Array:
         raise InvalidInputError(
             name, f"shape {grid.shape}", f"{dimensions} dimensions, two nodes or more along x, y, z"
         )
-    if not np.isfinite(grid).all():
-        raise InvalidInputError(name, "values that are not finite", "finite numbers")
+    if not within_range(grid):
+        raise InvalidInputError(name, "values that are not finite", f"numbers of at most {LARGEST:g}")
     return grid
 
 

@@ -15,15 +15,19 @@ from numpy.typing import ArrayLike
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.fields.evaluation import (
+    LARGEST,
     checked_bounds,
     checked_points,
     checked_positive,
     in_parts,
     inside_box,
+    within_range,
 )
 from morphit_ros.neural.fields.grid import checked_grid, interpolate, interpolate_gradient
 
 _LARGEST_FREQUENCIES = 16
+# The largest weights in all of them still give a finite density.
+_MOST_LAYERS = 16
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class DenseNetwork:
         scale: factor of the output, the density that a sigmoid saturates at.
 
     Raises:
-        InvalidInputError: layers that don't fit, numbers that are not finite.
+        InvalidInputError: layers that don't fit or are too many, numbers that are not finite or too large.
     """
 
     weights: Sequence[Array]
@@ -52,6 +56,8 @@ class DenseNetwork:
         if len(self.weights) == 0 or len(self.weights) != len(self.biases):
             counts = f"{len(self.weights)} weights and {len(self.biases)} biases"
             raise InvalidInputError("weights", counts, "as many of both, at least one")
+        if len(self.weights) > _MOST_LAYERS:
+            raise InvalidInputError("weights", f"{len(self.weights)} layers", f"at most {_MOST_LAYERS}")
         if self.output not in ("sigmoid", "softplus"):
             raise InvalidInputError("output", repr(self.output), "'sigmoid' or 'softplus'")
         if not 0 <= self.frequencies <= _LARGEST_FREQUENCIES:
@@ -64,8 +70,10 @@ class DenseNetwork:
             if matrix.ndim != 2 or matrix.shape[0] != width or vector.shape != matrix.shape[1:]:
                 shapes = f"shapes {matrix.shape} and {vector.shape}"
                 raise InvalidInputError(f"layer {number}", shapes, f"weights ({width}, O) and biases (O,)")
-            if not (np.isfinite(matrix).all() and np.isfinite(vector).all()):
-                raise InvalidInputError(f"layer {number}", "values that are not finite", "finite numbers")
+            if not (within_range(matrix) and within_range(vector)):
+                raise InvalidInputError(
+                    f"layer {number}", "values that are not finite", f"numbers of at most {LARGEST:g}"
+                )
             width = matrix.shape[1]
         if width != 1:
             raise InvalidInputError("weights", f"{width} outputs", "one output")

@@ -9,7 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.fields.evaluation import checked_points, checked_positive, in_parts
+from morphit_ros.neural.fields.evaluation import (
+    checked_bounds,
+    checked_points,
+    checked_positive,
+    in_parts,
+    within_range,
+)
 
 # Keeps the weight of a sample finite at the sample itself, where the field then has (nearly) its density.
 _SOFTENING = 0.05
@@ -37,13 +43,14 @@ class SampledField:
         count = len(self.points)
         if count == 0:
             raise InvalidInputError("points", "none", "at least one sample")
-        if self.densities.shape != (count,) or not np.isfinite(self.densities).all() or (self.densities < 0.0).any():
+        if self.densities.shape != (count,) or not within_range(self.densities) or (self.densities < 0.0).any():
             raise InvalidInputError(
                 "densities", f"shape {self.densities.shape}", f"{count} finite numbers, not negative"
             )
         if radius is None:
             radius = self._default_radius()
         self.radius = float(checked_positive("radius", radius))
+        checked_bounds(self.bounds)
 
     def _default_radius(self) -> float:
         count = len(self.points)

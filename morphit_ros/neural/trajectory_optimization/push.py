@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -35,6 +35,8 @@ _PUSHER, _TABLE, _OBJECT = "pusher", "table", "object"
 _GUESSES = (0.3, 0.5, 0.75, 1.0, 1.3, 1.7, 2.2)
 # An object at rest moves less than this, in its own lengths per second.
 _REST_SPEED = 1e-3
+# A plan that is made anew begins close to its goal: its constraints can weigh at once, its cost needs no polish.
+_REPLANNED_TOLERANCE, _REPLANNED_PENALTY = 1e-3, 300.0
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ class PushConfig(Config):
             length=body.size,
             force_unit=moved + friction * body.mass * GRAVITY + 1e-6,
             arrive_at_rest=True,
-            optimization=TrajectoryConfig(constraint_tolerance=5e-3, initial_penalty=10.0),
+            optimization=TrajectoryConfig(cost_tolerance=1e-4, constraint_tolerance=5e-3, initial_penalty=10.0),
         )
 
 
@@ -122,6 +124,8 @@ class PushPlan:
         violation: the worst violation of the goal [`length`, and speeds in its root].
         iterations: of the optimiser.
         seconds: that planning took.
+        goal_quat_xyzw: (4,) how the object should lie there; counts in the cost only.
+        pusher_goal: (3,) wanted position of the sphere's centre [m].
     """
 
     status: TrajectoryStatus
@@ -136,6 +140,8 @@ class PushPlan:
     violation: float
     iterations: int
     seconds: float
+    goal_quat_xyzw: Array
+    pusher_goal: Array
 
     @property
     def success(self) -> bool:
@@ -233,7 +239,8 @@ def plan_push(
     sphere = _numbers("pusher_start", pusher_start, 3)
     shift = np.array([*(target - start.position[:2]), 0.0])
     sphere_goal = sphere + shift if pusher_goal is None else _numbers("pusher_goal", pusher_goal, 3)
-    task = _Task(body, start, shift, sphere, sphere_goal, settings)
+    target_state = BodyState(np.array([*target, start.position[2]]), start.quat_xyzw)
+    task = _Task(body, start, target_state, BodyState(sphere), sphere_goal, settings)
     if guess is None:
         controls = task.guess()
     else:
@@ -241,6 +248,51 @@ def plan_push(
             raise InvalidInputError("guess", f"shape {np.shape(guess)}", f"shape ({settings.steps}, 3)")
         controls = np.asarray(guess, dtype=np.float64) / settings.force_unit
     result = optimize_trajectory(task.problem, controls, settings.optimization)
+    return task.plan(result, time.perf_counter() - began)
+
+
+def replan_push(
+    body: ContactBody,
+    plan: PushPlan,
+    index: int,
+    states: Array,
+    iterations: int = 6,
+) -> PushPlan:
+    """Plan the rest of a push anew from where object and sphere are seen, beginning with the plan's own forces.
+
+    Args:
+        body: as it was planned for.
+        plan: of the whole push, or of its rest from an earlier look.
+        index: step of this plan that is about to begin.
+        states: (2, 13) of object and sphere, as in `BodyState.flat`.
+        iterations: bound on the optimiser's steps between two updates of multipliers, of which there are two, so that
+            an answer comes in time.
+
+    Returns:
+        a plan of the remaining steps, whose times begin with zero; its status says whether it reaches the goal.
+
+    Raises:
+        InvalidInputError: no step is left, or states that the simulation refuses.
+    """
+    left = plan.config.steps - index
+    if not 0 <= index < plan.config.steps:
+        raise InvalidInputError("index", index, f"0 to {plan.config.steps - 1}")
+    if np.shape(states) != (2, STATE_SIZE):
+        raise InvalidInputError("states", f"shape {np.shape(states)}", f"shape (2, {STATE_SIZE})")
+    began = time.perf_counter()
+    chosen = plan.config.optimization
+    limits = replace(
+        chosen,
+        iterations=iterations,
+        dual_updates=2,
+        cost_tolerance=max(chosen.cost_tolerance, _REPLANNED_TOLERANCE),
+        initial_penalty=max(chosen.initial_penalty, _REPLANNED_PENALTY),
+    )
+    settings = replace(plan.config, steps=left, optimization=limits)
+    start, pusher = (BodyState(row[:3], row[3:7], row[7:10], row[10:]) for row in np.asarray(states, dtype=np.float64))
+    target = BodyState(plan.goal, plan.goal_quat_xyzw)
+    task = _Task(body, start, target, pusher, plan.pusher_goal, settings)
+    result = optimize_trajectory(task.problem, plan.forces[index:] / settings.force_unit, limits)
     return task.plan(result, time.perf_counter() - began)
 
 
@@ -255,7 +307,13 @@ class _Task:
     """One request in the optimiser's terms; controls are forces in `force_unit`."""
 
     def __init__(
-        self, body: ContactBody, start: BodyState, shift: Array, pusher: Array, pusher_goal: Array, settings: PushConfig
+        self,
+        body: ContactBody,
+        start: BodyState,
+        target: BodyState,
+        pusher: BodyState,
+        pusher_goal: Array,
+        settings: PushConfig,
     ) -> None:
         self._settings = settings
         contact = ContactParameters(**(settings.contact.to_flat() | {"friction": settings.friction}))
@@ -269,18 +327,19 @@ class _Task:
         )
         carried = np.zeros((2, 6))
         carried[1, 2] = GRAVITY * settings.pusher_mass
-        initial = np.stack([start.flat, BodyState(pusher).flat])
+        initial = np.stack([start.flat, pusher.flat])
         # One step by the front door, for its checks of the start.
         simulate(world, initial, 1, wrenches=carried)
         self._dynamics = WorldDynamics(world, settings.substeps, settings.force_unit, carried)
-        self._goal = initial.copy()
-        self._goal[:, 7:] = 0.0
-        self._goal[0, :3] += shift
-        self._goal[1, :3] = pusher_goal
-        self._way = float(np.linalg.norm(pusher_goal - pusher))
+        self._goal = np.stack([
+            BodyState(target.position, target.quat_xyzw).flat,
+            BodyState(pusher_goal).flat,
+        ])  # fmt: skip
+        self._way = float(np.linalg.norm(pusher_goal - pusher.position))
         self._total_mass = body.mass + settings.pusher_mass
         self._rubbing = settings.friction * body.mass * GRAVITY
-        self._directions = [_direction(shift), _direction(pusher_goal - pusher), _direction(start.position - pusher)]
+        ways = (target.position - start.position, pusher_goal - pusher.position, start.position - pusher.position)
+        self._directions = [_direction(way) for way in ways]
         self.problem = self._problem(initial)
 
     def _problem(self, initial: Array) -> TrajectoryProblem:
@@ -332,6 +391,8 @@ class _Task:
             result.violation,
             result.iterations,
             seconds,
+            self._goal[0, 3:7].copy(),
+            self._goal[1, :3].copy(),
         )
 
 

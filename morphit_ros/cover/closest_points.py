@@ -1,0 +1,140 @@
+"""Closest points of a triangle mesh: nodes of a tree of boxes, compiled. Exact; warm starts only save time."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from morphit_ros.geometry.transforms import Array
+
+# Triangles in a leaf; depth of the search in a tree of 2^40 leaves; bits of a place along each axis.
+_LEAF, _DEPTH, _BITS = 8, 42, 20
+
+
+class ClosestPoints:
+    """A tree over triangles: neighbours along a Z-order curve share leaves, leaves next to each other share parents.
+
+    Args:
+        triangles: (F, 3, 3) with an area [m].
+    """
+
+    def __init__(self, triangles: Array) -> None:
+        self._triangles = np.ascontiguousarray(triangles, dtype=np.float64)
+        count = len(self._triangles)
+        lows, highs = self._triangles.min(axis=1), self._triangles.max(axis=1)
+        self._order = np.argsort(_curve_places(0.5 * (lows + highs)), kind="stable")
+        starts = np.arange(0, count, _LEAF)
+        leaves = 1 << int(np.ceil(np.log2(len(starts))))
+        # A heap: children of node i are 2 i + 1 and 2 i + 2; leaves come last, the empty ones far away.
+        boxes = np.full((2 * leaves - 1, 6), -np.inf)
+        boxes[:, :3] = np.inf
+        filled = slice(leaves - 1, leaves - 1 + len(starts))
+        boxes[filled, :3] = np.minimum.reduceat(lows[self._order], starts)
+        boxes[filled, 3:] = np.maximum.reduceat(highs[self._order], starts)
+        size = leaves // 2
+        while size:
+            children = boxes[2 * size - 1 : 4 * size - 1].reshape(size, 2, 6)
+            boxes[size - 1 : 2 * size - 1, :3] = children[:, :, :3].min(axis=1)
+            boxes[size - 1 : 2 * size - 1, 3:] = children[:, :, 3:].max(axis=1)
+            size //= 2
+        self._boxes = boxes
+
+    def query(self, points: Array, guesses: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], Array]:
+        """Faces (N,) and weights (N, 3) of their corners at the points of the mesh closest to `points` (N, 3) [m].
+
+        Args:
+            guesses: (N,) faces that are likely near, such as those found before.
+        """
+        faces = np.zeros(len(points), dtype=np.int64) if guesses is None else guesses.copy()
+        weights = np.empty((len(points), 3))
+        _search(
+            np.ascontiguousarray(points, dtype=np.float64), self._triangles, self._order, self._boxes, faces, weights
+        )  # fmt: skip
+        return faces, weights
+
+
+def _curve_places(points: Array) -> NDArray[np.uint64]:
+    """(F,) places along a Z-order curve: the bits of the three coordinates in turn."""
+    low, reach = points.min(axis=0), float(np.ptp(points, axis=0).max())
+    cells = ((points - low) * ((2**_BITS - 1) / max(reach, 1e-300))).astype(np.uint64)
+    places = np.zeros(len(points), dtype=np.uint64)
+    for bit in range(_BITS):
+        for axis in range(3):
+            places |= ((cells[:, axis] >> np.uint64(bit)) & np.uint64(1)) << np.uint64(3 * bit + axis)
+    return places
+
+
+# Scalars in and out: numba takes half a minute for the same with slices of arrays.
+@njit(cache=True, nogil=True, error_model="numpy")
+def _search(points, triangles, order, boxes, faces, weights):  # type: ignore[no-untyped-def]
+    """From guesses in `faces` to the closest faces, with weights of their corners."""
+    stack = np.empty(_DEPTH, dtype=np.int64)
+    parents = len(boxes) // 2
+    for k in range(len(points)):
+        x, y, z = points[k, 0], points[k, 1], points[k, 2]
+        face = faces[k]
+        best, best_v, best_w = _closest(x, y, z, triangles, face)
+        stack[0], depth = 0, 1
+        while depth > 0:
+            depth -= 1
+            node = stack[depth]
+            if not _box_square(x, y, z, boxes, node) < best:
+                continue
+            if node >= parents:
+                begin = _LEAF * (node - parents)
+                for place in range(begin, min(begin + _LEAF, len(order))):
+                    square, v, w = _closest(x, y, z, triangles, order[place])
+                    if square < best:
+                        best, best_v, best_w, face = square, v, w, order[place]
+                continue
+            near, far = 2 * node + 1, 2 * node + 2
+            if _box_square(x, y, z, boxes, far) < _box_square(x, y, z, boxes, near):
+                near, far = far, near
+            stack[depth], stack[depth + 1] = far, near
+            depth += 2
+        faces[k] = face
+        weights[k, 0], weights[k, 1], weights[k, 2] = max(1.0 - best_v - best_w, 0.0), best_v, best_w
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _box_square(x, y, z, boxes, node):  # type: ignore[no-untyped-def]
+    """Squared distance of a point from a box."""
+    dx = max(max(boxes[node, 0] - x, x - boxes[node, 3]), 0.0)
+    dy = max(max(boxes[node, 1] - y, y - boxes[node, 4]), 0.0)
+    dz = max(max(boxes[node, 2] - z, z - boxes[node, 5]), 0.0)
+    return dx * dx + dy * dy + dz * dz
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _closest(x, y, z, triangles, face):  # type: ignore[no-untyped-def]
+    """Squared distance of a point from a triangle, and the weights of its second and third corner there.
+
+    The foot on the plane if it is inside; or the closest point of the three edges.
+    """
+    ax, ay, az = triangles[face, 0, 0], triangles[face, 0, 1], triangles[face, 0, 2]
+    px, py, pz = x - ax, y - ay, z - az
+    bx, by, bz = triangles[face, 1, 0] - ax, triangles[face, 1, 1] - ay, triangles[face, 1, 2] - az
+    cx, cy, cz = triangles[face, 2, 0] - ax, triangles[face, 2, 1] - ay, triangles[face, 2, 2] - az
+    bb, bc, cc = bx * bx + by * by + bz * bz, bx * cx + by * cy + bz * cz, cx * cx + cy * cy + cz * cz
+    pb, pc = px * bx + py * by + pz * bz, px * cx + py * cy + pz * cz
+    best, best_v, best_w = np.inf, 0.0, 0.0
+    # By the normal: the determinant of the Gram matrix cancels in needles.
+    nx, ny, nz = by * cz - bz * cy, bz * cx - bx * cz, bx * cy - by * cx
+    square = nx * nx + ny * ny + nz * nz
+    v = ((py * cz - pz * cy) * nx + (pz * cx - px * cz) * ny + (px * cy - py * cx) * nz) / square
+    w = ((by * pz - bz * py) * nx + (bz * px - bx * pz) * ny + (bx * py - by * px) * nz) / square
+    if v >= 0.0 and w >= 0.0 and v + w <= 1.0:
+        dx, dy, dz = px - v * bx - w * cx, py - v * by - w * cy, pz - v * bz - w * cz
+        best, best_v, best_w = dx * dx + dy * dy + dz * dz, v, w
+    # From the first to the second corner, from the first to the third, from the second to the third.
+    shares = (pb / bb, pc / cc, (pc - pb + bb - bc) / (bb - 2.0 * bc + cc))
+    for edge in range(3):
+        share = min(max(shares[edge], 0.0), 1.0)
+        v = share if edge == 0 else (0.0 if edge == 1 else 1.0 - share)
+        w = 0.0 if edge == 0 else share
+        dx, dy, dz = px - v * bx - w * cx, py - v * by - w * cy, pz - v * bz - w * cz
+        square = dx * dx + dy * dy + dz * dz
+        if square < best:
+            best, best_v, best_w = square, v, w
+    return best, best_v, best_w
