@@ -96,7 +96,7 @@ def bunny(data: Path, pictures: Path | None) -> Iterator[dict[str, Any]]:
     item = body_in_pieces(body, pieces_of_points(body.points), "bunny")
     config = PushConfig(
         # With one step of 0.02 s the impact is coarse: plans then differ by up to 13 cm from a finer simulation.
-        substeps=2,
+        substeps=4,
         # The default indicator, 0.25 % of the size wide, is felt 2 cm off the points; pieces are felt at the points.
         contact=ContactParameters(indicator_width=5e-4),
         optimization=TrajectoryConfig(cost_tolerance=1e-4, constraint_tolerance=2e-3, initial_penalty=10.0),

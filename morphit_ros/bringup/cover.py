@@ -14,7 +14,7 @@ from morphit_ros.resources import resource
 _WAVE = "0.02*(sin(8*x + 5*y + t/2) - sin(t/2))"
 
 ARGUMENTS = (
-    Argument("case", "", "case of config/cover (3x3, 4x8, 8x8, 20x20) or a YAML file; empty: rows and cols"),
+    Argument("case", "", "case of config/cover (3x3, 4x8, 8x8, thigh …) or a YAML file; empty: rows and cols"),
     Argument("rows", 8, "rows of nodes, without a case", minimum=1, maximum=100),
     Argument("cols", 8, "columns of nodes, without a case", minimum=1, maximum=100),
     Argument("cover_file", "", "JSON file with a cover and its motors instead (morphit cover place --output)"),

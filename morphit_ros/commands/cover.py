@@ -30,7 +30,7 @@ def _add_run(actions: Any) -> None:
     parser = actions.add_parser(
         "run",
         help="simulate a case and compare it with the paper",
-        description="Controller and plant for one case of config/cover (3x3, 4x8, 8x8, 20x20) or of a YAML file.",
+        description="Controller and plant for one case of config/cover or of a YAML file.",
     )
     _add_case(parser)
     parser.add_argument("--noise", choices=("none", "paper", "both"), default="none", help="default: %(default)s")
@@ -40,7 +40,11 @@ def _add_run(actions: Any) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of the controller, repeatable"
     )
-    parser.add_argument("--solver", metavar="NAME", help="library of the quadratic programme (default: daqp)")
+    parser.add_argument(
+        "--solver",
+        choices=("daqp", "quadprog", "piqp", "proxqp", "clarabel", "osqp"),
+        help="library of the quadratic programme (default: daqp; the others need qpsolvers and themselves)",
+    )
     parser.add_argument("--plot", metavar="FILE", help="draw errors and motor speed (PNG, PDF, SVG)")
     parser.add_argument("--save-state", metavar="FILE", help="write the final configuration as JSON")
     add_json_option(parser)
@@ -63,7 +67,7 @@ def _add_place(actions: Any) -> None:
 
 
 def _add_case(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("case", metavar="CASE", help="3x3, 4x8, 8x8, 20x20, or a YAML file")
+    parser.add_argument("case", metavar="CASE", help="3x3, 4x8, 8x8, 20x20, thigh, strip, passage, or a YAML file")
     parser.add_argument("--data", metavar="DIR", help="folder with CASE.json: published start states and motors")
 
 
@@ -76,6 +80,7 @@ def run(options: argparse.Namespace) -> int:
     from morphit_ros.cover.noise import PAPER_NOISE, NoiseConfig
 
     _check_seed(options.seed)
+    _check_outputs(options)
     overrides = _overrides(options.set)
     if options.solver:
         overrides["solver"] = options.solver
@@ -114,6 +119,21 @@ def _simulate(case: CoverCase, noise: Any, options: argparse.Namespace) -> Simul
             case.cover, case.state, case.target, SimulationConfig(duration=duration), case.controller, noise,
             options.seed, progress=lambda now, _: bar.update(now - bar.n),
         )  # fmt: skip
+
+
+def _check_outputs(options: argparse.Namespace) -> None:
+    """Refuse files that cannot be written before the simulation, not after it."""
+    from pathlib import Path
+
+    from morphit_ros.commands.output_files import check_output
+    from morphit_ros.errors import InvalidInputError
+
+    check_output("--plot", options.plot)
+    check_output("--save-state", options.save_state)
+    if options.json != "-":
+        check_output("--json", options.json)
+    if options.plot and Path(options.plot).suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise InvalidInputError("--plot", options.plot, "a name that ends in .png, .pdf or .svg")
 
 
 def _plot(result: SimulationResult, case: CoverCase, name: str, several: bool, file: str) -> None:

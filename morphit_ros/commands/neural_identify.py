@@ -12,7 +12,14 @@ if TYPE_CHECKING:
     from morphit_ros.neural.body import ContactBody
     from morphit_ros.neural.identification import Experiment, IdentificationConfig, IdentificationResult, Unknown
 
+# Of the rollouts where none is given and the object allows it [s].
+_STEP = 0.01
 _FORMAT = "CSV with the header t,x,y,z,qx,qy,qz,qw [s, m]"
+# What an option says that a source of the object has its own of.
+_FOREIGN = {
+    "soap": ("mass", "set", "frame", "table", "pusher", "step"),
+    "body": ("mass",),
+}
 _BOUNDS = {"friction": (0.3, 0.0, 1.0), "mass_scale": (1.0, 0.1, 10.0), "inertia_scale": (1.0, 0.2, 5.0)}
 
 
@@ -37,16 +44,13 @@ def add_parser(actions: Any) -> None:
         "--unknown", action="append", metavar="NAME[=START:LOWER:UPPER]",
         help="friction, mass_scale, inertia_scale, spring ... repeatable (default: friction)",
     )  # fmt: skip
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="a contact parameter, repeatable"
-    )
+    parser.add_argument("--set", action="append", metavar="NAME=VALUE", help="a contact parameter, repeatable")
     parser.add_argument(
         "--frame",
         choices=("field", "body"),
-        default="field",
-        help="what the track follows: the field's frame or the centre of mass (default: %(default)s)",
+        help="what the track follows: the field's frame or the centre of mass (default: field)",
     )
-    parser.add_argument("--table", type=float, default=0.0, metavar="Z", help="height of the table [m] (default: 0)")
+    parser.add_argument("--table", type=float, metavar="Z", help="height of the table [m] (default: 0)")
     parser.add_argument(
         "--pusher", nargs=2, metavar=("TRACK", "RADIUS"), help="a ball that was moved along a track, for one TRACK"
     )
@@ -56,7 +60,9 @@ def add_parser(actions: Any) -> None:
         default=None,
         help="what of the first state is certain (default: velocity_unknown; with --soap known)",
     )
-    parser.add_argument("--step", type=float, default=0.01, metavar="S", help="of the rollouts (default: %(default)s)")
+    parser.add_argument(
+        "--step", type=float, metavar="S", help="of the rollouts [s] (default: 0.01, less for objects under 10 cm)"
+    )
     parser.add_argument(
         "--noise", nargs=2, type=float, metavar=("M", "RAD"), help="of the tracks (default: 0.001 0.02)"
     )
@@ -71,34 +77,60 @@ def add_parser(actions: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from morphit_ros.neural.identification import identify
+    from morphit_ros.neural.identification import SimulatedMotion, identify
 
+    _refuse_foreign_options(options)
     config = _config(options)
     unknowns = [_unknown(word) for word in options.unknown or ["friction"]]
-    result = identify(_experiments(options), unknowns, config)
+    experiments = _experiments(options)
+    motion = experiments[0].motion
+    assert isinstance(motion, SimulatedMotion)
+    step = motion.world.step
+    result = identify(experiments, unknowns, config)
+    words, numbers = report(result, step), content(result, unknowns, step)
+    if options.soap and options.start is None:
+        # What the authors' first velocity, from two frames of a noisy track, does to the result.
+        from morphit_ros.neural.identification.soap import soap_experiment
+
+        freer = identify(soap_experiment(options.tracks[0], "velocity_unknown"), unknowns, config)
+        words += f"\n\nwith the first velocity estimated along (--start velocity_unknown):\n{report(freer, step)}"
+        numbers["velocity_estimated"] = content(freer, unknowns, step)
     if options.json != "-":
-        print(report(result))
+        print(words)
     if options.json:
-        write_json(content(result, unknowns), options.json)
+        write_json(numbers, options.json)
     return 0 if result.success else 1
 
 
-def report(result: IdentificationResult) -> str:
-    """The result for people."""
+def _refuse_foreign_options(options: argparse.Namespace) -> None:
+    """Refuse what would not be heard."""
+    from morphit_ros.errors import InvalidInputError
+
+    for source, names in _FOREIGN.items():
+        for name in names:
+            value = getattr(options, name)
+            if getattr(options, source) and value is not None:
+                said = " ".join(value) if isinstance(value, list) else value
+                raise InvalidInputError(f"--{name}", said, f"no such option with '--{source}'", "It has its own.")
+
+
+def report(result: IdentificationResult, step: float) -> str:
+    """The result for people, with the step of its rollouts [s]."""
     lines = [
         f"{name:<24} {value:10.5g} ± {result.standard_deviations[name]:.2g}" for name, value in result.values.items()
     ]
     lines += [
         f"position residual        {1e3 * result.position_residual:10.4g} mm",
         f"rotation residual        {result.rotation_residual:10.4g} rad",
+        f"step of the rollouts     {1e3 * step:10.4g} ms",
         f"iterations               {result.estimate.iterations:10d} in {result.seconds:.2f} s",
         result.message,
     ]
     return "\n".join(lines)
 
 
-def content(result: IdentificationResult, unknowns: list[Unknown]) -> dict[str, Any]:
-    """The result for machines; a deviation that is infinite is null."""
+def content(result: IdentificationResult, unknowns: list[Unknown], step: float) -> dict[str, Any]:
+    """The result for machines, with the step of its rollouts [s]; a deviation that is infinite is null."""
     import math
 
     return {
@@ -116,6 +148,7 @@ def content(result: IdentificationResult, unknowns: list[Unknown]) -> dict[str, 
         "position_residual_m": result.position_residual,
         "rotation_residual_rad": result.rotation_residual,
         "residual_ratio": result.estimate.residual_ratio if math.isfinite(result.estimate.residual_ratio) else None,
+        "step_s": step,
         "iterations": result.estimate.iterations,
         "seconds": result.seconds,
     }
@@ -194,28 +227,34 @@ def _body(options: argparse.Namespace) -> ContactBody:
 
 
 def _experiment(options: argparse.Namespace, body: ContactBody, file: str) -> Experiment:
+    import math
+
     import numpy as np
 
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.geometry.transforms import make_transform
+    from morphit_ros.neural.contact.parameters import largest_implicit_step
     from morphit_ros.neural.contact.shapes import HalfSpace, Sphere
     from morphit_ros.neural.dynamics.world import Obstacle, World
     from morphit_ros.neural.identification import Experiment, SimulatedMotion, read_track
     from morphit_ros.neural.identification.tracks import resampled_positions
 
     track = read_track(Path(file))
-    if options.frame == "field":
+    if options.frame != "body":
         track = track.moved_frame(body.center_of_mass)
-    obstacles = [Obstacle(HalfSpace(), make_transform(translation=[0.0, 0.0, options.table]), name="table")]
+    obstacles = [Obstacle(HalfSpace(), make_transform(translation=[0.0, 0.0, options.table or 0.0]), name="table")]
+    step = min(_STEP, largest_implicit_step(body.size)) if options.step is None else options.step
+    if not (math.isfinite(step) and step > 0.0):
+        raise InvalidInputError("--step", step, "a positive number [s]")
     if options.pusher:
         try:
             radius = float(options.pusher[1])
         except ValueError:
             raise InvalidInputError("--pusher", options.pusher[1], "a radius [m]") from None
-        times = np.arange(track.times[0], track.times[-1] + options.step, options.step)
+        times = np.arange(track.times[0], track.times[-1] + step, step)
         positions = resampled_positions(read_track(options.pusher[0]), times)
         obstacles.append(Obstacle(Sphere(radius), positions=positions, name="pusher"))
-    world = World([body], obstacles, _laws(options.set), step=options.step)
+    world = World([body], obstacles, _laws(options.set or []), step=step)
     return Experiment(SimulatedMotion(world), (track,), None, options.start or "velocity_unknown")
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from morphit_ros.neural.field import DensityField
     from morphit_ros.neural.learning.result import LearningResult, Renderer
     from morphit_ros.neural.recording import Recording
-    from morphit_ros.neural.views import PosedImages
+    from morphit_ros.neural.views import PosedDepths, PosedImages
 
 # From so many views on, one is held out to judge the result by.
 _ENOUGH_VIEWS = 8
@@ -58,6 +58,11 @@ def run(options: argparse.Namespace) -> int:
         value = getattr(options, name)
         if options.source == "images" and value is not None:
             raise InvalidInputError(f"--{name}", value, "no such option with '--from images'", "It is of depth.")
+    if options.source == "depth" and options.method != "network" and options.iterations is not None:
+        raise InvalidInputError(
+            "--iterations", options.iterations, "no such option where depth is carved into a grid",
+            "It is of images, and of depth with '--method network'.",
+        )  # fmt: skip
     recording = load_recording(options.recording)
     started, busy = time.perf_counter(), time.process_time()
     result = _learn(recording, options)
@@ -73,7 +78,8 @@ def run(options: argparse.Namespace) -> int:
         print(result.message, file=sys.stderr)
     else:
         save_field(result.field, options.output, recording.description)
-        views = recording.images if options.source == "images" else None
+        views = recording.depths if options.source == "depth" else _learned_from(recording.images)
+        assert views is not None
         report |= _judge(result.field, recording, views)
         if result.psnr == result.psnr:
             report["psnr"] = result.psnr
@@ -112,9 +118,8 @@ def _learn(recording: Recording, options: argparse.Namespace) -> LearningResult:
             bar.update(int(100 * share) - bar.n)
 
         if recording.images is not None and options.source == "images":
-            images = recording.images
-            if len(images) >= _ENOUGH_VIEWS:
-                images = _without(images, _held_out_view(images))
+            images = _learned_from(recording.images)
+            assert images is not None
             return learn_from_images(images, ImageLearningConfig.from_flat(given), progress)
         assert recording.depths is not None
         return learn_from_depths(recording.depths, DepthLearningConfig.from_flat(given), progress)
@@ -143,6 +148,13 @@ def _held_out_ratio(images: PosedImages, render: Renderer) -> float:
     return float(-10.0 * np.log10(max(float(error), 1e-12)))
 
 
+def _learned_from(images: PosedImages | None) -> PosedImages | None:
+    """All views, but one if there are enough."""
+    if images is None or len(images) < _ENOUGH_VIEWS:
+        return images
+    return _without(images, _held_out_view(images))
+
+
 def _without(images: PosedImages, number: int) -> PosedImages:
     """All views but one, by which the result is judged."""
     import numpy as np
@@ -154,31 +166,38 @@ def _without(images: PosedImages, number: int) -> PosedImages:
     return PosedImages(images.rgb[kept], images.intrinsics[kept], images.T_world_camera[kept], masks, images.bounds)
 
 
-def _judge(field: DensityField, recording: Recording, images: PosedImages | None) -> dict[str, Any]:
-    """Mass properties of the solid in the field, and their errors where the truth is known.
+def _judge(field: DensityField, recording: Recording, views: PosedImages | PosedDepths) -> dict[str, Any]:
+    """Mass properties of the solid in the field with the errors to expect, and the true ones where the truth is known.
 
-    Of images with masks the silhouettes say where the surface is; else two levels of density.
+    Of images the silhouettes say where the surface is; of depth two levels of density.
     """
     import numpy as np
 
     from morphit_ros.errors import InvalidInputError
+    from morphit_ros.neural.backgrounds import with_masks
     from morphit_ros.neural.fields.grid import grid_nodes
     from morphit_ros.neural.inertia import inertial_properties
     from morphit_ros.neural.silhouettes import silhouette_threshold
     from morphit_ros.neural.solid import extract_solid
+    from morphit_ros.neural.views import PosedImages
 
-    masked = images is not None and images.masks is not None
+    colored = isinstance(views, PosedImages)
     try:
-        solid = extract_solid(field, silhouette_threshold(field, images) if images is not None and masked else None)
+        threshold = silhouette_threshold(field, with_masks(views)) if isinstance(views, PosedImages) else None
+        solid = extract_solid(field, threshold)
+        properties = inertial_properties(solid, mass=1.0, eyes=views.T_world_camera[:, :3, 3])
     except InvalidInputError as error:
         return {"solid": str(error)}
-    properties = inertial_properties(solid, mass=1.0)
     report: dict[str, Any] = {
         "threshold": float(solid.threshold.value),
-        "threshold_by": "silhouettes" if masked else "two levels",
+        "threshold_by": "silhouettes" if colored else "two levels",
         "volume": float(solid.volume),
         "center_of_mass": properties.center_of_mass.tolist(),
         "inertia_per_mass": properties.inertia.tolist(),
+        "estimated_center_error": properties.center_error,
+        "estimated_inertia_error": properties.inertia_error,
+        "seen_share": properties.seen_share,
+        "remarks": list(properties.remarks),
     }
     truth = recording.truth
     if truth is None:
@@ -211,6 +230,12 @@ def _print_report(report: dict[str, Any]) -> None:
         print(f"  {'threshold':<24}{report['threshold']:.3g}, by {report['threshold_by']}")
         print(f"  {'volume':<24}{1e6 * report['volume']:.1f} cm3")
         print(f"  {'centre of mass':<24}{1e3 * x:.2f} {1e3 * y:.2f} {1e3 * z:.2f} mm")
+        print(
+            f"  {'to expect':<24}{1e3 * report['estimated_center_error']:.2f} mm off, inertia "
+            f"{report['estimated_inertia_error']:.1%} off"
+        )
+        for remark in report["remarks"]:
+            print(f"  remark: {remark}")
     if "center_error_of_size" in report:
         print(f"  {'IoU':<24}{report['intersection_over_union']:.3f}")
         print(f"  {'volume error':<24}{report['volume_error']:+.1%}")

@@ -17,7 +17,7 @@ from morphit_ros.cover.start import lay_on_surface, roll
 from morphit_ros.cover.state import CoverState
 from morphit_ros.cover.surfaces import plan_passage
 from morphit_ros.cover.targets import HeightTarget, ParametricTarget, Target, grid_parameters
-from morphit_ros.errors import InvalidInputError
+from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_quat_xyzw
 from morphit_ros.resources import resource
 
@@ -71,7 +71,7 @@ def load_case(name: str, data: str | Path | None = None, overrides: dict[str, An
         ResourceNotFoundError: no such case or file.
         InvalidInputError: a value in the file that cannot be used.
     """
-    path = Path(name) if name.endswith((".yaml", ".yml")) else resource(f"config/cover/{name}.yaml")
+    path = _case_file(name)
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
         settings = {**content.get("controller", {}), **(overrides or {})}
@@ -93,6 +93,30 @@ def load_case(name: str, data: str | Path | None = None, overrides: dict[str, An
         raise
     except (OSError, KeyError, TypeError, AttributeError, yaml.YAMLError) as error:
         raise InvalidInputError(str(path), repr(error)[:80], "a case as in config/cover") from None
+
+
+def _case_file(name: str) -> Path:
+    if name.endswith((".yaml", ".yml")):
+        path = Path(name)
+        if not path.is_file():
+            raise ResourceNotFoundError(
+                name, [str(path.absolute().parent)], f"Cases of ours: {', '.join(case_names())}."
+            )
+        return path
+    if name.endswith(".json"):
+        raise InvalidInputError(
+            "case", name, "a case: where to, how long, with which gains",
+            f"This is a cover: hand it to a case of its name, '{Path(name).stem} --data {Path(name).parent}'.",
+        )  # fmt: skip
+    if name not in case_names():
+        known = f"Cases: {', '.join(case_names())}; or a YAML file like those."
+        raise ResourceNotFoundError(name, [str(resource("config/cover"))], known)
+    return resource(f"config/cover/{name}.yaml")
+
+
+def case_names() -> list[str]:
+    """The cases that come with the package."""
+    return sorted(path.stem for path in resource("config/cover").glob("*.yaml"))
 
 
 def _made(content: dict[str, Any], base: Array, name: str) -> tuple[Cover, CoverState]:

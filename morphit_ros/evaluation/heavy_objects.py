@@ -105,13 +105,13 @@ def _cells_inside(body: SimulatedObject) -> Array:
 
 
 def _hammer() -> HeavyObject:
-    """The package's hammer, as heavy as a carpenter's large one: a steel head on a wooden handle."""
-    body = load_object("hammer", mass=0.9)
+    """The package's hammer: a steel head on a wooden handle."""
+    body = load_object("hammer")
     high = body.mesh.vertices.max(axis=0)
     low = body.mesh.vertices.min(axis=0)
     # The handle goes through the head; what lies within the last 26 mm along x is the head.
     head = MaterialBox(np.array([high[0] - 0.026, low[1], low[2]]) - 1e-4, high + 1e-4, 7800.0)
-    return HeavyObject("hammer", body, 700.0, (head,))
+    return made_of("hammer", body, 700.0, (head,))
 
 
 def _half_filled_bottle() -> HeavyObject:

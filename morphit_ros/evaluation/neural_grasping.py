@@ -46,12 +46,21 @@ _SOME_DENSITY = 500.0
 
 @dataclass(frozen=True)
 class KnownCenter:
-    """A centre of mass in the world [m], how far it can be trusted, and what was spent on it [s of processor time]."""
+    """A centre of mass.
+
+    Attributes:
+        position: (3,) in the world, None if it is not known [m].
+        confidence: how far it can be trusted, in [0, 1].
+        seconds: processor time spent on it [s].
+        note: what is to be said of it.
+        told: whether the planner is told; else it finds its own.
+    """
 
     position: Array | None
     confidence: float = 1.0
     seconds: float = 0.0
     note: str = ""
+    told: bool = True
 
 
 class CenterPlanner:
@@ -99,7 +108,7 @@ class CenterRecord:
     Attributes:
         object, number: which trial.
         source: of the centre of mass.
-        error: distance of the centre as known to the true one [m], NaN if it was left to the planner.
+        error: distance of the centre as known to the true one [m], NaN if there is none.
         horizontal_error: the same on the table's plane [m].
         lever: horizontal distance of the executed grasp to the true centre of mass [m]; NaN without one.
         seconds: processor time that the centre took [s].
@@ -155,7 +164,7 @@ def run_trial(job: PickJob, heavy: HeavyObject, number: int, sources: tuple[str,
             truth = transform_points(workcell.object_pose(), body.center_of_mass[None])[0]
             try:
                 center = centers.of(source)
-                method = CenterPlanner(center.position, center.confidence)
+                method = CenterPlanner(center.position if center.told else None, center.confidence)
                 result = job.pick(workcell, "observed", method, seed=trial.seed)
             except MorphitError as error:
                 center = KnownCenter(None, note=str(error))
@@ -196,11 +205,11 @@ class _Centers:
             assert view.cloud is not None
             if source == "seen":
                 return KnownCenter(view.cloud.points.mean(axis=0))
-            # Left to the planner; only measured here.
+            # Only measured here: the planner is not told and completes the shape itself.
             shape = AutoCompletion(view.viewpoints, view.obstacles)
             assert view.cloud.normals is not None
             found = shape(view.cloud.points, view.cloud.normals, view.table)
-            return KnownCenter(found.center_of_mass, found.confidence, note=found.method)
+            return KnownCenter(found.center_of_mass, found.confidence, note=found.method, told=False)
         known, T_world_field, seconds = self._learn()
         began = time.process_time()
         note = " ".join(known.inertia.remarks)

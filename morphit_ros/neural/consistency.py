@@ -6,6 +6,7 @@ import numpy as np
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, transform_vectors
+from morphit_ros.neural.backgrounds import with_masks
 from morphit_ros.neural.carving import DepthHull, Silhouettes, sample_picture
 from morphit_ros.neural.fields.grid import grid_nodes
 from morphit_ros.neural.views import Mask, PosedDepths, PosedImages, pixel_rays, project_points
@@ -46,11 +47,12 @@ def check_images(views: PosedImages, bounds: Array) -> None:
     """Refuse silhouettes that the hull of all views does not fill.
 
     Raises:
-        InvalidInputError: the poses contradict each other; names the worst view.
+        InvalidInputError: the poses contradict each other; names the worst view. Neither masks nor a plain background.
     """
     if views.masks is None:
         _check_boxes_are_seen(views, bounds)
-        return
+        views = with_masks(views)
+    assert views.masks is not None
     hull = Silhouettes(views, views.masks)
     count = 44
     shape = (count, count, count)

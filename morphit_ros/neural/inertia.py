@@ -6,6 +6,7 @@ one mass density inside. Fields learned from images are dense near the surface o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -23,6 +24,9 @@ from morphit_ros.neural.visibility import judge_visibility
 # Sums over the density double their resolution until two agree to this, or until the grid has its most points.
 _SUM_TOLERANCE = 5e-4
 _SUM_RESOLUTIONS = (24, 36, 54, 80, 120, 180, 240)
+# Points along each side of the bounds' faces where a density is looked for, and the share of the largest that is one.
+_FACE_POINTS = 33
+_CUT_OFF = 0.05
 # Cells along the longest side when only the effect of the threshold is looked for.
 _TRIAL_RESOLUTION = 48
 
@@ -100,23 +104,26 @@ def inertial_properties(
         source: a field, or a solid cut from one.
         mass: the object's, if known [kg]; or else
         density: its mass density [kg/m^3]; with the density weighting the paper's α, kg/m^3 for a density of one.
-        weighting: the solid's volume, or the raw density (the paper's formula).
+        weighting: the solid's volume, or the raw density (the paper's formula); of this there is neither a surface
+            that was seen nor a threshold.
         threshold, config: as of `extract_solid`, for a field.
         eyes: (V, 3) positions of the cameras it was learned from, in the field's frame [m].
         support: what it stood on then, in the field's frame.
 
     Raises:
-        InvalidInputError: neither or both of mass and density, or not positive; what `extract_solid` refuses.
+        InvalidInputError: neither or both of mass and density, or not positive; an unknown weighting; eyes, support or
+            threshold with the density weighting; what `extract_solid` refuses.
     """
+    kind = _checked_weighting(weighting, {"threshold": threshold, "eyes": eyes, "support": support})
     if (mass is None) == (density is None):
         raise InvalidInputError("mass and density", f"{mass} and {density}", "one of them", "Weigh the object.")
     for name, value in (("mass", mass), ("density", density)):
         if value is not None and not (np.isfinite(value) and value > 0.0):
             raise InvalidInputError(name, value, "a positive number")
-    if Weighting(weighting) is Weighting.DENSITY:
+    if kind is Weighting.DENSITY:
         field = source.field if isinstance(source, Solid) else source
         fine, coarse = _density_moments(field)
-        return _properties(fine, [_difference(fine, coarse)], mass, density, Weighting.DENSITY, None, ())
+        return _properties(fine, [_difference(fine, coarse)], mass, density, kind, None, _cut_off(field))
     if isinstance(source, Solid):
         solid = source
     else:
@@ -144,6 +151,38 @@ def inertial_properties(
                 "the other side"
             )
     return _properties(solid.moments, errors, mass, density, Weighting.SOLID, seen, tuple(remarks))
+
+
+def _checked_weighting(weighting: Weighting | str, of_solids: Mapping[str, object]) -> Weighting:
+    """The weighting, which must be known and use what was given."""
+    try:
+        kind = Weighting(weighting)
+    except ValueError:
+        raise InvalidInputError("weighting", repr(weighting), f"one of {', '.join(Weighting)}") from None
+    unused = [name for name, value in of_solids.items() if value is not None]
+    if kind is Weighting.DENSITY and unused:
+        raise InvalidInputError(
+            ", ".join(unused), "given with the density weighting", "none of threshold, eyes, support",
+            "They tell of a solid's surface: take the solid weighting, or leave them out.",
+        )  # fmt: skip
+    return kind
+
+
+def _cut_off(field: DensityField) -> tuple[str, ...]:
+    """A remark on a density that goes on where its bounds end."""
+    bounds = np.asarray(field.bounds, dtype=np.float64)
+    shares = np.linspace(0.0, 1.0, _FACE_POINTS)
+    points = bounds[0] + (bounds[1] - bounds[0]) * np.stack(np.meshgrid(shares, shares, shares), axis=-1).reshape(-1, 3)
+    densities = field.density(points)
+    on_face = ((points == bounds[0]) | (points == bounds[1])).any(axis=1)
+    largest = float(densities.max())
+    if largest <= 0.0 or densities[on_face].max() <= _CUT_OFF * largest:
+        return ()
+    share = float(densities[on_face].max()) / largest
+    return (
+        f"the density is {share:.0%} of its largest at the bounds of the field: what lies beyond is left out; learn it "
+        "in larger bounds",
+    )
 
 
 def _tensor(second_moment: Array) -> Array:

@@ -20,11 +20,10 @@ from morphit_ros.neural.materials import MaterialRegion, inertia_of_materials
 from morphit_ros.neural.sampling import sample_body
 from morphit_ros.neural.solid import Solid, SolidConfig, extract_solid
 from morphit_ros.neural.thresholds import Threshold
+from morphit_ros.neural.visibility import ONE_SIDED
 
 # Expected error of the centre at which confidence is one half [m]; as grasping counts it.
 _ERROR_SCALE = 0.02
-# Less than this share of the surface seen is one side of it.
-_BOTH_SIDES = 0.7
 
 # A solid that ends further from the plane than this does not stand on it [m].
 MOST_LIFTED = 0.015
@@ -69,7 +68,7 @@ class KnownObject:
     @property
     def confidence(self) -> float:
         """How far shape and inertia can be trusted, in (0, 1]; below 0.5 for a view of one side."""
-        one_sided = self.inertia.seen_share is not None and self.inertia.seen_share < _BOTH_SIDES
+        one_sided = self.inertia.seen_share is not None and self.inertia.seen_share < ONE_SIDED
         return (0.5 if one_sided else 1.0) / (1.0 + self.inertia.center_error / _ERROR_SCALE)
 
     @property
@@ -78,7 +77,8 @@ class KnownObject:
         digest = hashlib.sha256()
         for values in (self.solid.surface.vertices, self.inertia.center_of_mass, self.inertia.inertia):
             digest.update(np.ascontiguousarray(values).tobytes())
-        digest.update(np.array([self.inertia.mass, self.friction or -1.0]).tobytes())
+        friction = -1.0 if self.friction is None else self.friction
+        digest.update(np.array([self.inertia.mass, friction]).tobytes())
         return digest.hexdigest()[:16]
 
     def made_of(
@@ -119,7 +119,7 @@ class KnownObject:
 
         Args:
             values: any of friction, mass [kg], inertia_scale, center_of_mass_x, center_of_mass_y, center_of_mass_z [m].
-            deviations: their standard deviations.
+            deviations: their standard deviations; those of other names do not count.
         """
         known = self.inertia
         mass = values.get("mass", known.mass)
@@ -128,12 +128,13 @@ class KnownObject:
         errors = np.full(3, known.center_error / np.sqrt(3.0))
         for axis, name in enumerate(CENTER_NAMES):
             center[axis] = values.get(name, center[axis])
-            errors[axis] = deviations.get(name, errors[axis])
+            if name in values:
+                errors[axis] = deviations.get(name, errors[axis])
         moved = any(name in values for name in CENTER_NAMES)
         changed = replace(
             known,
             mass=mass,
-            mass_error=deviations.get("mass", known.mass_error),
+            mass_error=deviations.get("mass", known.mass_error) if "mass" in values else known.mass_error,
             center_of_mass=center,
             inertia=inertia,
             center_error=float(np.linalg.norm(errors)),

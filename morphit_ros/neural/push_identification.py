@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.transforms import Array, matrix_from_quat_xyzw
+from morphit_ros.geometry.transforms import Array, check_transform, matrix_from_quat_xyzw
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.dynamics.simulate import rollout_derivatives, simulate
 from morphit_ros.neural.identification.experiments import Experiment
@@ -30,9 +30,11 @@ from morphit_ros.neural.pushes import (
 )
 
 # Half the difference of the centre of mass for derivatives, in sizes of the object.
-_CENTER_STEP = 1e-4
+_CENTER_STEP = 2e-5
 # A mass is looked for within this factor both ways.
 _MASS_FACTOR = 20.0
+# Poses of a track are rounded more than those of a program.
+_RIGID_TOLERANCE = 1e-3
 _MODEL_NAMES = {
     "friction": f"friction:{OBJECT}/{TABLE}",
     "pusher_friction": f"friction:{OBJECT}/{PUSHER}",
@@ -148,12 +150,20 @@ def push_experiment(scene: PushScene, times: Array, poses: Array) -> Experiment:
         poses: (T, 4, 4) of the object's own frame in the world.
 
     Raises:
-        InvalidInputError: a track that is none, or a pusher that starts within the object.
+        InvalidInputError: a track that is none: too short, of other shapes, times that do not increase, poses that are
+            not finite or not rigid (with the row); or a pusher that starts within the object.
     """
     from scipy.spatial.transform import Rotation
 
-    check_pusher(scene, poses[0])
-    track = PoseTrack(times, poses[:, :3, 3], Rotation.from_matrix(poses[:, :3, :3]).as_quat())
+    track_poses = np.asarray(poses, dtype=np.float64)
+    if track_poses.ndim != 3 or track_poses.shape[1:] != (4, 4) or len(track_poses) != np.size(times):
+        found = f"shape {track_poses.shape} with {np.size(times)} times"
+        raise InvalidInputError("track poses", found, "(T, 4, 4), one for each time")
+    for row, pose in enumerate(track_poses):
+        check_transform(pose, f"track pose in row {row}", _RIGID_TOLERANCE)
+    quats = Rotation.from_matrix(track_poses[:, :3, :3]).as_quat() if len(track_poses) else np.empty((0, 4))
+    track = PoseTrack(np.asarray(times, dtype=np.float64), track_poses[:, :3, 3], quats)
+    check_pusher(scene, track_poses[0])
     motion = PushMotion(scene, scene.known.body(scene.config.contact_points), float(times[0]))
     return Experiment(motion, (track,))
 
@@ -209,7 +219,7 @@ def unknown_of(name: str, scene: PushScene) -> Unknown:
 def with_result(known: KnownObject, result: IdentificationResult) -> KnownObject:
     """The object with what the motion told of it; what it did not tell stays."""
     told = {name: value for name, value in result.values.items() if name not in result.unidentifiable}
-    return known.identified(told, result.standard_deviations)
+    return known.identified(told, {name: result.standard_deviations[name] for name in told})
 
 
 def _body_state(start: Array, center: Array) -> Array:

@@ -10,7 +10,13 @@ import numpy as np
 
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.transforms import Array, invert_transform, quat_xyzw_from_matrix, transform_points
+from morphit_ros.geometry.transforms import (
+    Array,
+    check_transform,
+    invert_transform,
+    quat_xyzw_from_matrix,
+    transform_points,
+)
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.contact.parameters import ContactParameters, largest_implicit_step
 from morphit_ros.neural.contact.shapes import HalfSpace, Sphere
@@ -50,6 +56,10 @@ class Pusher:
         positions: (K, 3) of its centre in the world [m]; of a free ball the first two count: place and velocity.
         mass: [kg]; 0 for a driven one.
         forces: (K, 3) on a free one from each time to the next, besides gravity [N].
+
+    Raises:
+        InvalidInputError: a radius that is not positive, a negative mass, no time, times that do not increase (with
+            the row), numbers of times, positions and forces that differ, values that are not finite (with the row).
     """
 
     radius: float
@@ -57,6 +67,29 @@ class Pusher:
     positions: Array
     mass: float
     forces: Array
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.radius) and self.radius > 0.0):
+            raise InvalidInputError("pusher radius", self.radius, "a positive number [m]")
+        if not (math.isfinite(self.mass) and self.mass >= 0.0):
+            raise InvalidInputError("pusher mass", self.mass, "a number from 0 up [kg]", "0 is a driven pusher.")
+        count = np.size(self.times)
+        if count == 0:
+            raise InvalidInputError("pusher times", "none", "one or more [s]")
+        for name, shape in (("times", (count,)), ("positions", (count, 3)), ("forces", (count, 3))):
+            values = np.array(getattr(self, name), dtype=np.float64)
+            if values.shape != shape:
+                raise InvalidInputError(f"pusher {name}", f"shape {values.shape}", f"shape {shape} for {count} times")
+            bad = np.flatnonzero(~np.isfinite(values.reshape(count, -1)).all(axis=1))
+            if len(bad):
+                found = f"values that are not finite in row {bad[0]}"
+                raise InvalidInputError(f"pusher {name}", found, "finite numbers")
+            object.__setattr__(self, name, values)
+        falls = np.flatnonzero(np.diff(self.times) <= 0.0)
+        if len(falls):
+            row = int(falls[0]) + 1
+            found = f"{self.times[row]:g} s in row {row} after {self.times[row - 1]:g} s"
+            raise InvalidInputError("pusher times", found, "times that increase")
 
     @property
     def velocity(self) -> Array:
@@ -85,6 +118,9 @@ class PushScene:
         pusher: None if nothing pushes.
         config: see `PushConfig`.
         friction: of the object on the table; None: as identified, else the configuration's.
+
+    Raises:
+        InvalidInputError: a table's pose that is not rigid, a negative friction.
     """
 
     known: KnownObject
@@ -92,6 +128,11 @@ class PushScene:
     pusher: Pusher | None = None
     config: PushConfig = PushConfig()
     friction: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "T_world_table", check_transform(self.T_world_table, "T_world_table"))
+        if self.friction is not None and not (math.isfinite(self.friction) and self.friction >= 0.0):
+            raise InvalidInputError("friction", self.friction, "a number from 0 up, or None")
 
     @property
     def used_friction(self) -> float:
@@ -207,8 +248,9 @@ def predict_push(scene: PushScene, T_world_object: Array, duration: float) -> Pu
 
     Raises:
         InvalidInputError: a duration that is not positive or of too many steps, an object that starts deep in the
-            table or the pusher.
+            table or the pusher, a pose that is not rigid.
     """
+    T_world_object = check_transform(T_world_object, "T_world_object")
     step = scene.longest_step
     if not (math.isfinite(duration) and 0.0 < duration <= _MOST_STEPS * step):
         raise InvalidInputError("duration", duration, f"a positive time up to {_MOST_STEPS * step:g} s")

@@ -21,13 +21,16 @@ if TYPE_CHECKING:
 
 _SURFACE_SAMPLES = 4000
 # Cells along the longest side of the box in which hidden space is looked for.
-_HIDDEN_CELLS = 32
-# How far an object may go on behind what was seen, in shares of the longest side of what was found.
-_HIDDEN_REACH = 0.5
+_HIDDEN_CELLS = 48
+# How far an object may go on behind what was seen, in shares of the longest side of what was found: a ball seen from
+# one side only goes on for as much as its width. The bounds of the field say nothing of it: those of learned ones are
+# tight around what was measured.
+_HIDDEN_REACH = 1.0
 # A surface that leans more than this from the camera gives it next to no pixels: cosine of 80 degrees.
 _GRAZING = 0.17
 # Two opposed cameras saw 59 to 87 % of six objects, two neighbours 34 to 48 % (benchmarks/neural_inertia.py).
-_ONE_SIDED = 0.55
+ONE_SIDED = 0.55
+"""Share of the surface that was seen below which a view is one-sided."""
 # Less than this share of the solid left is none.
 _LEAST_PART = 0.02
 # What rests on its support is seen down to this many cells.
@@ -52,7 +55,7 @@ class Visibility:
     @property
     def one_sided(self) -> bool:
         """Whether so little of the surface was seen as two cameras on one side see."""
-        return self.seen_share < _ONE_SIDED
+        return self.seen_share < ONE_SIDED
 
 
 def judge_visibility(solid: Solid, eyes: ArrayLike, support: SupportPlane | None = None) -> Visibility:
@@ -112,9 +115,7 @@ def _cells(lowest: Array, highest: Array) -> tuple[Array, float]:
 def _moments_with_hidden(solid: Solid, eyes: Array, support: SupportPlane | None) -> VolumeMoments:
     lowest, highest = solid.surface.bounds
     reach = _HIDDEN_REACH * float((highest - lowest).max())
-    cells, step = _cells(
-        np.maximum(lowest - reach, solid.field.bounds[0]), np.minimum(highest + reach, solid.field.bounds[1])
-    )
+    cells, step = _cells(lowest - reach, highest + reach)
     hidden = ~solid.contains(cells)
     if support is not None:
         hidden &= transform_points(invert_transform(support.T_world_table), cells)[:, 2] > 0.0

@@ -30,6 +30,9 @@ def test_run_writes_table_plot_and_json(tmp_path: Path, capsys: pytest.CaptureFi
     "words",
     [
         ["run", "5x5"],
+        ["run", "none.yaml"],
+        ["run", "placed.json"],
+        ["run", "3x3", "--plot", "run.doc"],
         ["run", "3x3", "--seed", "-1"],
         ["run", "3x3", "--set", "nonsense"],
         ["run", "3x3", "--set", "rate_limit=-1"],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
-from morphit_ros.evaluation.heavy_objects import HEAVY_OBJECTS, heavy_object
+from morphit_ros.evaluation.heavy_objects import HEAVY_OBJECTS, heavy_object, made_of
 from morphit_ros.evaluation.neural_grasping import run_trial
 from morphit_ros.simulation.resting import mass_properties
 
@@ -32,6 +32,36 @@ def test_the_mass_lies_aside_of_the_shapes_centre_where_it_should(name) -> None:
     low, high = body.mesh.bounds
     assert ((body.center_of_mass > low) & (body.center_of_mass < high)).all()
     assert np.linalg.eigvalsh(body.inertia)[0] > 0.0
+
+
+@pytest.mark.parametrize("name", HEAVY_OBJECTS)
+def test_an_object_weighs_what_its_materials_say(name) -> None:
+    """Those of the body's own frame: what somebody is told of it is what it is."""
+    heavy = heavy_object(name)
+    said = made_of(name, heavy.body, heavy.density, heavy.materials).body
+    assert heavy.body.mass == pytest.approx(said.mass, rel=1e-3)
+    assert heavy.body.center_of_mass == pytest.approx(said.center_of_mass, abs=1e-5)
+    assert heavy.body.inertia == pytest.approx(said.inertia, abs=1e-3 * np.abs(said.inertia).max())
+
+
+class Watched:
+    """A robot's job that keeps the planner it was given."""
+
+    robot = FloatingHand()
+
+    def pick(self, workcell, condition, method, **more):
+        self.center = method._center
+        return PickResult(Outcome.SUCCESS, "done")
+
+
+def test_the_completed_shape_is_the_planners_own() -> None:
+    """It is measured, but the planner is not told: it completes what it sees by itself."""
+    job = Watched()
+    (record,) = run_trial(job, heavy_object("box"), 0, ("completed",))
+    assert record.error < 0.02
+    assert job.center is None
+    run_trial(job, heavy_object("box"), 0, ("true",))
+    assert job.center is not None
 
 
 def test_unknown_names() -> None:

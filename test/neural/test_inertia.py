@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from ball_views import BALL_CENTER, BALL_RADIUS, ball_depths
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.support_plane import SupportPlane
@@ -11,6 +12,7 @@ from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation
 from morphit_ros.neural.fields.analytic import BoxField, CylinderField, EllipsoidField, SphereField
 from morphit_ros.neural.fields.composition import TransformedField, UnionField
 from morphit_ros.neural.inertia import Weighting, inertial_properties
+from morphit_ros.neural.learning.depth import DepthLearningConfig, learn_from_depths
 from morphit_ros.neural.solid import SolidConfig, extract_solid
 from morphit_ros.neural.thresholds import Threshold
 
@@ -176,6 +178,17 @@ def test_what_lies_behind_unseen_surface_is_unsure_even_where_nothing_more_fits(
     assert from_above.center_error > 0.02 * solid.size > 10.0 * all_around.center_error
 
 
+@pytest.mark.parametrize("part", [0.05, 0.1])
+def test_what_was_learned_from_one_side_is_no_better_than_estimated(part):
+    """Two cameras 9 and 18 degrees apart: the bounds of the learned field are tight around what they saw of a ball."""
+    views = ball_depths(2, part)
+    field = learn_from_depths(views, DepthLearningConfig(resolution=48)).field
+    found = inertial_properties(field, mass=1.0, eyes=views.T_world_camera[:, :3, 3])
+    assert 0.1 * BALL_RADIUS < np.linalg.norm(found.center_of_mass - BALL_CENTER) < found.center_error < BALL_RADIUS
+    true = 0.4 * BALL_RADIUS**2 * np.eye(3)
+    assert 0.1 < np.linalg.norm(found.inertia - true) / np.linalg.norm(found.inertia) < found.inertia_error < 1.0
+
+
 def test_what_stands_on_a_table_ends_there():
     # The table's frame lies in the lower face of the box.
     table = SupportPlane(make_transform(None, [0.0, 0.0, -0.02]))
@@ -210,6 +223,25 @@ def test_what_another_part_hides_is_not_seen():
 def test_bad_input_is_refused_by_name(given, word):
     with pytest.raises(InvalidInputError, match=word):
         inertial_properties(SphereField(0.05), config=SolidConfig(resolution=16), **given)
+
+
+@pytest.mark.parametrize("given", [{"threshold": 0.5}, {"eyes": [[1.0, 0.0, 0.0]]}])
+def test_what_only_a_solid_has_is_refused_for_a_density(given):
+    with pytest.raises(InvalidInputError, match=f"{next(iter(given))}.*density weighting"):
+        inertial_properties(SphereField(0.05), mass=1.0, weighting="density", **given)
+
+
+def test_an_unknown_weighting_is_refused_by_name():
+    with pytest.raises(InvalidInputError, match="weighting.*'shell'.*solid, density"):
+        inertial_properties(SphereField(0.05), mass=1.0, weighting="shell")
+
+
+def test_a_density_that_goes_on_at_its_bounds_is_mentioned():
+    whole = SphereField(0.05)
+    cut = PaddedField(whole, 0.0)
+    cut.bounds = np.array([[-0.06, -0.06, -0.06], [0.06, 0.06, 0.03]])
+    assert not inertial_properties(whole, mass=1.0, weighting="density").remarks
+    assert "bounds" in inertial_properties(cut, mass=1.0, weighting="density").remarks[0]
 
 
 @pytest.mark.parametrize("weighting", list(Weighting))

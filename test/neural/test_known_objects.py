@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from ball_views import ball_depths
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.neural.cloud_views import views_of_cloud
 from morphit_ros.neural.fields.analytic import BoxField
+from morphit_ros.neural.identification.quaternions import invert_quats, multiply_quats, rotation_vectors
 from morphit_ros.neural.identification.residuals import moved_start
 from morphit_ros.neural.known_object import MassSource, know_object
 from morphit_ros.neural.learning.depth import DepthLearningConfig, learn_from_depths
 from morphit_ros.neural.materials import MaterialRegion
-from morphit_ros.neural.push_identification import PARAMETERS, PushMotion, identify_push, with_result
+from morphit_ros.neural.push_identification import PARAMETERS, PushMotion, identify_push, push_experiment, with_result
 from morphit_ros.neural.pushes import PushConfig, Pusher, PushScene, carrying_table, predict_push
 from morphit_ros.neural.views import project_points
 
@@ -184,28 +187,41 @@ def test_a_free_ball_gives_its_momentum(known):
         assert 0.95 * 0.1 / (0.2 + mass) < speed < 1.05 * 0.2 / (0.2 + mass)
 
 
+def struck(known):
+    """Box on its table, a free ball of about its weight driven into its end by a force."""
+    way = np.array([[-0.062, 0.01, 0.0], [-0.042, 0.012, 0.0]])
+    ball = Pusher(0.01, np.array([0.0, 0.1]), way, 0.1, np.tile([1.0, 0.1, 0.0], (2, 1)))
+    return PushScene(known, carrying_table(known, np.eye(4)), ball, CONFIG)
+
+
 def test_derivatives_of_the_own_frames_motion_are_those_of_differences(known):
-    motion = PushMotion(pushed(known), known.body(200), 0.0)
-    values = np.array([0.4, 0.3, 0.15, 1.2, 0.01, -0.003])
-    start = np.array([[0.0, 0.0, 0.001, 0.0, 0.0, 0.0, 1.0, 0.05, 0.02, 0.0, 0.1, 0.2, 0.3]])
+    """Positions and turns, by each parameter of a scene in which all of them count, and by the start."""
+    motion = PushMotion(struck(known), known.body(200), 0.0)
+    values = np.array([0.2, 0.3, 0.15, 1.2, 0.01, -0.003])
+    start = np.array([[0.0, 0.0, 0.001, 0.0, 0.0, 0.0, 1.0, 0.02, 0.02, 0.0, 0.1, 0.2, 0.3]])
     times = np.linspace(0.0, 0.2, 9)
     found = motion.predict(PARAMETERS, values, start, times)
 
-    def positions(change, by):
-        return motion.predict(PARAMETERS, values + change, moved_start(start, by), times).positions[:, 0]
+    def difference(change, by, width):
+        low, high = (
+            motion.predict(PARAMETERS, values + side * change, moved_start(start, side * by), times)
+            for side in (-width, width)
+        )
+        turned = rotation_vectors(multiply_quats(invert_quats(low.quats_xyzw[:, 0]), high.quats_xyzw[:, 0]))
+        return np.concatenate([high.positions[:, 0] - low.positions[:, 0], turned], axis=1) / (2.0 * width)
 
-    for index in range(len(PARAMETERS)):
-        step = np.eye(len(PARAMETERS))[index] * 1e-6
-        difference = (positions(step, np.zeros(12)) - positions(-step, np.zeros(12))) / 2e-6
-        assert found.by_parameters[:, 0, :3, index] == pytest.approx(
-            difference, abs=1e-4 * max(1.0, np.abs(difference).max())
-        )
+    def compare(slopes, differences, name):
+        for part in (slice(0, 3), slice(3, 6)):
+            largest = np.abs(differences[:, part]).max()
+            assert largest > 1e-4, name
+            assert np.abs(slopes[:, part] - differences[:, part]).max() < 1e-5 * largest, name
+
+    for index, name in enumerate(PARAMETERS):
+        expected = difference(np.eye(len(PARAMETERS))[index], np.zeros(12), 1e-6)
+        assert np.abs(expected).max() > 0.1, name
+        compare(found.by_parameters[:, 0, :, index], expected, name)
     for index in range(12):
-        step = np.eye(12)[index] * 1e-6
-        difference = (positions(0.0, step) - positions(0.0, -step)) / 2e-6
-        assert found.by_start[:, 0, :3, index] == pytest.approx(
-            difference, abs=1e-4 * max(1.0, np.abs(difference).max())
-        )
+        compare(found.by_start[:, 0, :, index], difference(0.0, np.eye(12)[index], 1e-7), index)
 
 
 def test_a_push_tells_where_the_mass_is_and_not_how_much(known):
@@ -223,6 +239,26 @@ def test_a_push_tells_where_the_mass_is_and_not_how_much(known):
     assert with_result(known, mass).inertia.mass == known.inertia.mass
 
 
+def test_what_the_motion_does_not_tell_keeps_its_errors_too(known):
+    """A driven push does not tell the mass: neither its value nor its deviation of kilograms without end counts."""
+    moved = predict_push(pushed(known), np.eye(4), 0.5)
+    result = identify_push(pushed(known), moved.times[::5], moved.poses[::5], ("center_of_mass_x", "mass"))
+    assert result.unidentifiable == ("mass",)
+    assert not result.standard_deviations["mass"] < 1.0
+    told = with_result(known, result).inertia
+    assert told.mass_error == known.inertia.mass_error
+    # Nor does the deviation of a coordinate, whatever it is.
+    lost = replace(
+        result,
+        unidentifiable=("mass", "center_of_mass_x"),
+        standard_deviations={**result.standard_deviations, "center_of_mass_x": math.inf},
+    )
+    assert with_result(known, lost).inertia.center_error == pytest.approx(known.inertia.center_error)
+    both = known.identified({"friction": 0.4}, {"friction": 0.01, "center_of_mass_y": math.inf, "mass": 9.0}).inertia
+    assert both.center_error == pytest.approx(known.inertia.center_error)
+    assert both.mass_error == known.inertia.mass_error
+
+
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
@@ -237,3 +273,83 @@ def test_a_push_tells_where_the_mass_is_and_not_how_much(known):
 def test_motions_that_cannot_be(known, ask, words):
     with pytest.raises(InvalidInputError, match=words):
         ask(pushed(known))
+
+
+def spoilt(row=2, column=3, value=math.nan, of=np.eye(4)):
+    """A track of five poses of which one is spoilt."""
+    poses = np.tile(of, (5, 1, 1))
+    poses[row, 0, column] = value
+    return poses
+
+
+@pytest.mark.parametrize(
+    ("times", "poses", "words"),
+    [
+        (np.arange(5.0), spoilt(), "row 2.*not finite"),
+        (np.arange(5.0), spoilt(column=1), "row 2.*not finite"),
+        (np.arange(5.0), spoilt(row=4, column=0, value=-1.0), "row 4.*rotation"),
+        (np.arange(5.0), spoilt(row=1, column=0, value=2.0), "row 1.*rotation"),
+        (np.array([0.0, 1.0, 2.0, math.nan, 4.0]), spoilt(value=0.0), "row 3"),
+        (np.array([0.0, 1.0, 0.5, 3.0, 4.0]), spoilt(value=0.0), "row 2"),
+        (np.empty(0), np.empty((0, 4, 4)), "0 poses"),
+        (np.arange(4.0), spoilt(value=0.0), "4 times"),
+        (np.arange(5.0), np.zeros((5, 3, 4)), r"\(5, 3, 4\)"),
+    ],
+)
+def test_tracks_that_are_none(known, times, poses, words):
+    with pytest.raises(InvalidInputError, match=words):
+        push_experiment(pushed(known), times, poses)
+
+
+BALL = {"radius": 0.01, "times": np.array([0.0, 0.4]), "positions": np.zeros((2, 3)), "mass": 0.0, "forces": np.zeros((2, 3))}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"radius": 0.0}, "radius"),
+        ({"radius": math.nan}, "radius"),
+        ({"mass": -0.1}, "mass"),
+        ({"mass": math.inf}, "mass"),
+        ({"times": np.array([0.4, 0.0])}, "row 1 after"),
+        ({"times": np.array([0.0, 0.0])}, "row 1 after"),
+        ({"times": np.array([0.0, math.nan])}, "times.*row 1"),
+        ({"times": np.empty(0), "positions": np.empty((0, 3)), "forces": np.empty((0, 3))}, "times.*none"),
+        ({"positions": np.zeros((3, 3))}, "positions.*2 times"),
+        ({"positions": np.array([[0.0, 0.0, 0.0], [math.inf, 0.0, 0.0]])}, "positions.*row 1"),
+        ({"forces": np.zeros((1, 3))}, "forces.*2 times"),
+        ({"forces": np.full((2, 3), math.nan)}, "forces.*row 0"),
+    ],
+)
+def test_pushers_that_cannot_be(change, words):
+    with pytest.raises(InvalidInputError, match=words):
+        Pusher(**{**BALL, **change})
+
+
+@pytest.mark.parametrize("pose", [np.diag([2.0, 1.0, 1.0, 1.0]), np.full((4, 4), math.nan), np.eye(3)])
+def test_poses_that_are_not_rigid(known, pose):
+    with pytest.raises(InvalidInputError, match="T_world_object"):
+        predict_push(pushed(known), pose, 0.1)
+    with pytest.raises(InvalidInputError, match="T_world_table"):
+        PushScene(known, pose)
+    with pytest.raises(InvalidInputError, match="friction"):
+        PushScene(known, np.eye(4), friction=-0.1)
+
+
+def test_two_opposed_views_of_a_ball_are_no_one_sided_view():
+    """They see two thirds of it; two neighbours see half, and are trusted less than half."""
+    confidences = []
+    for part in (1.0, 0.1):
+        views = ball_depths(2, part)
+        field = learn_from_depths(views, DepthLearningConfig(resolution=48)).field
+        ball = know_object(field, 500.0, eyes=views.T_world_camera[:, :3, 3])
+        confidences.append(ball.confidence)
+        assert any("one-sided" in remark for remark in ball.inertia.remarks) == (ball.confidence < 0.5)
+    assert confidences[0] > 0.9
+    assert confidences[1] < 0.5
+
+
+def test_an_object_without_friction_is_another_than_one_of_unknown_friction(known):
+    smooth = known.identified({"friction": 0.0}, {})
+    assert smooth.content_hash != known.content_hash
+    assert smooth.content_hash == known.identified({"friction": 0.0}, {}).content_hash

@@ -54,18 +54,16 @@ class SimulatedMotion:
         return len(self.world.bodies)
 
     def later(self, seconds: float) -> SimulatedMotion:
-        """The same world seen from a later time on: driven obstacles and controls are ahead by that much."""
+        """The same world seen from a later time on: driven obstacles and controls are ahead by that much.
+
+        Obstacles are taken to move evenly within a step, as they do in a rollout.
+
+        Raises:
+            InvalidInputError: a time within a control step.
+        """
         if seconds == 0.0:
             return self
-        shift = round(seconds / self.world.step)
-        obstacles = [
-            dataclasses.replace(
-                item,
-                positions=None if item.positions is None else item.positions[min(shift, len(item.positions) - 1) :],
-                quats_xyzw=None if item.quats_xyzw is None else item.quats_xyzw[min(shift, len(item.quats_xyzw) - 1) :],
-            )
-            for item in self.world.obstacles
-        ]
+        obstacles = [_later_obstacle(item, seconds / self.world.step) for item in self.world.obstacles]
         controls, hold = self.controls, self.control_step or self.world.step
         if controls is not None:
             skipped = round(seconds / hold)
@@ -158,11 +156,27 @@ def _changed_world(world: World, obstacles: list[Obstacle], step: float) -> Worl
     return changed
 
 
+def _later_obstacle(obstacle: Obstacle, shift: float) -> Obstacle:
+    """The obstacle that many steps ahead, which need not be whole."""
+    if obstacle.positions is None:
+        return obstacle
+    last = len(obstacle.positions) - 1
+    whole = round(shift)
+    first = whole if abs(shift - whole) < 1e-6 else shift
+    return _obstacle_at(obstacle, np.minimum(first + np.arange(max(0, int(np.ceil(last - first))) + 1), last))
+
+
 def _finer_obstacle(obstacle: Obstacle, divisions: int) -> Obstacle:
+    if obstacle.positions is None:
+        return obstacle
+    return _obstacle_at(obstacle, np.arange((len(obstacle.positions) - 1) * divisions + 1) / divisions)
+
+
+def _obstacle_at(obstacle: Obstacle, at: Array) -> Obstacle:
+    """The obstacle with its poses at other times, in steps."""
     positions, quats = obstacle.positions, obstacle.quats_xyzw
     if positions is None or len(positions) < 2:
         return obstacle
-    at = np.arange((len(positions) - 1) * divisions + 1) / divisions
     states = np.zeros((len(positions), 1, 13))
     states[:, 0, :3] = positions
     states[:, 0, 3:7] = [0.0, 0.0, 0.0, 1.0] if quats is None else quats

@@ -1,7 +1,8 @@
 """A density from posed colour pictures: a radiance field fitted by volume rendering (NeRF eq. 3, as voxels as DVGO).
 
-Density on a grid, colour from a grid of features and a small network that also knows the viewing direction. The hull of
-the silhouettes says where anything can be at all; it bounds the samples of a ray and is the first guess.
+Density on a grid, colour from a grid of features and a small network of the place alone: the viewing direction plays no
+part. The hull of the silhouettes says where anything can be at all; it bounds the samples of a ray and is the first
+guess.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.backgrounds import with_masks
 from morphit_ros.neural.carving import DepthHull, Silhouettes
 from morphit_ros.neural.consistency import check_images, image_bounds
 from morphit_ros.neural.fields.grid import GridField, grid_nodes
@@ -59,7 +61,7 @@ def learn_from_images(
 ) -> LearningResult:
     """Fit a density to colour pictures.
 
-    Without masks the background must be plain: its colour is learned along.
+    Without masks the background must be plain (`with_masks`); the message says that they were derived from it.
 
     Args:
         images: two or more pictures with poses.
@@ -71,7 +73,7 @@ def learn_from_images(
         density is a skin, and everything that no view sees past it counts as inside. Failures are a status.
 
     Raises:
-        InvalidInputError: poses that contradict each other.
+        InvalidInputError: poses that contradict each other, or neither masks nor a plain background.
     """
     import torch
 
@@ -80,16 +82,21 @@ def learn_from_images(
         message = "The field is empty: the pictures show one colour. Check exposure and masks."
         return LearningResult(LearningStatus.EMPTY, message, None, np.zeros(0))
     bounds = image_bounds(images)
+    derived = images.masks is None
     if config.check_poses:
         check_images(images, bounds)
+    images = with_masks(images)
     extent = bounds[1] - bounds[0]
     spacing = float(extent.max()) / (config.resolution - 1)
     shape: Any = tuple(int(count) for count in np.maximum(np.ceil(extent / spacing), 2).astype(int) + 1)
     bounds = np.stack([bounds[0], bounds[0] + (np.array(shape) - 1) * spacing])
     allowed = _allowed(images, bounds, shape, spacing)
     generator = torch.Generator().manual_seed(config.seed)
-    model = RadianceField(bounds, allowed, spacing, config, generator, plain_background=images.masks is None)
+    model = RadianceField(bounds, allowed, spacing, config, generator)
     rays = make_rays(images, bounds, model)
+    if rays.count == 0:
+        message = "The field is empty: no pixel of the object looks into the bounds. Check bounds, masks and poses."
+        return LearningResult(LearningStatus.EMPTY, message, None, np.zeros(0))
     losses, cancelled = _optimise(model, rays, config, generator, progress)
     if cancelled:
         return LearningResult(LearningStatus.CANCELLED, "Cancelled.", None, losses)
@@ -108,24 +115,26 @@ def learn_from_images(
         message = "The field is empty: in some picture nothing stops the light. Check bounds, masks and poses."
         return LearningResult(LearningStatus.EMPTY, message, None, losses)
     psnr = peak_ratio(model, rays, generator)
-    message = f"{len(losses)} steps, loss {losses[-50:].mean():.2e}, PSNR {psnr:.1f} dB"
+    message = f"{len(losses)} steps, loss {losses[-50:].mean():.2e}"
+    if np.isfinite(psnr):
+        message += f", PSNR {psnr:.1f} dB"
+    if derived:
+        message += ", masks taken from the plain background"
     return LearningResult(LearningStatus.CONVERGED, message, field, losses, psnr, model.render)
 
 
 def _solid_grid(model: RadianceField, images: PosedImages, bounds: Array, spacing: float) -> GridField | None:
     """Occupancy of what no camera sees through, from the learned depths of all views; None if a view has none."""
     depth = model.depths(images, _SURFACE_LEVEL)
-    masks = np.isfinite(depth) if images.masks is None else images.masks
-    if not (np.isfinite(depth) & masks).any(axis=(1, 2)).all():
+    if not (np.isfinite(depth) & images.masks).any(axis=(1, 2)).all():
         return None
-    learned = PosedDepths(depth, images.intrinsics, images.T_world_camera, masks, bounds)
+    learned = PosedDepths(depth, images.intrinsics, images.T_world_camera, images.masks, bounds)
     return carve_grid(DepthHull(learned), bounds, spacing, noise=spacing)
 
 
 def _allowed(images: PosedImages, bounds: Array, shape: tuple[int, int, int], spacing: float) -> NDArray[np.bool_]:
     """(X, Y, Z) nodes that may have a density: those in or next to the hull of the silhouettes."""
-    if images.masks is None:
-        return np.ones(shape, dtype=np.bool_)
+    assert images.masks is not None
     clearance = Silhouettes(images, images.masks).clearance(grid_nodes(bounds, shape)).reshape(shape)
     allowed: NDArray[np.bool_] = clearance < spacing
     if not allowed.any():

@@ -54,9 +54,10 @@ class Rays:
 
 
 def make_rays(images: PosedImages, bounds: Array, model: RadianceField) -> Rays:
-    """The rays of all pixels that meet the bounds; beside the silhouettes only near to them."""
+    """The rays of pixels of masked pictures that meet the bounds; beside the silhouettes only near to them."""
     from scipy.ndimage import binary_dilation, binary_erosion
 
+    assert images.masks is not None
     parts: list[list[Array]] = []
     height, width = images.rgb.shape[1:3]
     v, u = np.mgrid[:height, :width].reshape(2, -1)
@@ -65,12 +66,10 @@ def make_rays(images: PosedImages, bounds: Array, model: RadianceField) -> Rays:
         origins, directions, near, meets = _world_rays(
             images.intrinsics[number], images.T_world_camera[number], np.stack([u, v], axis=1), bounds
         )
-        inside, trusted = np.ones(u.size), np.ones(u.size)
-        if images.masks is not None:
-            mask = images.masks[number]
-            inside = mask.ravel().astype(np.float64)
-            trusted = binary_erosion(mask, square, border_value=1).ravel().astype(np.float64)
-            meets &= binary_dilation(mask, square, iterations=4).ravel()
+        mask = images.masks[number]
+        inside = mask.ravel().astype(np.float64)
+        trusted = binary_erosion(mask, square, border_value=1).ravel().astype(np.float64)
+        meets &= binary_dilation(mask, square, iterations=4).ravel()
         colors = images.rgb[number].reshape(-1, 3)
         parts.append([array[meets] for array in (origins, directions, near, colors, inside, trusted)])
     columns = [_tensor(np.concatenate(column)) for column in zip(*parts, strict=True)]
@@ -101,7 +100,6 @@ class RadianceField:
         spacing: of the nodes [m].
         config: sizes.
         generator: of the first features and weights.
-        plain_background: learn one colour for everything behind.
     """
 
     def __init__(
@@ -111,7 +109,6 @@ class RadianceField:
         spacing: float,
         config: ImageLearningConfig,
         generator: torch.Generator,
-        plain_background: bool,
     ) -> None:
         self._config = config
         self._low = torch.tensor(bounds[0], dtype=torch.float32)
@@ -134,13 +131,11 @@ class RadianceField:
             (torch.randn((a, b), generator=generator) * (2.0 / a) ** 0.5).requires_grad_() for a, b in pairwise(sizes)
         ]
         self._biases = [torch.zeros(size, requires_grad=True) for size in sizes[1:]]
-        self._background = torch.zeros(3, requires_grad=True) if plain_background else None
 
     @property
     def color_parameters(self) -> list[Tensor]:
         """Everything but the density."""
-        background = [] if self._background is None else [self._background]
-        return [self._features, *self._weights, *self._biases, *background]
+        return [self._features, *self._weights, *self._biases]
 
     def opacities(self) -> Array:
         """(X, Y, Z) opacity over one spacing at the nodes, zero where none is allowed."""
@@ -163,17 +158,12 @@ class RadianceField:
             rays.origins[chosen], rays.directions[chosen], rays.near[chosen], rays.samples[chosen], offset
         )
         seen = rays.colors[chosen]
-        loss: Tensor
-        if self._background is not None:
-            colors = colors + (1.0 - opacity)[:, None] * torch.sigmoid(self._background)
-            loss = functional.mse_loss(colors, seen)
-        else:
-            inside, trusted = rays.inside[chosen], rays.trusted[chosen]
-            # What shines through shines in a random colour: only an opaque object has its own.
-            backdrop = torch.rand((len(chosen), 3), generator=generator)
-            shown = colors + (1.0 - opacity)[:, None] * backdrop
-            loss = (trusted[:, None] * (shown - seen) ** 2).mean()
-            loss = loss + config.silhouette_weight * functional.mse_loss(opacity, inside)
+        inside, trusted = rays.inside[chosen], rays.trusted[chosen]
+        # What shines through shines in a random colour: only an opaque object has its own.
+        backdrop = torch.rand((len(chosen), 3), generator=generator)
+        shown = colors + (1.0 - opacity)[:, None] * backdrop
+        loss: Tensor = (trusted[:, None] * (shown - seen) ** 2).mean()
+        loss = loss + config.silhouette_weight * functional.mse_loss(opacity, inside)
         if config.smoothness > 0.0:
             loss = loss + config.smoothness * self._roughness()
         return loss
@@ -278,27 +268,29 @@ class RadianceField:
         return depths.reshape(-1, height, width)
 
     def render(self, intrinsics: Array, T_world_camera: Array, width: int, height: int) -> NDArray[np.float32]:
-        """(H, W, 3) picture of the learned object before white (or its learned background)."""
+        """(H, W, 3) picture of the learned object before white."""
         v, u = np.mgrid[:height, :width].reshape(2, -1)
         origins, directions, near, meets = _world_rays(
             intrinsics, T_world_camera, np.stack([u, v], axis=1), self._bounds
         )
         with torch.no_grad():
-            behind = torch.ones(3) if self._background is None else torch.sigmoid(self._background)
-            picture = behind.repeat(u.size, 1)
+            picture = torch.ones((u.size, 3))
             rows = np.flatnonzero(meets)
             for start in range(0, len(rows), _PART):
                 part = rows[start : start + _PART]
                 origin, direction, nearest = (_tensor(array[part]) for array in (origins, directions, near))
                 span = self.spans(origin, direction, nearest)
                 colors, opacity = self.trace(origin, direction, *span, torch.tensor(0.5))
-                picture[part] = colors + (1.0 - opacity)[:, None] * behind
+                picture[part] = colors + (1.0 - opacity)[:, None]
         return picture.reshape(height, width, 3).clamp(0.0, 1.0).numpy()
 
 
 def peak_ratio(model: RadianceField, rays: Rays, generator: torch.Generator, count: int = 20000) -> float:
-    """Peak signal-to-noise ratio [dB] over random pixels of the object whose colour is not a mixture."""
+    """Peak signal-to-noise ratio [dB] over random pixels of the object whose colour is not a mixture; NaN without any."""
     usable = torch.nonzero((rays.inside > 0.5) & (rays.trusted > 0.5))[:, 0]
+    if len(usable) == 0:
+        # Two pixels of width are all outline.
+        return float("nan")
     chosen = usable[torch.randint(len(usable), (count,), generator=generator)]
     errors = []
     with torch.no_grad():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,12 +20,16 @@ _ARMIJO = 1e-4
 _HALVINGS = 12
 _LEAST_REGULARIZATION = 1e-9
 
+# Told after each iLQR step: how many there were, the cost without penalties, the states (T + 1, S).
+Progress = Callable[[int, float, Array], None]
+
 
 @dataclass(frozen=True)
 class TrajectoryConfig(Config):
     """Effort and accuracy of the optimisation."""
 
     iterations: int = parameter(60, "Most iLQR steps between two updates of multipliers", minimum=1, maximum=100000)
+    total_iterations: int = parameter(0, "Most iLQR steps over all updates, 0 for no bound", minimum=0, maximum=1000000)
     dual_updates: int = parameter(12, "Most updates of the multipliers", minimum=1, maximum=1000)
     cost_tolerance: float = parameter(
         1e-6, "A step that promises or brings less than this share of the cost is the last", minimum=1e-15, maximum=0.1
@@ -97,7 +102,10 @@ def roll_out(dynamics: Dynamics, initial_state: Array, controls: Array) -> Array
 
 
 def optimize_trajectory(
-    problem: TrajectoryProblem, controls: Array, config: TrajectoryConfig | None = None
+    problem: TrajectoryProblem,
+    controls: Array,
+    config: TrajectoryConfig | None = None,
+    progress: Progress | None = None,
 ) -> TrajectoryResult:
     """Lower the cost of a trajectory until no step does and the constraints hold.
 
@@ -108,6 +116,7 @@ def optimize_trajectory(
         problem: what is wanted.
         controls: (T, M) guess; clipped to the bounds. T is the number of steps.
         config: effort and accuracy.
+        progress: told after each iLQR step; what it raises ends the optimisation.
 
     Raises:
         InvalidInputError: a guess with no step, of the wrong shape or with numbers that are not finite.
@@ -127,14 +136,21 @@ def optimize_trajectory(
         return TrajectoryResult(
             TrajectoryStatus.DIVERGED, states, guess, gains, float("nan"), float("nan"), 0, 0, message
         )  # fmt: skip
-    return _Optimization(problem, states, guess, settings).run()
+    return _Optimization(problem, states, guess, settings, progress).run()
 
 
 class _Optimization:
     """One request: the trajectory as it is now and how careful the steps are."""
 
-    def __init__(self, problem: TrajectoryProblem, states: Array, controls: Array, settings: TrajectoryConfig) -> None:
-        self._problem, self._settings = problem, settings
+    def __init__(
+        self,
+        problem: TrajectoryProblem,
+        states: Array,
+        controls: Array,
+        settings: TrajectoryConfig,
+        progress: Progress | None,
+    ) -> None:
+        self._problem, self._settings, self._progress = problem, settings, progress
         self._states, self._controls = states, controls
         self._lagrangian = AugmentedLagrangian(problem, len(controls), settings.initial_penalty)
         self._regularization = settings.initial_regularization
@@ -150,6 +166,8 @@ class _Optimization:
             violation = lagrangian.violation(self._states, self._controls)
             # The nearer the constraints, the less the penalties say about them: one more round settles the multipliers.
             if violation <= settings.constraint_tolerance or not lagrangian.constrained:
+                break
+            if self._steps_left() == 0:
                 break
             if updates >= settings.dual_updates:
                 message = f"violated by {violation:.3g} after {updates} updates of the multipliers"
@@ -185,7 +203,8 @@ class _Optimization:
         """iLQR steps on the present Lagrangian; whether they came to an end, and what ended them."""
         settings = self._settings
         value = self._lagrangian.value(self._states, self._controls)
-        for _ in range(settings.iterations):
+        steps = self._steps_left()
+        for _ in range(steps):
             self._iterations += 1
             model = self._model()
             least = settings.cost_tolerance * (1.0 + abs(value))
@@ -202,12 +221,21 @@ class _Optimization:
                 self._regularization = max(4.0 * self._regularization, _LEAST_REGULARIZATION * 1e3)
             drop = value - found
             value = found
+            if self._progress is not None:
+                self._progress(self._iterations, self._cost(), self._states)
             self._regularization *= 0.25
             if self._regularization < _LEAST_REGULARIZATION:
                 self._regularization = 0.0
             if drop <= least and drop >= 0.0 and self._regularization < 1.0:
                 return True, "the cost falls no more"
-        return False, f"{settings.iterations} steps were not enough"
+        return False, f"{self._iterations if self._steps_left() == 0 else steps} steps were not enough"
+
+    def _steps_left(self) -> int:
+        """iLQR steps until the next update, or until the end."""
+        settings = self._settings
+        if settings.total_iterations == 0:
+            return settings.iterations
+        return min(settings.iterations, settings.total_iterations - self._iterations)
 
     def _model(self) -> LocalModel:
         lagrangian, dynamics = self._lagrangian, self._problem.dynamics

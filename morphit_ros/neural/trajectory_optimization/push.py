@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
@@ -214,6 +214,7 @@ def plan_push(
     pusher_goal: ArrayLike | None = None,
     config: PushConfig | None = None,
     guess: Array | None = None,
+    progress: Callable[[int, float, float], None] | None = None,
 ) -> PushPlan:
     """Plan the motion of a sphere that pushes a body over the plane z = 0 to a goal.
 
@@ -228,6 +229,7 @@ def plan_push(
         pusher_goal: (3,) at the end [m]; None: as it stood to the object at the start.
         config: the task.
         guess: (T, 3) forces to begin with [N]; None tries some constant ones.
+        progress: told after each step of the optimiser: how many there were, the cost, the object's miss [m].
 
     Raises:
         InvalidInputError: positions that are not finite, a sphere that starts inside of the body, a time step that is
@@ -247,7 +249,12 @@ def plan_push(
         if np.shape(guess) != (settings.steps, 3):
             raise InvalidInputError("guess", f"shape {np.shape(guess)}", f"shape ({settings.steps}, 3)")
         controls = np.asarray(guess, dtype=np.float64) / settings.force_unit
-    result = optimize_trajectory(task.problem, controls, settings.optimization)
+
+    def tell(iteration: int, cost: float, states: Array) -> None:
+        if progress is not None:
+            progress(iteration, cost, float(np.linalg.norm(states[-1, :3] - target_state.position)))
+
+    result = optimize_trajectory(task.problem, controls, settings.optimization, tell)
     return task.plan(result, time.perf_counter() - began)
 
 
