@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from morphit_ros.commands.output_files import check_output
 from morphit_ros.commands.reports import add_json_option, write_json
 
 if TYPE_CHECKING:
     from morphit_ros.neural.body import ContactBody
     from morphit_ros.neural.dynamics.state import BodyState
-    from morphit_ros.neural.trajectory_optimization.push import PushPlan
+    from morphit_ros.neural.trajectory_optimization.push import PushConfig, PushPlan
     from morphit_ros.simulation.objects import SimulatedObject
 
 # The sphere begins this many of its radii away from the object.
 _GAP = 0.5
+# Radius of the sphere, in diagonals of the object.
+_RADIUS = 0.1
+# What plan, replay and, with an arm, workcell all take; and the shortest way that is a push [m].
+_LARGEST_FRICTION, _LEAST_ARM_FRICTION, _SHORTEST_WAY = 2.0, 0.05, 1e-3
+# Where there is no terminal, a line after so many steps of the optimiser.
+_LINE_EVERY = 10
 
 
 def add_parser(commands: Any) -> None:
@@ -37,21 +49,24 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--friction", type=float, default=0.3, metavar="MU", help="(default: %(default)s)")
     parser.add_argument("--duration", type=float, default=2.4, metavar="S", help="(default: %(default)s)")
     parser.add_argument("--arm", metavar="ROBOT", help="also push a box with this arm of config/robots, such as panda")
+    parser.add_argument(
+        "--iterations", type=int, metavar="N", help="most steps of the optimiser in all (default: until it converges)"
+    )
     parser.add_argument("--picture", metavar="FILE", help="the push from above (PNG)")
     add_json_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
+    _check_options(options)
+    if options.arm:
+        _check_arm(options)
     import numpy as np
 
-    from morphit_ros.errors import InvalidInputError
     from morphit_ros.evaluation.neural_push import Drive, ReplayConfig, pusher_motion, replay_push
     from morphit_ros.evaluation.push_picture import draw_push
     from morphit_ros.geometry.transforms import make_transform, matrix_from_quat_xyzw
 
-    if options.field and options.arm:
-        raise InvalidInputError("--arm", options.arm, "no FIELD", "The workcell's object is a box.")
     item, body, plan = _planned(options)
     ways: dict[str, Any] = {}
     report: dict[str, Any] = {
@@ -64,14 +79,17 @@ def run(options: argparse.Namespace) -> int:
     }
     if plan.success:
         T_world_body = make_transform(matrix_from_quat_xyzw(plan.states[0, 0, 3:7]), plan.states[0, 0, :3])
+        _say("replay in MuJoCo")
         replay = replay_push(
             item, T_world_body, pusher_motion(plan), Drive.MOTION, ReplayConfig(friction=options.friction)
         )
         ways["MuJoCo"] = replay.positions
         report["mujoco_miss"] = float(np.linalg.norm(replay.positions[-1, :2] - plan.goal[:2]))
         if options.arm:
+            _say(f"push with {options.arm}")
             report |= _push_with_arm(options, body, plan, ways)
     if options.picture:
+        _say("picture")
         draw_push(body, plan, ways, options.picture)
     if options.json != "-":
         _print_report(report)
@@ -80,16 +98,107 @@ def run(options: argparse.Namespace) -> int:
     return 0 if plan.success and not report.get("arm_problem") else 1
 
 
+def _check_options(options: argparse.Namespace) -> None:
+    """What needs neither the object nor a robot's model."""
+    import math
+
+    from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+    from morphit_ros.neural.contact.parameters import GRAVITY
+
+    if options.field and options.arm:
+        raise InvalidInputError("--arm", options.arm, "no FIELD", "The workcell's object is a box.")
+    if options.field and not os.path.isfile(options.field):
+        raise ResourceNotFoundError(options.field, [], "Give a field that `morphit neural train` wrote.")
+    for option, file in (("--picture", options.picture), ("--json", options.json)):
+        check_output(option, None if file == "-" else file)
+    lengths = [("--size", length) for length in options.size]
+    for option, number in (*lengths, ("--mass", options.mass), ("--duration", options.duration)):
+        if not (math.isfinite(number) and number > 0.0):
+            raise InvalidInputError(option, number, "a positive number")
+    if options.iterations is not None and options.iterations < 1:
+        raise InvalidInputError("--iterations", options.iterations, "1 or more")
+    # The plan takes more than the replay and the workcell do.
+    least, most = (_LEAST_ARM_FRICTION if options.arm else 0.0), _LARGEST_FRICTION
+    if not least <= options.friction <= most:
+        raise InvalidInputError("--friction", options.friction, f"{least:g} to {most:g}")
+    length = math.hypot(*options.goal)
+    given = "{:g} {:g}".format(*options.goal)
+    if not (math.isfinite(length) and length >= _SHORTEST_WAY):
+        raise InvalidInputError("--goal", given, f"a way of {_SHORTEST_WAY:g} m or more")
+    # However it is struck, friction alone stops it: from speed μ g t in the time t, on half of that times t.
+    stopped = 0.5 * options.friction * GRAVITY * options.duration**2
+    if length > stopped:
+        raise InvalidInputError(
+            "--goal", given, f"a way of at most {stopped:.3g} m, on which friction {options.friction:g} stops the object "
+            f"within {options.duration:g} s", "Choose a nearer goal, a longer --duration or more --friction.",
+        )  # fmt: skip
+
+
+def _check_arm(options: argparse.Namespace) -> None:
+    """The robot's name and its reach; before the simulator is loaded."""
+    from morphit_ros.robot.configuration import RobotConfiguration
+
+    robot = RobotConfiguration.load(options.arm)
+
+    import numpy as np
+
+    from morphit_ros.evaluation.push_reach import check_push_reach
+
+    way = np.array(options.goal)
+    size = np.array(options.size)
+    behind = 0.5 * float(np.abs(way) @ size[:2] / np.hypot(*way)) + _GAP * _RADIUS * float(np.linalg.norm(size))
+    check_push_reach(robot, way, behind, 0.5 * float(size[2]))
+
+
+def _check_speed(options: argparse.Namespace, config: PushConfig) -> None:
+    """Refuse a way on which the sphere would pass through thin things between two steps of the simulation."""
+    from math import hypot
+
+    from morphit_ros.errors import InvalidInputError
+
+    most = config.pusher_radius * config.steps * config.substeps
+    if hypot(*options.goal) > most:
+        raise InvalidInputError(
+            "--goal", "{:g} {:g}".format(*options.goal), f"a way of at most {most:.3g} m in {options.duration:g} s, "
+            f"on which the sphere of radius {config.pusher_radius:.3g} m moves less than it in a step",
+            "Choose a nearer goal or a longer --duration.",
+        )  # fmt: skip
+
+
+def _say(stage: str) -> None:
+    print(f"morphit: {stage}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _planning() -> Iterator[Callable[[int, float, float], None]]:
+    """Tells of the optimiser's steps: a bar in a terminal, a line now and then elsewhere."""
+    from tqdm import tqdm
+
+    terminal = sys.stderr.isatty()
+    _say("planning")
+    with tqdm(desc="planning", unit="step", disable=not terminal) as bar:
+
+        def progress(iteration: int, cost: float, miss: float) -> None:
+            text = f"cost {cost:.4g}, {1e3 * miss:.1f} mm from the goal"
+            bar.set_postfix_str(text, refresh=False)
+            bar.update(iteration - bar.n)
+            if not terminal and iteration % _LINE_EVERY == 0:
+                _say(f"planning, step {iteration}: {text}")
+
+        yield progress
+
+
 def _planned(options: argparse.Namespace) -> tuple[SimulatedObject, ContactBody, PushPlan]:
     """The object, its body and the plan; the object starts where the workcell has it."""
     import numpy as np
 
     from morphit_ros.evaluation.neural_push import body_in_pieces
-    from morphit_ros.evaluation.panda_push import START, box_for_push
+    from morphit_ros.evaluation.push_reach import START
     from morphit_ros.geometry.transforms import make_transform, matrix_from_quat_xyzw
     from morphit_ros.neural.dynamics.state import BodyState
     from morphit_ros.neural.trajectory_optimization.push import PushConfig, plan_push, rest_on_plane
 
+    _say(f"object: {options.field or 'box'}")
     if options.field:
         from morphit_ros.neural.field_file import load_field
         from morphit_ros.neural.inertia import inertial_properties
@@ -102,18 +211,26 @@ def _planned(options: argparse.Namespace) -> tuple[SimulatedObject, ContactBody,
         T_body_field = make_transform(translation=-body.center_of_mass)
         pieces = convex_pieces(solid.surface.transformed(T_body_field))
     else:
+        from morphit_ros.evaluation.panda_push import box_for_push
+
         standing, body = box_for_push(tuple(options.size), options.mass)
         T_body_object = make_transform(translation=-standing.center_of_mass)
         pieces = [piece.transformed(T_body_object) for piece in standing.pieces]
     item = body_in_pieces(body, pieces, options.field or "box")
-    radius = 0.1 * body.size
+    radius = _RADIUS * body.size
     way = np.array(options.goal)
-    config = PushConfig.scaled(body, max(float(np.hypot(*way)), 1e-3), options.duration, options.friction, radius)
+    config = PushConfig.scaled(body, float(np.hypot(*way)), options.duration, options.friction, radius)
+    if options.iterations is not None:
+        config = replace(config, optimization=replace(config.optimization, total_iterations=options.iterations))
+    _check_speed(options, config)
+    _say("resting pose")
     lowest = float(body.points[:, 2].min())
     start = rest_on_plane(body, BodyState(np.array([*START, 1e-3 * body.size - lowest])), config)
     turned = body.points @ matrix_from_quat_xyzw(start.quat_xyzw).T
     pusher = _behind(start, turned, way, radius)
-    return item, body, plan_push(body, start, start.position[:2] + way, pusher, config=config)
+    with _planning() as progress:
+        plan = plan_push(body, start, start.position[:2] + way, pusher, config=config, progress=progress)
+    return item, body, plan
 
 
 def _behind(start: BodyState, points: Any, way: Any, radius: float) -> Any:

@@ -18,9 +18,11 @@ from morphit_ros.cover.model import Cover
 from morphit_ros.cover.null_space import NullSpaceSolver
 from morphit_ros.cover.state import CoverState
 from morphit_ros.cover.stops import STOP_OF_STEP, Stop, WayBack
+from morphit_ros.cover.surfaces import MeshTarget
 from morphit_ros.cover.targets import HeightTarget, Target, TargetSample
 from morphit_ros.cover.tracking import JointTracker, PoseTracker, TrackedState
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 
 __all__ = ["Course", "Cycle", "Measurement", "Stop", "SupervisedController", "SupervisionConfig", "WayBack"]
@@ -124,7 +126,7 @@ class SupervisedController:
         self.state = tracked.state
 
     def rehearse(self) -> None:
-        """One period towards a plane, from angles and from poses: whatever is compiled or loaded on first use is then.
+        """A period towards a plane, from angles and from poses, and a mesh: what is compiled or loaded on first use is then.
 
         Leaves nothing behind but the course, which is a plane: rehearse a copy.
         """
@@ -138,6 +140,9 @@ class SupervisedController:
             self._course = Course(HeightTarget("0*x"), HeightTarget("0*x"), 0.0, 0.0, "plane", "", "direct")
             self.resume()
             self.cycle(measurement, 0.0, 0.0)
+        positions = state.positions(cover)
+        corners = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+        MeshTarget(TriangleMesh(corners, np.array([[0, 1, 2]]))).sample(positions, 0.0)
 
     def restart_target(self, now: float) -> None:
         """Set out for the accepted target again, from where the cover is; `now` becomes its t = 0.

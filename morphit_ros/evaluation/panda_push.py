@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.evaluation.push_reach import CLEARANCE, START, closed_fingers
 from morphit_ros.execution.backends.path_search import RoboPlanConfig
 from morphit_ros.execution.backends.roboplan import RoboPlanBackend
 from morphit_ros.execution.motion import MotionStatus, ObjectObstacle, TableObstacle
@@ -47,11 +48,7 @@ _EXACT = IKConfig(position_tolerance=1e-7, rotation_tolerance=1e-6, restarts=0)
 # The box that stands for a soap [m], and its contact points.
 _BOX = (0.06, 0.10, 0.04)
 _POINTS = 2000
-# Where the workcell's object lies [m].
-START = (0.45, -0.1)
 _COLOR = (0.27, 0.47, 0.68)
-# The fingertips stay this far above the table [m].
-_CLEARANCE = 0.004
 _PERIOD = 0.02
 # Time after the motion for the object to come to rest [s].
 _REST = 0.5
@@ -97,7 +94,7 @@ class PushingArm:
         srdf = resolve_uri(uri).read_text(encoding="utf-8") if uri else ""
         config = RoboPlanConfig(planning_time=120.0, search_time=40.0)
         self._backend = RoboPlanBackend(spherized_urdf(description, self._spheres), srdf, self.robot, config, seed)
-        self._front, self._tip = _closed_fingers(Gripper.load(self.robot.gripper))
+        self._front, self._tip = closed_fingers(Gripper.load(self.robot.gripper))
 
     def push(self, workcell: Workcell, body: ContactBody, plan: PushPlan, pictures: bool = False) -> ArmPush:
         """Go behind the object, close the gripper and follow the plan.
@@ -160,7 +157,7 @@ class PushingArm:
         poses = []
         for center in plan.pusher_positions:
             position = center + shift
-            position[2] = max(float(center[2]), self._tip + _CLEARANCE)
+            position[2] = max(float(center[2]), self._tip + CLEARANCE)
             poses.append(T_base_world @ make_transform(rotation, position))
         return poses
 
@@ -265,16 +262,6 @@ def box_for_push(size: tuple[float, float, float] = _BOX, mass: float = 0.2) -> 
 def workcell_for_push(item: SimulatedObject, friction: float, robot: str = "panda") -> Workcell:
     """A workcell with an object to push away from the robot."""
     return Workcell(WorkcellConfig(robot=robot, object_x=START[0], object_y=START[1], friction=friction), item=item)
-
-
-def _closed_fingers(gripper: Gripper) -> tuple[float, float]:
-    """How far the fingertips reach from the gripper frame along x and along z [m]."""
-    boxes = gripper.finger_boxes
-    lowest = max(float(box.center[2] + 0.5 * box.size[2]) for box in boxes)
-    front = max(
-        float(box.center[0] + 0.5 * box.size[0]) for box in boxes if box.center[2] + 0.5 * box.size[2] > lowest - 0.01
-    )
-    return front, lowest
 
 
 def _start_pose(plan: PushPlan) -> Array:

@@ -15,8 +15,8 @@ _TOLERANCE = 0.06
 def with_masks(images: PosedImages) -> PosedImages:
     """The same pictures with masks; where they have none, the object is what differs from a plain background.
 
-    The background is plain if all pixels of a picture's border have one colour (each picture may have its own). Parts of
-    the object in that very colour count as background.
+    The background is plain if all pixels of a picture's border have one colour (each picture may have its own). Parts
+    of the object in that very colour count as background.
 
     Raises:
         InvalidInputError: no masks, and a background that is not plain, or a picture that shows nothing else.

@@ -105,6 +105,27 @@ def test_depths_become_a_field_and_json_is_all_that_is_printed(
     assert report["intersection_over_union"] > 0.93
 
 
+def test_a_one_sided_recording_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reports = []
+    # All around, and two views 18 degrees apart.
+    for name, depths in (("all", ball_depths(6)), ("two", ball_depths(2, part=0.1))):
+        save_recording(Recording(depths=depths, description=name), tmp_path / f"{name}.npz")
+        words = ["neural", "train", str(tmp_path / f"{name}.npz"), "--from", "depth", "--resolution", "24"]
+        words += ["--output", str(tmp_path / "field.npz"), "--json", str(tmp_path / "report.json")]
+        assert main(words) == 0
+        told = capsys.readouterr().out
+        report = json.loads((tmp_path / "report.json").read_text())
+        assert ("one-sided" in told) == (name == "two")
+        assert f"{1e3 * report['estimated_center_error']:.2f} mm off" in told
+        reports.append(report)
+    whole, half = reports
+    assert whole["remarks"] == []
+    assert any("one-sided" in remark for remark in half["remarks"])
+    assert half["seen_share"] < 0.55 < whole["seen_share"]
+    assert half["estimated_center_error"] > 3.0 * whole["estimated_center_error"]
+    assert half["estimated_inertia_error"] > 3.0 * whole["estimated_inertia_error"]
+
+
 def test_pictures_that_show_nothing_end_with_1_and_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     views = ball_images(3, masked=False)
     plain = PosedImages(np.full_like(views.rgb, 0.5), views.intrinsics, views.T_world_camera, None, views.bounds)
@@ -161,6 +182,8 @@ def _write(path: Path, arrays: dict[str, np.ndarray]) -> None:
         ("ball", ["--resolution", "2"], "resolution"),
         ("ball", ["--method", "network"], "--method"),
         ("ball", ["--noise", "0.01"], "--noise"),
+        ("ball", ["--from", "depth", "--iterations", "7"], "--iterations"),
+        ("ball", ["--from", "depth", "--method", "grid", "--iterations", "7"], "--iterations"),
         ("ball", ["--from", "depth", "--noise", "nan"], "noise"),
         ("ball", ["--from", "depth", "--noise", "-0.1"], "noise"),
         ("ball", ["--picture", "/"], "--picture"),

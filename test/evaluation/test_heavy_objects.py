@@ -8,6 +8,8 @@ import pytest
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.evaluation.heavy_objects import HEAVY_OBJECTS, heavy_object, made_of
 from morphit_ros.evaluation.neural_grasping import run_trial
+from morphit_ros.evaluation.outcome import Outcome, PickResult
+from morphit_ros.evaluation.pick import PickJob
 from morphit_ros.simulation.resting import mass_properties
 
 
@@ -44,24 +46,19 @@ def test_an_object_weighs_what_its_materials_say(name) -> None:
     assert heavy.body.inertia == pytest.approx(said.inertia, abs=1e-3 * np.abs(said.inertia).max())
 
 
-class Watched:
-    """A robot's job that keeps the planner it was given."""
-
-    robot = FloatingHand()
-
-    def pick(self, workcell, condition, method, **more):
-        self.center = method._center
-        return PickResult(Outcome.SUCCESS, "done")
-
-
-def test_the_completed_shape_is_the_planners_own() -> None:
+def test_the_completed_shape_is_the_planners_own(monkeypatch) -> None:
     """It is measured, but the planner is not told: it completes what it sees by itself."""
-    job = Watched()
-    (record,) = run_trial(job, heavy_object("box"), 0, ("completed",))
-    assert record.error < 0.02
-    assert job.center is None
-    run_trial(job, heavy_object("box"), 0, ("true",))
-    assert job.center is not None
+    job, told = PickJob.flying("franka_hand"), []
+
+    def pick(workcell, condition, method, **more):
+        told.append(method)
+        return PickResult(Outcome.NO_PLAN, "plan_grasp")
+
+    monkeypatch.setattr(job, "pick", pick)
+    completed, true = run_trial(job, heavy_object("box"), 0, ("completed", "true"))
+    assert completed.error < 0.02
+    assert true.error == pytest.approx(0.0, abs=1e-9)
+    assert [method._center is None for method in told] == [True, False]
 
 
 def test_unknown_names() -> None:

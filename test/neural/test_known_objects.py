@@ -301,7 +301,13 @@ def test_tracks_that_are_none(known, times, poses, words):
         push_experiment(pushed(known), times, poses)
 
 
-BALL = {"radius": 0.01, "times": np.array([0.0, 0.4]), "positions": np.zeros((2, 3)), "mass": 0.0, "forces": np.zeros((2, 3))}
+BALL = {
+    "radius": 0.01,
+    "times": np.array([0.0, 0.4]),
+    "positions": np.zeros((2, 3)),
+    "mass": 0.0,
+    "forces": np.zeros((2, 3)),
+}
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import Any
+
 import numpy as np
 import pytest
-from ball_views import BALL_CENTER, BALL_RADIUS, ball_depths, ball_images
+from ball_views import BALL_CENTER, BALL_RADIUS, INTRINSICS, ball_depths, ball_images, ring
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.neural.field import DensityField
@@ -13,7 +16,7 @@ from morphit_ros.neural.fields.network import NetworkField
 from morphit_ros.neural.learning.depth import DepthLearningConfig, learn_from_depths
 from morphit_ros.neural.learning.images import ImageLearningConfig, learn_from_images
 from morphit_ros.neural.learning.result import LearningResult, LearningStatus
-from morphit_ros.neural.views import PosedDepths, PosedImages
+from morphit_ros.neural.views import PosedDepths, PosedImages, pixel_rays
 
 IMAGES = ImageLearningConfig(
     resolution=28, feature_resolution=16, features=4, hidden=16, iterations=80, rays=256, density_rate=0.3
@@ -152,3 +155,75 @@ def test_contradicting_poses_are_refused_before_learning() -> None:
         learn_from_images(PosedImages(images.rgb, images.intrinsics, poses, images.masks))
     with pytest.raises(InvalidInputError, match="contradict"):
         learn_from_depths(PosedDepths(depths.depth, depths.intrinsics, poses, depths.masks))
+
+
+def test_images_without_masks_before_a_plain_background_give_the_ball(from_images: LearningResult) -> None:
+    masked = ball_images(8)
+    noisy = np.clip(masked.rgb + np.random.default_rng(0).normal(0.0, 0.01, masked.rgb.shape), 0.0, 1.0)
+    bounds = np.stack([BALL_CENTER - 0.07, BALL_CENTER + 0.07])
+    result = learn_from_images(PosedImages(noisy, INTRINSICS, masked.T_world_camera, None, bounds), IMAGES)
+    assert result.status is LearningStatus.CONVERGED
+    assert "plain background" in result.message and "background" not in from_images.message
+    assert result.field is not None and from_images.field is not None
+    assert intersection_over_union(result.field) > intersection_over_union(from_images.field) - 0.03
+
+
+def test_images_without_masks_before_a_textured_background_are_refused() -> None:
+    views = ball_images(8, masked=False)
+    masks = ball_images(8).masks
+    assert masks is not None
+    squares = 0.2 * (np.indices((40, 40)).sum(axis=0) % 8 < 4)
+    textured = np.where(masks[..., None], views.rgb, 0.7 + squares[..., None])
+    for colors in (textured, np.where(np.arange(8)[:, None, None, None] == 5, textured, views.rgb)):
+        with pytest.raises(InvalidInputError, match="along the border of view [05].*plain background") as caught:
+            learn_from_images(PosedImages(colors, INTRINSICS, views.T_world_camera, None, views.bounds), IMAGES)
+        assert caught.value.name == "masks"
+        assert "masks" in (caught.value.remedy or "")
+    nothing = views.rgb.copy()
+    nothing[3] = 0.9
+    with pytest.raises(InvalidInputError, match="only background in view 3"):
+        learn_from_images(PosedImages(nothing, INTRINSICS, views.T_world_camera, None, views.bounds), IMAGES)
+
+
+def test_a_moved_camera_is_refused_without_masks_too() -> None:
+    views = ball_images(6, masked=False)
+    poses = views.T_world_camera.copy()
+    poses[2, :3, 3] += 0.04
+    with pytest.raises(InvalidInputError, match="contradict"):
+        learn_from_images(PosedImages(views.rgb, INTRINSICS, poses, None, views.bounds), IMAGES)
+
+
+def test_a_rod_of_two_pixels_is_learned_without_a_psnr() -> None:
+    """All of its pixels are mixtures with the background: there is none to compare colours at."""
+    poses = ring(8)
+    local = pixel_rays(INTRINSICS, np.mgrid[:40, :40].reshape(2, -1)[::-1].T)
+    masks = []
+    for pose in poses:
+        rays = local @ pose[:3, :3].T
+        offset = BALL_CENTER - pose[:3, 3]
+        # Nearest approach to the upright axis, seen from above.
+        along = (rays[:, :2] @ offset[:2]) / (rays[:, :2] ** 2).sum(axis=1)
+        near = along[:, None] * rays - offset
+        masks.append((np.linalg.norm(near[:, :2], axis=1) < 0.0027) & (np.abs(near[:, 2]) < 0.04))
+    shown = np.reshape(masks, (8, 40, 40))
+    assert shown.any(axis=1).sum(axis=1).max() == 2
+    images = PosedImages(np.where(shown[..., None], 0.2, 0.9), INTRINSICS, poses, shown)
+    result = learn_from_images(images, ImageLearningConfig.from_flat(IMAGES.to_flat() | {"iterations": 40}))
+    assert result.status is LearningStatus.CONVERGED
+    assert np.isnan(result.psnr)
+    assert "PSNR" not in result.message
+
+
+def test_bounds_that_no_pixel_looks_into_give_an_empty_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    from morphit_ros.neural.learning import images as module
+
+    real = module.make_rays
+
+    def none_of(*arguments: Any) -> Any:
+        rays = real(*arguments)
+        return type(rays)(**{entry.name: getattr(rays, entry.name)[:0] for entry in fields(rays)})
+
+    monkeypatch.setattr(module, "make_rays", none_of)
+    result = learn_from_images(ball_images(4), IMAGES)
+    assert result.status is LearningStatus.EMPTY
+    assert "bounds" in result.message

@@ -286,7 +286,7 @@ class RadianceField:
 
 
 def peak_ratio(model: RadianceField, rays: Rays, generator: torch.Generator, count: int = 20000) -> float:
-    """Peak signal-to-noise ratio [dB] over random pixels of the object whose colour is not a mixture; NaN without any."""
+    """Peak signal-to-noise ratio [dB] over random pixels of the object whose colour is no mixture; NaN without any."""
     usable = torch.nonzero((rays.inside > 0.5) & (rays.trusted > 0.5))[:, 0]
     if len(usable) == 0:
         # Two pixels of width are all outline.
