@@ -1,11 +1,12 @@
 """Mass, centre of mass and inertia from densities: known shapes, and objects learned from pictures and depths.
 
-    python benchmarks/neural_inertia.py [--data DIR] [--objects box,hammer,bottle] [--views images,...] [--json FILE]
+    python benchmarks/neural_inertia.py [--all] [--data DIR] [--objects bottle,...] [--views images,...] [--json FILE]
 
 Known shapes: errors against the exact integrals, by the solid and by the raw density (the paper's sum), with the error
 that was estimated. Objects: held in the simulated cameras' view and learned from 40 pictures of 100 x 100 all around,
 from two opposed depth pictures, or from two on one side; errors against their mesh filled with one material, the
-centre's in shares of the object's diagonal. Learning from pictures takes about a minute an object.
+centre's in shares of the object's diagonal. The threshold is the silhouettes' for pictures, of two levels for depths,
+as in `morphit neural train`; --all adds objects and every other way, and takes several times as long.
 """
 
 from __future__ import annotations
@@ -61,6 +62,12 @@ VIEWS = {
 }
 
 
+# How the solid is found in what was learned from a kind of view, and all the ways there are.
+DEFAULT_WAYS = {"images": ("silhouettes",), "opposed depths": ("two levels",), "one-sided depths": ("two levels",)}
+ALL_WAYS = ("two levels", "silhouettes", "raw density")
+DEFAULT_OBJECTS, ALL_OBJECTS = "bottle", "box,hammer,bottle"
+
+
 def tensor(second_moment: Array) -> Array:
     return np.trace(second_moment) * np.eye(3) - second_moment
 
@@ -109,8 +116,8 @@ def shape_rows() -> list[dict[str, Any]]:
     return rows
 
 
-def learned(name: str, kind: str, data: Path | None) -> list[dict[str, Any]]:
-    """Errors of one object learned from one kind of view, by solid (and, of images, by the raw density)."""
+def learned(name: str, kind: str, ways: tuple[str, ...], data: Path | None) -> list[dict[str, Any]]:
+    """Errors of one object learned from one kind of view, by each way to its mass properties."""
     import torch
 
     torch.set_num_threads(1)
@@ -135,7 +142,7 @@ def learned(name: str, kind: str, data: Path | None) -> list[dict[str, Any]]:
     size = float(np.linalg.norm(item.mesh.extents))
     rows = []
     begin = time.process_time()
-    for way in ("two levels", "silhouettes", "raw density"):
+    for way in ways:
         try:
             found = estimate(result.field, posed, eyes, way)
         except InvalidInputError as error:
@@ -165,10 +172,15 @@ def estimate(field: DensityField, posed: PosedImages | PosedDepths, eyes: Array,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder with more objects")
-    parser.add_argument("--objects", default="box,hammer,bottle", help="names of load_object, or nothing")
+    parser.add_argument("--all", action="store_true", help=f"{ALL_OBJECTS}, and all ways to their mass properties")
+    parser.add_argument(
+        "--objects", help=f"names of load_object, or nothing (default: {DEFAULT_OBJECTS}, with --all {ALL_OBJECTS})"
+    )
     parser.add_argument("--views", default=",".join(VIEWS))
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
+    if options.objects is None:
+        options.objects = ALL_OBJECTS if options.all else DEFAULT_OBJECTS
     shapes = shape_rows()
     print(
         f"\n{'known shape':<18}{'weighting':<11}{'mass':>9}{'est.':>9}{'centre':>10}{'inertia':>9}{'est.':>9}"
@@ -183,7 +195,7 @@ def main() -> None:
     objects = []
     jobs = [(name, kind) for name in options.objects.split(",") if name for kind in options.views.split(",")]
     for name, kind in tqdm(jobs, desc="objects", disable=not jobs):
-        objects += learned(name, kind, options.data)
+        objects += learned(name, kind, ALL_WAYS if options.all else DEFAULT_WAYS[kind], options.data)
     if objects:
         print(
             f"\n{'object':<18}{'views':<18}{'way':<13}{'centre':>8}{'est.':>8}{'inertia':>9}{'est.':>8}{'volume':>8}"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from morphit_ros.commands.output_files import check_output
@@ -16,7 +16,7 @@ from morphit_ros.commands.reports import add_json_option, write_json
 if TYPE_CHECKING:
     from morphit_ros.neural.body import ContactBody
     from morphit_ros.neural.dynamics.state import BodyState
-    from morphit_ros.neural.trajectory_optimization.push import PushConfig, PushPlan
+    from morphit_ros.neural.trajectory_optimization.push import PushPlan
     from morphit_ros.simulation.objects import SimulatedObject
 
 # The sphere begins this many of its radii away from the object.
@@ -107,7 +107,7 @@ def _check_options(options: argparse.Namespace) -> None:
 
     if options.field and options.arm:
         raise InvalidInputError("--arm", options.arm, "no FIELD", "The workcell's object is a box.")
-    if options.field and not os.path.isfile(options.field):
+    if options.field and not Path(options.field).is_file():
         raise ResourceNotFoundError(options.field, [], "Give a field that `morphit neural train` wrote.")
     for option, file in (("--picture", options.picture), ("--json", options.json)):
         check_output(option, None if file == "-" else file)
@@ -129,9 +129,11 @@ def _check_options(options: argparse.Namespace) -> None:
     stopped = 0.5 * options.friction * GRAVITY * options.duration**2
     if length > stopped:
         raise InvalidInputError(
-            "--goal", given, f"a way of at most {stopped:.3g} m, on which friction {options.friction:g} stops the object "
-            f"within {options.duration:g} s", "Choose a nearer goal, a longer --duration or more --friction.",
+            "--goal", given, f"a way of at most {stopped:.3g} m, on which friction {options.friction:g} stops the "
+            f"object within {options.duration:g} s", "Choose a nearer goal, a longer --duration or more --friction.",
         )  # fmt: skip
+    if not options.field:
+        _check_speed(options, math.hypot(*options.size))
 
 
 def _check_arm(options: argparse.Namespace) -> None:
@@ -150,17 +152,19 @@ def _check_arm(options: argparse.Namespace) -> None:
     check_push_reach(robot, way, behind, 0.5 * float(size[2]))
 
 
-def _check_speed(options: argparse.Namespace, config: PushConfig) -> None:
-    """Refuse a way on which the sphere would pass through thin things between two steps of the simulation."""
+def _check_speed(options: argparse.Namespace, size: float) -> None:
+    """Refuse a way on which the sphere would move by more than its radius in a step: it could pass through things."""
     from math import hypot
 
     from morphit_ros.errors import InvalidInputError
+    from morphit_ros.neural.contact.parameters import largest_implicit_step
 
-    most = config.pusher_radius * config.steps * config.substeps
+    radius = _RADIUS * size
+    most = radius * options.duration / largest_implicit_step(size)
     if hypot(*options.goal) > most:
         raise InvalidInputError(
             "--goal", "{:g} {:g}".format(*options.goal), f"a way of at most {most:.3g} m in {options.duration:g} s, "
-            f"on which the sphere of radius {config.pusher_radius:.3g} m moves less than it in a step",
+            f"on which the sphere moves by less than its radius, {radius:.3g} m, in a step of the simulation",
             "Choose a nearer goal or a longer --duration.",
         )  # fmt: skip
 
@@ -209,6 +213,7 @@ def _planned(options: argparse.Namespace) -> tuple[SimulatedObject, ContactBody,
         solid = extract_solid(load_field(options.field))
         body = sample_body(solid, inertial_properties(solid, mass=options.mass), seed=0)
         T_body_field = make_transform(translation=-body.center_of_mass)
+        _check_speed(options, body.size)
         pieces = convex_pieces(solid.surface.transformed(T_body_field))
     else:
         from morphit_ros.evaluation.panda_push import box_for_push
@@ -222,7 +227,6 @@ def _planned(options: argparse.Namespace) -> tuple[SimulatedObject, ContactBody,
     config = PushConfig.scaled(body, float(np.hypot(*way)), options.duration, options.friction, radius)
     if options.iterations is not None:
         config = replace(config, optimization=replace(config.optimization, total_iterations=options.iterations))
-    _check_speed(options, config)
     _say("resting pose")
     lowest = float(body.points[:, 2].min())
     start = rest_on_plane(body, BodyState(np.array([*START, 1e-3 * body.size - lowest])), config)
@@ -265,7 +269,7 @@ def _push_with_arm(
 
 def _print_report(report: dict[str, Any]) -> None:
     print(f"{report['status']}: {report['message']}")
-    print(f"  {'planned in':<24}{report['seconds']:.1f} s, {report['iterations']} steps of the optimiser")
+    print(f"  {'planned in':<26}{report['seconds']:.1f} s, {report['iterations']} steps of the optimiser")
     for key, text in (
         ("planned_miss", "plan, from the goal"),
         ("mujoco_miss", "MuJoCo, from the goal"),
@@ -273,6 +277,6 @@ def _print_report(report: dict[str, Any]) -> None:
         ("arm_prediction_error", "arm, from its prediction"),
     ):
         if key in report:
-            print(f"  {text:<24}{1e3 * report[key]:.1f} mm")
+            print(f"  {text:<26}{1e3 * report[key]:.1f} mm")
     if "arm_problem" in report:
-        print(f"  {'arm':<24}{report['arm_problem']}")
+        print(f"  {'arm':<26}{report['arm_problem']}")

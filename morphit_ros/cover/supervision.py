@@ -126,7 +126,7 @@ class SupervisedController:
         self.state = tracked.state
 
     def rehearse(self) -> None:
-        """A period towards a plane, from angles and from poses, and a mesh: what is compiled or loaded on first use is then.
+        """A period towards a plane, from angles and from poses, and a mesh: all that the first use compiles or loads.
 
         Leaves nothing behind but the course, which is a plane: rehearse a copy.
         """

@@ -232,7 +232,7 @@ def test_what_only_a_solid_has_is_refused_for_a_density(given):
 
 
 def test_an_unknown_weighting_is_refused_by_name():
-    with pytest.raises(InvalidInputError, match="weighting.*'shell'.*solid, density"):
+    with pytest.raises(InvalidInputError, match=r"weighting.*'shell'.*solid, density"):
         inertial_properties(SphereField(0.05), mass=1.0, weighting="shell")
 
 

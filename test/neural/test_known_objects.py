@@ -275,9 +275,9 @@ def test_motions_that_cannot_be(known, ask, words):
         ask(pushed(known))
 
 
-def spoilt(row=2, column=3, value=math.nan, of=np.eye(4)):
+def spoilt(row=2, column=3, value=math.nan):
     """A track of five poses of which one is spoilt."""
-    poses = np.tile(of, (5, 1, 1))
+    poses = np.tile(np.eye(4), (5, 1, 1))
     poses[row, 0, column] = value
     return poses
 

@@ -175,7 +175,7 @@ def test_images_without_masks_before_a_textured_background_are_refused() -> None
     squares = 0.2 * (np.indices((40, 40)).sum(axis=0) % 8 < 4)
     textured = np.where(masks[..., None], views.rgb, 0.7 + squares[..., None])
     for colors in (textured, np.where(np.arange(8)[:, None, None, None] == 5, textured, views.rgb)):
-        with pytest.raises(InvalidInputError, match="along the border of view [05].*plain background") as caught:
+        with pytest.raises(InvalidInputError, match=r"along the border of view [05].*plain background") as caught:
             learn_from_images(PosedImages(colors, INTRINSICS, views.T_world_camera, None, views.bounds), IMAGES)
         assert caught.value.name == "masks"
         assert "masks" in (caught.value.remedy or "")
@@ -207,7 +207,7 @@ def test_a_rod_of_two_pixels_is_learned_without_a_psnr() -> None:
         masks.append((np.linalg.norm(near[:, :2], axis=1) < 0.0027) & (np.abs(near[:, 2]) < 0.04))
     shown = np.reshape(masks, (8, 40, 40))
     assert shown.any(axis=1).sum(axis=1).max() == 2
-    images = PosedImages(np.where(shown[..., None], 0.2, 0.9), INTRINSICS, poses, shown)
+    images = PosedImages(np.where(shown[..., None], [0.2, 0.3, 0.2], 0.9), INTRINSICS, poses, shown)
     result = learn_from_images(images, ImageLearningConfig.from_flat(IMAGES.to_flat() | {"iterations": 40}))
     assert result.status is LearningStatus.CONVERGED
     assert np.isnan(result.psnr)
