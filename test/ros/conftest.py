@@ -94,9 +94,10 @@ class Graph:
         self._executor = SingleThreadedExecutor()
         self._executor.add_node(self.node)
 
-    def start(self, executable: str, **parameters: object) -> Process:
-        """A node of this package; parameters with dots are given as ``crop__voxel_size``."""
+    def start(self, executable: str, node: str = "", /, **parameters: object) -> Process:
+        """A node of this package, by another name if given; dots of parameters are given as ``crop__voxel_size``."""
         words = [sys.executable, "-m", f"morphit_ros.nodes.{executable}", "--ros-args"]
+        words += ["-r", f"__node:={node}"] if node else []
         for name, value in parameters.items():
             text = str(value).lower() if isinstance(value, bool) else str(value)
             words += ["-p", f"{name.replace('__', '.')}:={text}"]
