@@ -36,7 +36,6 @@ def test_run_writes_table_plot_and_json(tmp_path: Path, capsys: pytest.CaptureFi
         ["run", "3x3", "--seed", "-1"],
         ["run", "3x3", "--set", "nonsense"],
         ["run", "3x3", "--set", "rate_limit=-1"],
-        ["run", "3x3", "--solver", "no_such"],
         ["run", "3x3", "--duration", "nan"],
         ["run", "3x3", "--data", "/nowhere"],
         ["place", "5x5"],
@@ -45,3 +44,9 @@ def test_run_writes_table_plot_and_json(tmp_path: Path, capsys: pytest.CaptureFi
 def test_bad_input_exits_with_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cover", *words]) == 2
     assert capsys.readouterr().err.startswith("morphit: ")
+
+
+def test_an_unknown_solver_is_refused_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["cover", "run", "3x3", "--solver", "no_such"])
+    assert "'daqp'" in capsys.readouterr().err

@@ -26,10 +26,8 @@ from morphit_ros.neural.learning import images as images_module
 from morphit_ros.neural.learning.result import LearningResult, LearningStatus
 from morphit_ros.neural.recording import Recording, load_recording, save_recording
 from morphit_ros.neural.views import PosedImages
-from morphit_ros.simulation.rendering import available_backend
 
 VIEWS = 9
-needs_rendering = pytest.mark.skipif(available_backend() is None, reason="nothing on this machine can render")
 
 
 @pytest.fixture(scope="module")
@@ -235,24 +233,3 @@ def test_record_names_what_it_cannot_use(words: list[str], told: str, tmp_path: 
     assert error.startswith("morphit: ")
     assert told in error
     assert not output.exists()
-
-
-@needs_rendering
-def test_a_simulated_object_is_recorded_where_it_was_put(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output, picture = tmp_path / "new" / "box.npz", tmp_path / "views.png"
-    pose = ["--pose", "0.3", "-0.2", "0.5", "0", "0", "90"]
-    words = ["neural", "record", "--object", "box", "--views", "4", "--size", "32", *pose]
-    assert main([*words, "--output", str(output), "--picture", str(picture)]) == 0
-    assert "box, 4 views of 32 x 32 px" in capsys.readouterr().out
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    recording = load_recording(output)
-    assert recording.images is not None and recording.depths is not None and recording.truth is not None
-    assert recording.images.rgb.shape == (4, 32, 32, 3)
-    assert np.ptp(recording.images.rgb) > 0.2
-    # Depths and poses belong together: what was measured lies on the true surface, as wide as a pixel.
-    low, high = recording.truth.bounds
-    assert ((low < [0.3, -0.2, 0.7]) & (high > [0.3, -0.2, 0.5])).all()
-    points = np.concatenate(recording.depths.surface_points())
-    assert len(points) > 200
-    assert (points > low - 0.002).all() and (points < high + 0.002).all()
-    assert np.minimum(np.abs(points - low), np.abs(points - high)).min(axis=1).max() < 0.002
