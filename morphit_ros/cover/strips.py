@@ -100,7 +100,8 @@ def _solve_pivots(system, order, columns, rank):  # type: ignore[no-untyped-def]
         return True, square, free
     try:
         inverse = np.linalg.inv(square)
-    except Exception:  # noqa: BLE001  (exactly singular)
+    # Compiled code can catch nothing narrower; the inverse fails only where the matrix is exactly singular.
+    except Exception:  # noqa: BLE001
         return False, square, free
     return True, inverse, np.dot(inverse, free)
 
