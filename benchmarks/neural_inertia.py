@@ -35,9 +35,9 @@ from morphit_ros.neural.fields.analytic import (  # noqa: E402
     SphereField,
 )
 from morphit_ros.neural.fields.composition import TransformedField, UnionField  # noqa: E402
-from morphit_ros.neural.inertia import InertialProperties, Weighting, inertial_properties  # noqa: E402
-from morphit_ros.neural.silhouettes import silhouette_threshold  # noqa: E402
-from morphit_ros.neural.views import PosedDepths, PosedImages  # noqa: E402
+from morphit_ros.neural.solid.inertia import InertialProperties, Weighting, inertial_properties  # noqa: E402
+from morphit_ros.neural.solid.silhouettes import silhouette_threshold  # noqa: E402
+from morphit_ros.neural.views.posed_views import PosedDepths, PosedImages  # noqa: E402
 from morphit_ros.simulation.object_views import ObjectViewsConfig, render_object  # noqa: E402
 from morphit_ros.simulation.objects import load_object  # noqa: E402
 from morphit_ros.simulation.resting import mass_properties  # noqa: E402

@@ -33,11 +33,11 @@ from morphit_ros.neural.dynamics.world import Obstacle, World  # noqa: E402
 from morphit_ros.neural.field import DensityField  # noqa: E402
 from morphit_ros.neural.fields.grid import GridField, grid_nodes  # noqa: E402
 from morphit_ros.neural.fields.sampled import SampledField  # noqa: E402
-from morphit_ros.neural.inertia import inertial_properties  # noqa: E402
-from morphit_ros.neural.level_sets import LevelSet, compare_level_sets  # noqa: E402
 from morphit_ros.neural.published import load_published_body, published_soap_track  # noqa: E402
-from morphit_ros.neural.sampling import sample_body, sample_density  # noqa: E402
-from morphit_ros.neural.solid import extract_solid  # noqa: E402
+from morphit_ros.neural.solid.extraction import extract_solid  # noqa: E402
+from morphit_ros.neural.solid.inertia import inertial_properties  # noqa: E402
+from morphit_ros.neural.solid.level_sets import LevelSet, compare_level_sets  # noqa: E402
+from morphit_ros.neural.solid.sampling import sample_body, sample_density  # noqa: E402
 
 # The noisy bar: half sides, radius of its edges, width of the soft surface, bumps of the noise [m].
 HALF, ROUNDING, EDGE, BUMPS = np.array([0.05, 0.03, 0.015]), 0.006, 0.006, 0.004

@@ -41,7 +41,8 @@ from morphit_ros.neural.contact.parameters import ContactParameters  # noqa: E40
 from morphit_ros.neural.dynamics.state import BodyState  # noqa: E402
 from morphit_ros.neural.published import load_published_body  # noqa: E402
 from morphit_ros.neural.trajectory_optimization.ilqr import TrajectoryConfig  # noqa: E402
-from morphit_ros.neural.trajectory_optimization.push import PushConfig, plan_push, rest_on_plane  # noqa: E402
+from morphit_ros.neural.trajectory_optimization.push import plan_push, rest_on_plane  # noqa: E402
+from morphit_ros.neural.trajectory_optimization.push_config import PushConfig  # noqa: E402
 from morphit_ros.neural.trajectory_optimization.replanned_push import ReplanningPush  # noqa: E402
 from morphit_ros.simulation.objects import SimulatedObject  # noqa: E402
 

@@ -16,7 +16,7 @@ from morphit_ros.commands.reports import add_json_option, write_json
 if TYPE_CHECKING:
     from morphit_ros.neural.body import ContactBody
     from morphit_ros.neural.dynamics.state import BodyState
-    from morphit_ros.neural.trajectory_optimization.push import PushPlan
+    from morphit_ros.neural.trajectory_optimization.push_plan import PushPlan
     from morphit_ros.simulation.objects import SimulatedObject
 
 # The sphere begins this many of its radii away from the object.
@@ -200,14 +200,15 @@ def _planned(options: argparse.Namespace) -> tuple[SimulatedObject, ContactBody,
     from morphit_ros.evaluation.push_reach import START
     from morphit_ros.geometry.transforms import make_transform, matrix_from_quat_xyzw
     from morphit_ros.neural.dynamics.state import BodyState
-    from morphit_ros.neural.trajectory_optimization.push import PushConfig, plan_push, rest_on_plane
+    from morphit_ros.neural.trajectory_optimization.push import plan_push, rest_on_plane
+    from morphit_ros.neural.trajectory_optimization.push_config import PushConfig
 
     _say(f"object: {options.field or 'box'}")
     if options.field:
-        from morphit_ros.neural.field_file import load_field
-        from morphit_ros.neural.inertia import inertial_properties
-        from morphit_ros.neural.sampling import sample_body
-        from morphit_ros.neural.solid import extract_solid
+        from morphit_ros.neural.fields.field_file import load_field
+        from morphit_ros.neural.solid.extraction import extract_solid
+        from morphit_ros.neural.solid.inertia import inertial_properties
+        from morphit_ros.neural.solid.sampling import sample_body
         from morphit_ros.simulation.convex_pieces import convex_pieces
 
         solid = extract_solid(load_field(options.field))

@@ -44,8 +44,8 @@ def run(options: argparse.Namespace) -> int:
     from morphit_ros.commands.output_files import check_output
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
-    from morphit_ros.neural.recording import Recording, save_recording
-    from morphit_ros.neural.views import PosedDepths, PosedImages
+    from morphit_ros.neural.views.posed_views import PosedDepths, PosedImages
+    from morphit_ros.neural.views.recording import Recording, save_recording
     from morphit_ros.simulation.object_views import ObjectViewsConfig, render_object
     from morphit_ros.simulation.objects import load_object
 

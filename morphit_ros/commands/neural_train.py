@@ -12,8 +12,8 @@ from morphit_ros.commands.reports import add_json_option, write_json
 if TYPE_CHECKING:
     from morphit_ros.neural.field import DensityField
     from morphit_ros.neural.learning.result import LearningResult, Renderer
-    from morphit_ros.neural.recording import Recording
-    from morphit_ros.neural.views import PosedDepths, PosedImages
+    from morphit_ros.neural.views.posed_views import PosedDepths, PosedImages
+    from morphit_ros.neural.views.recording import Recording
 
 # From so many views on, one is held out to judge the result by.
 _ENOUGH_VIEWS = 8
@@ -46,8 +46,8 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     from morphit_ros.commands.output_files import check_output
     from morphit_ros.errors import InvalidInputError
-    from morphit_ros.neural.field_file import save_field
-    from morphit_ros.neural.recording import load_recording
+    from morphit_ros.neural.fields.field_file import save_field
+    from morphit_ros.neural.views.recording import load_recording
 
     if options.threads < 1:
         raise InvalidInputError("--threads", options.threads, "1 or more")
@@ -159,7 +159,7 @@ def _without(images: PosedImages, number: int) -> PosedImages:
     """All views but one, by which the result is judged."""
     import numpy as np
 
-    from morphit_ros.neural.views import PosedImages
+    from morphit_ros.neural.views.posed_views import PosedImages
 
     kept = np.arange(len(images)) != number
     masks = None if images.masks is None else images.masks[kept]
@@ -174,12 +174,12 @@ def _judge(field: DensityField, recording: Recording, views: PosedImages | Posed
     import numpy as np
 
     from morphit_ros.errors import InvalidInputError
-    from morphit_ros.neural.backgrounds import with_masks
     from morphit_ros.neural.fields.grid import grid_nodes
-    from morphit_ros.neural.inertia import inertial_properties
-    from morphit_ros.neural.silhouettes import silhouette_threshold
-    from morphit_ros.neural.solid import extract_solid
-    from morphit_ros.neural.views import PosedImages
+    from morphit_ros.neural.solid.extraction import extract_solid
+    from morphit_ros.neural.solid.inertia import inertial_properties
+    from morphit_ros.neural.solid.silhouettes import silhouette_threshold
+    from morphit_ros.neural.views.backgrounds import with_masks
+    from morphit_ros.neural.views.posed_views import PosedImages
 
     colored = isinstance(views, PosedImages)
     try:

@@ -10,7 +10,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.fields.grid import GridField
-from morphit_ros.neural.solid import SolidConfig, extract_solid
+from morphit_ros.neural.solid.extraction import SolidConfig, extract_solid
 from morphit_ros.simulation.convex_pieces import convex_pieces
 
 # Grid nodes along the longest side of the points' box.

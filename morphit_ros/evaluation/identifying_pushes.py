@@ -11,9 +11,11 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.evaluation.neural_push import PusherMotion, ReplayConfig, replay_push
 from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
 from morphit_ros.neural.identification.identify import IdentificationConfig, identify
-from morphit_ros.neural.known_object import CENTER_NAMES, KnownObject
-from morphit_ros.neural.push_identification import push_experiment, unknown_of, with_result
-from morphit_ros.neural.pushes import PushConfig, Pusher, PushScene, carrying_table, predict_push
+from morphit_ros.neural.objects.known_object import CENTER_NAMES, KnownObject
+from morphit_ros.neural.objects.prediction import predict_push
+from morphit_ros.neural.objects.push_identification import push_experiment, unknown_of, with_result
+from morphit_ros.neural.objects.push_scene import PredictionConfig, PushScene, carrying_table
+from morphit_ros.neural.objects.pusher import Pusher
 from morphit_ros.simulation.objects import SimulatedObject
 
 # A finger's tip, moved steadily so far beyond the first contact [m], [m/s].
@@ -30,7 +32,7 @@ _RUN_UP = 0.006
 _AFTER, _PERIOD = 0.2, 0.02
 POSITION_NOISE, ROTATION_NOISE = 0.001, 0.005
 """Standard deviations of the poses as seen, each axis [m], [rad]."""
-_SETTINGS = PushConfig(contact_points=400, step=0.01)
+_SETTINGS = PredictionConfig(contact_points=400, step=0.01)
 
 
 @dataclass(frozen=True)

@@ -33,10 +33,10 @@ from morphit_ros.geometry.transforms import Array, invert_transform, make_transf
 from morphit_ros.grasping import Grasp, GraspPlan, Gripper, PlannerConfig, plan_grasps
 from morphit_ros.grasping.completion import AutoCompletion, KnownMass
 from morphit_ros.grasping.scene import Table
-from morphit_ros.neural.cloud_views import views_of_cloud
-from morphit_ros.neural.known_object import KnownObject, know_object
 from morphit_ros.neural.learning.depth import learn_from_depths
-from morphit_ros.neural.materials import MaterialRegion
+from morphit_ros.neural.objects.known_object import KnownObject, know_object
+from morphit_ros.neural.solid.materials import MaterialRegion
+from morphit_ros.neural.views.cloud_views import views_of_cloud
 from morphit_ros.simulation.workcell import Workcell
 
 SOURCES = ("seen", "completed", "learned", "materials", "identified", "true")

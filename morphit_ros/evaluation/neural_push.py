@@ -16,7 +16,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes
 from morphit_ros.geometry.transforms import Array, check_transform, look_at, quat_xyzw_from_matrix
 from morphit_ros.neural.body import ContactBody
-from morphit_ros.neural.trajectory_optimization.push import PushPlan
+from morphit_ros.neural.trajectory_optimization.push_plan import PushPlan
 from morphit_ros.simulation.objects import SimulatedObject
 from morphit_ros.simulation.rendering import OffscreenRenderer, import_mujoco
 from morphit_ros.simulation.robot_model import SURROUNDINGS_CONTACT

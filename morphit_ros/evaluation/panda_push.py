@@ -28,10 +28,10 @@ from morphit_ros.neural.dynamics.simulate import simulate
 from morphit_ros.neural.dynamics.state import BodyState
 from morphit_ros.neural.dynamics.world import Obstacle, World
 from morphit_ros.neural.fields.analytic import BoxField
-from morphit_ros.neural.inertia import inertial_properties
-from morphit_ros.neural.sampling import sample_body
-from morphit_ros.neural.solid import extract_solid
-from morphit_ros.neural.trajectory_optimization.push import PushPlan
+from morphit_ros.neural.solid.extraction import extract_solid
+from morphit_ros.neural.solid.inertia import inertial_properties
+from morphit_ros.neural.solid.sampling import sample_body
+from morphit_ros.neural.trajectory_optimization.push_plan import PushPlan
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.inverse_kinematics import IKConfig, IKStatus, inverse_kinematics

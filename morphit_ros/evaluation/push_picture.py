@@ -11,7 +11,7 @@ from scipy.spatial import ConvexHull
 
 from morphit_ros.geometry.transforms import Array, matrix_from_quat_xyzw
 from morphit_ros.neural.body import ContactBody
-from morphit_ros.neural.trajectory_optimization.push import PushPlan
+from morphit_ros.neural.trajectory_optimization.push_plan import PushPlan
 from morphit_ros.resources import atomic_write
 
 _OUTLINES = 5

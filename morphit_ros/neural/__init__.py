@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from morphit_ros.neural.dynamics.world import RigidBody as RigidBody
     from morphit_ros.neural.dynamics.world import World as World
     from morphit_ros.neural.field import DensityField as DensityField
-    from morphit_ros.neural.field_file import load_field as load_field
-    from morphit_ros.neural.field_file import save_field as save_field
+    from morphit_ros.neural.fields.field_file import load_field as load_field
+    from morphit_ros.neural.fields.field_file import save_field as save_field
     from morphit_ros.neural.fields.grid import GridField as GridField
     from morphit_ros.neural.identification import Experiment as Experiment
     from morphit_ros.neural.identification import IdentificationConfig as IdentificationConfig
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     from morphit_ros.neural.identification import SimulatedMotion as SimulatedMotion
     from morphit_ros.neural.identification import Unknown as Unknown
     from morphit_ros.neural.identification import identify as identify
-    from morphit_ros.neural.inertia import InertialProperties as InertialProperties
-    from morphit_ros.neural.inertia import inertial_properties as inertial_properties
     from morphit_ros.neural.learning.depth import learn_from_depths as learn_from_depths
     from morphit_ros.neural.learning.images import learn_from_images as learn_from_images
-    from morphit_ros.neural.sampling import sample_body as sample_body
-    from morphit_ros.neural.solid import Solid as Solid
-    from morphit_ros.neural.solid import extract_solid as extract_solid
-    from morphit_ros.neural.trajectory_optimization.push import PushConfig as PushConfig
+    from morphit_ros.neural.solid.extraction import Solid as Solid
+    from morphit_ros.neural.solid.extraction import extract_solid as extract_solid
+    from morphit_ros.neural.solid.inertia import InertialProperties as InertialProperties
+    from morphit_ros.neural.solid.inertia import inertial_properties as inertial_properties
+    from morphit_ros.neural.solid.sampling import sample_body as sample_body
     from morphit_ros.neural.trajectory_optimization.push import plan_push as plan_push
-    from morphit_ros.neural.views import PosedDepths as PosedDepths
-    from morphit_ros.neural.views import PosedImages as PosedImages
+    from morphit_ros.neural.trajectory_optimization.push_config import PushConfig as PushConfig
+    from morphit_ros.neural.views.posed_views import PosedDepths as PosedDepths
+    from morphit_ros.neural.views.posed_views import PosedImages as PosedImages
 
 # Name → module of the room.
 _MODULES = {
@@ -53,28 +53,28 @@ _MODULES = {
     "GridField": "fields.grid",
     "IdentificationConfig": "identification",
     "IdentificationResult": "identification",
-    "InertialProperties": "inertia",
+    "InertialProperties": "solid.inertia",
     "Obstacle": "dynamics.world",
     "PoseTrack": "identification",
-    "PosedDepths": "views",
-    "PosedImages": "views",
-    "PushConfig": "trajectory_optimization.push",
+    "PosedDepths": "views.posed_views",
+    "PosedImages": "views.posed_views",
+    "PushConfig": "trajectory_optimization.push_config",
     "RigidBody": "dynamics.world",
     "SimulatedMotion": "identification",
-    "Solid": "solid",
+    "Solid": "solid.extraction",
     "Unknown": "identification",
     "World": "dynamics.world",
     "differentiable_rollout": "dynamics.gradients",
-    "extract_solid": "solid",
+    "extract_solid": "solid.extraction",
     "identify": "identification",
-    "inertial_properties": "inertia",
+    "inertial_properties": "solid.inertia",
     "learn_from_depths": "learning.depth",
     "learn_from_images": "learning.images",
-    "load_field": "field_file",
+    "load_field": "fields.field_file",
     "plan_push": "trajectory_optimization.push",
     "rollout_derivatives": "dynamics.simulate",
-    "sample_body": "sampling",
-    "save_field": "field_file",
+    "sample_body": "solid.sampling",
+    "save_field": "fields.field_file",
     "simulate": "dynamics.simulate",
     "simulate_batch": "dynamics.rollouts",
     "step_derivatives": "dynamics.simulate",

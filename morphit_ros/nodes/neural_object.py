@@ -16,8 +16,8 @@ from morphit_interfaces.msg import SegmentedObjectArray, TablePlane
 from morphit_interfaces.srv import EstimateInertia, Identify, SimulatePush
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import MorphitError
-from morphit_ros.neural.pushes import PushConfig
-from morphit_ros.neural.warm_up import warm_up
+from morphit_ros.neural.objects.push_scene import PredictionConfig
+from morphit_ros.neural.objects.warm_up import warm_up
 from morphit_ros.ros import interfaces
 from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
 from morphit_ros.ros.neural_builds import BUILD_SHARE, BUILD_STAGE, NeuralBuilds
@@ -35,7 +35,7 @@ class NeuralObjectConfig(Config):
     diagnostics_period: float = parameter(1.0, "Time between two reports [s]", minimum=0.1, maximum=60.0)
 
 
-CONFIGS = (NeuralObjectConfig, BuildConfig, PushConfig, TrackConfig)
+CONFIGS = (NeuralObjectConfig, BuildConfig, PredictionConfig, TrackConfig)
 
 
 class NeuralObject(Node):

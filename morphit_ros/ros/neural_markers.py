@@ -10,7 +10,7 @@ from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
 from morphit_ros.geometry.transforms import Array, transform_points
-from morphit_ros.neural.inertia import InertialProperties
+from morphit_ros.neural.solid.inertia import InertialProperties
 from morphit_ros.ros.conversions import (
     matrix_from_pose,
     point_from_array,

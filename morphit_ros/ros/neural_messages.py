@@ -17,10 +17,10 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import sample_surface_evenly
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
-from morphit_ros.neural.inertia import InertialProperties
-from morphit_ros.neural.known_object import KnownObject
-from morphit_ros.neural.materials import MaterialRegion
-from morphit_ros.neural.pushes import Pusher
+from morphit_ros.neural.objects.known_object import KnownObject
+from morphit_ros.neural.objects.pusher import Pusher
+from morphit_ros.neural.solid.inertia import InertialProperties
+from morphit_ros.neural.solid.materials import MaterialRegion
 from morphit_ros.ros.conversions import (
     array_from_point,
     matrix_from_pose,

@@ -18,9 +18,10 @@ from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.identification.identify import IdentificationConfig
-from morphit_ros.neural.known_object import KnownObject
-from morphit_ros.neural.push_identification import PARAMETERS, identify_push, with_result
-from morphit_ros.neural.pushes import PushConfig, PushScene, carrying_table, predict_push
+from morphit_ros.neural.objects.known_object import KnownObject
+from morphit_ros.neural.objects.prediction import predict_push
+from morphit_ros.neural.objects.push_identification import PARAMETERS, identify_push, with_result
+from morphit_ros.neural.objects.push_scene import PredictionConfig, PushScene, carrying_table
 from morphit_ros.ros import interfaces
 from morphit_ros.ros.conversions import matrix_from_pose, point_from_array, pose_from_matrix, vector_from_array
 from morphit_ros.ros.neural_markers import object_markers
@@ -64,7 +65,7 @@ class NeuralServer:
         tracks: how well observed ones are known.
     """
 
-    def __init__(self, node: Node, pushes: PushConfig, tracks: TrackConfig) -> None:
+    def __init__(self, node: Node, pushes: PredictionConfig, tracks: TrackConfig) -> None:
         self._pushes, self._tracks = pushes, tracks
         self._placed: PlacedObject | None = None
         topics = (interfaces.NEURAL_OBJECT, interfaces.NEURAL_MARKERS, interfaces.NEURAL_MOTION)
@@ -257,7 +258,7 @@ def _table_of(message: TablePlane, header: Header, known: KnownObject, pose: Arr
     return table.T_world_table
 
 
-def _values_of(known: KnownObject, config: PushConfig) -> dict[str, float]:
+def _values_of(known: KnownObject, config: PredictionConfig) -> dict[str, float]:
     """What is known of each parameter before a motion tells it."""
     center = known.inertia.center_of_mass
     friction = config.friction if known.friction is None else known.friction

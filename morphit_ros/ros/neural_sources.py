@@ -17,9 +17,9 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform
-from morphit_ros.neural.cloud_views import views_of_cloud
 from morphit_ros.neural.field import DensityField
-from morphit_ros.neural.known_object import KnownObject, know_object
+from morphit_ros.neural.objects.known_object import KnownObject, know_object
+from morphit_ros.neural.views.cloud_views import views_of_cloud
 from morphit_ros.ros import interfaces
 from morphit_ros.ros.neural_messages import PlacedObject, regions_from_messages
 from morphit_ros.ros.object_doubts import object_doubts
@@ -100,10 +100,10 @@ def read_goal(
         raise InvalidInputError("path", "nothing", f"the file of the {source}")
     header = Header(frame_id=config.recording_frame)
     if source == "field":
-        from morphit_ros.neural.field_file import load_field
+        from morphit_ros.neural.fields.field_file import load_field
 
         return Views(header, np.eye(4), field=load_field(Path(request.path)))
-    from morphit_ros.neural.recording import load_recording
+    from morphit_ros.neural.views.recording import load_recording
 
     recording = load_recording(Path(request.path))
     views = recording.depths if recording.depths is not None else recording.images

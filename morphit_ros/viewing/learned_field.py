@@ -12,8 +12,8 @@ from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.field import DensityField
 from morphit_ros.neural.fields.grid import grid_nodes
 from morphit_ros.neural.learning.result import Renderer
-from morphit_ros.neural.recording import Recording
-from morphit_ros.neural.views import PosedViews
+from morphit_ros.neural.views.posed_views import PosedViews
+from morphit_ros.neural.views.recording import Recording
 from morphit_ros.resources import atomic_write
 
 _MOST_VIEWS = 8

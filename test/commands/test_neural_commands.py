@@ -18,14 +18,14 @@ from morphit_ros.cli import main
 from morphit_ros.geometry.primitives import sphere_mesh
 from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.neural.archive import read_archive, write_archive
-from morphit_ros.neural.field_file import load_field, save_field
 from morphit_ros.neural.fields.analytic import SphereField
+from morphit_ros.neural.fields.field_file import load_field, save_field
 from morphit_ros.neural.fields.grid import GridField
 from morphit_ros.neural.learning import depth as depth_module
 from morphit_ros.neural.learning import images as images_module
 from morphit_ros.neural.learning.result import LearningResult, LearningStatus
-from morphit_ros.neural.recording import Recording, load_recording, save_recording
-from morphit_ros.neural.views import PosedImages
+from morphit_ros.neural.views.posed_views import PosedImages
+from morphit_ros.neural.views.recording import Recording, load_recording, save_recording
 
 VIEWS = 9
 

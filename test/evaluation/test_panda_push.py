@@ -10,7 +10,9 @@ from morphit_ros.evaluation.body_pieces import surface_of_points
 from morphit_ros.evaluation.panda_push import PushingArm, box_for_push, workcell_for_push
 from morphit_ros.neural.dynamics.state import BodyState
 from morphit_ros.neural.trajectory_optimization.ilqr import TrajectoryStatus
-from morphit_ros.neural.trajectory_optimization.push import PushConfig, PushPlan, rest_on_plane
+from morphit_ros.neural.trajectory_optimization.push import rest_on_plane
+from morphit_ros.neural.trajectory_optimization.push_config import PushConfig
+from morphit_ros.neural.trajectory_optimization.push_plan import PushPlan
 
 
 def straight_plan(start: BodyState, config: PushConfig, way: float) -> PushPlan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from morphit_ros.geometry.transforms import look_at
-from morphit_ros.neural.views import PosedDepths, PosedImages, pixel_rays
+from morphit_ros.neural.views.posed_views import PosedDepths, PosedImages, pixel_rays
 
 BALL_CENTER = np.array([0.1, -0.05, 0.2])
 BALL_RADIUS = 0.05

@@ -13,8 +13,8 @@ import pytest
 from field_samples import EVERY_FIELD, points_around
 
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
-from morphit_ros.neural.field_file import load_field, save_field
 from morphit_ros.neural.fields.analytic import SphereField
+from morphit_ros.neural.fields.field_file import load_field, save_field
 from morphit_ros.neural.fields.grid import GridField
 
 BOUNDS = np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])

@@ -20,8 +20,8 @@ from field_samples import FIELDS
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.primitives import box_mesh
 from morphit_ros.neural.archive import read_archive, write_archive
-from morphit_ros.neural.field_file import load_field, save_field
-from morphit_ros.neural.recording import Recording, load_recording, save_recording
+from morphit_ros.neural.fields.field_file import load_field, save_field
+from morphit_ros.neural.views.recording import Recording, load_recording, save_recording
 
 NOT_CONTENT = ("kind", "version", "shapes", "sha256")
 NONSENSE: list[Any] = [None, -1, 0, 2**70, 1e308, 1e-320, True, "x", "1" * 5000, [], [1, 2], {}, {"type": "sphere"}]

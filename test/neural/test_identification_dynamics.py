@@ -14,8 +14,8 @@ from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.contact.parameters import ContactParameters
 from morphit_ros.neural.contact.shapes import HalfSpace, Sphere
 from morphit_ros.neural.dynamics.world import Obstacle, World
-from morphit_ros.neural.field_file import save_field
 from morphit_ros.neural.fields.analytic import BoxField
+from morphit_ros.neural.fields.field_file import save_field
 from morphit_ros.neural.identification import (
     EstimationStatus,
     Experiment,

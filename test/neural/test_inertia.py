@@ -11,10 +11,10 @@ from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector
 from morphit_ros.neural.fields.analytic import BoxField, CylinderField, EllipsoidField, SphereField
 from morphit_ros.neural.fields.composition import TransformedField, UnionField
-from morphit_ros.neural.inertia import Weighting, inertial_properties
 from morphit_ros.neural.learning.depth import DepthLearningConfig, learn_from_depths
-from morphit_ros.neural.solid import SolidConfig, extract_solid
-from morphit_ros.neural.thresholds import Threshold
+from morphit_ros.neural.solid.extraction import SolidConfig, extract_solid
+from morphit_ros.neural.solid.inertia import Weighting, inertial_properties
+from morphit_ros.neural.solid.thresholds import Threshold
 
 T_TURNED = make_transform(matrix_from_rotation_vector([0.4, 0.7, -0.5]), [0.3, -0.2, 0.1])
 SHAPES = {

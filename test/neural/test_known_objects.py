@@ -12,19 +12,27 @@ from ball_views import ball_depths
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
-from morphit_ros.neural.cloud_views import views_of_cloud
 from morphit_ros.neural.fields.analytic import BoxField
 from morphit_ros.neural.identification.quaternions import invert_quats, multiply_quats, rotation_vectors
 from morphit_ros.neural.identification.residuals import moved_start
-from morphit_ros.neural.known_object import MassSource, know_object
 from morphit_ros.neural.learning.depth import DepthLearningConfig, learn_from_depths
-from morphit_ros.neural.materials import MaterialRegion
-from morphit_ros.neural.push_identification import PARAMETERS, PushMotion, identify_push, push_experiment, with_result
-from morphit_ros.neural.pushes import PushConfig, Pusher, PushScene, carrying_table, predict_push
-from morphit_ros.neural.views import project_points
+from morphit_ros.neural.objects.known_object import MassSource, know_object
+from morphit_ros.neural.objects.prediction import predict_push
+from morphit_ros.neural.objects.push_identification import (
+    PARAMETERS,
+    PushMotion,
+    identify_push,
+    push_experiment,
+    with_result,
+)
+from morphit_ros.neural.objects.push_scene import PredictionConfig, PushScene, carrying_table
+from morphit_ros.neural.objects.pusher import Pusher
+from morphit_ros.neural.solid.materials import MaterialRegion
+from morphit_ros.neural.views.cloud_views import views_of_cloud
+from morphit_ros.neural.views.posed_views import project_points
 
 SIZE = np.array([0.10, 0.06, 0.04])
-CONFIG = PushConfig(contact_points=200, step=0.005)
+CONFIG = PredictionConfig(contact_points=200, step=0.005)
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +169,7 @@ def test_clouds_that_are_no_views(change, words):
 
 def test_a_push_beside_the_centre_of_mass_turns_away_from_it(known):
     """Mason: a push to one side of the centre of mass turns the object that way; it comes to rest."""
-    fine = PushConfig(contact_points=3000, step=0.005)
+    fine = PredictionConfig(contact_points=3000, step=0.005)
     left, right = (predict_push(pushed(known, side, fine), np.eye(4), 0.8).poses[-1] for side in (0.015, -0.015))
     assert left[1, 0] < -0.1
     assert right[1, 0] == pytest.approx(-left[1, 0], rel=0.1)

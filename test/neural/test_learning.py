@@ -16,7 +16,7 @@ from morphit_ros.neural.fields.network import NetworkField
 from morphit_ros.neural.learning.depth import DepthLearningConfig, learn_from_depths
 from morphit_ros.neural.learning.images import ImageLearningConfig, learn_from_images
 from morphit_ros.neural.learning.result import LearningResult, LearningStatus
-from morphit_ros.neural.views import PosedDepths, PosedImages, pixel_rays
+from morphit_ros.neural.views.posed_views import PosedDepths, PosedImages, pixel_rays
 
 IMAGES = ImageLearningConfig(
     resolution=28, feature_resolution=16, features=4, hidden=16, iterations=80, rays=256, density_rate=0.3

@@ -11,10 +11,10 @@ from ball_views import BALL_CENTER, BALL_RADIUS, ball_depths, ball_images, ring
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.primitives import box_mesh
 from morphit_ros.geometry.transforms import invert_transform, transform_points
-from morphit_ros.neural.carving import DepthHull
-from morphit_ros.neural.consistency import check_depths, check_images, depth_bounds, image_bounds
-from morphit_ros.neural.recording import Recording, load_recording, save_recording
-from morphit_ros.neural.views import PosedDepths, PosedImages
+from morphit_ros.neural.views.carving import DepthHull
+from morphit_ros.neural.views.consistency import check_depths, check_images, depth_bounds, image_bounds
+from morphit_ros.neural.views.posed_views import PosedDepths, PosedImages
+from morphit_ros.neural.views.recording import Recording, load_recording, save_recording
 
 RGB = np.full((3, 8, 8, 3), 0.5)
 DEPTH = np.full((3, 8, 8), 0.5)

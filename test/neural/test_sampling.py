@@ -7,9 +7,9 @@ import pytest
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.neural.fields.analytic import BoxField, SphereField
-from morphit_ros.neural.inertia import inertial_properties
-from morphit_ros.neural.sampling import sample_body, sample_density
-from morphit_ros.neural.solid import SolidConfig, extract_solid
+from morphit_ros.neural.solid.extraction import SolidConfig, extract_solid
+from morphit_ros.neural.solid.inertia import inertial_properties
+from morphit_ros.neural.solid.sampling import sample_body, sample_density
 
 CONFIG = SolidConfig(resolution=48)
 

@@ -9,7 +9,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector, transform_points
 from morphit_ros.neural.fields.analytic import BoxField, SphereField
 from morphit_ros.neural.fields.composition import TransformedField, UnionField
-from morphit_ros.neural.solid import SolidConfig, extract_solid
+from morphit_ros.neural.solid.extraction import SolidConfig, extract_solid
 
 COARSE = SolidConfig(resolution=32, thinnest=8)
 

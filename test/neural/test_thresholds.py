@@ -10,8 +10,8 @@ import pytest
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import look_at
 from morphit_ros.neural.fields.analytic import BoxField, SphereField
-from morphit_ros.neural.silhouettes import silhouette_threshold
-from morphit_ros.neural.thresholds import (
+from morphit_ros.neural.solid.silhouettes import silhouette_threshold
+from morphit_ros.neural.solid.thresholds import (
     Threshold,
     likelihood_threshold,
     two_level_threshold,

@@ -12,8 +12,8 @@ from morphit_ros.neural.trajectory_optimization.costs import GoalCost, goal_cons
 from morphit_ros.neural.trajectory_optimization.ilqr import (
     TrajectoryConfig,
     TrajectoryStatus,
+    forward_rollout,
     optimize_trajectory,
-    roll_out,
 )
 from morphit_ros.neural.trajectory_optimization.problem import Constraint, Linearization, TrajectoryProblem
 
@@ -64,7 +64,7 @@ def double_integrator(timestep: float = 0.1) -> LinearSystem:
 
 
 def total_cost(problem: TrajectoryProblem, controls: np.ndarray) -> float:
-    states = roll_out(problem.dynamics, problem.initial_state, controls)
+    states = forward_rollout(problem.dynamics, problem.initial_state, controls)
     cost = sum(problem.stage_cost.value(x, u) for x, u in zip(states, controls, strict=False))
     if problem.terminal_cost is not None:
         cost += problem.terminal_cost.value(states[-1], np.zeros(problem.dynamics.control_size))
@@ -122,7 +122,7 @@ def test_terminal_equality_and_bounds_give_the_optimum_of_a_general_solver() -> 
         bounds=[(-b, b) for b in bound] * horizon,
         constraints={
             "type": "eq",
-            "fun": lambda u: roll_out(system, problem.initial_state, u.reshape(horizon, 2))[-1] - goal,
+            "fun": lambda u: forward_rollout(system, problem.initial_state, u.reshape(horizon, 2))[-1] - goal,
         },
         options={"maxiter": 400, "ftol": 1e-14},
     )
@@ -152,7 +152,7 @@ def test_pendulum_swings_up_with_less_torque_than_it_takes_to_hold_it() -> None:
     assert result.success
     np.testing.assert_allclose(result.states[-1], goal, atol=1e-6)
     assert np.abs(result.controls).max() <= 4.0
-    np.testing.assert_allclose(roll_out(system, np.zeros(2), result.controls), result.states, atol=1e-12)
+    np.testing.assert_allclose(forward_rollout(system, np.zeros(2), result.controls), result.states, atol=1e-12)
 
 
 def disc(center: tuple[float, float], radius: float) -> Constraint:

@@ -14,7 +14,8 @@ from morphit_ros.neural.dynamics.state import BodyState, add_tangent, subtract_s
 from morphit_ros.neural.dynamics.world import Obstacle, RigidBody, World
 from morphit_ros.neural.trajectory_optimization.costs import GoalCost
 from morphit_ros.neural.trajectory_optimization.ilqr import TrajectoryConfig, TrajectoryStatus
-from morphit_ros.neural.trajectory_optimization.push import PushConfig, plan_push, replan_push, rest_on_plane
+from morphit_ros.neural.trajectory_optimization.push import plan_push, replan_push, rest_on_plane
+from morphit_ros.neural.trajectory_optimization.push_config import PushConfig
 from morphit_ros.neural.trajectory_optimization.replanned_push import ReplanningPush
 from morphit_ros.neural.trajectory_optimization.world_dynamics import WorldDynamics
 

@@ -22,11 +22,13 @@ from morphit_interfaces.msg import MaterialRegion, PusherMotion, TablePlane
 from morphit_interfaces.srv import EstimateInertia, Identify, SimulatePush
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.neural.archive import write_archive
-from morphit_ros.neural.field_file import save_field
 from morphit_ros.neural.fields.analytic import BoxField
-from morphit_ros.neural.known_object import know_object
-from morphit_ros.neural.pushes import PushConfig, Pusher, PushScene, carrying_table, predict_push
-from morphit_ros.neural.warm_up import warm_up
+from morphit_ros.neural.fields.field_file import save_field
+from morphit_ros.neural.objects.known_object import know_object
+from morphit_ros.neural.objects.prediction import predict_push
+from morphit_ros.neural.objects.push_scene import PredictionConfig, PushScene, carrying_table
+from morphit_ros.neural.objects.pusher import Pusher
+from morphit_ros.neural.objects.warm_up import warm_up
 from morphit_ros.ros import interfaces
 from morphit_ros.ros.conversions import header, matrix_from_pose, pose_from_matrix
 from morphit_ros.ros.neural_messages import motion_from_message
@@ -164,10 +166,10 @@ def test_a_push_is_predicted_as_the_core_predicts_it_and_drawn(box):
     assert answer.success, answer.message
     assert len(answer.times) == len(answer.poses)
     assert answer.times[-1] == pytest.approx(0.8)
-    assert answer.friction == pytest.approx(PushConfig().friction)
+    assert answer.friction == pytest.approx(PredictionConfig().friction)
     known = know_object(BoxField(SIZE), 500.0)
     driven = Pusher(0.01, np.array(PUSH_TIMES), PUSH_WAY, 0.0, np.zeros((2, 3)))
-    scene = PushScene(known, carrying_table(known, np.eye(4)), driven, PushConfig(contact_points=POINTS))
+    scene = PushScene(known, carrying_table(known, np.eye(4)), driven, PredictionConfig(contact_points=POINTS))
     expected = predict_push(scene, np.eye(4), 0.8).poses[-1]
     assert matrix_from_pose(answer.poses[-1]) == pytest.approx(expected, abs=1e-9)
     assert answer.poses[-1].position.x > 0.02
@@ -212,7 +214,7 @@ def observed(friction, center, steps=20):
     names = ("center_of_mass_x", "center_of_mass_y", "friction")
     known = known.identified(dict(zip(names, (*center, friction), strict=True)), {})
     driven = Pusher(0.01, np.array(PUSH_TIMES), PUSH_WAY, 0.0, np.zeros((2, 3)))
-    config = PushConfig(contact_points=POINTS)
+    config = PredictionConfig(contact_points=POINTS)
     motion = predict_push(PushScene(known, carrying_table(known, np.eye(4)), driven, config), np.eye(4), 0.6)
     rows = np.linspace(0, len(motion.times) - 1, steps).round().astype(int)
     return motion.times[rows].tolist(), [pose_from_matrix(motion.poses[row]) for row in rows]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from morphit_ros.cli import main
-from morphit_ros.neural.recording import load_recording
+from morphit_ros.neural.views.recording import load_recording
 from morphit_ros.simulation.rendering import available_backend
 
 needs_rendering = pytest.mark.skipif(available_backend() is None, reason="nothing on this machine can render")

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.carving import DepthHull
 from morphit_ros.neural.fields.grid import GridField, grid_nodes
+from morphit_ros.neural.views.carving import DepthHull
 
 
 def carve_grid(

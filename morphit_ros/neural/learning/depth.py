@@ -13,14 +13,14 @@ import numpy as np
 
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.carving import DepthHull
-from morphit_ros.neural.consistency import check_depths, depth_bounds
 from morphit_ros.neural.field import DensityField
 from morphit_ros.neural.fields.grid import grid_nodes
 from morphit_ros.neural.fields.network import DenseNetwork, NetworkField
 from morphit_ros.neural.learning.carved_grid import carve_grid
 from morphit_ros.neural.learning.result import LearningResult, LearningStatus, Progress
-from morphit_ros.neural.views import PosedDepths
+from morphit_ros.neural.views.carving import DepthHull
+from morphit_ros.neural.views.consistency import check_depths, depth_bounds
+from morphit_ros.neural.views.posed_views import PosedDepths
 
 _LEAST_CONTRAST = 1e-3
 

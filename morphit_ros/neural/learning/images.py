@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.backgrounds import with_masks
-from morphit_ros.neural.carving import DepthHull, Silhouettes
-from morphit_ros.neural.consistency import check_images, image_bounds
 from morphit_ros.neural.fields.grid import GridField, grid_nodes
 from morphit_ros.neural.learning.carved_grid import carve_grid
 from morphit_ros.neural.learning.radiance import RadianceField, make_rays, peak_ratio
 from morphit_ros.neural.learning.result import LearningResult, LearningStatus, Progress
-from morphit_ros.neural.views import PosedDepths, PosedImages
+from morphit_ros.neural.views.backgrounds import with_masks
+from morphit_ros.neural.views.carving import DepthHull, Silhouettes
+from morphit_ros.neural.views.consistency import check_images, image_bounds
+from morphit_ros.neural.views.posed_views import PosedDepths, PosedImages
 
 # The learned density is a skin about a spacing thick, which grows inwards from the silhouettes: its outer side is the
 # surface, where this share of the light is stopped. Measured errors of the volume of bottle and hammer: -0.4 % and

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from morphit_ros.geometry.transforms import Array, transform_vectors
-from morphit_ros.neural.views import PosedImages, pixel_rays
+from morphit_ros.neural.views.posed_views import PosedImages, pixel_rays
 
 if TYPE_CHECKING:
     from morphit_ros.neural.learning.images import ImageLearningConfig

@@ -89,7 +89,7 @@ class TrajectoryResult:
         return self.status in (TrajectoryStatus.CONVERGED, TrajectoryStatus.FEASIBLE)
 
 
-def roll_out(dynamics: Dynamics, initial_state: Array, controls: Array) -> Array:
+def forward_rollout(dynamics: Dynamics, initial_state: Array, controls: Array) -> Array:
     """(T + 1, S) states that controls (T, M) lead to; rows after a state that is not finite are NaN."""
     states = np.full((len(controls) + 1, len(initial_state)), np.nan)
     states[0] = initial_state
@@ -129,7 +129,7 @@ def optimize_trajectory(
     if not np.isfinite(guess).all():
         raise InvalidInputError("controls", "numbers that are not finite", expected)
     guess = np.clip(guess, *problem.bounds)
-    states = roll_out(problem.dynamics, problem.initial_state, guess)
+    states = forward_rollout(problem.dynamics, problem.initial_state, guess)
     if not np.isfinite(states).all():
         gains = np.zeros((*guess.shape, problem.dynamics.tangent_size))
         message = f"the state after step {int(np.isfinite(states).all(axis=1).sum())} of the guess is not finite"

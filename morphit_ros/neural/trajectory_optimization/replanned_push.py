@@ -5,7 +5,8 @@ from __future__ import annotations
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.body import ContactBody
-from morphit_ros.neural.trajectory_optimization.push import PushPlan, replan_push
+from morphit_ros.neural.trajectory_optimization.push import replan_push
+from morphit_ros.neural.trajectory_optimization.push_plan import PushPlan
 
 
 class ReplanningPush:

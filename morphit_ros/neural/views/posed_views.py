@@ -171,7 +171,7 @@ class PosedDepths(PosedViews):
         Raises:
             InvalidInputError: as above; a cloud with fewer than 50 points, or points behind its camera.
         """
-        from morphit_ros.neural.cloud_rasters import rasterize_clouds
+        from morphit_ros.neural.views.cloud_rasters import rasterize_clouds
 
         depth, intrinsics = rasterize_clouds(clouds, size)
         return cls(depth, intrinsics, T_world_camera, ~np.isnan(depth), bounds)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from morphit_ros.neural.fields.analytic import BoxField
-from morphit_ros.neural.known_object import know_object
-from morphit_ros.neural.push_identification import PushMotion
-from morphit_ros.neural.pushes import PushConfig, Pusher, PushScene, carrying_table
+from morphit_ros.neural.objects.known_object import know_object
+from morphit_ros.neural.objects.push_identification import PushMotion
+from morphit_ros.neural.objects.push_scene import PredictionConfig, PushScene, carrying_table
+from morphit_ros.neural.objects.pusher import Pusher
 
 
 def warm_up() -> None:
     """Once through everything that `neural_object` answers with."""
     known = know_object(BoxField((0.10, 0.06, 0.04)), 500.0, eyes=np.array([[1.0, 0.0, 0.5]]))
     pusher = Pusher(0.01, np.array([0.0, 0.1]), np.array([[-0.07, 0.0, 0.0], [-0.06, 0.0, 0.0]]), 0.0, np.zeros((2, 3)))
-    scene = PushScene(known, carrying_table(known, np.eye(4)), pusher, PushConfig(contact_points=100))
+    scene = PushScene(known, carrying_table(known, np.eye(4)), pusher, PredictionConfig(contact_points=100))
     times = np.array([0.0, 0.01, 0.02])
     motion = PushMotion(scene, known.body(100), 0.0)
     start = np.zeros((1, 13))

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, invert_transform, look_at, transform_points
-from morphit_ros.neural.cloud_rasters import rasterize_clouds
-from morphit_ros.neural.views import PosedDepths
+from morphit_ros.neural.views.cloud_rasters import rasterize_clouds
+from morphit_ros.neural.views.posed_views import PosedDepths
 
 # A surface seen flatter than this gives no depth: cosine to the ray.
 _LEAST_FACING = 0.1

@@ -17,9 +17,9 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.field import DensityField
-from morphit_ros.neural.solid import Solid, SolidConfig, VolumeMoments, extract_solid
-from morphit_ros.neural.thresholds import Threshold, check_densities
-from morphit_ros.neural.visibility import judge_visibility
+from morphit_ros.neural.solid.extraction import Solid, SolidConfig, VolumeMoments, extract_solid
+from morphit_ros.neural.solid.thresholds import Threshold, check_densities
+from morphit_ros.neural.solid.visibility import judge_visibility
 
 # Sums over the density double their resolution until two agree to this, or until the grid has its most points.
 _SUM_TOLERANCE = 5e-4

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.field import DensityField
-from morphit_ros.neural.thresholds import LEAST_AGREEMENT, Threshold, check_densities
-from morphit_ros.neural.views import PosedViews
+from morphit_ros.neural.solid.thresholds import LEAST_AGREEMENT, Threshold, check_densities
+from morphit_ros.neural.views.posed_views import PosedViews
 
 # Cells along the longest side of the bounds, and rays.
 _CELLS = 80

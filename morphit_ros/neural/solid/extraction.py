@@ -12,10 +12,10 @@ from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.cut_cells import CutEdges, find_cut_edges, measure_cut_cells
 from morphit_ros.neural.field import DensityField
-from morphit_ros.neural.pieces import solid_nodes
-from morphit_ros.neural.thresholds import Threshold, check_densities, two_level_threshold
+from morphit_ros.neural.solid.cut_cells import CutEdges, find_cut_edges, measure_cut_cells
+from morphit_ros.neural.solid.pieces import solid_nodes
+from morphit_ros.neural.solid.thresholds import Threshold, check_densities, two_level_threshold
 
 # Nodes along the longest side of the first grids, which only look for the object. The finest still sees a plate of
 # a hundredth of the bounds.

@@ -6,10 +6,10 @@ import numpy as np
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, transform_vectors
-from morphit_ros.neural.backgrounds import with_masks
-from morphit_ros.neural.carving import DepthHull, Silhouettes, sample_picture
 from morphit_ros.neural.fields.grid import grid_nodes
-from morphit_ros.neural.views import Mask, PosedDepths, PosedImages, pixel_rays, project_points
+from morphit_ros.neural.views.backgrounds import with_masks
+from morphit_ros.neural.views.carving import DepthHull, Silhouettes, sample_picture
+from morphit_ros.neural.views.posed_views import Mask, PosedDepths, PosedImages, pixel_rays, project_points
 
 # Share of a silhouette that the hull of all views must fill, and of a view's points that others may see through.
 _LEAST_COVERAGE = 0.8

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import Array, check_transform, invert_transform, transform_points
-from morphit_ros.neural.inertia import InertialProperties, Weighting, inertial_properties
-from morphit_ros.neural.solid import Solid
+from morphit_ros.neural.solid.extraction import Solid
+from morphit_ros.neural.solid.inertia import InertialProperties, Weighting, inertial_properties
 
 # Each cell of the solid is cut into so many a side: a material may end within it.
 _PARTS = 2

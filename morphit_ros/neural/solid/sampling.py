@@ -12,8 +12,8 @@ from morphit_ros.geometry.mesh import sample_surface_evenly
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.field import DensityField
-from morphit_ros.neural.inertia import InertialProperties
-from morphit_ros.neural.solid import Solid, extract_solid
+from morphit_ros.neural.solid.extraction import Solid, extract_solid
+from morphit_ros.neural.solid.inertia import InertialProperties
 
 # Share of the points that lie on the surface when a solid is sampled.
 _SURFACE_SHARE = 0.6

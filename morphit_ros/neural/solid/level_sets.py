@@ -18,8 +18,8 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.field import DensityField
-from morphit_ros.neural.solid import SolidConfig, extract_solid
-from morphit_ros.neural.thresholds import Threshold
+from morphit_ros.neural.solid.extraction import SolidConfig, extract_solid
+from morphit_ros.neural.solid.thresholds import Threshold
 
 
 @dataclass(frozen=True)
@@ -82,18 +82,18 @@ def compare_level_sets(
     """The level sets of several thresholds, each with its rest when it is let go with `down` towards the plane.
 
     Raises:
-        InvalidInputError: no threshold, or see `extract_solid` and `rest_on_plane`.
+        InvalidInputError: no threshold, or see `extract_solid` and `rest_of_points`.
     """
     if len(thresholds) == 0:
         raise InvalidInputError("thresholds", "none", "at least one density")
     meshes = [level_set_mesh(field, threshold, resolution) for threshold in thresholds]
     return [
-        LevelSet(float(threshold), mesh, rest_on_plane(mesh.vertices, center_of_mass, down))
+        LevelSet(float(threshold), mesh, rest_of_points(mesh.vertices, center_of_mass, down))
         for threshold, mesh in zip(thresholds, meshes, strict=True)
     ]
 
 
-def rest_on_plane(points: ArrayLike, center_of_mass: ArrayLike, down: ArrayLike = (0.0, 0.0, -1.0)) -> Rest:
+def rest_of_points(points: ArrayLike, center_of_mass: ArrayLike, down: ArrayLike = (0.0, 0.0, -1.0)) -> Rest:
     """The face of the convex hull on which a body comes to rest, rolling over edges as long as its centre sinks.
 
     It starts on the face that the line from the centre of mass downwards passes through, and rolls over the edge that

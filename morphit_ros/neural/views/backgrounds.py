@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.neural.views import PosedImages
+from morphit_ros.neural.views.posed_views import PosedImages
 
 # Colours of one background differ by less from the middle one of the picture's border, in any channel: noise and
 # compression, no shading.

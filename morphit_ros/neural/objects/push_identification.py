@@ -17,17 +17,9 @@ from morphit_ros.neural.identification.motion import TANGENT, Prediction
 from morphit_ros.neural.identification.quaternions import invert_quats, multiply_quats, rotation_vectors
 from morphit_ros.neural.identification.tracks import PoseTrack
 from morphit_ros.neural.identification.unknowns import Unknown
-from morphit_ros.neural.known_object import CENTER_NAMES, KnownObject
-from morphit_ros.neural.pushes import (
-    OBJECT,
-    PUSHER,
-    TABLE,
-    PushScene,
-    check_pusher,
-    shifted,
-    state_of_pose,
-    steps_between,
-)
+from morphit_ros.neural.objects.known_object import CENTER_NAMES, KnownObject
+from morphit_ros.neural.objects.object_states import shifted, state_of_pose, steps_between
+from morphit_ros.neural.objects.push_scene import OBJECT, PUSHER, TABLE, PushScene, check_pusher
 
 # Half the difference of the centre of mass for derivatives, in sizes of the object.
 _CENTER_STEP = 2e-5

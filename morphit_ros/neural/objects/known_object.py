@@ -15,12 +15,12 @@ from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.field import DensityField
-from morphit_ros.neural.inertia import InertialProperties
-from morphit_ros.neural.materials import MaterialRegion, inertia_of_materials
-from morphit_ros.neural.sampling import sample_body
-from morphit_ros.neural.solid import Solid, SolidConfig, extract_solid
-from morphit_ros.neural.thresholds import Threshold
-from morphit_ros.neural.visibility import ONE_SIDED
+from morphit_ros.neural.solid.extraction import Solid, SolidConfig, extract_solid
+from morphit_ros.neural.solid.inertia import InertialProperties
+from morphit_ros.neural.solid.materials import MaterialRegion, inertia_of_materials
+from morphit_ros.neural.solid.sampling import sample_body
+from morphit_ros.neural.solid.thresholds import Threshold
+from morphit_ros.neural.solid.visibility import ONE_SIDED
 
 # Expected error of the centre at which confidence is one half [m]; as grasping counts it.
 _ERROR_SCALE = 0.02

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.views import Mask, PosedDepths, PosedImages, project_points
+from morphit_ros.neural.views.posed_views import Mask, PosedDepths, PosedImages, project_points
 
 # Stands for "this view says nothing here" [m].
 UNKNOWN = -1e3
