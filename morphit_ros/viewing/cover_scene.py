@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import html
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from morphit_ros.cover.drawing import LARGEST_ANGLE, error_colors, motor_lines, 
 from morphit_ros.cover.model import Cover
 from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh
 from morphit_ros.geometry.transforms import Array, check_transform
-from morphit_ros.viewing.layers import LayeredServer
+from morphit_ros.viewing.served_scene import Lights, ServedScene
 
 LAYERS = {"plates": "Plates", "normals": "Normals", "motors": "Motors", "target": "Target", "body": "Body"}
 
@@ -51,7 +50,7 @@ class CoverView:
     figures: Mapping[str, str]
 
 
-class CoverScene:
+class CoverScene(ServedScene):
     """A browser view on loopback. Methods may be called from any thread and update in place."""
 
     def __init__(self, host: str = "127.0.0.1", port: int = 8080, *, title: str = "morphit cover") -> None:
@@ -66,24 +65,11 @@ class CoverScene:
             InvalidInputError: a host that is not loopback, or a port that is taken or out of range.
             MissingDependencyError: viser is not installed.
         """
-        self._lock = threading.RLock()
-        self._server = LayeredServer(host, port, title)
+        super().__init__(host, port, title, Lights(environment=0.12, ambient=0.35, sun=1.1))
         self._cover: Cover | None = None
         self._rate_limit = 1.0
-        self._closed = False
-        scene = self._server.scene
-        scene.set_up_direction("+z")
-        scene.configure_environment_map("studio", environment_intensity=0.12)
-        scene.configure_default_lights(enabled=False)
-        scene.add_light_ambient("/ambient", intensity=0.35)
-        scene.add_light_directional("/sun", intensity=1.1, position=(1.0, -1.5, 3.0))
         for layer, label in LAYERS.items():
             self._server.add_layer(layer, label, visible=True)
-
-    @property
-    def url(self) -> str:
-        """Where a browser finds the view."""
-        return self._server.url
 
     def set_cover(
         self,
@@ -141,19 +127,6 @@ class CoverScene:
         """Where browsers look from and to, points (3,) [m]."""
         with self._lock:
             self._server.set_camera(position, look_at, _FIELD_OF_VIEW)
-
-    def close(self) -> None:
-        """Stop serving; browsers lose their connection. May be called again."""
-        with self._lock:
-            if not self._closed:
-                self._closed = True
-                self._server.stop()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _show_plates(self, cover: Cover, view: CoverView) -> None:
         from scipy.spatial.transform import Rotation

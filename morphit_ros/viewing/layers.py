@@ -25,6 +25,7 @@ class LayeredServer:
 
     Attributes:
         scene: viser's scene, to add nodes with.
+        gui: viser's controls, to add more of them with.
         panel: the panel beside the scene, with one checkbox a layer.
     """
 
@@ -40,7 +41,8 @@ class LayeredServer:
         self._layers: dict[str, Any] = {}
         self._nodes: dict[str, Any] = {}
         self.scene = self._server.scene
-        self.panel = Panel(self._server.gui, title)
+        self.gui = self._server.gui
+        self.panel = Panel(self.gui, title)
 
     @property
     def url(self) -> str:

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Self
 
 import numpy as np
 
@@ -14,8 +13,8 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.primitives import sphere_mesh
 from morphit_ros.geometry.transforms import Array, make_transform, transform_points
-from morphit_ros.viewing.layers import LayeredServer
 from morphit_ros.viewing.neural_panel import NeuralView, panel_html
+from morphit_ros.viewing.served_scene import Lights, ServedScene
 
 LAYERS = {
     "points": "Surface, points",
@@ -39,7 +38,7 @@ _COPIES, _COPY_POINTS = 5, 250
 _FRAMES = 20.0
 
 
-class NeuralScene(LayeredServer):
+class NeuralScene(ServedScene):
     """A browser view on loopback. The methods defined here may be called from any thread."""
 
     def __init__(self, host: str = "127.0.0.1", port: int = 8080, *, title: str = "morphit neural object") -> None:
@@ -54,22 +53,15 @@ class NeuralScene(LayeredServer):
             InvalidInputError: a host that is not loopback, or a port that is taken or out of range.
             MissingDependencyError: viser is not installed.
         """
-        super().__init__(host, port, title)
-        self._lock = threading.RLock()
+        super().__init__(host, port, title, Lights(environment=0.12, ambient=0.45, sun=1.1))
         self._view: NeuralView | None = None
         self._times, self._poses = np.zeros(0), np.zeros((0, 4, 4))
         self._status, self._is_error = "no object yet", False
         self._build: Mapping[str, str] = {}
-        self._closed = threading.Event()
+        self._ended = threading.Event()
         self._playing = threading.Event()
-        scene = self.scene
-        scene.set_up_direction("+z")
-        scene.configure_environment_map("studio", environment_intensity=0.12)
-        scene.configure_default_lights(enabled=False)
-        scene.add_light_ambient("/ambient", intensity=0.45)
-        scene.add_light_directional("/sun", intensity=1.1, position=(1.0, -1.5, 3.0))
         for layer, label in LAYERS.items():
-            self.add_layer(layer, label, visible=True)
+            self._server.add_layer(layer, label, visible=True)
         gui = self._server.gui
         with gui.add_folder("Predicted motion"):
             self._time = gui.add_slider("Time [s]", 0.0, 1.0, 0.01, 0.0, disabled=True)
@@ -89,11 +81,11 @@ class NeuralScene(LayeredServer):
             pose = view.T_world_object
             size = float(np.linalg.norm(np.ptp(view.points, axis=0)))
             spacing = _spacing(view.points)
-            self.put_points("points/all", view.points, _shaded(view.normals, pose), _POINT_SHARE * size)
+            self._server.put_points("points/all", view.points, _shaded(view.normals, pose), _POINT_SHARE * size)
             vertices, faces = _discs(view.points, view.normals, 0.95 * spacing)
             # Only what looks away: one sees into the object, to what it holds.
-            self.put(
-                "walls/all", self.scene.add_mesh_simple, vertices=vertices.astype(np.float32),
+            self._server.put(
+                "walls/all", self._server.scene.add_mesh_simple, vertices=vertices.astype(np.float32),
                 faces=faces.astype(np.uint32), color=_WALL_COLOR, side="back", flat_shading=False, cast_shadow=False,
             )  # fmt: skip
             radius = _CENTER_SHARE * size
@@ -102,14 +94,14 @@ class NeuralScene(LayeredServer):
             self._put_ball("center/error", ball, np.full(3, max(view.center_error, 1e-6)), _CENTER_COLOR, 0.25)
             self._put_ball("inertia/ellipsoid", ball, view.half_axes, _INERTIA_COLOR, 0.3)
             ends = view.axes.T * view.half_axes[:, None]
-            self.put_lines("axes/lines", np.stack([-ends, ends], axis=1), _AXIS_COLORS, 3.0)
+            self._server.put_lines("axes/lines", np.stack([-ends, ends], axis=1), _AXIS_COLORS, 3.0)
             middle = pose @ make_transform(translation=view.center)
             turned = middle @ make_transform(view.axes)
             for name, placed in (
                 ("points/all", pose), ("walls/all", pose), ("center/ball", middle), ("center/error", middle),
                 ("inertia/ellipsoid", turned), ("axes/lines", middle),
             ):  # fmt: skip
-                self.place(name, placed)
+                self._server.place(name, placed)
             if first:
                 self._frame(transform_points(pose, view.points))
             self._write()
@@ -129,8 +121,8 @@ class NeuralScene(LayeredServer):
         with self._lock:
             self._times, self._poses = times, poses
             view = self._view
-            self.clear("path")
-            self.clear("replay")
+            self._server.clear("path")
+            self._server.clear("replay")
             still = view is None or len(times) < 2
             self._time.disabled = self._replay.disabled = still
             if view is None or still:
@@ -140,14 +132,14 @@ class NeuralScene(LayeredServer):
             self._time.max = float(times[-1] - times[0])
             self._time.step = max(self._time.max / 200.0, 1e-4)
             way = np.array([transform_points(pose, view.center[None])[0] for pose in poses])
-            self.put_lines("path/center", np.stack([way[:-1], way[1:]], axis=1), _MOTION_COLOR, 4.0)
+            self._server.put_lines("path/center", np.stack([way[:-1], way[1:]], axis=1), _MOTION_COLOR, 4.0)
             some = view.points[:: max(1, len(view.points) // _COPY_POINTS)]
             chosen = np.unique(np.linspace(0, len(poses) - 1, _COPIES).round().astype(int))
             copies = np.concatenate([transform_points(poses[index], some) for index in chosen])
             size = 0.8 * _POINT_SHARE * float(np.linalg.norm(np.ptp(view.points, axis=0)))
-            self.put_points("path/copies", copies, _MOTION_COLOR, size)
-            self.put_points("replay/points", view.points, _MOTION_COLOR, 1.5 * size)
-            self.place("replay/points", poses[0])
+            self._server.put_points("path/copies", copies, _MOTION_COLOR, size)
+            self._server.put_points("replay/points", view.points, _MOTION_COLOR, 1.5 * size)
+            self._server.place("replay/points", poses[0])
             self.replay()
 
     def set_figures(self, figures: Mapping[str, str]) -> None:
@@ -184,34 +176,25 @@ class NeuralScene(LayeredServer):
 
     def close(self) -> None:
         """Stop serving; browsers lose their connection. May be called again."""
-        if self._closed.is_set():
-            return
-        self._closed.set()
+        self._ended.set()
         self._playing.set()
         self._player.join()
-        with self._lock:
-            self.stop()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        super().close()
 
     def _put_ball(
         self, name: str, ball: TriangleMesh, radii: Array, color: tuple[int, int, int], opacity: float
     ) -> None:
-        self.put(
-            name, self.scene.add_mesh_simple, vertices=(ball.vertices * radii).astype(np.float32),
+        self._server.put(
+            name, self._server.scene.add_mesh_simple, vertices=(ball.vertices * radii).astype(np.float32),
             faces=ball.faces.astype(np.uint32), color=color, opacity=opacity, flat_shading=False, cast_shadow=False,
         )  # fmt: skip
 
     def _play(self) -> None:
-        while not self._closed.is_set():
+        while not self._ended.is_set():
             self._playing.wait()
             self._playing.clear()
             begin = time.monotonic()
-            while not (self._closed.wait(1.0 / _FRAMES) or self._playing.is_set()):
+            while not (self._ended.wait(1.0 / _FRAMES) or self._playing.is_set()):
                 with self._lock:
                     end = float(self._times[-1] - self._times[0]) if len(self._times) > 1 else 0.0
                     now = min(time.monotonic() - begin, end)
@@ -225,7 +208,7 @@ class NeuralScene(LayeredServer):
         with self._lock:
             if len(self._times):
                 index = int(np.argmin(np.abs(self._times - self._times[0] - now)))
-                self.place("replay/points", self._poses[index])
+                self._server.place("replay/points", self._poses[index])
 
     def _frame(self, points: Array) -> None:
         """A camera that has the object and its surroundings in sight, and a floor below it."""
@@ -233,7 +216,7 @@ class NeuralScene(LayeredServer):
         low, high = points.min(axis=0), points.max(axis=0)
         reach = float(np.linalg.norm(high - low))
         middle = 0.5 * (low + high)
-        self.scene.add_grid(
+        self._server.scene.add_grid(
             "/floor", 6.0 * reach, 6.0 * reach, cell_size=0.02, section_size=0.1,
             position=(float(middle[0]), float(middle[1]), float(low[2])), **_FLOOR_COLORS,
         )  # fmt: skip
@@ -241,10 +224,10 @@ class NeuralScene(LayeredServer):
     def _aim(self, points: Array, direction: Array) -> None:
         middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
         reach = float(np.linalg.norm(np.ptp(points, axis=0)))
-        self.set_camera(middle + 2.1 * reach * direction / np.linalg.norm(direction), middle, _FIELD_OF_VIEW)
+        self._server.set_camera(middle + 2.1 * reach * direction / np.linalg.norm(direction), middle, _FIELD_OF_VIEW)
 
     def _write(self) -> None:
-        self.panel.set_content(panel_html(self._view, self._status, self._is_error, self._build))
+        self._server.panel.set_content(panel_html(self._view, self._status, self._is_error, self._build))
 
 
 def _spacing(points: Array) -> float:

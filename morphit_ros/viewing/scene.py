@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,8 +18,8 @@ from morphit_ros.geometry.transforms import (
 )
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel
-from morphit_ros.viewing.layers import LayeredServer
 from morphit_ros.viewing.robot_visuals import link_glbs
+from morphit_ros.viewing.served_scene import Lights, ServedScene
 from morphit_ros.viewing.shapes import GripperLike, gripper_fork, placed_box
 
 LAYERS = {
@@ -47,7 +45,7 @@ _NORMAL_LENGTH = 0.008
 _MAXIMUM_NORMALS = 1500
 
 
-class ViewerScene:
+class ViewerScene(ServedScene):
     """A browser view on loopback. Methods may be called again and again from any thread: they update in place.
 
     The world frame is that of the clouds, z up. Nothing is sent when nothing changed; callers choose the rate.
@@ -79,31 +77,18 @@ class ViewerScene:
             raise InvalidInputError("max_points", max_points, "at least 1")
         for layer in hidden:
             _check_layer(layer, list(LAYERS))
-        self._lock = threading.RLock()
         self._max_points = max_points
-        self._server = LayeredServer(host, port, title)
+        super().__init__(host, port, title, Lights(environment=0.25, ambient=0.3, sun=1.4, position=(1.5, -2.0, 4.0)))
         self._robot: KinematicModel | None = None
         self._positions: dict[str, float] = {}
-        self._closed = False
 
-        scene = self._server.scene
-        scene.set_up_direction("+z")
-        scene.configure_environment_map("studio", environment_intensity=0.25)
-        scene.configure_default_lights(enabled=False)
-        scene.add_light_ambient("/ambient", intensity=0.3)
-        scene.add_light_directional("/sun", intensity=1.4, position=(1.5, -2.0, 4.0))
         # A little lower than a table top at the origin's height, which would flicker otherwise.
-        scene.add_grid(
+        self._server.scene.add_grid(
             "/floor", 4.0, 4.0, cell_size=0.1, section_size=0.5, position=(0.0, 0.0, -0.004), **_FLOOR_COLORS
         )
         for layer, label in LAYERS.items():
             self._server.add_layer(layer, label, layer not in hidden)
         self.set_camera((1.45, -1.15, 1.0), (0.28, 0.0, 0.32))
-
-    @property
-    def url(self) -> str:
-        """Where a browser finds the view."""
-        return self._server.url
 
     def set_camera(self, position: ArrayLike, look_at: ArrayLike) -> None:
         """Where browsers look from and to, points (3,) [m], when they connect; those connected jump there."""
@@ -310,19 +295,6 @@ class ViewerScene:
             for cloud in [name for name in self._server.layers if name.startswith("clouds/")]:
                 if layer in ("clouds", cloud):
                     self._server.remove_layer(cloud)
-
-    def close(self) -> None:
-        """Stop serving; browsers lose their connection. May be called again."""
-        with self._lock:
-            if not self._closed:
-                self._closed = True
-                self._server.stop()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _require_robot(self) -> KinematicModel:
         if self._robot is None:
