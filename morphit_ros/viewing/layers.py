@@ -7,7 +7,7 @@ import io
 import ipaddress
 import socket
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,22 @@ from morphit_ros.errors import InvalidInputError, MissingDependencyError
 from morphit_ros.geometry.primitives import sphere_mesh
 from morphit_ros.geometry.transforms import Array, quat_xyzw_from_matrix
 from morphit_ros.viewing.panel import Panel
+
+
+class Lights(NamedTuple):
+    """Strengths as viser counts them.
+
+    Attributes:
+        environment: of the studio around the scene.
+        ambient: from everywhere.
+        sun: of the directional light.
+        position: (3,) from where it shines on the origin [m].
+    """
+
+    environment: float
+    ambient: float
+    sun: float
+    position: tuple[float, float, float] = (1.0, -1.5, 3.0)
 
 
 class LayeredServer:
@@ -61,6 +77,14 @@ class LayeredServer:
         cameras = [self._server.initial_camera, *(client.camera for client in self._server.get_clients().values())]
         for camera in cameras:
             camera.position, camera.look_at, camera.fov = eye, target, fov
+
+    def light(self, lights: Lights) -> None:
+        """z up, and light."""
+        self.scene.set_up_direction("+z")
+        self.scene.configure_environment_map("studio", environment_intensity=lights.environment)
+        self.scene.configure_default_lights(enabled=False)
+        self.scene.add_light_ambient("/ambient", intensity=lights.ambient)
+        self.scene.add_light_directional("/sun", intensity=lights.sun, position=lights.position)
 
     def add_layer(self, name: str, label: str, visible: bool) -> None:
         """Add an empty layer and its checkbox."""

@@ -18,8 +18,9 @@ from morphit_ros.geometry.transforms import (
 )
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.viewing.layers import Lights
 from morphit_ros.viewing.robot_visuals import link_glbs
-from morphit_ros.viewing.served_scene import Lights, ServedScene
+from morphit_ros.viewing.served_scene import ServedScene
 from morphit_ros.viewing.shapes import GripperLike, gripper_fork, placed_box
 
 LAYERS = {

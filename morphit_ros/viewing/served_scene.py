@@ -3,25 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import NamedTuple, Self
+from typing import Self
 
-from morphit_ros.viewing.layers import LayeredServer
-
-
-class Lights(NamedTuple):
-    """Strengths as viser counts them.
-
-    Attributes:
-        environment: of the studio around the scene.
-        ambient: from everywhere.
-        sun: of the directional light.
-        position: (3,) from where it shines on the origin [m].
-    """
-
-    environment: float
-    ambient: float
-    sun: float
-    position: tuple[float, float, float] = (1.0, -1.5, 3.0)
+from morphit_ros.viewing.layers import LayeredServer, Lights
 
 
 class ServedScene:
@@ -37,12 +21,7 @@ class ServedScene:
         self._lock = threading.RLock()
         self._server = LayeredServer(host, port, title)
         self._closed = False
-        scene = self._server.scene
-        scene.set_up_direction("+z")
-        scene.configure_environment_map("studio", environment_intensity=lights.environment)
-        scene.configure_default_lights(enabled=False)
-        scene.add_light_ambient("/ambient", intensity=lights.ambient)
-        scene.add_light_directional("/sun", intensity=lights.sun, position=lights.position)
+        self._server.light(lights)
 
     @property
     def url(self) -> str:

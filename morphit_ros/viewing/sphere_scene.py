@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.primitives import sphere_mesh
 from morphit_ros.geometry.transforms import Array, transform_points
-from morphit_ros.viewing.layers import LayeredServer
+from morphit_ros.viewing.layers import LayeredServer, Lights
 
 LAYERS = {"meshes": "Meshes", "spheres": "Spheres"}
 
@@ -59,11 +59,6 @@ class SphereScene(LayeredServer):
             self.add_layer(name, label, visible=True)
         self.put("gizmo", self.scene.add_frame, show_axes=False)
         self.look_at_link(None)
-
-    @property
-    def gui(self) -> Any:
-        """viser's GUI, to add controls with."""
-        return self._server.gui
 
     def color(self, link: str) -> tuple[int, int, int]:
         """Colour of the free spheres of a link."""
@@ -223,17 +218,12 @@ class SphereScene(LayeredServer):
     def _light_and_floor(self) -> None:
         bounds = self._bounds(list(self._meshes))
         size = float(np.linalg.norm(bounds[1] - bounds[0])) or 1.0
-        scene = self.scene
-        scene.set_up_direction("+z")
-        scene.configure_environment_map("studio", environment_intensity=0.15)
-        scene.configure_default_lights(enabled=False)
-        scene.add_light_ambient("/ambient", intensity=0.3)
-        scene.add_light_directional("/sun", intensity=1.0, position=(1.5, -2.0, 4.0))
+        self.light(Lights(environment=0.15, ambient=0.3, sun=1.0, position=(1.5, -2.0, 4.0)))
         # Cells of 1, 10, 100 … mm or m: about twenty across the floor.
         cell = 10.0 ** np.round(np.log10(size / 10.0))
         position = (*bounds.mean(axis=0)[:2], bounds[0, 2] - 0.002 * size)
         colors = {"cell_color": (52, 58, 66), "section_color": (78, 86, 96)}
-        scene.add_grid(
+        self.scene.add_grid(
             "/floor", 20 * cell, 20 * cell, cell_size=cell, section_size=5 * cell, position=position, **colors
         )
 
