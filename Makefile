@@ -14,11 +14,17 @@ OUTPUT ?= demo-output
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
-PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
+PIP := python -m pip --quiet --disable-pip-version-check --no-input
+# Two steps at a time: most of a set-up is one pip that waits for the network and unpacks, beside a compiler.
+MAKEFLAGS += --jobs=2
+# What is run here decides itself how much it does at once.
+unexport MAKEFLAGS
 # Numerical libraries with a thread a core slow each other down when tests or nodes run side by side.
 export OMP_NUM_THREADS ?= 1
 # Two workers fit the two cores that the time limits are written for.
 WORKERS ?= 2
+# A test with nodes waits for a third of its time.
+ROS_WORKERS ?= 3
 PYTEST := $(BIN)/python -m pytest
 
 INTERFACES := $(shell find morphit_interfaces -type f -not -name '*.pyc')
@@ -26,6 +32,8 @@ INTERFACES := $(shell find morphit_interfaces -type f -not -name '*.pyc')
 BENCHMARKS := $(filter-out benchmarks/grasp_weights.py, $(wildcard benchmarks/*.py))
 # Copied into the environment; the Python sources are used in place.
 DATA_FILES := $(shell find launch config urdf rviz scripts resource -type f) package.xml
+# What builds ROS packages: an environment of its own, as it needs older setuptools and empy than the rest.
+COLCON := .colcon/venv
 
 .PHONY: help
 help: ## this list
@@ -39,16 +47,17 @@ demo: setup ## pick an object in simulation: make demo OBJECT=mug, make demo OBJ
 	$(BIN)/morphit demo --object "$(OBJECT)" $(if $(MASS),--mass "$(MASS)") --output "$(OUTPUT)"
 
 .PHONY: test
-# In three runs: tests that render get fresh processes (after much else, OpenGL could not be loaded in some).
+# In three runs: tests that render get fresh processes (after much else, OpenGL could not be loaded in some). They
+# come second, when the rooms that they use have compiled their kernels.
 test: setup $(STAMPS)/system-test .colcon/stamp lint ## all checks and tests
-	$(PYTEST) -n $(WORKERS) --dist loadfile test/simulation test/evaluation
 	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not ros" --ignore test/simulation --ignore test/evaluation
-	$(PYTEST) -n $(WORKERS) --dist loadfile -m ros
+	$(PYTEST) -n $(WORKERS) --dist loadfile test/simulation test/evaluation
+	$(PYTEST) -n $(ROS_WORKERS) --dist loadfile -m ros
 
 .PHONY: test-fast
 test-fast: setup ## tests that need neither a ROS graph nor more than ten seconds
-	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not slow and not ros" test/simulation test/evaluation
 	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not slow and not ros" --ignore test/simulation --ignore test/evaluation
+	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not slow and not ros" test/simulation test/evaluation
 
 .PHONY: fuzz
 fuzz: setup ## ten thousand damaged mesh files and robot descriptions: none may crash a reader
@@ -89,26 +98,39 @@ $(STAMPS)/system: $(STAMPS)/environment
 	@tools/system_packages.sh $(BIN)/python
 
 .PHONY: $(STAMPS)/system-test
-$(STAMPS)/system-test: $(STAMPS)/environment
+$(STAMPS)/system-test: $(STAMPS)/system
 	@tools/system_packages.sh $(BIN)/python test
 
+# Not compiled to bytecode, which takes a minute: Python does that with what it imports.
 $(STAMPS)/requirements: requirements.txt requirements-dev.txt constraints.txt $(STAMPS)/environment
 	@echo "Installing Python packages (several hundred megabytes the first time)"
-	$(PIP) install -r requirements.txt -r requirements-dev.txt -c constraints.txt
+	$(BIN)/$(PIP) install --no-compile -r requirements.txt -r requirements-dev.txt -c constraints.txt
 	@touch $@
 
-$(STAMPS)/interfaces: $(INTERFACES) $(STAMPS)/requirements
+# The build requirements of the message package; a venv rather than pip's own, as the test of colcon needs them too.
+.colcon/tools: morphit_interfaces/pyproject.toml tools/build_requirements.py $(STAMPS)/environment
+	@echo "Installing what builds ROS packages in $(COLCON)"
+	@$(BIN)/python -c 'import venv; venv.create("$(COLCON)", with_pip=True)'
+	@$(BIN)/python tools/build_requirements.py morphit_interfaces/pyproject.toml > .colcon/requirements.txt
+	$(COLCON)/bin/$(PIP) install --no-compile -r .colcon/requirements.txt
+	@touch $@
+
+.colcon/wheel: $(INTERFACES) .colcon/tools
 	@echo "Building the message package"
-	$(PIP) install --no-deps --force-reinstall ./morphit_interfaces
+	@rm -rf .colcon/wheels
+	$(COLCON)/bin/$(PIP) wheel --no-deps --no-build-isolation --wheel-dir .colcon/wheels ./morphit_interfaces
 	@touch $@
 
-# colcon for the test of the ROS way to build; a venv of its own.
-.colcon/stamp: requirements-colcon.txt $(STAMPS)/environment
-	@echo "Installing colcon in .colcon/venv"
-	@$(BIN)/python -c 'import venv; venv.create(".colcon/venv", with_pip=True)'
-	.colcon/venv/bin/python -m pip --quiet --disable-pip-version-check --no-input install -r requirements-colcon.txt
+$(STAMPS)/interfaces: .colcon/wheel $(STAMPS)/requirements
+	$(BIN)/$(PIP) install --no-deps --force-reinstall .colcon/wheels/*.whl
+	@touch $@
+
+# colcon itself, for the test of the ROS way to build.
+.colcon/stamp: requirements-colcon.txt .colcon/wheel
+	@echo "Installing colcon in $(COLCON)"
+	$(COLCON)/bin/$(PIP) install --no-compile -r requirements-colcon.txt
 	@touch $@
 
 $(STAMPS)/package: setup.py setup.cfg $(DATA_FILES) $(STAMPS)/interfaces
-	$(PIP) install --no-deps --no-build-isolation --editable .
+	$(BIN)/$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@

@@ -23,12 +23,13 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import numpy as np  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
+from morphit_ros.geometry.rotations import multiply_quats  # noqa: E402
 from morphit_ros.neural.body import ContactBody  # noqa: E402
 from morphit_ros.neural.contact.parameters import ContactParameters  # noqa: E402
 from morphit_ros.neural.contact.shapes import HalfSpace  # noqa: E402
 from morphit_ros.neural.dynamics.rollouts import simulate_batch  # noqa: E402
 from morphit_ros.neural.dynamics.simulate import rollout_derivatives, simulate  # noqa: E402
-from morphit_ros.neural.dynamics.state import BodyState, multiply_quaternions  # noqa: E402
+from morphit_ros.neural.dynamics.state import BodyState  # noqa: E402
 from morphit_ros.neural.dynamics.world import Obstacle, World  # noqa: E402
 
 TABLE = Obstacle(HalfSpace(), name="table")
@@ -97,7 +98,7 @@ def free_flight(folder: Path) -> dict[str, float]:
     figures = {}
     for friction in (0.1, 0.3):
         track = load_published_trajectory(folder / f"bunny_trajectory_{friction}.csv")
-        turn = multiply_quaternions(track.quats_xyzw[0] * [-1.0, -1.0, -1.0, 1.0], track.quats_xyzw[1])
+        turn = multiply_quats(track.quats_xyzw[0] * [-1.0, -1.0, -1.0, 1.0], track.quats_xyzw[1])
         start = BodyState(
             track.positions[1], track.quats_xyzw[1], (track.positions[1] - track.positions[0]) / 0.002, turn[:3] / 0.001
         )

@@ -1,11 +1,11 @@
 """System identification: the paper's soap and bunny, mass by interaction, noise, windows; values, errors, times.
 
-    python benchmarks/neural_identification.py --data DIR [--tables soap pushes interaction] [--truth-step 5e-4]
+    python benchmarks/neural_identification.py [--data DIR] [--tables soap pushes interaction] [--truth-step 5e-4]
         [--seeds 3] [--json FILE]
 
-`--data` is the folder with bluesoap.npz, soap_pose_track.csv and bunny.npz. Each identification is run twice and the
-second one is timed, wall clock and processor, so that compilation is left out. Data of pushes come from a simulation
-with steps of --truth-step; identification takes steps of 0.02 s and corrects for them.
+`--data` is the folder with neural/ (bluesoap.npz, soap_pose_track.csv, bunny.npz), by default $MORPHIT_DATA. Each
+identification is run twice and the second one is timed, wall clock and processor, so that compilation is left out. Data
+of pushes come from a simulation with steps of --truth-step; identification takes steps of 0.02 s and corrects for them.
 """
 
 from __future__ import annotations
@@ -135,24 +135,26 @@ def table(title: str, entries: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data" / "neural", metavar="DIR")
+    default = os.environ.get("MORPHIT_DATA", ROOT.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path, metavar="DIR", default=Path(default), help="folder with neural/")
     parser.add_argument("--tables", nargs="+", default=["soap", "pushes", "interaction"], metavar="NAME")
     parser.add_argument("--truth-step", type=float, default=5e-4, metavar="S", help="default: %(default)s")
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="noisy repetitions (default: %(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args()
+    folder = options.data / "neural"
     report: dict[str, Any] = {"truth_step": options.truth_step}
     if "soap" in options.tables:
-        report["soap"] = bench_soap(options.data)
+        report["soap"] = bench_soap(folder)
         print(table("Soap, real track (lengths 15.34 times the real ones)", report["soap"]))
     if {"pushes", "interaction"} & set(options.tables):
-        body = load_published_body(options.data / "bunny.npz")
+        body = load_published_body(folder / "bunny.npz")
         pushes = simulate_pushes(body, ContactParameters(friction=FRICTION, size=1.0), 10, options.truth_step)
         if "pushes" in options.tables:
-            report["pushes"] = bench_pushes(options.data, pushes, options.seeds)
+            report["pushes"] = bench_pushes(folder, pushes, options.seeds)
             print(table("Bunny, ten pushes: mass and friction", report["pushes"]))
         if "interaction" in options.tables:
-            report["interaction"] = bench_interaction(options.data, pushes)
+            report["interaction"] = bench_interaction(folder, pushes)
             print(table("Mass by interaction", report["interaction"]))
     if options.json:
         options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")

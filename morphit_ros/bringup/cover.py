@@ -24,6 +24,7 @@ ARGUMENTS = (
     Argument("state_source", "joint_states", "what the control reads", ("joint_states", "poses")),
     Argument("period", 0.01, "time between two commands [s]", minimum=1e-4, maximum=1.0),
     Argument("state_timeout", 1.8, "age of a state at which motors stop [periods]", minimum=1.0, maximum=100.0),
+    Argument("overrun_limit", 4.0, "delay of a command at which motors stop [periods]", minimum=1.5, maximum=1e3),
     Argument("autostart", True, "activate the control once states arrive"),
     Argument("viewer", True, "serve a view of the cover to web browsers on this machine"),
     Argument("viewer_port", 8080, "TCP port of the viewer on the loopback interface", minimum=1024, maximum=65535),
@@ -59,6 +60,7 @@ def describe_cover(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
         "period": values["period"],
         "state_source": values["state_source"],
         "state_timeout": values["state_timeout"],
+        "overrun_limit": values["overrun_limit"],
         "autostart": values["autostart"],
         "target": values["target"] or ("" if case or file else _WAVE),
     }

@@ -34,6 +34,8 @@ _TERMINATE_PATIENCE = 1.0
 _DRAIN_PATIENCE = 0.3
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SUPERVISOR = "supervisor"
+# Of a node, and of most programs, for a mistake in the input (see `morphit_ros.ros.runner`).
+_REFUSED = 2
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,10 @@ class JobOutcome:
     """How a job ended.
 
     Attributes:
-        exit_status: for the shell: 0 success; 1 a process died unexpectedly; 128 + number after
-            a signal to the supervisor; otherwise that of the process whose end is the job's end.
+        exit_status: for the shell. That of the process whose end is the job's end. Of others: 2 if a process refused
+            its input, 1 if one died unexpectedly. After a signal to the supervisor: 0, as a job that runs until it is
+            stopped has then done what it should; 1 if a process had to be killed for that; 128 + number where a
+            process was still to bring the job to its end.
         cause: one line for people.
     """
 
@@ -136,6 +140,7 @@ class _Supervisor:
         # Its put may be called from a signal handler that interrupts its get.
         self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
         self._running: set[str] = set()
+        self._stopped = False
         self._readers: list[threading.Thread] = []
 
     def run(self) -> JobOutcome:
@@ -145,7 +150,9 @@ class _Supervisor:
             try:
                 outcome = self._start_all(guard.pid) or self._wait_for_end()
                 self._output.line(_SUPERVISOR, f"{outcome.cause}; ending all processes")
-                self._end_group(guard.pid)
+                killed = self._end_group(guard.pid)
+                if killed and self._stopped:
+                    outcome = JobOutcome(outcome.exit_status or 1, f"{outcome.cause}; had to be killed: {killed}")
             finally:
                 # What is left: those that ignored the signals, and what dead nodes had started. And the guard.
                 os.killpg(guard.pid, signal.SIGKILL)
@@ -217,21 +224,25 @@ class _Supervisor:
             case _Line(name, text):
                 self._output.line(name, text)
             case _Stopped(number):
-                return JobOutcome(128 + number, f"ended by {signal.Signals(number).name}")
+                self._stopped = True
+                unfinished = any(child.when_ended is WhenEnded.END_JOB for child in self._children)
+                return JobOutcome(128 + number if unfinished else 0, f"ended by {signal.Signals(number).name}")
             case _Ended(child, status):
                 self._running.discard(child.name)
                 if child.when_ended is WhenEnded.END_JOB:
                     return JobOutcome(_shell_status(status), f"{child.name} ended with {_described(status)}")
+                if child.when_ended is WhenEnded.FAIL_JOB and status == _REFUSED:
+                    return JobOutcome(_REFUSED, f"{child.name} refused its input with {_described(status)}")
                 if child.when_ended is WhenEnded.FAIL_JOB:
                     return JobOutcome(1, f"{child.name} ended unexpectedly with {_described(status)}")
                 self._output.line(child.name, f"ended with {_described(status)}")
         return None
 
-    def _end_group(self, group: int) -> None:
-        """SIGINT, then SIGTERM, each to the whole group, while a child still runs."""
+    def _end_group(self, group: int) -> str:
+        """SIGINT, then SIGTERM, each to the whole group, while a child still runs; names of those that still do."""
         for number, patience in ((signal.SIGINT, _INTERRUPT_PATIENCE), (signal.SIGTERM, _TERMINATE_PATIENCE)):
             if not self._running:
-                return
+                break
             if number is not signal.SIGINT:
                 self._report_running(f"sending {number.name}")
             os.killpg(group, number)
@@ -241,6 +252,7 @@ class _Supervisor:
                     self._handle(self._events.get(timeout=left))
         if self._running:
             self._report_running("killing")
+        return ", ".join(sorted(self._running))
 
     def _report_running(self, action: str) -> None:
         self._output.line(_SUPERVISOR, f"still running: {', '.join(sorted(self._running))}; {action}")

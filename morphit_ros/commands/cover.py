@@ -6,7 +6,8 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from morphit_ros.commands.cover_view import add_view
-from morphit_ros.commands.reports import add_json_option, write_json
+from morphit_ros.commands.reports import add_json_option, say, write_json
+from morphit_ros.compilation import telling_of_compilation
 
 if TYPE_CHECKING:
     from morphit_ros.cover.cases import CoverCase
@@ -33,10 +34,17 @@ def _add_run(actions: Any) -> None:
         description="Controller and plant for one case of config/cover or of a YAML file.",
     )
     _add_case(parser)
-    parser.add_argument("--noise", choices=("none", "paper", "both"), default="none", help="default: %(default)s")
+    parser.add_argument(
+        "--noise",
+        choices=("none", "paper", "both"),
+        default="none",
+        help="of motors and joint angles (default: %(default)s)",
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of the noise (default: %(default)s)")
     parser.add_argument("--duration", type=float, metavar="S", help="simulated seconds (default: the case's)")
-    parser.add_argument("--encoder-step", type=float, default=0.0, metavar="DEG", help="resolution of the encoders")
+    parser.add_argument(
+        "--encoder-step", type=float, default=0.0, metavar="DEG", help="resolution of the encoders (default: exact)"
+    )
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of the controller, repeatable"
     )
@@ -58,8 +66,12 @@ def _add_place(actions: Any) -> None:
         description="Motors for a case's start configuration: pivoted QR with swaps, or the paper's genetic algorithm.",
     )
     _add_case(parser)
-    parser.add_argument("--method", choices=("exchange", "genetic"), default="exchange", help="default: %(default)s")
-    parser.add_argument("--generations", type=int, metavar="N", help="most generations of the genetic algorithm")
+    parser.add_argument(
+        "--method", choices=("exchange", "genetic"), default="exchange", help="how to search (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--generations", type=int, metavar="N", help="most generations of the genetic algorithm (default: 20000)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of the search (default: %(default)s)")
     parser.add_argument("--output", metavar="FILE", help="write cover, configuration and motors as JSON")
     add_json_option(parser)
@@ -71,6 +83,7 @@ def _add_case(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", metavar="DIR", help="folder with CASE.json: published start states and motors")
 
 
+@telling_of_compilation(say)
 def run(options: argparse.Namespace) -> int:
     import dataclasses
 
@@ -145,6 +158,7 @@ def _plot(result: SimulationResult, case: CoverCase, name: str, several: bool, f
     draw_run(result, path.with_stem(f"{path.stem}-{name}") if several else path, f"{case.name}, {name}")
 
 
+@telling_of_compilation(say)
 def place(options: argparse.Namespace) -> int:
     from morphit_ros.cover.cases import load_case
     from morphit_ros.cover.files import write_cover

@@ -6,6 +6,9 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
+from morphit_ros.commands.reports import say
+from morphit_ros.compilation import telling_of_compilation
+
 if TYPE_CHECKING:
     from morphit_ros.cover.cases import CoverCase
     from morphit_ros.cover.controller import StepResult
@@ -31,6 +34,7 @@ def add_view(actions: Any, add_case: Any) -> None:
     parser.set_defaults(run=view)
 
 
+@telling_of_compilation(say)
 def view(options: argparse.Namespace) -> int:
     """Run the action; the exit status."""
     from morphit_ros.cover.cases import load_case

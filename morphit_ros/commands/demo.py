@@ -20,7 +20,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--mass", type=float, metavar="KG", help="mass of the object; needed for a mesh file, which does not say it"
     )
-    parser.add_argument("--output", default="demo-output", metavar="DIR", help="folder for picture and report")
+    parser.add_argument(
+        "--output", default="demo-output", metavar="DIR", help="folder for picture and report (default: %(default)s)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of everything random (default: %(default)s)")
     parser.add_argument(
         "--realtime-factor", type=float, default=1.0, metavar="F", help="simulated seconds a second (default: 1)"

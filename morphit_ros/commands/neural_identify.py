@@ -122,6 +122,7 @@ def report(result: IdentificationResult, step: float) -> str:
     lines += [
         f"position residual        {1e3 * result.position_residual:10.4g} mm",
         f"rotation residual        {result.rotation_residual:10.4g} rad",
+        f"residuals / stated noise {result.estimate.residual_ratio:10.3g}",
         f"step of the rollouts     {1e3 * step:10.4g} ms",
         f"iterations               {result.estimate.iterations:10d} in {result.seconds:.2f} s",
         result.message,
@@ -148,6 +149,7 @@ def content(result: IdentificationResult, unknowns: list[Unknown], step: float) 
         "position_residual_m": result.position_residual,
         "rotation_residual_rad": result.rotation_residual,
         "residual_ratio": result.estimate.residual_ratio if math.isfinite(result.estimate.residual_ratio) else None,
+        "explained": result.explained,
         "step_s": step,
         "iterations": result.estimate.iterations,
         "seconds": result.seconds,

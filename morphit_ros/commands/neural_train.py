@@ -28,15 +28,33 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("recording", metavar="RECORDING", help="written by 'morphit neural record'")
     parser.add_argument("--output", required=True, metavar="FILE", help="the field (.npz)")
     parser.add_argument(
-        "--from", dest="source", choices=("images", "depth"), default="images", help="(default: %(default)s)"
+        "--from",
+        dest="source",
+        choices=("images", "depth"),
+        default="images",
+        help="what to learn from (default: %(default)s)",
     )
     parser.add_argument(
         "--method", choices=("grid", "network"), help="of depth: carved grid or network (default: grid)"
     )
-    parser.add_argument("--iterations", type=int, metavar="N", help="steps of the optimiser")
-    parser.add_argument("--resolution", type=int, metavar="N", help="nodes along the longest side of the grid")
+    parser.add_argument(
+        "--iterations", type=int, metavar="N", help="steps of the optimiser (default: 500, of a network 800)"
+    )
+    parser.add_argument(
+        "--resolution",
+        type=int,
+        metavar="N",
+        help="nodes along the longest side of the grid (default: 80, of depth 96)",
+    )
     parser.add_argument("--noise", type=float, metavar="M", help="of depth: noise to average over [m] (default: 0)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="(default: %(default)s)")
+    weight = parser.add_mutually_exclusive_group()
+    weight.add_argument("--mass", type=float, metavar="KG", help="known mass of the object, for the report [kg]")
+    weight.add_argument(
+        "--density", type=float, default=500.0, metavar="N", help="else, of its material [kg/m^3] (default: 500)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="of first weights and samples (default: %(default)s)"
+    )
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of torch (default: %(default)s)")
     parser.add_argument("--picture", metavar="FILE", help="views next to the result, and slices (PNG)")
     add_json_option(parser)
@@ -44,6 +62,8 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    import math
+
     from morphit_ros.commands.output_files import check_output
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.neural.fields.field_file import save_field
@@ -54,6 +74,10 @@ def run(options: argparse.Namespace) -> int:
     check_output("--output", options.output)
     check_output("--picture", options.picture)
     check_output("--json", None if options.json == "-" else options.json)
+    for name in ("mass", "density"):
+        value = getattr(options, name)
+        if value is not None and not (math.isfinite(value) and value > 0.0):
+            raise InvalidInputError(f"--{name}", value, "a positive number")
     for name in ("method", "noise"):
         value = getattr(options, name)
         if options.source == "images" and value is not None:
@@ -81,6 +105,8 @@ def run(options: argparse.Namespace) -> int:
         views = recording.depths if options.source == "depth" else _learned_from(recording.images)
         assert views is not None
         report |= _judge(result.field, recording, views)
+        if "volume" in report:
+            report["mass"] = options.density * report["volume"] if options.mass is None else options.mass
         if result.psnr == result.psnr:
             report["psnr"] = result.psnr
         if result.render is not None and recording.images is not None and len(recording.images) >= _ENOUGH_VIEWS:
@@ -194,6 +220,7 @@ def _judge(field: DensityField, recording: Recording, views: PosedImages | Posed
         "volume": float(solid.volume),
         "center_of_mass": properties.center_of_mass.tolist(),
         "inertia_per_mass": properties.inertia.tolist(),
+        "moments_per_mass": properties.principal_moments.tolist(),
         "estimated_center_error": properties.center_error,
         "estimated_inertia_error": properties.inertia_error,
         "seen_share": properties.seen_share,
@@ -229,7 +256,10 @@ def _print_report(report: dict[str, Any]) -> None:
         x, y, z = report["center_of_mass"]
         print(f"  {'threshold':<24}{report['threshold']:.3g}, by {report['threshold_by']}")
         print(f"  {'volume':<24}{1e6 * report['volume']:.1f} cm3")
+        print(f"  {'mass':<24}{report['mass']:.4g} kg")
         print(f"  {'centre of mass':<24}{1e3 * x:.2f} {1e3 * y:.2f} {1e3 * z:.2f} mm")
+        moments = " ".join(f"{1e3 * report['mass'] * value:.4g}" for value in report["moments_per_mass"])
+        print(f"  {'principal moments':<24}{moments} g m2")
         print(
             f"  {'to expect':<24}{1e3 * report['estimated_center_error']:.2f} mm off, inertia "
             f"{report['estimated_inertia_error']:.1%} off"

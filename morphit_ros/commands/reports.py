@@ -1,4 +1,4 @@
-"""Results of commands for machines: ``--json FILE``."""
+"""Results of commands for machines: ``--json FILE``; and what people are told meanwhile."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from typing import Any
 def add_json_option(parser: argparse.ArgumentParser) -> None:
     """Add ``--json``."""
     parser.add_argument("--json", metavar="FILE", help="write the result as JSON; - for standard output")
+
+
+def say(text: str) -> None:
+    """Tell on standard error what is under way."""
+    print(f"morphit: {text}", file=sys.stderr, flush=True)
 
 
 def write_json(content: Any, file: str) -> None:

@@ -13,7 +13,11 @@ def add_parser(commands: Any) -> None:
         "up",
         help="run a job: several nodes as supervised processes",
         description="Run the nodes of a job until one of them, or Ctrl-C, ends it. Needs no ros2 launch.",
-        epilog="The jobs and their arguments: morphit up --list",
+        epilog=(
+            "The jobs and their arguments: morphit up --list. Exit status: 0 after Ctrl-C; where a job has an end of "
+            "its own (pick:=true), that of its end, and 130 if Ctrl-C came before; 1 if a node died or was killed; 2 "
+            "for a mistake in the input, also if a node found it."
+        ),
     )
     parser.add_argument("job", nargs="?", help="name of the job")
     parser.add_argument("arguments", nargs="*", metavar="name:=value", help="arguments of the job")

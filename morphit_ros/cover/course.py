@@ -55,6 +55,21 @@ class SupervisionConfig(Config):
     )
     overrun_limit: float = parameter(4.0, "Motors stop when a command is this late [periods]", minimum=1.5, maximum=1e3)
 
+    def too_old(self, age: float, period: float) -> str:
+        """Why a state of an age [s] stops the motors, with the bound and what helps."""
+        return _too_late(f"the newest is {1e3 * age:.0f} ms old", "state_timeout", self.state_timeout, period)
+
+    def too_late(self, duration: float, period: float) -> str:
+        """Why a step of a duration [s] stops the motors, with the bound and what helps."""
+        return _too_late(f"a step took {1e3 * duration:.0f} ms", "overrun_limit", self.overrun_limit, period)
+
+
+def _too_late(found: str, name: str, limit: float, period: float) -> str:
+    return (
+        f"{found}, allowed are {1e3 * limit * period:.0f} ms ({name}: {limit:g} periods); raise that where a busy "
+        "machine only simulates"
+    )
+
 
 @dataclass(frozen=True)
 class Course:

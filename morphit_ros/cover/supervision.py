@@ -186,7 +186,7 @@ class SupervisedController:
         """
         if age > self.config.state_timeout * self.controller_config.period:
             if self._stop is not Stop.NO_STATE or measurement is not None:
-                return self.halt(Stop.STALE, f"the newest is {age * 1e3:.0f} ms old", now)
+                return self.halt(Stop.STALE, self.config.too_old(age, self.controller_config.period), now)
             return self._cycle(None, now)
         if measurement is not None:
             tracked = self._track(measurement)

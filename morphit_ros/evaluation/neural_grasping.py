@@ -12,27 +12,25 @@ What each source has to go by:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import isfinite, nan
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.evaluation.heavy_objects import HeavyObject
-from morphit_ros.evaluation.identifying_pushes import PushedCenter, push_and_identify
+from morphit_ros.evaluation.identifying_pushes import push_and_identify
 from morphit_ros.evaluation.outcome import Outcome, PickResult
 from morphit_ros.evaluation.pick import PickJob
 from morphit_ros.evaluation.runs import come_to_rest, workcell_config
 from morphit_ros.evaluation.trials import Trial, TrialConfig, draw_trial, trial_object
 from morphit_ros.evaluation.views import ObjectView, observed_shape
-from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points
-from morphit_ros.grasping import Grasp, GraspPlan, Gripper, PlannerConfig, plan_grasps
+from morphit_ros.grasping import PlannerConfig
 from morphit_ros.grasping.completion import AutoCompletion, KnownMass
-from morphit_ros.grasping.scene import Table
+from morphit_ros.grasping.methods import MorphitMethod
 from morphit_ros.neural.learning.depth import learn_from_depths
 from morphit_ros.neural.objects.known_object import KnownObject, know_object
 from morphit_ros.neural.solid.materials import MaterialRegion
@@ -42,15 +40,18 @@ from morphit_ros.simulation.workcell import Workcell
 SOURCES = ("seen", "completed", "learned", "materials", "identified", "true")
 # Kilograms per cubic metre of what nothing is known of; a centre of mass does not depend on it.
 _SOME_DENSITY = 500.0
+# [m/s^2]
+_GRAVITY = 9.81
 
 
 @dataclass(frozen=True)
 class KnownCenter:
-    """A centre of mass.
+    """A centre of mass, and what else its source knows.
 
     Attributes:
         position: (3,) in the world, None if it is not known [m].
         confidence: how far it can be trusted, in [0, 1].
+        mass: None if the source says nothing of it [kg].
         seconds: processor time spent on it [s].
         note: what is to be said of it.
         told: whether the planner is told; else it finds its own.
@@ -58,47 +59,25 @@ class KnownCenter:
 
     position: Array | None
     confidence: float = 1.0
+    mass: float | None = None
     seconds: float = 0.0
     note: str = ""
     told: bool = True
 
 
-class CenterPlanner:
-    """This package's planner with a centre of mass from elsewhere; a `GraspMethod`.
+def planner_told(center: KnownCenter, view: ObjectView) -> MorphitMethod:
+    """This package's planner as a pick uses it, told a centre of mass (and mass) as the planning node tells it.
 
     Args:
-        center: (3,) in the world [m]; None to leave it to the planner's own completion.
-        confidence: see `KnownMass`.
-        mass: [kg], None to leave it open.
+        center: what it is told; nothing if that has no position, or is not to be told.
+        view: the one that the pick will see.
     """
-
-    name = "morphit"
-
-    def __init__(self, center: Array | None, confidence: float = 1.0, mass: float | None = None) -> None:
-        self._center, self._confidence, self._mass = center, confidence, mass
-
-    def plan(
-        self,
-        cloud: PointCloud,
-        gripper: Gripper,
-        table: Table | None = None,
-        seed: int = 0,
-        *,
-        approach: ArrayLike | None = None,
-        center_of_mass: ArrayLike | None = None,
-        reachable: Callable[[Grasp], bool] | None = None,
-        obstacles: Array | None = None,
-        viewpoints: Array | None = None,
-    ) -> GraspPlan:
-        """As `planner.plan_grasps`."""
-        completion = None
-        if self._center is not None:
-            shape = AutoCompletion(viewpoints, obstacles if obstacles is not None and len(obstacles) else None)
-            completion = KnownMass(self._center, self._confidence, shape, self._mass)
-        return plan_grasps(
-            cloud, gripper, PlannerConfig(), table, seed, approach, center_of_mass, reachable,
-            obstacles=obstacles, viewpoints=viewpoints, completion=completion,
-        )  # fmt: skip
+    config = PlannerConfig(normals="auto")
+    if center.position is None or not center.told:
+        return MorphitMethod(config)
+    return MorphitMethod(
+        config, completion=KnownMass(center.position, center.confidence, _completion(view), center.mass)
+    )
 
 
 @dataclass(frozen=True)
@@ -110,7 +89,9 @@ class CenterRecord:
         source: of the centre of mass.
         error: distance of the centre as known to the true one [m], NaN if there is none.
         horizontal_error: the same on the table's plane [m].
+        mass_error: of the mass as known, as a share of the true one; NaN where nothing is known of it.
         lever: horizontal distance of the executed grasp to the true centre of mass [m]; NaN without one.
+        moment: of the weight at that lever, which the fingers have to bear [N m].
         seconds: processor time that the centre took [s].
         result: of the pick.
         note: what is to be said of the source.
@@ -121,23 +102,30 @@ class CenterRecord:
     source: str
     error: float
     horizontal_error: float
+    mass_error: float
     lever: float
+    moment: float
     seconds: float
     result: PickResult
     note: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
+        """Plain data; numbers that are not finite become None."""
+        data = {
             "object": self.object, "number": self.number, "source": self.source, "error": self.error,
-            "horizontal_error": self.horizontal_error, "lever": self.lever, "seconds": self.seconds,
-            "outcome": self.result.kind.value, "stage": self.result.stage, "message": self.result.message,
-            "turn": self.result.turn, "offset": self.result.offset, "note": self.note,
+            "horizontal_error": self.horizontal_error, "mass_error": self.mass_error, "lever": self.lever,
+            "moment": self.moment, "seconds": self.seconds, "outcome": self.result.kind.value,
+            "stage": self.result.stage, "message": self.result.message, "turn": self.result.turn,
+            "offset": self.result.offset, "note": self.note,
         }  # fmt: skip
+        return {key: None if isinstance(value, float) and not isfinite(value) else value for key, value in data.items()}
 
 
 def run_trial(job: PickJob, heavy: HeavyObject, number: int, sources: tuple[str, ...] = SOURCES) -> list[CenterRecord]:
     """One drawn trial of an object with each source, in one workcell that is reset between them.
+
+    The centres are found first, from one look. After each reset the cameras see the same, noise and all, so that
+    picks differ in nothing but what the planner is told.
 
     Args:
         job: robot, or a gripper that flies.
@@ -157,58 +145,77 @@ def run_trial(job: PickJob, heavy: HeavyObject, number: int, sources: tuple[str,
     body = trial_object(heavy.body, trial, ranges)
     records = []
     with Workcell(workcell_config(trial), job.robot, body) as workcell:
-        centers = _Centers(workcell, replace(heavy, body=body), trial)
+        come_to_rest(workcell)
+        T_world_body = workcell.object_pose()
+        centers = _Centers(replace(heavy, body=body), T_world_body, trial, observed_shape(workcell, trial.seed))
+        truth = transform_points(T_world_body, body.center_of_mass[None])[0]
         for source in sources:
             workcell.reset()
             come_to_rest(workcell)
-            truth = transform_points(workcell.object_pose(), body.center_of_mass[None])[0]
             try:
                 center = centers.of(source)
-                method = CenterPlanner(center.position if center.told else None, center.confidence)
-                result = job.pick(workcell, "observed", method, seed=trial.seed)
+                result = job.pick(workcell, "observed", planner_told(center, centers.view), seed=trial.seed)
             except MorphitError as error:
                 center = KnownCenter(None, note=str(error))
                 result = PickResult(Outcome.ERROR, "error", f"{type(error).__name__}: {error}")
-            records.append(_record(heavy.name, number, source, center, truth, result))
+            records.append(_record(heavy, number, source, center, truth, result))
     return records
 
 
-def _record(name: str, number: int, source: str, center: KnownCenter, truth: Array, result: PickResult) -> CenterRecord:
+def _record(
+    heavy: HeavyObject, number: int, source: str, center: KnownCenter, truth: Array, result: PickResult
+) -> CenterRecord:
     off = np.full(3, np.nan) if center.position is None else center.position - truth
-    lever = float("nan")
+    mass_error = nan if center.mass is None else abs(center.mass / heavy.body.mass - 1.0)
+    lever = nan
     if result.T_world_gripper:
         lever = float(np.linalg.norm(np.array(result.T_world_gripper)[:2, 3] - truth[:2]))
     return CenterRecord(
-        name, number, source, float(np.linalg.norm(off)), float(np.linalg.norm(off[:2])), lever, center.seconds, result,
-        center.note,
+        heavy.name, number, source, float(np.linalg.norm(off)), float(np.linalg.norm(off[:2])), mass_error, lever,
+        heavy.body.mass * _GRAVITY * lever, center.seconds, result, center.note,
     )  # fmt: skip
 
 
-class _Centers:
-    """The centres of mass of one trial, each found once; the field is learned for the first that needs it."""
+def _completion(view: ObjectView) -> AutoCompletion:
+    """The planner's own, of what was seen."""
+    return AutoCompletion(
+        view.viewpoints, view.obstacles if view.obstacles is not None and len(view.obstacles) else None
+    )
 
-    def __init__(self, workcell: Workcell, heavy: HeavyObject, trial: Trial) -> None:
-        self._workcell, self._heavy, self._trial = workcell, heavy, trial
+
+class _Centers:
+    """The centres of mass of one trial, each found once; the field is learned for the first that needs it.
+
+    Args:
+        heavy: the object.
+        T_world_body: (4, 4) where it lies.
+        trial: draw.
+        view: what the cameras see of it.
+    """
+
+    def __init__(self, heavy: HeavyObject, T_world_body: Array, trial: Trial, view: ObjectView) -> None:
+        self.view = view
+        self._heavy, self._T_world_body, self._trial = heavy, T_world_body, trial
         self._learned: tuple[KnownObject, Array, float] | None = None
 
     def of(self, source: str) -> KnownCenter:
-        """The centre of a source; the workcell is at rest.
+        """The centre of a source.
 
         Raises:
             MorphitError: nothing was seen, or nothing can be learned from it.
         """
         if source == "true":
-            pose = self._workcell.object_pose()
-            return KnownCenter(transform_points(pose, self._heavy.body.center_of_mass[None])[0])
-        if source in ("seen", "completed"):
-            view = self._see()
-            assert view.cloud is not None
-            if source == "seen":
-                return KnownCenter(view.cloud.points.mean(axis=0))
+            body = self._heavy.body
+            return KnownCenter(transform_points(self._T_world_body, body.center_of_mass[None])[0], mass=body.mass)
+        view = self.view
+        if view.cloud is None:
+            raise InvalidInputError("view", view.message, "the object")
+        if source == "seen":
+            return KnownCenter(view.cloud.points.mean(axis=0))
+        if source == "completed":
             # Only measured here: the planner is not told and completes the shape itself.
-            shape = AutoCompletion(view.viewpoints, view.obstacles)
             assert view.cloud.normals is not None
-            found = shape(view.cloud.points, view.cloud.normals, view.table)
+            found = _completion(view)(view.cloud.points, view.cloud.normals, view.table)
             return KnownCenter(found.center_of_mass, found.confidence, note=found.method, told=False)
         known, T_world_field, seconds = self._learn()
         began = time.process_time()
@@ -216,21 +223,17 @@ class _Centers:
         if source == "materials":
             known = known.made_of(self._heavy.density, self._regions(T_world_field))
         elif source == "identified":
-            pushed = self._identify(known, T_world_field)
+            pushed = push_and_identify(
+                known, T_world_field, self._heavy.body, self._T_world_body, self._trial.friction, self._trial.seed
+            )
             known, note = pushed.known, pushed.message
         center = transform_points(T_world_field, known.inertia.center_of_mass[None])[0]
-        return KnownCenter(center, known.confidence, seconds + time.process_time() - began, note)
-
-    def _see(self) -> ObjectView:
-        view = observed_shape(self._workcell, self._trial.seed)
-        if view.cloud is None:
-            raise InvalidInputError("view", view.message, "the object")
-        return view
+        seconds += time.process_time() - began
+        return KnownCenter(center, known.confidence, known.inertia.mass, seconds, note)
 
     def _learn(self) -> tuple[KnownObject, Array, float]:
         if self._learned is None:
-            view = self._see()
-            began = time.process_time()
+            view, began = self.view, time.process_time()
             assert view.cloud is not None and view.cloud.normals is not None and view.viewpoints is not None
             cloud = view.cloud.points
             middle = 0.5 * (cloud.min(axis=0) + cloud.max(axis=0))
@@ -245,7 +248,7 @@ class _Centers:
 
     def _regions(self, T_world_field: Array) -> list[MaterialRegion]:
         """The object's materials where they really are, in the field's frame."""
-        T_field_object = invert_transform(T_world_field) @ self._workcell.object_pose()
+        T_field_object = invert_transform(T_world_field) @ self._T_world_body
         return [
             MaterialRegion(
                 T_field_object @ make_transform(translation=0.5 * (box.lowest + box.highest)),
@@ -253,11 +256,6 @@ class _Centers:
             )
             for box in self._heavy.materials
         ]  # fmt: skip
-
-    def _identify(self, known: KnownObject, T_world_field: Array) -> PushedCenter:
-        return push_and_identify(
-            known, T_world_field, self._heavy.body, self._workcell.object_pose(), self._trial.friction, self._trial.seed
-        )
 
 
 def _support(view: ObjectView, middle: Array) -> SupportPlane | None:

@@ -43,7 +43,8 @@ from morphit_ros.simulation.solids import block
 from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
 from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, spherized_urdf
 
-# Tight, so that differences of neighbouring positions are motion and not noise.
+# Tight, so that differences of neighbouring positions are motion and not noise. No restarts, and so nothing random:
+# another start may lead to another elbow.
 _EXACT = IKConfig(position_tolerance=1e-7, rotation_tolerance=1e-6, restarts=0)
 # The box that stands for a soap [m], and its contact points.
 _BOX = (0.06, 0.10, 0.04)
@@ -82,7 +83,7 @@ class PushingArm:
 
     Args:
         robot: its name.
-        seed: of sphere fit and motion planner.
+        seed: of sphere fit, motion planner and inverse kinematics.
     """
 
     def __init__(self, robot: str = "panda", seed: int = 0) -> None:
@@ -94,6 +95,7 @@ class PushingArm:
         srdf = resolve_uri(uri).read_text(encoding="utf-8") if uri else ""
         config = RoboPlanConfig(planning_time=120.0, search_time=40.0)
         self._backend = RoboPlanBackend(spherized_urdf(description, self._spheres), srdf, self.robot, config, seed)
+        self._seed = seed
         self._front, self._tip = closed_fingers(Gripper.load(self.robot.gripper))
 
     def push(self, workcell: Workcell, body: ContactBody, plan: PushPlan, pictures: bool = False) -> ArmPush:
@@ -191,7 +193,7 @@ class PushingArm:
 
     def _trajectory(self, workcell: Workcell, times: Array, poses: list[Array]) -> tuple[Trajectory | None, str]:
         """Joint positions along the poses, or why there are none."""
-        robot, rng = self.robot, np.random.default_rng(0)
+        robot, rng = self.robot, np.random.default_rng(self._seed)
         state = workcell.joint_state().as_dict()
         T_root_base = self._kinematics.link_pose(state, robot.base_link)
         rows = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -63,7 +64,7 @@ class ContactBody:
                 "A second moment of mass is not an inertia tensor: J = trace(I) 1 - I.",
             )  # fmt: skip
 
-    @property
+    @cached_property
     def size(self) -> float:
         """Length of the diagonal of the points' box [m]."""
         return float(np.linalg.norm(np.ptp(self.points, axis=0)))

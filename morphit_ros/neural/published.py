@@ -13,6 +13,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+from morphit_ros.geometry.rotations import multiply_quats, quats_of_rotation_vectors
 from morphit_ros.geometry.transforms import Array, matrix_from_rotation_vector
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.identification.tracks import PoseTrack
@@ -94,10 +95,9 @@ def published_soap_track(path: str | Path) -> PoseTrack:
     shifted = recorded.positions - (recorded.positions[0] - np.array([0.0, 0.0, 1.2]))
     positions = shifted @ matrix_from_rotation_vector(0.39 * axis).T / 3.0
     # Rotation by 1 rad about z after the orientation that was read off the first picture (w, x, y, z).
-    quat_wxyz = _product(
-        np.array([np.cos(0.5), 0.0, 0.0, np.sin(0.5)]), np.array([-0.15862615, 0.42629047, 0.8449810, -0.2812849])
-    )
-    quat_xyzw = np.roll(quat_wxyz / np.linalg.norm(quat_wxyz), -1)
+    read_wxyz = np.array([-0.15862615, 0.42629047, 0.8449810, -0.2812849])
+    quat_xyzw = multiply_quats(quats_of_rotation_vectors(np.array([0.0, 0.0, 1.0])), np.roll(read_wxyz, -1))
+    quat_xyzw /= np.linalg.norm(quat_xyzw)
     return PoseTrack(recorded.times * np.sqrt(15.34), positions, np.tile(quat_xyzw, (len(positions), 1)))
 
 
@@ -161,8 +161,3 @@ def _normals_of_points(points: Array) -> Array:
     away = points - np.array([points[near].mean(axis=0) for near in around])
     lengths = np.linalg.norm(away, axis=1, keepdims=True)
     return np.where(lengths > 1e-9, away / np.maximum(lengths, 1e-9), 0.0)
-
-
-def _product(a: Array, b: Array) -> Array:
-    """Hamilton product of quaternions (w, x, y, z)."""
-    return np.concatenate([[a[0] * b[0] - a[1:] @ b[1:]], a[0] * b[1:] + b[0] * a[1:] + np.cross(a[1:], b[1:])])

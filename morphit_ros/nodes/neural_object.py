@@ -14,6 +14,7 @@ from rclpy.node import Node
 from morphit_interfaces.action import BuildNeuralObject
 from morphit_interfaces.msg import SegmentedObjectArray, TablePlane
 from morphit_interfaces.srv import EstimateInertia, Identify, SimulatePush
+from morphit_ros.compilation import telling_of_compilation
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import MorphitError
 from morphit_ros.neural.objects.push_scene import PredictionConfig
@@ -50,7 +51,8 @@ class NeuralObject(Node):
         self._counts = {"built": 0, "not built": 0, "requests": 0, "refused": 0}
         self._last_request, self._problem = 0.0, ""
         # Before the first request: it must not wait for compilers.
-        warm_up()
+        with telling_of_compilation(self.get_logger().info):
+            warm_up()
         self._server = NeuralServer(self, push_config, track_config)
         for topic, callback in ((interfaces.OBJECTS, self._on_objects), (interfaces.TABLE, self._on_table)):
             self.create_subscription(topic.type, topic.name, callback, topic.quality.profile())
@@ -81,7 +83,7 @@ class NeuralObject(Node):
 
     def _build(self, request: BuildNeuralObject.Goal, progress: Progress) -> tuple[PlacedObject, float]:
         views = read_goal(request, self._build_config, self._objects, self._table)
-        field, threshold, loss = learned(views, request.settings, request.seed, progress)
+        field, threshold, loss = learned(views, request, progress)
         progress("solid", 0.0, loss)
         return built(request, views, field, threshold, self._build_config), loss
 

@@ -252,10 +252,12 @@ class CoverDriver:
         now, arrival = time.monotonic(), self._arrival
         if cycle.stop is not None:
             return cycle
+        config = self.supervised.config
         if now - begun > self._latest_allowed:
-            return self.supervised.halt(Stop.OVERRUN, f"a step took {(now - begun) * 1e3:.0f} ms", now)
+            return self.supervised.halt(Stop.OVERRUN, config.too_late(now - begun, self._period), now)
         if arrival is None or now - arrival.time > self._timeout:
-            return self.supervised.halt(Stop.STALE, "none came during a step", now)
+            words = "none came" if arrival is None else config.too_old(now - arrival.time, self._period)
+            return self.supervised.halt(Stop.STALE, words, now)
         return cycle
 
     def _note(self, cycle: Cycle) -> None:
@@ -273,7 +275,8 @@ class CoverDriver:
         if now > due and due != self._overdue:
             self._overdue = due
             self.saves += 1
-            self._cut_short(Stop.OVERRUN, f"no step ended until {(now - due) * 1e3:.0f} ms after it had to")
+            duration = now - due + self._latest_allowed
+            self._cut_short(Stop.OVERRUN, self.supervised.config.too_late(duration, self._period))
 
     def _expiry(self) -> float:
         """When the newest state is too old."""
@@ -288,7 +291,7 @@ class CoverDriver:
         self._expired = arrival
         # In this order: a step that begins in between sees the age itself.
         if self._stepping or self.gate.turning:
-            self._cut_short(Stop.STALE, f"the newest is {(now - arrival.time) * 1e3:.0f} ms old")
+            self._cut_short(Stop.STALE, self.supervised.config.too_old(now - arrival.time, self._period))
 
     def _cut_short(self, stop: Stop, message: str) -> None:
         # The reason first: who finds a command not sent looks for it.

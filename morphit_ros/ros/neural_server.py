@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -42,6 +43,8 @@ from morphit_ros.ros.scene_messages import table_from_message
 MASS_ERROR, INERTIA_ERROR = "mass error [kg]", "inertia error, relative"
 """Keys of the node's diagnostics once there is an object."""
 
+# In a request to predict: as identified, else the node's parameter. And what the parameter takes, too.
+_OWN_FRICTION, _MOST_FRICTION = -1.0, 2.0
 # An answer has no more poses than this; steps between them are left out.
 _MOST_POSES = 500
 
@@ -155,10 +158,10 @@ class NeuralServer:
         placed = self.named(request.name)
         header = _frame_of(placed, request.header)
         pose = matrix_from_pose(request.pose) if request.use_pose else placed.T_frame_object
-        friction = request.friction if request.friction >= 0.0 else None
-        if not np.isfinite(request.friction):
+        friction = None if request.friction == _OWN_FRICTION else request.friction
+        if friction is not None and not 0.0 <= friction <= _MOST_FRICTION:
             raise InvalidInputError(
-                "friction", request.friction, "a number from 0 up, or negative for the object's own"
+                "friction", friction, f"0 to {_MOST_FRICTION:g}, or {_OWN_FRICTION:g} for the object's own"
             )
         known = placed.known if request.mass == 0.0 else placed.known.weighing(request.mass)
         pusher = pusher_from_message(request.pusher)
@@ -180,7 +183,7 @@ class NeuralServer:
         if placed is self._placed and header.frame_id == placed.header.frame_id:
             self._draw(placed, response.times, response.poses)
         response.computation_time = perf_counter() - start
-        return " ".join(filter(None, (motion.message, placed.doubts)))
+        return " ".join(filter(None, (motion.message, _coarse(scene), placed.doubts)))
 
     def identify(self, request: Identify.Request, response: Identify.Response) -> str:
         """Answer `identify`; what the motion does not tell, in words.
@@ -201,7 +204,8 @@ class NeuralServer:
         pusher = pusher_from_message(request.pusher)
         table = _table_of(request.table, header, placed.known, poses[0])
         config = IdentificationConfig(position_noise=noise, rotation_noise=self._tracks.rotation_noise)
-        result = identify_push(PushScene(placed.known, table, pusher, self._pushes), times, poses, names, config)
+        scene = PushScene(placed.known, table, pusher, self._pushes)
+        result = identify_push(scene, times, poses, names, config)
         determined = [name not in result.unidentifiable for name in names]
         before = _values_of(placed.known, self._pushes)
         response.names = list(names)
@@ -216,7 +220,7 @@ class NeuralServer:
             changed = replace(placed, known=with_result(placed.known, result), T_frame_object=poses[-1])
             self._keep(True, placed, changed)
         response.computation_time = perf_counter() - start
-        return result.message
+        return " ".join(filter(None, (result.message, _coarse(scene))))
 
 
 def changed_mass(placed: PlacedObject, mass: float, density: float, materials: Any) -> PlacedObject:
@@ -256,6 +260,18 @@ def _table_of(message: TablePlane, header: Header, known: KnownObject, pose: Arr
     if message.header.frame_id and message.header.frame_id != header.frame_id:
         raise InvalidInputError("table: frame", repr(message.header.frame_id), f"'{header.frame_id}'")
     return table.T_world_table
+
+
+def _coarse(scene: PushScene) -> str:
+    """A remark if the pusher could slip in between the contact points; empty if not."""
+    count = scene.config.contact_points
+    apart = math.sqrt(float(scene.known.solid.surface.area) / count)
+    if scene.pusher is None or scene.pusher.radius >= apart:
+        return ""
+    return (
+        f"The pusher's radius of {1e3 * scene.pusher.radius:.3g} mm is less than the {1e3 * apart:.3g} mm between "
+        f"contact points: it may sink in. Take a larger one, or more contact_points (now {count})."
+    )
 
 
 def _values_of(known: KnownObject, config: PredictionConfig) -> dict[str, float]:

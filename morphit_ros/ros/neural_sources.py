@@ -30,6 +30,8 @@ Progress = Callable[[str, float, float], None]
 """Told the stage, its finished share and the loss; raises to end the build."""
 
 _SOURCES = {0: "objects", 1: "recording", 2: "field"}
+# The setting that says which views of a recording with both are learned from, as `morphit neural train --from`.
+_FROM, _KINDS = "from", ("images", "depth")
 
 
 @dataclass(frozen=True)
@@ -105,13 +107,29 @@ def read_goal(
         return Views(header, np.eye(4), field=load_field(Path(request.path)))
     from morphit_ros.neural.views.recording import load_recording
 
+    kind, _ = _kind_of_views(request.settings)
     recording = load_recording(Path(request.path))
-    views = recording.depths if recording.depths is not None else recording.images
-    assert views is not None
-    return Views(
-        header, np.eye(4), None if recording.depths is not None else recording.images, recording.depths,
-        eyes=views.T_world_camera[:, :3, 3],
-    )  # fmt: skip
+    kind = kind or ("depth" if recording.depths is not None else "images")
+    images, depths = (recording.images, None) if kind == "images" else (None, recording.depths)
+    views = images if depths is None else depths
+    if views is None:
+        other = "depth" if kind == "images" else "images"
+        raise InvalidInputError(_FROM, kind, f"what '{request.path}' holds: {other}")
+    return Views(header, np.eye(4), images, depths, eyes=views.T_world_camera[:, :3, 3])
+
+
+def _kind_of_views(settings: Sequence[str]) -> tuple[str, list[str]]:
+    """Which of a recording's views to learn from, empty where nothing says it, and the other settings."""
+    kind, others = "", []
+    for text in settings:
+        name, _, value = text.partition("=")
+        if name.strip() == _FROM:
+            kind = value.strip()
+            if kind not in _KINDS:
+                raise InvalidInputError(_FROM, kind, " or ".join(_KINDS))
+        else:
+            others.append(text)
+    return kind, others
 
 
 def _views_of_objects(
@@ -162,18 +180,23 @@ def _with_normals(cloud: PointCloud) -> PointCloud:
     return cloud
 
 
-def learned(views: Views, settings: Sequence[str], seed: int, progress: Progress) -> tuple[DensityField, Any, float]:
-    """The field of views, the threshold that learning recommends (None: none), and the last loss.
+def learned(views: Views, request: BuildNeuralObject.Goal, progress: Progress) -> tuple[DensityField, Any, float]:
+    """The field of a goal's views, the threshold that learning recommends (None: none), and the last loss.
 
     Raises:
         InvalidInputError: a setting that there is not, or views that nothing can be learned from.
     """
+    settings: Sequence[str] = request.settings
     if views.field is not None:
         if settings:
             raise InvalidInputError("settings", list(settings), "none: a saved field is not learned again")
         return views.field, None, float("nan")
     config_type, learn, data = _learning_of(views)
-    config = config_type.from_flat(_settings(config_type, settings, seed))
+    if source_of(request) == "recording":
+        _, settings = _kind_of_views(settings)
+    config = config_type.from_flat(_settings(config_type, settings, request.seed))
+    # Some steps of it tell nothing for seconds.
+    progress("learning", 0.0, float("nan"))
     result = learn(data, config, lambda share, loss: progress("learning", share, loss))
     if result.field is None:
         raise InvalidInputError("views", result.message, "views that show an object")

@@ -132,7 +132,8 @@ def _number(text: str) -> float:
 
 
 def _error(value: float, digits: str) -> str:
-    return f" ± {value:{digits}}" if math.isfinite(value) else ""
+    # A mass that somebody gave has none.
+    return f" ± {value:{digits}}" if math.isfinite(value) and value > 0.0 else ""
 
 
 def _triple(values: Array, digits: int = 1) -> str:

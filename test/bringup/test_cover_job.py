@@ -15,12 +15,13 @@ def nodes(**given: str) -> dict[str, dict[str, object]]:
 
 
 def test_rows_and_columns_with_a_target() -> None:
-    found = nodes(rows="5", cols="6", target="x*y")
+    found = nodes(rows="5", cols="6", target="x*y", state_timeout="5", overrun_limit="10")
     assert list(found) == ["cover_sim", "cover_control", "web_viewer"]
     for name in ("cover_sim", "cover_control"):
         assert (found[name]["rows"], found[name]["cols"]) == (5, 6)
     assert found["cover_control"]["target"] == "x*y"
     assert found["cover_control"]["autostart"] is True
+    assert (found["cover_control"]["state_timeout"], found["cover_control"]["overrun_limit"]) == (5.0, 10.0)
     assert found["web_viewer"]["scene"] == "cover"
     assert "sin(" in str(nodes()["cover_control"]["target"])
 

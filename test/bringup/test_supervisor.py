@@ -77,6 +77,12 @@ def test_an_unexpected_end_with_status_zero_fails_the_job_too() -> None:
     assert run(child("long", LONG), child("planner", "pass"))[0] == 1
 
 
+def test_a_process_that_refused_its_input_makes_it_a_mistake_in_the_input() -> None:
+    result, cause, text = run(child("long", LONG), child("cover", "import sys; sys.exit(2)"))
+    assert (result, cause) == (2, "cover refused its input with exit status 2")
+    assert cause in text
+
+
 def test_crash_names_the_signal() -> None:
     crash = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
     result, cause, _ = run(child("long", LONG), child("planner", crash))
@@ -132,19 +138,22 @@ def test_grandchild_that_outlives_its_parent_is_killed(fifo: Path, tmp_path: Pat
 
 SUPERVISED = """
 import sys
+from morphit_ros.bringup.job import WhenEnded
 from morphit_ros.bringup.supervisor import ChildProcess, run_processes
 code = {code!r}
-child = ChildProcess("node", [sys.executable, "-S", "-c", code])
+child = ChildProcess("node", [sys.executable, "-S", "-c", code], WhenEnded.{when_ended})
 sys.exit(run_processes([child, ChildProcess("other", child.command)]).exit_status)
 """
 TELL_PID = "import os; print('pid', os.getpid(), flush=True)\n"
 
 
-def start_supervisor(code: str, before: str = "") -> tuple[subprocess.Popen[str], list[int]]:
+def start_supervisor(
+    code: str, before: str = "", when_ended: WhenEnded = WhenEnded.FAIL_JOB
+) -> tuple[subprocess.Popen[str], list[int]]:
     """A supervisor in a process of its own, once both its children run: it and their process ids."""
     root = Path(__file__).parents[2]
     process = subprocess.Popen(
-        [sys.executable, "-c", SUPERVISED.format(code=before + TELL_PID + code)],
+        [sys.executable, "-c", SUPERVISED.format(code=before + TELL_PID + code, when_ended=when_ended.name)],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(root)},
@@ -161,12 +170,30 @@ def start_supervisor(code: str, before: str = "") -> tuple[subprocess.Popen[str]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signal_ends_everything_and_is_told_by_the_exit_status(number: signal.Signals) -> None:
+def test_signal_ends_everything_and_a_job_without_an_end_of_its_own_is_done(number: signal.Signals) -> None:
     process, pids = start_supervisor(LONG)
     process.send_signal(number)
     text, _ = process.communicate(timeout=20)
-    assert process.returncode == 128 + number
+    assert process.returncode == 0
     assert f"ended by {number.name}" in text
+    assert all(ends(pid) for pid in pids)
+
+
+def test_signal_before_the_end_of_a_job_is_told_by_the_exit_status() -> None:
+    process, pids = start_supervisor(LONG, when_ended=WhenEnded.END_JOB)
+    process.send_signal(signal.SIGINT)
+    text, _ = process.communicate(timeout=20)
+    assert process.returncode == 128 + signal.SIGINT
+    assert "ended by SIGINT" in text
+    assert all(ends(pid) for pid in pids)
+
+
+def test_a_stop_that_needs_to_kill_is_no_success() -> None:
+    process, pids = start_supervisor(LONG, before=IGNORE)
+    process.send_signal(signal.SIGINT)
+    text, _ = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert "killing" in text
     assert all(ends(pid) for pid in pids)
 
 

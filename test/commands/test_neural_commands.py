@@ -60,7 +60,15 @@ def test_colours_become_a_field_a_report_and_a_picture(
     assert np.linalg.norm(np.array(report["center_of_mass"]) - BALL_CENTER) < 0.002
     assert report["center_error_of_size"] < 0.01
     assert report["inertia_error"] < 0.1
-    for words_of_report in ("a ball: converged", "PSNR of a new view", "by silhouettes", "IoU", "of the size"):
+    assert report["mass"] == pytest.approx(500.0 * report["volume"])
+    for words_of_report in (
+        "a ball: converged",
+        "PSNR of a new view",
+        "by silhouettes",
+        "IoU",
+        "of the size",
+        "moments",
+    ):
         assert words_of_report in told
     assert (tmp_path / "field.png").read_bytes().startswith(b"\x89PNG")
 
@@ -94,12 +102,15 @@ def test_what_is_learned_from_and_how(ball: Path, tmp_path: Path, monkeypatch: p
 def test_depths_become_a_field_and_json_is_all_that_is_printed(
     ball: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["neural", "train", str(ball), "--from", "depth", "--resolution", "24", "--json", "-"]
+    words = ["neural", "train", str(ball), "--from", "depth", "--resolution", "24", "--mass", "0.3", "--json", "-"]
     assert main([*words, "--output", str(tmp_path / "field.npz")]) == 0
     report = json.loads(capsys.readouterr().out)
     assert isinstance(load_field(tmp_path / "field.npz"), GridField)
     assert (report["source"], report["status"], report["threshold_by"]) == ("depth", "converged", "two levels")
     assert "held_out_psnr" not in report
+    assert report["mass"] == 0.3
+    moments = report["mass"] * np.array(report["moments_per_mass"])
+    assert moments == pytest.approx(0.4 * 0.3 * BALL_RADIUS**2 * np.ones(3), rel=0.05)
     assert report["intersection_over_union"] > 0.93
 
 
@@ -184,6 +195,8 @@ def _write(path: Path, arrays: dict[str, np.ndarray]) -> None:
         ("ball", ["--from", "depth", "--method", "grid", "--iterations", "7"], "--iterations"),
         ("ball", ["--from", "depth", "--noise", "nan"], "noise"),
         ("ball", ["--from", "depth", "--noise", "-0.1"], "noise"),
+        ("ball", ["--mass", "-1"], "--mass"),
+        ("ball", ["--density", "nan"], "--density"),
         ("ball", ["--picture", "/"], "--picture"),
         ("ball", ["--json", "/"], "--json"),
     ],

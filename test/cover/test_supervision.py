@@ -70,7 +70,9 @@ def test_rates_stay_within_the_limit() -> None:
 def test_stale_states_stop_and_fresh_ones_in_a_row_start_again() -> None:
     bench = Bench(recovery_states=3).moving()
     assert bench.cycle(age=1.7 * PERIOD).stop is None
-    assert bench.cycle(age=1.9 * PERIOD).stop is Stop.STALE
+    stale = bench.cycle(age=1.9 * PERIOD)
+    assert stale.stop is Stop.STALE
+    assert "allowed are 18 ms (state_timeout: 1.8 periods); raise that" in stale.message
     assert bench.cycle().stop is Stop.STALE
     assert bench.cycle().stop is Stop.STALE
     bad = bench.cycle(Measurement(problem="spoiled"))

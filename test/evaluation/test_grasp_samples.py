@@ -133,6 +133,7 @@ def test_an_arm_that_errs_is_off_by_what_was_asked_for_approach_included() -> No
     assert np.sqrt((angles**2).mean() / 3.0) == pytest.approx(np.radians(5.0), rel=0.05)
 
 
+@pytest.mark.slow
 def test_good_and_poor_grasps_are_really_executed() -> None:
     plan = SamplePlan(("t_block",), ("franka_hand",), ("known",), 1, SamplingConfig(per_plan=3))
     group = sample_group((plan, "t_block", 0, "franka_hand"))

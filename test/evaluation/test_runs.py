@@ -118,6 +118,7 @@ def test_an_unknown_object_ends_the_run_with_its_name(tmp_path: Path) -> None:
         run_benchmark(plan, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_real_run_gives_the_same_results_twice(tmp_path: Path) -> None:
     settings = ("known", "observed") if available_backend() else ("known",)
     plan = BenchmarkPlan(("bottle", "t_block"), settings=settings, trials=1, robot="", gripper="franka_hand")

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from morphit_ros.neural.identification.experiments import Experiment
-from morphit_ros.neural.identification.motion import Prediction
-from morphit_ros.neural.identification.quaternions import (
+from morphit_ros.geometry.rotations import (
     inverse_right_jacobians,
     invert_quats,
     multiply_quats,
     quats_of_rotation_vectors,
     rotate_by_quats,
 )
+from morphit_ros.neural.identification.experiments import Experiment
+from morphit_ros.neural.identification.motion import Prediction
 from morphit_ros.neural.identification.tracks import PoseTrack
 
 GRAVITY = 9.81

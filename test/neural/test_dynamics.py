@@ -11,6 +11,7 @@ import pytest
 from contact_samples import box_body
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.rotations import multiply_quats, quats_of_rotation_vectors
 from morphit_ros.geometry.transforms import matrix_from_quat_xyzw
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.contact.parameters import ContactParameters
@@ -20,8 +21,6 @@ from morphit_ros.neural.dynamics.simulate import rollout_derivatives, simulate
 from morphit_ros.neural.dynamics.state import (
     BodyState,
     add_tangent,
-    multiply_quaternions,
-    quaternion_of,
     subtract_states,
 )
 from morphit_ros.neural.dynamics.world import Obstacle, RigidBody, World
@@ -42,7 +41,7 @@ def energy(body: ContactBody, states: np.ndarray, gravity: float = 9.81) -> np.n
 
 def start_of(track, step: float) -> BodyState:
     """The second pose of a track with the velocities that led to it."""
-    turn = multiply_quaternions(track.quats_xyzw[0] * [-1.0, -1.0, -1.0, 1.0], track.quats_xyzw[1])
+    turn = multiply_quats(track.quats_xyzw[0] * [-1.0, -1.0, -1.0, 1.0], track.quats_xyzw[1])
     velocity = (track.positions[1] - track.positions[0]) / step
     return BodyState(track.positions[1], track.quats_xyzw[1], velocity, 2.0 / step * turn[:3])
 
@@ -131,10 +130,10 @@ def test_pushes_only():
 
 
 def test_turning_the_world_turns_the_motion():
-    turn = quaternion_of(np.array([0.3, -0.5, 1.2]))
+    turn = quats_of_rotation_vectors(np.array([0.3, -0.5, 1.2]))
     R = matrix_from_quat_xyzw(turn)
     start = BodyState([0.1, 0.2, 0.5], [0.1, 0.3, 0.0, 1.0], [1.0, 0.0, -1.0], [1.0, 2.0, 3.0])
-    other = BodyState(R @ start.position, multiply_quaternions(turn, start.quat_xyzw), R @ start.velocity,
+    other = BodyState(R @ start.position, multiply_quats(turn, start.quat_xyzw), R @ start.velocity,
                       start.angular_velocity)  # fmt: skip
     T = np.eye(4)
     T[:3, :3] = R

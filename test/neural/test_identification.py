@@ -16,12 +16,6 @@ from morphit_ros.neural.identification.least_squares import (
     compress,
     solve_least_squares,
 )
-from morphit_ros.neural.identification.quaternions import (
-    inverse_right_jacobians,
-    multiply_quats,
-    quats_of_rotation_vectors,
-    rotation_vectors,
-)
 from morphit_ros.neural.identification.residuals import residuals_of, start_columns
 from morphit_ros.neural.identification.unknowns import Unknown
 
@@ -70,6 +64,24 @@ def test_noise_is_judged_from_the_residuals_not_from_what_was_stated():
     )
     assert wrong.standard_deviations["friction"] == pytest.approx(right.standard_deviations["friction"], rel=1e-3)
     assert wrong.estimate.residual_ratio == pytest.approx(4.0, rel=0.3)
+    # It says so; with the right noise there is nothing to say.
+    assert not wrong.explained
+    assert f"{wrong.estimate.residual_ratio:.1f} times the stated noise" in wrong.message
+    assert wrong.success
+    assert right.explained
+    assert right.message == "Converged."
+
+
+def test_a_model_that_misses_a_force_says_that_it_does_not_explain_the_motion():
+    # A block that curves, seen by a model of one that goes straight: no friction fits.
+    track = observed(SlidingBlock(), frames=60)
+    curved = dataclasses.replace(track, positions=track.positions + np.outer(0.05 * track.times**2, [-0.8, 0.6, 0.0]))
+    result = identify(Experiment(SlidingBlock(), (curved,), block_start(), "known"), FRICTION)
+    assert not result.explained
+    assert "does not explain the motion" in result.message
+    # As sure as the noise alone would leave it, it is not.
+    clean = identify(Experiment(SlidingBlock(), (track.with_noise(1e-3, 0.02, 0),), block_start(), "known"), FRICTION)
+    assert result.standard_deviations["friction"] > 5.0 * clean.standard_deviations["friction"]
 
 
 def test_a_block_at_rest_or_without_contact_does_not_tell_friction():
@@ -102,6 +114,50 @@ def test_a_track_too_short_says_so_with_its_uncertainty():
     assert result.status is EstimationStatus.NOT_IDENTIFIABLE
     assert result.standard_deviations["friction"] > FRICTION.ignorance
     assert "no better than its bounds" in result.message
+
+
+def test_two_poses_are_too_few_and_it_says_for_what():
+    result = identify(
+        block_experiment(SlidingBlock(), SlidingBlock(), knowledge="velocity_unknown", frames=2), FRICTION
+    )
+    assert result.status is EstimationStatus.NOT_IDENTIFIABLE
+    assert np.isinf(result.standard_deviations["friction"])
+    assert "6 measurements are too few for 7 unknowns" in result.message
+
+
+@pytest.mark.parametrize(("deviation", "words"), [(0.4, ""), (0.6, "hardly better"), (1.2, "no better")])
+def test_what_is_told_hardly_better_than_by_the_bounds_is_not_identified(deviation, words):
+    item = Unknown("a", 0.5, 0.0, 1.0)
+    slope = np.full((100, 1), 1.0 / (10.0 * deviation * item.ignorance))
+    signs = np.where(np.arange(100) % 2, 1.0, -1.0) * np.sqrt(0.99)
+
+    result = solve_least_squares(lambda values: Evaluation(slope @ (values - 0.5) + signs, slope, 100), [item])
+    assert result.uncertainty.standard_deviations[0] == pytest.approx(deviation * item.ignorance)
+    assert result.success == (not words)
+    assert words in result.message
+
+
+def test_what_is_unknown_of_a_start_has_names():
+    one = block_experiment(SlidingBlock(), SlidingBlock(), knowledge="velocity_unknown")
+    names = identify([one, one], FRICTION).estimate.names
+    assert names[1:4] == tuple(f"first velocity {axis} of motion 0" for axis in "xyz")
+    assert names[-1] == "first spin z of motion 1"
+    assert identify(dataclasses.replace(one, knowledge="unknown"), FRICTION).estimate.names[4] == "first turn x"
+
+
+def test_a_pilot_that_learns_nothing_leaves_the_search_to_all():
+    @dataclasses.dataclass(frozen=True)
+    class Floating(SlidingBlock):
+        def predict(self, names, values, start, times):
+            prediction = super().predict([], np.zeros(0), start, times)
+            return dataclasses.replace(prediction, by_parameters=np.zeros((len(times), 1, 6, len(names))))
+
+    # The first and the fourth are the pilot's, and tell nothing; the block would stop long before it is seen to.
+    blocks = [Floating(friction=0.1) if index % 3 == 0 else SlidingBlock() for index in range(6)]
+    experiments = [block_experiment(SlidingBlock(friction=0.1), block) for block in blocks]
+    config = IdentificationConfig(corrections=1)
+    result = identify(experiments, Unknown("friction", 1.0, 0.0, 1.0), config)
+    assert result.values["friction"] == pytest.approx(0.1, abs=1e-6)
 
 
 def test_a_bound_holds_and_is_said():
@@ -172,18 +228,6 @@ def test_same_input_gives_the_same_result_on_any_number_of_threads():
 def test_first_state_of_a_track_has_its_velocities():
     track = observed(SlidingBlock(), step=0.005)
     assert first_state(track) == pytest.approx(block_start()[0], abs=1e-3)
-
-
-def test_inverse_right_jacobian_equals_differences():
-    rng = np.random.default_rng(1)
-    for vector in (np.zeros(3), 1e-6 * np.ones(3), rng.normal(size=3), 1.7 * np.array([0.6, 0.0, 0.8])):
-        inverse = inverse_right_jacobians(vector[None])[0]
-        quat = quats_of_rotation_vectors(vector[None])
-        for column in range(3):
-            move = quats_of_rotation_vectors(1e-6 * np.eye(3)[column][None])
-            ahead = rotation_vectors(multiply_quats(quat, move))
-            back = rotation_vectors(multiply_quats(quat, move * [-1.0, -1.0, -1.0, 1.0]))
-            assert inverse[:, column] == pytest.approx((ahead - back)[0] / 2e-6, abs=1e-8)
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ def test_an_object_under_ten_centimetres_gets_a_step_that_it_allows(files, capsy
     assert result["parameters"]["friction"]["value"] == pytest.approx(0.25, abs=0.01)
     assert result["step_s"] == pytest.approx(largest_implicit_step(float(np.linalg.norm(SIZE))))
     assert result["step_s"] < 0.01
+    assert result["explained"]
     assert main(["neural", "identify", track, "--body", body, "--step", "0.004"]) == 0
     assert "step of the rollouts              4 ms" in capsys.readouterr().out
     # One that is asked for is taken, or refused.
@@ -51,6 +52,38 @@ def test_exit_status_of_what_is_not_identifiable(files, capsys):
     track, body = files
     assert main(["neural", "identify", track, "--body", body, "--unknown", "mass_scale"]) == 1
     assert "mass_scale" in capsys.readouterr().out
+
+
+def changed_track(track, path, rows, column=None, text=""):
+    """The first rows of a track, a number of the last of them replaced."""
+    lines = Path(track).read_text().splitlines()[: rows + 1]
+    if column is not None:
+        numbers = lines[-1].split(",")
+        lines[-1] = ",".join([*numbers[:column], text, *numbers[column + 1 :]])
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+@pytest.mark.parametrize(("rows", "words"), [(2, "too few for 7 unknowns"), (3, "better than its bounds [0, 1]")])
+def test_tracks_too_short_say_so_with_the_uncertainty(rows, words, files, tmp_path, capsys):
+    short = changed_track(files[0], tmp_path / "short.csv", rows)
+    assert main(["neural", "identify", short, "--body", files[1], "--json", str(tmp_path / "result.json")]) == 1
+    printed = capsys.readouterr().out
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert words in printed
+    assert words in result["message"]
+    assert result["status"] == "not_identifiable"
+    assert not result["parameters"]["friction"]["identifiable"]
+    deviation = result["parameters"]["friction"]["standard_deviation"]
+    assert deviation is None or deviation > 0.14
+
+
+@pytest.mark.parametrize(("column", "text", "words"), [(1, "nan", "row 4"), (7, "-inf", "row 4"), (0, "0", "row 4"),
+                                                       (3, "lost", "eight numbers")])  # fmt: skip
+def test_a_broken_row_is_named(column, text, words, files, tmp_path, capsys):
+    broken = changed_track(files[0], tmp_path / "broken.csv", 5, column, text)
+    assert main(["neural", "identify", broken, "--body", files[1]]) == 2
+    assert words in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", ["--mass -3", "--step 9", "--set friction=0.9", "--frame body", "--frame field",
@@ -80,6 +113,11 @@ def test_soap_says_how_much_hangs_on_the_first_velocity(capsys):
     assert result["parameters"]["friction"]["value"] == pytest.approx(0.597, abs=0.005)
     assert freer["parameters"]["friction"]["value"] == pytest.approx(0.543, abs=0.005)
     assert freer["position_residual_m"] < 0.2 * result["position_residual_m"]
+    # The authors' first velocity leaves far more than the noise: it says so.
+    assert not result["explained"]
+    assert "6.7 times the stated noise" in result["message"]
+    assert freer["explained"]
+    assert freer["message"] == "Converged."
     # Asked for one way of starting, that one is all.
     assert main([*arguments[:-2], "--start", "known"]) == 0
     assert "velocity" not in capsys.readouterr().out

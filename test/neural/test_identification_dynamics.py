@@ -10,9 +10,16 @@ import pytest
 
 from morphit_ros.cli import main
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.rotations import (
+    invert_quats,
+    multiply_quats,
+    quats_of_rotation_vectors,
+    rotation_vectors,
+)
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.contact.parameters import ContactParameters
 from morphit_ros.neural.contact.shapes import HalfSpace, Sphere
+from morphit_ros.neural.dynamics.state import add_tangent
 from morphit_ros.neural.dynamics.world import Obstacle, World
 from morphit_ros.neural.fields.analytic import BoxField
 from morphit_ros.neural.fields.field_file import save_field
@@ -33,13 +40,6 @@ from morphit_ros.neural.identification.push_experiments import (
     settled_state,
     simulate_pushes,
 )
-from morphit_ros.neural.identification.quaternions import (
-    invert_quats,
-    multiply_quats,
-    quats_of_rotation_vectors,
-    rotation_vectors,
-)
-from morphit_ros.neural.identification.residuals import moved_start
 from morphit_ros.neural.identification.soap import SOAP_CONFIG, soap_experiment
 from morphit_ros.neural.published import load_published_body
 
@@ -112,8 +112,8 @@ def test_derivatives_at_times_between_steps_equal_central_differences(pushes):
     for column in (2, 7, 11, 12, 16, 19, 23):
         move = 1e-6 * np.eye(24)[column]
         slope = difference(
-            motion.poses(names, values, moved_start(start, move), times),
-            motion.poses(names, values, moved_start(start, -move), times), 1e-6,
+            motion.poses(names, values, add_tangent(start, move), times),
+            motion.poses(names, values, add_tangent(start, -move), times), 1e-6,
         )  # fmt: skip
         assert predicted.by_start[..., column] == pytest.approx(slope, abs=1e-5 * max(1.0, np.abs(slope).max()))
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+from morphit_ros.geometry.rotations import quats_of_rotation_vectors
 from morphit_ros.geometry.transforms import matrix_from_quat_xyzw
-from morphit_ros.neural.identification.quaternions import quats_of_rotation_vectors
 from morphit_ros.neural.identification.tracks import TRACK_HEADER, PoseTrack, read_track, write_track
 
 

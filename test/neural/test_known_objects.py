@@ -10,11 +10,11 @@ import pytest
 from ball_views import ball_depths
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.rotations import invert_quats, multiply_quats, rotation_vectors
 from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
+from morphit_ros.neural.dynamics.state import add_tangent
 from morphit_ros.neural.fields.analytic import BoxField
-from morphit_ros.neural.identification.quaternions import invert_quats, multiply_quats, rotation_vectors
-from morphit_ros.neural.identification.residuals import moved_start
 from morphit_ros.neural.learning.depth import DepthLearningConfig, learn_from_depths
 from morphit_ros.neural.objects.known_object import MassSource, know_object
 from morphit_ros.neural.objects.prediction import predict_push
@@ -212,7 +212,7 @@ def test_derivatives_of_the_own_frames_motion_are_those_of_differences(known):
 
     def difference(change, by, width):
         low, high = (
-            motion.predict(PARAMETERS, values + side * change, moved_start(start, side * by), times)
+            motion.predict(PARAMETERS, values + side * change, add_tangent(start, side * by), times)
             for side in (-width, width)
         )
         turned = rotation_vectors(multiply_quats(invert_quats(low.quats_xyzw[:, 0]), high.quats_xyzw[:, 0]))

@@ -95,6 +95,15 @@ def test_progress_and_cancelling() -> None:
     )
     assert result.status is LearningStatus.CANCELLED
     assert len(result.losses) == 1
+    # Carving is told of, too, and can be given up in the middle of the grid.
+    shares: list[float] = []
+    config = DepthLearningConfig(resolution=40)
+    result = learn_from_depths(ball_depths(4), config, lambda share, _: shares.append(share))
+    assert result.status is LearningStatus.CONVERGED
+    assert len(shares) > 2 and shares == sorted(shares) and shares[-1] == 1.0
+    result = learn_from_depths(ball_depths(4), config, lambda share, _: share > 0.5)
+    assert result.status is LearningStatus.CANCELLED
+    assert result.field is None
 
 
 def test_pictures_of_nothing_give_an_empty_field() -> None:

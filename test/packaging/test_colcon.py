@@ -33,6 +33,8 @@ def colcon(workspace: Path, *words: str) -> subprocess.CompletedProcess[str]:
         "COLCON_DEFAULTS_FILE": str(workspace / "colcon_defaults.yaml"),
         "COLCON_HOME": str(workspace / "colcon_home"),
         "COLCON_LOG_LEVEL": "30",
+        # Otherwise it compiles nothing in parallel while another worker is busy.
+        "MAKEFLAGS": "-j2",
     }
     result = subprocess.run(
         [str(ENVIRONMENT / "bin/colcon"), *words],

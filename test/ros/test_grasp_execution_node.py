@@ -405,6 +405,7 @@ def test_deactivation_stops_the_robot(cell):
     assert cell.execute(goal_for(top_grasp()))[2].success
 
 
+@pytest.mark.slow
 def test_the_next_grasp_is_tried_after_closing_on_nothing(cell):
     seen = []
 
@@ -490,6 +491,7 @@ class FakeEyes:
         return PlanGrasp.Result(success=True, grasps=goal_for(*self._grasps).grasps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("regrasps", [1, 0])
 def test_a_pick_looks_and_plans_again_after_a_failed_attempt(graph, spherized_panda, regrasps):
     eyes = FakeEyes(graph, [top_grasp(), top_grasp(x=0.53)])

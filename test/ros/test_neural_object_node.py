@@ -1,12 +1,15 @@
 """neural_object as a process: builds, inertia, predicted pushes, identification, and clear refusals."""
 
+import importlib
 import math
+import re
 import sys
 import urllib.request
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
 sys.path.insert(0, str(Path(__file__).parent))
@@ -29,12 +32,15 @@ from morphit_ros.neural.objects.prediction import predict_push
 from morphit_ros.neural.objects.push_scene import PredictionConfig, PushScene, carrying_table
 from morphit_ros.neural.objects.pusher import Pusher
 from morphit_ros.neural.objects.warm_up import warm_up
+from morphit_ros.neural.views.cloud_views import views_of_cloud
+from morphit_ros.neural.views.recording import Recording, save_recording
 from morphit_ros.ros import interfaces
 from morphit_ros.ros.conversions import header, matrix_from_pose, pose_from_matrix
 from morphit_ros.ros.neural_messages import motion_from_message
 from morphit_ros.ros.scene_messages import message_from_object, message_from_objects
 
 pytestmark = pytest.mark.ros
+ROOT = Path(__file__).resolve().parents[2]
 SIZE = np.array([0.10, 0.06, 0.04])
 VOLUME = float(np.prod(SIZE))
 PUSH_TIMES, PUSH_WAY = [0.0, 0.5], np.array([[-0.07, 0.01, 0.0], [-0.03, 0.01, 0.0]])
@@ -180,6 +186,8 @@ def test_a_push_is_predicted_as_the_core_predicts_it_and_drawn(box):
         return len(box.markers) > before and "motion" in names
 
     box.graph.wait_until(drawn, what="the predicted motion as markers")
+    assert answer.message == ""
+    assert "between contact points" in box.simulate(pusher=pusher(radius=0.005), duration=0.1).message
     # Let go above a table that is lower, it falls onto it.
     table = TablePlane(found=True, header=Header(frame_id="world"))
     table.pose.position.z, table.size.x, table.size.y = -0.03, 1.0, 1.0
@@ -240,6 +248,19 @@ def test_where_the_mass_is_follows_from_a_push(box):
     assert mass.values[0] == pytest.approx(500.0 * VOLUME, rel=2e-3)
 
 
+def test_a_motion_that_tells_nothing_is_answered_with_the_uncertainty(box):
+    # Three looks at an object that rests.
+    answer = box.identify(times=[0.0, 0.1, 0.2], poses=[Pose()] * 3, keep=True)
+    assert answer.success, answer.message
+    assert list(answer.determined) == [False]
+    assert answer.standard_deviations[0] > 10.0
+    assert "friction" in answer.message
+    assert answer.values[0] == pytest.approx(PredictionConfig().friction)
+    assert box.estimate().mass_from == "uniform"
+
+
+RAISED = TablePlane(found=True, header=Header(frame_id="world"), size=Vector3(x=1.0, y=1.0))
+RAISED.pose.position.z = 0.02
 NAN_TRACK = [Pose(), Pose(position=Point(x=math.nan)), Pose()]
 
 
@@ -252,17 +273,24 @@ NAN_TRACK = [Pose(), Pose(position=Point(x=math.nan)), Pose()]
         ("estimate", {"materials": [region((1.0, 0.0, 0.0), (0.1, 0.1, 0.1), 1.0)]}, "no part of the object"),
         ("estimate", {"materials": [region((0.0, 0.0, 0.0), (0.1, 0.0, 0.1), 1.0)]}, "materials[0]"),
         ("estimate", {"materials": [region((0.0, 0.0, 0.0), (0.1, 0.1, 0.1), 1.0, "base")]}, "frame"),
+        ("simulate", {"name": "mug", "duration": 1.0}, "'box'"),
         ("simulate", {}, "duration"),
         ("simulate", {"duration": -1.0}, "duration"),
         ("simulate", {"duration": 1e6}, "duration"),
         ("simulate", {"duration": 1.0, "mass": -2.0}, "mass"),
         ("simulate", {"duration": 1.0, "friction": math.nan}, "friction"),
+        ("simulate", {"duration": 1.0, "friction": -0.3}, "-1 for the object's own"),
+        ("simulate", {"duration": 1.0, "friction": 5.0}, "0 to 2"),
+        ("simulate", {"duration": 1.0, "table": RAISED}, "Move the body out by at least"),
         ("simulate", {"duration": 1.0, "header": Header(frame_id="base")}, "'world'"),
         ("simulate", {"pusher": pusher(radius=-0.1)}, "radius"),
         ("simulate", {"pusher": pusher(times=[0.5, 0.0])}, "increasing"),
         ("simulate", {"pusher": pusher(times=[0.0])}, "as many"),
         ("simulate", {"pusher": pusher(positions=[Point(), Point(x=1.0)])}, "deep"),
+        ("simulate", {"pusher": pusher(times=[0.0, 0.01])}, "got 4 m/s, expected at most 2.5 m/s"),
         ("identify", {}, "track"),
+        ("identify", {"name": "mug"}, "'box'"),
+        ("identify", {"times": [0.0, 0.1], "poses": [Pose()] * 2}, "got 2 values, expected 3 or more"),
         ("identify", {"times": [0.0, 0.1, 0.2], "poses": NAN_TRACK}, "poses[1]"),
         ("identify", {"times": [0.0, 0.2, 0.1], "poses": [Pose()] * 3}, "increasing"),
         ("identify", {"times": [0.0, 0.1, 0.2], "poses": [Pose()] * 3, "parameters": ["colour"]}, "'colour'"),
@@ -279,6 +307,9 @@ def test_refusals_say_why_and_change_nothing(node, ask, request_, words):
 
 # Around the box, so that each side is seen.
 EYES = [np.array([0.5 + x, y, 0.5]) for x, y in ((0.6, 0.1), (-0.1, 0.6), (-0.6, -0.1), (0.1, -0.6))]
+
+
+ENDLESS = ["method=network", "iterations=100000", "resolution=32"]
 
 
 def goal_for(cloud, eyes, **named):
@@ -312,11 +343,55 @@ def test_an_object_is_built_from_its_cloud_and_the_places_of_the_cameras(node):
     assert "learning" in stages
 
 
+def fill(message, fields):
+    """Set fields of a message as the command line of ROS does; fails for one that there is not, or of another type."""
+    kinds = message.get_fields_and_field_types()
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            value = fill(getattr(message, name), value)
+        elif isinstance(value, list) and all(isinstance(item, dict) for item in value):
+            package, kind = kinds[name].removeprefix("sequence<").removesuffix(">").split("/")
+            value = [fill(getattr(importlib.import_module(f"{package}.msg"), kind)(), item) for item in value]
+        assert name in kinds, f"{type(message).__name__} has no {name}"
+        held = getattr(message, name)
+        # The numbers of an array are as good as whole ones.
+        assert not isinstance(held, (bool, int, float, str)) or type(value) is type(held), f"{name}: {value!r}"
+        setattr(message, name, value)
+    return message
+
+
+def test_the_command_lines_of_the_documentation_have_the_fields_of_the_interfaces():
+    text = (ROOT / "docs/neural/node.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = re.findall(r'^ros2 (?:action send_goal|service call) .*/(\w+) (\w+)/(\w+)/(\w+) +"(.*)"$', text, re.M)
+    assert {line[0] for line in lines} == {"build_neural_object", "estimate_inertia", "simulate_push", "identify"}
+    for _, package, folder, kind, fields in lines:
+        interface = getattr(importlib.import_module(f"{package}.{folder}"), kind)
+        fill(interface.Goal() if folder == "action" else interface.Request(), yaml.safe_load(fields))
+    with pytest.raises(AssertionError, match="1 cm"):
+        fill(SimulatePush.Request(), {"pusher": {"radius": "1 cm"}})
+
+
+def test_the_client_of_the_documentation_does_what_it_says(node):
+    (script,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/neural/node.md").read_text(encoding="utf-8"), re.S)
+    cloud = object_cloud()
+    # In the recording's own frame, so that the object lies at its middle.
+    middle = 0.5 * (cloud.points.min(axis=0) + cloud.points.max(axis=0))
+    depths = views_of_cloud(cloud.points - middle, cloud.normals, np.array(EYES) - middle, 64)
+    save_recording(Recording(depths=depths), node.folder / "seen.npz")
+    (node.folder / "client.py").write_text(script, encoding="utf-8")
+    client = node.graph.run([sys.executable, str(node.folder / "client.py"), str(node.folder / "seen.npz")])
+    assert client.wait() == 0, client.output
+    assert "'part' built: 0.4 kg" in client.output
+    moved = float(re.search(r"moves by ([-\d.]+)", client.output)[1])
+    assert 30.0 < moved < 60.0
+    friction = float(re.search(r"friction ([\d.]+)", client.output)[1])
+    assert friction == pytest.approx(0.3, abs=0.01)
+
+
 def test_services_are_answered_during_a_build_which_can_be_cancelled(box):
     stages = []
-    endless = ["method=network", "iterations=100000", "resolution=32"]
     handle = box.graph.start_goal(
-        interfaces.BUILD_NEURAL_OBJECT, BuildNeuralObject.Goal(**goal_for(object_cloud(), EYES, settings=endless)),
+        interfaces.BUILD_NEURAL_OBJECT, BuildNeuralObject.Goal(**goal_for(object_cloud(), EYES, settings=ENDLESS)),
         feedback=lambda message: stages.append((message.feedback.stage, message.feedback.loss)),
     )  # fmt: skip
     assert handle.accepted
@@ -325,6 +400,9 @@ def test_services_are_answered_during_a_build_which_can_be_cancelled(box):
     waiting = box.graph.start_goal(
         interfaces.BUILD_NEURAL_OBJECT, BuildNeuralObject.Goal(source=BuildNeuralObject.Goal.FIELD, path=str(box.box))
     )
+    # This one's turn comes.
+    field = BuildNeuralObject.Goal(source=BuildNeuralObject.Goal.FIELD, path=str(box.box), name="next", density=700.0)
+    third = box.graph.start_goal(interfaces.BUILD_NEURAL_OBJECT, field)
     for goal in (waiting, handle):
         box.graph.wait_until(goal.cancel_goal_async().done, what="the answer to the cancel request")
     for goal in (handle, waiting):
@@ -332,13 +410,33 @@ def test_services_are_answered_during_a_build_which_can_be_cancelled(box):
         assert status == GoalStatus.STATUS_CANCELED
         assert "'box' stays in use" in result.message
         assert result.object.name == "box"
-    assert box.estimate(name="box").success
+    status, result = box.graph.result(third)
+    assert status == GoalStatus.STATUS_SUCCEEDED, result.message
+    assert box.estimate(name="next").success
 
 
 def _without_poses(folder):
     pictures = np.zeros((2, 8, 8, 3), np.uint8)
     arrays = {"images.rgb": pictures, "images.intrinsics": np.tile([8.0, 8.0, 4.0, 4.0], (2, 1))}
     write_archive(folder / "no_poses.npz", "recording of views", 1, {}, arrays)
+
+
+def _one_image(folder):
+    intrinsics = np.array([[8.0, 8.0, 4.0, 4.0]])
+    arrays = {"rgb": np.zeros((1, 8, 8, 3), np.uint8), "intrinsics": intrinsics, "T_world_camera": np.eye(4)[None]}
+    arrays["masks"] = np.pad(np.ones((1, 4, 4), np.bool_), ((0, 0), (2, 2), (2, 2)))
+    named = {f"images.{name}": array for name, array in arrays.items()}
+    write_archive(folder / "one_image.npz", "recording of views", 1, {}, named)
+
+
+def _cut_off(folder):
+    (folder / "cut_off.npz").write_bytes((folder / "box.npz").read_bytes()[:-200])
+
+
+def _changed(folder):
+    content = bytearray((folder / "box.npz").read_bytes())
+    content[len(content) // 2] ^= 255
+    (folder / "changed.npz").write_bytes(bytes(content))
 
 
 def _empty(folder):
@@ -363,7 +461,12 @@ BARE = PointCloud(object_cloud().points, None, frame="world")
         (None, {"source": RECORDING, "path": "nowhere.npz"}, "nowhere.npz"),
         (_without_poses, {"source": RECORDING, "path": "no_poses.npz"}, "T_world_camera"),
         (_empty, {"source": RECORDING, "path": "empty.npz"}, "images"),
+        (_one_image, {"source": RECORDING, "path": "one_image.npz"}, "two"),
         (_text, {"source": FIELD, "path": "notes.npz"}, "notes.npz"),
+        (_cut_off, {"source": FIELD, "path": "cut_off.npz"}, "cut_off.npz"),
+        (_changed, {"source": FIELD, "path": "changed.npz"}, "changed.npz"),
+        (None, {"source": RECORDING, "path": "box.npz"}, "of kind 'density field'"),
+        (None, {"source": RECORDING, "path": "box.npz", "settings": ["from=sound"]}, "images or depth"),
         (None, {"source": FIELD, "path": "box.npz", "mass": -1.0}, "mass"),
         (None, {"source": FIELD, "path": "box.npz", "settings": ["resolution=48"]}, "settings"),
         (None, goal_for(object_cloud(), []), "viewpoints"),
@@ -388,5 +491,12 @@ def test_a_build_that_cannot_be_says_why_and_keeps_the_last_object(node, make, g
     assert node.estimate(name="box").success
 
 
-def test_ends_cleanly(node):
+def test_ends_cleanly_in_the_middle_of_a_build(node):
+    stages = []
+    handle = node.graph.start_goal(
+        interfaces.BUILD_NEURAL_OBJECT, BuildNeuralObject.Goal(**goal_for(object_cloud(), EYES, settings=ENDLESS)),
+        feedback=lambda message: stages.append(message.feedback.stage),
+    )  # fmt: skip
+    assert handle.accepted
+    node.graph.wait_until(lambda: "learning" in stages, what="learning")
     assert node.process.stop() == 0

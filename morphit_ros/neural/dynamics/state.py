@@ -9,6 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.rotations import (
+    invert_quats,
+    multiply_quats,
+    quats_of_rotation_vectors,
+    rotation_vectors,
+)
 from morphit_ros.geometry.transforms import Array
 
 STATE_SIZE = 13
@@ -93,8 +99,7 @@ def add_tangent(states: Array, tangent: ArrayLike) -> Array:
     moved = np.array(states, dtype=np.float64)
     moved[:, :3] += change[:, :3]
     moved[:, 7:] += change[:, 6:]
-    for row, vector in zip(moved, change[:, 3:6], strict=True):
-        row[3:7] = multiply_quaternions(row[3:7], quaternion_of(vector))
+    moved[:, 3:7] = multiply_quats(moved[:, 3:7], quats_of_rotation_vectors(change[:, 3:6]))
     return moved
 
 
@@ -103,21 +108,5 @@ def subtract_states(states: Array, reference: Array) -> Array:
     change = np.zeros((len(states), TANGENT_SIZE))
     change[:, :3] = states[:, :3] - reference[:, :3]
     change[:, 6:] = states[:, 7:] - reference[:, 7:]
-    for row, q, q0 in zip(change, states[:, 3:7], reference[:, 3:7], strict=True):
-        delta = multiply_quaternions(q0 * np.array([-1.0, -1.0, -1.0, 1.0]), q)
-        delta = -delta if delta[3] < 0.0 else delta
-        length = float(np.linalg.norm(delta[:3]))
-        row[3:6] = delta[:3] * (2.0 if length < 1e-12 else 2.0 * np.arctan2(length, delta[3]) / length)
+    change[:, 3:6] = rotation_vectors(multiply_quats(invert_quats(reference[:, 3:7]), states[:, 3:7]))
     return change.ravel()
-
-
-def quaternion_of(vector: Array) -> Array:
-    """The quaternion xyzw (4,) of a rotation vector (3,) [rad]."""
-    angle = float(np.linalg.norm(vector))
-    return np.append(np.asarray(vector) * (0.5 * np.sinc(0.5 * angle / np.pi)), np.cos(0.5 * angle))
-
-
-def multiply_quaternions(a: Array, b: Array) -> Array:
-    """The product a ⊗ b of quaternions xyzw (4,)."""
-    vector = a[3] * b[:3] + b[3] * a[:3] + np.cross(a[:3], b[:3])
-    return np.append(vector, a[3] * b[3] - a[:3] @ b[:3])

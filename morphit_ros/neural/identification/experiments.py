@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.rotations import invert_quats, multiply_quats, rotation_vectors
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.identification.motion import Motion, stepped
-from morphit_ros.neural.identification.quaternions import invert_quats, multiply_quats, rotation_vectors
 from morphit_ros.neural.identification.tracks import PoseTrack
 
 StartKnowledge = Literal["known", "velocity_unknown", "unknown"]

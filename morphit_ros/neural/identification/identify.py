@@ -31,7 +31,13 @@ from morphit_ros.neural.identification.least_squares import (
     solve_least_squares,
 )
 from morphit_ros.neural.identification.motion import stepped
-from morphit_ros.neural.identification.residuals import Residuals, refined_residuals, residuals_of, start_columns
+from morphit_ros.neural.identification.residuals import (
+    Residuals,
+    refined_residuals,
+    residuals_of,
+    start_columns,
+    start_names,
+)
 from morphit_ros.neural.identification.unknowns import Unknown, bounds_of
 
 # Corrections end when they are this part of the standard deviations.
@@ -55,7 +61,7 @@ class IdentificationConfig(Config):
         2, "Parts of a step in the first of the finer rollouts; the second has twice as many", minimum=1
     )
     pilot: int = parameter(
-        3, "Experiments with which the search begins, where there are more than twice as many; 0 for all", minimum=0
+        2, "Experiments with which the search begins, where there are more than twice as many; 0 for all", minimum=0
     )
     threads: int = parameter(0, "Experiments predicted at the same time, 0 for one a core", minimum=0)
     search: LeastSquaresConfig = nested(LeastSquaresConfig)
@@ -100,6 +106,11 @@ class IdentificationResult:
         """Whether all that was asked for was identified."""
         return self.estimate.success
 
+    @property
+    def explained(self) -> bool:
+        """Whether what the model leaves of the motion is about as large as the stated noise."""
+        return self.estimate.explained
+
 
 def identify(
     experiments: Experiment | Sequence[Experiment],
@@ -127,11 +138,12 @@ def identify(
     threads = min(config.threads or os.cpu_count() or 1, len(experiments))
     with ThreadPoolExecutor(threads) as pool:
         known = all(experiment.knowledge == "known" for experiment in experiments)
-        begun, piloted = unknowns, bool(config.pilot) and len(experiments) > 2 * config.pilot
-        if piloted:
+        begun, led = unknowns, False
+        if config.pilot and len(experiments) > 2 * config.pilot:
             # A few experiments lead most of the way.
             few = experiments[:: -(-len(experiments) // config.pilot)]
-            begun = _moved(unknowns, identify(few, unknowns, dataclasses.replace(config, pilot=0, window=0)).estimate)
+            pilot = identify(few, unknowns, dataclasses.replace(config, pilot=0, window=0))
+            begun, led = _moved(unknowns, pilot.estimate), pilot.success
         elif not known:
             # Starts as the tracks show them are close; parameters need not be. All at once, a far parameter can be
             # made up for by a start that throws the body about, from where no small step leads back.
@@ -142,8 +154,8 @@ def identify(
         problem = _Problem(experiments, begun, config, pool)
         search = config.search
         if config.corrections:
-            # Corrections take it from where the step's own error begins to show; a pilot has been there already.
-            evaluations = 1 if piloted and known else search.max_evaluations
+            # Corrections take it from where the step's own error begins to show; a pilot that converged was there.
+            evaluations = 1 if led and known else search.max_evaluations
             search = dataclasses.replace(search, cost_tolerance=10.0, max_evaluations=evaluations)
         estimate = solve_least_squares(problem.evaluate, problem.unknowns, search)
         parts = problem.predict(estimate.values)
@@ -187,8 +199,9 @@ class _Problem:
         ends = np.cumsum([len(parameters), *(len(columns) for columns in self._columns)])
         self._slices = [slice(int(first), int(last)) for first, last in pairwise(ends)]
         self.unknowns = list(parameters)
-        for index, columns in enumerate(self._columns):
-            self.unknowns += [Unknown(f"start {index} {column}", 0.0) for column in columns.tolist()]
+        for index, (experiment, columns) in enumerate(zip(experiments, self._columns, strict=True)):
+            whose = f" of motion {index}" if len(experiments) > 1 else ""
+            self.unknowns += [Unknown(name + whose, 0.0) for name in start_names(experiment, columns)]
         self._pool = pool
         self._last: tuple[bytes, list[Residuals]] = (b"", [])
 
@@ -259,7 +272,7 @@ class _Problem:
         known = len(self._names)
         residuals, jacobians, total = [], [], 0
         for part, columns in zip(parts, self._slices, strict=True):
-            if np.isfinite(part.jacobian).all() and np.isfinite(part.residuals).all():
+            if np.isfinite(part.residuals).all():
                 short, slope = compress(part.residuals, part.jacobian)
             else:
                 short, slope = np.full(1, np.inf), np.zeros((1, part.jacobian.shape[1]))

@@ -22,6 +22,8 @@ from morphit_ros.neural.identification.unknowns import Unknown, bounds_of, check
 
 # A parameter is at its bound when it is within this part of the width between the bounds.
 _AT_BOUND = 1e-6
+# Residuals larger than the stated noise by this factor are no noise.
+_UNEXPLAINED = 2.0
 
 
 class EstimationStatus(StrEnum):
@@ -98,6 +100,11 @@ class Estimate:
     def success(self) -> bool:
         """Whether every unknown with bounds was found."""
         return self.status is EstimationStatus.CONVERGED
+
+    @property
+    def explained(self) -> bool:
+        """Whether what the model leaves is about as large as the stated noise."""
+        return self.residual_ratio <= _UNEXPLAINED
 
 
 def compress(residuals: Array, jacobian: Array) -> tuple[Array, Array]:
@@ -215,7 +222,7 @@ def finish(
         last.residuals, last.jacobian, last.count, last.correlation, unknowns, (values == lower) | (values == upper),
         config.noise_floor,
     )  # fmt: skip
-    status, message = _outcome(stopped, unknowns, values, uncertainty, config)
+    status, message = _outcome(stopped, last.count, unknowns, values, uncertainty, config)
     return Estimate(
         tuple(item.name for item in unknowns), values, uncertainty, 0.5 * float(last.residuals @ last.residuals),
         start_cost, uncertainty.residual_ratio, status, message, iterations, history, seconds,
@@ -230,8 +237,19 @@ def _snapped(values: Array, lower: Array, upper: Array, width: Array, gradient: 
 
 
 def _outcome(
-    stopped: bool, unknowns: Sequence[Unknown], values: Array, uncertainty: Uncertainty, config: LeastSquaresConfig
+    stopped: bool,
+    count: int,
+    unknowns: Sequence[Unknown],
+    values: Array,
+    uncertainty: Uncertainty,
+    config: LeastSquaresConfig,
 ) -> tuple[EstimationStatus, str]:
+    doubt = ""
+    if uncertainty.residual_ratio > _UNEXPLAINED:
+        doubt = (
+            f" But residuals are {uncertainty.residual_ratio:.1f} times the stated noise: the model does not explain "
+            "the motion, or the noise is larger than stated. Deviations are scaled by that."
+        )
     if uncertainty.unidentifiable:
         reasons = []
         for index, item in enumerate(unknowns):
@@ -239,17 +257,22 @@ def _outcome(
                 continue
             deviation = uncertainty.standard_deviations[index]
             bounds = f"[{item.lower:g}, {item.upper:g}]"
-            reasons.append(f"{item.name} = {values[index]:.4g} ± {deviation:.2g}, no better than its bounds {bounds}")
+            better = "hardly" if deviation < item.ignorance else "no"
+            reasons.append(
+                f"{item.name} = {values[index]:.4g} ± {deviation:.2g}, {better} better than its bounds {bounds}"
+            )
         return EstimationStatus.NOT_IDENTIFIABLE, (
-            "The data do not determine " + "; ".join(reasons) + "." + _why(unknowns, uncertainty)
+            "The data do not determine " + "; ".join(reasons) + "." + _why(count, unknowns, uncertainty) + doubt
         )
     if stopped:
-        return EstimationStatus.ITERATION_LIMIT, f"Stopped after {config.max_evaluations} evaluations."
+        return EstimationStatus.ITERATION_LIMIT, f"Stopped after {config.max_evaluations} evaluations." + doubt
     held = [item.name for item, flag in zip(unknowns, uncertainty.at_bound, strict=True) if flag]
-    return EstimationStatus.CONVERGED, "Converged." + (f" At a bound: {', '.join(held)}." if held else "")
+    return EstimationStatus.CONVERGED, "Converged." + (f" At a bound: {', '.join(held)}." if held else "") + doubt
 
 
-def _why(unknowns: Sequence[Unknown], uncertainty: Uncertainty) -> str:
+def _why(count: int, unknowns: Sequence[Unknown], uncertainty: Uncertainty) -> str:
+    if count < len(unknowns):
+        return f" {count} measurements are too few for {len(unknowns)} unknowns, those of the start included."
     silent = [item.name for item, used in zip(unknowns, uncertainty.influences, strict=True) if not used]
     if silent:
         return f" The motion does not depend on {', '.join(silent)}."

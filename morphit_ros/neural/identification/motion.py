@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 
@@ -19,7 +21,7 @@ TANGENT = 12
 
 @dataclass(frozen=True)
 class Prediction:
-    """Predicted poses of B bodies at T times.
+    """Predicted poses of B bodies at T times; `Prediction.none` of a motion that cannot be computed.
 
     Attributes:
         positions: (T, B, 3) centres of mass in the world [m].
@@ -32,6 +34,14 @@ class Prediction:
     quats_xyzw: Array
     by_parameters: Array
     by_start: Array
+
+    @classmethod
+    def none(cls, times: int, bodies: int, parameters: int) -> Prediction:
+        """Infinitely far from whatever was seen, so that a search turns back."""
+        return cls(
+            np.full((times, bodies, 3), np.inf), np.full((times, bodies, 4), 0.5),
+            np.zeros((times, bodies, 6, parameters)), np.zeros((times, bodies, 6, TANGENT * bodies)),
+        )  # fmt: skip
 
 
 class Motion(Protocol):
@@ -50,6 +60,9 @@ class Motion(Protocol):
             values: (K,) their values.
             start: (B, 13) position, quat_xyzw, velocity, angular velocity of each body at times[0].
             times: (T,) times at which poses are wanted; the first is that of the start.
+
+        Returns:
+            The poses, or `Prediction.none` where the motion cannot be computed up to the last time.
         """
         ...
 

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.identification.experiments import Experiment
-from morphit_ros.neural.identification.motion import TANGENT, SteppedMotion
-from morphit_ros.neural.identification.quaternions import (
+from morphit_ros.geometry.rotations import (
     inverse_right_jacobians,
     invert_quats,
     multiply_quats,
@@ -18,11 +15,20 @@ from morphit_ros.neural.identification.quaternions import (
     right_jacobian,
     rotation_vectors,
 )
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.dynamics.state import add_tangent
+from morphit_ros.neural.identification.experiments import Experiment
+from morphit_ros.neural.identification.motion import TANGENT, Prediction, SteppedMotion
+
+# Residuals and derivatives beyond this are taken for infinite: their squares would be.
+_LARGEST = 1e100
+# Of a state's tangent, three numbers each.
+_KINDS = ("position", "turn", "velocity", "spin")
 
 
 @dataclass(frozen=True)
 class Residuals:
-    """One experiment at some parameters.
+    """One experiment at some parameters; residuals are infinite where its motion cannot be computed.
 
     Attributes:
         residuals: (N,) in units of the noise.
@@ -55,14 +61,13 @@ def start_columns(experiment: Experiment) -> Array:
     return np.concatenate([np.arange(TANGENT * body + first, TANGENT * (body + 1)) for body in experiment.seen])
 
 
-def moved_start(start: Array, tangent: Array) -> Array:
-    """(B, 13) states moved by a tangent (12 B,): positions, rotations on the right, velocities."""
-    steps = tangent.reshape(-1, TANGENT)
-    moved = start.copy()
-    moved[:, :3] += steps[:, :3]
-    moved[:, 3:7] = multiply_quats(start[:, 3:7], quats_of_rotation_vectors(steps[:, 3:6]))
-    moved[:, 7:] += steps[:, 6:]
-    return moved
+def start_names(experiment: Experiment, columns: Array) -> list[str]:
+    """What the numbers of the start are, by their indices (L,) in the tangent."""
+    several = len(experiment.tracks) > 1
+    return [
+        f"first {_KINDS[index % TANGENT // 3]} {'xyz'[index % 3]}" + (f" of body {index // TANGENT}" if several else "")
+        for index in columns.tolist()
+    ]
 
 
 def residuals_of(
@@ -86,7 +91,29 @@ def residuals_of(
         rotation_noise: [rad].
     """
     start, tangent = _start(experiment, columns, correction)
-    prediction = experiment.motion.predict(names, values, start, experiment.times)
+    # Numbers of a motion that flies apart overflow on their way: it is what comes out that is looked at.
+    with np.errstate(over="ignore", invalid="ignore"):
+        prediction = experiment.motion.predict(names, values, start, experiment.times)
+        residuals, jacobian, position_errors, rotation_errors = _compare(
+            experiment, prediction, columns, tangent, position_noise, rotation_noise
+        )
+    if not ((np.abs(residuals) < _LARGEST).all() and (np.abs(jacobian) < _LARGEST).all()):
+        return _infinite(experiment, start, len(names) + len(columns))
+    return Residuals(
+        residuals.ravel(), jacobian.reshape(-1, jacobian.shape[-1]), position_errors, rotation_errors, start,
+        (float((residuals**2).sum()), float((residuals[1:] * residuals[:-1]).sum())),
+    )  # fmt: skip
+
+
+def _compare(
+    experiment: Experiment,
+    prediction: Prediction,
+    columns: Array,
+    tangent: Array,
+    position_noise: float,
+    rotation_noise: float,
+) -> tuple[Array, Array, Array, Array]:
+    """Residuals (T', S, 6), their derivatives (T', S, 6, K + L), position errors and rotation errors (T, S, 3)."""
     seen = list(experiment.seen)
     by_start = prediction.by_start[:, seen]
     # The correction is a rotation vector from the experiment's start: its derivative ends at the moved start.
@@ -103,10 +130,15 @@ def residuals_of(
     jacobian = np.concatenate(
         [slopes[..., :3, :] / position_noise, turns @ slopes[..., 3:, :] / rotation_noise], axis=-2
     )[len(slopes) - len(residuals) :]
-    return Residuals(
-        residuals.ravel(), jacobian.reshape(-1, jacobian.shape[-1]), position_errors, rotation_errors, start,
-        (float((residuals**2).sum()), float((residuals[1:] * residuals[:-1]).sum())),
-    )  # fmt: skip
+    return residuals, jacobian, position_errors, rotation_errors
+
+
+def _infinite(experiment: Experiment, start: Array, width: int) -> Residuals:
+    """Infinite residuals of an experiment by `width` unknowns, with derivatives of zero."""
+    count = len(experiment.times)
+    rows = (count - _first_row(experiment)) * len(experiment.seen) * 6
+    errors = np.full((count, len(experiment.seen), 3), np.inf)
+    return Residuals(np.full(rows, np.inf), np.zeros((rows, width)), errors, errors, start, (np.inf, 0.0))
 
 
 def refined_residuals(
@@ -142,7 +174,7 @@ def _start(experiment: Experiment, columns: Array, correction: Array) -> tuple[A
     assert experiment.start is not None
     tangent = np.zeros(TANGENT * len(experiment.tracks))
     tangent[columns] = correction
-    return moved_start(experiment.start, tangent), tangent
+    return add_tangent(experiment.start, tangent), tangent
 
 
 def _differences(
@@ -152,7 +184,10 @@ def _differences(
     seen = list(experiment.seen)
     position_errors = positions[:, seen] - experiment.positions
     rotation_errors = rotation_vectors(multiply_quats(invert_quats(experiment.quats_xyzw), quats[:, seen]))
-    # A first pose that is certain says nothing: its residuals are zero for any parameters.
-    first = 0 if experiment.knowledge == "unknown" else 1
-    residuals = np.concatenate([position_errors / position_noise, rotation_errors / rotation_noise], axis=-1)[first:]
-    return residuals, position_errors, rotation_errors
+    residuals = np.concatenate([position_errors / position_noise, rotation_errors / rotation_noise], axis=-1)
+    return residuals[_first_row(experiment) :], position_errors, rotation_errors
+
+
+def _first_row(experiment: Experiment) -> int:
+    """A first pose that is certain says nothing: its residuals are zero for any parameters."""
+    return 0 if experiment.knowledge == "unknown" else 1

@@ -9,11 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.dynamics.simulate import rollout_derivatives, simulate
-from morphit_ros.neural.dynamics.world import Obstacle, World
-from morphit_ros.neural.identification.motion import Prediction
-from morphit_ros.neural.identification.quaternions import (
+from morphit_ros.geometry.rotations import (
     inverse_right_jacobians,
     invert_quats,
     multiply_quats,
@@ -21,6 +17,10 @@ from morphit_ros.neural.identification.quaternions import (
     rotate_by_quats,
     rotation_vectors,
 )
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.dynamics.simulate import rollout_derivatives, simulate
+from morphit_ros.neural.dynamics.world import Obstacle, World
+from morphit_ros.neural.identification.motion import Prediction
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class SimulatedMotion:
         return SimulatedMotion(_changed_world(self.world, obstacles, self.world.step), controls, self.control_step)
 
     def predict(self, names: Sequence[str], values: Array, start: Array, times: Array) -> Prediction:
-        """Poses and derivatives at the times; infinite where the rollout stopped early.
+        """Poses and derivatives at the times; none if the rollout stopped early.
 
         Raises:
             InvalidInputError: an unknown parameter, or a start that the world refuses.
@@ -87,11 +87,7 @@ class SimulatedMotion:
             self.world, self._centred(start), steps, self._held_controls(steps), None, names, values
         )
         if rollout.result.status != "completed":
-            count, bodies = len(times), self.bodies
-            return Prediction(
-                np.full((count, bodies, 3), np.inf), np.full((count, bodies, 4), 0.5),
-                np.zeros((count, bodies, 6, len(names))), np.zeros((count, bodies, 6, 12 * bodies)),
-            )  # fmt: skip
+            return Prediction.none(len(times), self.bodies, len(names))
         by_state, by_parameters = rollout.chained()
         # Pose rows of each body only: 6 of 12.
         shape = (steps + 1, self.bodies, 12)

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+from morphit_ros.geometry.rotations import aligned_quats, multiply_quats, rotate_by_quats
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.identification.quaternions import aligned_quats, multiply_quats, rotate_by_quats
 
 TRACK_HEADER = "t,x,y,z,qx,qy,qz,qw"
 # Quaternions of a file are rounded; farther from unit length than this they are something else.

@@ -23,6 +23,8 @@ Mask = NDArray[np.bool_]
 _NO_INFORMATION = 1e-9
 # A parameter takes part in a direction without information from this component on.
 _TAKES_PART = 1e-3
+# A deviation above this part of what the bounds alone leave tells hardly more than they do.
+_HARDLY_BETTER = 0.5
 # Correlations are believed up to here: a factor of ten in standard deviations.
 _LARGEST_CORRELATION = 0.98
 
@@ -35,7 +37,8 @@ class Uncertainty:
     standard_deviations: (K,); of a parameter at its bound the one that it would have without the bound.
     at_bound: (K,) whether the parameter is held at a bound.
     influences: (K,) whether the residuals depend on the parameter at all.
-    unidentifiable: names of the bounded parameters about which the data say no more than their bounds do.
+    unidentifiable: names of the bounded parameters about which the data say hardly more than their bounds do: whose
+        deviation is more than half of that between the bounds.
     confounded: names of parameters that only show in combination.
     residual_ratio: s, root of the residual variance in units of the stated noise.
     """
@@ -84,7 +87,7 @@ def estimate_uncertainty(
     influences = np.linalg.norm(jacobian, axis=0) > 0.0
     ignorance = np.array([item.ignorance for item in unknowns])
     names = np.array([item.name for item in unknowns])
-    unknown = (deviations >= ignorance) | ~np.isfinite(deviations)
+    unknown = (deviations >= _HARDLY_BETTER * ignorance) | ~np.isfinite(deviations)
     return Uncertainty(
         covariance, deviations, held, influences,
         tuple(names[unknown & np.isfinite(ignorance)].tolist()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,18 @@ from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.fields.grid import GridField, grid_nodes
 from morphit_ros.neural.views.carving import DepthHull
 
+# Some tenths of a second with 40 views: between two parts somebody may be told, or give up.
+_NODES_AT_ONCE = 20_000
+
 
 def carve_grid(
-    hull: DepthHull, bounds: Array, spacing: float, noise: float = 0.0, edge: float = 1.5, smoothing: float = 0.7
+    hull: DepthHull,
+    bounds: Array,
+    spacing: float,
+    noise: float = 0.0,
+    edge: float = 1.5,
+    smoothing: float = 0.7,
+    progress: Callable[[float], None] | None = None,
 ) -> GridField:
     """Occupancies in [0, 1], a half at the surface of the hull, with an empty frame around what was measured.
 
@@ -23,6 +33,7 @@ def carve_grid(
         noise: depth within which views are averaged [m].
         edge: width of the soft edge, in spacings.
         smoothing: standard deviation of a Gaussian over the distances, in spacings.
+        progress: told the share done, now and then; may raise to end it.
     """
     from scipy.ndimage import gaussian_filter
 
@@ -30,7 +41,12 @@ def carve_grid(
     low = bounds[0] - spacing
     frame = np.stack([low, low + (np.array(shape) - 1) * spacing])
     nodes = grid_nodes(frame, shape)
-    clearance = hull.clearance(nodes, noise)
+    parts = []
+    for begin in range(0, len(nodes), _NODES_AT_ONCE):
+        parts.append(hull.clearance(nodes[begin : begin + _NODES_AT_ONCE], noise))
+        if progress is not None:
+            progress(min(1.0, (begin + _NODES_AT_ONCE) / len(nodes)))
+    clearance = np.concatenate(parts)
     # Nothing reaches beyond what was measured: it closes hulls that are open at the back.
     points = hull.surface_points
     robust = np.quantile(points, [0.002, 0.998], axis=0)

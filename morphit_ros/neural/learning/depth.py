@@ -50,6 +50,10 @@ class DepthLearningConfig(Config):
     check_poses: bool = parameter(True, "Refuse poses that contradict each other")
 
 
+class _Cancelled(Exception):
+    """Ends the carving."""
+
+
 def learn_from_depths(
     depths: PosedDepths, config: DepthLearningConfig | None = None, progress: Progress | None = None
 ) -> LearningResult:
@@ -58,7 +62,7 @@ def learn_from_depths(
     Args:
         depths: two or more pictures with poses.
         config: method, sizes, rates, seed; the same seed gives the same field.
-        progress: called after every step, may cancel.
+        progress: called after every step, or part of a grid, with its loss, 0 for a grid; may cancel.
 
     Returns:
         An occupancy in [0, 1], a half at the surface: a `GridField`, or a `NetworkField`. Failures are a status.
@@ -72,7 +76,15 @@ def learn_from_depths(
         check_depths(depths, bounds)
     hull = DepthHull(depths)
     spacing = float((bounds[1] - bounds[0]).max()) / (config.resolution - 1)
-    grid = carve_grid(hull, bounds, spacing, config.noise, config.edge, config.smoothing)
+
+    def told(share: float) -> None:
+        if config.method == "grid" and progress is not None and progress(share, 0.0) is False:
+            raise _Cancelled
+
+    try:
+        grid = carve_grid(hull, bounds, spacing, config.noise, config.edge, config.smoothing, told)
+    except _Cancelled:
+        return LearningResult(LearningStatus.CANCELLED, "Cancelled.", None, np.zeros(0))
     none = np.zeros(0)
     if grid.values.max() < 0.5:
         message = "The field is empty: no place lies behind all measurements. Check masks, bounds and poses."
@@ -81,8 +93,6 @@ def learn_from_depths(
         message = "The field is constant: the measurements carve nothing away. Check masks and bounds."
         return LearningResult(LearningStatus.CONSTANT, message, None, none)
     if config.method == "grid":
-        if progress is not None and progress(1.0, 0.0) is False:
-            return LearningResult(LearningStatus.CANCELLED, "Cancelled.", None, none)
         return LearningResult(LearningStatus.CONVERGED, f"carved from {len(depths)} views", grid, none)
     return _fit_network(grid, hull.surface_points, config, progress)
 

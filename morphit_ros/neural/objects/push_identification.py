@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.rotations import aligned_quats, cross_matrices, invert_quats, multiply_quats, rotation_vectors
 from morphit_ros.geometry.transforms import Array, check_transform, matrix_from_quat_xyzw
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.dynamics.simulate import rollout_derivatives, simulate
 from morphit_ros.neural.identification.experiments import Experiment
 from morphit_ros.neural.identification.identify import IdentificationConfig, IdentificationResult, identify
 from morphit_ros.neural.identification.motion import TANGENT, Prediction
-from morphit_ros.neural.identification.quaternions import invert_quats, multiply_quats, rotation_vectors
 from morphit_ros.neural.identification.tracks import PoseTrack
 from morphit_ros.neural.identification.unknowns import Unknown
 from morphit_ros.neural.objects.known_object import CENTER_NAMES, KnownObject
@@ -61,28 +61,38 @@ class PushMotion:
 
     def predict(self, names: Sequence[str], values: Array, start: Array, times: Array) -> Prediction:
         """See `Motion`."""
+        none = Prediction.none(len(times), 1, len(names))
         step, steps = steps_between(times, self.scene.longest_step)
         given = dict(zip(names, np.asarray(values, dtype=np.float64).tolist(), strict=True))
         smooth = [name for name in names if name not in CENTER_NAMES]
-        states, by_start, by_smooth = self._roll(given, smooth, start[0], step, steps)
+        rolled = self._roll(given, smooth, start[0], step, steps)
+        if rolled is None:
+            return none
+        states, by_start, by_smooth = rolled
         by_parameters = np.zeros((len(states), 6, len(names)))
         for column, name in enumerate(names):
             if name in smooth:
                 by_parameters[:, :, column] = by_smooth[:, :, smooth.index(name)]
             else:
-                by_parameters[:, :, column] = self._by_center(given, name, start[0], step, steps)
+                slope = self._by_center(given, name, start[0], step, steps)
+                if slope is None:
+                    return none
+                by_parameters[:, :, column] = slope
         at = (np.asarray(times) - times[0]) / step
         return Prediction(
             _between(states[:, :3], at)[:, None],
-            _unit(_between(_same_sign(states[:, 3:7]), at))[:, None],
+            _unit(_between(aligned_quats(states[:, 3:7]), at))[:, None],
             _between(by_parameters, at)[:, None],
             _between(by_start, at)[:, None],
         )
 
     def _roll(
         self, given: Mapping[str, float], smooth: Sequence[str], start: Array, step: float, steps: int
-    ) -> tuple[Array, Array, Array]:
-        """States (T, 7) of the own frame, derivatives by start (T, 6, 12) and by the smooth parameters (T, 6, K)."""
+    ) -> tuple[Array, Array, Array] | None:
+        """States (T, 7) of the own frame, derivatives by start (T, 6, 12) and by the smooth parameters (T, 6, K).
+
+        None if the rollout stopped early.
+        """
         body, center = self._body(given)
         world = self.scene.world(body, self.start_time, step, steps)
         names, factors = self._model_values(smooth)
@@ -91,27 +101,30 @@ class PushMotion:
             world, first, steps, self.scene.controls(self.start_time, step, steps), names=names,
             values=[given[name] * factor for name, factor in zip(smooth, factors, strict=True)],
         )  # fmt: skip
-        states = rollout.result.states[:, 0]
         if rollout.result.status != "completed":
-            # Not finite, so that the search turns back.
-            unknown = np.full((len(states), 6, TANGENT + len(names)), np.inf)
-            return _own_poses(states, center), unknown[:, :, :TANGENT], unknown[:, :, TANGENT:]
+            return None
+        states = rollout.result.states[:, 0]
         by_state, by_names = rollout.chained()
         inward, outward = _start_slope(start, center), _pose_slope(states, center)
         by_start = outward @ by_state[:, :TANGENT, :TANGENT] @ inward
         by_names = outward @ by_names[:, :TANGENT] * np.array(factors)
         return _own_poses(states, center), by_start, by_names
 
-    def _by_center(self, given: Mapping[str, float], name: str, start: Array, step: float, steps: int) -> Array:
-        """(T, 6) derivative of the own frame's pose by a coordinate of the centre of mass, by central differences."""
+    def _by_center(self, given: Mapping[str, float], name: str, start: Array, step: float, steps: int) -> Array | None:
+        """(T, 6) derivative of the own frame's pose by a coordinate of the centre of mass, by central differences.
+
+        None if a rollout stopped early.
+        """
         width = _CENTER_STEP * self.body.size
         low, high = (
             self._poses({**given, name: given[name] + side * width}, start, step, steps) for side in (-1.0, 1.0)
         )
+        if low is None or high is None:
+            return None
         turned = rotation_vectors(multiply_quats(invert_quats(low[:, 3:]), high[:, 3:]))
         return np.concatenate([high[:, :3] - low[:, :3], turned], axis=1) / (2.0 * width)
 
-    def _poses(self, given: Mapping[str, float], start: Array, step: float, steps: int) -> Array:
+    def _poses(self, given: Mapping[str, float], start: Array, step: float, steps: int) -> Array | None:
         body, center = self._body(given)
         smooth = [name for name in given if name not in CENTER_NAMES]
         names, factors = self._model_values(smooth)
@@ -121,7 +134,7 @@ class PushMotion:
             self.scene.controls(self.start_time, step, steps), names=names,
             values=[given[name] * factor for name, factor in zip(smooth, factors, strict=True)],
         )  # fmt: skip
-        return _own_poses(result.states[:, 0], center)
+        return _own_poses(result.states[:, 0], center) if result.status == "completed" else None
 
     def _body(self, given: Mapping[str, float]) -> tuple[ContactBody, Array]:
         center = np.array([given.get(name, self.body.center_of_mass[axis]) for axis, name in enumerate(CENTER_NAMES)])
@@ -232,9 +245,9 @@ def _start_slope(start: Array, center: Array) -> Array:
     """(12, 12) tangent of the body's state by that of the own frame's."""
     rotation, spin = matrix_from_quat_xyzw(start[3:7]), start[10:]
     slope = np.eye(TANGENT)
-    slope[0:3, 3:6] = -rotation @ _cross(center)
-    slope[6:9, 3:6] = -rotation @ _cross(np.cross(spin, center))
-    slope[6:9, 9:12] = -rotation @ _cross(center)
+    slope[0:3, 3:6] = -rotation @ cross_matrices(center)
+    slope[6:9, 3:6] = -rotation @ cross_matrices(np.cross(spin, center))
+    slope[6:9, 9:12] = -rotation @ cross_matrices(center)
     return slope
 
 
@@ -244,13 +257,8 @@ def _pose_slope(states: Array, center: Array) -> Array:
 
     slope = np.zeros((len(states), 6, TANGENT))
     slope[:, :, :6] = np.eye(6)
-    slope[:, 0:3, 3:6] = Rotation.from_quat(states[:, 3:7]).as_matrix() @ _cross(center)
+    slope[:, 0:3, 3:6] = Rotation.from_quat(states[:, 3:7]).as_matrix() @ cross_matrices(center)
     return slope
-
-
-def _cross(vector: Array) -> Array:
-    x, y, z = vector
-    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
 def _between(values: Array, at: Array) -> Array:
@@ -259,11 +267,6 @@ def _between(values: Array, at: Array) -> Array:
     low = np.clip(np.floor(at + 1e-9).astype(np.int64), 0, max(last - 1, 0))
     share = np.clip(at - low, 0.0, 1.0).reshape(-1, *[1] * (values.ndim - 1))
     return np.asarray(values[low] * (1.0 - share) + values[np.minimum(low + 1, last)] * share)
-
-
-def _same_sign(quats: Array) -> Array:
-    flips = np.cumprod(np.where((quats[1:] * quats[:-1]).sum(axis=1) < 0.0, -1.0, 1.0))
-    return np.asarray(quats * np.concatenate([[1.0], flips])[:, None])
 
 
 def _unit(quats: Array) -> Array:

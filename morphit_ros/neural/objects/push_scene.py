@@ -138,14 +138,25 @@ def carrying_table(known: KnownObject, T_world_object: Array) -> Array:
 
 
 def check_pusher(scene: PushScene, T_world_object: Array) -> None:
-    """Refuse a pusher that starts within the object: contact of points would not feel it.
+    """Refuse a pusher that contact of points would not feel: one that starts within the object, or leaps.
 
     Raises:
-        InvalidInputError: its centre is within the solid.
+        InvalidInputError: its centre is within the solid, or it is moved by more than its radius in a step.
     """
-    if scene.pusher is None:
+    pusher = scene.pusher
+    if pusher is None:
         return
-    center = transform_points(invert_transform(T_world_object), scene.pusher.positions[:1])
+    center = transform_points(invert_transform(T_world_object), pusher.positions[:1])
     if scene.known.solid.contains(center).any():
-        at = scene.pusher.positions[0].tolist()
-        raise InvalidInputError("pusher", f"a start at {at}, deep within the object", "a start beside it")
+        at = np.round(pusher.positions[0], 4).tolist()
+        remedy = f"Its centre belongs at least its radius, {pusher.radius:g} m, away from the surface."
+        raise InvalidInputError("pusher", f"a start at {at}, deep within the object", "a start beside it", remedy)
+    if pusher.mass == 0.0 and len(pusher.times) > 1:
+        speeds = np.linalg.norm(np.diff(pusher.positions, axis=0), axis=1) / np.diff(pusher.times)
+        fastest, most = float(speeds.max()), pusher.radius / scene.longest_step
+        if fastest > most:
+            raise InvalidInputError(
+                "pusher", f"{fastest:.3g} m/s", f"at most {most:.3g} m/s, its radius in a step of "
+                f"{1e3 * scene.longest_step:.3g} ms: a faster one could pass through the object",
+                "Give more time for the way, or a larger ball.",
+            )  # fmt: skip

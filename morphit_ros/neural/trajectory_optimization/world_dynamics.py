@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.rotations import inverse_right_jacobians
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.dynamics.newton import CONVERGED
 from morphit_ros.neural.dynamics.rollout_kernels import roll_out
@@ -85,7 +86,7 @@ class WorldDynamics:
         away = self.difference(state, reference)
         for first in range(3, self.tangent_size, TANGENT_SIZE):
             rows = slice(first, first + 3)
-            jacobian[rows, rows] = _inverse_right_jacobian(away[rows])
+            jacobian[rows, rows] = inverse_right_jacobians(away[None, rows])[0]
         return jacobian
 
     def _rows(self, state: Array) -> Array:
@@ -122,14 +123,3 @@ def _rotation_between(base: list[float], quat: list[float]) -> tuple[float, floa
     length = math.sqrt(x * x + y * y + z * z)
     factor = 2.0 if length < 1e-12 else 2.0 * math.atan2(length, w) / length
     return factor * x, factor * y, factor * z
-
-
-def _inverse_right_jacobian(vector: Array) -> Array:
-    """(3, 3) derivative of the rotation vector of R exp(δ) by δ, where R has the rotation vector (3,)."""
-    angle = float(np.linalg.norm(vector))
-    x, y, z = vector
-    skew = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    half = 0.5 * angle
-    # (1 − (θ/2) cot(θ/2)) / θ², which is 1/12 at zero.
-    factor = 1.0 / 12.0 + angle**2 / 720.0 if angle < 1e-3 else (1.0 - half / np.tan(half)) / angle**2
-    return np.eye(3) + 0.5 * skew + factor * skew @ skew

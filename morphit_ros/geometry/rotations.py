@@ -1,4 +1,4 @@
-"""Arrays of unit quaternions (N, 4), scalar last: product, rotation of vectors, rotation vectors."""
+"""Many rotations at once: unit quaternions (..., 4), scalar last, and rotation vectors (..., 3) [rad]."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from morphit_ros.geometry.transforms import Array
 
 def multiply_quats(first: Array, second: Array) -> Array:
     """The rotations `second` then `first` in fixed axes, as (..., 4)."""
-    a, b = first[..., :3], second[..., :3]
-    v, w = first[..., 3:], second[..., 3:]
-    return np.concatenate([v * b + w * a + np.cross(a, b), v * w - (a * b).sum(axis=-1, keepdims=True)], axis=-1)
+    # Written out: np.cross takes ten times as long for a few hundred.
+    x, y, z, w = np.moveaxis(first, -1, 0)
+    i, j, k, r = np.moveaxis(second, -1, 0)
+    return np.stack(
+        [w * i + r * x + y * k - z * j, w * j + r * y + z * i - x * k, w * k + r * z + x * j - y * i,
+         w * r - x * i - y * j - z * k], axis=-1,
+    )  # fmt: skip
 
 
 def invert_quats(quats: Array) -> Array:
@@ -52,9 +56,7 @@ def inverse_right_jacobians(vectors: Array) -> Array:
     factor = np.where(
         angle < 1e-4, 1.0 / 12.0 + angle**2 / 720.0, 1.0 / safe**2 - 0.5 / (safe * np.tan(0.5 * safe))
     )  # fmt: skip
-    x, y, z = vectors.T
-    zero = np.zeros_like(x)
-    cross = np.stack([zero, -z, y, z, zero, -x, -y, x, zero], axis=1).reshape(-1, 3, 3)
+    cross = cross_matrices(vectors)
     return np.eye(3) + 0.5 * cross + factor[:, None, None] * (cross @ cross)
 
 
@@ -64,6 +66,13 @@ def right_jacobian(vector: Array) -> Array:
 
 
 def quats_of_rotation_vectors(vectors: Array) -> Array:
-    """(N, 4) unit quaternions of (N, 3) rotation vectors [rad]."""
-    angle = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.hstack([0.5 * np.sinc(angle / (2.0 * np.pi)) * vectors, np.cos(0.5 * angle)])
+    """(..., 4) unit quaternions of (..., 3) rotation vectors [rad]."""
+    angle = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.concatenate([0.5 * np.sinc(angle / (2.0 * np.pi)) * vectors, np.cos(0.5 * angle)], axis=-1)
+
+
+def cross_matrices(vectors: Array) -> Array:
+    """(..., 3, 3) matrices of the cross products with (..., 3) vectors on the left."""
+    x, y, z = np.moveaxis(vectors, -1, 0)
+    zero = np.zeros_like(x)
+    return np.stack([zero, -z, y, z, zero, -x, -y, x, zero], axis=-1).reshape(*vectors.shape, 3)
