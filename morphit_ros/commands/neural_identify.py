@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from morphit_ros.commands.reports import add_json_option, write_json
+from morphit_ros.commands.reports import add_json_option, say, write_json
+from morphit_ros.compilation import telling_of_compilation
 
 if TYPE_CHECKING:
     from morphit_ros.neural.body import ContactBody
@@ -76,6 +77,7 @@ def add_parser(actions: Any) -> None:
     parser.set_defaults(run=run)
 
 
+@telling_of_compilation(say)
 def run(options: argparse.Namespace) -> int:
     from morphit_ros.neural.identification import SimulatedMotion, identify
 

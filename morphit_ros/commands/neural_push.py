@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from morphit_ros.commands.output_files import check_output
-from morphit_ros.commands.reports import add_json_option, write_json
+from morphit_ros.commands.reports import add_json_option, say, write_json
+from morphit_ros.compilation import telling_of_compilation
 
 if TYPE_CHECKING:
     from morphit_ros.neural.body import ContactBody
-    from morphit_ros.neural.dynamics.state import BodyState
     from morphit_ros.neural.trajectory_optimization.push_plan import PushPlan
     from morphit_ros.simulation.objects import SimulatedObject
 
@@ -42,12 +42,14 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--size", type=float, nargs=3, default=(0.06, 0.10, 0.04), metavar="M", help="of the box (default: .06 .10 .04)"
     )
-    parser.add_argument("--mass", type=float, default=0.2, metavar="KG", help="(default: %(default)s)")
+    parser.add_argument("--mass", type=float, default=0.2, metavar="KG", help="of the object (default: %(default)s)")
     parser.add_argument(
         "--goal", type=float, nargs=2, default=(0.15, 0.03), metavar="M", help="way of the object (default: .15 .03)"
     )
-    parser.add_argument("--friction", type=float, default=0.3, metavar="MU", help="(default: %(default)s)")
-    parser.add_argument("--duration", type=float, default=2.4, metavar="S", help="(default: %(default)s)")
+    parser.add_argument(
+        "--friction", type=float, default=0.3, metavar="MU", help="of object, ground and sphere (default: %(default)s)"
+    )
+    parser.add_argument("--duration", type=float, default=2.4, metavar="S", help="of the push (default: %(default)s)")
     parser.add_argument("--arm", metavar="ROBOT", help="also push a box with this arm of config/robots, such as panda")
     parser.add_argument(
         "--iterations", type=int, metavar="N", help="most steps of the optimiser in all (default: until it converges)"
@@ -57,6 +59,7 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
+@telling_of_compilation(say)
 def run(options: argparse.Namespace) -> int:
     _check_options(options)
     if options.arm:
@@ -66,6 +69,7 @@ def run(options: argparse.Namespace) -> int:
     from morphit_ros.evaluation.neural_push import Drive, ReplayConfig, pusher_motion, replay_push
     from morphit_ros.evaluation.push_picture import draw_push
     from morphit_ros.geometry.transforms import make_transform, matrix_from_quat_xyzw
+    from morphit_ros.neural.trajectory_optimization.push_failure import explain_failure
 
     item, body, plan = _planned(options)
     ways: dict[str, Any] = {}
@@ -79,17 +83,19 @@ def run(options: argparse.Namespace) -> int:
     }
     if plan.success:
         T_world_body = make_transform(matrix_from_quat_xyzw(plan.states[0, 0, 3:7]), plan.states[0, 0, :3])
-        _say("replay in MuJoCo")
+        say("replay in MuJoCo")
         replay = replay_push(
             item, T_world_body, pusher_motion(plan), Drive.MOTION, ReplayConfig(friction=options.friction)
         )
         ways["MuJoCo"] = replay.positions
         report["mujoco_miss"] = float(np.linalg.norm(replay.positions[-1, :2] - plan.goal[:2]))
         if options.arm:
-            _say(f"push with {options.arm}")
+            say(f"push with {options.arm}")
             report |= _push_with_arm(options, body, plan, ways)
+    else:
+        report["reason"] = explain_failure(plan)
     if options.picture:
-        _say("picture")
+        say("picture")
         draw_push(body, plan, ways, options.picture)
     if options.json != "-":
         _print_report(report)
@@ -169,17 +175,13 @@ def _check_speed(options: argparse.Namespace, size: float) -> None:
         )  # fmt: skip
 
 
-def _say(stage: str) -> None:
-    print(f"morphit: {stage}", file=sys.stderr, flush=True)
-
-
 @contextmanager
 def _planning() -> Iterator[Callable[[int, float, float], None]]:
     """Tells of the optimiser's steps: a bar in a terminal, a line now and then elsewhere."""
     from tqdm import tqdm
 
     terminal = sys.stderr.isatty()
-    _say("planning")
+    say("planning")
     with tqdm(desc="planning", unit="step", disable=not terminal) as bar:
 
         def progress(iteration: int, cost: float, miss: float) -> None:
@@ -187,7 +189,7 @@ def _planning() -> Iterator[Callable[[int, float, float], None]]:
             bar.set_postfix_str(text, refresh=False)
             bar.update(iteration - bar.n)
             if not terminal and iteration % _LINE_EVERY == 0:
-                _say(f"planning, step {iteration}: {text}")
+                say(f"planning, step {iteration}: {text}")
 
         yield progress
 
@@ -202,8 +204,9 @@ def _planned(options: argparse.Namespace) -> tuple[SimulatedObject, ContactBody,
     from morphit_ros.neural.dynamics.state import BodyState
     from morphit_ros.neural.trajectory_optimization.push import plan_push, rest_on_plane
     from morphit_ros.neural.trajectory_optimization.push_config import PushConfig
+    from morphit_ros.neural.trajectory_optimization.pusher_start import place_pusher
 
-    _say(f"object: {options.field or 'box'}")
+    say(f"object: {options.field or 'box'}")
     if options.field:
         from morphit_ros.neural.fields.field_file import load_field
         from morphit_ros.neural.solid.extraction import extract_solid
@@ -228,25 +231,14 @@ def _planned(options: argparse.Namespace) -> tuple[SimulatedObject, ContactBody,
     config = PushConfig.scaled(body, float(np.hypot(*way)), options.duration, options.friction, radius)
     if options.iterations is not None:
         config = replace(config, optimization=replace(config.optimization, total_iterations=options.iterations))
-    _say("resting pose")
+    say("resting pose")
     lowest = float(body.points[:, 2].min())
     start = rest_on_plane(body, BodyState(np.array([*START, 1e-3 * body.size - lowest])), config)
     turned = body.points @ matrix_from_quat_xyzw(start.quat_xyzw).T
-    pusher = _behind(start, turned, way, radius)
+    pusher = place_pusher(start, turned, way, radius, options.friction, _GAP)
     with _planning() as progress:
         plan = plan_push(body, start, start.position[:2] + way, pusher, config=config, progress=progress)
     return item, body, plan
-
-
-def _behind(start: BodyState, points: Any, way: Any, radius: float) -> Any:
-    """(3,) centre of a sphere behind points (N, 3) about the object's centre, seen along the way."""
-    import numpy as np
-
-    direction = way / max(float(np.hypot(*way)), 1e-12)
-    back = float((points[:, :2] @ -direction).max())
-    height = max(radius, float(points[:, 2].min()) + start.position[2] + 0.5 * float(np.ptp(points[:, 2])))
-    flat = start.position[:2] - direction * (back + (1.0 + _GAP) * radius)
-    return np.array([*flat, height])
 
 
 def _push_with_arm(
@@ -270,6 +262,8 @@ def _push_with_arm(
 
 def _print_report(report: dict[str, Any]) -> None:
     print(f"{report['status']}: {report['message']}")
+    if "reason" in report:
+        print(f"  {'why':<26}{report['reason']}")
     print(f"  {'planned in':<26}{report['seconds']:.1f} s, {report['iterations']} steps of the optimiser")
     for key, text in (
         ("planned_miss", "plan, from the goal"),

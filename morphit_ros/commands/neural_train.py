@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from morphit_ros.commands.reports import add_json_option, write_json
 
 if TYPE_CHECKING:
-    from morphit_ros.neural.field import DensityField
     from morphit_ros.neural.learning.result import LearningResult, Renderer
     from morphit_ros.neural.views.posed_views import PosedDepths, PosedImages
     from morphit_ros.neural.views.recording import Recording
@@ -104,7 +103,8 @@ def run(options: argparse.Namespace) -> int:
         save_field(result.field, options.output, recording.description)
         views = recording.depths if options.source == "depth" else _learned_from(recording.images)
         assert views is not None
-        report |= _judge(result.field, recording, views)
+        print("measuring the solid ...", file=sys.stderr)
+        report |= _judge(result, recording, views)
         if "volume" in report:
             report["mass"] = options.density * report["volume"] if options.mass is None else options.mass
         if result.psnr == result.psnr:
@@ -114,7 +114,10 @@ def run(options: argparse.Namespace) -> int:
         if options.picture:
             from morphit_ros.viewing.learned_field import draw_learned_field
 
+            print(f"drawing {options.picture} ...", file=sys.stderr)
             draw_learned_field(recording, result.field, result.render, options.picture)
+    # Judging and drawing take their time too.
+    report["total_seconds"] = time.perf_counter() - started
     if options.json != "-":
         _print_report(report)
     if options.json:
@@ -192,7 +195,7 @@ def _without(images: PosedImages, number: int) -> PosedImages:
     return PosedImages(images.rgb[kept], images.intrinsics[kept], images.T_world_camera[kept], masks, images.bounds)
 
 
-def _judge(field: DensityField, recording: Recording, views: PosedImages | PosedDepths) -> dict[str, Any]:
+def _judge(result: LearningResult, recording: Recording, views: PosedImages | PosedDepths) -> dict[str, Any]:
     """Mass properties of the solid in the field with the errors to expect, and the true ones where the truth is known.
 
     Of images the silhouettes say where the surface is; of depth two levels of density.
@@ -203,20 +206,16 @@ def _judge(field: DensityField, recording: Recording, views: PosedImages | Posed
     from morphit_ros.neural.fields.grid import grid_nodes
     from morphit_ros.neural.solid.extraction import extract_solid
     from morphit_ros.neural.solid.inertia import inertial_properties
-    from morphit_ros.neural.solid.silhouettes import silhouette_threshold
-    from morphit_ros.neural.views.backgrounds import with_masks
-    from morphit_ros.neural.views.posed_views import PosedImages
 
-    colored = isinstance(views, PosedImages)
+    assert result.field is not None
     try:
-        threshold = silhouette_threshold(field, with_masks(views)) if isinstance(views, PosedImages) else None
-        solid = extract_solid(field, threshold)
+        solid = extract_solid(result.field, result.threshold)
         properties = inertial_properties(solid, mass=1.0, eyes=views.T_world_camera[:, :3, 3])
     except InvalidInputError as error:
         return {"solid": str(error)}
     report: dict[str, Any] = {
         "threshold": float(solid.threshold.value),
-        "threshold_by": "silhouettes" if colored else "two levels",
+        "threshold_by": "two levels" if result.threshold is None else "silhouettes",
         "volume": float(solid.volume),
         "center_of_mass": properties.center_of_mass.tolist(),
         "inertia_per_mass": properties.inertia.tolist(),
@@ -245,7 +244,8 @@ def _judge(field: DensityField, recording: Recording, views: PosedImages | Posed
 
 def _print_report(report: dict[str, Any]) -> None:
     print(f"{report['recording']}: {report['status']}, {report['message']}")
-    print(f"  {'time':<24}{report['seconds']:.1f} s, {report['processor_seconds']:.1f} s of a core")
+    learning = f"{report['seconds']:.1f} s, {report['processor_seconds']:.1f} s of a core"
+    print(f"  {'time of learning':<24}{learning}; with all else {report['total_seconds']:.1f} s")
     if "solid" in report:
         print(f"  no solid: {report['solid']}")
     if "psnr" in report:

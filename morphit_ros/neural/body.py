@@ -57,6 +57,8 @@ class ContactBody:
             raise InvalidInputError("masses", f"a least value of {self.masses.min():g}", "positive numbers [kg]")
         if abs(float(self.masses.sum()) - self.mass) > 1e-6 * self.mass:
             raise InvalidInputError("masses", f"a sum of {self.masses.sum():g} kg", f"the mass, {self.mass:g} kg")
+        if np.abs(self.inertia - self.inertia.T).max() > 1e-6 * np.abs(self.inertia).max():
+            raise InvalidInputError("inertia", self.inertia.tolist(), "a symmetric tensor")
         moments = np.linalg.eigvalsh(0.5 * (self.inertia + self.inertia.T))
         if moments[0] <= 0.0 or (self.rigid_inertia and moments[2] > (moments[0] + moments[1]) * (1.0 + 1e-6)):
             raise InvalidInputError(

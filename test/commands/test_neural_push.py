@@ -6,9 +6,16 @@ import json
 from pathlib import Path
 from typing import NoReturn
 
+import numpy as np
 import pytest
 
 from morphit_ros.cli import main
+from morphit_ros.neural.dynamics.state import BodyState
+from morphit_ros.neural.trajectory_optimization.ilqr import TrajectoryStatus
+from morphit_ros.neural.trajectory_optimization.push_config import PushConfig
+from morphit_ros.neural.trajectory_optimization.push_failure import explain_failure
+from morphit_ros.neural.trajectory_optimization.push_plan import PushPlan
+from morphit_ros.neural.trajectory_optimization.pusher_start import place_pusher
 
 
 @pytest.mark.parametrize(
@@ -54,3 +61,43 @@ def test_stages_are_told_and_iterations_bound_the_optimiser(tmp_path: Path, caps
     assert places == sorted(places)
     assert "mm from the goal" in told
     assert json.loads(report.read_text(encoding="utf-8"))["iterations"] == 10
+
+
+def bottle_points() -> np.ndarray:
+    """(N, 3) a standing cylinder about its centre, 6 cm wide and 20 cm tall."""
+    turns = np.linspace(0.0, 2.0 * np.pi, 40, endpoint=False)
+    ring = np.column_stack([0.03 * np.cos(turns), 0.03 * np.sin(turns)])
+    return np.vstack([np.column_stack([ring, np.full(40, z)]) for z in np.linspace(-0.1, 0.1, 41)])
+
+
+def test_tall_objects_are_pushed_low_and_flat_ones_at_the_middle() -> None:
+    start = BodyState([0.0, 0.0, 0.1])
+    pusher = place_pusher(start, bottle_points(), np.array([0.15, 0.03]), 0.02, 0.3)
+    # Slowly pushed it tips above 0.03 / 0.3 = 0.1 m: far below that.
+    assert pusher[2] == pytest.approx(0.025, abs=2e-3)
+    assert np.linalg.norm(pusher[:2]) == pytest.approx(0.03 + 0.03, abs=1e-3)
+    assert pusher[0] < 0.0
+    assert place_pusher(start, bottle_points(), np.array([0.15, 0.03]), 0.02, 0.0)[2] == pytest.approx(0.1)
+    flat = bottle_points() * [1.0, 1.0, 0.1]
+    assert place_pusher(BodyState([0.0, 0.0, 0.01]), flat, np.array([0.15, 0.0]), 0.005, 0.3)[2] == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(
+    ("moved", "tilt", "named"),
+    [
+        ((0.05, 0.0), 1.5, "tips by 86 degrees, past 29 after 1.00 s"),
+        ((0.001, 0.0), 0.0, "hardly moves the object"),
+        ((0.08, 0.05), 0.0, "ends 86 mm from the goal, lying as before"),
+        ((0.149, 0.0), 0.0, "do not stop there in time"),
+    ],
+)
+def test_failed_plans_say_what_happens(moved: tuple[float, float], tilt: float, named: str) -> None:
+    states = np.zeros((3, 2, 13))
+    states[:, :, 6] = 1.0
+    states[1:, 0, :2] = moved
+    states[1:, 0, 3], states[1:, 0, 6] = np.sin(0.5 * tilt), np.cos(0.5 * tilt)
+    plan = PushPlan(
+        TrajectoryStatus.INFEASIBLE, "violated", PushConfig(), np.array([0.15, 0.0, 0.0]), np.arange(3.0), states,
+        np.zeros((2, 3)), np.zeros((2, 3, 24)), 1.0, 1.0, 1, 1.0, np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(3),
+    )  # fmt: skip
+    assert named in explain_failure(plan)

@@ -94,8 +94,11 @@ def single_point(overlap: float, arm: Array, normal: Array, velocity: Array, spi
     rate = LAW.sliding_drag + LAW.friction * direction(float(np.linalg.norm(across)))
     force = push * normal - abs(push) * rate * across
     about = (spin @ normal) * normal
-    turning = LAW.rolling_friction * (spin - about) + LAW.torsional_friction * about
-    torque = abs(push) * (direction(float(np.linalg.norm(spin))) * turning + LAW.rolling_drag * spin)
+    rolling = spin - about
+    brake = LAW.rolling_drag * spin
+    for coefficient, part in ((LAW.rolling_friction, rolling), (LAW.torsional_friction, about)):
+        brake = brake + coefficient * direction(float(np.linalg.norm(part))) * part
+    torque = abs(push) * brake
     return force, np.cross(arm, force) - torque
 
 
@@ -307,8 +310,8 @@ def test_a_small_body_moves_as_a_large_one_in_the_root_of_the_time(form: str) ->
     law = ContactParameters(
         friction=0.3,
         sliding_drag=0.05,
-        rolling_friction=0.0,
-        torsional_friction=0.0,
+        rolling_friction=0.02,
+        torsional_friction=0.03,
         rolling_drag=0.02,
         slip_speed=0.05,
     )

@@ -64,8 +64,10 @@ def test_a_fog_stops_what_its_optical_depth_says() -> None:
 
 
 def test_depths_are_along_the_axis_and_not_along_the_ray() -> None:
+    from morphit_ros.neural.learning.radiance_pictures import draw_depths
+
     model = field_of(np.where(heights() < 0.101, 20.0, 0.0))
-    depths = model.depths(grey_views(ABOVE), 0.5)
+    depths = draw_depths(model, grey_views(ABOVE), 0.5)
     assert np.isfinite(depths).all()
     # The floor lies between the nodes at 0.1 and 0.15.
     assert depths.min() > 1.0 - 0.16 and depths.max() < 1.0 - 0.09
@@ -73,7 +75,8 @@ def test_depths_are_along_the_axis_and_not_along_the_ray() -> None:
 
 
 def test_the_peak_ratio_is_ten_times_the_logarithm_of_the_squared_error() -> None:
-    from morphit_ros.neural.learning.radiance import make_rays, peak_ratio
+    from morphit_ros.neural.learning.radiance_pictures import peak_ratio
+    from morphit_ros.neural.learning.rays import make_rays
 
     model = field_of(np.where(heights() < 0.101, 20.0, 0.0))
     for error, decibel in ((0.1, 20.0), (0.05, 26.02)):
@@ -82,7 +85,7 @@ def test_the_peak_ratio_is_ten_times_the_logarithm_of_the_squared_error() -> Non
 
 
 def test_roughness_is_the_mean_difference_of_neighbours_by_its_weight() -> None:
-    from morphit_ros.neural.learning.radiance import make_rays
+    from morphit_ros.neural.learning.rays import make_rays
 
     optical = np.random.default_rng(0).uniform(0.0, 2.0, (NODES,) * 3)
     losses = []

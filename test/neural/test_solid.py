@@ -205,3 +205,30 @@ def test_noise_in_the_density_hardly_moves_the_center():
     solid = extract_solid(FunctionField(noisy), 0.5)
     assert solid.volume == pytest.approx(4.0 / 3.0 * np.pi * 0.05**3, rel=0.02)
     assert transform_points(np.eye(4), solid.moments.center[None])[0] == pytest.approx(np.zeros(3), abs=2e-4)
+
+
+def pan(wall):
+    """A pan of 20 cm with a rod of 1 cm as its handle, in wide bounds."""
+
+    def density(points):
+        radius, height = np.hypot(points[:, 0], points[:, 1]), points[:, 2]
+        shell = (radius < 0.1) & (height > 0.0) & (height < 0.03) & ((radius > 0.1 - wall) | (height < wall))
+        rod = (np.hypot(points[:, 1], height - 0.02) < 0.005) & (points[:, 0] > 0.099) & (points[:, 0] < 0.25)
+        return (shell | rod) * 1.0
+
+    return FunctionField(density, bounds=((-0.25, -0.25, -0.2), (0.4, 0.25, 0.2)))
+
+
+def test_the_thin_wall_and_the_handle_of_a_pan_are_not_lost():
+    wall = 0.0025
+    solid = extract_solid(pan(wall), 0.5, SolidConfig(max_nodes=1_500_000))
+    shell = np.pi * (0.1**2 * wall + (0.1**2 - (0.1 - wall) ** 2) * (0.03 - wall))
+    rod = np.pi * 0.005**2 * 0.15
+    assert solid.volume == pytest.approx(shell + rod, rel=0.03)
+    assert solid.surface.bounds[1, 0] == pytest.approx(0.25, abs=0.002)
+    assert solid.lost_volume < 0.01 * solid.volume and solid.dropped_volume < 0.01 * solid.volume
+
+
+def test_parts_thinner_than_every_cell_are_refused_with_the_cell_and_the_remedy():
+    with pytest.raises(InvalidInputError, match=r"mm.*resolution \(now 32\).*refinements \(0\)"):
+        extract_solid(pan(0.0005), 0.5, SolidConfig(resolution=32, thinnest=4, refinements=0))

@@ -71,8 +71,11 @@ class DensityShape:
             center_of_mass: (3,) in the field's frame [m].
 
         Raises:
-            InvalidInputError: nothing above the threshold, or too many nodes.
+            InvalidInputError: nothing above the threshold, too many nodes, or a centre that is no point.
         """
+        center = np.asarray(center_of_mass, dtype=np.float64)
+        if center.shape != (3,) or not np.isfinite(center).all():
+            raise InvalidInputError("center_of_mass", center.tolist(), "three finite numbers [m]")
         if not (math.isfinite(spacing) and spacing > 0.0):
             raise InvalidInputError("spacing", spacing, "a positive number [m]")
         bounds = np.asarray(density.bounds, dtype=np.float64)
@@ -91,7 +94,7 @@ class DensityShape:
         surface, normals = _surface(density, threshold, values, origin, spacing)
         distances = _distances(nodes.reshape(-1, 3), surface, normals, 1.5 * spacing).reshape(values.shape)
         distances = np.where(values >= 0.0, -np.abs(distances), np.abs(distances))
-        return cls(distances, origin - np.asarray(center_of_mass, dtype=np.float64), spacing)
+        return cls(distances, origin - center, spacing)
 
     def numbers(self) -> Array:
         """Origin, spacing, counts, least distance on the border, coefficients of the spline."""

@@ -39,14 +39,19 @@ class ContactParameters(Config):
     )
     slip_speed: float = parameter(1e-3, "Speed at which friction is 71 % of its limit [m/s]", minimum=1e-7, maximum=1.0)
     coulomb_smoothing: float = parameter(
-        30.0, "s in the friction of the single-point form, atan(s v)/(r + v) [s/m]", minimum=1e-3, maximum=1e6
+        30.0,
+        "s in the friction of the single-point form, atan(s v)/(r + v), v a speed or a spin [s/m]",
+        minimum=1e-3,
+        maximum=1e6,
     )
-    coulomb_regularizer: float = parameter(1e-3, "r there [m/s]", minimum=0.0, maximum=1.0)
+    coulomb_regularizer: float = parameter(
+        1e-3, "r in the friction of the single-point form, atan(s v)/(r + v) [m/s]", minimum=0.0, maximum=1.0
+    )
     size: float = parameter(0.0, "Length that the values refer to [m], 0 for the body's own", minimum=0.0, maximum=1e3)
 
     def scaled(self, size: float) -> Array:
-        """(11,) friction, spring, damper, sliding drag, rolling and torsional friction, width, slip speed, Coulomb
-        smoothing and regularizer, rolling drag, in SI.
+        """(13,) friction, spring, damper, sliding drag, rolling and torsional friction, width, slip speed, Coulomb
+        smoothing and regularizer for speeds, rolling drag, Coulomb smoothing and regularizer for spins, in SI.
 
         Args:
             size: of the body [m]; not used where `self.size` is set.
@@ -58,12 +63,14 @@ class ContactParameters(Config):
         return (
             self.friction, self.spring, self.damper, self.sliding_drag, self.rolling_friction,
             self.torsional_friction, self.indicator_width, self.slip_speed, self.coulomb_smoothing,
-            self.coulomb_regularizer, self.rolling_drag,
+            self.coulomb_regularizer, self.rolling_drag, self.coulomb_smoothing, self.coulomb_regularizer,
         )  # fmt: skip
 
 
-# Powers of the length in each of the eleven: a speed goes with its root.
-_POWERS = (0.0, 0.0, -0.5, -0.5, 1.0, 1.0, 1.0, 0.5, -0.5, 0.5, 1.5)
+# Powers of the length in each of them: a speed goes with its root, a spin with one over it.
+_POWERS = (0.0, 0.0, -0.5, -0.5, 1.0, 1.0, 1.0, 0.5, -0.5, 0.5, 1.5, 0.5, -0.5)
+# How many there are.
+NUMBERS = len(_POWERS)
 DERIVED_NAMES = ("friction", "spring", "damper", "sliding_drag", "rolling_friction", "torsional_friction")
 
 
@@ -78,7 +85,15 @@ def largest_explicit_step(parameters: ContactParameters, size: float, height: fl
 
     h² I_s/H < 2 (2 + h g I_d/I_s) for an object of height H resting on a plane: its overlap is the share of H that is
     below the plane, and at rest its damper acts on the share g/I_s.
+
+    Raises:
+        InvalidInputError: a flat object.
     """
+    if height <= 0.0:
+        raise InvalidInputError(
+            "height", f"{height:g} m", "a positive one for the single-point form",
+            "Take the form by point for flat bodies.",
+        )  # fmt: skip
     values = parameters.scaled(size)
     spring, damper = float(values[1]), float(values[2])
     slope = 2.0 * gravity * damper / spring

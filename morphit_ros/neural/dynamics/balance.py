@@ -16,11 +16,11 @@ import numpy as np
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.contact.compilation import inner
-from morphit_ros.neural.contact.point_forces import DERIVED, add_force, add_force_and_slope
+from morphit_ros.neural.contact.point_forces import DERIVED, fill_force
 from morphit_ros.neural.contact.single_point import LUMP, lump_wrench
 from morphit_ros.neural.dynamics.algebra import times, transposed_times
 from morphit_ros.neural.dynamics.contacts import Contacts, set_twists
-from morphit_ros.neural.dynamics.model import Model
+from morphit_ros.neural.dynamics.model import BODY, FORM, OWNER, SHAPE, Model
 
 
 @inner
@@ -64,114 +64,50 @@ def add_spin_jacobian(J: Array, w: Array, step: float, sign: float, out: Array) 
 
 
 @inner
-def fill_map(R: Array, a: int, b: int, c: Array, out: Array) -> None:
-    """out (6, 12): the relative twist by the velocities (v, ω) of body a and, in the last six, of body b."""
-    out[:] = 0.0
-    for i in range(3):
-        out[i, i] = 1.0
-        for j in range(3):
-            out[3 + i, 3 + j] = R[a, i, j]
-    if b < 0:
-        return
-    for i in range(3):
-        out[i, 6 + i] = -1.0
-        for j in range(3):
-            out[3 + i, 9 + j] = -R[b, i, j]
-    for j in range(3):
-        out[0, 9 + j] = c[1] * R[b, 2, j] - c[2] * R[b, 1, j]
-        out[1, 9 + j] = c[2] * R[b, 0, j] - c[0] * R[b, 2, j]
-        out[2, 9 + j] = c[0] * R[b, 1, j] - c[1] * R[b, 0, j]
-
-
-@inner
-def pair_wrench(
-    k: int,
-    model: Model,
-    parameters: Array,
-    mass_scales: Array,
-    contacts: Contacts,
-    wrench: Array,
-    jacobian: Array,
-) -> None:
-    """Wrench (6,) of pair k about its body's centre of mass and its derivative (6, 6) by the relative twist,
-    or (0, 0) for none."""
-    if model.single[k] != 0:
+def pair_wrench(k: int, model: Model, contacts: Contacts, wrench: Array, by_twist: Array) -> None:
+    """Wrench (6,) of pair k about its body's centre of mass and its derivative (6, 6) by the relative twist."""
+    if model.pairs[k, FORM] != 0:
         lump_wrench(
-            contacts.lumps[k], mass_scales[model.pairs[k, 0]], parameters[k], contacts.twists[k], wrench, jacobian,
-            np.empty((6, LUMP)), np.empty((6, DERIVED + 1)),
+            contacts.lumps[k], model.parameters[k], contacts.twists[k], wrench, by_twist, np.empty((0, LUMP)),
+            np.empty((0, DERIVED)),
         )  # fmt: skip
         return
-    wrench[:] = 0.0
-    if len(jacobian) == 0:
-        add_force(
-            contacts.first[k], contacts.first[k + 1], contacts.arms, contacts.normals, contacts.gaps, contacts.weights,
-            mass_scales[model.pairs[k, 0]], parameters[k], model.step, contacts.twists[k], wrench,
-        )  # fmt: skip
-        return
-    jacobian[:] = 0.0
-    add_force_and_slope(
-        contacts.first[k], contacts.first[k + 1], contacts.arms, contacts.normals, contacts.gaps, contacts.weights,
-        mass_scales[model.pairs[k, 0]], parameters[k], model.step, contacts.twists[k], wrench, jacobian,
+    fill_force(
+        contacts.first[k], contacts.first[k + 1], contacts.points, model.parameters[k], model.step, contacts.twists[k],
+        wrench, by_twist,
     )  # fmt: skip
 
 
 @inner
-def balance(
-    model: Model,
-    parameters: Array,
-    masses: Array,
-    inertias: Array,
-    mass_scales: Array,
-    x: Array,
-    R: Array,
-    frames: Array,
-    frame_twists: Array,
-    start: Array,
-    v: Array,
-    w: Array,
-    contacts: Contacts,
-    residual: Array,
-    jacobian: Array,
-) -> bool:
-    """Residual (6 B, 1) and Jacobian (6 B, 6 B), or (0, 0) for none, at velocities v, w.
-
-    False if a spin is too fast for the step.
+def balance(model: Model, start: Array, u: Array, contacts: Contacts, residual: Array, jacobian: Array) -> bool:
+    """Residual (6 B, 1) and Jacobian (6 B, 6 B) at velocities u (B, 6); False if a spin is too fast for the step.
 
     start (B, 6) is what doesn't depend on the new velocities: −m v₋ − h (m g + f) and the same of the spin.
     """
     step = model.step
-    with_jacobian = len(jacobian) > 0
     jacobian[:] = 0.0
     spin, spin_jacobian = np.empty(3), np.empty((3, 3))
-    for a in range(len(masses)):
-        if not spin_momentum(inertias[a], w[a], step, 1.0, spin):
+    for a in range(len(u)):
+        if not spin_momentum(model.inertias[a], u[a, 3:], step, 1.0, spin):
             return False
+        spin_jacobian[:] = 0.0
+        add_spin_jacobian(model.inertias[a], u[a, 3:], step, 1.0, spin_jacobian)
         for i in range(3):
-            residual[6 * a + i, 0] = start[a, i] + masses[a] * v[a, i]
+            residual[6 * a + i, 0] = start[a, i] + model.masses[a] * u[a, i]
             residual[6 * a + 3 + i, 0] = start[a, 3 + i] + spin[i]
-            if with_jacobian:
-                jacobian[6 * a + i, 6 * a + i] = masses[a]
-        if with_jacobian:
-            spin_jacobian[:] = 0.0
-            add_spin_jacobian(inertias[a], w[a], step, 1.0, spin_jacobian)
-            for i in range(3):
-                for j in range(3):
-                    jacobian[6 * a + 3 + i, 6 * a + 3 + j] = spin_jacobian[i, j]
-    set_twists(model, x, R, v, w, frames, frame_twists, contacts)
-    wrench, by_twist, to_twist, product = np.empty(6), np.empty((6, 6)), np.empty((6, 12)), np.empty((6, 12))
+            jacobian[6 * a + i, 6 * a + i] = model.masses[a]
+            for j in range(3):
+                jacobian[6 * a + 3 + i, 6 * a + 3 + j] = spin_jacobian[i, j]
+    set_twists(model, u, contacts)
+    product = np.empty((6, 12))
     for k in range(len(model.pairs)):
         if contacts.first[k + 1] == contacts.first[k]:
             continue
-        a, b = model.pairs[k, 0], model.owners[model.pairs[k, 1]]
-        pair_wrench(k, model, parameters, mass_scales, contacts, wrench, by_twist if with_jacobian else jacobian)
-        fill_map(R, a, b, contacts.offsets[k], to_twist)
+        wrench, by_twist = contacts.wrenches[k], contacts.by_twists[k]
+        pair_wrench(k, model, contacts, wrench, by_twist)
+        a, b = model.pairs[k, BODY], model.shapes[model.pairs[k, SHAPE], OWNER]
+        to_twist = contacts.maps[k]
         columns = 12 if b >= 0 else 6
-        for i in range(columns):
-            row = 6 * a + i if i < 6 else 6 * b + i - 6
-            for h in range(6):
-                residual[row, 0] -= step * to_twist[h, i] * wrench[h]
-        if not with_jacobian:
-            continue
         for i in range(6):
             for j in range(columns):
                 total = 0.0
@@ -180,6 +116,8 @@ def balance(
                 product[i, j] = total
         for i in range(columns):
             row = 6 * a + i if i < 6 else 6 * b + i - 6
+            for h in range(6):
+                residual[row, 0] -= step * to_twist[h, i] * wrench[h]
             for j in range(columns):
                 column = 6 * a + j if j < 6 else 6 * b + j - 6
                 total = 0.0
@@ -190,27 +128,26 @@ def balance(
 
 
 @inner
-def merit(masses: Array, inertias: Array, residual: Array) -> float:
+def merit(model: Model, residual: Array) -> float:
     """The residual as a speed [m/s]: momentum by mass, spin by the root of mass and moment of inertia."""
     total = 0.0
-    for a in range(len(masses)):
-        moment = (inertias[a, 0, 0] + inertias[a, 1, 1] + inertias[a, 2, 2]) / 3.0
+    for a in range(len(model.masses)):
+        mass = model.masses[a]
+        moment = (model.inertias[a, 0, 0] + model.inertias[a, 1, 1] + model.inertias[a, 2, 2]) / 3.0
         for i in range(3):
-            total += (residual[6 * a + i, 0] / masses[a]) ** 2 + residual[6 * a + 3 + i, 0] ** 2 / (masses[a] * moment)
+            total += (residual[6 * a + i, 0] / mass) ** 2 + residual[6 * a + 3 + i, 0] ** 2 / (mass * moment)
     return math.sqrt(total)
 
 
 @inner
-def fill_start(
-    model: Model, masses: Array, inertias: Array, R: Array, v: Array, w: Array, wrenches: Array, start: Array
-) -> bool:
+def fill_start(model: Model, R: Array, u: Array, wrenches: Array, start: Array) -> bool:
     """Momentum before the step and outer forces, as `balance` takes them; False if a spin is too fast."""
     spin, torque = np.empty(3), np.empty(3)
-    for a in range(len(masses)):
-        if not spin_momentum(inertias[a], w[a], model.step, -1.0, spin):
+    for a in range(len(u)):
+        if not spin_momentum(model.inertias[a], u[a, 3:], model.step, -1.0, spin):
             return False
         transposed_times(R[a], wrenches[a, 3:], torque)
         for i in range(3):
-            start[a, i] = -masses[a] * (v[a, i] + model.step * model.gravity[i]) - model.step * wrenches[a, i]
+            start[a, i] = -model.masses[a] * (u[a, i] + model.step * model.gravity[i]) - model.step * wrenches[a, i]
             start[a, 3 + i] = spin[i] - model.step * torque[i]
     return True

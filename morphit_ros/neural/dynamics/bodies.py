@@ -34,8 +34,13 @@ class RigidBody:
         inertia = np.array(self.inertia, dtype=np.float64)
         if not (np.isfinite(self.mass) and self.mass > 0.0):
             raise InvalidInputError("mass", self.mass, "a positive number [kg]")
-        if inertia.shape != (3, 3) or not np.isfinite(inertia).all() or np.linalg.eigvalsh(inertia)[0] <= 0.0:
-            raise InvalidInputError("inertia", inertia.tolist(), "a positive definite (3, 3) matrix [kg m²]")
+        if (
+            inertia.shape != (3, 3)
+            or not np.isfinite(inertia).all()
+            or np.linalg.eigvalsh(inertia)[0] <= 0.0
+            or (np.abs(inertia - inertia.T).max() > 1e-6 * np.abs(inertia).max())
+        ):
+            raise InvalidInputError("inertia", inertia.tolist(), "a symmetric positive definite (3, 3) matrix [kg m²]")
         object.__setattr__(self, "inertia", inertia)
 
     @classmethod

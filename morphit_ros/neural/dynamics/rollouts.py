@@ -63,9 +63,11 @@ def simulate_batch(
         threads: that share the rollouts; 0 for one a processor. Results don't depend on it.
 
     Raises:
-        InvalidInputError: what `simulate` refuses, of any of the rollouts.
+        InvalidInputError: what `simulate` refuses, of any of the rollouts; a negative number of threads.
     """
     check_steps(steps)
+    if threads < 0:
+        raise InvalidInputError("threads", threads, "a number from 0 up", "0 is one a processor.")
     bodies = len(world.bodies)
     starts = np.asarray(states, dtype=np.float64)
     if starts.ndim != 3 or starts.shape[1:] != (bodies, STATE_SIZE) or len(starts) == 0:

@@ -14,12 +14,12 @@ import numpy as np
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.contact.compilation import inner
 from morphit_ros.neural.contact.point_forces import DERIVED, WIDTH
-from morphit_ros.neural.contact.point_sensitivity import add_sensitivity
+from morphit_ros.neural.contact.point_sensitivity import fill_sensitivity
 from morphit_ros.neural.contact.single_point import LUMP, lump_wrench, overlap_by_pose
-from morphit_ros.neural.dynamics.algebra import eliminate, multiply, skew, times, transposed_times
-from morphit_ros.neural.dynamics.balance import add_spin_jacobian, fill_map, pair_wrench, spin_momentum
+from morphit_ros.neural.dynamics.algebra import eliminate, multiply, skew, times
+from morphit_ros.neural.dynamics.balance import add_spin_jacobian, spin_momentum
 from morphit_ros.neural.dynamics.contacts import Contacts
-from morphit_ros.neural.dynamics.model import Model
+from morphit_ros.neural.dynamics.model import BODY, FORM, OWNER, SHAPE, Model
 
 
 @inner
@@ -32,36 +32,40 @@ def _add_cross_columns(vector: Array, R: Array, sign: float, out: Array) -> None
 
 
 @inner
-def pair_sensitivity(
-    k: int,
-    model: Model,
-    parameters: Array,
-    mass_scales: Array,
-    contacts: Contacts,
-    by_pose: Array,
-    by_parameters: Array,
-) -> None:
-    """Derivatives of pair k's wrench by the pose of its body (6, 6) and by its parameters (6, 7)."""
-    if model.single[k] != 0:
-        wrench, by_twist, by_lump, lumps = np.empty(6), np.empty((6, 6)), np.empty((6, LUMP)), np.empty((LUMP, 6))
-        lump_wrench(
-            contacts.lumps[k], mass_scales[model.pairs[k, 0]], parameters[k], contacts.twists[k], wrench, by_twist,
-            by_lump, by_parameters,
-        )  # fmt: skip
-        overlap_by_pose(
-            contacts.first[k], contacts.first[k + 1], contacts.arms, contacts.normals, contacts.gaps,
-            contacts.steepness, contacts.weights, parameters[k, WIDTH], model.single[k] == 2, contacts.lumps[k],
-            contacts.lump_curvatures[k], lumps,
-        )  # fmt: skip
-        multiply(by_lump, lumps, by_pose)
+def _add_turned(R: Array, vector: Array, factor: float, out: Array, row: int, column: int) -> None:
+    """Adds factor Rᵀ ((R e_j) × vector) in column j of a block (3, 3) of out: the turn of a torque in its body."""
+    turned = np.zeros((3, 3))
+    _add_cross_columns(vector, R, factor, turned)
+    _add_local(R, turned, 1.0, out, row, column)
+
+
+@inner
+def _add_local(R: Array, matrix: Array, factor: float, out: Array, row: int, column: int) -> None:
+    """Adds factor Rᵀ matrix to a block (3, 3) of out."""
+    for i in range(3):
+        for j in range(3):
+            total = 0.0
+            for h in range(3):
+                total += R[h, i] * matrix[h, j]
+            out[row + i, column + j] += factor * total
+
+
+@inner
+def _pair_sensitivity(k: int, model: Model, contacts: Contacts, by_pose: Array, by_parameters: Array) -> None:
+    """Derivatives of pair k's wrench by the pose of its body (6, 6) and by its parameters (6, 6)."""
+    first, last, p, twist = contacts.first[k], contacts.first[k + 1], model.parameters[k], contacts.twists[k]
+    if model.pairs[k, FORM] == 0:
+        fill_sensitivity(
+            first, last, contacts.points, contacts.curvatures, p, model.step, twist, by_pose, by_parameters
+        )
         return
-    by_pose[:] = 0.0
-    by_parameters[:] = 0.0
-    add_sensitivity(
-        contacts.first[k], contacts.first[k + 1], contacts.arms, contacts.normals, contacts.gaps, contacts.steepness,
-        contacts.curvatures, contacts.weights, mass_scales[model.pairs[k, 0]], parameters[k], model.step,
-        contacts.twists[k], by_pose, by_parameters,
+    wrench, by_twist, by_lump, lumps = np.empty(6), np.empty((6, 6)), np.empty((6, LUMP)), np.empty((LUMP, 6))
+    lump_wrench(contacts.lumps[k], p, twist, wrench, by_twist, by_lump, by_parameters)
+    overlap_by_pose(
+        first, last, contacts.points, p[WIDTH], model.pairs[k, FORM] == 2, contacts.lumps[k],
+        contacts.lump_curvatures[k], lumps,
     )  # fmt: skip
+    multiply(by_lump, lumps, by_pose)
 
 
 @inner
@@ -71,7 +75,7 @@ def _motion_columns(R: Array, a: int, b: int, w: Array, c: Array, twist: Array, 
     pose[:] = 0.0
     twists[:] = 0.0
     spin = np.empty(3)
-    times(R[a], w[a], spin)
+    times(R[a], w, spin)
     for i in range(3):
         pose[i, i] = 1.0
         for j in range(3):
@@ -109,20 +113,16 @@ def _motion_columns(R: Array, a: int, b: int, w: Array, c: Array, twist: Array, 
 
 
 @inner
-def _add_pair(
-    k: int, model: Model, parameters: Array, mass_scales: Array, R: Array, w: Array, contacts: Contacts, right: Array
-) -> None:
+def _add_pair(k: int, model: Model, R: Array, u: Array, contacts: Contacts, right: Array) -> None:
     """Adds −∂(residual) of a pair by state, and by its parameters, to the right-hand sides."""
-    bodies = len(model.masses)
-    a, b = model.pairs[k, 0], model.owners[model.pairs[k, 1]]
-    c = contacts.offsets[k]
-    wrench, by_twist, by_pose = np.empty(6), np.empty((6, 6)), np.empty((6, 6))
-    by_parameters = np.empty((6, DERIVED + 1))
-    pair_wrench(k, model, parameters, mass_scales, contacts, wrench, by_twist)
-    pair_sensitivity(k, model, parameters, mass_scales, contacts, by_pose, by_parameters)
-    pose, twists, to_twist, change = np.empty((6, 12)), np.empty((6, 12)), np.empty((6, 12)), np.zeros((6, 12))
-    _motion_columns(R, a, b, w, c, contacts.twists[k], pose, twists)
-    fill_map(R, a, b, c, to_twist)
+    bodies = len(u)
+    a, b = model.pairs[k, BODY], model.shapes[model.pairs[k, SHAPE], OWNER]
+    c, to_twist, twist = contacts.offsets[k], contacts.maps[k], contacts.twists[k]
+    wrench, by_twist = contacts.wrenches[k], contacts.by_twists[k]
+    by_pose, by_parameters = np.empty((6, 6)), np.empty((6, DERIVED))
+    _pair_sensitivity(k, model, contacts, by_pose, by_parameters)
+    pose, twists, change = np.empty((6, 12)), np.empty((6, 12)), np.zeros((6, 12))
+    _motion_columns(R, a, b, u[a, 3:], c, twist, pose, twists)
     columns = 12 if b >= 0 else 6
     for i in range(6):
         for j in range(columns):
@@ -135,101 +135,63 @@ def _add_pair(
         _add_cross_columns(wrench[:3], R[b], 1.0, change[0:3, 9:12])
         _add_cross_columns(wrench[3:], R[b], 1.0, change[3:6, 9:12])
     step = model.step
+    first = 12 * bodies + len(model.control_map)
     # Force and torque in the rows of a and b: to_twistᵀ wrench, with both factors varied.
     for i in range(columns):
         row = 6 * a + i if i < 6 else 6 * b + i - 6
-        for j in range(columns):
-            column = 12 * a + j if j < 6 else 12 * b + j - 6
-            total = 0.0
-            for h in range(6):
-                total += to_twist[h, i] * change[h, j]
-            right[row, column] += step * total
-        at = 12 * bodies + len(model.control_map) + DERIVED * k
-        for j in range(DERIVED):
-            total = 0.0
-            for h in range(6):
-                total += to_twist[h, i] * by_parameters[h, j]
-            right[row, at + j] += step * total
-        scale = 12 * bodies + len(model.control_map) + DERIVED * len(model.pairs) + a
-        total = 0.0
         for h in range(6):
-            total += to_twist[h, i] * by_parameters[h, DERIVED]
-        right[row, scale] += step * total
+            factor = step * to_twist[h, i]
+            for j in range(columns):
+                column = 12 * a + j if j < 6 else 12 * b + j - 6
+                right[row, column] += factor * change[h, j]
+            for j in range(DERIVED):
+                right[row, first + DERIVED * k + j] += factor * by_parameters[h, j]
+            # The wrench is in proportion to the weights.
+            right[row, first + DERIVED * len(model.pairs) + a] += factor * wrench[h] / model.scales[a]
     # R_aᵀ τ: −R_aᵀ (φ_a × τ).
-    turned, local = np.zeros((3, 3)), np.empty(3)
-    _add_cross_columns(wrench[3:], R[a], -1.0, turned)
-    for j in range(3):
-        transposed_times(R[a], turned[:, j], local)
-        for i in range(3):
-            right[6 * a + 3 + i, 12 * a + 3 + j] += step * local[i]
+    _add_turned(R[a], wrench[3:], -step, right, 6 * a + 3, 12 * a + 3)
     if b < 0:
         return
     # −R_bᵀ (τ + c × F): turns with b, and c changes by x_a − x_b.
-    torque = np.empty(3)
+    torque, matrix = np.empty(3), np.empty((3, 3))
     torque[0] = wrench[3] + c[1] * wrench[2] - c[2] * wrench[1]
     torque[1] = wrench[4] + c[2] * wrench[0] - c[0] * wrench[2]
     torque[2] = wrench[5] + c[0] * wrench[1] - c[1] * wrench[0]
-    turned[:] = 0.0
-    _add_cross_columns(torque, R[b], -1.0, turned)
-    for j in range(3):
-        transposed_times(R[b], turned[:, j], local)
-        for i in range(3):
-            right[6 * b + 3 + i, 12 * b + 3 + j] -= step * local[i]
-    skew(wrench[:3], turned)
-    for j in range(3):
-        # δc × F = −[F] δc
-        transposed_times(R[b], turned[:, j], local)
-        for i in range(3):
-            right[6 * b + 3 + i, 12 * a + j] += step * local[i]
-            right[6 * b + 3 + i, 12 * b + j] -= step * local[i]
+    _add_turned(R[b], torque, step, right, 6 * b + 3, 12 * b + 3)
+    # δc × F = −[F] δc
+    skew(wrench[:3], matrix)
+    _add_local(R[b], matrix, step, right, 6 * b + 3, 12 * a)
+    _add_local(R[b], matrix, -step, right, 6 * b + 3, 12 * b)
 
 
 @inner
 def fill_right(
-    model: Model,
-    parameters: Array,
-    masses: Array,
-    inertias: Array,
-    mass_scales: Array,
-    inertia_scales: Array,
-    R: Array,
-    v_before: Array,
-    w_before: Array,
-    v: Array,
-    w: Array,
-    wrenches: Array,
-    contacts: Contacts,
+    model: Model, inertia_scales: Array, R: Array, u_before: Array, u: Array, wrenches: Array, contacts: Contacts,
     right: Array,
-) -> None:
-    """right (6 B, 12 B + M + K) = −∂(residual) by state, controls and parameters, at the new velocities v, w."""
+) -> None:  # fmt: skip
+    """right (6 B, 12 B + M + K) = −∂(residual) by state, controls and parameters, at the new velocities u (B, 6)."""
     step = model.step
-    bodies = len(masses)
+    bodies = len(u)
     controls = 12 * bodies
     scales = controls + len(model.control_map) + DERIVED * len(model.pairs)
     right[:] = 0.0
-    after, before, local, turned = np.empty(3), np.empty(3), np.empty(3), np.empty((3, 3))
+    after, before, matrix = np.empty(3), np.empty(3), np.empty((3, 3))
     for a in range(bodies):
+        mass, scale = model.masses[a], model.scales[a]
         for i in range(3):
-            right[6 * a + i, 12 * a + 6 + i] = masses[a]
-            right[6 * a + i, scales + a] -= (
-                masses[a] * (v[a, i] - v_before[a, i] - step * model.gravity[i]) / mass_scales[a]
-            )
-        turned[:] = 0.0
-        add_spin_jacobian(inertias[a], w_before[a], step, -1.0, turned)
-        spin_momentum(inertias[a], w[a], step, 1.0, after)
-        spin_momentum(inertias[a], w_before[a], step, -1.0, before)
+            right[6 * a + i, 12 * a + 6 + i] = mass
+            right[6 * a + i, scales + a] -= mass * (u[a, i] - u_before[a, i] - step * model.gravity[i]) / scale
+        matrix[:] = 0.0
+        add_spin_jacobian(model.inertias[a], u_before[a, 3:], step, -1.0, matrix)
+        spin_momentum(model.inertias[a], u[a, 3:], step, 1.0, after)
+        spin_momentum(model.inertias[a], u_before[a, 3:], step, -1.0, before)
         for i in range(3):
             change = after[i] + before[i]
-            right[6 * a + 3 + i, scales + a] -= change / mass_scales[a]
+            right[6 * a + 3 + i, scales + a] -= change / scale
             right[6 * a + 3 + i, scales + bodies + a] -= change / inertia_scales[a]
             for j in range(3):
-                right[6 * a + 3 + i, 12 * a + 9 + j] -= turned[i, j]
-        turned[:] = 0.0
-        _add_cross_columns(wrenches[a, 3:], R[a], -1.0, turned)
-        for j in range(3):
-            transposed_times(R[a], turned[:, j], local)
-            for i in range(3):
-                right[6 * a + 3 + i, 12 * a + 3 + j] += step * local[i]
+                right[6 * a + 3 + i, 12 * a + 9 + j] -= matrix[i, j]
+        _add_turned(R[a], wrenches[a, 3:], -step, right, 6 * a + 3, 12 * a + 3)
     for j in range(len(model.control_map)):
         a, component = model.control_map[j] // 6, model.control_map[j] % 6
         if component < 3:
@@ -239,11 +201,11 @@ def fill_right(
                 right[6 * a + 3 + i, controls + j] += step * R[a, component - 3, i]
     for k in range(len(model.pairs)):
         if contacts.first[k + 1] > contacts.first[k]:
-            _add_pair(k, model, parameters, mass_scales, R, w, contacts, right)
+            _add_pair(k, model, R, u, contacts, right)
 
 
 @inner
-def fill_derivatives(step: float, w: Array, right: Array, jacobian: Array, out: Array) -> bool:
+def fill_derivatives(step: float, u: Array, right: Array, jacobian: Array, out: Array) -> bool:
     """out (12 B, 12 B + M + K): the next state's tangents by state, controls and parameters. Destroys its inputs.
 
     False if the Jacobian is singular.
@@ -252,8 +214,8 @@ def fill_derivatives(step: float, w: Array, right: Array, jacobian: Array, out: 
         return False
     columns = right.shape[1]
     out[:] = 0.0
-    for a in range(len(w)):
-        u0, u1, u2 = 0.5 * step * w[a, 0], 0.5 * step * w[a, 1], 0.5 * step * w[a, 2]
+    for a in range(len(u)):
+        u0, u1, u2 = 0.5 * step * u[a, 3], 0.5 * step * u[a, 4], 0.5 * step * u[a, 5]
         c = math.sqrt(1.0 - u0 * u0 - u1 * u1 - u2 * u2)
         # Rotation of this step, transposed, and the rotation vector by ω: h (c 1 + u uᵀ/c − [u]).
         t = (

@@ -20,6 +20,8 @@ Status = Literal["completed", "stalled", "too_fast", "singular"]
 STATUSES: dict[int, Status] = {
     CONVERGED: "completed", STALLED: "stalled", TOO_FAST: "too_fast", SINGULAR: "singular",
 }  # fmt: skip
+# So many take a day, and their states more memory than most machines have.
+MOST_STEPS = 100_000_000
 # Of the body's size. Less is pushed out, at a speed of at most about I_s/I_d.
 DEEPEST_START = 0.05
 States = BodyState | Sequence[BodyState] | ArrayLike
@@ -165,16 +167,19 @@ def step_derivatives(
     """
     rollout = rollout_derivatives(world, states, 1, control, wrenches, names, values)
     if rollout.result.status != "completed":
-        raise InvalidInputError("states", f"a step that is {rollout.result.status}", "a step that can be solved")
+        raise InvalidInputError(
+            "states", f"a step that is {rollout.result.status}", "a step that can be solved",
+            "Take a shorter step, slower bodies or a softer spring.",
+        )  # fmt: skip
     return StepDerivatives(rollout.result.states[1], rollout.A[0], rollout.B[0], rollout.P[0])
 
 
 def check_steps(steps: int) -> None:
     """Raises:
-    InvalidInputError: no step at all.
+    InvalidInputError: no step at all, or more than can be stored.
     """
-    if steps < 1:
-        raise InvalidInputError("steps", steps, "at least 1")
+    if not 1 <= steps <= MOST_STEPS:
+        raise InvalidInputError("steps", steps, f"1 to {MOST_STEPS}", "Simulate in parts.")
 
 
 def checked_controls(world: World, steps: int, controls: ArrayLike | None) -> Array:
@@ -218,7 +223,7 @@ def check_penetration(world: World, states: Array, parameters: Array) -> None:
     """
     depths = penetrations(world.model, parameters, states, world.frames[0][0])
     for depth, name in zip(depths, world.pairs, strict=True):
-        largest = DEEPEST_START * world.pair_size(name)
+        largest = DEEPEST_START * world.pair_sizes[name]
         if depth > largest:
             raise InvalidInputError(
                 "states", f"'{name}' {depth:.4g} m deep at the start", f"at most {largest:.4g} m",

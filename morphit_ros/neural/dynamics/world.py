@@ -17,6 +17,7 @@ from morphit_ros.neural.contact.leaves import group_points
 from morphit_ros.neural.contact.parameters import (
     DERIVED_NAMES,
     GRAVITY,
+    NUMBERS,
     ContactParameters,
     check_step,
     derived_factors,
@@ -132,11 +133,11 @@ class World:
         """Body and shape of each pair that can touch, by name."""
         return {name: pair for name, pair in self._all_pairs.items() if name not in self.ignored_pairs}
 
-    def pair_size(self, name: str) -> float:
-        """Size of a pair's body [m]."""
-        contact = self.rigid_bodies[self.pairs[name][0]].contact
-        assert contact is not None
-        return contact.size
+    @cached_property
+    def pair_sizes(self) -> dict[str, float]:
+        """Size of each pair's body [m], by the pair's name."""
+        contacts = {name: self.rigid_bodies[i].contact for name, (i, _) in self.pairs.items()}
+        return {name: contact.size for name, contact in contacts.items() if contact is not None}
 
     def _check_step(self) -> None:
         gravity = float(np.linalg.norm(self.gravity))
@@ -162,9 +163,9 @@ class World:
 
     @cached_property
     def pair_values(self) -> Array:
-        """(Q, 11) parameters of the pairs in SI."""
-        rows = [self.pair_parameters.get(name, self.parameters).scaled(self.pair_size(name)) for name in self.pairs]
-        return np.array(rows).reshape(len(rows), 11)
+        """(Q, 13) parameters of the pairs in SI."""
+        rows = [self.pair_parameters.get(name, self.parameters).scaled(self.pair_sizes[name]) for name in self.pairs]
+        return np.array(rows).reshape(len(rows), NUMBERS)
 
     @cached_property
     def frames(self) -> tuple[Array, Array]:
@@ -180,47 +181,40 @@ class World:
     @cached_property
     def model(self) -> Model:
         """The arrays of the compiled kernels."""
-        points, normals, weights, first, centers, radii, ranges, reaches = [], [], [], [0], [], [], [], []
+        points, leaves, first, ranges, reaches = [np.zeros((0, 4))], [np.zeros((0, 4))], [0], [], []
         for body in self.rigid_bodies:
             start = len(first) - 1
             if body.contact is not None:
-                leaves = group_points(body.contact.points)
-                first += list(first[-1] + leaves.first[1:])
-                centers.append(leaves.centers)
-                radii.append(leaves.radii)
-                points.append(body.contact.points[leaves.order])
-                normals.append(body.contact.normals[leaves.order])
-                weights.append(body.contact.masses[leaves.order])
+                groups = group_points(body.contact.points)
+                first += list(first[-1] + groups.first[1:])
+                leaves.append(np.column_stack([groups.centers, groups.radii]))
+                points.append(np.column_stack([body.contact.points, body.contact.masses])[groups.order])
             ranges.append((start, len(first) - 1))
             reaches.append(0.0 if body.contact is None else float(np.linalg.norm(body.contact.points, axis=1).max()))
         data, rows = [np.zeros(0)], []
-        for _, shape, _ in self._shapes:
+        for _, shape, owner in self._shapes:
             numbers = shape.numbers()
             count = len(numbers) // 4 if shape.kind in _ROWS_OF_FOUR else len(numbers)
-            rows.append((shape.kind, sum(len(part) for part in data), count))
+            rows.append((shape.kind, sum(len(part) for part in data), count, owner))
             data.append(numbers)
-        pairs = np.array(list(self.pairs.values()), dtype=np.int64).reshape(-1, 2)
-        single = {"points": 0, "smooth_single_point": 1, "published": 2}[self.form]
+        form = {"points": 0, "smooth_single_point": 1, "published": 2}[self.form]
         return Model(
-            float(self.step),
-            self.gravity,
-            np.array([body.mass for body in self.rigid_bodies], dtype=np.float64),
-            np.array([body.inertia for body in self.rigid_bodies]),
-            np.array(reaches),
-            np.concatenate([np.zeros((0, 3)), *points]),
-            np.concatenate([np.zeros((0, 3)), *normals]),
-            np.concatenate([np.zeros(0), *weights]),
-            np.array(first, dtype=np.int64),
-            np.concatenate([np.zeros((0, 3)), *centers]),
-            np.concatenate([np.zeros(0), *radii]),
-            np.array(ranges, dtype=np.int64),
-            np.array(rows, dtype=np.int64).reshape(-1, 3),
-            np.concatenate(data),
-            np.array([owner for _, _, owner in self._shapes], dtype=np.int64),
-            pairs,
-            np.full(len(pairs), single, dtype=np.int64),
-            self.control_map,
-            sum(self._point_count(i) for i, _ in self.pairs.values()),
+            step=float(self.step),
+            gravity=self.gravity,
+            parameters=self.pair_values,
+            masses=np.array([body.mass for body in self.rigid_bodies], dtype=np.float64),
+            inertias=np.array([body.inertia for body in self.rigid_bodies]),
+            scales=np.ones(len(self.rigid_bodies)),
+            reaches=np.array(reaches),
+            points=np.concatenate(points),
+            leaves=np.concatenate(leaves),
+            leaf_first=np.array(first, dtype=np.int64),
+            body_leaves=np.array(ranges, dtype=np.int64),
+            shapes=np.array(rows, dtype=np.int64).reshape(-1, 4),
+            shape_data=np.concatenate(data),
+            pairs=np.array([(*pair, form) for pair in self.pairs.values()], dtype=np.int64).reshape(-1, 3),
+            control_map=self.control_map,
+            capacity=sum(self._point_count(i) for i, _ in self.pairs.values()),
         )
 
     def _point_count(self, body: int) -> int:
@@ -250,7 +244,9 @@ class World:
                 at = DERIVED_NAMES.index(kind)
                 for k, pair in enumerate(pairs):
                     if which in ("", pair):
-                        factors = derived_factors(self.pair_parameters.get(pair, self.parameters), self.pair_size(pair))
+                        factors = derived_factors(
+                            self.pair_parameters.get(pair, self.parameters), self.pair_sizes[pair]
+                        )
                         matrix[len(DERIVED_NAMES) * k + at, column] = factors[at]
             else:
                 first = len(DERIVED_NAMES) * len(pairs) + (len(bodies) if kind == "inertia_scale" else 0)
@@ -260,10 +256,11 @@ class World:
         return matrix
 
     def with_values(self, names: Sequence[str], values: ArrayLike) -> tuple[Array, Array, Array]:
-        """Pair parameters (Q, 11), mass scales (B,) and inertia scales (B,) with some of them replaced.
+        """Pair parameters (Q, 13), mass scales (B,) and inertia scales (B,) with some of them replaced.
 
         Raises:
-            InvalidInputError: an unknown name, a value that is negative or not finite, a scale that is not positive.
+            InvalidInputError: an unknown name, two names for one number, a value that is negative or not finite, a
+                scale that is not positive.
         """
         numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
         if numbers.shape != (len(names),):
@@ -272,6 +269,10 @@ class World:
         pairs = self.pair_values.copy()
         basic[: len(DERIVED_NAMES) * len(self.pairs)] = pairs[:, : len(DERIVED_NAMES)].ravel()
         selection = self.selection(names)
+        twice = np.flatnonzero((selection != 0.0).sum(axis=1) > 1)
+        if len(twice):
+            both = [name for name, column in zip(names, selection.T, strict=True) if column[twice[0]] != 0.0]
+            raise InvalidInputError("names", both, "names that do not set the same number")
         for name, value, column in zip(names, numbers, selection.T, strict=True):
             least = "positive" if name.startswith(("spring", "mass", "inertia")) else "not negative"
             if not np.isfinite(value) or value < 0.0 or (value == 0.0 and least == "positive"):

@@ -7,6 +7,7 @@ Across the surface the density falls from `peak` to zero by a smooth step over `
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.fields.evaluation import checked_bounds, checked_points, checked_positive, in_parts
 
 
-class AnalyticField:
+class AnalyticField(ABC):
     """Base of the shapes: a unit density and its gradient, scaled by `peak` and evaluated in parts."""
 
     peak: float
@@ -30,9 +31,9 @@ class AnalyticField:
         """(N, 3) gradients at (N, 3) points."""
         return in_parts(lambda part: self.peak * self._unit(part)[1], checked_points(points), 3)
 
+    @abstractmethod
     def _unit(self, points: Array) -> tuple[Array, Array]:
         """Densities (N,) for a peak of one, and their gradients (N, 3)."""
-        raise NotImplementedError
 
     def _check_edge(self, name: str, smallest: float) -> None:
         checked_positive("peak", self.peak)

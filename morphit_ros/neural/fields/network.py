@@ -5,7 +5,7 @@ Evaluated in NumPy, derivatives included: only learning needs torch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -102,25 +102,25 @@ class DenseNetwork:
 
     def evaluate(self, inputs: Array) -> Array:
         """(N,) outputs for (N, I) inputs."""
-        hidden = inputs
-        for matrix, vector in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            linear = hidden @ matrix + vector
-            hidden = linear * _sigmoid(linear)
-        return self._positive((hidden @ self.weights[-1] + self.biases[-1])[:, 0])[0]
+        return self._positive(self._hidden(inputs)[0])[0]
 
     def input_gradient(self, inputs: Array) -> Array:
         """(N, I) derivatives of the outputs by the inputs (N, I)."""
-        hidden, slopes = inputs, []
+        outputs, layers = self._hidden(inputs)
+        gradient = self._positive(outputs)[1][:, None] * self.weights[-1][:, 0]
+        for matrix, (linear, gate) in zip(self.weights[-2::-1], layers[::-1], strict=True):
+            gradient = (gradient * gate * (1.0 + linear * (1.0 - gate))) @ matrix.T
+        return gradient
+
+    def _hidden(self, inputs: Array) -> tuple[Array, list[tuple[Array, Array]]]:
+        """(N,) what the output function is applied to; x W + b (N, O), and σ of it, of the layers before."""
+        hidden, layers = inputs, []
         for matrix, vector in zip(self.weights[:-1], self.biases[:-1], strict=True):
             linear = hidden @ matrix + vector
             gate = _sigmoid(linear)
             hidden = linear * gate
-            slopes.append(gate * (1.0 + linear * (1.0 - gate)))
-        last = self._positive((hidden @ self.weights[-1] + self.biases[-1])[:, 0])[1]
-        gradient = last[:, None] * self.weights[-1][:, 0]
-        for matrix, slope in zip(self.weights[-2::-1], slopes[::-1], strict=True):
-            gradient = (gradient * slope) @ matrix.T
-        return gradient
+            layers.append((linear, gate))
+        return (hidden @ self.weights[-1] + self.biases[-1])[:, 0], layers
 
     def _positive(self, values: Array) -> tuple[Array, Array]:
         """The output function and its derivative."""
@@ -130,16 +130,14 @@ class DenseNetwork:
         return self.scale * np.logaddexp(0.0, values), self.scale * gate
 
 
-class NetworkField:
-    """The density is a network of the position (frequency encoding), zero out of bounds.
+class _EncodedField:
+    """What both fields share: a network whose first inputs encode the position, zero out of bounds."""
 
-    Raises:
-        InvalidInputError: a network with other inputs than the encoding, or a box without volume.
-    """
-
-    def __init__(self, network: DenseNetwork, bounds: ArrayLike) -> None:
-        if network.inputs != network.encoding_size:
-            raise InvalidInputError("network", f"{network.inputs} inputs", f"{network.encoding_size}, for the position")
+    def __init__(self, network: DenseNetwork, bounds: ArrayLike, features: int) -> None:
+        expected = network.encoding_size + features
+        if network.inputs != expected:
+            wanted = f"{expected}: {network.encoding_size} of the position" + f", {features} features" * (features > 0)
+            raise InvalidInputError("network", f"{network.inputs} inputs", wanted)
         self.network = network
         self._bounds = checked_bounds(bounds)
 
@@ -150,21 +148,50 @@ class NetworkField:
 
     def density(self, points: Array) -> Array:
         """(N,) densities at (N, 3) points."""
-        return _within(self._bounds, self._density, points)
+        return self._within(lambda queries: self.network.evaluate(self._inputs(queries)[0]), points)
 
     def gradient(self, points: Array) -> Array:
         """(N, 3) gradients at (N, 3) points."""
-        return _within(self._bounds, self._gradient, points, 3)
+        return self._within(self._gradient, points, 3)
 
-    def _density(self, points: Array) -> Array:
-        return self.network.evaluate(self.network.encode(_normalised(points, self._bounds))[0])
+    def _inputs(self, points: Array) -> tuple[Array, Array]:
+        """Inputs of the network (N, I), and derivatives (N, E) of those that encode the position."""
+        # The bounds lie at -1 and 1.
+        return self.network.encode(2.0 * (points - self._bounds[0]) / (self._bounds[1] - self._bounds[0]) - 1.0)
 
     def _gradient(self, points: Array) -> Array:
-        inputs, slopes = self.network.encode(_normalised(points, self._bounds))
-        return _by_coordinate(self.network.input_gradient(inputs) * slopes) * 2.0 / np.ptp(self._bounds, axis=0)
+        inputs, slopes = self._inputs(points)
+        derivative = self.network.input_gradient(inputs)
+        size = self.network.encoding_size
+        # Sums over the parts of the encoding that belong to the same coordinate.
+        by_position = (derivative[:, :size] * slopes).reshape(len(points), -1, 3).sum(axis=1)
+        return by_position * 2.0 / np.ptp(self._bounds, axis=0) + self._by_features(derivative[:, size:], points)
+
+    def _by_features(self, derivative: Array, points: Array) -> Array | float:
+        """(N, 3) part of the gradient that the other inputs add, given the derivatives by them."""
+        return 0.0
+
+    def _within(self, function: Callable[[Array], Array], points: Array, columns: int = 0) -> Array:
+        """A function evaluated at the points inside the bounds only, zero at the others."""
+        queries = checked_points(points)
+        inside = inside_box(queries, self._bounds)
+        result = np.zeros((len(queries), columns) if columns else len(queries))
+        result[inside] = in_parts(function, queries[inside], columns)
+        return result
 
 
-class GridNetworkField:
+class NetworkField(_EncodedField):
+    """The density is a network of the position (frequency encoding), zero out of bounds.
+
+    Raises:
+        InvalidInputError: a network with other inputs than the encoding, or a box without volume.
+    """
+
+    def __init__(self, network: DenseNetwork, bounds: ArrayLike) -> None:
+        super().__init__(network, bounds, 0)
+
+
+class GridNetworkField(_EncodedField):
     """The density is a network of features interpolated from a grid, and of the position; zero out of bounds.
 
     Args:
@@ -179,60 +206,16 @@ class GridNetworkField:
 
     def __init__(self, network: DenseNetwork, features: ArrayLike, bounds: ArrayLike) -> None:
         self.features = checked_grid("features", features, 4)
-        expected = network.encoding_size + self.features.shape[3]
-        if network.inputs != expected:
-            raise InvalidInputError("network", f"{network.inputs} inputs", f"{expected}, for position and features")
-        self.network = network
-        self._bounds = checked_bounds(bounds)
-
-    @property
-    def bounds(self) -> Array:
-        """(2, 3) box outside of which the density is zero [m]."""
-        return self._bounds.copy()
-
-    def density(self, points: Array) -> Array:
-        """(N,) densities at (N, 3) points."""
-        return _within(self._bounds, self._density, points)
-
-    def gradient(self, points: Array) -> Array:
-        """(N, 3) gradients at (N, 3) points."""
-        return _within(self._bounds, self._gradient, points, 3)
+        super().__init__(network, bounds, self.features.shape[3])
 
     def _inputs(self, points: Array) -> tuple[Array, Array]:
-        encoding, slopes = self.network.encode(_normalised(points, self._bounds))
+        encoding, slopes = super()._inputs(points)
         return np.concatenate([encoding, interpolate(self.features, self._bounds, points)], axis=1), slopes
 
-    def _density(self, points: Array) -> Array:
-        return self.network.evaluate(self._inputs(points)[0])
-
-    def _gradient(self, points: Array) -> Array:
-        inputs, slopes = self._inputs(points)
-        derivative = self.network.input_gradient(inputs)
-        size = self.network.encoding_size
-        by_position = _by_coordinate(derivative[:, :size] * slopes) * 2.0 / np.ptp(self._bounds, axis=0)
-        by_feature = interpolate_gradient(self.features, self._bounds, points)
-        return by_position + np.einsum("nc,nck->nk", derivative[:, size:], by_feature)
+    def _by_features(self, derivative: Array, points: Array) -> Array:
+        return np.einsum("nc,nck->nk", derivative, interpolate_gradient(self.features, self._bounds, points))
 
 
 def _sigmoid(values: Array) -> Array:
     # In this form nothing overflows.
     return 0.5 * (1.0 + np.tanh(0.5 * values))
-
-
-def _normalised(points: Array, bounds: Array) -> Array:
-    """Positions with the bounds at -1 and 1."""
-    return 2.0 * (points - bounds[0]) / (bounds[1] - bounds[0]) - 1.0
-
-
-def _by_coordinate(values: Array) -> Array:
-    """Sums (N, 3) over the parts of an encoding (N, 3 K) that belong to the same coordinate."""
-    return values.reshape(len(values), -1, 3).sum(axis=1)
-
-
-def _within(bounds: Array, function, points: Array, columns: int = 0) -> Array:  # type: ignore[no-untyped-def]
-    """A function evaluated at the points inside the bounds only, zero at the others."""
-    queries = checked_points(points)
-    inside = inside_box(queries, bounds)
-    result = np.zeros((len(queries), columns) if columns else len(queries))
-    result[inside] = in_parts(function, queries[inside], columns)
-    return result

@@ -7,15 +7,10 @@ one side the hull is closed by the box around what was measured: a guess, and `i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from morphit_ros.configuration import Config, parameter
-from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.field import DensityField
-from morphit_ros.neural.fields.grid import grid_nodes
-from morphit_ros.neural.fields.network import DenseNetwork, NetworkField
 from morphit_ros.neural.learning.carved_grid import carve_grid
 from morphit_ros.neural.learning.result import LearningResult, LearningStatus, Progress
 from morphit_ros.neural.views.carving import DepthHull
@@ -31,8 +26,9 @@ class DepthLearningConfig(Config):
 
     method: str = parameter(
         "grid",
-        "grid: the carved hull on a grid; network: an occupancy network fitted to it",
-        choices=("grid", "network"),
+        "grid: the carved hull on a grid; network: an occupancy network fitted to it; grid_network: the same with "
+        "a grid of features, for more detail",
+        choices=("grid", "network", "grid_network"),
     )
     resolution: int = parameter(96, "Nodes along the longest side of the grid", minimum=16, maximum=200)
     noise: float = parameter(
@@ -42,6 +38,10 @@ class DepthLearningConfig(Config):
     smoothing: float = parameter(0.7, "Width of the smoothing of the hull, in spacings", minimum=0.0, maximum=5.0)
     layers: int = parameter(3, "Hidden layers of the network", minimum=1, maximum=8)
     hidden: int = parameter(64, "Width of the network", minimum=4, maximum=512)
+    features: int = parameter(4, "Features at a node of the grid and network", minimum=1, maximum=32)
+    feature_resolution: int = parameter(
+        32, "Nodes along the longest side of the grid of features", minimum=2, maximum=128
+    )
     frequencies: int = parameter(4, "Octaves of the encoding of positions", minimum=0, maximum=10)
     iterations: int = parameter(800, "Steps of the optimiser", minimum=1, maximum=100000)
     batch: int = parameter(4096, "Points in a step", minimum=64, maximum=65536)
@@ -65,7 +65,8 @@ def learn_from_depths(
         progress: called after every step, or part of a grid, with its loss, 0 for a grid; may cancel.
 
     Returns:
-        An occupancy in [0, 1], a half at the surface: a `GridField`, or a `NetworkField`. Failures are a status.
+        An occupancy in [0, 1], a half at the surface: a `GridField`, `NetworkField` or `GridNetworkField`. Failures are
+        a status.
 
     Raises:
         InvalidInputError: poses that contradict each other.
@@ -94,65 +95,6 @@ def learn_from_depths(
         return LearningResult(LearningStatus.CONSTANT, message, None, none)
     if config.method == "grid":
         return LearningResult(LearningStatus.CONVERGED, f"carved from {len(depths)} views", grid, none)
-    return _fit_network(grid, hull.surface_points, config, progress)
+    from morphit_ros.neural.learning.occupancy_network import fit_occupancy
 
-
-def _fit_network(
-    target: DensityField, surface: Array, config: DepthLearningConfig, progress: Progress | None
-) -> LearningResult:
-    """An occupancy network fitted by cross entropy, at points near the surface and anywhere in the bounds."""
-    import torch
-    from torch.nn import functional
-
-    rng = np.random.default_rng(config.seed)
-    generator = torch.Generator().manual_seed(config.seed)
-    bounds = target.bounds
-    extent = bounds[1] - bounds[0]
-    spread = 0.02 * float(np.linalg.norm(extent))
-    sizes = [3 + 6 * config.frequencies, *[config.hidden] * config.layers, 1]
-    weights, biases = [], []
-    for inputs, outputs in pairwise(sizes):
-        weights.append((torch.randn((inputs, outputs), generator=generator) * (1.6 / inputs) ** 0.5).requires_grad_())
-        biases.append(torch.zeros(outputs, requires_grad=True))
-    optimizer = torch.optim.Adam([*weights, *biases], lr=config.rate)
-    scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, config.rate, total_steps=config.iterations + 1)
-    losses: list[float] = []
-    octaves = torch.pi * 2.0 ** torch.arange(config.frequencies)
-    for number in range(config.iterations):
-        near = surface[rng.integers(len(surface), size=config.batch // 2)]
-        near = np.clip(near + spread * rng.standard_normal(near.shape), bounds[0], bounds[1])
-        anywhere = rng.uniform(bounds[0], bounds[1], size=(config.batch - len(near), 3))
-        points = np.concatenate([near, anywhere])
-        wanted = torch.from_numpy(target.density(points).astype(np.float32))
-        unit = torch.from_numpy((2.0 * (points - bounds[0]) / extent - 1.0).astype(np.float32))
-        # As DenseNetwork.encode: sine and cosine of an octave, then the next.
-        angles = [octave * unit for octave in octaves]
-        hidden = torch.cat([unit, *(function(a) for a in angles for function in (torch.sin, torch.cos))], dim=1)
-        for matrix, vector in zip(weights[:-1], biases[:-1], strict=True):
-            hidden = functional.silu(hidden @ matrix + vector)
-        logits = (hidden @ weights[-1] + biases[-1])[:, 0]
-        loss = functional.binary_cross_entropy_with_logits(logits, wanted)
-        value = float(loss.detach())
-        losses.append(value)
-        if not np.isfinite(value):
-            message = f"The loss is not finite after {len(losses)} steps. Lower the learning rate."
-            return LearningResult(LearningStatus.DIVERGED, message, None, np.array(losses))
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        scheduler.step()
-        if progress is not None and progress((number + 1) / config.iterations, value) is False:
-            return LearningResult(LearningStatus.CANCELLED, "Cancelled.", None, np.array(losses))
-    network = DenseNetwork(
-        [matrix.detach().numpy() for matrix in weights],
-        [vector.detach().numpy() for vector in biases],
-        "sigmoid",
-        config.frequencies,
-    )
-    field = NetworkField(network, bounds)
-    nodes = grid_nodes(bounds, (24, 24, 24))
-    if np.ptp(field.density(nodes)) < _LEAST_CONTRAST:
-        message = "The network is constant: it learned nothing. Raise iterations or the learning rate."
-        return LearningResult(LearningStatus.CONSTANT, message, None, np.array(losses))
-    message = f"{config.iterations} steps, cross entropy {np.mean(losses[-50:]):.3f}"
-    return LearningResult(LearningStatus.CONVERGED, message, field, np.array(losses))
+    return fit_occupancy(grid, hull.surface_points, config, progress)

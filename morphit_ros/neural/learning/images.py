@@ -8,6 +8,7 @@ guess.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,12 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.fields.grid import GridField, grid_nodes
 from morphit_ros.neural.learning.carved_grid import carve_grid
-from morphit_ros.neural.learning.radiance import RadianceField, make_rays, peak_ratio
+from morphit_ros.neural.learning.radiance import RadianceField
+from morphit_ros.neural.learning.radiance_pictures import draw_colors, draw_depths, peak_ratio
+from morphit_ros.neural.learning.rays import make_rays
 from morphit_ros.neural.learning.result import LearningResult, LearningStatus, Progress
+from morphit_ros.neural.solid.silhouettes import silhouette_threshold
+from morphit_ros.neural.solid.thresholds import Threshold
 from morphit_ros.neural.views.backgrounds import with_masks
 from morphit_ros.neural.views.carving import DepthHull, Silhouettes
 from morphit_ros.neural.views.consistency import check_images, image_bounds
@@ -120,12 +125,28 @@ def learn_from_images(
         message += f", PSNR {psnr:.1f} dB"
     if derived:
         message += ", masks taken from the plain background"
-    return LearningResult(LearningStatus.CONVERGED, message, field, losses, psnr, model.render)
+    return LearningResult(
+        LearningStatus.CONVERGED,
+        message,
+        field,
+        losses,
+        psnr,
+        partial(draw_colors, model),
+        _silhouettes_of(field, images),
+    )
+
+
+def _silhouettes_of(field: GridField, images: PosedImages) -> Threshold | None:
+    try:
+        return silhouette_threshold(field, images)
+    except InvalidInputError:
+        # Silhouettes that match nowhere: `extract_solid` then says what is wrong with the field.
+        return None
 
 
 def _solid_grid(model: RadianceField, images: PosedImages, bounds: Array, spacing: float) -> GridField | None:
     """Occupancy of what no camera sees through, from the learned depths of all views; None if a view has none."""
-    depth = model.depths(images, _SURFACE_LEVEL)
+    depth = draw_depths(model, images, _SURFACE_LEVEL)
     if not (np.isfinite(depth) & images.masks).any(axis=(1, 2)).all():
         return None
     learned = PosedDepths(depth, images.intrinsics, images.T_world_camera, images.masks, bounds)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.field import DensityField
+from morphit_ros.neural.solid.thresholds import Threshold
 
 Progress = Callable[[float, float], bool | None]
 """Told the share that is done, in [0, 1], and the present loss; False cancels."""
@@ -45,6 +46,8 @@ class LearningResult:
         losses: (iterations,) the loss of each step.
         psnr: peak signal-to-noise ratio of the training pictures' object [dB], NaN without colours.
         render: draws the learned object, None without colours.
+        threshold: above which the field is inside, as the silhouettes say; None where halfway between empty and full
+            is right.
     """
 
     status: LearningStatus
@@ -53,6 +56,7 @@ class LearningResult:
     losses: Array
     psnr: float = float("nan")
     render: Renderer | None = None
+    threshold: Threshold | None = None
 
     @property
     def success(self) -> bool:

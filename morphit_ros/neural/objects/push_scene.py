@@ -16,7 +16,7 @@ from morphit_ros.geometry.transforms import (
     transform_points,
 )
 from morphit_ros.neural.body import ContactBody
-from morphit_ros.neural.contact.parameters import ContactParameters, largest_implicit_step
+from morphit_ros.neural.contact.parameters import GRAVITY, ContactParameters, largest_implicit_step
 from morphit_ros.neural.contact.shapes import HalfSpace, Sphere
 from morphit_ros.neural.dynamics.state import BodyState
 from morphit_ros.neural.dynamics.world import Obstacle, RigidBody, World
@@ -113,7 +113,7 @@ class PushScene:
         if self.pusher is None or self.pusher.mass == 0.0:
             return None
         forces = self.pusher.forces_at(np.asarray(start + step * np.arange(steps), dtype=np.float64))
-        weight = np.array([0.0, 0.0, self.pusher.mass * 9.81])
+        weight = np.array([0.0, 0.0, self.pusher.mass * GRAVITY])
         return np.asarray(forces + weight)
 
     def pusher_state(self) -> list[Array]:

@@ -9,32 +9,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.configuration import Config, parameter
-from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.field import DensityField
 from morphit_ros.neural.solid.cut_cells import CutEdges, find_cut_edges, measure_cut_cells
 from morphit_ros.neural.solid.pieces import solid_nodes
-from morphit_ros.neural.solid.thresholds import Threshold, check_densities, two_level_threshold
+from morphit_ros.neural.solid.search import cut_off_field, densities_on_grid, empty_field, find_object
+from morphit_ros.neural.solid.thin_parts import LEAST_LOST, check_thin_parts, lost_share, may_be_joined
+from morphit_ros.neural.solid.thresholds import Threshold
 
-# Nodes along the longest side of the first grids, which only look for the object. The finest still sees a plate of
-# a hundredth of the bounds.
-_SEARCHES = (48, 144)
-# Below this many nodes inside, the first grid may have seen only a part of a thin object.
-_ENOUGH_NODES = 64
+# A box that cuts the object is widened on that side by this share of its longest side, so often at most.
+_WIDENING, _MOST_BOXES = 0.5, 12
+# A box that was widened is tightened if the object's is smaller by this factor along a side.
+_LOOSE = 0.7
 # The place of a crossing on its edge is found to this share of the edge.
 _CROSSING_TOLERANCE = 1e-3
 _MAX_CROSSING_STEPS = 12
-_AXES = "xyz"
 
 
 @dataclass(frozen=True)
 class SolidConfig(Config):
     """How a field is cut into cells."""
 
-    resolution: int = parameter(96, "Cells along the longest side of the object", minimum=8, maximum=400)
+    resolution: int = parameter(96, "Least cells along the longest side of the object", minimum=8, maximum=400)
     thinnest: int = parameter(16, "Cells along its shortest side, unless that takes too many", minimum=1, maximum=100)
     max_nodes: int = parameter(4_000_000, "Most nodes of the grid", minimum=1000, maximum=100_000_000)
+    refinements: int = parameter(2, "How often cells are halved where parts are thinner", minimum=0, maximum=4)
     fill: bool = parameter(True, "Fill hollows: of a learned field the inside was never seen")
     gap: float = parameter(
         0.0, "Widest gap in the hull that counts as closed, in shares of the longest side", minimum=0.0, maximum=0.2
@@ -64,6 +64,7 @@ class Solid:
         coarse_moments: the same from cells twice as large, for an estimate of the error.
         filled_volume: of hollows that were filled [m^3].
         dropped_volume: of separate pieces that were left out [m^3].
+        lost_volume: about that of parts thinner than a cell, between the nodes of the grid [m^3].
     """
 
     field: DensityField
@@ -76,6 +77,7 @@ class Solid:
     coarse_moments: VolumeMoments
     filled_volume: float
     dropped_volume: float
+    lost_volume: float = 0.0
 
     @property
     def volume(self) -> float:
@@ -107,7 +109,8 @@ def extract_solid(
     """Where a field is above a threshold: the largest piece, with its hollows filled.
 
     The surface crosses the grid's edges where the field itself, not an interpolation of it, passes the threshold: edges
-    softer or sharper than a cell are met alike.
+    softer or sharper than a cell are met alike. Where random places show parts that lie between the nodes, the cells
+    are halved.
 
     Args:
         field: what to cut; zero outside of its bounds.
@@ -115,33 +118,46 @@ def extract_solid(
         config: see `SolidConfig`.
 
     Raises:
-        InvalidInputError: a field that is constant, nowhere above the threshold, not finite, or whose object
-            touches the bounds; a threshold that is not positive.
+        InvalidInputError: a field that is constant, nowhere above the threshold, not finite, whose object touches the
+            bounds, or with much of it thinner than the smallest cells; a threshold that is not positive.
     """
     config = config or SolidConfig()
-    chosen = _as_threshold(threshold)
-    lowest, highest, chosen, elsewhere = _search(field, chosen, config)
-    extents = highest - lowest
-    spacing = max(
-        min(extents.max() / config.resolution, extents.min() / config.thinnest),
-        float(np.prod(extents + 4.0 * extents.max() / config.resolution) / config.max_nodes) ** (1.0 / 3.0),
-    )
-    # An even number of cells, so that cells twice as large have the same box; outermost nodes are all outside.
-    counts = 2 * np.ceil(0.5 * (extents / spacing + 2.0)).astype(np.int64)
-    origin = 0.5 * (lowest + highest) - 0.5 * counts * spacing
-    densities = _densities_on_grid(field, [origin[axis] + spacing * np.arange(counts[axis] + 1) for axis in range(3)])
-    inside, filled, dropped = solid_nodes(densities > chosen.value, config.fill, config.gap)
-    if not inside.any():
-        raise _empty(densities.max(), chosen)
-    _check_border(inside, densities, field, chosen, origin, spacing)
-    fine, surface, occupancy = _cut(field, densities, inside, chosen.value, origin, spacing)
+    found = find_object(field, _as_threshold(threshold), config.fill, config.gap)
+    nodes = _sample(field, found.threshold, found.lowest, found.highest, config)
+    for number in range(config.refinements + 1):
+        above = nodes.densities > found.threshold.value
+        inside, filled = nodes.inside, nodes.filled
+        lost = lost_share(field, found.threshold.value, above | inside, nodes.origin, nodes.spacing)
+        cell = nodes.spacing**3
+        dropped = nodes.dropped * cell + found.elsewhere(nodes.lowest, nodes.highest)
+        apart = dropped / (np.count_nonzero(inside) * cell)
+        finest = _least_spacing(nodes.highest - nodes.lowest, 0.5 * nodes.spacing, config)
+        if number == config.refinements or finest > _LOOSE * nodes.spacing:
+            break
+        if lost <= LEAST_LOST and not may_be_joined(above, inside, apart):
+            break
+        nodes = _sample(field, found.threshold, nodes.lowest, nodes.highest, config, finest)
+    check_thin_parts(lost, apart, nodes.spacing, config.resolution, config.refinements, config.max_nodes)
+    value, origin, spacing = found.threshold.value, nodes.origin, nodes.spacing
+    fine, surface, occupancy = _cut(field, nodes.densities, inside, value, origin, spacing)
     coarse, _, _ = _cut(
-        field, densities[::2, ::2, ::2], inside[::2, ::2, ::2], chosen.value, origin, 2.0 * spacing, coarse=True
+        field, nodes.densities[::2, ::2, ::2], inside[::2, ::2, ::2], value, origin, 2.0 * spacing, coarse=True
     )
-    cell = spacing**3
-    # Pieces left out lie within the box of the object, or were seen only in the search.
-    left_out = max(dropped * cell, elsewhere)
-    return Solid(field, chosen, origin, spacing, occupancy, surface, fine, coarse, filled * cell, left_out)
+    return Solid(
+        field, found.threshold, origin, spacing, occupancy, surface, fine, coarse, filled * cell, dropped,
+        lost * fine.volume,
+    )  # fmt: skip
+
+
+def moments_at(field: DensityField, threshold: float, config: SolidConfig) -> VolumeMoments:
+    """Moments alone of the solid at a threshold, whatever the grid does not see of it.
+
+    Raises:
+        InvalidInputError: as `extract_solid`, but for thin parts.
+    """
+    found = find_object(field, Threshold(threshold), config.fill, config.gap)
+    nodes = _sample(field, found.threshold, found.lowest, found.highest, config)
+    return _cut(field, nodes.densities, nodes.inside, threshold, nodes.origin, nodes.spacing, coarse=True)[0]
 
 
 def _as_threshold(threshold: float | Threshold | None) -> Threshold | None:
@@ -150,85 +166,89 @@ def _as_threshold(threshold: float | Threshold | None) -> Threshold | None:
     return Threshold(float(threshold))
 
 
-def _search(
-    field: DensityField, threshold: Threshold | None, config: SolidConfig
-) -> tuple[Array, Array, Threshold, float]:
-    """Box (3,), (3,) around the object, the threshold, and the volume of other pieces [m^3]."""
-    bounds = np.asarray(field.bounds, dtype=np.float64)
-    extents = bounds[1] - bounds[0]
-    for resolution in _SEARCHES:
-        counts = np.maximum(np.ceil(extents / extents.max() * resolution).astype(np.int64), 8)
-        axes = [np.linspace(bounds[0, axis], bounds[1, axis], counts[axis] + 1) for axis in range(3)]
-        densities = _densities_on_grid(field, axes)
-        last = resolution == _SEARCHES[-1]
-        if densities.max() == densities.min() and not last:
-            continue
-        chosen = threshold or two_level_threshold(densities)
-        inside, _, dropped = solid_nodes(densities > chosen.value, config.fill, config.gap)
-        if np.count_nonzero(inside) >= _ENOUGH_NODES or last:
-            break
-    check_densities(densities)
-    if not inside.any():
-        raise _empty(densities.max(), chosen)
-    steps = extents / counts
-    _check_border(inside, densities, field, chosen, bounds[0], steps)
-    nodes = np.argwhere(inside)
-    lowest = np.maximum(bounds[0] + (nodes.min(axis=0) - 1) * steps, bounds[0])
-    highest = np.minimum(bounds[0] + (nodes.max(axis=0) + 1) * steps, bounds[1])
-    return lowest, highest, chosen, float(dropped * np.prod(steps))
+class _Nodes(NamedTuple):
+    """A grid over a box that holds the whole object; outermost nodes are all outside."""
+
+    lowest: Array
+    highest: Array
+    origin: Array
+    spacing: float
+    densities: Array
+    inside: NDArray[np.bool_]
+    filled: int
+    dropped: int
 
 
-def _densities_on_grid(field: DensityField, axes: list[Array]) -> Array:
-    """(X, Y, Z) densities at the nodes; zero out of the field's bounds.
-
-    Raises:
-        InvalidInputError: a density is not finite.
-    """
-    densities = np.empty([len(axis) for axis in axes])
-    across = np.stack(np.meshgrid(axes[1], axes[2], indexing="ij"), axis=-1).reshape(-1, 2)
-    points = np.empty((len(across), 3))
-    points[:, 1:] = across
-    for layer, x in enumerate(axes[0]):
-        points[:, 0] = x
-        densities[layer] = field.density(points).reshape(densities.shape[1:])
-    if not np.isfinite(densities).all():
-        raise InvalidInputError(
-            "field", "densities that are not finite", "finite densities within its bounds", "Learn the field anew."
-        )
-    return densities
-
-
-def _check_border(
-    inside: NDArray[np.bool_],
-    densities: Array,
+def _sample(
     field: DensityField,
     threshold: Threshold,
-    origin: Array,
-    steps: float | Array,
-) -> None:
-    """Refuse an object that goes on where the field ends."""
+    lowest: Array,
+    highest: Array,
+    config: SolidConfig,
+    spacing: float | None = None,
+) -> _Nodes:
+    """The grid over a box, which is widened where the object goes on beyond it.
+
+    Thin parts may not be seen, or not be joined to the rest, on the coarse grid that the box was found with.
+    """
+    bounds = np.asarray(field.bounds, dtype=np.float64)
+    widened = False
+    for _ in range(_MOST_BOXES):
+        nodes = _sample_box(field, threshold, lowest, highest, config, spacing)
+        places = np.argwhere(nodes.inside)
+        first, last = places.min(axis=0), places.max(axis=0)
+        _check_bounds(field, threshold, nodes, places)
+        cut = np.stack([first == 0, last == np.array(nodes.inside.shape) - 1])
+        tight = nodes.origin + nodes.spacing * np.stack([first - 1, last + 1])
+        loose = widened and bool((np.ptp(tight, axis=0) < _LOOSE * (highest - lowest)).any())
+        if not cut.any() and not loose:
+            break
+        reach = _WIDENING * float((highest - lowest).max())
+        widened = bool(cut.any())
+        # What joins its parts may be thinner than the larger cells of a larger box.
+        spacing = nodes.spacing if widened else spacing
+        lowest, highest = np.clip(np.where(cut, tight + np.array([[-reach], [reach]]), tight), bounds[0], bounds[1])
+    return nodes
+
+
+def _sample_box(
+    field: DensityField,
+    threshold: Threshold,
+    lowest: Array,
+    highest: Array,
+    config: SolidConfig,
+    spacing: float | None,
+) -> _Nodes:
+    extents = highest - lowest
+    wanted = min(extents.max() / config.resolution, extents.min() / config.thinnest)
+    step = _least_spacing(extents, wanted if spacing is None else spacing, config)
+    # An even number of cells, so that cells twice as large have the same box.
+    counts = 2 * np.ceil(0.5 * (extents / step + 2.0)).astype(np.int64)
+    origin = 0.5 * (lowest + highest) - 0.5 * counts * step
+    densities = densities_on_grid(field, [origin[axis] + step * np.arange(counts[axis] + 1) for axis in range(3)])
+    inside, filled, dropped = solid_nodes(densities > threshold.value, config.fill, config.gap)
+    if not inside.any():
+        raise empty_field(densities.max(), threshold)
+    return _Nodes(lowest, highest, origin, step, densities, inside, filled, dropped)
+
+
+def _least_spacing(extents: Array, wanted: float, config: SolidConfig) -> float:
+    """A spacing [m] for a box of these extents (3,): the wanted one if the number of nodes allows it."""
+    least = float(np.prod(extents + 4.0 * extents.max() / config.resolution) / config.max_nodes) ** (1.0 / 3.0)
+    return max(wanted, least)
+
+
+def _check_bounds(field: DensityField, threshold: Threshold, nodes: _Nodes, places: NDArray[np.int64]) -> None:
+    """Refuse an object whose density is above the threshold at the bounds of the field."""
+    bounds = np.asarray(field.bounds, dtype=np.float64)
+    points = nodes.origin + nodes.spacing * places
     for axis in range(3):
         for end in (0, -1):
-            border = np.take(inside, end, axis=axis)
-            if border.any():
-                value = np.take(densities, end, axis=axis)[border].max()
-                side = f"{'lower' if end == 0 else 'upper'} {_AXES[axis]}"
-                raise InvalidInputError(
-                    "field",
-                    f"a density of {value:.4g} at its {side} bound ({field.bounds[end, axis]:.4g} m)",
-                    f"at most the threshold, {threshold.value:.4g}, at the bounds",
-                    "The object goes on where the field ends: learn it in larger bounds, without what it stands on, or "
-                    "take a higher threshold.",
-                )
-
-
-def _empty(highest: float, threshold: Threshold) -> InvalidInputError:
-    return InvalidInputError(
-        "field",
-        f"densities of at most {highest:.4g}",
-        f"some above the threshold, {threshold.value:.4g}",
-        "The field is empty there: take a lower threshold, or learn it from views that show the object.",
-    )
+            near = points[np.abs(points[:, axis] - bounds[end, axis]) < nodes.spacing].copy()
+            near[:, axis] = bounds[end, axis]
+            values = field.density(near)
+            if (values > threshold.value).any():
+                raise cut_off_field(field, axis, end, float(values.max()), threshold)
 
 
 def _cut(

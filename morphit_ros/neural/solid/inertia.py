@@ -17,7 +17,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.field import DensityField
-from morphit_ros.neural.solid.extraction import Solid, SolidConfig, VolumeMoments, extract_solid
+from morphit_ros.neural.solid.extraction import Solid, SolidConfig, VolumeMoments, extract_solid, moments_at
 from morphit_ros.neural.solid.thresholds import Threshold, check_densities
 from morphit_ros.neural.solid.visibility import judge_visibility
 
@@ -134,6 +134,11 @@ def inertial_properties(
     if high > low:
         errors.append(_threshold_effect(solid, low, high, config))
     remarks = []
+    if solid.lost_volume > 0.01 * solid.volume:
+        remarks.append(
+            f"parts thinner than a cell, {solid.lost_volume / solid.volume:.0%} of the volume, are not in the solid: "
+            "raise its resolution"
+        )
     if solid.filled_volume > 0.01 * solid.volume:
         remarks.append(f"{solid.filled_volume / solid.volume:.0%} of the volume was hollow and counts as filled")
     if solid.dropped_volume > 0.01 * solid.volume:
@@ -208,9 +213,12 @@ def _difference(a: VolumeMoments, b: VolumeMoments) -> Array:
 def _threshold_effect(solid: Solid, low: float, high: float, config: SolidConfig | None) -> Array:
     """Half of what the range of the threshold changes."""
     base = config or SolidConfig()
-    trial = replace(base, resolution=min(_TRIAL_RESOLUTION, base.resolution), thinnest=min(8, base.thinnest))
+    # Cells at most twice as large as those of a solid that was refined for its thin parts.
+    needed = int(np.ceil(0.5 * solid.surface.extents.max() / solid.spacing))
+    cells = min(max(_TRIAL_RESOLUTION, needed), base.resolution if needed <= base.resolution else needed, 400)
+    trial = replace(base, resolution=cells, thinnest=min(8, base.thinnest))
     try:
-        ends = [extract_solid(solid.field, value, trial).moments for value in (low, high)]
+        ends = [moments_at(solid.field, value, trial) for value in (low, high)]
     except InvalidInputError:
         # At the end of the range there is no solid at all: then nothing is known.
         return np.array([1.0, 0.25 * solid.size, 1.0, 1.0])
