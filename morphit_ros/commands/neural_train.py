@@ -11,11 +11,14 @@ from morphit_ros.commands.reports import add_json_option, write_json
 
 if TYPE_CHECKING:
     from morphit_ros.neural.learning.result import LearningResult, Renderer
+    from morphit_ros.neural.solid.thresholds import Threshold
     from morphit_ros.neural.views.posed_views import PosedDepths, PosedImages
     from morphit_ros.neural.views.recording import Recording
 
 # From so many views on, one is held out to judge the result by.
 _ENOUGH_VIEWS = 8
+# Ways to a threshold, and what the report calls them.
+_BY = {"two_levels": "two levels", "silhouettes": "silhouettes", "likelihood": "likelihood"}
 
 
 def add_parser(commands: Any) -> None:
@@ -34,7 +37,9 @@ def add_parser(commands: Any) -> None:
         help="what to learn from (default: %(default)s)",
     )
     parser.add_argument(
-        "--method", choices=("grid", "network"), help="of depth: carved grid or network (default: grid)"
+        "--method",
+        choices=("grid", "network", "grid_network"),
+        help="of depth: carved grid, or network, or network with a grid of features fitted to it (default: grid)",
     )
     parser.add_argument(
         "--iterations", type=int, metavar="N", help="steps of the optimiser (default: 500, of a network 800)"
@@ -46,6 +51,13 @@ def add_parser(commands: Any) -> None:
         help="nodes along the longest side of the grid (default: 80, of depth 96)",
     )
     parser.add_argument("--noise", type=float, metavar="M", help="of depth: noise to average over [m] (default: 0)")
+    parser.add_argument(
+        "--threshold",
+        choices=tuple(_BY),
+        help="which density the report's solid is cut at: halfway between empty and full, as the masks' silhouettes "
+        "match best, or as depth pictures tell free points from occupied ones (default: silhouettes, of depth "
+        "two_levels)",
+    )
     weight = parser.add_mutually_exclusive_group()
     weight.add_argument("--mass", type=float, metavar="KG", help="known mass of the object, for the report [kg]")
     weight.add_argument(
@@ -81,12 +93,13 @@ def run(options: argparse.Namespace) -> int:
         value = getattr(options, name)
         if options.source == "images" and value is not None:
             raise InvalidInputError(f"--{name}", value, "no such option with '--from images'", "It is of depth.")
-    if options.source == "depth" and options.method != "network" and options.iterations is not None:
+    if options.source == "depth" and options.method in (None, "grid") and options.iterations is not None:
         raise InvalidInputError(
             "--iterations", options.iterations, "no such option where depth is carved into a grid",
-            "It is of images, and of depth with '--method network'.",
+            "It is of images, and of depth with '--method network' or 'grid_network'.",
         )  # fmt: skip
     recording = load_recording(options.recording)
+    _check_threshold(options, recording)
     started, busy = time.perf_counter(), time.process_time()
     result = _learn(recording, options)
     report: dict[str, Any] = {
@@ -104,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
         views = recording.depths if options.source == "depth" else _learned_from(recording.images)
         assert views is not None
         print("measuring the solid ...", file=sys.stderr)
-        report |= _judge(result, recording, views)
+        report |= _judge(result, recording, views, options.threshold)
         if "volume" in report:
             report["mass"] = options.density * report["volume"] if options.mass is None else options.mass
         if result.psnr == result.psnr:
@@ -195,11 +208,46 @@ def _without(images: PosedImages, number: int) -> PosedImages:
     return PosedImages(images.rgb[kept], images.intrinsics[kept], images.T_world_camera[kept], masks, images.bounds)
 
 
-def _judge(result: LearningResult, recording: Recording, views: PosedImages | PosedDepths) -> dict[str, Any]:
-    """Mass properties of the solid in the field with the errors to expect, and the true ones where the truth is known.
+def _check_threshold(options: argparse.Namespace, recording: Recording) -> None:
+    """Refuse a way to the threshold that the recording holds nothing for."""
+    from morphit_ros.errors import InvalidInputError
 
-    Of images the silhouettes say where the surface is; of depth two levels of density.
-    """
+    wanted = ""
+    if options.threshold == "likelihood" and recording.depths is None:
+        wanted = "depth pictures in the recording"
+    depths = recording.depths
+    if options.threshold == "silhouettes" and options.source == "depth" and depths is not None and depths.masks is None:
+        wanted = "depth pictures with masks in the recording"
+    if wanted:
+        raise InvalidInputError("--threshold", options.threshold, wanted, "Leave it away, or choose another.")
+
+
+def _threshold(
+    result: LearningResult, recording: Recording, views: PosedImages | PosedDepths, by: str | None
+) -> tuple[Threshold | None, str]:
+    """The density that the solid is cut at, None halfway between empty and full, and what it was chosen by."""
+    from morphit_ros.neural.solid.silhouettes import silhouette_threshold
+    from morphit_ros.neural.solid.thresholds import likelihood_threshold
+    from morphit_ros.neural.views.backgrounds import with_masks
+    from morphit_ros.neural.views.depth_samples import free_and_occupied
+    from morphit_ros.neural.views.posed_views import PosedImages
+
+    assert result.field is not None
+    if by is None:
+        return result.threshold, _BY["two_levels" if result.threshold is None else "silhouettes"]
+    if by == "likelihood":
+        assert recording.depths is not None
+        return likelihood_threshold(result.field, *free_and_occupied(recording.depths)), _BY[by]
+    if by == "silhouettes":
+        masked = with_masks(views) if isinstance(views, PosedImages) else views
+        return result.threshold or silhouette_threshold(result.field, masked), _BY[by]
+    return None, _BY[by]
+
+
+def _judge(
+    result: LearningResult, recording: Recording, views: PosedImages | PosedDepths, by: str | None
+) -> dict[str, Any]:
+    """Mass properties of the solid in the field with the errors to expect, and the true ones where the truth is known."""
     import numpy as np
 
     from morphit_ros.errors import InvalidInputError
@@ -209,13 +257,14 @@ def _judge(result: LearningResult, recording: Recording, views: PosedImages | Po
 
     assert result.field is not None
     try:
-        solid = extract_solid(result.field, result.threshold)
+        threshold, chosen_by = _threshold(result, recording, views, by)
+        solid = extract_solid(result.field, threshold)
         properties = inertial_properties(solid, mass=1.0, eyes=views.T_world_camera[:, :3, 3])
     except InvalidInputError as error:
         return {"solid": str(error)}
     report: dict[str, Any] = {
         "threshold": float(solid.threshold.value),
-        "threshold_by": "two levels" if result.threshold is None else "silhouettes",
+        "threshold_by": chosen_by,
         "volume": float(solid.volume),
         "center_of_mass": properties.center_of_mass.tolist(),
         "inertia_per_mass": properties.inertia.tolist(),
