@@ -7,18 +7,16 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from morphit_ros.commands.neural_judgement import THRESHOLDS, check_threshold, judge
 from morphit_ros.commands.reports import add_json_option, write_json
 
 if TYPE_CHECKING:
     from morphit_ros.neural.learning.result import LearningResult, Renderer
-    from morphit_ros.neural.solid.thresholds import Threshold
-    from morphit_ros.neural.views.posed_views import PosedDepths, PosedImages
+    from morphit_ros.neural.views.posed_views import PosedImages
     from morphit_ros.neural.views.recording import Recording
 
 # From so many views on, one is held out to judge the result by.
 _ENOUGH_VIEWS = 8
-# Ways to a threshold, and what the report calls them.
-_BY = {"two_levels": "two levels", "silhouettes": "silhouettes", "likelihood": "likelihood"}
 
 
 def add_parser(commands: Any) -> None:
@@ -53,10 +51,10 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--noise", type=float, metavar="M", help="of depth: noise to average over [m] (default: 0)")
     parser.add_argument(
         "--threshold",
-        choices=tuple(_BY),
+        choices=THRESHOLDS,
         help="which density the report's solid is cut at: halfway between empty and full, as the masks' silhouettes "
-        "match best, or as depth pictures tell free points from occupied ones (default: silhouettes, of depth "
-        "two_levels)",
+        "match best, or as depth pictures tell free points from occupied ones (default: of images what learning cut "
+        "by its silhouettes, of depth two_levels)",
     )
     weight = parser.add_mutually_exclusive_group()
     weight.add_argument("--mass", type=float, metavar="KG", help="known mass of the object, for the report [kg]")
@@ -99,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
             "It is of images, and of depth with '--method network' or 'grid_network'.",
         )  # fmt: skip
     recording = load_recording(options.recording)
-    _check_threshold(options, recording)
+    check_threshold(options.threshold, options.source, recording)
     started, busy = time.perf_counter(), time.process_time()
     result = _learn(recording, options)
     report: dict[str, Any] = {
@@ -117,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
         views = recording.depths if options.source == "depth" else _learned_from(recording.images)
         assert views is not None
         print("measuring the solid ...", file=sys.stderr)
-        report |= _judge(result, recording, views, options.threshold)
+        report |= judge(result, recording, views, options.threshold)
         if "volume" in report:
             report["mass"] = options.density * report["volume"] if options.mass is None else options.mass
         if result.psnr == result.psnr:
@@ -208,91 +206,8 @@ def _without(images: PosedImages, number: int) -> PosedImages:
     return PosedImages(images.rgb[kept], images.intrinsics[kept], images.T_world_camera[kept], masks, images.bounds)
 
 
-def _check_threshold(options: argparse.Namespace, recording: Recording) -> None:
-    """Refuse a way to the threshold that the recording holds nothing for."""
-    from morphit_ros.errors import InvalidInputError
-
-    wanted = ""
-    if options.threshold == "likelihood" and recording.depths is None:
-        wanted = "depth pictures in the recording"
-    depths = recording.depths
-    if options.threshold == "silhouettes" and options.source == "depth" and depths is not None and depths.masks is None:
-        wanted = "depth pictures with masks in the recording"
-    if wanted:
-        raise InvalidInputError("--threshold", options.threshold, wanted, "Leave it away, or choose another.")
-
-
-def _threshold(
-    result: LearningResult, recording: Recording, views: PosedImages | PosedDepths, by: str | None
-) -> tuple[Threshold | None, str]:
-    """The density that the solid is cut at, None halfway between empty and full, and what it was chosen by."""
-    from morphit_ros.neural.solid.silhouettes import silhouette_threshold
-    from morphit_ros.neural.solid.thresholds import likelihood_threshold
-    from morphit_ros.neural.views.backgrounds import with_masks
-    from morphit_ros.neural.views.depth_samples import free_and_occupied
-    from morphit_ros.neural.views.posed_views import PosedImages
-
-    assert result.field is not None
-    if by is None:
-        return result.threshold, _BY["two_levels" if result.threshold is None else "silhouettes"]
-    if by == "likelihood":
-        assert recording.depths is not None
-        return likelihood_threshold(result.field, *free_and_occupied(recording.depths)), _BY[by]
-    if by == "silhouettes":
-        masked = with_masks(views) if isinstance(views, PosedImages) else views
-        return result.threshold or silhouette_threshold(result.field, masked), _BY[by]
-    return None, _BY[by]
-
-
-def _judge(
-    result: LearningResult, recording: Recording, views: PosedImages | PosedDepths, by: str | None
-) -> dict[str, Any]:
-    """Mass properties of the solid in the field with the errors to expect, and the true ones where the truth is known."""
-    import numpy as np
-
-    from morphit_ros.errors import InvalidInputError
-    from morphit_ros.neural.fields.grid import grid_nodes
-    from morphit_ros.neural.solid.extraction import extract_solid
-    from morphit_ros.neural.solid.inertia import inertial_properties
-
-    assert result.field is not None
-    try:
-        threshold, chosen_by = _threshold(result, recording, views, by)
-        solid = extract_solid(result.field, threshold)
-        properties = inertial_properties(solid, mass=1.0, eyes=views.T_world_camera[:, :3, 3])
-    except InvalidInputError as error:
-        return {"solid": str(error)}
-    report: dict[str, Any] = {
-        "threshold": float(solid.threshold.value),
-        "threshold_by": chosen_by,
-        "volume": float(solid.volume),
-        "center_of_mass": properties.center_of_mass.tolist(),
-        "inertia_per_mass": properties.inertia.tolist(),
-        "moments_per_mass": properties.principal_moments.tolist(),
-        "estimated_center_error": properties.center_error,
-        "estimated_inertia_error": properties.inertia_error,
-        "seen_share": properties.seen_share,
-        "remarks": list(properties.remarks),
-    }
-    truth = recording.truth
-    if truth is None:
-        return report
-    from morphit_ros.geometry.winding_number import InsideTest
-    from morphit_ros.simulation.resting import mass_properties
-
-    nodes = grid_nodes(np.stack([truth.bounds[0] - 0.01, truth.bounds[1] + 0.01]), (64, 64, 64))
-    inside, learned = InsideTest(truth).contains(nodes), solid.contains(nodes)
-    center, inertia = mass_properties([truth], [1.0], 1.0)
-    size = float(np.linalg.norm(truth.extents))
-    report["intersection_over_union"] = float((inside & learned).sum() / max(1, (inside | learned).sum()))
-    report["volume_error"] = float(solid.volume / truth.volume - 1.0)
-    report["center_error_of_size"] = float(np.linalg.norm(properties.center_of_mass - center)) / size
-    report["inertia_error"] = float(np.linalg.norm(properties.inertia - inertia) / np.linalg.norm(inertia))
-    return report
-
-
 def _print_report(report: dict[str, Any]) -> None:
-    print(f"{report['recording']}: {report['status']}, {report['message']}")
+    print(f"{report['recording'] or 'the recording'}: {report['status']}, {report['message']}")
     learning = f"{report['seconds']:.1f} s, {report['processor_seconds']:.1f} s of a core"
     print(f"  {'time of learning':<24}{learning}; with all else {report['total_seconds']:.1f} s")
     if "solid" in report:

@@ -20,11 +20,14 @@ from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.neural.archive import read_archive, write_archive
 from morphit_ros.neural.fields.analytic import SphereField
 from morphit_ros.neural.fields.field_file import load_field, save_field
-from morphit_ros.neural.fields.grid import GridField
+from morphit_ros.neural.fields.grid import GridField, grid_nodes
 from morphit_ros.neural.learning import depth as depth_module
 from morphit_ros.neural.learning import images as images_module
 from morphit_ros.neural.learning.result import LearningResult, LearningStatus
-from morphit_ros.neural.views.posed_views import PosedImages
+from morphit_ros.neural.solid.silhouettes import silhouette_threshold
+from morphit_ros.neural.solid.thresholds import likelihood_threshold, two_level_threshold
+from morphit_ros.neural.views.depth_samples import free_and_occupied
+from morphit_ros.neural.views.posed_views import PosedDepths, PosedImages
 from morphit_ros.neural.views.recording import Recording, load_recording, save_recording
 
 VIEWS = 9
@@ -46,13 +49,18 @@ def test_colours_become_a_field_a_report_and_a_picture(
     words += ["--resolution", "24", "--json", str(tmp_path / "report.json"), "--picture", str(tmp_path / "field.png")]
     assert main(words) == 0
     report = json.loads((tmp_path / "report.json").read_text())
-    told = capsys.readouterr().out
+    told, steps = capsys.readouterr()
+    # What takes time after learning is said, and counted.
+    assert f"measuring the solid ...\ndrawing {tmp_path / 'field.png'} ..." in steps
+    assert report["total_seconds"] > report["seconds"] > 0.0
+    assert f"{report['seconds']:.1f} s" in told
+    assert f"with all else {report['total_seconds']:.1f} s" in told
     field = load_field(tmp_path / "field.npz")
     assert isinstance(field, GridField)
     assert field.density(BALL_CENTER[None])[0] > 0.9
     assert report["recording"] == "a ball"
     assert (report["source"], report["status"]) == ("images", "converged")
-    assert report["threshold_by"] == "silhouettes"
+    assert report["threshold_by"] == "learning, which cut it by its silhouettes"
     assert report["held_out_psnr"] > 15.0
     assert report["volume"] == pytest.approx(4.0 / 3.0 * np.pi * BALL_RADIUS**3, rel=0.1)
     assert report["volume_error"] == pytest.approx(report["volume"] / sphere_mesh(BALL_RADIUS).volume - 1.0, abs=1e-6)
@@ -64,7 +72,7 @@ def test_colours_become_a_field_a_report_and_a_picture(
     for words_of_report in (
         "a ball: converged",
         "PSNR of a new view",
-        "by silhouettes",
+        "cut it by its silhouettes",
         "IoU",
         "of the size",
         "moments",
@@ -104,7 +112,9 @@ def test_depths_become_a_field_and_json_is_all_that_is_printed(
 ) -> None:
     words = ["neural", "train", str(ball), "--from", "depth", "--resolution", "24", "--mass", "0.3", "--json", "-"]
     assert main([*words, "--output", str(tmp_path / "field.npz")]) == 0
-    report = json.loads(capsys.readouterr().out)
+    printed, steps = capsys.readouterr()
+    report = json.loads(printed)
+    assert "measuring the solid ..." in steps and "drawing" not in steps
     assert isinstance(load_field(tmp_path / "field.npz"), GridField)
     assert (report["source"], report["status"], report["threshold_by"]) == ("depth", "converged", "two levels")
     assert "held_out_psnr" not in report
@@ -114,16 +124,27 @@ def test_depths_become_a_field_and_json_is_all_that_is_printed(
     assert report["intersection_over_union"] > 0.93
 
 
-def test_a_one_sided_recording_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_one_sided_recording_is_reported_and_the_threshold_chosen_as_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     reports = []
     # All around, and two views 18 degrees apart.
     for name, depths in (("all", ball_depths(6)), ("two", ball_depths(2, part=0.1))):
         save_recording(Recording(depths=depths, description=name), tmp_path / f"{name}.npz")
         words = ["neural", "train", str(tmp_path / f"{name}.npz"), "--from", "depth", "--resolution", "24"]
         words += ["--output", str(tmp_path / "field.npz"), "--json", str(tmp_path / "report.json")]
-        assert main(words) == 0
+        by = "silhouettes" if name == "all" else "likelihood"
+        assert main([*words, "--threshold", by]) == 0
         told = capsys.readouterr().out
         report = json.loads((tmp_path / "report.json").read_text())
+        field = load_field(tmp_path / "field.npz")
+        if by == "silhouettes":
+            chosen = silhouette_threshold(field, depths)
+        else:
+            chosen = likelihood_threshold(field, *free_and_occupied(depths))
+        assert (report["threshold_by"], report["threshold"]) == (by, pytest.approx(chosen.value))
+        other = two_level_threshold(field.density(grid_nodes(field.bounds, (40, 40, 40))))
+        assert chosen.value != pytest.approx(other.value, rel=1e-3)
         assert ("one-sided" in told) == (name == "two")
         assert f"{1e3 * report['estimated_center_error']:.2f} mm off" in told
         reports.append(report)
@@ -158,6 +179,10 @@ def files(tmp_path_factory: pytest.TempPathFactory, ball: Path) -> dict[str, str
     _write(folder / "unposed.npz", {name: array for name, array in arrays.items() if "T_world" not in name})
     _write(folder / "nothing.npz", {})
     save_recording(Recording(depths=ball_depths(3)), folder / "depths.npz")
+    save_recording(Recording(images=ball_images(3)), folder / "images.npz")
+    views, box = ball_depths(3), np.stack([BALL_CENTER - 0.07, BALL_CENTER + 0.07])
+    unmasked = PosedDepths(views.depth, views.intrinsics, views.T_world_camera, None, box)
+    save_recording(Recording(depths=unmasked), folder / "unmasked.npz")
     shifted = ball_images(4)
     poses = shifted.T_world_camera.copy()
     poses[2, :3, 3] += 0.05
@@ -195,6 +220,8 @@ def _write(path: Path, arrays: dict[str, np.ndarray]) -> None:
         ("ball", ["--from", "depth", "--method", "grid", "--iterations", "7"], "--iterations"),
         ("ball", ["--from", "depth", "--noise", "nan"], "noise"),
         ("ball", ["--from", "depth", "--noise", "-0.1"], "noise"),
+        ("images", ["--threshold", "likelihood"], "--threshold: got likelihood"),
+        ("unmasked", ["--from", "depth", "--threshold", "silhouettes"], "--threshold: got silhouettes"),
         ("ball", ["--mass", "-1"], "--mass"),
         ("ball", ["--density", "nan"], "--density"),
         ("ball", ["--picture", "/"], "--picture"),

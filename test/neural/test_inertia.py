@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ball_views import BALL_CENTER, BALL_RADIUS, ball_depths
+from ball_views import BALL_CENTER, BALL_RADIUS, ball_depths, ball_images
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.support_plane import SupportPlane
@@ -14,7 +14,10 @@ from morphit_ros.neural.fields.composition import TransformedField, UnionField
 from morphit_ros.neural.learning.depth import DepthLearningConfig, learn_from_depths
 from morphit_ros.neural.solid.extraction import SolidConfig, extract_solid
 from morphit_ros.neural.solid.inertia import Weighting, inertial_properties
+from morphit_ros.neural.solid.moments import VolumeMoments
+from morphit_ros.neural.solid.silhouette_hull import HullThreshold, hull_moments, pixel_size
 from morphit_ros.neural.solid.thresholds import Threshold
+from morphit_ros.neural.views.carving import Silhouettes
 
 T_TURNED = make_transform(matrix_from_rotation_vector([0.4, 0.7, -0.5]), [0.3, -0.2, 0.1])
 SHAPES = {
@@ -157,6 +160,42 @@ def test_a_wide_range_of_the_threshold_is_an_error_of_the_inertia():
     np.testing.assert_array_equal(sure.inertia, unsure.inertia)
     # Between 10 % and 90 % of this edge lie radii of 40 to 60 mm.
     assert sure.inertia_error < 0.002 and 0.2 < unsure.inertia_error < 0.6
+
+
+def test_a_threshold_at_the_end_of_its_range_may_be_off_by_all_of_it():
+    soft = SphereField(0.05, edge=0.03)
+    middle, end = (inertial_properties(soft, mass=1.0, threshold=Threshold(v, 0.3, 0.7)) for v in (0.5, 0.7))
+    assert end.inertia_error == pytest.approx(2.0 * middle.inertia_error, rel=0.01)
+
+
+def test_the_hull_of_silhouettes_has_the_volume_and_the_center_of_the_ball():
+    views = ball_images(8)
+    silhouettes = Silhouettes(views, views.masks)
+    hull = hull_moments(silhouettes, np.stack([BALL_CENTER - 0.08, BALL_CENTER + 0.07]))
+    assert hull.volume == pytest.approx(4.0 / 3.0 * np.pi * BALL_RADIUS**3, rel=0.1)
+    np.testing.assert_allclose(hull.center, BALL_CENTER, atol=0.01 * BALL_RADIUS)
+    tensors = tensor(hull.second_moment) / hull.volume
+    assert relative(tensors, 0.4 * BALL_RADIUS**2 * np.eye(3)) < 0.1
+    # 0.3 m away, 110 pixels to the unit of depth; a little more where the camera is higher.
+    assert pixel_size(silhouettes, hull.center) == pytest.approx(0.3 / 110.0, rel=0.1)
+    nothing = hull_moments(silhouettes, np.stack([BALL_CENTER + 0.2, BALL_CENTER + 0.3]))
+    assert nothing.volume == 0.0
+
+
+def test_a_solid_apart_from_the_hull_of_its_silhouettes_is_unsure_by_the_distance():
+    field = SHAPES["ellipsoid"]
+    config = SolidConfig(resolution=32)
+    own = extract_solid(field, config=config).moments
+    moved = VolumeMoments(own.volume, own.center + np.array([0.0, 0.004, 0.0]), own.second_moment)
+    small = VolumeMoments(0.8 * own.volume, own.center, own.second_moment)
+    found = [
+        inertial_properties(field, mass=1.0, threshold=HullThreshold(0.5, hull=hull, pixel=0.002), config=config)
+        for hull in (own, moved, small)
+    ]
+    assert found[0].center_error == pytest.approx(0.25 * 0.002, rel=0.05)
+    assert found[1].center_error == pytest.approx(0.004, rel=0.05)
+    assert [len(each.remarks) for each in found] == [0, 0, 1]
+    assert "125% of the volume of its silhouettes' hull" in found[2].remarks[0]
 
 
 def test_opposed_views_are_trusted_and_one_sided_ones_are_not():

@@ -12,10 +12,13 @@ from ball_views import BALL_CENTER, BALL_RADIUS, INTRINSICS, ball_depths, ball_i
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.neural.field import DensityField
 from morphit_ros.neural.fields.grid import GridField, grid_nodes
-from morphit_ros.neural.fields.network import NetworkField
+from morphit_ros.neural.fields.network import GridNetworkField, NetworkField
 from morphit_ros.neural.learning.depth import DepthLearningConfig, learn_from_depths
 from morphit_ros.neural.learning.images import ImageLearningConfig, learn_from_images
 from morphit_ros.neural.learning.result import LearningResult, LearningStatus
+from morphit_ros.neural.solid.inertia import inertial_properties
+from morphit_ros.neural.solid.silhouette_hull import HullThreshold
+from morphit_ros.neural.views.carving import Silhouettes
 from morphit_ros.neural.views.posed_views import PosedDepths, PosedImages, pixel_rays
 
 IMAGES = ImageLearningConfig(
@@ -53,6 +56,27 @@ def test_images_give_the_ball(from_images: LearningResult) -> None:
     assert from_images.losses[-20:].mean() < 0.25 * from_images.losses[:5].mean()
     # The inside, which no light comes from, is solid.
     assert from_images.field.density(BALL_CENTER[None])[0] > 0.9
+
+
+def test_the_surface_of_what_pictures_give_is_at_a_half_and_carries_the_silhouettes_hull(
+    from_images: LearningResult,
+) -> None:
+    chosen = from_images.threshold
+    assert isinstance(chosen, HullThreshold) and chosen.hull is not None
+    assert chosen.value == 0.5 and chosen.range[0] <= 0.5 < chosen.range[1]
+    np.testing.assert_allclose(chosen.hull.center, BALL_CENTER, atol=0.02 * BALL_RADIUS)
+    assert from_images.field is not None
+    found = inertial_properties(from_images.field, mass=1.0, threshold=chosen)
+    assert np.linalg.norm(found.center_of_mass - BALL_CENTER) < found.center_error < 0.1 * BALL_RADIUS
+
+
+def test_nothing_learned_from_pictures_reaches_out_of_the_silhouettes(from_images: LearningResult) -> None:
+    views, field = ball_images(8), from_images.field
+    assert views.masks is not None and isinstance(field, GridField)
+    nodes = grid_nodes(field.bounds, field.values.shape)
+    beyond = Silhouettes(views, views.masks).clearance(nodes[field.values.ravel() > 0.5])
+    # Further than a third of a pixel; the learned depths alone put some a whole pixel out.
+    assert beyond.max() < 0.33 * 0.3 / 110.0
 
 
 def test_learned_pictures_look_like_the_views(from_images: LearningResult) -> None:
@@ -126,14 +150,15 @@ def test_a_loss_that_is_not_finite_is_a_status(monkeypatch: pytest.MonkeyPatch) 
     assert len(result.losses) == 1
 
 
-@pytest.mark.parametrize("method", ["grid", "network"])
+@pytest.mark.parametrize("method", ["grid", "network", "grid_network"])
 @pytest.mark.parametrize("views", [2, 12])
 def test_depths_give_the_ball(method: str, views: int) -> None:
     config = DepthLearningConfig(method=method, resolution=40, iterations=150, hidden=32, batch=1024, frequencies=2)
     result = learn_from_depths(ball_depths(views), config)
     assert result.status is LearningStatus.CONVERGED
     field = result.field
-    assert isinstance(field, GridField if method == "grid" else NetworkField)
+    kinds = {"grid": GridField, "network": NetworkField, "grid_network": GridNetworkField}
+    assert isinstance(field, kinds[method])
     # Two opposed views do not see the ring between them where the ball is as wide as its outline.
     assert intersection_over_union(field) > (0.93 if method == "grid" else 0.88)
     nodes = grid_nodes(field.bounds, (40, 40, 40))

@@ -164,3 +164,26 @@ def test_recordings_come_back(tmp_path: Path) -> None:
     (tmp_path / "ball.npz").write_bytes(b"no recording")
     with pytest.raises(InvalidInputError, match="complete file"):
         load_recording(tmp_path / "ball.npz")
+
+
+def test_the_view_whose_pose_is_wrong_is_named() -> None:
+    images = ball_images(8)
+    poses = images.T_world_camera.copy()
+    poses[5, :3, 3] += (0.0, 0.0, 0.12)
+    moved = PosedImages(images.rgb, images.intrinsics, poses, images.masks)
+    with pytest.raises(InvalidInputError, match=r"without view 5, expected"):
+        image_bounds(moved)
+
+
+def test_bounds_that_cut_the_object_are_refused() -> None:
+    images, depths = ball_images(6), ball_depths(6)
+    half = np.stack([BALL_CENTER - 0.07, BALL_CENTER + np.array([0.07, 0.07, 0.0])])
+    cut_images = PosedImages(images.rgb, images.intrinsics, images.T_world_camera, images.masks, half)
+    with pytest.raises(InvalidInputError, match="Do the bounds hold the whole object"):
+        check_images(cut_images, image_bounds(cut_images))
+    cut = PosedDepths(depths.depth, depths.intrinsics, depths.T_world_camera, depths.masks, half)
+    with pytest.raises(InvalidInputError, match=r"bounds: got a box without (4|5)\d%.*Enlarge"):
+        depth_bounds(cut)
+    # Without masks it is the bounds that say what belongs to it.
+    unmasked = PosedDepths(depths.depth, depths.intrinsics, depths.T_world_camera, None, half)
+    np.testing.assert_array_equal(depth_bounds(unmasked), half)

@@ -10,6 +10,7 @@ from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation
 from morphit_ros.neural.fields.analytic import BoxField, SphereField
 from morphit_ros.neural.fields.composition import TransformedField, UnionField
 from morphit_ros.neural.solid.extraction import SolidConfig, extract_solid
+from morphit_ros.neural.solid.inertia import inertial_properties
 
 COARSE = SolidConfig(resolution=32, thinnest=8)
 
@@ -227,6 +228,14 @@ def test_the_thin_wall_and_the_handle_of_a_pan_are_not_lost():
     assert solid.volume == pytest.approx(shell + rod, rel=0.03)
     assert solid.surface.bounds[1, 0] == pytest.approx(0.25, abs=0.002)
     assert solid.lost_volume < 0.01 * solid.volume and solid.dropped_volume < 0.01 * solid.volume
+
+
+def test_what_a_thin_wall_loses_is_within_the_error():
+    wall = 0.001
+    volume = np.pi * (0.1**2 * wall + (0.1**2 - (0.1 - wall) ** 2) * (0.03 - wall)) + np.pi * 0.005**2 * 0.15
+    found = inertial_properties(pan(wall), density=1.0, threshold=0.5, config=SolidConfig(max_nodes=1_500_000))
+    assert 0.05 * volume < abs(found.mass - volume) < found.mass_error
+    assert "thinner than a cell" in found.remarks[0]
 
 
 def test_parts_thinner_than_every_cell_are_refused_with_the_cell_and_the_remedy():

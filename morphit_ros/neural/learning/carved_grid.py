@@ -9,7 +9,7 @@ import numpy as np
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.fields.grid import GridField, grid_nodes
-from morphit_ros.neural.views.carving import DepthHull
+from morphit_ros.neural.views.carving import DepthHull, Silhouettes
 
 # Some tenths of a second with 40 views: between two parts somebody may be told, or give up.
 _NODES_AT_ONCE = 20_000
@@ -23,6 +23,8 @@ def carve_grid(
     edge: float = 1.5,
     smoothing: float = 0.7,
     progress: Callable[[float], None] | None = None,
+    within: Silhouettes | None = None,
+    slack: float = 0.0,
 ) -> GridField:
     """Occupancies in [0, 1], a half at the surface of the hull, with an empty frame around what was measured.
 
@@ -34,6 +36,9 @@ def carve_grid(
         edge: width of the soft edge, in spacings.
         smoothing: standard deviation of a Gaussian over the distances, in spacings.
         progress: told the share done, now and then; may raise to end it.
+        within: silhouettes that nothing reaches out of, None for those of the hull: depths that are averaged or not
+            exact put thin parts beyond them.
+        slack: but by this much [m].
     """
     from scipy.ndimage import gaussian_filter
 
@@ -57,6 +62,11 @@ def carve_grid(
     distance = np.clip(clearance, -limit, limit).reshape(shape)
     if smoothing > 0.0:
         distance = gaussian_filter(distance, smoothing)
+    if within is not None:
+        flat = distance.ravel()
+        near = np.flatnonzero(np.abs(flat) < edge * spacing)
+        flat[near] = np.maximum(flat[near], within.clearance(nodes[near]) - slack)
+        distance = flat.reshape(shape)
     values = np.clip(0.5 - distance / (edge * spacing), 0.0, 1.0)
     for axis in range(3):
         side = np.moveaxis(values, axis, 0)

@@ -46,8 +46,8 @@ class LearningResult:
         losses: (iterations,) the loss of each step.
         psnr: peak signal-to-noise ratio of the training pictures' object [dB], NaN without colours.
         render: draws the learned object, None without colours.
-        threshold: above which the field is inside, as the silhouettes say; None where halfway between empty and full
-            is right.
+        threshold: above which the field is inside, with what the silhouettes say of it (`HullThreshold`); None where
+            halfway between empty and full is all that is known.
     """
 
     status: LearningStatus

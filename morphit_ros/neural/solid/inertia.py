@@ -17,7 +17,9 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.field import DensityField
-from morphit_ros.neural.solid.extraction import Solid, SolidConfig, VolumeMoments, extract_solid, moments_at
+from morphit_ros.neural.solid.extraction import Solid, SolidConfig, extract_solid, moments_at
+from morphit_ros.neural.solid.moments import VolumeMoments, difference, tensor
+from morphit_ros.neural.solid.silhouette_hull import HullThreshold
 from morphit_ros.neural.solid.thresholds import Threshold, check_densities
 from morphit_ros.neural.solid.visibility import judge_visibility
 
@@ -27,6 +29,10 @@ _SUM_RESOLUTIONS = (24, 36, 54, 80, 120, 180, 240)
 # Points along each side of the bounds' faces where a density is looked for, and the share of the largest that is one.
 _FACE_POINTS = 33
 _CUT_OFF = 0.05
+# A surface that was learned from pictures is known to this share of a pixel where they show it well.
+_PIXEL_SHARE = 0.25
+# A solid whose volume differs from the hull of its silhouettes by more is mentioned.
+_MOST_OFF_HULL = 0.15
 # Cells along the longest side when only the effect of the threshold is looked for.
 _TRIAL_RESOLUTION = 48
 
@@ -96,9 +102,10 @@ def inertial_properties(
 ) -> InertialProperties:
     """Mass, centre of mass and inertia of an object known as a density field.
 
-    Errors are estimated from a second, coarser grid, from the range of the threshold, and, where the eyes are given,
-    from what no camera saw: half of what it would change if the space hidden behind the object were full, or if the
-    part of the object behind surface that was not seen were empty.
+    Errors are estimated from a second, coarser grid, from the range of the threshold, of a field learned from pictures
+    from its distance to the hull of their silhouettes (`HullThreshold`), and, where the eyes are given, from what no
+    camera saw: half of what it would change if the space hidden behind the object were full, or if the part of the
+    object behind surface that was not seen were empty.
 
     Args:
         source: a field, or a solid cut from one.
@@ -123,16 +130,20 @@ def inertial_properties(
     if kind is Weighting.DENSITY:
         field = source.field if isinstance(source, Solid) else source
         fine, coarse = _density_moments(field)
-        return _properties(fine, [_difference(fine, coarse)], mass, density, kind, None, _cut_off(field))
+        return _properties(fine, [difference(fine, coarse)], mass, density, kind, None, _cut_off(field))
     if isinstance(source, Solid):
         solid = source
     else:
         solid = extract_solid(source, threshold, config)
     # Cells cut by a smooth surface err with the square of their size.
-    errors = [_difference(solid.moments, solid.coarse_moments) / 3.0]
+    errors = [difference(solid.moments, solid.coarse_moments) / 3.0]
     low, high = solid.threshold.range
     if high > low:
         errors.append(_threshold_effect(solid, low, high, config))
+    if solid.lost_volume > 0.0:
+        # Wherever it may be: as if all at a radius of gyration.
+        lost = solid.lost_volume / solid.volume
+        errors.append(lost * np.array([1.0, np.sqrt(np.trace(solid.moments.second_moment) / solid.volume), 1.0, 1.0]))
     remarks = []
     if solid.lost_volume > 0.01 * solid.volume:
         remarks.append(
@@ -143,11 +154,14 @@ def inertial_properties(
         remarks.append(f"{solid.filled_volume / solid.volume:.0%} of the volume was hollow and counts as filled")
     if solid.dropped_volume > 0.01 * solid.volume:
         remarks.append(f"separate pieces of {solid.dropped_volume / solid.volume:.0%} of the volume were left out")
+    if isinstance(solid.threshold, HullThreshold):
+        errors += _hull_effects(solid, solid.threshold)
+        remarks += _off_hull(solid, solid.threshold)
     seen = None
     if eyes is not None:
         visibility = judge_visibility(solid, eyes, support)
         seen = visibility.seen_share
-        bounds = [_difference(solid.moments, other) for other in (visibility.with_hidden, visibility.without_unseen)]
+        bounds = [difference(solid.moments, other) for other in (visibility.with_hidden, visibility.without_unseen)]
         errors.append(0.5 * np.maximum(*bounds))
         if visibility.one_sided:
             remarks.append(
@@ -190,28 +204,8 @@ def _cut_off(field: DensityField) -> tuple[str, ...]:
     )
 
 
-def _tensor(second_moment: Array) -> Array:
-    return np.trace(second_moment) * np.eye(3) - second_moment
-
-
-def _difference(a: VolumeMoments, b: VolumeMoments) -> Array:
-    """(4,) how far b is from a: volume (relative), centre [m], tensor per volume and tensor (relative)."""
-    if b.volume <= 0.0:
-        return np.array([1.0, np.linalg.norm(np.sqrt(np.diag(a.second_moment / a.volume))), 1.0, 1.0])
-    per_volume_a, per_volume_b = _tensor(a.second_moment / a.volume), _tensor(b.second_moment / b.volume)
-    return np.array(
-        [
-            abs(b.volume / a.volume - 1.0),
-            np.linalg.norm(b.center - a.center),
-            np.linalg.norm(per_volume_b - per_volume_a) / np.linalg.norm(per_volume_a),
-            np.linalg.norm(b.volume * per_volume_b - a.volume * per_volume_a)
-            / np.linalg.norm(a.volume * per_volume_a),
-        ]
-    )  # fmt: skip
-
-
 def _threshold_effect(solid: Solid, low: float, high: float, config: SolidConfig | None) -> Array:
-    """Half of what the range of the threshold changes."""
+    """What the range of the threshold changes, up to its further end."""
     base = config or SolidConfig()
     # Cells at most twice as large as those of a solid that was refined for its thin parts.
     needed = int(np.ceil(0.5 * solid.surface.extents.max() / solid.spacing))
@@ -222,7 +216,28 @@ def _threshold_effect(solid: Solid, low: float, high: float, config: SolidConfig
     except InvalidInputError:
         # At the end of the range there is no solid at all: then nothing is known.
         return np.array([1.0, 0.25 * solid.size, 1.0, 1.0])
-    return 0.5 * _difference(*ends)
+    value = solid.threshold.value
+    return max(high - value, value - low) / (high - low) * difference(*ends)
+
+
+def _hull_effects(solid: Solid, threshold: HullThreshold) -> list[Array]:
+    """What the silhouettes say otherwise, and what a part of a pixel changes."""
+    # All around it changes the volume most, on one side only the centre.
+    swelling = _PIXEL_SHARE * threshold.pixel * solid.surface.area / solid.volume
+    errors = [np.array([swelling, _PIXEL_SHARE * threshold.pixel, 2.0 / 3.0 * swelling, 5.0 / 3.0 * swelling])]
+    if threshold.hull is not None:
+        errors.append(difference(solid.moments, threshold.hull))
+    return errors
+
+
+def _off_hull(solid: Solid, threshold: HullThreshold) -> list[str]:
+    """A remark on a solid that is much larger or smaller than the hull of its silhouettes."""
+    if threshold.hull is None or abs(solid.volume - threshold.hull.volume) <= _MOST_OFF_HULL * threshold.hull.volume:
+        return []
+    return [
+        f"the solid has {solid.volume / threshold.hull.volume:.0%} of the volume of its silhouettes' hull: thin parts "
+        "were not learned well; take pictures with more pixels on the object, or depths"
+    ]
 
 
 def _properties(
@@ -243,7 +258,7 @@ def _properties(
     return InertialProperties(
         mass=float(total),
         center_of_mass=moments.center,
-        inertia=_tensor(moments.second_moment) * (total / moments.volume),
+        inertia=tensor(moments.second_moment) * (total / moments.volume),
         volume=moments.volume,
         weighting=weighting,
         mass_error=0.0 if mass is not None else float(total * error[0]),
@@ -260,7 +275,7 @@ def _density_moments(field: DensityField) -> tuple[VolumeMoments, VolumeMoments]
     for resolution in _SUM_RESOLUTIONS[2:]:
         sums.append(_midpoint_sums(field, resolution))
         # Two may agree by chance.
-        differences = [_difference(sums[-1], other)[[0, 3]].max() for other in sums[-3:-1]]
+        differences = [difference(sums[-1], other)[[0, 3]].max() for other in sums[-3:-1]]
         if max(differences) < _SUM_TOLERANCE:
             break
     return sums[-1], sums[-3 + int(np.argmax(differences))]

@@ -15,6 +15,10 @@ from morphit_ros.neural.field import DensityField
 LEAST_AGREEMENT = 0.6
 # Share of a typical density that counts as nothing.
 _FLOOR = 1e-3
+# A constant field that is interpolated differs by so much of its density.
+_ROUNDING = 1e-9
+# Share of the samples that a threshold of the range may explain worse.
+_LOSS = 0.01
 # Keeps the logistic curve finite where a threshold explains every sample.
 _RIDGE = 1e-4
 
@@ -62,7 +66,7 @@ def check_densities(densities: Array) -> None:
     """
     if densities.size == 0 or not np.isfinite(densities).all():
         raise InvalidInputError("field", "densities that are none or not finite", "finite densities")
-    if densities.max() == densities.min():
+    if np.ptp(densities) <= _ROUNDING * np.abs(densities).max():
         raise InvalidInputError(
             "field",
             f"a constant density of {densities.max():.4g}",
@@ -106,7 +110,8 @@ def likelihood_threshold(field: DensityField, free: ArrayLike, occupied: ArrayLi
     """The density at which a sample is as likely occupied as free.
 
     A logistic curve of the logarithm of the density is fitted to both kinds of samples, each kind with the same weight;
-    the range is that of twice the standard error of its middle.
+    the range is of the thresholds that explain up to one percent fewer samples, at least twice the standard error of
+    its middle. (The error alone would be too small: samples of one picture share theirs.)
 
     Args:
         field: the density.
@@ -129,8 +134,22 @@ def likelihood_threshold(field: DensityField, free: ArrayLike, occupied: ArrayLi
     agreement = float((weights * ((logs > middle) == (labels > 0.0))).sum())
     if slope <= 0.0 or agreement < LEAST_AGREEMENT:
         raise _no_difference(agreement)
-    value = float(np.exp(middle))
-    return Threshold(value, value * np.exp(-2.0 * error), value * np.exp(2.0 * error), agreement)
+    low, high = _nearly_as_good(logs[labels == 0.0], logs[labels == 1.0], middle, agreement)
+    low, high = min(low, middle - 2.0 * error), max(high, middle + 2.0 * error)
+    return Threshold(float(np.exp(middle)), float(np.exp(low)), float(np.exp(high)), agreement)
+
+
+def _nearly_as_good(empty: Array, full: Array, middle: float, agreement: float) -> tuple[float, float]:
+    """Lowest and highest logarithm around the middle at which the agreement is nearly that at the middle."""
+    candidates = np.unique(np.concatenate([empty, full, [middle]]))
+    below = np.searchsorted(np.sort(empty), candidates, side="right") / len(empty)
+    above = 1.0 - np.searchsorted(np.sort(full), candidates, side="right") / len(full)
+    good = 0.5 * (below + above) >= agreement - _LOSS
+    place = int(np.searchsorted(candidates, middle))
+    before, after = np.flatnonzero(~good[:place]), np.flatnonzero(~good[place:])
+    first = before[-1] + 1 if len(before) else 0
+    last = place + after[0] - 1 if len(after) else len(candidates) - 1
+    return float(candidates[first]), float(candidates[last])
 
 
 def _samples(name: str, points: ArrayLike) -> Array:

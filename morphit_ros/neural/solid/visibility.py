@@ -14,7 +14,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import sample_surface_evenly
 from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
-from morphit_ros.neural.solid.extraction import VolumeMoments
+from morphit_ros.neural.solid.moments import VolumeMoments
 
 if TYPE_CHECKING:
     from morphit_ros.neural.solid.extraction import Solid

@@ -14,6 +14,8 @@ from morphit_ros.neural.views.posed_views import Mask, PosedDepths, PosedImages,
 # Share of a silhouette that the hull of all views must fill, and of a view's points that others may see through.
 _LEAST_COVERAGE = 0.8
 _LARGEST_CONTRADICTION = 0.25
+# Share of the measurements within masks that bounds may leave out.
+_MOST_LEFT_OUT = 0.2
 _REMEDY = "Check that poses map camera to world coordinates, belong to these pictures and the object stood still."
 # Room around the outermost point of the object, relative to the box's size.
 _MARGIN = 0.06
@@ -37,10 +39,21 @@ def image_bounds(views: PosedImages) -> Array:
         cell = float((box[1] - box[0]).max()) / (count - 1)
         inside = nodes[hull.clearance(nodes) < 0.87 * cell]
         if len(inside) == 0:
-            raise _contradiction("no point that lies in all silhouettes")
+            raise _contradiction(f"no point that lies in all silhouettes{_odd_views(hull, nodes, cell)}")
         box = np.stack([inside.min(axis=0) - cell, inside.max(axis=0) + cell])
     margin = _MARGIN * (box[1] - box[0]).max()
     return np.stack([box[0] - margin, box[1] + margin])
+
+
+def _odd_views(hull: Silhouettes, nodes: Array, cell: float) -> str:
+    """Which views the others have a common place without, for the message; nothing if there is none, or most are."""
+    inside = np.array([hull.view_clearance(number, nodes) < 0.87 * cell for number in range(len(hull.views))])
+    missing = len(inside) - inside.sum(axis=0)
+    # Where one view alone says no.
+    odd = np.flatnonzero((~inside[:, missing == 1]).any(axis=1))
+    if not 0 < len(odd) <= max(1, len(inside) // 4):
+        return ""
+    return ", but without view " + " or ".join(str(number) for number in odd)
 
 
 def check_images(views: PosedImages, bounds: Array) -> None:
@@ -62,7 +75,14 @@ def check_images(views: PosedImages, bounds: Array) -> None:
     worst = int(np.argmin(coverage))
     if coverage[worst] < _LEAST_COVERAGE:
         found = f"{coverage[worst]:.0%} of the silhouette in view {worst} explained by the other views"
-        raise _contradiction(found, f"{_LEAST_COVERAGE:.0%} or more in every view")
+        if views.bounds is None:
+            raise _contradiction(found, f"{_LEAST_COVERAGE:.0%} or more in every view")
+        # Bounds that cut the object off look the same.
+        raise InvalidInputError(
+            "T_world_camera or bounds", f"poses, or bounds, that contradict the masks: {found}",
+            f"{_LEAST_COVERAGE:.0%} or more in every view",
+            f"Do the bounds hold the whole object, in the frame of the poses? {_REMEDY}",
+        )  # fmt: skip
 
 
 def _coverage(views: PosedImages, number: int, inside: Mask, bounds: Array) -> float:
@@ -84,13 +104,33 @@ def _coverage(views: PosedImages, number: int, inside: Mask, bounds: Array) -> f
 
 
 def depth_bounds(views: PosedDepths) -> Array:
-    """(2, 3) box around the object [m]: as given, else around all measured points."""
+    """(2, 3) box around the object [m]: as given, else around all measured points.
+
+    Raises:
+        InvalidInputError: bounds that leave out much of what was measured within the masks.
+    """
     if views.bounds is not None:
+        _check_box_holds_masks(views)
         return views.bounds
     points = np.concatenate(views.surface_points())
     low, high = points.min(axis=0), points.max(axis=0)
     margin = _MARGIN * (high - low).max()
     return np.stack([low - margin, high + margin])
+
+
+def _check_box_holds_masks(views: PosedDepths) -> None:
+    """Refuse bounds that cut the object; without masks nobody knows where it ends."""
+    if views.masks is None or views.bounds is None:
+        return
+    measured = np.count_nonzero(views.masks & ~np.isnan(views.depth))
+    left_out = 1.0 - np.count_nonzero(views.object_pixels()) / measured
+    # Pixels at the masks' outlines may show the background.
+    if left_out > _MOST_LEFT_OUT:
+        raise InvalidInputError(
+            "bounds", f"a box without {left_out:.0%} of what was measured in the masks",
+            f"{_MOST_LEFT_OUT:.0%} at most",
+            "Do the bounds hold the whole object, in the frame of the poses? Enlarge them, or leave them away.",
+        )  # fmt: skip
 
 
 def check_depths(views: PosedDepths, bounds: Array) -> None:
