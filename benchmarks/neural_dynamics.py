@@ -244,12 +244,13 @@ def _clocked(function: Callable[[], Any], clock: Callable[[], float]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data" / "neural")
+    default = Path(os.environ.get("MORPHIT_DATA", "../shared/data"))
+    parser.add_argument("--data", type=Path, default=default, metavar="DIR", help="folder with neural/")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     figures: dict[str, float] = {}
-    if arguments.data.is_dir():
-        figures |= free_flight(arguments.data)
+    if (arguments.data / "neural").is_dir():
+        figures |= free_flight(arguments.data / "neural")
     for part in (slides, spins, energies, gradient_error, times):
         figures |= part()
     for name, value in figures.items():
