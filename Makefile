@@ -23,8 +23,7 @@ unexport MAKEFLAGS
 export OMP_NUM_THREADS ?= 1
 # Two workers fit the two cores that the time limits are written for.
 WORKERS ?= 2
-# A test with nodes waits for a third of its time.
-ROS_WORKERS ?= 3
+
 PYTEST := $(BIN)/python -m pytest
 
 INTERFACES := $(shell find morphit_interfaces -type f -not -name '*.pyc')
@@ -52,7 +51,7 @@ demo: setup ## pick an object in simulation: make demo OBJECT=mug, make demo OBJ
 test: setup $(STAMPS)/system-test .colcon/stamp lint ## all checks and tests
 	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not ros" --ignore test/simulation --ignore test/evaluation
 	$(PYTEST) -n $(WORKERS) --dist loadfile test/simulation test/evaluation
-	$(PYTEST) -n $(ROS_WORKERS) --dist loadfile -m ros
+	$(PYTEST) -n $(WORKERS) --dist loadfile -m ros
 
 .PHONY: test-fast
 test-fast: setup ## tests that need neither a ROS graph nor more than ten seconds
