@@ -1,6 +1,6 @@
 """System identification: the paper's soap and bunny, mass by interaction, noise, windows; values, errors, times.
 
-    python benchmarks/neural_identification.py [--data DIR] [--tables soap pushes interaction] [--truth-step 5e-4]
+    python benchmarks/neural_identification.py [--data DIR] [--tables soap pushes interaction] [--truth-step 1e-4]
         [--seeds 3] [--json FILE]
 
 `--data` is the folder with neural/ (bluesoap.npz, soap_pose_track.csv, bunny.npz), by default $MORPHIT_DATA. Each
@@ -83,7 +83,7 @@ def bench_pushes(folder: Path, pushes: list[BallPush], seeds: int) -> list[dict[
         seed = len(entries)
         experiments = push_experiments(pushes, body, laws, noise=(noise, 2.0 * noise), seed=seed)
         config = IdentificationConfig(
-            position_noise=1e-3, rotation_noise=2e-3, corrections=corrections, divisions=4, threads=2
+            position_noise=1e-3, rotation_noise=2e-3, corrections=corrections, divisions=8, threads=2
         )
         _, entry = timed(experiments, [MASS, SLIDING], config)
         entries.append({"case": f"{len(pushes)} pushes, noise {1e3 * noise:g} mm, {corrections} corrections", **entry})
@@ -138,7 +138,7 @@ def main() -> None:
     default = os.environ.get("MORPHIT_DATA", ROOT.parent / "shared" / "data")
     parser.add_argument("--data", type=Path, metavar="DIR", default=Path(default), help="folder with neural/")
     parser.add_argument("--tables", nargs="+", default=["soap", "pushes", "interaction"], metavar="NAME")
-    parser.add_argument("--truth-step", type=float, default=5e-4, metavar="S", help="default: %(default)s")
+    parser.add_argument("--truth-step", type=float, default=1e-4, metavar="S", help="default: %(default)s")
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="noisy repetitions (default: %(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args()
