@@ -100,10 +100,9 @@ $(STAMPS)/system: $(STAMPS)/environment
 $(STAMPS)/system-test: $(STAMPS)/system
 	@tools/system_packages.sh $(BIN)/python test
 
-# Not compiled to bytecode, which takes a minute: Python does that with what it imports.
 $(STAMPS)/requirements: requirements.txt requirements-dev.txt constraints.txt $(STAMPS)/environment
 	@echo "Installing Python packages (several hundred megabytes the first time)"
-	$(BIN)/$(PIP) install --no-compile -r requirements.txt -r requirements-dev.txt -c constraints.txt
+	$(BIN)/$(PIP) install -r requirements.txt -r requirements-dev.txt -c constraints.txt
 	@touch $@
 
 # The build requirements of the message package; a venv rather than pip's own, as the test of colcon needs them too.
@@ -111,7 +110,7 @@ $(STAMPS)/requirements: requirements.txt requirements-dev.txt constraints.txt $(
 	@echo "Installing what builds ROS packages in $(COLCON)"
 	@$(BIN)/python -c 'import venv; venv.create("$(COLCON)", with_pip=True)'
 	@$(BIN)/python tools/build_requirements.py morphit_interfaces/pyproject.toml > .colcon/requirements.txt
-	$(COLCON)/bin/$(PIP) install --no-compile -r .colcon/requirements.txt
+	$(COLCON)/bin/$(PIP) install -r .colcon/requirements.txt
 	@touch $@
 
 .colcon/wheel: $(INTERFACES) .colcon/tools
@@ -127,7 +126,7 @@ $(STAMPS)/interfaces: .colcon/wheel $(STAMPS)/requirements
 # colcon itself, for the test of the ROS way to build.
 .colcon/stamp: requirements-colcon.txt .colcon/wheel
 	@echo "Installing colcon in $(COLCON)"
-	$(COLCON)/bin/$(PIP) install --no-compile -r requirements-colcon.txt
+	$(COLCON)/bin/$(PIP) install -r requirements-colcon.txt
 	@touch $@
 
 $(STAMPS)/package: setup.py setup.cfg $(DATA_FILES) $(STAMPS)/interfaces
