@@ -31,6 +31,7 @@ from morphit_ros.geometry.transforms import Array, invert_transform, make_transf
 from morphit_ros.grasping import PlannerConfig
 from morphit_ros.grasping.completion import AutoCompletion, KnownMass
 from morphit_ros.grasping.methods import MorphitMethod
+from morphit_ros.neural.contact.parameters import GRAVITY
 from morphit_ros.neural.learning.depth import learn_from_depths
 from morphit_ros.neural.objects.known_object import KnownObject, know_object
 from morphit_ros.neural.solid.materials import MaterialRegion
@@ -40,8 +41,6 @@ from morphit_ros.simulation.workcell import Workcell
 SOURCES = ("seen", "completed", "learned", "materials", "identified", "true")
 # Kilograms per cubic metre of what nothing is known of; a centre of mass does not depend on it.
 _SOME_DENSITY = 500.0
-# [m/s^2]
-_GRAVITY = 9.81
 
 
 @dataclass(frozen=True)
@@ -172,7 +171,7 @@ def _record(
         lever = float(np.linalg.norm(np.array(result.T_world_gripper)[:2, 3] - truth[:2]))
     return CenterRecord(
         heavy.name, number, source, float(np.linalg.norm(off)), float(np.linalg.norm(off[:2])), mass_error, lever,
-        heavy.body.mass * _GRAVITY * lever, center.seconds, result, center.note,
+        heavy.body.mass * GRAVITY * lever, center.seconds, result, center.note,
     )  # fmt: skip
 
 

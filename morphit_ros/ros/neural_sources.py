@@ -201,7 +201,7 @@ def learned(views: Views, request: BuildNeuralObject.Goal, progress: Progress) -
     if result.field is None:
         raise InvalidInputError("views", result.message, "views that show an object")
     loss = float(result.losses[-1]) if len(result.losses) else float("nan")
-    return result.field, getattr(result, "threshold", None), loss
+    return result.field, result.threshold, loss
 
 
 def _learning_of(views: Views) -> tuple[Any, Any, Any]:
