@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60.0
 # An answer is lost if the server does not know the client's reader yet when it answers: then the question is repeated.
 REPEAT_AFTER = 10.0
+# A topic may come later than the answer that it belongs to. Tests must pass with any delay of it [s].
+TOPIC_DELAY = float(os.environ.get("MORPHIT_TEST_TOPIC_DELAY", "0"))
 
 
 def _domain() -> int:
@@ -91,6 +94,7 @@ class Graph:
         self._processes: list[Process] = []
         self.node = rclpy.create_node("test_client")
         self._clients: dict = {}
+        self._on_their_way: deque = deque()
         self._executor = SingleThreadedExecutor()
         self._executor.add_node(self.node)
 
@@ -119,12 +123,23 @@ class Graph:
                 outputs = "\n---\n".join(process.output for process in self._processes)
                 pytest.fail(f"{what} did not happen within {timeout:g} s; the nodes printed:\n{outputs}")
             self._executor.spin_once(timeout_sec=0.05)
+            self._deliver()
 
     def latest(self, topic) -> list:
         """A list that receives the messages of a topic of the table."""
         received: list = []
-        self.node.create_subscription(topic.type, topic.name, received.append, topic.quality.profile())
+
+        def receive(message):
+            self._on_their_way.append((time.monotonic() + TOPIC_DELAY, received, message))
+            self._deliver()
+
+        self.node.create_subscription(topic.type, topic.name, receive, topic.quality.profile())
         return received
+
+    def _deliver(self) -> None:
+        while self._on_their_way and self._on_their_way[0][0] <= time.monotonic():
+            _, received, message = self._on_their_way.popleft()
+            received.append(message)
 
     def publisher(self, topic):
         """A publisher for a topic of the table that has at least one subscriber."""

@@ -64,21 +64,21 @@ class Bench:
     def change(self, transition):
         return self.graph.call(CHANGE_STATE, ChangeState.Request(transition=Transition(id=transition))).success
 
-    def wait_for_status(self, text, level=None, without=None):
-        """A status that is published from now on."""
+    def wait_for_status(self, *texts, level=None, without=None):
+        """A status with all texts that is published from now on."""
         self.diagnostics.clear()
 
         def reported():
             for message in self.diagnostics:
                 for status in message.status:
                     said = status.message
-                    if status.name != "/cover_control" or text not in said or (without and without in said):
+                    if status.name != "/cover_control" or (without and without in said):
                         continue
-                    if level in (None, status.level):
+                    if all(text in said for text in texts) and level in (None, status.level):
                         return status
             return None
 
-        return self.graph.wait_until(reported, what=f"a status with {text!r}")
+        return self.graph.wait_until(reported, what=f"a status with {texts}")
 
     def wait_for_motion(self):
         self.commands.clear()
@@ -170,7 +170,7 @@ def test_markers_are_few_lists(active):
 def test_stops_with_the_states_and_goes_on_with_them(active):
     active.spoil = lambda message: None
     active.wait_for_zeros()
-    active.wait_for_status("states have stopped", DiagnosticStatus.WARN)
+    active.wait_for_status("states have stopped", level=DiagnosticStatus.WARN)
     active.spoil = lambda message: message
     active.wait_for_motion()
     active.wait_for_status("following")
@@ -213,7 +213,7 @@ def changed(value):
 )
 def test_inconsistent_states_stop_it(active, spoil, reason):
     active.spoil = lambda message: spoil(deepcopy(message))
-    status = active.wait_for_status("inconsistent state", DiagnosticStatus.WARN)
+    status = active.wait_for_status("inconsistent state", level=DiagnosticStatus.WARN)
     assert reason in next(pair.value for pair in status.values if pair.key == "reason")
     active.wait_for_zeros()
     active.spoil = lambda message: message
@@ -269,10 +269,10 @@ MAP = {"kind": CoverTarget.HEIGHT_MAP, "spacing": 0.1, "corner": Point(x=-0.3, y
 )  # fmt: skip
 def test_bad_targets_are_refused_and_the_last_one_is_kept(active, fields, reason):
     active.targets.publish(CoverTarget(**fields))
-    status = active.wait_for_status("target refused", DiagnosticStatus.WARN)
+    # On a loaded machine the states may have stopped for a moment: it follows again then.
+    status = active.wait_for_status("target refused", "following", level=DiagnosticStatus.WARN)
     assert reason in status.message
     assert f"the last one is kept (z = {SADDLE}" in status.message
-    assert "following" in status.message
     active.wait_for_motion()
 
 
