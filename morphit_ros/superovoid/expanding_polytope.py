@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from morphit_ros.superovoid.bodies import RelativePose, pair_support, pair_support_near, unit
 from morphit_ros.superovoid.common_normal import newton_step
-from morphit_ros.superovoid.features import contact_from, is_on_feature
+from morphit_ros.superovoid.features import FIRST, SECOND, contact_from, is_on_feature
 from morphit_ros.superovoid.gjk import is_new
 from morphit_ros.superovoid.support import FAST, Body
 
@@ -92,8 +92,8 @@ def _follow(
 
     Returns g at the optimum, and the steps made.
     """
-    ok1, contact1 = contact_from(body1, False, pose, face, 3, chosen, vertex, nx, ny, nz)
-    ok2, contact2 = contact_from(body2, True, pose, face, 3, chosen, vertex, nx, ny, nz)
+    ok1, contact1 = contact_from(body1, FIRST, pose, face, len(face), chosen, vertex, nx, ny, nz)
+    ok2, contact2 = contact_from(body2, SECOND, pose, face, len(face), chosen, vertex, nx, ny, nz)
     if not (ok1 and ok2):
         return -np.inf, 0
     for k in range(_NEWTON_STEPS):
@@ -105,8 +105,9 @@ def _follow(
             best[6], best[7], best[8] = step.q1, step.q2, step.q3
             best[9], best[10], best[11] = contact1.u1, contact1.u2, contact1.u3
             best[12], best[13], best[14] = contact2.u1, contact2.u2, contact2.u3
-            if not is_on_feature(body1, False, pose, face, 3, chosen, step.p1, step.p2, step.p3) or not is_on_feature(
-                body2, True, pose, face, 3, chosen, step.q1, step.q2, step.q3
+            if not (
+                is_on_feature(body1, FIRST, pose, face, len(face), chosen, step.p1, step.p2, step.p3)
+                and is_on_feature(body2, SECOND, pose, face, len(face), chosen, step.q1, step.q2, step.q3)
             ):
                 # The direction counts all the same, with the points that support it.
                 for c in range(12):

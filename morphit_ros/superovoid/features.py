@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
@@ -11,6 +12,9 @@ from morphit_ros.superovoid.bodies import RelativePose, turn_to_second, unit
 from morphit_ros.superovoid.common_normal import FACE, RIM, SIDE, Contact, chart_contact
 from morphit_ros.superovoid.support import CYLINDER, FAST, SUPEROVOID, Body
 
+# Which of two bodies. Not Python's True and False, nor 0: kernels are compiled once more for every literal.
+FIRST, SECOND = np.False_, np.True_
+NO_CORNERS, ONE_CORNER = np.int64(0), np.int64(1)
 # Barycentric coordinates of a contact that has slid off its feature.
 _OFF = -1e-9
 # A cylinder is touched on its end where the simplex's middle is so far inside of the rim, as a share of the radius.

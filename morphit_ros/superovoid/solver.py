@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from morphit_ros.superovoid.bodies import RelativePose, body_support, pair_support, turn_to_second, unit
 from morphit_ros.superovoid.common_normal import Contact, chart_contact, newton_step
 from morphit_ros.superovoid.expanding_polytope import penetration_depth
-from morphit_ros.superovoid.features import contact_from, is_on_feature
+from morphit_ros.superovoid.features import FIRST, NO_CORNERS, ONE_CORNER, SECOND, contact_from, is_on_feature
 from morphit_ros.superovoid.gjk import is_new, nearest_point, reduce_simplex
 from morphit_ros.superovoid.support import FAST, POINT, SUPEROVOID, Body, chart_hint, superovoid_support
 
@@ -260,8 +260,8 @@ def solve_pair(
             pair_support(body1, vertices1[:0], body2, vertices2[:0], pose, nx, ny, nz, vertex)
             for c in range(15):
                 simplex[0, c] = vertex[c]
-            _, contact1 = contact_from(body1, False, pose, simplex, 1, weights, vertex, nx, ny, nz)
-            _, contact2 = contact_from(body2, True, pose, simplex, 1, weights, vertex, nx, ny, nz)
+            _, contact1 = contact_from(body1, FIRST, pose, simplex, ONE_CORNER, weights, vertex, nx, ny, nz)
+            _, contact2 = contact_from(body2, SECOND, pose, simplex, ONE_CORNER, weights, vertex, nx, ny, nz)
         descent = _descend(body1, vertices1, body2, vertices2, pose, contact1, contact2, system, _FIRST_STEPS, aim)
         iterations += descent.steps
         if descent.upper < np.inf:
@@ -275,7 +275,7 @@ def solve_pair(
                 depth_known = -lower
     for _ in range(3):
         # Simplex steps, from the best direction so far.
-        count = 0
+        count = NO_CORNERS
         inside = False
         stalled = 0
         next_descent = 5 if smooth else 2
@@ -292,8 +292,8 @@ def solve_pair(
             new = is_new(simplex, count, vertex)
             if count > 0 and (not new or k >= next_descent):
                 next_descent = k + 6 + k // 2
-                ok1, contact1 = contact_from(body1, False, pose, simplex, count, weights, vertex, nx, ny, nz)
-                ok2, contact2 = contact_from(body2, True, pose, simplex, count, weights, vertex, nx, ny, nz)
+                ok1, contact1 = contact_from(body1, FIRST, pose, simplex, count, weights, vertex, nx, ny, nz)
+                ok2, contact2 = contact_from(body2, SECOND, pose, simplex, count, weights, vertex, nx, ny, nz)
                 if ok1 and ok2:
                     descent = _descend(
                         body1, vertices1, body2, vertices2, pose, contact1, contact2, system, _LATER_STEPS, aim
@@ -305,9 +305,9 @@ def solve_pair(
                             if depth_known == np.inf:
                                 best[0], best[1], best[2] = descent.nx, descent.ny, descent.nz
                         if is_on_feature(
-                            body1, False, pose, simplex, count, weights, descent.p1, descent.p2, descent.p3
+                            body1, FIRST, pose, simplex, count, weights, descent.p1, descent.p2, descent.p3
                         ) and is_on_feature(
-                            body2, True, pose, simplex, count, weights, descent.q1, descent.q2, descent.q3
+                            body2, SECOND, pose, simplex, count, weights, descent.q1, descent.q2, descent.q3
                         ):
                             if descent.settled and descent.upper - descent.lower <= aim:
                                 _record(descent, best)
