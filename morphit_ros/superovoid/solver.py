@@ -27,8 +27,8 @@ _AIM = 1e-11
 _ROUNDING = 2e-15
 # How much smaller than the aimed gap would need it the offset of the points across the normal shall be, squared.
 _POINTS = 1e-5
-_FIRST_STEPS = 9
-_LATER_STEPS = 7
+_FIRST_STEPS = np.int64(9)
+_LATER_STEPS = np.int64(7)
 _GJK_STEPS = 300
 _DEPTH_GAP = 0.5 * CERTIFIED_GAP
 
@@ -331,7 +331,7 @@ def solve_pair(
                 simplex[count, c] = vertex[c]
             count = reduce_simplex(simplex, count + 1, weights)
             if count == 5:
-                count = 4
+                count = np.int64(4)
                 inside = True
                 break
             x, y, z = nearest_point(simplex, count, weights, 0)

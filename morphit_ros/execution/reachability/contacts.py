@@ -193,8 +193,9 @@ def parts_touch(parts: Parts, a: int, b: int, at: Placement) -> bool:
 @numba.njit(cache=True, nogil=True)
 def count_pair_contacts(parts: Parts, pairs: Indices, samples: Array, counts: Indices) -> None:
     """Add to `counts` (M,) in how many samples (S, K, 4, 4) of the joints each pair of parts touches."""
-    for joints in samples:
-        at = new_placement(parts, joints)
+    # By index: a kernel does not know that a row that a loop gives is contiguous, and compiles all below once more.
+    for sample in range(len(samples)):
+        at = new_placement(parts, samples[sample])
         for row in range(len(pairs)):
             counts[row] += parts_touch(parts, pairs[row, 0], pairs[row, 1], at)
 
@@ -202,8 +203,8 @@ def count_pair_contacts(parts: Parts, pairs: Indices, samples: Array, counts: In
 @numba.njit(cache=True, nogil=True)
 def count_world_contacts(parts: Parts, rules: Rules, world: ReachWorld, samples: Array, counts: Indices) -> None:
     """Add to `counts` (P, 3) in how many samples (S, K, 4, 4) each part touches table, target, other things."""
-    for joints in samples:
-        at = new_placement(parts, joints)
+    for sample in range(len(samples)):
+        at = new_placement(parts, samples[sample])
         for part in range(len(parts.ball_radii)):
             counts[part, 0] += _table_depth(parts, part, at, world, rules.table[part]) > 0.0
             counts[part, 1] += _cloud_depth(parts, part, at, world.target, 0.0) > 0.0

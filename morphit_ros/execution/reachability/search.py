@@ -20,6 +20,9 @@ from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.chain import Chain, JointMotions, fill_jacobian, multiply, place_joint, place_joints, place_tip
 from morphit_ros.robot.chain_descent import descend, pose_error
 
+# Values of `apart` and `with_self`. With Python's own, kernels would be compiled once more for the other one.
+AT_TARGET, APART = np.False_, np.True_
+WITHOUT_SELF, WITH_SELF = np.False_, np.True_
 # How far a search came, worst first; between them lie the kinds of contact.
 NO_IK, JOINT_LIMITS, CONTACT, DISCONTINUOUS, REACHED = 0, 1, 2, 10, 20
 
@@ -135,7 +138,7 @@ def hand_contact(
     multiply(pose, back, joints[arm.last])
     for row in arm.hand_rows:
         place_joint(arm.motions, row, positions, joints)
-    return first_contact(parts, rules, world, arm.hand_parts, joints, apart, False)
+    return first_contact(parts, rules, world, arm.hand_parts, joints, apart, WITHOUT_SELF)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -147,7 +150,7 @@ def _contact(
         positions[arm.columns[j]] = values[j]
     joints = np.empty((len(arm.motions.parents), 4, 4))
     place_joints(arm.motions, positions, joints)
-    return first_contact(parts, rules, world, arm.all_parts, joints, apart, True)
+    return first_contact(parts, rules, world, arm.all_parts, joints, apart, WITH_SELF)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -177,7 +180,7 @@ def _follow(
         if not end.reached or np.abs(values - before).max() > effort.joint_rate * step:
             return DISCONTINUOUS, margin
         margin = min(margin, np.minimum(values - arm.lower, arm.upper - values).min())
-        kind = _contact(arm, parts, rules, world, values, positions, False)
+        kind = _contact(arm, parts, rules, world, values, positions, AT_TARGET)
         if kind != FREE:
             return kind, margin
     return FREE, margin
@@ -210,9 +213,9 @@ def find_way(
         before, at_grasp: (J,) filled with the positions at the pre-grasp and at the grasp.
     """
     # The gripper alone first: where it is stuck, no arm can help.
-    kind = hand_contact(arm, parts, rules, world, grasp, opened, False)
+    kind = hand_contact(arm, parts, rules, world, grasp, opened, AT_TARGET)
     if kind == FREE:
-        kind = hand_contact(arm, parts, rules, world, pregrasp, opened, True)
+        kind = hand_contact(arm, parts, rules, world, pregrasp, opened, APART)
     if kind != FREE:
         return CONTACT + kind, 0.0, 0.0
     count = len(start)
@@ -245,7 +248,7 @@ def find_way(
         found[tried] = values
         tried += 1
         positions[:] = opened
-        kind = _contact(arm, parts, rules, world, values, positions, True)
+        kind = _contact(arm, parts, rules, world, values, positions, APART)
         if kind != FREE:
             best = max(best, CONTACT + kind)
             continue
