@@ -71,6 +71,26 @@ def quats_of_rotation_vectors(vectors: Array) -> Array:
     return np.concatenate([0.5 * np.sinc(angle / (2.0 * np.pi)) * vectors, np.cos(0.5 * angle)], axis=-1)
 
 
+def quats_of_matrices(rotations: Array) -> Array:
+    """(N, 4) unit quaternions of (N, 3, 3) rotations, the component of largest amount positive.
+
+    Source: Markley, Unit quaternion from rotation matrix (2008): the largest of four expressions is divided by, so that
+    no angle is a bad one.
+    """
+    diagonal = np.einsum("nii->ni", rotations)
+    trace = diagonal.sum(axis=1)
+    # 4 q qᵀ: each row is the quaternion, scaled by one of its components.
+    outer = np.empty((len(rotations), 4, 4))
+    outer[:, :3, :3] = rotations + rotations.transpose(0, 2, 1)
+    outer[:, range(3), range(3)] = 1.0 - trace[:, None] + 2.0 * diagonal
+    for i, (j, k) in enumerate(((1, 2), (2, 0), (0, 1))):
+        outer[:, 3, i] = outer[:, i, 3] = rotations[:, k, j] - rotations[:, j, k]
+    outer[:, 3, 3] = 1.0 + trace
+    largest = np.argmax(np.column_stack([diagonal, trace]), axis=1)
+    quats: Array = outer[np.arange(len(outer)), largest]
+    return quats / np.linalg.norm(quats, axis=1, keepdims=True)
+
+
 def cross_matrices(vectors: Array) -> Array:
     """(..., 3, 3) matrices of the cross products with (..., 3) vectors on the left."""
     x, y, z = np.moveaxis(vectors, -1, 0)

@@ -9,6 +9,7 @@ from morphit_ros.geometry.rotations import (
     inverse_right_jacobians,
     invert_quats,
     multiply_quats,
+    quats_of_matrices,
     quats_of_rotation_vectors,
     right_jacobian,
     rotate_by_quats,
@@ -65,3 +66,18 @@ def test_right_jacobians_equal_differences():
             back = rotation_vectors(multiply_quats(quat, invert_quats(move)))
             assert inverse[:, column] == pytest.approx((ahead - back) / 2e-6, abs=1e-8)
         assert right_jacobian(vector) @ inverse == pytest.approx(np.eye(3))
+
+
+def test_quaternions_of_matrices_at_every_angle():
+    axes = np.random.default_rng(2).normal(size=(40, 3))
+    axes = np.concatenate([np.eye(3), -np.eye(3), axes / np.linalg.norm(axes, axis=1, keepdims=True)])
+    for angle in (0.0, 1e-9, 1e-3, 1.0, 2.0, 3.0, np.pi - 1e-9, np.pi):
+        rotations = np.array([matrix_from_rotation_vector(angle * axis) for axis in axes])
+        quats = quats_of_matrices(rotations)
+        assert np.array([matrix_from_quat_xyzw(quat) for quat in quats]) == pytest.approx(rotations, abs=1e-14)
+        assert np.linalg.norm(quats, axis=1) == pytest.approx(1.0, abs=1e-15)
+        largest = np.take_along_axis(quats, np.abs(quats).argmax(axis=1)[:, None], axis=1)
+        assert (largest > 0.0).all()
+        if angle < 3.1:
+            assert rotation_vectors(quats) == pytest.approx(angle * axes, abs=1e-14)
+    assert quats_of_matrices(np.empty((0, 3, 3))).shape == (0, 4)

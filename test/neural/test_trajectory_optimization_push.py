@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,10 +14,18 @@ from morphit_ros.neural.contact.shapes import HalfSpace, Sphere
 from morphit_ros.neural.dynamics.simulate import simulate
 from morphit_ros.neural.dynamics.state import BodyState, add_tangent, subtract_states
 from morphit_ros.neural.dynamics.world import Obstacle, RigidBody, World
+from morphit_ros.neural.trajectory_optimization import push
 from morphit_ros.neural.trajectory_optimization.costs import GoalCost
-from morphit_ros.neural.trajectory_optimization.ilqr import TrajectoryConfig, TrajectoryStatus
+from morphit_ros.neural.trajectory_optimization.ilqr import (
+    TrajectoryConfig,
+    TrajectoryResult,
+    TrajectoryStatus,
+    forward_rollout,
+)
+from morphit_ros.neural.trajectory_optimization.merit import Merit, merit_of
 from morphit_ros.neural.trajectory_optimization.push import plan_push, replan_push, rest_on_plane
 from morphit_ros.neural.trajectory_optimization.push_config import PushConfig
+from morphit_ros.neural.trajectory_optimization.push_plan import PlanOrigin
 from morphit_ros.neural.trajectory_optimization.replanned_push import ReplanningPush
 from morphit_ros.neural.trajectory_optimization.world_dynamics import WorldDynamics
 
@@ -160,6 +170,127 @@ def test_plan_made_anew_mends_a_disturbance(plan, body: ContactBody) -> None:
         ReplanningPush(body, plan, every=0)
 
 
+def nudge(plan, index: int, aside: float):
+    """What the plan expects at a step, with both bodies moved aside [m]."""
+    seen = plan.states[index].copy()
+    seen[:, 1] += aside
+    return seen
+
+
+def merit_by_hand(body: ContactBody, plan, index: int, seen: np.ndarray, with_feedback: bool) -> tuple[float, float]:
+    """Cost and violation of the rest of a plan, by another way than the planner's: the paper's sums."""
+    ball = RigidBody.ball(0.25, 10.0, "ball")
+    parameters = ContactParameters(friction=0.2, indicator_width=1e-3)
+    world = World([body, ball], [Obstacle(HalfSpace())], parameters, 0.03, controls=[("ball", "force")])
+    carried = np.zeros((2, 6))
+    carried[1, 2] = 98.1
+    goal = np.stack([BodyState(plan.goal, plan.goal_quat_xyzw).flat, BodyState(plan.pusher_goal).flat])
+    state, cost = seen, 0.0
+    for step in range(index, plan.config.steps):
+        force = plan.force(step, state) if with_feedback else plan.forces[step]
+        away = subtract_states(state, goal)
+        cost += 0.1 * float(away @ away) + 0.2 * float(force @ force) / 50.0**2
+        state = simulate(world, state, 1, controls=force[None], wrenches=carried).states[-1]
+    away = subtract_states(state, goal)
+    return cost + 0.1 * float(away @ away), float(np.abs(away[[0, 1, 2, 12, 13, 14]]).max())
+
+
+@pytest.mark.parametrize(("index", "aside"), [(5, 0.0), (5, 2e-3), (12, -4e-3), (20, 1e-3), (26, 0.01)])
+@pytest.mark.parametrize("effort", [{"iterations": 1}, {"time_limit": 1e-6}, {}])
+def test_planning_anew_never_worsens_a_plan(plan, body: ContactBody, index: int, aside: float, effort) -> None:
+    seen, tolerance = nudge(plan, index, aside), CONFIG.optimization.constraint_tolerance
+    anew = replan_push(body, plan, index, seen, **effort)
+    for with_feedback in (False, True):
+        cost, violation = merit_by_hand(body, plan, index, seen, with_feedback)
+        if violation < 0.999 * tolerance:
+            assert anew.success
+            assert anew.violation <= tolerance
+            assert anew.cost <= cost * (1.0 + 1e-6)
+        else:
+            assert anew.violation <= violation * (1.0 + 1e-6)
+    # What it says of itself is so.
+    cost, violation = merit_by_hand(body, replace(anew, config=anew.config), 0, seen, False)
+    assert anew.cost == pytest.approx(cost, rel=1e-6)
+    assert anew.violation == pytest.approx(violation, abs=1e-6)
+    assert anew.success == (anew.violation <= tolerance)
+    assert anew.origin in (PlanOrigin.ANEW, PlanOrigin.KEPT)
+    assert ("kept" in anew.message) == (anew.origin is PlanOrigin.KEPT)
+    assert anew.period >= 1.25 * anew.seconds > 0.0
+    assert anew.period == pytest.approx(0.03 * round(anew.period / 0.03))
+
+
+def worse_result(problem, controls, config, progress=None, multipliers=()) -> TrajectoryResult:
+    """Of an optimiser that went astray: no force at all."""
+    controls = np.zeros_like(controls)
+    states = forward_rollout(problem.dynamics, problem.initial_state, controls)
+    merit = merit_of(problem, states, controls)
+    return TrajectoryResult(
+        TrajectoryStatus.CONVERGED, states, controls, np.zeros((*controls.shape, 24)), *merit, 1, 0, ""
+    )
+
+
+def no_result(error: Exception):
+    def fail(*given, **named):
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "words"),
+    [
+        (worse_result, "nothing better was found"),
+        (no_result(InvalidInputError("state", "one from which no step leads on", "another")), "optimisation failed"),
+        (no_result(np.linalg.LinAlgError("Singular matrix")), "failed: Singular matrix"),
+        (no_result(FloatingPointError("overflow")), "failed: overflow"),
+    ],
+)
+def test_a_plan_is_kept_where_planning_anew_fails(plan, body: ContactBody, monkeypatch, optimizer, words) -> None:
+    monkeypatch.setattr(push, "optimize_trajectory", optimizer)
+    kept = replan_push(body, plan, 10, plan.states[10])
+    assert kept.origin is PlanOrigin.KEPT
+    assert words in kept.message
+    # From where the plan expected to be it is still feasible, and the same.
+    assert kept.success
+    np.testing.assert_allclose(kept.forces, plan.forces[10:], atol=1e-6)
+    np.testing.assert_allclose(kept.states, plan.states[10:], atol=1e-6)
+    np.testing.assert_allclose(kept.gains, plan.gains[10:], rtol=1e-12)
+    assert kept.config.steps == 20
+    # It can be planned anew again.
+    monkeypatch.undo()
+    assert replan_push(body, kept, 5, kept.states[5]).success
+
+
+def test_what_the_simulation_refuses_leaves_the_plan_as_it_was(plan, body: ContactBody) -> None:
+    # The sphere is seen deep in the object.
+    seen = plan.states[10].copy()
+    seen[1, :3] = seen[0, :3] + [-0.3, 0.0, 0.03]
+    rest = replan_push(body, plan, 10, seen)
+    assert rest.origin is PlanOrigin.UNJUDGED
+    assert "deep at the start" in rest.message
+    assert not rest.success
+    np.testing.assert_array_equal(rest.forces, plan.forces[10:])
+    np.testing.assert_array_equal(rest.states, plan.states[10:])
+    assert (len(rest.times), rest.config.steps) == (21, 20)
+    feedback = ReplanningPush(body, plan, every=10)
+    np.testing.assert_array_equal(feedback(10, seen), plan.forces[10])
+    assert feedback.origins == [PlanOrigin.UNJUDGED]
+    # A look that makes sense again is judged again, and numbers that are none are refused as before.
+    assert replan_push(body, rest, 2, plan.states[12]).success
+    with pytest.raises(InvalidInputError, match="finite"):
+        replan_push(body, plan, 10, np.full((2, 13), np.nan))
+
+
+def test_planning_anew_begins_with_the_multipliers_of_the_plan(plan, body: ContactBody) -> None:
+    """With them a step or two settle what takes rounds without, from where the plan expected to be and beside it."""
+    seen = nudge(plan, 8, 4e-3)
+    warm, cold = (replan_push(body, old, 8, seen) for old in (plan, replace(plan, multipliers=())))
+    assert plan.multipliers[0].shape == (6,)
+    assert warm.success
+    assert cold.success
+    assert warm.iterations < cold.iterations
+
+
 def test_goal_that_the_bounded_force_cannot_reach_is_a_status(body: ContactBody, start: BodyState) -> None:
     config = PushConfig(
         **(
@@ -202,3 +333,16 @@ def test_body_that_does_not_come_to_rest_is_refused() -> None:
     ball = ContactBody(points, np.full(400, 0.01), np.zeros((400, 3)), 4.0, 0.144 * np.eye(3), np.zeros(3))
     with pytest.raises(InvalidInputError, match="still moves"):
         rest_on_plane(ball, BodyState([0.0, 0.0, 40.0]), CONFIG)
+
+
+def test_what_reaches_its_goal_is_better_than_what_costs_less() -> None:
+    near, cheap, far = Merit(5.0, 0.01), Merit(1.0, 0.2), Merit(1.0, 0.3)
+    assert near.better_than(cheap, 0.1)
+    assert not cheap.better_than(near, 0.1)
+    # Both within the tolerance: what costs less. Both outside: what is nearer.
+    assert cheap.better_than(near, 0.25)
+    assert cheap.better_than(far, 0.1)
+    assert not near.better_than(near, 0.1)
+    for broken in (Merit(np.nan, 0.0), Merit(0.0, np.inf)):
+        assert not broken.better_than(far, 0.1)
+        assert far.better_than(broken, 0.1)

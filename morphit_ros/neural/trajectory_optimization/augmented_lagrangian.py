@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.trajectory_optimization.problem import Constraint, Cost, Expansion, TrajectoryProblem
 
@@ -55,16 +56,17 @@ class AugmentedLagrangian:
         constraints, multipliers = problem.terminal_constraints, self._terminal
         return self._expanded(problem.terminal_cost, constraints, multipliers, state, self._no_control)
 
-    def violation(self, states: Array, controls: Array) -> float:
-        """The worst violation of any constraint."""
-        worst = 0.0
-        for item in self.problem.stage_constraints:
-            for state, control in zip(states, controls, strict=False):
-                worst = max(worst, float(item.violation(item.at(state, control)).max(initial=0.0)))
-        for item in self.problem.terminal_constraints:
-            values = item.at(states[-1], self._no_control)
-            worst = max(worst, float(item.violation(values).max(initial=0.0)))
-        return worst
+    def begin_with(self, multipliers: Sequence[Array]) -> None:
+        """Take the multipliers of the terminal constraints from elsewhere: one array (C,) for each."""
+        if [len(item) for item in multipliers] != [len(item) for item in self._terminal]:
+            found = [len(item) for item in multipliers]
+            raise InvalidInputError("multipliers", f"lengths {found}", f"{[len(item) for item in self._terminal]}")
+        self._terminal = [np.array(item, dtype=np.float64) for item in multipliers]
+
+    def next_multipliers(self, states: Array) -> tuple[Array, ...]:
+        """Of the terminal constraints, as an update at these states would leave them."""
+        constraints = self.problem.terminal_constraints
+        return tuple(self._updated(constraints, self._terminal, states[-1], self._no_control))
 
     def update_multipliers(self, states: Array, controls: Array) -> None:
         """First order: λ + ρ c, not negative for what must not be positive."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.trajectory_optimization.augmented_lagrangian import AugmentedLagrangian
 from morphit_ros.neural.trajectory_optimization.backward_pass import LocalModel, LocalPolicy
+from morphit_ros.neural.trajectory_optimization.merit import Merit, merit_of
 from morphit_ros.neural.trajectory_optimization.problem import Dynamics, TrajectoryProblem
 
 # Of the decrease that the quadratic model promises, a step must keep this share.
@@ -46,6 +48,12 @@ class TrajectoryConfig(Config):
         1e-6, "Curvature added to each control to begin with", minimum=0.0, maximum=1e12
     )
     largest_regularization: float = parameter(1e10, "Curvature at which to give up", minimum=1e-6, maximum=1e16)
+    time_limit: float = parameter(
+        0.0, "Time after which no iLQR step is begun [s], 0 for none; results then depend on the machine", minimum=0.0
+    )
+    keep_best: bool = parameter(
+        False, "Whether the best of all trajectories on the way is returned, the guess included, and not the last one"
+    )
 
 
 class TrajectoryStatus(enum.Enum):
@@ -71,6 +79,8 @@ class TrajectoryResult:
         iterations: iLQR steps over all updates.
         dual_updates: updates of the multipliers.
         message: what kept it from going on, for people.
+        multipliers: of each terminal constraint (C,), for another optimisation of nearly the same problem; none where
+            constraints are violated.
     """
 
     status: TrajectoryStatus
@@ -82,6 +92,7 @@ class TrajectoryResult:
     iterations: int
     dual_updates: int
     message: str
+    multipliers: tuple[Array, ...] = ()
 
     @property
     def success(self) -> bool:
@@ -106,6 +117,7 @@ def optimize_trajectory(
     controls: Array,
     config: TrajectoryConfig | None = None,
     progress: Progress | None = None,
+    multipliers: Sequence[Array] = (),
 ) -> TrajectoryResult:
     """Lower the cost of a trajectory until no step does and the constraints hold.
 
@@ -117,9 +129,11 @@ def optimize_trajectory(
         controls: (T, M) guess; clipped to the bounds. T is the number of steps.
         config: effort and accuracy.
         progress: told after each iLQR step; what it raises ends the optimisation.
+        multipliers: of the terminal constraints to begin with, from an earlier result; none: zero.
 
     Raises:
-        InvalidInputError: a guess with no step, of the wrong shape or with numbers that are not finite.
+        InvalidInputError: a guess with no step, of the wrong shape or with numbers that are not finite, multipliers of
+            other constraints.
     """
     settings = config or TrajectoryConfig()
     guess = np.array(controls, dtype=np.float64)
@@ -136,7 +150,7 @@ def optimize_trajectory(
         return TrajectoryResult(
             TrajectoryStatus.DIVERGED, states, guess, gains, float("nan"), float("nan"), 0, 0, message
         )  # fmt: skip
-    return _Optimization(problem, states, guess, settings, progress).run()
+    return _Optimization(problem, states, guess, settings, progress, multipliers).run()
 
 
 class _Optimization:
@@ -149,21 +163,27 @@ class _Optimization:
         controls: Array,
         settings: TrajectoryConfig,
         progress: Progress | None,
+        multipliers: Sequence[Array] = (),
     ) -> None:
         self._problem, self._settings, self._progress = problem, settings, progress
         self._states, self._controls = states, controls
         self._lagrangian = AugmentedLagrangian(problem, len(controls), settings.initial_penalty)
+        if multipliers:
+            self._lagrangian.begin_with(multipliers)
         self._regularization = settings.initial_regularization
         self._iterations = 0
+        self._linearized: tuple[Array, list[tuple[Array, Array]]] | None = None
+        self._ends = perf_counter() + settings.time_limit if settings.time_limit > 0.0 else np.inf
+        self._best: tuple[Merit, Array, Array] = (merit_of(problem, states, controls), states, controls)
 
     def run(self) -> TrajectoryResult:
         """Minimise, update the multipliers, and so on."""
         settings, lagrangian = self._settings, self._lagrangian
-        before = lagrangian.violation(self._states, self._controls)
+        before = self._best[0].violation
         updates, message = 0, ""
         while True:
             settled, message = self._minimize()
-            violation = lagrangian.violation(self._states, self._controls)
+            violation = merit_of(self._problem, self._states, self._controls).violation
             # The nearer the constraints, the less the penalties say about them: one more round settles the multipliers.
             if violation <= settings.constraint_tolerance or not lagrangian.constrained:
                 break
@@ -181,23 +201,19 @@ class _Optimization:
                 lagrangian.penalty *= settings.penalty_growth
             before = violation
             self._regularization = settings.initial_regularization
+        merit = merit_of(self._problem, self._states, self._controls)
+        if settings.keep_best and self._best[0].better_than(merit, settings.constraint_tolerance):
+            merit, self._states, self._controls = self._best
+            settled = False
         status = TrajectoryStatus.INFEASIBLE
-        if violation <= settings.constraint_tolerance:
+        if merit.violation <= settings.constraint_tolerance:
             status = TrajectoryStatus.CONVERGED if settled else TrajectoryStatus.FEASIBLE
+        # Where a constraint cannot be kept they grow without end.
+        multipliers = () if status is TrajectoryStatus.INFEASIBLE else lagrangian.next_multipliers(self._states)
         return TrajectoryResult(
-            status, self._states, self._controls, self._gains(), self._cost(), violation, self._iterations, updates,
-            message,
+            status, self._states, self._controls, self._gains(), merit.cost, merit.violation, self._iterations, updates,
+            message, multipliers,
         )  # fmt: skip
-
-    def _cost(self) -> float:
-        problem = self._problem
-        total = sum(
-            problem.stage_cost.value(state, control)
-            for state, control in zip(self._states, self._controls, strict=False)
-        )
-        if problem.terminal_cost is not None:
-            total += problem.terminal_cost.value(self._states[-1], np.zeros(problem.dynamics.control_size))
-        return float(total)
 
     def _minimize(self) -> tuple[bool, str]:
         """iLQR steps on the present Lagrangian; whether they came to an end, and what ended them."""
@@ -205,6 +221,8 @@ class _Optimization:
         value = self._lagrangian.value(self._states, self._controls)
         steps = self._steps_left()
         for _ in range(steps):
+            if perf_counter() >= self._ends:
+                return False, f"the time of {settings.time_limit:g} s is over after {self._iterations} steps"
             self._iterations += 1
             model = self._model()
             least = settings.cost_tolerance * (1.0 + abs(value))
@@ -221,8 +239,8 @@ class _Optimization:
                 self._regularization = max(4.0 * self._regularization, _LEAST_REGULARIZATION * 1e3)
             drop = value - found
             value = found
-            if self._progress is not None:
-                self._progress(self._iterations, self._cost(), self._states)
+            if self._progress is not None or settings.keep_best:
+                self._note()
             self._regularization *= 0.25
             if self._regularization < _LEAST_REGULARIZATION:
                 self._regularization = 0.0
@@ -230,9 +248,19 @@ class _Optimization:
                 return True, "the cost falls no more"
         return False, f"{self._iterations if self._steps_left() == 0 else steps} steps were not enough"
 
+    def _note(self) -> None:
+        """Tell of a step, and keep the best."""
+        merit = merit_of(self._problem, self._states, self._controls)
+        if merit.better_than(self._best[0], self._settings.constraint_tolerance):
+            self._best = merit, self._states, self._controls
+        if self._progress is not None:
+            self._progress(self._iterations, merit.cost, self._states)
+
     def _steps_left(self) -> int:
         """iLQR steps until the next update, or until the end."""
         settings = self._settings
+        if perf_counter() >= self._ends:
+            return 0
         if settings.total_iterations == 0:
             return settings.iterations
         return min(settings.iterations, settings.total_iterations - self._iterations)
@@ -240,9 +268,12 @@ class _Optimization:
     def _model(self) -> LocalModel:
         lagrangian, dynamics = self._lagrangian, self._problem.dynamics
         pairs = list(zip(self._states[:-1], self._controls, strict=True))
+        # What costs most: an update of the multipliers leaves it, and so does a search that finds nothing.
+        if self._linearized is None or self._linearized[0] is not self._states:
+            self._linearized = self._states, [dynamics.linearize(state, control) for state, control in pairs]
         lower, upper = (bound - self._controls for bound in self._problem.bounds)
         return LocalModel(
-            [dynamics.linearize(state, control) for state, control in pairs],
+            self._linearized[1],
             [lagrangian.expand_stage(index, *pair) for index, pair in enumerate(pairs)],
             lagrangian.expand_end(self._states[-1]),
             lower,

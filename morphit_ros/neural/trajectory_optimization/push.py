@@ -17,9 +17,10 @@ from morphit_ros.neural.contact.shapes import HalfSpace
 from morphit_ros.neural.dynamics.simulate import simulate
 from morphit_ros.neural.dynamics.state import STATE_SIZE, BodyState
 from morphit_ros.neural.dynamics.world import Obstacle, RigidBody, World
-from morphit_ros.neural.trajectory_optimization.ilqr import optimize_trajectory
+from morphit_ros.neural.trajectory_optimization.ilqr import TrajectoryStatus, optimize_trajectory
+from morphit_ros.neural.trajectory_optimization.merit import Merit
 from morphit_ros.neural.trajectory_optimization.push_config import PushConfig
-from morphit_ros.neural.trajectory_optimization.push_plan import PushPlan
+from morphit_ros.neural.trajectory_optimization.push_plan import PlanOrigin, PushPlan
 from morphit_ros.neural.trajectory_optimization.push_task import PushTask
 
 _TABLE, _OBJECT = "table", "object"
@@ -112,8 +113,14 @@ def replan_push(
     index: int,
     states: Array,
     iterations: int = 6,
+    time_limit: float = 0.0,
 ) -> PushPlan:
-    """Plan the rest of a push anew from where object and sphere are seen, beginning with the plan's own forces.
+    """Plan the rest of a push anew from where object and sphere are seen; the rest of the plan is kept if it is better.
+
+    The rest is tried in the simulation from what is seen, by its forces alone and with its feedback. The better one of
+    the two starts the optimiser, with the multipliers that the plan ended with; the best of all that was tried is
+    returned: what reaches the goal first, then what costs less. So it never worsens a plan, as far as the simulation
+    can tell, however short its time is.
 
     Args:
         body: as it was planned for.
@@ -122,12 +129,16 @@ def replan_push(
         states: (2, 13) of object and sphere, as in `BodyState.flat`.
         iterations: bound on the optimiser's steps between two updates of multipliers, of which there are two, so that
             an answer comes in time.
+        time_limit: time after which no step of the optimiser is begun [s], 0 for none. It ends by about one such step
+            later.
 
     Returns:
-        a plan of the remaining steps, whose times begin with zero; its status says whether it reaches the goal.
+        a plan of the remaining steps, whose times begin with zero. Its status says whether it reaches the goal, its
+        origin whether it is new, its `seconds` how long that took and its `period` how often that can be done. Where
+        the simulation refuses what is seen, such as a sphere deep in the object, it is the rest as it was planned.
 
     Raises:
-        InvalidInputError: no step is left, or states that the simulation refuses.
+        InvalidInputError: no step is left, states of another shape or that are not finite, iterations below one.
     """
     left = plan.config.steps - index
     if not 0 <= index < plan.config.steps:
@@ -142,13 +153,57 @@ def replan_push(
         dual_updates=2,
         cost_tolerance=max(chosen.cost_tolerance, _REPLANNED_TOLERANCE),
         initial_penalty=max(chosen.initial_penalty, _REPLANNED_PENALTY),
+        time_limit=time_limit,
+        keep_best=True,
     )
     settings = replace(plan.config, steps=left, optimization=limits)
     start, pusher = (BodyState(row[:3], row[3:7], row[7:10], row[10:]) for row in np.asarray(states, dtype=np.float64))
     target = BodyState(plan.goal, plan.goal_quat_xyzw)
-    task = PushTask(body, start, target, pusher, plan.pusher_goal, settings)
-    result = optimize_trajectory(task.problem, plan.forces[index:] / settings.force_unit, limits)
-    return task.plan(result, time.perf_counter() - began)
+    try:
+        task = PushTask(body, start, target, pusher, plan.pusher_goal, settings)
+    except InvalidInputError as error:
+        return _as_planned(plan, index, settings, f"not judged, as the simulation refuses what is seen: {error}", began)
+    rests = task.rests(plan, index)
+    if not rests:
+        words = "not judged, as the simulation finds no motion from what is seen"
+        return _as_planned(plan, index, settings, words, began)
+    kept = rests[0]
+    try:
+        if time_limit > 0.0:
+            # Trying the rest took some of it.
+            limits = replace(limits, time_limit=max(began + time_limit - time.perf_counter(), 1e-9))
+        found = optimize_trajectory(task.problem, kept.controls, limits, multipliers=plan.multipliers)
+    except (InvalidInputError, ArithmeticError, np.linalg.LinAlgError) as error:
+        failed = f"kept, as the optimisation failed: {error}"
+        return replace(task.plan(kept.result(failed), time.perf_counter() - began), origin=PlanOrigin.KEPT)
+    if Merit(found.cost, found.violation).better_than(kept.merit, limits.constraint_tolerance):
+        found = replace(found, multipliers=found.multipliers or plan.multipliers)
+        return replace(task.plan(found, time.perf_counter() - began), origin=PlanOrigin.ANEW)
+    words = f"kept, as nothing better was found: {found.message}"
+    gains = found.gains if np.array_equal(found.controls, kept.controls) else kept.gains
+    better = replace(
+        kept.result(words), gains=gains, iterations=found.iterations, multipliers=found.multipliers or plan.multipliers
+    )
+    return replace(task.plan(better, time.perf_counter() - began), origin=PlanOrigin.KEPT)
+
+
+def _as_planned(plan: PushPlan, index: int, settings: PushConfig, message: str, began: float) -> PushPlan:
+    """The rest of a plan from a step on, untouched."""
+    return replace(
+        plan,
+        status=TrajectoryStatus.INFEASIBLE,
+        message=message,
+        config=settings,
+        times=plan.times[: len(plan.times) - index],
+        states=plan.states[index:],
+        forces=plan.forces[index:],
+        gains=plan.gains[index:],
+        cost=float("inf"),
+        violation=float("inf"),
+        iterations=0,
+        seconds=time.perf_counter() - began,
+        origin=PlanOrigin.UNJUDGED,
+    )
 
 
 def _numbers(name: str, given: ArrayLike, size: int) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,19 @@ from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.dynamics.state import subtract_states
 from morphit_ros.neural.trajectory_optimization.ilqr import TrajectoryStatus
 from morphit_ros.neural.trajectory_optimization.push_config import PushConfig
+
+
+class PlanOrigin(enum.Enum):
+    """Where a plan comes from; what planning anew returns is never judged worse than the rest of the old plan."""
+
+    PLANNED = "planned as a whole"
+    ANEW = "made anew from where object and sphere were seen: better than the rest of the old plan"
+    KEPT = "the rest of the old plan, from where object and sphere were seen: nothing better was found"
+    UNJUDGED = "the rest of the old plan as it was planned: the simulation refuses what was seen"
+
+
+# The time between two looks is longer than what planning took by this factor.
+_MARGIN = 1.25
 
 
 @dataclass(frozen=True)
@@ -31,6 +45,8 @@ class PushPlan:
         seconds: that planning took.
         goal_quat_xyzw: (4,) how the object should lie there; counts in the cost only.
         pusher_goal: (3,) wanted position of the sphere's centre [m].
+        origin: whether it was made anew or kept.
+        multipliers: of the goal's constraints, with which planning anew begins.
     """
 
     status: TrajectoryStatus
@@ -47,10 +63,20 @@ class PushPlan:
     seconds: float
     goal_quat_xyzw: Array
     pusher_goal: Array
+    origin: PlanOrigin = PlanOrigin.PLANNED
+    multipliers: tuple[Array, ...] = ()
+
+    @property
+    def period(self) -> float:
+        """Shortest time between two looks for which planning took no longer: whole steps of the plan [s]."""
+        step = self.config.timestep
+        return step * max(1, int(np.ceil(_MARGIN * self.seconds / step)))
 
     @property
     def success(self) -> bool:
         """Whether the goal is reached to within the optimiser's tolerance."""
+        if self.origin is PlanOrigin.UNJUDGED:
+            return False
         return self.status in (TrajectoryStatus.CONVERGED, TrajectoryStatus.FEASIBLE)
 
     @property

@@ -15,7 +15,8 @@ from morphit_ros.neural.dynamics.simulate import simulate
 from morphit_ros.neural.dynamics.state import STATE_SIZE, TANGENT_SIZE, BodyState
 from morphit_ros.neural.dynamics.world import Obstacle, RigidBody, World
 from morphit_ros.neural.trajectory_optimization.costs import GoalCost, goal_constraint
-from morphit_ros.neural.trajectory_optimization.ilqr import TrajectoryResult, forward_rollout
+from morphit_ros.neural.trajectory_optimization.ilqr import TrajectoryResult, TrajectoryStatus, forward_rollout
+from morphit_ros.neural.trajectory_optimization.merit import Merit, merit_of
 from morphit_ros.neural.trajectory_optimization.problem import Constraint, Linearization, TrajectoryProblem
 from morphit_ros.neural.trajectory_optimization.push_config import PushConfig
 from morphit_ros.neural.trajectory_optimization.push_plan import PushPlan
@@ -31,6 +32,31 @@ class _Weights(NamedTuple):
 
     cost: Array
     scale: Array
+
+
+class Rest(NamedTuple):
+    """What is left of an earlier plan, from where this task starts.
+
+    Attributes:
+        states, controls, gains: (T + 1, 26), (T, 3) and (T, 3, 24), as of `TrajectoryResult`.
+        merit: how good it is.
+        tolerance: violation that counts as none.
+        multipliers: of the plan.
+    """
+
+    states: Array
+    controls: Array
+    gains: Array
+    merit: Merit
+    tolerance: float
+    multipliers: tuple[Array, ...]
+
+    def result(self, message: str) -> TrajectoryResult:
+        """As if an optimisation had ended with it."""
+        status = TrajectoryStatus.FEASIBLE if self.merit.violation <= self.tolerance else TrajectoryStatus.INFEASIBLE
+        return TrajectoryResult(
+            status, self.states, self.controls, self.gains, *self.merit, 0, 0, message, self.multipliers
+        )  # fmt: skip
 
 
 class PushTask:
@@ -106,6 +132,35 @@ class PushTask:
                     best, nearest = controls, miss
         return best
 
+    def rests(self, plan: PushPlan, index: int) -> list[Rest]:
+        """What is left of a plan from a step on, tried from this task's start by its forces and with its feedback.
+
+        The better one comes first; what the simulation cannot compute is left out. Its configuration must be this
+        task's but for the number of steps and the optimiser's.
+        """
+        problem, unit = self.problem, self._settings.force_unit
+        gains = plan.gains[index:] / unit
+        controls = np.clip(plan.forces[index:] / unit, *problem.bounds)
+        led = np.zeros_like(controls)
+        states = np.full((len(controls) + 1, problem.initial_state.size), np.nan)
+        states[0] = problem.initial_state
+        for step in range(len(controls)):
+            force = plan.force(index + step, states[step].reshape(2, STATE_SIZE))
+            led[step] = np.clip(force / unit, *problem.bounds)
+            states[step + 1] = self._dynamics.step(states[step], led[step])
+            if not np.isfinite(states[step + 1]).all():
+                break
+        alone = forward_rollout(self._dynamics, problem.initial_state, controls)
+        tolerance = self._settings.optimization.constraint_tolerance
+        tried = [
+            Rest(way, forces, gains, merit_of(problem, way, forces), tolerance, plan.multipliers)
+            for way, forces in ((alone, controls), (states, led))
+            if np.isfinite(way).all() and np.isfinite(forces).all()
+        ]
+        if len(tried) == 2 and tried[1].merit.better_than(tried[0].merit, tolerance):
+            tried.reverse()
+        return tried
+
     def plan(self, result: TrajectoryResult, seconds: float) -> PushPlan:
         settings = self._settings
         return PushPlan(
@@ -123,6 +178,7 @@ class PushTask:
             seconds,
             self._goal[0, 3:7].copy(),
             self._goal[1, :3].copy(),
+            multipliers=result.multipliers,
         )
 
 

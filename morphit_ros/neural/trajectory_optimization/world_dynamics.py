@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.rotations import inverse_right_jacobians
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.dynamics.newton import CONVERGED
 from morphit_ros.neural.dynamics.rollout_kernels import roll_out
@@ -86,7 +85,7 @@ class WorldDynamics:
         away = self.difference(state, reference)
         for first in range(3, self.tangent_size, TANGENT_SIZE):
             rows = slice(first, first + 3)
-            jacobian[rows, rows] = inverse_right_jacobians(away[None, rows])[0]
+            jacobian[rows, rows] = _inverse_right_jacobian(*away[rows].tolist())
         return jacobian
 
     def _rows(self, state: Array) -> Array:
@@ -107,6 +106,24 @@ class WorldDynamics:
         if status != CONVERGED:
             states[-1] = np.nan
         return states, derivatives
+
+
+def _inverse_right_jacobian(x: float, y: float, z: float) -> list[list[float]]:
+    """(3, 3) 1 + ½ [r] + c [r]² of a rotation vector r, as `inverse_right_jacobians`, in plain numbers."""
+    square = x * x + y * y + z * z
+    angle = math.sqrt(square)
+    if angle < 1e-4:
+        c = 1.0 / 12.0 + square / 720.0
+    else:
+        c = (1.0 - 0.5 * angle / math.tan(0.5 * angle)) / square
+    # [r]² = r rᵀ - |r|² 1.
+    d = 1.0 - c * square
+    xy, xz, yz = c * x * y, c * x * z, c * y * z
+    return [
+        [d + c * x * x, xy - 0.5 * z, xz + 0.5 * y],
+        [xy + 0.5 * z, d + c * y * y, yz - 0.5 * x],
+        [xz - 0.5 * y, yz + 0.5 * x, d + c * z * z],
+    ]
 
 
 def _rotation_between(base: list[float], quat: list[float]) -> tuple[float, float, float]:
