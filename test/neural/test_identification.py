@@ -16,7 +16,7 @@ from morphit_ros.neural.identification.least_squares import (
     compress,
     solve_least_squares,
 )
-from morphit_ros.neural.identification.residuals import residuals_of, start_columns
+from morphit_ros.neural.identification.residuals import residuals_of, start_directions
 from morphit_ros.neural.identification.unknowns import Unknown
 
 FRICTION = Unknown("friction", 0.2, 0.0, 1.0)
@@ -186,12 +186,12 @@ def test_a_parameter_at_its_bound_is_known_to_the_others():
 @pytest.mark.parametrize("knowledge", ["velocity_unknown", "unknown"])
 def test_jacobian_of_residuals_equals_central_differences(knowledge):
     experiment = block_experiment(SlidingBlock(friction=0.3), SlidingBlock(force=1.0), 0.01, knowledge)
-    columns = start_columns(experiment)
+    directions = start_directions(experiment)
     rng = np.random.default_rng(3)
-    values = np.concatenate([[0.25, 1.2], 0.2 * rng.normal(size=len(columns))])
+    values = np.concatenate([[0.25, 1.2], 0.2 * rng.normal(size=directions.shape[1])])
 
     def residuals(point):
-        return residuals_of(experiment, ["friction", "mass_scale"], point[:2], columns, point[2:], 0.001, 0.01)
+        return residuals_of(experiment, ["friction", "mass_scale"], point[:2], directions, point[2:], 0.001, 0.01)
 
     jacobian = residuals(values).jacobian
     step = 1e-6
@@ -288,10 +288,11 @@ def test_an_iteration_limit_is_said():
     assert result.status is EstimationStatus.ITERATION_LIMIT
 
 
-def test_residuals_that_hang_together_over_time_count_less():
+@pytest.mark.parametrize("phase", np.linspace(0.0, 2.0 * np.pi, 6, endpoint=False))
+def test_residuals_that_hang_together_over_time_count_less(phase):
     # A model that misses a slow wave: its residuals are no independent measurements.
     track = observed(SlidingBlock(), frames=60)
-    wave = 0.002 * np.sin(np.linspace(0.0, 6.0, 60))
+    wave = 0.002 * np.sin(np.linspace(0.0, 6.0, 60) + phase)
     wavy = dataclasses.replace(track, positions=track.positions + np.outer(wave, [0.6, 0.8, 0.0]))
     smooth = identify(Experiment(SlidingBlock(), (wavy,), block_start(), "known"), FRICTION)
     generator = np.random.default_rng(0)
@@ -299,5 +300,5 @@ def test_residuals_that_hang_together_over_time_count_less():
         track, positions=track.positions + np.outer(generator.permutation(wave), [0.6, 0.8, 0.0])
     )
     rough = identify(Experiment(SlidingBlock(), (shuffled,), block_start(), "known"), FRICTION)
-    assert smooth.standard_deviations["friction"] > 3.0 * rough.standard_deviations["friction"]
+    assert smooth.standard_deviations["friction"] > 2.0 * rough.standard_deviations["friction"]
     assert abs(smooth.values["friction"] - 0.4) < 3.0 * smooth.standard_deviations["friction"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.rotations import invert_quats, multiply_quats, rotation_vectors
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.identification.motion import Motion, stepped
+from morphit_ros.neural.identification.motion import TANGENT, Motion, stepped
 from morphit_ros.neural.identification.tracks import PoseTrack
 
 StartKnowledge = Literal["known", "velocity_unknown", "unknown"]
@@ -29,15 +29,19 @@ class Experiment:
         knowledge: what of the start is certain. "known": all of it; "velocity_unknown": poses are, velocities are
             estimated along with the parameters; "unknown": poses and velocities are estimated (for noisy tracks).
             Applies to the seen bodies; the start of the others is taken as given.
+        directions: (12 B, L) tangents of the start along which it is unknown, in place of what `knowledge` says: such
+            as the place on a table of what is known to lie on it. None: as `knowledge` says.
 
     Raises:
-        InvalidInputError: no track, tracks that don't fit the model or each other, a start of the wrong shape.
+        InvalidInputError: no track, tracks that don't fit the model or each other, a start or directions of the wrong
+            shape.
     """
 
     motion: Motion
     tracks: tuple[PoseTrack | None, ...]
     start: Array | None = None
     knowledge: StartKnowledge = "velocity_unknown"
+    directions: Array | None = None
 
     def __post_init__(self) -> None:
         if self.knowledge not in ("known", "velocity_unknown", "unknown"):
@@ -61,6 +65,12 @@ class Experiment:
         if start.shape != (len(self.tracks), 13) or not np.isfinite(start).all():
             raise InvalidInputError("start", f"shape {start.shape}", f"finite numbers ({len(self.tracks)}, 13)")
         object.__setattr__(self, "start", start)
+        if self.directions is not None:
+            directions = np.array(self.directions, dtype=np.float64)
+            rows = TANGENT * len(self.tracks)
+            if directions.ndim != 2 or len(directions) != rows or not np.isfinite(directions).all():
+                raise InvalidInputError("directions", f"shape {directions.shape}", f"finite numbers ({rows}, L)")
+            object.__setattr__(self, "directions", directions)
 
     @property
     def seen(self) -> tuple[int, ...]:
@@ -81,6 +91,22 @@ class Experiment:
     def quats_xyzw(self) -> Array:
         """(T, S, 4) orientations of the seen bodies."""
         return np.stack([self._track(index).quats_xyzw for index in self.seen], axis=1)
+
+    @property
+    def certain(self) -> bool:
+        """Whether nothing of the start is unknown."""
+        return self.knowledge == "known" if self.directions is None else self.directions.shape[1] == 0
+
+    @property
+    def pose_certain(self) -> bool:
+        """Whether the first poses are exact."""
+        if self.directions is None:
+            return self.knowledge != "unknown"
+        return self.certain
+
+    def with_certain_start(self) -> Experiment:
+        """The same motion, with all of its start taken as known."""
+        return replace(self, knowledge="known", directions=None)
 
     def _track(self, index: int) -> PoseTrack:
         track = self.tracks[index]
@@ -121,8 +147,9 @@ def cut_windows(experiment: Experiment, frames: int) -> list[Experiment]:
         tracks = tuple(track.part(first, first + frames) if track is not None else None for track in experiment.tracks)
         start = experiment.start if first == 0 else None
         knowledge: StartKnowledge = experiment.knowledge if first == 0 else "unknown"
+        directions = experiment.directions if first == 0 else None
         motion = stepped(experiment.motion, "window").later(float(experiment.times[first] - experiment.times[0]))
-        windows.append(Experiment(motion, tracks, start, knowledge))
+        windows.append(Experiment(motion, tracks, start, knowledge, directions))
     return windows
 
 

@@ -29,19 +29,28 @@ from morphit_ros.neural.identification.least_squares import (
     compress,
     finish,
     solve_least_squares,
+    stretched,
+    white_covariance,
 )
 from morphit_ros.neural.identification.motion import stepped
+from morphit_ros.neural.identification.probing import stretch_of
+from morphit_ros.neural.identification.residual_spectrum import Series
 from morphit_ros.neural.identification.residuals import (
     Residuals,
+    plain_residuals,
     refined_residuals,
     residuals_of,
-    start_columns,
+    start_directions,
     start_names,
 )
 from morphit_ros.neural.identification.unknowns import Unknown, bounds_of
 
 # Corrections end when they are this part of the standard deviations.
 _SMALL_CORRECTION = 0.1
+# Where a look shows a cost lower by this [variances of the residuals] the search begins again, so often at most.
+_LOWER, _RESTARTS = 0.5, 4
+# Searches for pushes; how far towards the bounds the further ones begin.
+_PUSH_STARTS, _TOWARDS_BOUNDS = 3, 0.35
 
 
 @dataclass(frozen=True)
@@ -62,6 +71,18 @@ class IdentificationConfig(Config):
     )
     pilot: int = parameter(
         2, "Experiments with which the search begins, where there are more than twice as many; 0 for all", minimum=0
+    )
+    starts: int = parameter(
+        0,
+        "Places that the search begins from, 0 for three for pushes of what lay still, else one",
+        minimum=0,
+        maximum=100,
+    )
+    looks: int = parameter(
+        6,
+        "Most looks at the cost on either side of the solution of pushes of what lay still, which is not quadratic",
+        minimum=0,
+        maximum=20,
     )
     threads: int = parameter(0, "Experiments predicted at the same time, 0 for one a core", minimum=0)
     search: LeastSquaresConfig = nested(LeastSquaresConfig)
@@ -136,21 +157,23 @@ def identify(
     if config.window:
         experiments = [part for whole in experiments for part in cut_windows(whole, config.window)]
     threads = min(config.threads or os.cpu_count() or 1, len(experiments))
+    # Where contact begins and slides the cost has kinks and valleys.
+    pushed = any(experiment.directions is not None for experiment in experiments)
     with ThreadPoolExecutor(threads) as pool:
-        known = all(experiment.knowledge == "known" for experiment in experiments)
+        known = all(experiment.certain for experiment in experiments)
         begun, led = unknowns, False
         if config.pilot and len(experiments) > 2 * config.pilot:
             # A few experiments lead most of the way.
             few = experiments[:: -(-len(experiments) // config.pilot)]
-            pilot = identify(few, unknowns, dataclasses.replace(config, pilot=0, window=0))
+            pilot = identify(few, unknowns, dataclasses.replace(config, pilot=0, window=0, looks=0))
             begun, led = _moved(unknowns, pilot.estimate), pilot.success
         elif not known:
             # Starts as the tracks show them are close; parameters need not be. All at once, a far parameter can be
             # made up for by a start that throws the body about, from where no small step leads back.
-            held = [dataclasses.replace(experiment, knowledge="known") for experiment in experiments]
+            held = [experiment.with_certain_start() for experiment in experiments]
             problem = _Problem(held, unknowns, config, pool)
             search = dataclasses.replace(config.search, cost_tolerance=1.0)
-            begun = _moved(unknowns, solve_least_squares(problem.evaluate, unknowns, search))
+            begun = _moved(unknowns, _led(problem, unknowns, search, config.starts or (_PUSH_STARTS if pushed else 1)))
         problem = _Problem(experiments, begun, config, pool)
         search = config.search
         if config.corrections:
@@ -161,6 +184,12 @@ def identify(
         parts = problem.predict(estimate.values)
         if config.corrections:
             estimate, parts = problem.correct(estimate, parts)
+        for attempt in range(_RESTARTS + 1 if config.looks and pushed else 0):
+            estimate, lower = problem.look_around(estimate, parts)
+            if lower is None or config.corrections or attempt == _RESTARTS:
+                break
+            estimate = solve_least_squares(problem.evaluate, _begun_at(problem.unknowns, lower), search)
+            parts = problem.predict(estimate.values)
     count = len(unknowns)
     names = [item.name for item in unknowns]
     deviations = estimate.uncertainty.standard_deviations[:count]
@@ -174,11 +203,38 @@ def identify(
     )  # fmt: skip
 
 
+def _led(problem: _Problem, unknowns: Sequence[Unknown], search: LeastSquaresConfig, starts: int) -> Estimate:
+    """The best of searches that begin at several places: as told first, then towards the bounds in turn.
+
+    Where an object that is pushed turns the one way or the other, each has a valley of its own.
+    """
+    best = solve_least_squares(problem.evaluate, unknowns, search)
+    for count in range(1, starts):
+        share = _TOWARDS_BOUNDS / (1.0 + (count - 1) // 2)
+        places = []
+        for index, item in enumerate(unknowns):
+            bound = item.upper if (index + count) % 2 else item.lower
+            value = item.start + share * (bound - item.start) if np.isfinite(bound) else item.start
+            places.append(dataclasses.replace(item, start=value))
+        try:
+            found = solve_least_squares(problem.evaluate, places, search)
+        except InvalidInputError:
+            # No motion can be computed from there.
+            continue
+        best = found if found.cost < best.cost else best
+    return best
+
+
 def _moved(unknowns: Sequence[Unknown], estimate: Estimate) -> list[Unknown]:
     """The unknowns, starting from where an estimate left them."""
+    return _begun_at(unknowns, estimate.values)
+
+
+def _begun_at(unknowns: Sequence[Unknown], values: Array) -> list[Unknown]:
+    """The unknowns, starting from values (K, or more) within their bounds."""
     return [
         dataclasses.replace(item, start=min(max(float(value), item.lower), item.upper))
-        for item, value in zip(unknowns, estimate.values, strict=False)
+        for item, value in zip(unknowns, values, strict=False)
     ]
 
 
@@ -195,15 +251,16 @@ class _Problem:
         self._experiments = experiments
         self._names = [item.name for item in parameters]
         self._config = config
-        self._columns = [start_columns(experiment) for experiment in experiments]
-        ends = np.cumsum([len(parameters), *(len(columns) for columns in self._columns)])
+        self._directions = [start_directions(experiment) for experiment in experiments]
+        ends = np.cumsum([len(parameters), *(item.shape[1] for item in self._directions)])
         self._slices = [slice(int(first), int(last)) for first, last in pairwise(ends)]
         self.unknowns = list(parameters)
-        for index, (experiment, columns) in enumerate(zip(experiments, self._columns, strict=True)):
+        for index, experiment in enumerate(experiments):
             whose = f" of motion {index}" if len(experiments) > 1 else ""
-            self.unknowns += [Unknown(name + whose, 0.0) for name in start_names(experiment, columns)]
+            self.unknowns += [Unknown(name + whose, 0.0) for name in start_names(experiment)]
         self._pool = pool
         self._last: tuple[bytes, list[Residuals]] = (b"", [])
+        self._corrected: Evaluation | None = None
 
     def predict(self, values: Array) -> list[Residuals]:
         """The experiments at some values; those of the last call are kept."""
@@ -213,7 +270,7 @@ class _Problem:
 
         def one(index: int) -> Residuals:
             return residuals_of(
-                self._experiments[index], self._names, values[:count], self._columns[index],
+                self._experiments[index], self._names, values[:count], self._directions[index],
                 values[self._slices[index]], self._config.position_noise, self._config.rotation_noise,
             )  # fmt: skip
 
@@ -238,7 +295,7 @@ class _Problem:
 
         def one(index: int) -> Residuals:
             residuals, position_errors, rotation_errors = refined_residuals(
-                self._experiments[index], finer[index], self._names, values[:count], self._columns[index],
+                self._experiments[index], finer[index], self._names, values[:count], self._directions[index],
                 values[self._slices[index]], self._config.position_noise, self._config.rotation_noise,
             )  # fmt: skip
             return parts[index].with_residuals(residuals, position_errors, rotation_errors)
@@ -258,19 +315,69 @@ class _Problem:
             if (np.abs(step) <= _SMALL_CORRECTION * estimate.uncertainty.standard_deviations).all():
                 break
         # What the last step leaves, to first order.
-        last = dataclasses.replace(evaluation, residuals=evaluation.residuals + evaluation.jacobian @ step)
+        last = self._corrected = evaluation.moved(step)
         refined = finish(
             last, values, self.unknowns, self._config.search, estimate.start_cost,
             estimate.iterations + len(history) - 1, np.vstack(history), estimate.seconds + time.perf_counter() - begin,
         )  # fmt: skip
         return refined, parts
 
+    def look_around(self, estimate: Estimate, parts: list[Residuals]) -> tuple[Estimate, Array | None]:
+        """The estimate with deviations as wide as the cost is low about it; values where it is lower, or None.
+
+        Corrections for the step shift the cost's least place, not its shape: its linear part is left out.
+        """
+        values, count = estimate.values, len(self._names)
+        config = self._config.search
+        last = self._corrected or self._assembled(parts, len(values))
+        base = self._plain(values)
+        if base is None:
+            return estimate, None
+        gradient = np.zeros(len(values))
+        for item, residuals in zip(last.series, base, strict=True):
+            gradient[item.columns] += item.jacobian.reshape(len(residuals), -1).T @ residuals
+        variance = max(estimate.residual_ratio, config.noise_floor) ** 2
+        square = sum(float(item @ item) for item in base)
+
+        lowest: tuple[float, Array | None] = (-_LOWER * variance, None)
+
+        def increase(step: Array) -> float:
+            nonlocal lowest
+            there = self._plain(values + step)
+            if there is None:
+                return np.inf
+            risen = 0.5 * (sum(float(item @ item) for item in there) - square)
+            if risen < lowest[0]:
+                lowest = risen, values + step
+            return (risen - float(gradient @ step)) / variance
+
+        lower, upper = bounds_of(self.unknowns)
+        covariance = white_covariance(last, self.unknowns, estimate, config.noise_floor)
+        stretch = stretch_of(increase, covariance, count, (lower - values, upper - values), self._config.looks)
+        return stretched(estimate, last, self.unknowns, config, stretch), lowest[1]
+
+    def _plain(self, values: Array) -> list[Array] | None:
+        """Residuals (N,) of all experiments, None where a motion cannot be computed."""
+        count = len(self._names)
+
+        def one(index: int) -> Array:
+            return plain_residuals(
+                self._experiments[index], self._names, values[:count], self._directions[index],
+                values[self._slices[index]], self._config.position_noise, self._config.rotation_noise,
+            )  # fmt: skip
+
+        try:
+            found = list(self._pool.map(one, range(len(self._experiments))))
+        except InvalidInputError:
+            return None
+        return found if all(np.isfinite(item).all() for item in found) else None
+
     def evaluate(self, values: Array) -> Evaluation:
         return self._assembled(self.predict(values), len(values))
 
     def _assembled(self, parts: list[Residuals], size: int) -> Evaluation:
         known = len(self._names)
-        residuals, jacobians, total = [], [], 0
+        residuals, jacobians, series, total = [], [], [], 0
         for part, columns in zip(parts, self._slices, strict=True):
             if np.isfinite(part.residuals).all():
                 short, slope = compress(part.residuals, part.jacobian)
@@ -282,6 +389,15 @@ class _Problem:
             residuals.append(short)
             jacobians.append(wide)
             total += len(part.residuals)
-        squares, products = np.sum([part.products for part in parts], axis=0)
-        correlation = float(products / squares) if 0.0 < squares < np.inf else 0.0
-        return Evaluation(np.concatenate(residuals), np.vstack(jacobians), total, correlation)
+            series.append(self._series(part, columns))
+        return Evaluation(np.concatenate(residuals), np.vstack(jacobians), total, tuple(series))
+
+    def _series(self, part: Residuals, columns: slice) -> Series:
+        """One track's residuals by time and channel: position and turn of each body."""
+        channels = 6 * part.position_errors.shape[1]
+        known = np.arange(len(self._names))
+        return Series(
+            part.residuals.reshape(-1, channels),
+            part.jacobian.reshape(-1, channels, part.jacobian.shape[1]),
+            np.concatenate([known, np.arange(columns.start, columns.stop)]),
+        )

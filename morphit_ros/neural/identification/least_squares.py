@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -17,7 +17,8 @@ import numpy as np
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.identification.uncertainty import Uncertainty, estimate_uncertainty
+from morphit_ros.neural.identification.residual_spectrum import Series
+from morphit_ros.neural.identification.uncertainty import Uncertainty, estimate_uncertainty, inverse_root
 from morphit_ros.neural.identification.unknowns import Unknown, bounds_of, check_unknowns
 
 # A parameter is at its bound when it is within this part of the width between the bounds.
@@ -57,13 +58,18 @@ class Evaluation:
         residuals: (N,).
         jacobian: (N, K).
         count: number of measurements that they stand for: N, or more if they were compressed.
-        correlation: of residuals with their neighbours in time, 0 if independent.
+        series: the residuals over time, for what hangs together there; none: all are independent.
     """
 
     residuals: Array
     jacobian: Array
     count: int
-    correlation: float = 0.0
+    series: tuple[Series, ...] = ()
+
+    def moved(self, step: Array) -> Evaluation:
+        """After a step (K,), to first order."""
+        residuals = self.residuals + self.jacobian @ step
+        return replace(self, residuals=residuals, series=tuple(item.moved(step) for item in self.series))
 
 
 @dataclass(frozen=True)
@@ -200,6 +206,31 @@ def solve_least_squares(
     )  # fmt: skip
 
 
+def white_covariance(last: Evaluation, unknowns: Sequence[Unknown], estimate: Estimate, noise_floor: float) -> Array:
+    """(K, K) s² (JᵀJ)⁻¹ of what is free and determined, zero elsewhere: as if all residuals were independent."""
+    lower, upper = bounds_of(unknowns)
+    known = (estimate.values > lower) & (estimate.values < upper)
+    known &= np.isfinite(estimate.uncertainty.standard_deviations)
+    indices = np.flatnonzero(known)
+    root, _ = inverse_root(last.jacobian[:, known])
+    covariance = np.zeros((len(known), len(known)))
+    covariance[np.ix_(indices, indices)] = max(estimate.residual_ratio, noise_floor) ** 2 * root @ root.T
+    return covariance
+
+
+def stretched(
+    estimate: Estimate, last: Evaluation, unknowns: Sequence[Unknown], config: LeastSquaresConfig, stretch: Array
+) -> Estimate:
+    """The estimate with deviations drawn out by `stretch` (K, K), and what that makes of its status."""
+    drawn = finish(
+        last, estimate.values, unknowns, config, estimate.start_cost, estimate.iterations, estimate.history,
+        estimate.seconds, stretch=stretch,
+    )  # fmt: skip
+    if estimate.status is EstimationStatus.ITERATION_LIMIT and drawn.status is EstimationStatus.CONVERGED:
+        return replace(drawn, status=estimate.status, message=estimate.message)
+    return drawn
+
+
 def finish(
     last: Evaluation,
     values: Array,
@@ -210,17 +241,19 @@ def finish(
     history: Array,
     seconds: float,
     stopped: bool = False,
+    stretch: Array | None = None,
 ) -> Estimate:
     """The estimate at the end of a search, with its uncertainty, from the evaluation there.
 
     Args:
         stopped: whether the search ran out of evaluations.
+        stretch: see `estimate_uncertainty`.
         others: as in `Estimate` and `solve_least_squares`.
     """
     lower, upper = bounds_of(unknowns)
     uncertainty = estimate_uncertainty(
-        last.residuals, last.jacobian, last.count, last.correlation, unknowns, (values == lower) | (values == upper),
-        config.noise_floor,
+        last.residuals, last.jacobian, last.count, last.series, unknowns, (values == lower) | (values == upper),
+        config.noise_floor, stretch,
     )  # fmt: skip
     status, message = _outcome(stopped, last.count, unknowns, values, uncertainty, config)
     return Estimate(

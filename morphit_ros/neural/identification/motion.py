@@ -68,7 +68,20 @@ class Motion(Protocol):
 
 
 @runtime_checkable
-class SteppedMotion(Motion, Protocol):
+class PosedMotion(Motion, Protocol):
+    """A `Motion` that can do without derivatives."""
+
+    def poses(self, names: Sequence[str], values: Array, start: Array, times: Array) -> tuple[Array, Array]:
+        """Positions (T, B, 3) and quaternions (T, B, 4) as `predict` has them, without derivatives.
+
+        Raises:
+            InvalidInputError: as `predict`, and a motion that cannot be computed up to the last time.
+        """
+        ...
+
+
+@runtime_checkable
+class SteppedMotion(PosedMotion, Protocol):
     """A `Motion` in time steps: windows of it can be looked at, and the step's own error removed."""
 
     def later(self, seconds: float) -> Motion:
@@ -77,10 +90,6 @@ class SteppedMotion(Motion, Protocol):
 
     def finer(self, divisions: int) -> SteppedMotion:
         """The same system with steps that many times shorter."""
-        ...
-
-    def poses(self, names: Sequence[str], values: Array, start: Array, times: Array) -> tuple[Array, Array]:
-        """Positions (T, B, 3) and quaternions (T, B, 4) as `predict` has them, without derivatives."""
         ...
 
 

@@ -18,7 +18,7 @@ from morphit_ros.geometry.rotations import (
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.dynamics.state import add_tangent
 from morphit_ros.neural.identification.experiments import Experiment
-from morphit_ros.neural.identification.motion import TANGENT, Prediction, SteppedMotion
+from morphit_ros.neural.identification.motion import TANGENT, PosedMotion, Prediction, SteppedMotion
 
 # Residuals and derivatives beyond this are taken for infinite: their squares would be.
 _LARGEST = 1e100
@@ -36,7 +36,6 @@ class Residuals:
         position_errors: (T, S, 3) predicted minus observed positions [m].
         rotation_errors: (T, S, 3) rotation vectors from observed to predicted [rad].
         start: (B, 13) the start that was used.
-        products: sums of squared residuals, and of products of each with the next in time.
     """
 
     residuals: Array
@@ -44,29 +43,32 @@ class Residuals:
     position_errors: Array
     rotation_errors: Array
     start: Array
-    products: tuple[float, float]
 
     def with_residuals(self, residuals: Array, position_errors: Array, rotation_errors: Array) -> Residuals:
         """The same derivatives with other residuals (N,) and errors (T, S, 3)."""
-        steps = residuals.reshape(-1, 6 * position_errors.shape[1])
-        products = float((steps**2).sum()), float((steps[1:] * steps[:-1]).sum())
-        return Residuals(residuals, self.jacobian, position_errors, rotation_errors, self.start, products)
+        return Residuals(residuals, self.jacobian, position_errors, rotation_errors, self.start)
 
 
-def start_columns(experiment: Experiment) -> Array:
-    """Indices, in the (12 B,) tangent of the start, of what is unknown."""
-    if experiment.knowledge == "known":
-        return np.zeros(0, dtype=np.int64)
-    first = 6 if experiment.knowledge == "velocity_unknown" else 0
-    return np.concatenate([np.arange(TANGENT * body + first, TANGENT * (body + 1)) for body in experiment.seen])
+def start_directions(experiment: Experiment) -> Array:
+    """(12 B, L) tangents of the start along which it is unknown."""
+    if experiment.directions is not None:
+        return experiment.directions
+    rows: list[int] = []
+    if experiment.knowledge != "known":
+        first = 6 if experiment.knowledge == "velocity_unknown" else 0
+        rows = [TANGENT * body + row for body in experiment.seen for row in range(first, TANGENT)]
+    return np.eye(TANGENT * len(experiment.tracks))[:, rows]
 
 
-def start_names(experiment: Experiment, columns: Array) -> list[str]:
-    """What the numbers of the start are, by their indices (L,) in the tangent."""
+def start_names(experiment: Experiment) -> list[str]:
+    """What the numbers of the start along its directions are."""
+    directions = start_directions(experiment)
+    if experiment.directions is not None:
+        return [f"first pose, direction {index}" for index in range(directions.shape[1])]
     several = len(experiment.tracks) > 1
     return [
         f"first {_KINDS[index % TANGENT // 3]} {'xyz'[index % 3]}" + (f" of body {index // TANGENT}" if several else "")
-        for index in columns.tolist()
+        for index in directions.argmax(axis=0).tolist()
     ]
 
 
@@ -74,7 +76,7 @@ def residuals_of(
     experiment: Experiment,
     names: Sequence[str],
     values: Array,
-    columns: Array,
+    directions: Array,
     correction: Array,
     position_noise: float,
     rotation_noise: float,
@@ -85,30 +87,29 @@ def residuals_of(
         experiment: the observed motion.
         names: (K) parameters.
         values: (K,) their values.
-        columns: (L,) unknown numbers of the start, see `start_columns`.
-        correction: (L,) tangent from the experiment's start to the one to use.
+        directions: (12 B, L) in which the start is unknown, see `start_directions`.
+        correction: (L,) along them, from the experiment's start to the one to use.
         position_noise: [m].
         rotation_noise: [rad].
     """
-    start, tangent = _start(experiment, columns, correction)
+    start, tangent = _start(experiment, directions, correction)
     # Numbers of a motion that flies apart overflow on their way: it is what comes out that is looked at.
     with np.errstate(over="ignore", invalid="ignore"):
         prediction = experiment.motion.predict(names, values, start, experiment.times)
         residuals, jacobian, position_errors, rotation_errors = _compare(
-            experiment, prediction, columns, tangent, position_noise, rotation_noise
+            experiment, prediction, directions, tangent, position_noise, rotation_noise
         )
     if not ((np.abs(residuals) < _LARGEST).all() and (np.abs(jacobian) < _LARGEST).all()):
-        return _infinite(experiment, start, len(names) + len(columns))
+        return _infinite(experiment, start, len(names) + directions.shape[1])
     return Residuals(
-        residuals.ravel(), jacobian.reshape(-1, jacobian.shape[-1]), position_errors, rotation_errors, start,
-        (float((residuals**2).sum()), float((residuals[1:] * residuals[:-1]).sum())),
-    )  # fmt: skip
+        residuals.ravel(), jacobian.reshape(-1, jacobian.shape[-1]), position_errors, rotation_errors, start
+    )
 
 
 def _compare(
     experiment: Experiment,
     prediction: Prediction,
-    columns: Array,
+    directions: Array,
     tangent: Array,
     position_noise: float,
     rotation_noise: float,
@@ -122,7 +123,7 @@ def _compare(
         if np.any(tangent[turned]):
             by_start = by_start.copy()
             by_start[..., turned] = by_start[..., turned] @ right_jacobian(tangent[turned])
-    slopes = np.concatenate([prediction.by_parameters[:, seen], by_start[..., columns]], axis=-1)
+    slopes = np.concatenate([prediction.by_parameters[:, seen], by_start @ directions], axis=-1)
     residuals, position_errors, rotation_errors = _differences(
         experiment, prediction.positions, prediction.quats_xyzw, position_noise, rotation_noise
     )
@@ -138,7 +139,33 @@ def _infinite(experiment: Experiment, start: Array, width: int) -> Residuals:
     count = len(experiment.times)
     rows = (count - _first_row(experiment)) * len(experiment.seen) * 6
     errors = np.full((count, len(experiment.seen), 3), np.inf)
-    return Residuals(np.full(rows, np.inf), np.zeros((rows, width)), errors, errors, start, (np.inf, 0.0))
+    return Residuals(np.full(rows, np.inf), np.zeros((rows, width)), errors, errors, start)
+
+
+def plain_residuals(
+    experiment: Experiment,
+    names: Sequence[str],
+    values: Array,
+    directions: Array,
+    correction: Array,
+    position_noise: float,
+    rotation_noise: float,
+) -> Array:
+    """(N,) residuals alone, as of `residuals_of`: without derivatives, where the motion offers that; infinite if none.
+
+    Args:
+        experiment, names, values, directions, correction, position_noise, rotation_noise: as `residuals_of`.
+    """
+    motion = experiment.motion
+    if not isinstance(motion, PosedMotion):
+        found = residuals_of(experiment, names, values, directions, correction, position_noise, rotation_noise)
+        return found.residuals
+    start, _ = _start(experiment, directions, correction)
+    with np.errstate(over="ignore", invalid="ignore"):
+        positions, quats = motion.poses(names, values, start, experiment.times)
+        residuals, _, _ = _differences(experiment, positions, quats, position_noise, rotation_noise)
+    residuals = residuals.ravel()
+    return residuals if (np.abs(residuals) < _LARGEST).all() else np.full_like(residuals, np.inf)
 
 
 def refined_residuals(
@@ -146,7 +173,7 @@ def refined_residuals(
     finer: tuple[SteppedMotion, SteppedMotion],
     names: Sequence[str],
     values: Array,
-    columns: Array,
+    directions: Array,
     correction: Array,
     position_noise: float,
     rotation_noise: float,
@@ -154,11 +181,11 @@ def refined_residuals(
     """Residuals (N,) as of `residuals_of` with the step's first-order error removed; position and rotation errors.
 
     Args:
-        experiment, names, values, columns, correction, position_noise, rotation_noise: as `residuals_of`.
+        experiment, names, values, directions, correction, position_noise, rotation_noise: as `residuals_of`.
         finer: the motion with shorter steps, and with half of those: twice the second less the first is of second
             order (Richardson).
     """
-    start, _ = _start(experiment, columns, correction)
+    start, _ = _start(experiment, directions, correction)
     (long, long_quats), (short, short_quats) = (
         motion.poses(names, values, start, experiment.times) for motion in finer
     )
@@ -170,10 +197,9 @@ def refined_residuals(
     return residuals.ravel(), position_errors, rotation_errors
 
 
-def _start(experiment: Experiment, columns: Array, correction: Array) -> tuple[Array, Array]:
+def _start(experiment: Experiment, directions: Array, correction: Array) -> tuple[Array, Array]:
     assert experiment.start is not None
-    tangent = np.zeros(TANGENT * len(experiment.tracks))
-    tangent[columns] = correction
+    tangent = directions @ correction
     return add_tangent(experiment.start, tangent), tangent
 
 
@@ -190,4 +216,4 @@ def _differences(
 
 def _first_row(experiment: Experiment) -> int:
     """A first pose that is certain says nothing: its residuals are zero for any parameters."""
-    return 0 if experiment.knowledge == "unknown" else 1
+    return 1 if experiment.pose_certain else 0

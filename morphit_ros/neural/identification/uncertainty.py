@@ -1,9 +1,8 @@
 """How sure an estimate is: covariance at the solution, bounds that hold, directions without information.
 
 With residuals r and Jacobian J in units of the stated noise, the covariance of the free parameters is s² (JᵀJ)⁻¹ with
-s² = rᵀr / (N - K), the variance that the residuals show (Bard, Nonlinear Parameter Estimation, 1974, chapter 7).
-What a model misses leaves residuals that hang together over time. N measurements of correlation c with their
-neighbours tell as much as N (1 - c)/(1 + c) independent ones, so s² grows by the inverse of that.
+s² = rᵀr / (N - K), the variance that the residuals show (Bard, Nonlinear Parameter Estimation, 1974, chapter 7). Where
+residuals are known over time, what hangs together there counts for less: see `residual_spectrum`.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.identification.residual_spectrum import Series, residual_information
 from morphit_ros.neural.identification.unknowns import Unknown
 
 Mask = NDArray[np.bool_]
@@ -25,8 +25,6 @@ _NO_INFORMATION = 1e-9
 _TAKES_PART = 1e-3
 # A deviation above this part of what the bounds alone leave tells hardly more than they do.
 _HARDLY_BETTER = 0.5
-# Correlations are believed up to here: a factor of ten in standard deviations.
-_LARGEST_CORRELATION = 0.98
 
 
 @dataclass(frozen=True)
@@ -56,10 +54,11 @@ def estimate_uncertainty(
     residuals: Array,
     jacobian: Array,
     count: int,
-    correlation: float,
+    series: Sequence[Series],
     unknowns: Sequence[Unknown],
     held: Mask,
     noise_floor: float,
+    stretch: Array | None = None,
 ) -> Uncertainty:
     """The uncertainty of a least-squares solution.
 
@@ -67,22 +66,30 @@ def estimate_uncertainty(
         residuals: (N,) in units of the stated noise.
         jacobian: (N, K).
         count: number of measurements behind the residuals.
-        correlation: of residuals with their neighbours in time; chance alone, 2/√N, is not taken for one.
+        series: the residuals over time, with their Jacobians; none: all are independent.
         unknowns: (K) with bounds.
         held: (K,) whether the solution is at a bound: such parameters are taken as known for the others.
         noise_floor: least s that is believed: a perfect fit is not proof of perfect data.
+        stretch: (K, K) by which deviations are drawn out, where the cost is not quadratic; None for none.
     """
     size = len(unknowns)
     freedom = count - size
     ratio = float(np.sqrt(residuals @ residuals / freedom)) if freedom > 0 else 1.0
-    chance = 2.0 / np.sqrt(max(count, 1))
-    correlation = min(correlation, _LARGEST_CORRELATION) if correlation > chance else 0.0
-    scale = max(ratio * float(np.sqrt((1.0 + correlation) / (1.0 - correlation))), noise_floor)
     free = ~held
-    covariance = np.zeros((size, size))
     indices = np.flatnonzero(free)
-    covariance[np.ix_(indices, indices)], _ = _inverse_information(jacobian[:, free], scale)
-    whole, lost = _inverse_information(jacobian, scale)
+    root = np.zeros((size, size))
+    root[np.ix_(indices, indices)], among_free = inverse_root(jacobian[:, free])
+    whole_root, lost = inverse_root(jacobian)
+    if series and freedom > 0:
+        information = residual_information(series, root, noise_floor)
+        covariance, whole = (_between(factor, information) for factor in (root, whole_root))
+    else:
+        variance = max(ratio, noise_floor) ** 2
+        covariance, whole = (variance * factor @ factor.T for factor in (root, whole_root))
+    if stretch is not None:
+        covariance, whole = (stretch @ matrix @ stretch.T for matrix in (covariance, whole))
+    gone = indices[among_free]
+    covariance[gone, gone], whole[lost, lost] = np.inf, np.inf
     deviations = np.sqrt(np.where(free, np.diag(covariance), np.diag(whole)))
     influences = np.linalg.norm(jacobian, axis=0) > 0.0
     ignorance = np.array([item.ignorance for item in unknowns])
@@ -95,8 +102,8 @@ def estimate_uncertainty(
     )  # fmt: skip
 
 
-def _inverse_information(jacobian: Array, scale: float) -> tuple[Array, Mask]:
-    """s² (JᵀJ)⁻¹ with infinite variances along directions without information, and which parameters these touch."""
+def inverse_root(jacobian: Array) -> tuple[Array, Mask]:
+    """R with R Rᵀ = (JᵀJ)⁻¹, without directions that carry no information, and which parameters these touch."""
     size = jacobian.shape[1]
     norms = np.linalg.norm(jacobian, axis=0)
     norms[norms == 0.0] = 1.0
@@ -108,8 +115,12 @@ def _inverse_information(jacobian: Array, scale: float) -> tuple[Array, Mask]:
     known[: len(singular)] = singular > _NO_INFORMATION * max(float(singular[0]), 1e-300)
     inverse = np.zeros(size)
     inverse[known] = 1.0 / singular[known[: len(singular)]]
-    root = scale * (directions.T * inverse) / norms[:, None]
-    covariance = root @ root.T
+    root = (directions.T * inverse) / norms[:, None]
     lost = (np.abs(directions[~known]) > _TAKES_PART).any(axis=0)
-    covariance[lost, lost] = np.inf
-    return covariance, lost
+    return root, lost
+
+
+def _between(root: Array, information: Array) -> Array:
+    """(JᵀJ)⁻¹ M (JᵀJ)⁻¹ of a root of (JᵀJ)⁻¹ and M (K, K)."""
+    inverse = root @ root.T
+    return np.asarray(inverse @ information @ inverse)

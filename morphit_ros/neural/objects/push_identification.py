@@ -20,6 +20,7 @@ from morphit_ros.neural.identification.unknowns import Unknown
 from morphit_ros.neural.objects.known_object import CENTER_NAMES, KnownObject
 from morphit_ros.neural.objects.object_states import shifted, state_of_pose, steps_between
 from morphit_ros.neural.objects.push_scene import OBJECT, PUSHER, TABLE, PushScene, check_pusher
+from morphit_ros.neural.objects.resting_start import directions_on_table, resting_pose
 
 # Half the difference of the centre of mass for derivatives, in sizes of the object.
 _CENTER_STEP = 2e-5
@@ -86,6 +87,16 @@ class PushMotion:
             _between(by_start, at)[:, None],
         )
 
+    def poses(self, names: Sequence[str], values: Array, start: Array, times: Array) -> tuple[Array, Array]:
+        """See `PosedMotion`; infinite positions of a motion that cannot be computed."""
+        step, steps = steps_between(times, self.scene.longest_step)
+        given = dict(zip(names, np.asarray(values, dtype=np.float64).tolist(), strict=True))
+        states = self._poses(given, start[0], step, steps)
+        if states is None:
+            return np.full((len(times), 1, 3), np.inf), np.full((len(times), 1, 4), 0.5)
+        at = (np.asarray(times) - times[0]) / step
+        return _between(states[:, :3], at)[:, None], _unit(_between(aligned_quats(states[:, 3:7]), at))[:, None]
+
     def _roll(
         self, given: Mapping[str, float], smooth: Sequence[str], start: Array, step: float, steps: int
     ) -> tuple[Array, Array, Array] | None:
@@ -149,6 +160,9 @@ class PushMotion:
 def push_experiment(scene: PushScene, times: Array, poses: Array) -> Experiment:
     """An observed motion as identification takes it.
 
+    The first pose is seen no better than the others. An object that lies still at first begins where the table holds
+    it, at rest; its place and its turn there are estimated along. Of one that moves the first pose and velocities are.
+
     Args:
         scene: object, table, pusher.
         times: (T,) increasing [s]; the pusher's motion is of the same clock.
@@ -170,7 +184,11 @@ def push_experiment(scene: PushScene, times: Array, poses: Array) -> Experiment:
     track = PoseTrack(np.asarray(times, dtype=np.float64), track_poses[:, :3, 3], quats)
     check_pusher(scene, track_poses[0])
     motion = PushMotion(scene, scene.known.body(scene.config.contact_points), float(times[0]))
-    return Experiment(motion, (track,))
+    lying = resting_pose(scene, track)
+    if lying is None:
+        return Experiment(motion, (track,), knowledge="unknown")
+    start = state_of_pose(lying, np.zeros(3))
+    return Experiment(motion, (track,), start[None], directions=directions_on_table(scene.T_world_table, lying))
 
 
 def identify_push(
