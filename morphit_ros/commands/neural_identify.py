@@ -221,13 +221,10 @@ def _body(options: argparse.Namespace) -> ContactBody:
         return load_published_body(options.body)
     if not options.field:
         raise InvalidInputError("object", "neither --field nor --body nor --soap", "one of them")
-    from morphit_ros.neural.fields.field_file import load_field
-    from morphit_ros.neural.solid.extraction import extract_solid
-    from morphit_ros.neural.solid.inertia import inertial_properties
-    from morphit_ros.neural.solid.sampling import sample_body
+    from morphit_ros.commands.neural_field import load_body
 
-    solid = extract_solid(load_field(options.field))
-    return sample_body(solid, inertial_properties(solid, mass=1.0 if options.mass is None else options.mass))
+    _, body = load_body(options.field, 1.0 if options.mass is None else options.mass)
+    return body
 
 
 def _experiment(options: argparse.Namespace, body: ContactBody, file: str) -> Experiment:

@@ -208,14 +208,10 @@ def _planned(options: argparse.Namespace) -> tuple[SimulatedObject, ContactBody,
 
     say(f"object: {options.field or 'box'}")
     if options.field:
-        from morphit_ros.neural.fields.field_file import load_field
-        from morphit_ros.neural.solid.extraction import extract_solid
-        from morphit_ros.neural.solid.inertia import inertial_properties
-        from morphit_ros.neural.solid.sampling import sample_body
+        from morphit_ros.commands.neural_field import load_body
         from morphit_ros.simulation.convex_pieces import convex_pieces
 
-        solid = extract_solid(load_field(options.field))
-        body = sample_body(solid, inertial_properties(solid, mass=options.mass), seed=0)
+        solid, body = load_body(options.field, options.mass)
         T_body_field = make_transform(translation=-body.center_of_mass)
         _check_speed(options, body.size)
         pieces = convex_pieces(solid.surface.transformed(T_body_field))

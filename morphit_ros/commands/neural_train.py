@@ -7,8 +7,9 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from morphit_ros.commands.neural_judgement import THRESHOLDS, check_threshold, judge
+from morphit_ros.commands.neural_judgement import judge, with_threshold
 from morphit_ros.commands.reports import add_json_option, write_json
+from morphit_ros.neural.solid.threshold_choice import THRESHOLDS, check_threshold_choice
 
 if TYPE_CHECKING:
     from morphit_ros.neural.learning.result import LearningResult, Renderer
@@ -52,9 +53,10 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--threshold",
         choices=THRESHOLDS,
-        help="which density the report's solid is cut at: halfway between empty and full, as the masks' silhouettes "
-        "match best, or as depth pictures tell free points from occupied ones (default: of images what learning cut "
-        "by its silhouettes, of depth two_levels)",
+        default="learning",
+        help="which density the object is cut at, in the report and by what loads the field: what learning recommends "
+        "(of images what it cut by their silhouettes, of depth two_levels), halfway between empty and full, as the "
+        "masks' silhouettes match best, or as depths tell free points from occupied ones (default: %(default)s)",
     )
     weight = parser.add_mutually_exclusive_group()
     weight.add_argument("--mass", type=float, metavar="KG", help="known mass of the object, for the report [kg]")
@@ -97,7 +99,12 @@ def run(options: argparse.Namespace) -> int:
             "It is of images, and of depth with '--method network' or 'grid_network'.",
         )  # fmt: skip
     recording = load_recording(options.recording)
-    check_threshold(options.threshold, options.source, recording)
+    seen = recording.images if options.source == "images" else recording.depths
+    if seen is None:
+        raise InvalidInputError("--from", options.source, "what the recording holds")
+    check_threshold_choice(
+        options.threshold, seen, recording.depths, "--threshold", "Leave it away, or choose another."
+    )
     started, busy = time.perf_counter(), time.process_time()
     result = _learn(recording, options)
     report: dict[str, Any] = {
@@ -111,11 +118,12 @@ def run(options: argparse.Namespace) -> int:
     if result.field is None:
         print(result.message, file=sys.stderr)
     else:
-        save_field(result.field, options.output, recording.description)
         views = recording.depths if options.source == "depth" else _learned_from(recording.images)
         assert views is not None
         print("measuring the solid ...", file=sys.stderr)
-        report |= judge(result, recording, views, options.threshold)
+        learned, problem = with_threshold(result, recording, views, options.threshold)
+        save_field(learned.field, options.output, recording.description, learned.threshold, learned.eyes)
+        report |= {"solid": problem} if problem else judge(learned, recording, options.threshold)
         if "volume" in report:
             report["mass"] = options.density * report["volume"] if options.mass is None else options.mass
         if result.psnr == result.psnr:
@@ -140,7 +148,6 @@ def _learn(recording: Recording, options: argparse.Namespace) -> LearningResult:
     import torch
     from tqdm import tqdm
 
-    from morphit_ros.errors import InvalidInputError
     from morphit_ros.neural.learning.depth import DepthLearningConfig, learn_from_depths
     from morphit_ros.neural.learning.images import ImageLearningConfig, learn_from_images
 
@@ -148,9 +155,6 @@ def _learn(recording: Recording, options: argparse.Namespace) -> LearningResult:
     names = ("iterations", "resolution", "method", "noise")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     given["seed"] = options.seed
-    views = recording.images if options.source == "images" else recording.depths
-    if views is None:
-        raise InvalidInputError("--from", options.source, "what the recording holds")
     with tqdm(total=100, desc=f"learning from {options.source}", unit="%", disable=not sys.stderr.isatty()) as bar:
 
         def progress(share: float, loss: float) -> None:

@@ -34,6 +34,7 @@ from morphit_ros.grasping.methods import MorphitMethod
 from morphit_ros.neural.contact.parameters import GRAVITY
 from morphit_ros.neural.learning.depth import learn_from_depths
 from morphit_ros.neural.objects.known_object import KnownObject, know_object
+from morphit_ros.neural.objects.mass_sources import TotalMassSource
 from morphit_ros.neural.solid.materials import MaterialRegion
 from morphit_ros.neural.views.cloud_views import views_of_cloud
 from morphit_ros.simulation.workcell import Workcell
@@ -54,6 +55,7 @@ class KnownCenter:
         seconds: processor time spent on it [s].
         note: what is to be said of it.
         told: whether the planner is told; else it finds its own.
+        mass_told: whether it is told the mass, too: not one that is only assumed.
     """
 
     position: Array | None
@@ -62,6 +64,7 @@ class KnownCenter:
     seconds: float = 0.0
     note: str = ""
     told: bool = True
+    mass_told: bool = True
 
 
 def planner_told(center: KnownCenter, view: ObjectView) -> MorphitMethod:
@@ -74,9 +77,8 @@ def planner_told(center: KnownCenter, view: ObjectView) -> MorphitMethod:
     config = PlannerConfig(normals="auto")
     if center.position is None or not center.told:
         return MorphitMethod(config)
-    return MorphitMethod(
-        config, completion=KnownMass(center.position, center.confidence, _completion(view), center.mass)
-    )
+    mass = center.mass if center.mass_told else None
+    return MorphitMethod(config, completion=KnownMass(center.position, center.confidence, _completion(view), mass))
 
 
 @dataclass(frozen=True)
@@ -228,7 +230,8 @@ class _Centers:
             known, note = pushed.known, pushed.message
         center = transform_points(T_world_field, known.inertia.center_of_mass[None])[0]
         seconds += time.process_time() - began
-        return KnownCenter(center, known.confidence, known.inertia.mass, seconds, note)
+        vouched = known.total_source is not TotalMassSource.ASSUMED
+        return KnownCenter(center, known.confidence, known.inertia.mass, seconds, note, mass_told=vouched)
 
     def _learn(self) -> tuple[KnownObject, Array, float]:
         if self._learned is None:
@@ -241,7 +244,9 @@ class _Centers:
             result = learn_from_depths(views_of_cloud(cloud - middle, view.cloud.normals, eyes))
             if result.field is None:
                 raise InvalidInputError("views", result.message, "views of an object")
-            known = know_object(result.field, _SOME_DENSITY, eyes=eyes, support=_support(view, middle))
+            known = know_object(
+                result.field, _SOME_DENSITY, eyes=eyes, support=_support(view, middle), density_known=False
+            )
             self._learned = known, T_world_field, time.process_time() - began
         return self._learned
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from morphit_ros.neural.dynamics.world import RigidBody as RigidBody
     from morphit_ros.neural.dynamics.world import World as World
     from morphit_ros.neural.field import DensityField as DensityField
+    from morphit_ros.neural.fields.field_file import LearnedField as LearnedField
     from morphit_ros.neural.fields.field_file import load_field as load_field
+    from morphit_ros.neural.fields.field_file import load_learned_field as load_learned_field
     from morphit_ros.neural.fields.field_file import save_field as save_field
     from morphit_ros.neural.fields.grid import GridField as GridField
     from morphit_ros.neural.identification import Experiment as Experiment
@@ -54,6 +56,7 @@ _MODULES = {
     "IdentificationConfig": "identification",
     "IdentificationResult": "identification",
     "InertialProperties": "solid.inertia",
+    "LearnedField": "fields.field_file",
     "Obstacle": "dynamics.world",
     "PoseTrack": "identification",
     "PosedDepths": "views.posed_views",
@@ -71,6 +74,7 @@ _MODULES = {
     "learn_from_depths": "learning.depth",
     "learn_from_images": "learning.images",
     "load_field": "fields.field_file",
+    "load_learned_field": "fields.field_file",
     "plan_push": "trajectory_optimization.push",
     "rollout_derivatives": "dynamics.simulate",
     "sample_body": "solid.sampling",

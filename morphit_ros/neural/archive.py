@@ -28,6 +28,8 @@ _HEADER = "header"
 LARGEST_FILE = 2 << 30
 _LARGEST_HEADER = 1 << 20
 _PLAIN_KINDS = "biuf"
+# A message shows so much of what a file holds.
+_SHOWN = 120
 # What NumPy's reader of .npy headers raises on nonsense.
 _MALFORMED = (ValueError, KeyError, SyntaxError, TypeError, OverflowError, struct.error, tokenize.TokenError)
 
@@ -59,8 +61,16 @@ def write_archive(
                 np.lib.format.write_array(target, np.ascontiguousarray(array), allow_pickle=False)
 
 
-def read_archive(path: str | Path, kind: str, version: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def read_archive(
+    path: str | Path, kind: str, version: int, oldest: int | None = None
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Header and arrays of a file written by `write_archive`.
+
+    Args:
+        path: of the file.
+        kind: what it must hold.
+        version: of the format.
+        oldest: version that is read as well, with those between; None for that one alone. The header says which it is.
 
     Raises:
         ResourceNotFoundError: there is no such file.
@@ -71,13 +81,18 @@ def read_archive(path: str | Path, kind: str, version: int) -> tuple[dict[str, A
         raise ResourceNotFoundError(str(path), [], f"Give a file that holds a {kind}.")
     try:
         with zipfile.ZipFile(file) as archive:
-            return _read(archive, str(path), kind, version)
+            return _read(archive, str(path), kind, range(version if oldest is None else oldest, version + 1))
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
-        raise _refused(path, f"a file that cannot be read ({error})", kind) from error
+        raise _refused(path, f"a file that cannot be read ({shown(str(error))})", kind) from error
+
+
+def shown(text: str) -> str:
+    """What a message says of something in a file, however long that is."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
 
 
 def _read(
-    archive: zipfile.ZipFile, path: str, kind: str, version: int
+    archive: zipfile.ZipFile, path: str, kind: str, versions: range
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
     total = sum(member.file_size for member in archive.infolist())
@@ -88,14 +103,17 @@ def _read(
     text = _array(archive, members.pop(_HEADER), path, kind)
     try:
         header = json.loads(text.astype(np.uint8).tobytes().decode())
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise _refused(path, f"a header that is no JSON ({error})", kind) from error
+    except (ValueError, RecursionError) as error:
+        raise _refused(path, f"a header that is no JSON ({shown(str(error))})", kind) from error
     if not isinstance(header, dict) or header.get("kind") != kind:
         found = header.get("kind") if isinstance(header, dict) else None
-        raise _refused(path, f"a file of kind {found!r}", kind)
-    if header.get("version") != version:
+        raise _refused(path, f"a file of kind {shown(repr(found))}", kind)
+    found = header.get("version")
+    if type(found) is not int or found not in versions:
         remedy = "Write it again with this version of the package."
-        raise InvalidInputError(path, f"version {header.get('version')!r}", f"version {version}", remedy)
+        raise InvalidInputError(
+            path, f"version {shown(repr(found))}", f"version {' or '.join(map(str, versions))}", remedy
+        )
     arrays = {name: _array(archive, member, path, kind) for name, member in members.items()}
     shapes = {name: list(array.shape) for name, array in arrays.items()}
     if header.get("shapes") != shapes or header.get("sha256") != _digest(arrays):

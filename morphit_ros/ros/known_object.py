@@ -1,4 +1,4 @@
-"""What neural_object knows of the object to grasp: its centre of mass and its mass, for the planner's completion."""
+"""What neural_object knows of the object to grasp: its centre of mass, and its mass unless that is only assumed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from morphit_ros.configuration import Config, parameter
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, transform_points
 from morphit_ros.grasping.completion import AutoCompletion, KnownMass
+from morphit_ros.neural.objects.mass_sources import TotalMassSource
 from morphit_ros.ros import interfaces
 from morphit_ros.ros.conversions import array_from_point, cloud_from_message, matrix_from_pose
 
 # A small thing on the surface of a large one is not that one: so much of its length has to be seen.
 _LEAST_LENGTH = 0.5
+# Sources of a mass that somebody or something vouches for; any other word counts as none.
+_VOUCHED = {source.value for source in TotalMassSource} - {TotalMassSource.ASSUMED.value}
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,9 @@ class KnownObjectConfig(Config):
     """Whether the planner takes the centre of mass from `neural_object`, and when that is the object to grasp."""
 
     use_neural_object: bool = parameter(
-        False, "Take centre of mass and mass from `neural_object` where it is the object to grasp"
+        False,
+        "Take the centre of mass, and the mass unless it is only assumed, from `neural_object` where that is the "
+        "object to grasp",
     )
     match_distance: float = parameter(
         0.01, "A point of the cloud this near to the neural object's surface is of it [m]", minimum=0.001, maximum=0.1
@@ -64,7 +69,8 @@ class KnownObject:
             viewpoints, obstacles: see `AutoCompletion`.
 
         Returns:
-            None where nothing is known of this object; the note then says why, and is empty if nobody asked.
+            None where nothing is known of this object; the note then says why, and is empty if nobody asked. A mass
+            that nobody vouches for is left out: the planner then takes its own.
 
         Raises:
             InvalidInputError: a neural object that is not usable: a bad pose, surface or centre.
@@ -82,12 +88,14 @@ class KnownObject:
             )
         center = transform_points(matrix_from_pose(known.pose), array_from_point(known.inertia.com)[None])[0]
         source = f"of '{known.name}' ({known.mass_from})"
+        mass = known.inertia.m if known.total_mass_from in _VOUCHED and known.inertia.m > 0.0 else None
         completion = KnownMass(
             center, float(np.clip(known.confidence, 0.0, 1.0)),
             AutoCompletion(viewpoints, obstacles if obstacles is not None and len(obstacles) else None),
-            known.inertia.m if known.inertia.m > 0.0 else None, source,
+            mass, source,
         )  # fmt: skip
-        return completion, f"Centre of mass {source}."
+        weight = "its mass is only assumed and not used" if mass is None else f"{mass:.3g} kg ({known.total_mass_from})"
+        return completion, f"Centre of mass {source}; {weight}."
 
     def _difference(self, known: NeuralObject, points: Array, frame: str) -> str:
         """Why a cloud is not of the neural object; empty if it is."""

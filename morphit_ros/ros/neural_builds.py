@@ -95,7 +95,8 @@ class NeuralBuilds:
             progress("inertia", 1.0, loss)
             self._take(placed)
             known = placed.known.inertia
-            words = f"'{placed.name}' built: {known.mass:.3g} kg, centre of mass ± {1e3 * known.center_error:.1f} mm."
+            mass = f"{known.mass:.3g} kg ({placed.known.total_source.value})"
+            words = f"'{placed.name}' built: {mass}, centre of mass ± {1e3 * known.center_error:.1f} mm."
             result = self._result(True, f"{words} {placed.doubts}".strip(), loss)
         except _GivenUp:
             result = self._result(False, "cancelled")

@@ -95,6 +95,7 @@ def message_from_object(placed: PlacedObject) -> NeuralObject:
         pose=pose_from_matrix(placed.T_frame_object),
         inertia=message_from_inertia(known.inertia),
         mass_from=known.source.value,
+        total_mass_from=known.total_source.value,
         center_of_mass_std=float(known.inertia.center_error),
         confidence=float(known.confidence),
         volume=float(known.inertia.volume),

@@ -87,8 +87,9 @@ class NeuralServer:
             return f"no object yet: send a goal to {interfaces.BUILD_NEURAL_OBJECT.name}"
         known = placed.known.inertia
         return (
-            f"'{placed.name}' from {placed.source}: {known.mass:.3g} kg ({placed.known.source.value}), centre of mass "
-            f"± {1e3 * known.center_error:.1f} mm, confidence {placed.known.confidence:.2f}"
+            f"'{placed.name}' from {placed.source}: {known.mass:.3g} kg ({placed.known.total_source.value}), spread as "
+            f"{placed.known.source.value}, centre of mass ± {1e3 * known.center_error:.1f} mm, confidence "
+            f"{placed.known.confidence:.2f}"
         )
 
     def take(self, placed: PlacedObject) -> None:
@@ -132,14 +133,13 @@ class NeuralServer:
         response.center_of_mass = point_from_array(place_of_center(changed))
         response.principal_moments = vector_from_array(inertia.principal_moments)
         response.principal_rotation = quaternion_from_rotation(inertia.principal_axes)
-        response.mass_from = known.source.value
+        response.mass_from, response.total_mass_from = known.source.value, known.total_source.value
         response.mass_std, response.center_of_mass_std = float(inertia.mass_error), float(inertia.center_error)
         response.inertia_std, response.confidence = float(inertia.inertia_error), float(known.confidence)
         response.volume = float(inertia.volume)
         self._keep(request.keep, placed, changed)
-        return " ".join(
-            [f"{inertia.mass:.4g} kg, {known.source.value}.", *(f"{remark}." for remark in inertia.remarks)]
-        )
+        words = f"{inertia.mass:.4g} kg ({known.total_source.value}), spread as {known.source.value}."
+        return " ".join([words, *(f"{remark}." for remark in inertia.remarks)])
 
     def _keep(self, wanted: bool, before: PlacedObject, changed: PlacedObject) -> None:
         if wanted:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,10 @@ from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform
 from morphit_ros.neural.field import DensityField
 from morphit_ros.neural.objects.known_object import KnownObject, know_object
+from morphit_ros.neural.solid.threshold_choice import THRESHOLDS, check_threshold_choice, chosen_threshold
+from morphit_ros.neural.solid.thresholds import Threshold
 from morphit_ros.neural.views.cloud_views import views_of_cloud
+from morphit_ros.neural.views.posed_views import PosedDepths, PosedImages, PosedViews
 from morphit_ros.ros import interfaces
 from morphit_ros.ros.neural_messages import PlacedObject, regions_from_messages
 from morphit_ros.ros.object_doubts import object_doubts
@@ -30,8 +33,10 @@ Progress = Callable[[str, float, float], None]
 """Told the stage, its finished share and the loss; raises to end the build."""
 
 _SOURCES = {0: "objects", 1: "recording", 2: "field"}
-# The setting that says which views of a recording with both are learned from, as `morphit neural train --from`.
-_FROM, _KINDS = "from", ("images", "depth")
+# Settings that are not of learning: which views of a recording with both are learned from, and what the field is cut
+# at, as `--from` and `--threshold` of `morphit neural train`.
+_FROM, _THRESHOLD = "from", "threshold"
+_KINDS = ("images", "depth")
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,11 @@ class BuildConfig(Config):
     picture_size: int = parameter(
         128, "Largest side of the pictures that clouds are drawn into [px]", minimum=16, maximum=512
     )
+    threshold: str = parameter(
+        "learning", "Density that a field is cut at, as `--threshold` of `morphit neural train`: what learning "
+        "recommends, halfway between empty and full, as the silhouettes match best, or as depths tell free from "
+        "occupied", choices=THRESHOLDS,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -54,6 +64,9 @@ class Views:
     Attributes:
         images, depths: one of them where a field has to be learned.
         field: where there is one.
+        measured: depth pictures to choose a threshold by, also where colours are learned from; None if there are none.
+        threshold: that came with a field, None if none did.
+        threshold_by: way to the threshold, one of `THRESHOLDS`.
         eyes: (V, 3) places of the cameras, None if unknown [m].
         support: what the object stands on, None if unknown.
         header: frame and stamp, empty frame if its place is not known.
@@ -63,12 +76,20 @@ class Views:
 
     header: Header
     T_frame_object: Array
-    images: Any = None
-    depths: Any = None
+    images: PosedImages | None = None
+    depths: PosedDepths | None = None
     field: DensityField | None = None
+    measured: PosedDepths | None = None
+    threshold: Threshold | None = None
+    threshold_by: str = "learning"
     eyes: Array | None = None
     support: SupportPlane | None = None
     doubts: str = ""
+
+    @property
+    def seen(self) -> PosedViews | None:
+        """What is learned from."""
+        return self.depths if self.images is None else self.images
 
 
 def source_of(request: BuildNeuralObject.Goal) -> str:
@@ -96,40 +117,55 @@ def read_goal(
         InvalidInputError, ResourceNotFoundError: nothing to build from, or what is there cannot be used.
     """
     source = source_of(request)
+    own, _ = _own_settings(request)
     if source == "objects":
-        return _views_of_objects(request, config, objects, table)
-    if not request.path:
+        views = _views_of_objects(request, config, objects, table)
+    elif not request.path:
         raise InvalidInputError("path", "nothing", f"the file of the {source}")
-    header = Header(frame_id=config.recording_frame)
-    if source == "field":
-        from morphit_ros.neural.fields.field_file import load_field
+    elif source == "recording":
+        views = _views_of_recording(Path(request.path), own.get(_FROM), Header(frame_id=config.recording_frame))
+    else:
+        views = _saved_field(Path(request.path), Header(frame_id=config.recording_frame))
+    by = own.get(_THRESHOLD, config.threshold)
+    remedy = f"Give another by '{_THRESHOLD}=' in the goal's settings, or by the node's parameter '{_THRESHOLD}'."
+    check_threshold_choice(by, views.seen, views.measured, _THRESHOLD, remedy)
+    return replace(views, threshold_by=by)
 
-        return Views(header, np.eye(4), field=load_field(Path(request.path)))
+
+def _own_settings(request: BuildNeuralObject.Goal) -> tuple[dict[str, str], list[str]]:
+    """The settings of a goal that are not of learning, by name, and the others."""
+    names = (_FROM, _THRESHOLD) if source_of(request) == "recording" else (_THRESHOLD,)
+    own, others = {}, []
+    for text in request.settings:
+        name, _, value = text.partition("=")
+        if name.strip() in names:
+            own[name.strip()] = value.strip()
+        else:
+            others.append(text)
+    return own, others
+
+
+def _saved_field(path: Path, header: Header) -> Views:
+    from morphit_ros.neural.fields.field_file import load_learned_field
+
+    saved = load_learned_field(path)
+    return Views(header, np.eye(4), field=saved.field, threshold=saved.threshold, eyes=saved.eyes)
+
+
+def _views_of_recording(path: Path, kind: str | None, header: Header) -> Views:
     from morphit_ros.neural.views.recording import load_recording
 
-    kind, _ = _kind_of_views(request.settings)
-    recording = load_recording(Path(request.path))
+    if kind is not None and kind not in _KINDS:
+        raise InvalidInputError(_FROM, kind, " or ".join(_KINDS))
+    recording = load_recording(path)
     kind = kind or ("depth" if recording.depths is not None else "images")
     images, depths = (recording.images, None) if kind == "images" else (None, recording.depths)
     views = images if depths is None else depths
     if views is None:
         other = "depth" if kind == "images" else "images"
-        raise InvalidInputError(_FROM, kind, f"what '{request.path}' holds: {other}")
-    return Views(header, np.eye(4), images, depths, eyes=views.T_world_camera[:, :3, 3])
-
-
-def _kind_of_views(settings: Sequence[str]) -> tuple[str, list[str]]:
-    """Which of a recording's views to learn from, empty where nothing says it, and the other settings."""
-    kind, others = "", []
-    for text in settings:
-        name, _, value = text.partition("=")
-        if name.strip() == _FROM:
-            kind = value.strip()
-            if kind not in _KINDS:
-                raise InvalidInputError(_FROM, kind, " or ".join(_KINDS))
-        else:
-            others.append(text)
-    return kind, others
+        raise InvalidInputError(_FROM, kind, f"what '{path}' holds: {other}")
+    eyes = views.T_world_camera[:, :3, 3]
+    return Views(header, np.eye(4), images, depths, measured=recording.depths, eyes=eyes)
 
 
 def _views_of_objects(
@@ -169,8 +205,8 @@ def _views_of_objects(
             raise InvalidInputError("table: frame", repr(found.header.frame_id), f"the object's frame '{frame}'")
     support = None if patch is None else SupportPlane(invert_transform(T_frame_object) @ patch.T_world_table)
     return Views(
-        target.header, T_frame_object, depths=depths, eyes=depths.T_world_camera[:, :3, 3], support=support,
-        doubts=object_doubts(target),
+        target.header, T_frame_object, depths=depths, measured=depths, eyes=depths.T_world_camera[:, :3, 3],
+        support=support, doubts=object_doubts(target),
     )  # fmt: skip
 
 
@@ -180,20 +216,20 @@ def _with_normals(cloud: PointCloud) -> PointCloud:
     return cloud
 
 
-def learned(views: Views, request: BuildNeuralObject.Goal, progress: Progress) -> tuple[DensityField, Any, float]:
+def learned(
+    views: Views, request: BuildNeuralObject.Goal, progress: Progress
+) -> tuple[DensityField, Threshold | None, float]:
     """The field of a goal's views, the threshold that learning recommends (None: none), and the last loss.
 
     Raises:
         InvalidInputError: a setting that there is not, or views that nothing can be learned from.
     """
-    settings: Sequence[str] = request.settings
+    _, settings = _own_settings(request)
     if views.field is not None:
         if settings:
-            raise InvalidInputError("settings", list(settings), "none: a saved field is not learned again")
-        return views.field, None, float("nan")
+            raise InvalidInputError("settings", settings, f"none but {_THRESHOLD}: a saved field is not learned again")
+        return views.field, views.threshold, float("nan")
     config_type, learn, data = _learning_of(views)
-    if source_of(request) == "recording":
-        _, settings = _kind_of_views(settings)
     config = config_type.from_flat(_settings(config_type, settings, request.seed))
     # Some steps of it tell nothing for seconds.
     progress("learning", 0.0, float("nan"))
@@ -221,20 +257,34 @@ def _settings(config_type: Any, settings: Sequence[str], seed: int) -> dict[str,
 
 
 def built(
-    request: BuildNeuralObject.Goal, views: Views, field: DensityField, threshold: Any, config: BuildConfig
+    request: BuildNeuralObject.Goal,
+    views: Views,
+    field: DensityField,
+    recommended: Threshold | None,
+    config: BuildConfig,
 ) -> PlacedObject:
     """The object of a field as the goal wants it.
 
+    Args:
+        request: the goal.
+        views: that the field is from.
+        field: what was learned.
+        recommended: threshold of learning, None if it has none.
+        config: of the node.
+
     Raises:
-        InvalidInputError: negative numbers, materials that do not fit, or a field that is no object.
+        InvalidInputError: negative numbers, materials that do not fit, a field that is no object, or views that do not
+            belong to it.
     """
     for name in ("mass", "density"):
         value = getattr(request, name)
         if not (np.isfinite(value) and value >= 0.0):
             raise InvalidInputError(name, value, "a number from 0 up")
     regions = regions_from_messages(request.materials, views.header.frame_id, views.T_frame_object)
+    threshold = chosen_threshold(field, views.threshold_by, recommended, views.seen, views.measured)
     known: KnownObject = know_object(
-        field, request.density or config.density, regions, request.mass or None, threshold, views.eyes, views.support
-    )
+        field, request.density or config.density, regions, request.mass or None, threshold, views.eyes, views.support,
+        density_known=request.density > 0.0,
+    )  # fmt: skip
     doubts = " ".join([views.doubts, *(f"{remark}." for remark in known.inertia.remarks)]).strip()
     return PlacedObject(request.name or "object", source_of(request), known, views.header, views.T_frame_object, doubts)

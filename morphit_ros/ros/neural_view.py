@@ -104,8 +104,9 @@ class NeuralViewer:
         place = transform_points(matrix_from_pose(message.pose), center[None])[0]
         moments = np.linalg.eigvalsh(inertia_matrix(inertia)) * 1e3
         figures = {
-            "from": f"{message.source}, mass {message.mass_from}",
-            "mass": f"{inertia.m:.4g}{_error(mass_error, '.2g')} kg",
+            "from": message.source,
+            "mass": f"{inertia.m:.4g}{_error(mass_error, '.2g')} kg, {message.total_mass_from}",
+            "its distribution": message.mass_from,
             "centre of mass": f"{_triple(center * 1e3)} mm",
             f"centre in {message.header.frame_id}": f"{_triple(place * 1e3)} mm",
             "its error": f"± {message.center_of_mass_std * 1e3:.2f} mm",

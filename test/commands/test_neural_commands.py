@@ -15,15 +15,19 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "neural"))
 from ball_views import BALL_CENTER, BALL_RADIUS, ball_depths, ball_images
 
 from morphit_ros.cli import main
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.primitives import sphere_mesh
 from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.neural.archive import read_archive, write_archive
 from morphit_ros.neural.fields.analytic import SphereField
-from morphit_ros.neural.fields.field_file import load_field, save_field
+from morphit_ros.neural.fields.field_file import load_field, load_learned_field, save_field
 from morphit_ros.neural.fields.grid import GridField, grid_nodes
 from morphit_ros.neural.learning import depth as depth_module
 from morphit_ros.neural.learning import images as images_module
 from morphit_ros.neural.learning.result import LearningResult, LearningStatus
+from morphit_ros.neural.solid import threshold_choice
+from morphit_ros.neural.solid.inertia import inertial_properties
+from morphit_ros.neural.solid.silhouette_hull import HullThreshold
 from morphit_ros.neural.solid.silhouettes import silhouette_threshold
 from morphit_ros.neural.solid.thresholds import likelihood_threshold, two_level_threshold
 from morphit_ros.neural.views.depth_samples import free_and_occupied
@@ -69,6 +73,13 @@ def test_colours_become_a_field_a_report_and_a_picture(
     assert report["center_error_of_size"] < 0.01
     assert report["inertia_error"] < 0.1
     assert report["mass"] == pytest.approx(500.0 * report["volume"])
+    # What loads the file finds what the report says, stated errors included.
+    kept = load_learned_field(tmp_path / "field.npz")
+    assert isinstance(kept.threshold, HullThreshold) and kept.threshold.hull is not None
+    found = inertial_properties(kept.field, mass=1.0, threshold=kept.threshold, eyes=kept.eyes)
+    assert found.center_of_mass.tolist() == pytest.approx(report["center_of_mass"], rel=1e-12)
+    stated = [report[name] for name in ("estimated_center_error", "estimated_inertia_error", "seen_share")]
+    assert [found.center_error, found.inertia_error, found.seen_share] == pytest.approx(stated, rel=1e-12)
     for words_of_report in (
         "a ball: converged",
         "PSNR of a new view",
@@ -143,6 +154,9 @@ def test_a_one_sided_recording_is_reported_and_the_threshold_chosen_as_asked(
         else:
             chosen = likelihood_threshold(field, *free_and_occupied(depths))
         assert (report["threshold_by"], report["threshold"]) == (by, pytest.approx(chosen.value))
+        kept = load_learned_field(tmp_path / "field.npz")
+        assert kept.threshold is not None and kept.threshold.range == pytest.approx(chosen.range)
+        np.testing.assert_array_equal(kept.eyes, depths.T_world_camera[:, :3, 3])
         other = two_level_threshold(field.density(grid_nodes(field.bounds, (40, 40, 40))))
         assert chosen.value != pytest.approx(other.value, rel=1e-3)
         assert ("one-sided" in told) == (name == "two")
@@ -154,6 +168,20 @@ def test_a_one_sided_recording_is_reported_and_the_threshold_chosen_as_asked(
     assert half["seen_share"] < 0.55 < whole["seen_share"]
     assert half["estimated_center_error"] > 3.0 * whole["estimated_center_error"]
     assert half["estimated_inertia_error"] > 3.0 * whole["estimated_inertia_error"]
+
+
+def test_a_field_is_kept_though_its_threshold_could_not_be_chosen(
+    ball: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise InvalidInputError("masks", "silhouettes of another object", "those of this one")
+
+    monkeypatch.setattr(threshold_choice, "chosen_threshold", refuse)
+    words = ["neural", "train", str(ball), "--from", "depth", "--resolution", "24", "--threshold", "silhouettes"]
+    assert main([*words, "--output", str(tmp_path / "field.npz")]) == 0
+    assert "no solid: masks: got silhouettes of another object" in capsys.readouterr().out
+    kept = load_learned_field(tmp_path / "field.npz")
+    assert kept.threshold is None and kept.eyes is not None and len(kept.eyes) == VIEWS
 
 
 def test_pictures_that_show_nothing_end_with_1_and_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

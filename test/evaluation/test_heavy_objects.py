@@ -92,12 +92,15 @@ def test_picks_differ_in_what_the_planner_is_told_and_in_nothing_else(monkeypatc
 
     monkeypatch.setattr(job, "pick", pick)
     heavy = made("loaded_box")
-    seen, completed, true = run_trial(job, heavy, 0, ("seen", "completed", "true"))
+    seen, completed, true, learned = run_trial(job, heavy, 0, ("seen", "completed", "true", "learned"))
     assert all(np.array_equal(cloud, clouds[0]) for cloud in clouds)
     assert told[0].center_of_mass == pytest.approx(clouds[0].mean(axis=0), abs=1e-12)
     assert told[0].mass is None
     assert told[1] is None
     assert told[2].mass == heavy.body.mass
+    # A guessed density is no knowledge of the mass: it is measured, but not told.
+    assert told[3].mass is None
+    assert learned.mass_error > 0.1
     # Off by what it is away from the middle of the shape.
     assert completed.error == pytest.approx(0.065, abs=0.005)
     assert np.isnan(completed.mass_error)

@@ -124,8 +124,8 @@ def test_rests_without_creeping(size):
     assert result.positions[-1, 0, 2] == pytest.approx(0.2 * size, abs=0.03 * size)
 
 
-@pytest.mark.parametrize("spring, damper", itertools.product([1e4, 1e5], [1e5, 1e6]))
-@pytest.mark.parametrize("friction, drag", itertools.product([0.0, 1.0], [0.0, 0.1]))
+@pytest.mark.parametrize("spring, damper", [*itertools.product([1e4, 1e5], [1e5, 1e6])])
+@pytest.mark.parametrize("friction, drag", [*itertools.product([0.0, 1.0], [0.0, 0.1])])
 def test_no_energy_is_gained_at_the_corners_of_table_1(spring, damper, friction, drag):
     parameters = ContactParameters(friction=friction, spring=spring, damper=damper, sliding_drag=drag)
     world = World([box_body(count=200)], [TABLE], parameters, 0.01)
@@ -259,7 +259,7 @@ def test_a_deep_start_is_refused_with_its_depth():
         simulate(World([BODY], [TABLE]), BodyState([0.0, 0.0, 0.1]), 10)
 
 
-@pytest.mark.parametrize("spring, damper", itertools.product([1e4, 1e5], [1e5, 1e6]))
+@pytest.mark.parametrize("spring, damper", [*itertools.product([1e4, 1e5], [1e5, 1e6])])
 def test_a_shallow_start_is_pushed_out_gently(spring, damper):
     parameters = ContactParameters(spring=spring, damper=damper)
     result = simulate(World([BODY], [TABLE], parameters), BodyState([0.0, 0.0, 0.15]), 1000)

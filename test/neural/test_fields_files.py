@@ -1,4 +1,4 @@
-"""Fields in files: what comes back is what was saved, and hostile files are refused."""
+"""Fields in files: what comes back is what was saved, with what was learned of it, and hostile files are refused."""
 
 from __future__ import annotations
 
@@ -6,18 +6,30 @@ import io
 import json
 import pickle
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from field_samples import EVERY_FIELD, points_around
+from ball_views import ball_images
+from field_samples import EVERY_FIELD, FIELDS, points_around
 
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+from morphit_ros.neural.archive import read_archive, write_archive
 from morphit_ros.neural.fields.analytic import SphereField
-from morphit_ros.neural.fields.field_file import load_field, save_field
+from morphit_ros.neural.fields.field_file import LearnedField, load_field, load_learned_field, save_field
 from morphit_ros.neural.fields.grid import GridField
+from morphit_ros.neural.learning.images import ImageLearningConfig, learn_from_images
+from morphit_ros.neural.objects.known_object import know_object
+from morphit_ros.neural.solid.extraction import SolidConfig
+from morphit_ros.neural.solid.moments import VolumeMoments
+from morphit_ros.neural.solid.silhouette_hull import HullThreshold
+from morphit_ros.neural.solid.thresholds import Threshold
 
 BOUNDS = np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
+HULL = VolumeMoments(0.2, np.array([0.5, 0.4, 0.5]), np.diag([0.003, 0.002, 0.004]))
+EYES = np.array([[2.0, 0.5, 0.5], [-1.0, 0.5, 0.7]])
 
 
 @EVERY_FIELD
@@ -117,10 +129,11 @@ def test_flipped_bytes_never_load_silently(file: Path) -> None:
 
 
 def test_other_kind_or_version(file: Path) -> None:
-    with_header(file, version=99)
-    with pytest.raises(InvalidInputError, match="version 99"):
-        load_field(file)
-    with_header(file, version=1, kind="recording")
+    for version in (99, 0, True, "2", None):
+        with_header(file, version=version)
+        with pytest.raises(InvalidInputError, match=f"version {version!r}, expected version 1 or 2"):
+            load_field(file)
+    with_header(file, version=2, kind="recording")
     with pytest.raises(InvalidInputError, match="kind 'recording'"):
         load_field(file)
 
@@ -170,9 +183,11 @@ def test_a_bomb_is_not_unpacked(file: Path) -> None:
 
 def rehashed(path: Path, field: object, arrays: dict[str, np.ndarray] | None = None) -> None:
     """A file whose hash is right and whose description is not."""
-    from morphit_ros.neural.archive import write_archive
-
     write_archive(path, "density field", 1, {"field": field}, arrays or {})
+
+
+NETWORK = {"layers": 1, "output": "sigmoid", "frequencies": 0, "scale": 1.0}
+WEIGHTS = {"bounds": BOUNDS, "weights0": np.ones((3, 1)), "biases0": np.ones(1)}
 
 
 @pytest.mark.parametrize(
@@ -187,10 +202,12 @@ def rehashed(path: Path, field: object, arrays: dict[str, np.ndarray] | None = N
         ({"type": "sphere", "radius": "1"}, {}),
         ({"type": "sphere", "radius": -1.0}, {}),
         ({"type": "sphere", "radius": 1.0, "color": 3}, {}),
+        ({"type": "sphere", "radius": 10**400}, {}),
         ({"type": "grid"}, {}),
         ({"type": "grid"}, {"values": np.zeros(3), "bounds": BOUNDS}),
         ({"type": "grid"}, {"values": np.full((2, 2, 2), np.nan), "bounds": BOUNDS}),
         ({"type": "network", "network": {"layers": 10**9, "output": "sigmoid"}}, {"bounds": BOUNDS}),
+        ({"type": "network", "network": NETWORK | {"scale": 10**400}}, WEIGHTS),
         ({"type": "samples", "radius": None}, {"points": np.zeros((1, 3)), "densities": np.ones(1)}),
         ({"type": "union", "fields": []}, {}),
     ],
@@ -209,3 +226,225 @@ def test_fields_within_fields_without_end(tmp_path: Path) -> None:
     rehashed(tmp_path / "field.npz", field)
     with pytest.raises(InvalidInputError, match="levels"):
         load_field(tmp_path / "field.npz")
+
+
+def test_numbers_that_are_too_long_to_read(file: Path) -> None:
+    text = json.dumps(header_of(file)).encode().replace(b'"version": 2', b'"version": ' + b"1" * 5000)
+    rewrite(file, members(file) | {"header.npy": npy(np.frombuffer(text, dtype=np.uint8))})
+    with pytest.raises(InvalidInputError, match="no JSON"):
+        load_field(file)
+
+
+# What was learned of the surface.
+
+
+def same_threshold(loaded: Threshold | None, saved: Threshold | None) -> None:
+    """To the last bit."""
+    assert type(loaded) is type(saved)
+    if saved is None or loaded is None:
+        return
+    assert (loaded.value, loaded.range, loaded.agreement) == (saved.value, saved.range, saved.agreement)
+    if isinstance(saved, HullThreshold) and isinstance(loaded, HullThreshold):
+        assert loaded.pixel == saved.pixel
+        assert (loaded.hull is None) == (saved.hull is None)
+        if saved.hull is not None and loaded.hull is not None:
+            assert loaded.hull.volume == saved.hull.volume
+            np.testing.assert_array_equal(loaded.hull.center, saved.hull.center)
+            np.testing.assert_array_equal(loaded.hull.second_moment, saved.hull.second_moment)
+
+
+@pytest.mark.parametrize(
+    "threshold",
+    [
+        None,
+        Threshold(1.0 / 3.0),
+        Threshold(0.3, 0.1, 0.7, 0.92),
+        HullThreshold(0.5),
+        HullThreshold(0.5, 0.4, 0.6, 0.98, HULL, 0.0027),
+        HullThreshold(np.float32(0.5), hull=VolumeMoments(0.0, BOUNDS.mean(axis=0), np.zeros((3, 3)))),
+    ],
+)
+@pytest.mark.parametrize("eyes", [None, EYES])
+def test_threshold_and_eyes_travel_with_the_field(
+    threshold: Threshold | None, eyes: np.ndarray | None, tmp_path: Path
+) -> None:
+    field = GridField(np.random.default_rng(0).uniform(size=(4, 4, 4)), BOUNDS)
+    save_field(field, tmp_path / "field.npz", "a test", threshold, eyes)
+    loaded = load_learned_field(tmp_path / "field.npz")
+    same_threshold(loaded.threshold, threshold)
+    assert (loaded.eyes is None) == (eyes is None)
+    if eyes is not None:
+        np.testing.assert_array_equal(loaded.eyes, eyes)
+    save_field(loaded.field, tmp_path / "again.npz", "a test", loaded.threshold, loaded.eyes)
+    assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "field.npz").read_bytes()
+
+
+def test_a_number_is_a_threshold_without_a_range(tmp_path: Path) -> None:
+    save_field(SphereField(0.05), tmp_path / "field.npz", threshold=0.25)
+    same_threshold(load_learned_field(tmp_path / "field.npz").threshold, Threshold(0.25))
+
+
+def test_what_pictures_taught_gives_the_same_mass_and_the_same_errors_from_a_file(tmp_path: Path) -> None:
+    views = ball_images(6)
+    config = ImageLearningConfig(
+        resolution=20, feature_resolution=16, features=4, hidden=16, iterations=20, rays=256, density_rate=0.3,
+        check_poses=False,
+    )  # fmt: skip
+    learned = learn_from_images(views, config)
+    assert learned.field is not None and isinstance(learned.threshold, HullThreshold)
+    eyes = views.T_world_camera[:, :3, 3]
+    save_field(learned.field, tmp_path / "ball.npz", "a ball", learned.threshold, eyes)
+    loaded = load_learned_field(tmp_path / "ball.npz")
+    same_threshold(loaded.threshold, learned.threshold)
+
+    def known(source: LearnedField) -> Any:
+        cells = SolidConfig(resolution=24)
+        return know_object(source.field, 500.0, threshold=source.threshold, eyes=source.eyes, config=cells)
+
+    before, after = known(LearnedField(learned.field, learned.threshold, eyes)), known(loaded)
+    for name in ("mass", "center_of_mass", "inertia", "mass_error", "center_error", "inertia_error", "seen_share"):
+        np.testing.assert_allclose(getattr(after.inertia, name), getattr(before.inertia, name), rtol=1e-12)
+    assert after.inertia.remarks == before.inertia.remarks
+    assert (after.confidence, after.content_hash) == (before.confidence, before.content_hash)
+    # The field alone says to be far surer of its centre than it is.
+    assert (
+        known(LearnedField(load_field(tmp_path / "ball.npz"))).inertia.center_error < 0.1 * after.inertia.center_error
+    )
+
+
+@EVERY_FIELD
+def test_files_of_version_1_still_load(field, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "field.npz"
+    save_field(field, path)
+    header, arrays = read_archive(path, "density field", 2)
+    write_archive(path, "density field", 1, {"description": "", "field": header["field"]}, arrays)
+    loaded = load_learned_field(path)
+    points = points_around(field, 50)
+    np.testing.assert_array_equal(loaded.field.density(points), field.density(points))
+    assert loaded.threshold is None and loaded.eyes is None
+
+
+@pytest.fixture
+def learned_file(tmp_path: Path) -> Path:
+    path = tmp_path / "learned.npz"
+    threshold = HullThreshold(0.5, 0.4, 0.6, 0.98, HULL, 0.0027)
+    save_field(GridField(np.random.default_rng(0).uniform(size=(4, 4, 4)), BOUNDS), path, "", threshold, EYES)
+    return path
+
+
+def without(name: str) -> Callable[[dict], object]:
+    return lambda threshold: {key: value for key, value in threshold.items() if key != name}
+
+
+def with_hull(**changes: object) -> Callable[[dict], object]:
+    return lambda threshold: threshold | {"hull": threshold["hull"] | changes}
+
+
+SKEW = [[0.003, 0.001, 0.0], [0.0, 0.002, 0.0], [0.0, 0.0, 0.004]]
+NEGATIVE = [[0.003, 0.0, 0.0], [0.0, -0.002, 0.0], [0.0, 0.0, 0.004]]
+WIDE = [[0.003, 0.0, 0.0], [0.0, 0.002, 0.0], [0.0, 0.0, 0.06]]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda threshold: [], r"threshold: got \[\]"),
+        (lambda threshold: 0.5, "threshold: got 0.5, expected the names value"),
+        (lambda threshold: {}, "names value, lowest"),
+        *((without(name), f"threshold: got .*expected the names .*{name}") for name in ("value", "agreement", "pixel")),
+        (without("hull"), "expected the names .*hull"),
+        (lambda threshold: threshold | {"color": 3}, "color.*expected the names"),
+        *(
+            (lambda threshold, bad=bad: threshold | {"value": bad}, "threshold: value: got .*a finite number. Write")
+            for bad in (None, "0.5", True, [0.5], float("nan"), float("inf"), 10**400, "1" * 5000)
+        ),
+        (lambda threshold: threshold | {"value": -0.5}, "threshold: got -0.5, expected a positive density"),
+        (lambda threshold: threshold | {"value": 0.3}, "0.3 in .0.4, 0.6."),
+        (lambda threshold: threshold | {"lowest": 0.0}, "positive range"),
+        (lambda threshold: threshold | {"agreement": 1.2}, "agreement of the threshold: got 1.2"),
+        (lambda threshold: threshold | {"agreement": -0.1}, "agreement of the threshold: got -0.1"),
+        (lambda threshold: threshold | {"pixel": -1e-3}, "pixel of the threshold: got -0.001"),
+        (lambda threshold: threshold | {"pixel": 2.0}, "at most 1.732, the field's diagonal"),
+        (lambda threshold: threshold | {"hull": [1.0]}, "threshold: hull: got .*volume, center, second_moment"),
+        (with_hull(volume=-0.1), "volume of the hull: got -0.1"),
+        (with_hull(volume=1.1), "at most 1, that of the field's bounds.*learned together"),
+        (with_hull(volume=1e308), "volume of the hull"),
+        (with_hull(center=[0.5, 0.5]), r"hull: center: got .*shape \(3,\)"),
+        (with_hull(center=[0.5, 0.5, "0.5"]), "hull: center: got '0.5'"),
+        (with_hull(center=[0.5, 0.5, 1.2]), "a place within the field's bounds"),
+        (with_hull(second_moment=[0.003, 0.002, 0.004]), "second_moment: got 0.003"),
+        (with_hull(second_moment=SKEW), "a symmetric matrix"),
+        (with_hull(second_moment=NEGATIVE), "without negative moments"),
+        (with_hull(second_moment=WIDE), "along the field's axes"),
+    ],
+)
+def test_thresholds_that_are_none_are_refused_by_name(
+    learned_file: Path, change: Callable[[dict], object], words: str
+) -> None:
+    changed = change(header_of(learned_file)["threshold"])
+    with_header(learned_file, threshold=changed)
+    with pytest.raises(InvalidInputError, match=rf"learned\.npz: .*{words}") as refused:
+        load_learned_field(learned_file)
+    assert len(str(refused.value)) < 600
+    # The field alone would be another's.
+    with pytest.raises(InvalidInputError, match=words):
+        load_field(learned_file)
+
+
+def test_a_file_of_version_2_says_whether_there_is_a_threshold(learned_file: Path) -> None:
+    good = header_of(learned_file)
+    for name in ("threshold", "eyes"):
+        text = json.dumps({key: value for key, value in good.items() if key != name}).encode()
+        rewrite(learned_file, members(learned_file) | {"header.npy": npy(np.frombuffer(text, dtype=np.uint8))})
+        with pytest.raises(InvalidInputError, match=f"cannot be read.*{name}"):
+            load_learned_field(learned_file)
+
+
+@pytest.mark.parametrize(
+    "eyes",
+    [np.zeros((0, 3)), np.zeros(3), np.zeros((2, 2)), EYES * np.nan, EYES + np.inf, EYES > 0.0],
+    ids=["none", "one row", "flat", "nan", "infinite", "truths"],
+)
+def test_eyes_that_are_no_places(learned_file: Path, eyes: np.ndarray, tmp_path: Path) -> None:
+    header, arrays = read_archive(learned_file, "density field", 2)
+    write_archive(learned_file, "density field", 2, header, arrays | {"eyes": eyes})
+    with pytest.raises(InvalidInputError, match=r"learned\.npz: eyes: .*places \(V, 3\)"):
+        load_learned_field(learned_file)
+    with pytest.raises(InvalidInputError, match="eyes"):
+        save_field(FIELDS["sphere"], tmp_path / "field.npz", eyes=eyes)
+    assert not (tmp_path / "field.npz").exists()
+
+
+def test_cameras_that_are_too_far_away_to_see_anything(tmp_path: Path) -> None:
+    far = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1e300]])
+    with pytest.raises(InvalidInputError, match=r"eyes: got a camera 1e\+300 m away, expected at most .*same frame"):
+        save_field(FIELDS["sphere"], tmp_path / "field.npz", eyes=far)
+
+
+def test_eyes_that_are_told_of_and_missing_or_there_and_not_told_of(learned_file: Path) -> None:
+    header, arrays = read_archive(learned_file, "density field", 2)
+    for told, there in ((True, False), (False, True), (2, True), ("yes", True), (None, False)):
+        kept = {name: array for name, array in arrays.items() if there or name != "eyes"}
+        write_archive(learned_file, "density field", 2, header | {"eyes": told}, kept)
+        with pytest.raises(InvalidInputError, match=r"learned\.npz: eyes"):
+            load_learned_field(learned_file)
+
+
+class OwnThreshold(Threshold):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("threshold", "words"),
+    [
+        (-1.0, "threshold: got -1.0"),
+        (OwnThreshold(0.5), "OwnThreshold"),
+        (HullThreshold(0.5, hull=HULL._replace(center=np.array([0.5, 0.5, 3.0]))), "learned together with this field"),
+        (HullThreshold(0.5, pixel=5.0), "pixel"),
+    ],
+)
+def test_thresholds_of_another_field_are_not_saved(threshold: Any, words: str, tmp_path: Path) -> None:
+    field = GridField(np.random.default_rng(0).uniform(size=(4, 4, 4)), BOUNDS)
+    with pytest.raises(InvalidInputError, match=words):
+        save_field(field, tmp_path / "field.npz", threshold=threshold)
+    assert list(tmp_path.iterdir()) == []

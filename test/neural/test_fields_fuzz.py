@@ -1,7 +1,8 @@
 """Damaged files of fields and recordings are read or refused with our errors, never with anything else.
 
 Four ways: bytes of the file, bytes of a member of a sound zip file, arrays and headers that are nonsense under a right
-hash. What is read must be of use: finite bounds, densities and gradients.
+hash. What is read must be of use: finite bounds, densities and gradients, a threshold in its range, a hull that has
+room in the bounds, cameras that are somewhere near.
 """
 
 from __future__ import annotations
@@ -20,9 +21,19 @@ from field_samples import FIELDS
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.primitives import box_mesh
 from morphit_ros.neural.archive import read_archive, write_archive
-from morphit_ros.neural.fields.field_file import load_field, save_field
+from morphit_ros.neural.fields.field_file import LearnedField, load_learned_field, save_field
+from morphit_ros.neural.solid.moments import VolumeMoments
+from morphit_ros.neural.solid.silhouette_hull import HullThreshold
 from morphit_ros.neural.views.recording import Recording, load_recording, save_recording
 
+# With all that a file can hold of what was learned.
+LEARNED = LearnedField(
+    FIELDS["grid"],
+    HullThreshold(
+        0.5, 0.4, 0.6, 0.98, VolumeMoments(0.003, np.array([0.02, -0.05, 0.1]), np.diag([1e-5, 2e-5, 1e-5])), 0.0027
+    ),
+    np.array([[0.4, 0.0, 0.3], [-0.4, 0.1, 0.3]]),
+)
 NOT_CONTENT = ("kind", "version", "shapes", "sha256")
 NONSENSE: list[Any] = [None, -1, 0, 2**70, 1e308, 1e-320, True, "x", "1" * 5000, [], [1, 2], {}, {"type": "sphere"}]
 REPLACED: list[Callable[[np.ndarray], np.ndarray]] = [
@@ -43,7 +54,8 @@ REPLACED: list[Callable[[np.ndarray], np.ndarray]] = [
 
 
 def field_is_sound(path: Path) -> None:
-    field = load_field(path)
+    learned = load_learned_field(path)
+    field = learned.field
     low, high = field.bounds
     assert np.isfinite(field.bounds).all()
     assert (low < high).all()
@@ -51,6 +63,21 @@ def field_is_sound(path: Path) -> None:
     densities = field.density(points)
     assert (np.isfinite(densities) & (densities >= 0.0)).all()
     assert np.isfinite(field.gradient(points)).all()
+    if learned.eyes is not None:
+        assert learned.eyes.shape[1:] == (3,)
+        assert (np.linalg.norm(learned.eyes - low, axis=1) < 1.1e6 * np.linalg.norm(high - low)).all()
+    if learned.threshold is None:
+        return
+    least, most = learned.threshold.range
+    assert 0.0 < least <= learned.threshold.value <= most < np.inf
+    assert 0.0 <= learned.threshold.agreement <= 1.0
+    if isinstance(learned.threshold, HullThreshold):
+        assert 0.0 <= learned.threshold.pixel < np.linalg.norm(high - low)
+        hull = learned.threshold.hull
+        if hull is not None:
+            assert 0.0 <= hull.volume <= 1.001 * (high - low).prod()
+            assert ((low <= hull.center) & (hull.center <= high)).all()
+            assert np.isfinite(hull.second_moment).all()
 
 
 def recording_is_sound(path: Path) -> None:
@@ -92,10 +119,10 @@ def nonsense_in(content: Any, rng: np.random.Generator) -> Any:
     return NONSENSE[int(rng.integers(len(NONSENSE)))]
 
 
-def damaged_files(path: Path, kind: str, target: Path, rng: np.random.Generator) -> Any:
+def damaged_files(path: Path, kind: str, version: int, target: Path, rng: np.random.Generator) -> Any:
     """Writes one damaged variant of a file after the other to the target; yields how it was damaged."""
     data = path.read_bytes()
-    header, arrays = read_archive(path, kind, 1)
+    header, arrays = read_archive(path, kind, version)
     content = {name: value for name, value in header.items() if name not in NOT_CONTENT}
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
@@ -114,26 +141,32 @@ def damaged_files(path: Path, kind: str, target: Path, rng: np.random.Generator)
                 changed[name] = REPLACED[int(rng.integers(len(REPLACED)))](arrays[name])
             if rng.random() < 0.1:
                 del changed[name]
-        write_archive(target, kind, 1, content, changed)
+        write_archive(target, kind, version, content, changed)
         yield "arrays"
-        write_archive(target, kind, 1, content | {"field": nonsense_in(content.get("field"), rng)}, arrays)
+        # Not the words for people.
+        names = [name for name in content if name != "description"] or ["field"]
+        name = names[int(rng.integers(len(names)))]
+        write_archive(target, kind, version, content | {name: nonsense_in(content.get(name), rng)}, arrays)
         yield "header"
 
 
-@pytest.mark.parametrize("name", [*FIELDS, "recording"])
+@pytest.mark.parametrize("name", [*FIELDS, "learned", "recording"])
 def test_damaged_files_are_read_or_refused(name: str, tmp_path: Path) -> None:
     path = tmp_path / "sound.npz"
     if name == "recording":
         save_recording(Recording(ball_images(2), ball_depths(2), box_mesh((1.0, 1.0, 1.0)), "a ball"), path)
-        kind, read = "recording of views", recording_is_sound
+        kind, version, read = "recording of views", 1, recording_is_sound
     else:
-        save_field(FIELDS[name], path)
-        kind, read = "density field", field_is_sound
+        learned = LEARNED if name == "learned" else LearnedField(FIELDS[name])
+        save_field(learned.field, path, threshold=learned.threshold, eyes=learned.eyes)
+        kind, version, read = "density field", 2, field_is_sound
     read(path)
     outcomes: Counter[tuple[str, str]] = Counter()
     target = tmp_path / "damaged.npz"
     rng = np.random.default_rng([*name.encode()])
-    for _, way in zip(range(4 * 20), damaged_files(path, kind, target, rng), strict=False):
+    # A learned field's header holds the most numbers.
+    count = 4 * (80 if name == "learned" else 20)
+    for _, way in zip(range(count), damaged_files(path, kind, version, target, rng), strict=False):
         try:
             read(target)
         except InvalidInputError as error:
@@ -143,3 +176,6 @@ def test_damaged_files_are_read_or_refused(name: str, tmp_path: Path) -> None:
             outcomes[way, "read"] += 1
     assert outcomes["bytes", "refused"] > 10
     assert outcomes["member", "refused"] > 15
+    if name == "learned":
+        assert outcomes["header", "refused"] > 40
+        assert outcomes["header", "read"] > 0

@@ -188,14 +188,17 @@ def test_a_solid_apart_from_the_hull_of_its_silhouettes_is_unsure_by_the_distanc
     own = extract_solid(field, config=config).moments
     moved = VolumeMoments(own.volume, own.center + np.array([0.0, 0.004, 0.0]), own.second_moment)
     small = VolumeMoments(0.8 * own.volume, own.center, own.second_moment)
+    empty = VolumeMoments(0.0, own.center, np.zeros((3, 3)))
     found = [
         inertial_properties(field, mass=1.0, threshold=HullThreshold(0.5, hull=hull, pixel=0.002), config=config)
-        for hull in (own, moved, small)
+        for hull in (own, moved, small, empty)
     ]
     assert found[0].center_error == pytest.approx(0.25 * 0.002, rel=0.05)
     assert found[1].center_error == pytest.approx(0.004, rel=0.05)
-    assert [len(each.remarks) for each in found] == [0, 0, 1]
+    assert [len(each.remarks) for each in found] == [0, 0, 1, 1]
     assert "125% of the volume of its silhouettes' hull" in found[2].remarks[0]
+    # Silhouettes of nothing in common say that nothing is known.
+    assert found[3].inertia_error > 1.0 and "check masks and poses" in found[3].remarks[0]
 
 
 def test_opposed_views_are_trusted_and_one_sided_ones_are_not():

@@ -11,6 +11,7 @@ from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.neural.fields.analytic import BoxField
 from morphit_ros.neural.objects.known_object import KnownObject, know_object
+from morphit_ros.neural.objects.mass_sources import TotalMassSource
 from morphit_ros.neural.objects.prediction import predict_push
 from morphit_ros.neural.objects.push_identification import PushMotion
 from morphit_ros.neural.objects.push_scene import PredictionConfig, PushScene, carrying_table
@@ -47,6 +48,23 @@ def test_another_mass_scales_the_tensor_and_leaves_the_centre(known: KnownObject
     assert found.mass_error == 0.01
     both = known.identified({"mass": 3.0 * known.inertia.mass, "inertia_scale": 1.4}, {}).inertia
     assert both.inertia == pytest.approx(4.2 * known.inertia.inertia)
+
+
+def test_only_a_density_that_nobody_vouches_for_makes_the_mass_assumed(known: KnownObject) -> None:
+    guess = know_object(known.field, 500.0, config=SolidConfig(resolution=20), density_known=False)
+    head = MaterialRegion(make_transform(translation=(0.05, 0.0, 0.0)), [0.04, 0.1, 0.1], 5000.0)
+    assert known.total_source is TotalMassSource.MATERIALS
+    assert guess.total_source is TotalMassSource.ASSUMED
+    # Where the mass is does not say how much it is.
+    assert guess.identified({"center_of_mass_x": 0.01, "friction": 0.2}, {}).total_source is TotalMassSource.ASSUMED
+    assert guess.identified({"mass": 0.3}, {}).total_source is TotalMassSource.IDENTIFIED
+    assert guess.weighing(0.3).total_source is TotalMassSource.GIVEN
+    assert guess.made_of(mass=0.3).total_source is TotalMassSource.GIVEN
+    of_wood = guess.made_of(density=700.0)
+    assert of_wood.total_source is guess.made_of(regions=[head]).total_source is TotalMassSource.MATERIALS
+    # A mass that was given is gone with it, and the density is as good as before.
+    assert guess.weighing(0.3).made_of().total_source is TotalMassSource.ASSUMED
+    assert of_wood.weighing(0.3).made_of().total_source is TotalMassSource.MATERIALS
 
 
 def test_confidence_falls_with_the_error_and_is_half_for_one_side(known: KnownObject) -> None:

@@ -16,7 +16,8 @@ from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.neural.dynamics.state import add_tangent
 from morphit_ros.neural.fields.analytic import BoxField
 from morphit_ros.neural.learning.depth import DepthLearningConfig, learn_from_depths
-from morphit_ros.neural.objects.known_object import MassSource, know_object
+from morphit_ros.neural.objects.known_object import know_object
+from morphit_ros.neural.objects.mass_sources import MassSource
 from morphit_ros.neural.objects.prediction import predict_push
 from morphit_ros.neural.objects.push_identification import (
     PARAMETERS,

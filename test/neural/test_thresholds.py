@@ -12,6 +12,8 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import look_at, make_transform
 from morphit_ros.neural.fields.analytic import BoxField, SphereField
 from morphit_ros.neural.fields.composition import TransformedField
+from morphit_ros.neural.solid.moments import VolumeMoments
+from morphit_ros.neural.solid.silhouette_hull import HullThreshold
 from morphit_ros.neural.solid.silhouettes import silhouette_threshold
 from morphit_ros.neural.solid.thresholds import (
     Threshold,
@@ -145,6 +147,46 @@ def test_densities_that_show_nothing_are_refused(densities):
 def test_a_threshold_is_a_positive_number_in_its_range(numbers):
     with pytest.raises(InvalidInputError, match="threshold"):
         Threshold(*numbers)
+
+
+@pytest.mark.parametrize("agreement", [-0.1, 1.1, np.nan])
+def test_an_agreement_is_a_share(agreement):
+    with pytest.raises(InvalidInputError, match="agreement of the threshold"):
+        Threshold(1.0, agreement=agreement)
+    # A sum of weights that is one but for rounding.
+    assert Threshold(1.0, agreement=1.0 + 1e-15).agreement == 1.0
+
+
+HULL = VolumeMoments(1e-4, np.zeros(3), 1e-8 * np.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [
+        ({"pixel": -1.0}, "pixel"),
+        ({"pixel": np.nan}, "pixel"),
+        ({"hull": HULL._replace(volume=-1.0)}, "volume of the hull"),
+        ({"hull": HULL._replace(volume=np.inf)}, "volume of the hull"),
+        ({"hull": HULL._replace(center=np.zeros(2))}, "centre of the hull"),
+        ({"hull": HULL._replace(center=np.array([0.0, np.nan, 0.0]))}, "centre of the hull"),
+        ({"hull": HULL._replace(second_moment=np.zeros(3))}, "second moment of the hull"),
+        ({"hull": HULL._replace(second_moment=np.full((3, 3), np.inf))}, "second moment of the hull"),
+        ({"hull": HULL._replace(second_moment=1e-8 * np.triu(np.ones((3, 3))))}, "symmetric"),
+        ({"hull": HULL._replace(second_moment=1e308 * np.diag([1.0, -1.0, 1.0]))}, "without negative moments"),
+        ({"hull": HULL, "lowest": 2.0}, "threshold"),
+    ],
+)
+def test_a_hull_is_of_a_body(numbers, words):
+    with pytest.raises(InvalidInputError, match=words):
+        HullThreshold(1.0, **numbers)
+    assert HullThreshold(1.0, hull=HULL, pixel=0.001).hull.volume == 1e-4
+
+
+def test_a_hull_stays_however_the_field_is_cut():
+    moved = HullThreshold(0.5, 0.4, 0.6, 0.9, HULL, 0.001).at(Threshold(2.0, 1.0, 3.0, 0.7))
+    assert (moved.value, moved.range, moved.agreement, moved.pixel) == (2.0, (1.0, 3.0), 0.7, 0.001)
+    assert moved.hull is not None and moved.hull.volume == HULL.volume
+    assert HullThreshold(0.5, 0.4, 0.6).at(Threshold(0.3)).range == (0.3, 0.3)
 
 
 def test_depths_sample_both_sides_of_the_surface_alike():

@@ -24,6 +24,7 @@ from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.packages import resolve_uri
 from morphit_ros.ros import interfaces
 from morphit_ros.ros.conversions import header, matrix_from_pose, message_from_cloud, pose_from_matrix
+from morphit_ros.ros.known_object import KnownObject, KnownObjectConfig
 from morphit_ros.ros.scene_messages import TablePatch, message_from_object, message_from_objects, message_from_table
 from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, spherized_urdf
 
@@ -271,18 +272,33 @@ def test_a_foreign_frame_and_a_missing_robot_are_refused(graph, spherized_panda)
     graph.wait_until(refused, what="the answer that the frame is another")
 
 
-def neural_object(shift=0.0, frame="world"):
+def neural_object(shift=0.0, frame="world", total="given"):
     """What neural_object says of the box: its weight lies at one side."""
     points = object_cloud().points
     middle = np.array([0.5, 0.0, BOX_SIZE[2] / 2.0])
     pose = np.eye(4)
     pose[:3, 3] = middle + np.array([shift, 0.0, 0.0])
     message = NeuralObject(
-        header=header(frame), name="carton", mass_from="materials", confidence=0.9, pose=pose_from_matrix(pose),
-        surface=message_from_cloud(PointCloud(points - middle), "", 0.0),
+        header=header(frame), name="carton", mass_from="materials", total_mass_from=total, confidence=0.9,
+        pose=pose_from_matrix(pose), surface=message_from_cloud(PointCloud(points - middle), "", 0.0),
     )  # fmt: skip
     message.inertia.m, message.inertia.com.y = 0.8, 0.03
     return message
+
+
+@pytest.mark.parametrize(
+    ("total", "mass"),
+    [("given", 0.8), ("materials", 0.8), ("identified", 0.8), ("assumed", None), ("", None), ("guessed", None)],
+)
+def test_the_planner_gets_a_mass_only_if_somebody_vouches_for_it(total, mass):
+    class Subscriber:
+        def create_subscription(self, kind, name, callback, quality):
+            callback(neural_object(total=total))
+
+    known = KnownObject(Subscriber(), KnownObjectConfig(use_neural_object=True))
+    completion, _ = known.completion_for(object_cloud(), "world", None, None)
+    assert completion.mass == mass
+    assert completion.center_of_mass == pytest.approx([0.5, 0.03, BOX_SIZE[2] / 2.0])
 
 
 def test_a_known_object_gives_its_centre_of_mass_where_it_is_the_one_to_grasp(graph):
@@ -300,6 +316,7 @@ def test_a_known_object_gives_its_centre_of_mass_where_it_is_the_one_to_grasp(gr
 
         return graph.wait_until(answered, what=f"a plan that says {words!r}")
 
-    assert answer_to(neural_object(), "Centre of mass of 'carton' (materials)").grasps
+    assert answer_to(neural_object(), "Centre of mass of 'carton' (materials); 0.8 kg (given)").grasps
+    assert answer_to(neural_object(total="assumed"), "its mass is only assumed and not used").grasps
     assert "of the points lie within 10 mm" in answer_to(neural_object(shift=0.05), "is not this one").message
     assert "it is in frame 'base'" in answer_to(neural_object(frame="base"), "frame 'base'").message

@@ -1,16 +1,21 @@
-"""Density fields in files: what was learned once is loaded everywhere, and nothing in the file is executed."""
+"""Density fields in files: what was learned once is loaded everywhere, and nothing in the file is executed.
+
+With a field goes what was learned of its surface: the density it is cut at, the hull of its silhouettes, and where its
+cameras were. Without these its mass would be another, and said to be surer than it is.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.neural.archive import read_archive, write_archive
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.archive import read_archive, shown, write_archive
 from morphit_ros.neural.field import DensityField
 from morphit_ros.neural.fields.analytic import (
     AnalyticField,
@@ -24,9 +29,15 @@ from morphit_ros.neural.fields.composition import TransformedField, UnionField
 from morphit_ros.neural.fields.grid import GridField
 from morphit_ros.neural.fields.network import DenseNetwork, GridNetworkField, NetworkField
 from morphit_ros.neural.fields.sampled import SampledField
+from morphit_ros.neural.solid.threshold_description import build_threshold, describe_threshold
+from morphit_ros.neural.solid.thresholds import Threshold, as_threshold
 
-_KIND, _VERSION = "density field", 1
+# Version 1 held the field alone.
+_KIND, _VERSION, _OLDEST = "density field", 2, 1
 _DEEPEST = 8
+_EYES = "eyes"
+# Cameras further away than so many diagonals of the field show nothing of it, and their rays lose their digits.
+_FURTHEST = 1e6
 _ANALYTIC: dict[str, type[AnalyticField]] = {
     "sphere": SphereField,
     "ellipsoid": EllipsoidField,
@@ -38,38 +49,112 @@ _ANALYTIC: dict[str, type[AnalyticField]] = {
 Arrays = dict[str, NDArray[Any]]
 
 
-def save_field(field: DensityField, path: str | Path, description: str = "") -> None:
-    """Write a field to one file (.npz), which appears complete or not at all.
+@dataclass(frozen=True)
+class LearnedField:
+    """A field with what else was learned of the object, as `extract_solid` and `inertial_properties` take it.
+
+    Attributes:
+        field: the density.
+        threshold: above which it is inside of the object; None where halfway between empty and full is all that is
+            known.
+        eyes: (V, 3) places of the cameras that it was learned from, in its frame, None if unknown [m].
+    """
+
+    field: DensityField
+    threshold: Threshold | None = None
+    eyes: Array | None = None
+
+
+def save_field(
+    field: DensityField,
+    path: str | Path,
+    description: str = "",
+    threshold: float | Threshold | None = None,
+    eyes: ArrayLike | None = None,
+) -> None:
+    """Write a field, with what was learned of its surface, to one file (.npz), which appears complete or not at all.
 
     Args:
         field: any of `neural.fields`.
         path: of the file.
         description: one line for people.
+        threshold: above which the field is inside, `LearningResult.threshold`; None if nothing is known of it.
+        eyes: (V, 3) places of the cameras that it was learned from, in its frame [m].
 
     Raises:
-        InvalidInputError: a field of a class that has no file format.
+        InvalidInputError: a field or a threshold of a class that has no file format, the hull of another field, or eyes
+            that are no places.
     """
     arrays: Arrays = {}
-    header = {"description": description, "field": _describe(field, "", arrays)}
+    chosen = as_threshold(threshold)
+    header = {
+        "description": description,
+        "field": _describe(field, "", arrays),
+        "threshold": None if chosen is None else describe_threshold(chosen, field.bounds),
+        "eyes": eyes is not None,
+    }
+    if eyes is not None:
+        arrays[_EYES] = _checked_eyes(eyes, field.bounds)
     write_archive(path, _KIND, _VERSION, header, arrays)
 
 
-def load_field(path: str | Path) -> DensityField:
-    """A field from a file written by `save_field`: the same class, the same densities.
+def load_learned_field(path: str | Path) -> LearnedField:
+    """A field from a file written by `save_field`, with its threshold and eyes: the same numbers.
+
+    Files of version 1 hold neither.
 
     Raises:
         ResourceNotFoundError: there is no such file.
-        InvalidInputError: not such a file, truncated, changed, another version, or numbers that make no field.
+        InvalidInputError: not such a file, truncated, changed, another version, or numbers that make no field, no
+            threshold of this field, or no places of cameras.
     """
-    header, arrays = read_archive(path, _KIND, _VERSION)
+    header, arrays = read_archive(path, _KIND, _VERSION, _OLDEST)
     try:
-        return _build(header.get("field"), "", arrays, 0)
+        field = _build(header.get("field"), "", arrays, 0)
+        if header["version"] == 1:
+            return LearnedField(field)
+        threshold = None if header["threshold"] is None else build_threshold(header["threshold"], field.bounds)
+        return LearnedField(field, threshold, _eyes(header["eyes"], arrays, field.bounds))
     except InvalidInputError as error:
         raise InvalidInputError(f"{path}: {error.name}", error.value, error.bound, error.remedy) from None
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InvalidInputError(
-            str(path), f"a description that cannot be read ({error!r})", "a density field"
+            str(path), f"a description that cannot be read ({shown(repr(error))})", "a density field"
         ) from None
+
+
+def load_field(path: str | Path) -> DensityField:
+    """A field alone from a file written by `save_field`: the same class, the same densities.
+
+    For its solid, mass or inertia take `load_learned_field`: the threshold and the errors to expect belong to them.
+
+    Raises:
+        ResourceNotFoundError, InvalidInputError: see `load_learned_field`.
+    """
+    return load_learned_field(path).field
+
+
+def _eyes(there: Any, arrays: Arrays, bounds: Array) -> Array | None:
+    if not isinstance(there, bool) or there != (_EYES in arrays):
+        raise InvalidInputError("eyes", shown(repr(there)), "true with an array of places, false without")
+    return _checked_eyes(arrays[_EYES], bounds) if there else None
+
+
+def _checked_eyes(eyes: ArrayLike, bounds: Array) -> Array:
+    places = np.asarray(eyes)
+    numbers = places.dtype.kind in "iuf"
+    if places.ndim != 2 or places.shape[1] != 3 or len(places) == 0 or not numbers or not np.isfinite(places).all():
+        raise InvalidInputError(
+            "eyes", f"shape {places.shape}, type {places.dtype}", "finite places (V, 3) of cameras, at least one [m]"
+        )
+    places = places.astype(np.float64)
+    # Not their norm, which overflows.
+    offset = float(np.abs(places - bounds.mean(axis=0)).max())
+    most = _FURTHEST * float(np.linalg.norm(bounds[1] - bounds[0]))
+    if offset > most:
+        remedy = "Are eyes and field in the same frame and unit?"
+        raise InvalidInputError("eyes", f"a camera {offset:.4g} m away", f"at most {most:.4g} m", remedy)
+    return places
 
 
 def _describe(field: DensityField, prefix: str, arrays: Arrays) -> dict[str, Any]:
@@ -140,7 +225,7 @@ def _build(description: Any, prefix: str, arrays: Arrays, depth: int) -> Density
             return UnionField(
                 [_build(part, f"{prefix}{number}.", arrays, depth + 1) for number, part in enumerate(parts)]
             )
-    raise InvalidInputError("field", f"type {kind!r}", "a type that this version knows")
+    raise InvalidInputError("field", f"type {shown(repr(kind))}", "a type that this version knows")
 
 
 def _build_network(description: Any, prefix: str, arrays: Arrays) -> DenseNetwork:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +14,7 @@ from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.field import DensityField
+from morphit_ros.neural.objects.mass_sources import MassSource, TotalMassSource
 from morphit_ros.neural.solid.extraction import Solid, SolidConfig, extract_solid
 from morphit_ros.neural.solid.inertia import InertialProperties
 from morphit_ros.neural.solid.materials import MaterialRegion, inertia_of_materials
@@ -31,14 +31,6 @@ MOST_LIFTED = 0.015
 _UNDERSIDE_CELLS = 3.0
 
 
-class MassSource(StrEnum):
-    """Where the distribution of mass is known from."""
-
-    UNIFORM = "uniform"
-    MATERIALS = "materials"
-    IDENTIFIED = "identified"
-
-
 @dataclass(frozen=True)
 class KnownObject:
     """An object known as a density field; its own frame is the field's.
@@ -48,22 +40,26 @@ class KnownObject:
         solid: what of it is inside.
         inertia: mass, centre of mass and tensor with their errors.
         source: where the distribution of mass is from.
+        total_source: where the mass itself is from.
         density: of what no region says [kg/m^3].
         regions: parts of other materials.
         eyes: (V, 3) places of the cameras that it was learned from, None if unknown [m].
         support: what it stood on then, None if unknown.
         friction: sliding friction if it was identified.
+        density_known: whether somebody vouches for the density; else it is only assumed.
     """
 
     field: DensityField
     solid: Solid
     inertia: InertialProperties
     source: MassSource
+    total_source: TotalMassSource
     density: float
     regions: tuple[MaterialRegion, ...] = ()
     eyes: Array | None = None
     support: SupportPlane | None = None
     friction: float | None = None
+    density_known: bool = True
 
     @property
     def confidence(self) -> float:
@@ -87,7 +83,7 @@ class KnownObject:
         """The same shape of other materials, or with another mass.
 
         Args:
-            density: of what no region says, None for the one it has [kg/m^3].
+            density: of what no region says, from then on known; None for the one it has [kg/m^3].
             regions: parts of other materials; they replace those it had.
             mass: of it all if that is known [kg].
 
@@ -96,8 +92,11 @@ class KnownObject:
         """
         base = self.density if density is None else density
         inertia = inertia_of_materials(self.solid, base, regions, mass, self.eyes, self.support)
-        source = MassSource.MATERIALS if regions else MassSource.UNIFORM
-        return replace(self, inertia=inertia, source=source, density=base, regions=tuple(regions))
+        known = self.density_known or density is not None
+        return replace(
+            self, inertia=inertia, source=_source(regions), total_source=_total_source(mass, regions, known),
+            density=base, regions=tuple(regions), density_known=known,
+        )  # fmt: skip
 
     def weighing(self, mass: float) -> KnownObject:
         """The same distribution of mass with another total [kg].
@@ -109,7 +108,7 @@ class KnownObject:
             raise InvalidInputError("mass", mass, "a positive number [kg]")
         scale = mass / self.inertia.mass
         inertia = replace(self.inertia, mass=mass, inertia=self.inertia.inertia * scale, mass_error=0.0)
-        return replace(self, inertia=inertia)
+        return replace(self, inertia=inertia, total_source=TotalMassSource.GIVEN)
 
     def identified(self, values: Mapping[str, float], deviations: Mapping[str, float]) -> KnownObject:
         """The object with what was identified of it.
@@ -140,7 +139,9 @@ class KnownObject:
             center_error=float(np.linalg.norm(errors)),
         )
         source = MassSource.IDENTIFIED if moved or "inertia_scale" in values else self.source
-        return replace(self, inertia=changed, source=source, friction=values.get("friction", self.friction))
+        total = TotalMassSource.IDENTIFIED if "mass" in values else self.total_source
+        friction = values.get("friction", self.friction)
+        return replace(self, inertia=changed, source=source, total_source=total, friction=friction)
 
     def body(self, count: int, seed: int = 0) -> ContactBody:
         """The points that stand for it in contact; what it stood on made its underside even."""
@@ -179,6 +180,7 @@ def know_object(
     eyes: ArrayLike | None = None,
     support: SupportPlane | None = None,
     config: SolidConfig | None = None,
+    density_known: bool = True,
 ) -> KnownObject:
     """From a density field to an object: solid, mass, centre of mass, inertia.
 
@@ -189,6 +191,7 @@ def know_object(
         mass: of it all if that is known [kg].
         threshold, config: see `extract_solid`.
         eyes, support: see `inertial_properties`.
+        density_known: False where the density is only assumed.
 
     Raises:
         InvalidInputError: a field that is no object (`extract_solid`), or materials that do not fit it.
@@ -196,5 +199,17 @@ def know_object(
     solid = extract_solid(field, threshold, config)
     inertia = inertia_of_materials(solid, density, regions, mass, eyes, support)
     places = None if eyes is None else np.asarray(eyes, dtype=np.float64).reshape(-1, 3)
-    source = MassSource.MATERIALS if regions else MassSource.UNIFORM
-    return KnownObject(field, solid, inertia, source, density, tuple(regions), places, support)
+    return KnownObject(
+        field, solid, inertia, _source(regions), _total_source(mass, regions, density_known), density, tuple(regions),
+        places, support, density_known=density_known,
+    )  # fmt: skip
+
+
+def _source(regions: Sequence[MaterialRegion]) -> MassSource:
+    return MassSource.MATERIALS if regions else MassSource.UNIFORM
+
+
+def _total_source(mass: float | None, regions: Sequence[MaterialRegion], density_known: bool) -> TotalMassSource:
+    if mass is not None:
+        return TotalMassSource.GIVEN
+    return TotalMassSource.MATERIALS if regions or density_known else TotalMassSource.ASSUMED

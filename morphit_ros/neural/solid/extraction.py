@@ -17,7 +17,7 @@ from morphit_ros.neural.solid.moments import VolumeMoments
 from morphit_ros.neural.solid.pieces import solid_nodes
 from morphit_ros.neural.solid.search import cut_off_field, densities_on_grid, empty_field, find_object
 from morphit_ros.neural.solid.thin_parts import LEAST_LOST, check_thin_parts, lost_share, may_be_joined
-from morphit_ros.neural.solid.thresholds import Threshold
+from morphit_ros.neural.solid.thresholds import Threshold, as_threshold
 
 # A box that cuts the object is widened on that side by this share of its longest side, so often at most.
 _WIDENING, _MOST_BOXES = 0.5, 12
@@ -112,7 +112,7 @@ def extract_solid(
             bounds, or with much of it thinner than the smallest cells; a threshold that is not positive.
     """
     config = config or SolidConfig()
-    found = find_object(field, _as_threshold(threshold), config.fill, config.gap)
+    found = find_object(field, as_threshold(threshold), config.fill, config.gap)
     nodes = _sample(field, found.threshold, found.lowest, found.highest, config)
     for number in range(config.refinements + 1):
         above = nodes.densities > found.threshold.value
@@ -148,12 +148,6 @@ def moments_at(field: DensityField, threshold: float, config: SolidConfig) -> Vo
     found = find_object(field, Threshold(threshold), config.fill, config.gap)
     nodes = _sample(field, found.threshold, found.lowest, found.highest, config)
     return cut_nodes(field, nodes.densities, nodes.inside, threshold, nodes.origin, nodes.spacing, coarse=True)[0]
-
-
-def _as_threshold(threshold: float | Threshold | None) -> Threshold | None:
-    if threshold is None or isinstance(threshold, Threshold):
-        return threshold
-    return Threshold(float(threshold))
 
 
 class _Nodes(NamedTuple):

@@ -234,6 +234,8 @@ def _off_hull(solid: Solid, threshold: HullThreshold) -> list[str]:
     """A remark on a solid that is much larger or smaller than the hull of its silhouettes."""
     if threshold.hull is None or abs(solid.volume - threshold.hull.volume) <= _MOST_OFF_HULL * threshold.hull.volume:
         return []
+    if threshold.hull.volume == 0.0:
+        return ["nothing lies in all silhouettes: check masks and poses"]
     return [
         f"the solid has {solid.volume / threshold.hull.volume:.0%} of the volume of its silhouettes' hull: thin parts "
         "were not learned well; take pictures with more pixels on the object, or depths"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.fields.grid import grid_nodes
 from morphit_ros.neural.solid.moments import VolumeMoments
@@ -16,6 +17,8 @@ from morphit_ros.neural.views.carving import Silhouettes
 _CELLS, _PARTS = 48, 3
 # Half the diagonal of a cell.
 _REACH = 0.5 * 3.0**0.5
+# Sums over cells pass their bound by so much of it.
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -25,12 +28,76 @@ class HullThreshold(Threshold):
     The hull holds the object, hollows included; a solid that differs from it much was not learned well.
 
     Attributes:
-        hull: volume and moments of the hull, None if unknown.
-        pixel: what a pixel shows of the object [m].
+        hull: volume and moments of the hull, None if unknown; a volume of zero where nothing lies in all silhouettes.
+        pixel: what a pixel shows of the object, 0 if unknown [m].
+
+    Raises:
+        InvalidInputError: what `Threshold` refuses, moments of no body, or a pixel that is negative or not finite.
     """
 
     hull: VolumeMoments | None = None
     pixel: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 <= self.pixel < np.inf:
+            raise InvalidInputError("pixel of the threshold", self.pixel, "a size from 0 up [m]")
+        if self.hull is not None:
+            object.__setattr__(self, "hull", _checked_moments(self.hull))
+
+    def at(self, other: Threshold) -> HullThreshold:
+        """The same hull with the field cut as another threshold says: what silhouettes show holds however it is cut."""
+        lowest, highest = other.range
+        return replace(self, value=other.value, lowest=lowest, highest=highest, agreement=other.agreement)
+
+
+def _checked_moments(hull: VolumeMoments) -> VolumeMoments:
+    """Moments that a body can have: a volume, a centre, and a second moment that is symmetric and not negative."""
+    volume, center, second = float(hull.volume), np.asarray(hull.center), np.asarray(hull.second_moment)
+    if not 0.0 <= volume < np.inf:
+        raise InvalidInputError("volume of the hull", volume, "a number from 0 up [m^3]")
+    if center.shape != (3,) or not np.isfinite(center).all():
+        raise InvalidInputError("centre of the hull", center.tolist(), "three finite coordinates [m]")
+    if second.shape != (3, 3) or not np.isfinite(second).all():
+        raise InvalidInputError("second moment of the hull", second.tolist(), "a finite matrix (3, 3) [m^5]")
+    largest = float(np.abs(second).max())
+    shares = second / largest if largest > 0.0 else second
+    if np.abs(shares - shares.T).max() > _ROUNDING or np.linalg.eigvalsh(shares).min() < -_ROUNDING:
+        raise InvalidInputError(
+            "second moment of the hull", second.tolist(), "a symmetric matrix without negative moments"
+        )
+    return VolumeMoments(volume, center.astype(np.float64), second.astype(np.float64))
+
+
+def check_hull(threshold: HullThreshold, bounds: Array) -> None:
+    """Refuse a hull or a pixel that belong to no field with these bounds (2, 3) [m].
+
+    Raises:
+        InvalidInputError: a volume, centre or spread that has no room within the bounds, or a pixel larger than they.
+    """
+    remedy = "Give the threshold that was learned together with this field, in its frame."
+    extents = bounds[1] - bounds[0]
+    diagonal = float(np.linalg.norm(extents))
+    if threshold.pixel > diagonal:
+        raise InvalidInputError(
+            "pixel of the threshold", threshold.pixel, f"at most {diagonal:.4g}, the field's diagonal [m]", remedy
+        )
+    if threshold.hull is None:
+        return
+    volume, center, second = threshold.hull
+    slack = _ROUNDING * extents
+    room = float(extents.prod())
+    if volume > room * (1.0 + _ROUNDING):
+        raise InvalidInputError("volume of the hull", volume, f"at most {room:.4g}, that of the field's bounds", remedy)
+    if (center < bounds[0] - slack).any() or (center > bounds[1] + slack).any():
+        raise InvalidInputError(
+            "centre of the hull", center.tolist(), f"a place within the field's bounds {bounds.tolist()} [m]", remedy
+        )
+    # Nothing between two planes varies by more than half their distance, squared.
+    most = volume * (0.5 * extents) ** 2 * (1.0 + _ROUNDING)
+    if (np.diag(second) > most).any():
+        bound = f"at most {most.tolist()} along the field's axes [m^5]"
+        raise InvalidInputError("second moment of the hull", second.tolist(), bound, remedy)
 
 
 def hull_moments(silhouettes: Silhouettes, bounds: Array) -> VolumeMoments:

@@ -19,6 +19,8 @@ _FLOOR = 1e-3
 _ROUNDING = 1e-9
 # Share of the samples that a threshold of the range may explain worse.
 _LOSS = 0.01
+# Sums of weights pass one by so much.
+_SUM_ROUNDING = 1e-9
 # Keeps the logistic curve finite where a threshold explains every sample.
 _RIDGE = 1e-4
 
@@ -33,7 +35,8 @@ class Threshold:
         agreement: of what it was chosen by, in [0, 1]: share of samples, or of silhouettes, explained; 1 if given.
 
     Raises:
-        InvalidInputError: numbers that are not positive and finite, or a value out of its range.
+        InvalidInputError: numbers that are not positive and finite, a value out of its range, or an agreement out of
+            [0, 1].
     """
 
     value: float
@@ -48,6 +51,9 @@ class Threshold:
             object.__setattr__(self, name, self.value if getattr(self, name) is None else float(getattr(self, name)))
         if not 0.0 < self.range[0] <= self.value <= self.range[1] < np.inf:
             raise InvalidInputError("threshold", f"{self.value:g} in {self.range}", "a value within its positive range")
+        if not 0.0 <= self.agreement <= 1.0 + _SUM_ROUNDING:
+            raise InvalidInputError("agreement of the threshold", self.agreement, "a share in [0, 1]")
+        object.__setattr__(self, "agreement", min(float(self.agreement), 1.0))
 
     @property
     def range(self) -> tuple[float, float]:
@@ -56,6 +62,17 @@ class Threshold:
             self.value if self.lowest is None else self.lowest,
             self.value if self.highest is None else self.highest,
         )
+
+
+def as_threshold(threshold: float | Threshold | None) -> Threshold | None:
+    """A threshold that was given, without a range if it is a number; None stays None.
+
+    Raises:
+        InvalidInputError: a number that is not positive and finite.
+    """
+    if threshold is None or isinstance(threshold, Threshold):
+        return threshold
+    return Threshold(float(threshold))
 
 
 def check_densities(densities: Array) -> None:
