@@ -131,4 +131,6 @@ $(STAMPS)/interfaces: .colcon/wheel $(STAMPS)/requirements
 
 $(STAMPS)/package: setup.py setup.cfg $(DATA_FILES) $(STAMPS)/interfaces
 	$(BIN)/$(PIP) install --no-deps --no-build-isolation --editable .
+	@# Nodes need not compile what is as it was (Python sees what is not), even where they are told to leave no files.
+	$(BIN)/python -m compileall -q morphit_ros
 	@touch $@

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent / PACKAGE
 CAPABILITIES = {"spheres", "superovoid", "perception", "grasping", "execution", "cover", "neural", "simulation"}
 
 # Modules of the package itself that any room may use.
-FOUNDATION = {"errors", "configuration", "resources", "compilation"}
+FOUNDATION = {"errors", "configuration", "resources", "compilation", "lazy_exports"}
 
 # Room → rooms that it may import besides itself and the foundation. ARCHITECTURE.md gives the reasons.
 ALLOWED = {

@@ -6,6 +6,7 @@ import numpy as np
 
 from morphit_ros.cover.limits import fill_axis_rates
 from morphit_ros.cover.model import Cover
+from morphit_ros.geometry.rotations import quats_of_matrices, rotation_vectors
 from morphit_ros.geometry.transforms import Array
 
 
@@ -36,9 +37,7 @@ def motor_angles(cover: Cover, rotations: Array) -> Array:
 
 def joint_vectors(cover: Cover, rotations: Array) -> Array:
     """(J, 3) rotation vectors of the joints, child against parent, in the joint's frame [rad]."""
-    from scipy.spatial.transform import Rotation
-
     parent, child = cover.joints.T
     relative = np.einsum("jki,jkl->jil", rotations[parent], rotations[child])
-    vectors = Rotation.from_matrix(relative).as_rotvec()
+    vectors = rotation_vectors(quats_of_matrices(relative))
     return np.einsum("jik,ji->jk", cover.joint_frames, vectors)

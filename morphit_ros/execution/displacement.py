@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
@@ -25,6 +24,8 @@ def object_displacement(before: Array, after: Array) -> float:
     Raises:
         InvalidInputError: no points, or points that are not finite.
     """
+    from scipy.spatial import cKDTree
+
     clouds = []
     for name, points in (("before", before), ("after", after)):
         cloud = np.asarray(points, dtype=np.float64)

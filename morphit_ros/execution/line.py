@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from morphit_ros.geometry.transforms import Array, make_transform, rotation_angle
 from morphit_ros.robot.inverse_kinematics import IKConfig, IKStatus, inverse_kinematics
@@ -58,6 +57,8 @@ def trace_line(
         largest_joint_step: a joint that moves further in one step jumps to another solution [rad].
         turn_radius: way that one radian of turning counts as [m].
     """
+    from scipy.spatial.transform import Rotation
+
     T_start = kinematics.link_pose(start, tip_link)
     rng = np.random.default_rng(0)
     turn = Rotation.from_matrix(T_start[:3, :3].T @ T_root_tip[:3, :3]).as_rotvec()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.motion_types import Trajectory
@@ -78,6 +77,8 @@ def time_line(
         velocity_limits, acceleration_limits: (J,) [rad/s], [rad/s²]; where the joints need it, the motion is slower.
         time_step: of the rows [s].
     """
+    from scipy.interpolate import CubicSpline
+
     path = CubicSpline(lengths, positions)
     total = float(lengths[-1])
     cruise = min(speed, math.sqrt(total * acceleration))

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.correspondences import Index
@@ -288,6 +287,8 @@ def starts_near(
         turn: standard deviation about y [rad]; a third of it about x and z.
         rng: source of randomness.
     """
+    from scipy.spatial.transform import Rotation
+
     count = len(widths) * copies
     vectors = rng.normal(size=(count, 3)) * np.array([turn / 3.0, turn, turn / 3.0])
     shifts = rng.normal(size=(count, 3)) * np.array([shift, 0.0, shift])

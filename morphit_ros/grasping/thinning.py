@@ -13,7 +13,6 @@ import math
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from morphit_ros.geometry.spatial_hash import EMPTY, find_slot, pack
 from morphit_ros.geometry.transforms import Array
@@ -177,6 +176,8 @@ def point_spacing(points: Array, low: float = 0.002, high: float = 0.006) -> flo
 
 def surface_noise(points: Array, normals: Array, neighbors: int = 6) -> float:
     """Usual deviation [m] of points from the tangent planes of their neighbours, along the normal."""
+    from scipy.spatial import cKDTree
+
     probe = np.arange(0, len(points), max(1, len(points) // 200))
     _, rows = cKDTree(points).query(points[probe], k=min(neighbors, len(points)))
     offsets = np.einsum("pnk,pk->pn", points[rows] - points[probe, None], normals[probe])

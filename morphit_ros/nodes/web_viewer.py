@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.clock import Clock, ClockType
@@ -25,17 +25,17 @@ from morphit_ros.ros.conversions import (
     matrix_from_pose,
     seconds_from_stamp,
 )
-from morphit_ros.ros.cover_view import CoverViewer
 from morphit_ros.ros.diagnostics import OK, WARN, Diagnostics
 from morphit_ros.ros.frames import BaseFrame, BaseFrameConfig, CameraFrameConfig, CameraFrames, UnknownTransformError
-from morphit_ros.ros.neural_view import NeuralViewer
 from morphit_ros.ros.parameters import declare_configs
 from morphit_ros.ros.runner import run_node
 from morphit_ros.ros.scene_messages import table_from_message
 from morphit_ros.ros.sphere_messages import link_spheres_from_message
-from morphit_ros.viewing.cover_scene import CoverScene
-from morphit_ros.viewing.neural_scene import NeuralScene
 from morphit_ros.viewing.scene import ViewerScene
+
+if TYPE_CHECKING:
+    from morphit_ros.viewing.cover_scene import CoverScene
+    from morphit_ros.viewing.neural_scene import NeuralScene
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,8 @@ class WebViewer(Node):
         self._diagnostics.report(OK, f"view at {self._scene.url}")
 
     def _cover_topics(self) -> dict[interfaces.Topic, Callable[[Any], None]]:
+        from morphit_ros.ros.cover_view import CoverViewer
+
         viewer = CoverViewer(self._config.port)
         self._scene = viewer.scene
         return {
@@ -98,6 +100,8 @@ class WebViewer(Node):
         }
 
     def _neural_topics(self) -> dict[interfaces.Topic, Callable[[Any], None]]:
+        from morphit_ros.ros.neural_view import NeuralViewer
+
         name = f"{self.get_namespace().rstrip('/')}/neural_object"
         viewer = NeuralViewer(self._config.port, name)
         self._scene, self._wants_diagnostics = viewer.scene, viewer.is_about_it

@@ -24,6 +24,7 @@ from morphit_ros.cover.targets import HeightTarget, ParametricTarget, Target, gr
 from morphit_ros.cover.tracking import axis_named
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
+from morphit_ros.geometry.rotations import quats_of_matrices
 from morphit_ros.geometry.transforms import Array
 
 # A formula that is longer is not written by anybody [characters].
@@ -107,10 +108,8 @@ def rotations_from_quat_xyzw(quaternions: Array) -> Array:
 
 def pose_array(state: CoverState, cover: Cover, frame: str, stamp: Time) -> PoseArray:
     """The poses of all nodes, row by row."""
-    from scipy.spatial.transform import Rotation
-
     positions = state.positions(cover).tolist()
-    quaternions = Rotation.from_matrix(state.rotations).as_quat().tolist()
+    quaternions = quats_of_matrices(state.rotations).tolist()
     poses = [
         Pose(position=Point(x=px, y=py, z=pz), orientation=Quaternion(x=x, y=y, z=z, w=w))
         for (px, py, pz), (x, y, z, w) in zip(positions, quaternions, strict=True)

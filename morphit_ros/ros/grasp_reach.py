@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from rclpy.node import Node
 from sensor_msgs.msg import JointState as JointStateMsg
@@ -11,13 +12,7 @@ from std_msgs.msg import String
 from morphit_interfaces.msg import SegmentedObject
 from morphit_ros.configuration import Config, nested, parameter
 from morphit_ros.errors import InvalidInputError, MorphitError
-from morphit_ros.execution.reachability import (
-    GraspFilter,
-    Reachability,
-    ReachabilityConfig,
-    turned_about_approach,
-    warm_up_reachability,
-)
+from morphit_ros.execution.reachability import ReachabilityConfig
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform
 from morphit_ros.grasping.grasp import Grasp, GraspPlan
 from morphit_ros.robot.configuration import RobotConfiguration
@@ -26,6 +21,9 @@ from morphit_ros.ros.conversions import joint_state_from_message, seconds_from_s
 from morphit_ros.ros.frames import BaseFrame, BaseFrameConfig
 from morphit_ros.ros.interfaces import JOINT_STATES, SPHERE_DESCRIPTION
 from morphit_ros.ros.scene_messages import TablePatch
+
+if TYPE_CHECKING:
+    from morphit_ros.execution.reachability import GraspFilter, Reachability
 
 
 @dataclass(frozen=True)
@@ -68,6 +66,8 @@ class GraspReach:
         self._robot = RobotConfiguration.load(config.robot)
         self._base = BaseFrame(node, config.world_frame, base_config)
         self._node = node
+        from morphit_ros.execution.reachability import warm_up_reachability
+
         # Before the first goal: it must not wait for compilers.
         warm_up_reachability()
         for topic, callback in ((SPHERE_DESCRIPTION, self._on_description), (JOINT_STATES, self._on_joint_state)):
@@ -120,6 +120,8 @@ class GraspReach:
     def _current(self) -> Reachability:
         """The check for the newest shape of the robot."""
         if self._reachability is None or self._description != self._known_description:
+            from morphit_ros.execution.reachability import Reachability
+
             uri = self._robot.semantic_description
             srdf = resolve_uri(uri).read_text(encoding="utf-8") if uri else ""
             description = self._description
@@ -152,6 +154,8 @@ def with_reach(plan: GraspPlan, asked: GraspFilter | None) -> GraspPlan:
 
 
 def _turned(grasp: Grasp) -> Grasp:
+    from morphit_ros.execution.reachability import turned_about_approach
+
     return replace(
         grasp,
         T_world_gripper=turned_about_approach(grasp.T_world_gripper),

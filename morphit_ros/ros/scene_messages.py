@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial import cKDTree
 from std_msgs.msg import Header
 
 from morphit_interfaces.msg import SegmentedObject, SegmentedObjectArray, TablePlane
@@ -121,6 +120,8 @@ def other_things(message: SegmentedObjectArray, target: SegmentedObject) -> Othe
         loose = cloud_from_message(message.obstacles).finite()
         own = cloud_of(target).finite().points if target.cloud.data else np.empty((0, 3))
         if len(own) and len(loose):
+            from scipy.spatial import cKDTree
+
             distances, _ = cKDTree(own).query(loose.points, distance_upper_bound=_OWN_DISTANCE)
             loose = loose.select(np.flatnonzero(np.isinf(distances)))
     frame = message.header.frame_id

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse.csgraph import connected_components
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.boundary import boundary_edges, welded_faces
@@ -189,6 +188,8 @@ def _outside_volume(test: InsideTest, centers: Array, radii: Array, count: int, 
 
 def _groups_apart(centers: Array, radii: Array) -> list[NDArray[np.int64]]:
     """Indices of the spheres in groups that do not meet: in one box around all, a stray sphere would go unseen."""
+    from scipy.sparse.csgraph import connected_components
+
     distances = np.linalg.norm(centers[:, None] - centers, axis=2)
     _, labels = connected_components(distances <= radii[:, None] + radii, directed=False)
     return [np.flatnonzero(labels == label) for label in range(labels.max() + 1)]

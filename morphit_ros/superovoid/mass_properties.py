@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.polynomial import polynomial
-from scipy.special import beta, gammaln
 
 from morphit_ros.geometry.transforms import Array
 
@@ -56,6 +55,8 @@ def mass_properties(parameters: Array) -> MassProperties:
 
 def _section_moment(exponent: float, order: int) -> float:
     """∫ u^order over |u|^p + |v|^p ≤ 1 with p = 2/exponent and an even order."""
+    from scipy.special import gammaln
+
     half = 0.5 * exponent
     logarithm = gammaln((order + 1) * half) + gammaln(half) - gammaln(1.0 + (order + 2) * half)
     return float(4.0 * half**2 * np.exp(logarithm))
@@ -63,6 +64,8 @@ def _section_moment(exponent: float, order: int) -> float:
 
 def _integral(coefficients: Array, order: int, exponent: float) -> float:
     """∫ P(s) (1 − |s|^q)^(order/q) ds over [−1, 1] for a polynomial P, lowest power first, and q = 2/exponent."""
+    from scipy.special import beta
+
     even = np.arange(0, len(coefficients), 2)
     half = 0.5 * exponent
     return float(np.sum(coefficients[::2] * 2.0 * half * beta((even + 1) * half, order * half + 1.0)))

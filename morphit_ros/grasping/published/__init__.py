@@ -9,12 +9,31 @@ robot, and return one grasp. `morphit_ros.grasping.methods` puts them behind one
     fit.py         what they share: weights, energies, result     clusters.py     k-means
 """
 
-from morphit_ros.grasping.published.cma_es import CmaEsConfig, fit_cma_es
-from morphit_ros.grasping.published.disf import fit_published_disf
-from morphit_ros.grasping.published.fit import PublishedConfig, PublishedFit
-from morphit_ros.grasping.published.protocols import GenericConfig, GenericProtocol, PaperProtocol, StartPose
-from morphit_ros.grasping.published.surface import SURFACES, SurfaceConfig, prepare_surface
-from morphit_ros.grasping.published.visf import VisfConfig, fit_visf
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from morphit_ros.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from morphit_ros.grasping.published.cma_es import CmaEsConfig, fit_cma_es
+    from morphit_ros.grasping.published.disf import fit_published_disf
+    from morphit_ros.grasping.published.fit import PublishedConfig, PublishedFit
+    from morphit_ros.grasping.published.protocols import GenericConfig, GenericProtocol, PaperProtocol, StartPose
+    from morphit_ros.grasping.published.surface import SURFACES, SurfaceConfig, prepare_surface
+    from morphit_ros.grasping.published.visf import VisfConfig, fit_visf
+else:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "cma_es": ("CmaEsConfig", "fit_cma_es"),
+            "disf": ("fit_published_disf",),
+            "fit": ("PublishedConfig", "PublishedFit"),
+            "protocols": ("GenericConfig", "GenericProtocol", "PaperProtocol", "StartPose"),
+            "surface": ("SURFACES", "SurfaceConfig", "prepare_surface"),
+            "visf": ("VisfConfig", "fit_visf"),
+        },
+    )
 
 __all__ = [
     "SURFACES",

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
@@ -242,6 +241,8 @@ def _convex_minorant(curve: Array) -> Array:
     """The greatest convex curve below: its steps are the isotonic regression of the steps."""
     if len(curve) < 3:
         return curve
+    from scipy.optimize import isotonic_regression
+
     return curve[0] + np.concatenate([[0.0], np.cumsum(isotonic_regression(np.diff(curve)).x)])
 
 
