@@ -37,13 +37,15 @@ def with_threshold(
     return LearnedField(result.field, threshold, eyes), ""
 
 
-def judge(learned: LearnedField, recording: Recording, by: str) -> dict[str, Any]:
+def judge(learned: LearnedField, recording: Recording, by: str, mass: float | None, density: float) -> dict[str, Any]:
     """Mass properties of the solid with the errors to expect, and the true ones where the truth is known.
 
     Args:
         learned: field, threshold and cameras.
         recording: may hold the truth.
         by: way to the threshold, one of `solid.threshold_choice.THRESHOLDS`.
+        mass: of the object [kg], None if unknown.
+        density: of its material [kg/m³], where the mass is unknown.
     """
     import numpy as np
 
@@ -54,12 +56,17 @@ def judge(learned: LearnedField, recording: Recording, by: str) -> dict[str, Any
     try:
         solid = extract_solid(learned.field, learned.threshold)
         properties = inertial_properties(solid, mass=1.0, eyes=learned.eyes)
+        # A mass that comes from the volume errs as that does, and its moments with it.
+        weighed = properties if mass is not None else inertial_properties(solid, density=density, eyes=learned.eyes)
     except InvalidInputError as error:
         return {"solid": str(error)}
     report: dict[str, Any] = {
         "threshold": float(solid.threshold.value),
         "threshold_by": _in_words(by, learned.threshold),
         "volume": float(solid.volume),
+        "mass": mass if mass is not None else weighed.mass,
+        "estimated_mass_error": weighed.mass_error,
+        "estimated_moments_error": weighed.inertia_error,
         "center_of_mass": properties.center_of_mass.tolist(),
         "inertia_per_mass": properties.inertia.tolist(),
         "moments_per_mass": properties.principal_moments.tolist(),

@@ -123,9 +123,10 @@ def run(options: argparse.Namespace) -> int:
         print("measuring the solid ...", file=sys.stderr)
         learned, problem = with_threshold(result, recording, views, options.threshold)
         save_field(learned.field, options.output, recording.description, learned.threshold, learned.eyes)
-        report |= {"solid": problem} if problem else judge(learned, recording, options.threshold)
-        if "volume" in report:
-            report["mass"] = options.density * report["volume"] if options.mass is None else options.mass
+        if problem:
+            report["solid"] = problem
+        else:
+            report |= judge(learned, recording, options.threshold, options.mass, options.density)
         if result.psnr == result.psnr:
             report["psnr"] = result.psnr
         if result.render is not None and recording.images is not None and len(recording.images) >= _ENOUGH_VIEWS:
@@ -224,13 +225,15 @@ def _print_report(report: dict[str, Any]) -> None:
         x, y, z = report["center_of_mass"]
         print(f"  {'threshold':<24}{report['threshold']:.3g}, by {report['threshold_by']}")
         print(f"  {'volume':<24}{1e6 * report['volume']:.1f} cm3")
-        print(f"  {'mass':<24}{report['mass']:.4g} kg")
+        error = report["estimated_mass_error"]
+        told = f", up to {error:.2g} kg off if the density is right" if error else ""
+        print(f"  {'mass':<24}{report['mass']:.4g} kg{told}")
         print(f"  {'centre of mass':<24}{1e3 * x:.2f} {1e3 * y:.2f} {1e3 * z:.2f} mm")
         moments = " ".join(f"{1e3 * report['mass'] * value:.4g}" for value in report["moments_per_mass"])
         print(f"  {'principal moments':<24}{moments} g m2")
         print(
             f"  {'to expect':<24}{1e3 * report['estimated_center_error']:.2f} mm off, inertia "
-            f"{report['estimated_inertia_error']:.1%} off"
+            f"{report['estimated_moments_error']:.1%} off"
         )
         for remark in report["remarks"]:
             print(f"  remark: {remark}")

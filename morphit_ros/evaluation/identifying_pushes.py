@@ -32,7 +32,8 @@ _RUN_UP = 0.006
 _AFTER, _PERIOD = 0.2, 0.02
 POSITION_NOISE, ROTATION_NOISE = 0.001, 0.005
 """Standard deviations of the poses as seen, each axis [m], [rad]."""
-_SETTINGS = PredictionConfig(contact_points=400, step=0.01)
+PUSH_SETTINGS = PredictionConfig(contact_points=400, step=0.01)
+"""Of the dynamics that explain a push."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,10 @@ def push_and_identify(
     """
     rng = np.random.default_rng(seed)
     observed: list[tuple[PushScene, Array]] = []
-    for direction, offset in _pushes(known):
-        pusher = _planned(known, T_world_field, direction, offset)
+    for direction, offset in push_ways(known):
+        pusher = steady_push(known, T_world_field, direction, offset)
         poses = _seen_poses(pusher, body, T_world_body, T_world_field, friction, rng)
-        scene = PushScene(known, carrying_table(known, T_world_field), pusher, _SETTINGS)
+        scene = PushScene(known, carrying_table(known, T_world_field), pusher, PUSH_SETTINGS)
         observed.append((scene, poses))
     start = replace(scene, known=_nearest(known, observed))
     experiments = [push_experiment(scene, _pusher_of(scene).times, poses) for scene, poses in observed]
@@ -123,7 +124,7 @@ def _pusher_of(scene: PushScene) -> Pusher:
     return scene.pusher
 
 
-def _pushes(known: KnownObject) -> list[tuple[Array, float]]:
+def push_ways(known: KnownObject) -> list[tuple[Array, float]]:
     """Direction (3,) on the table's plane, and offset from the middle to its left [m], in the own frame.
 
     Across the longest extent at three places, and along it once. How much a push turns a body depends on how its weight
@@ -137,7 +138,7 @@ def _pushes(known: KnownObject) -> list[tuple[Array, float]]:
     return [(across, -_OUTER * half), (across, 0.0), (across, _OUTER * half), (length, 0.0)]
 
 
-def _planned(known: KnownObject, T_world_field: Array, direction: Array, offset: float) -> Pusher:
+def steady_push(known: KnownObject, T_world_field: Array, direction: Array, offset: float) -> Pusher:
     """A steady straight push beside the middle of what is there, at half the height of what it meets."""
     surface = transform_points(T_world_field, known.solid.surface.vertices)
     push = T_world_field[:3, :3] @ direction

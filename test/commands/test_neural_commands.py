@@ -130,6 +130,8 @@ def test_depths_become_a_field_and_json_is_all_that_is_printed(
     assert (report["source"], report["status"], report["threshold_by"]) == ("depth", "converged", "two levels")
     assert "held_out_psnr" not in report
     assert report["mass"] == 0.3
+    assert report["estimated_mass_error"] == 0.0
+    assert report["estimated_moments_error"] == report["estimated_inertia_error"]
     moments = report["mass"] * np.array(report["moments_per_mass"])
     assert moments == pytest.approx(0.4 * 0.3 * BALL_RADIUS**2 * np.ones(3), rel=0.05)
     assert report["intersection_over_union"] > 0.93
@@ -161,6 +163,12 @@ def test_a_one_sided_recording_is_reported_and_the_threshold_chosen_as_asked(
         assert chosen.value != pytest.approx(other.value, rel=1e-3)
         assert ("one-sided" in told) == (name == "two")
         assert f"{1e3 * report['estimated_center_error']:.2f} mm off" in told
+        # The mass is of a density, and errs as the volume does.
+        assert report["mass"] == pytest.approx(500.0 * report["volume"])
+        assert report["estimated_mass_error"] > 0.0
+        assert report["estimated_moments_error"] > report["estimated_inertia_error"]
+        assert f"up to {report['estimated_mass_error']:.2g} kg off" in told
+        assert f"inertia {report['estimated_moments_error']:.1%} off" in told
         reports.append(report)
     whole, half = reports
     assert whole["remarks"] == []

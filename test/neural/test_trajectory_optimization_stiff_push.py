@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.contact.parameters import ContactParameters, largest_implicit_step
 from morphit_ros.neural.dynamics.state import BodyState
 from morphit_ros.neural.trajectory_optimization import stiff_push
-from morphit_ros.neural.trajectory_optimization.ilqr import TrajectoryConfig
+from morphit_ros.neural.trajectory_optimization.ilqr import TrajectoryConfig, TrajectoryStatus
 from morphit_ros.neural.trajectory_optimization.push import rest_on_plane
 from morphit_ros.neural.trajectory_optimization.push_config import PushConfig
 from morphit_ros.neural.trajectory_optimization.stiff_push import STAGES, plan_stiff_push, staged
@@ -101,3 +101,42 @@ def test_push_is_planned_from_soft_to_hard(
     assert plan.config.substeps > CONFIG.substeps
     assert told == sorted(told)
     assert plan.iterations >= told[-1]
+
+
+@dataclass(frozen=True)
+class FakePlan:
+    """As much of a plan as the stages look at; `forces` says which stage it is of."""
+
+    status: TrajectoryStatus
+    miss: float
+    forces: str
+    iterations: int = 10
+    pusher_goal: None = None
+    seconds: float = 0.0
+
+
+@pytest.mark.parametrize(("second_miss", "kept"), [(0.001, 0.001), (0.2, 0.1)])
+def test_where_hard_contact_is_too_much_at_once_a_stage_lies_between(
+    body: ContactBody, surface: ContactBody, monkeypatch: pytest.MonkeyPatch, second_miss: float, kept: float
+) -> None:
+    soft, first, last = CONFIG.contact.spring, *(stage.spring for stage in STAGES)
+    between = np.sqrt(first * last)
+    outcomes = [(soft, 0.001), (first, 0.001), (last, 0.1), (between, 0.001), (last, second_miss)]
+    asked: list[tuple[float, object]] = []
+
+    def plan(*words: object) -> FakePlan:
+        config, guess = words[5], words[6]
+        assert isinstance(config, PushConfig)
+        spring, miss = outcomes[len(asked)]
+        asked.append((config.contact.spring, guess))
+        status = TrajectoryStatus.CONVERGED if miss < 0.01 else TrajectoryStatus.INFEASIBLE
+        return FakePlan(status, miss, f"{spring:.3g}")
+
+    monkeypatch.setattr(stiff_push, "plan_push", lambda *words, progress=None: plan(*words, *[None] * (8 - len(words))))
+    monkeypatch.setattr(stiff_push, "rest_on_plane", lambda _, state, __: state)
+    found = plan_stiff_push(body, surface, BodyState([0.0, 0.0, 0.2]), [0.3, 0.0], PUSHER, config=CONFIG)
+    assert [spring for spring, _ in asked] == pytest.approx([spring for spring, _ in outcomes])
+    # Each from the one before; the one in between from what the last that reached the goal had found.
+    guesses = [guess for _, guess in asked]
+    assert guesses == [None, f"{soft:.3g}", f"{first:.3g}", f"{first:.3g}", f"{between:.3g}"]
+    assert (found.miss, found.iterations) == (kept, 50)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from time import perf_counter
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.contact.parameters import ContactParameters, largest_implicit_step
 from morphit_ros.neural.dynamics.state import BodyState
+from morphit_ros.neural.trajectory_optimization.ilqr import TrajectoryStatus
 from morphit_ros.neural.trajectory_optimization.push import plan_push, rest_on_plane
 from morphit_ros.neural.trajectory_optimization.push_config import PushConfig
 from morphit_ros.neural.trajectory_optimization.push_plan import PushPlan
@@ -35,6 +36,12 @@ class Stage:
     step: float
     penalty: float
     iterations: int
+
+    def halfway_to(self, other: Stage) -> Stage:
+        """A stage between two, by geometric means."""
+        logarithms = 0.5 * (np.log(astuple(self)) + np.log(astuple(other)))
+        spring, damper, width, step, penalty, iterations = np.exp(logarithms).tolist()
+        return Stage(spring, damper, width, step, penalty, round(iterations))
 
 
 # The last stage agrees with MuJoCo: six pushes of a bunny by the same forces end 4 to 35 mm apart.
@@ -61,8 +68,9 @@ def plan_stiff_push(
 
     A plan with soft contact tells how about to push, and costs little; but soft contact holds an object straight that
     would turn away. A plan with hard contact has no use for a bad guess. So: `plan_push` as `config` says, then one
-    plan for each of `STAGES`, each beginning with the forces of the one before. It takes two to seven times as
-    long as the first plan alone.
+    plan for each of `STAGES`, each beginning with the forces of the one before; where one does not reach the goal, by
+    way of a stage in between. It takes two to seven times as long as the first plan alone, with one in between up to
+    twelve.
 
     Args:
         body: contact points for the soft plan.
@@ -83,15 +91,25 @@ def plan_stiff_push(
         if progress is not None:
             progress(steps + iteration, cost, miss)
 
-    plan = plan_push(body, start, goal, pusher_start, pusher_goal, settings, progress=tell)
-    lying = start
-    for stage in STAGES:
-        steps += plan.iterations
-        harder = staged(settings, stage, surface.size)
+    def harder(stage: Stage, before: PushPlan, lying: BodyState) -> tuple[PushPlan, BodyState]:
+        nonlocal steps
+        chosen = staged(settings, stage, surface.size)
         above = np.add(lying.position, [0.0, 0.0, _DROP * surface.size])
-        lying = rest_on_plane(surface, BodyState(above, lying.quat_xyzw), harder)
-        plan = plan_push(surface, lying, goal, pusher_start, plan.pusher_goal, harder, plan.forces, tell)
-    return replace(plan, seconds=perf_counter() - began, iterations=steps + plan.iterations)
+        lying = rest_on_plane(surface, BodyState(above, lying.quat_xyzw), chosen)
+        plan = plan_push(surface, lying, goal, pusher_start, before.pusher_goal, chosen, before.forces, tell)
+        steps += plan.iterations
+        return plan, lying
+
+    plan, lying = plan_push(body, start, goal, pusher_start, pusher_goal, settings, progress=tell), start
+    steps += plan.iterations
+    for previous, stage in zip((None, *STAGES), STAGES, strict=False):
+        found = harder(stage, plan, lying)
+        if found[0].status is TrajectoryStatus.INFEASIBLE and previous is not None:
+            # It left its guess for a cheaper push that does not reach the goal: contact hardened too much at once.
+            again = harder(stage, *harder(previous.halfway_to(stage), plan, lying))
+            found = min(found, again, key=lambda item: item[0].miss)
+        plan, lying = found
+    return replace(plan, seconds=perf_counter() - began, iterations=steps)
 
 
 def staged(config: PushConfig, stage: Stage, size: float) -> PushConfig:
