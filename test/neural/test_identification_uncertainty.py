@@ -266,3 +266,33 @@ def test_what_moves_or_does_not_lie_there_begins_as_it_was_seen(known, how: str)
     experiment = push_experiment(scene, track_of(poses).times, poses)
     assert experiment.knowledge == "unknown"
     assert experiment.directions is None
+
+
+@dataclasses.dataclass(frozen=True)
+class BlockWithoutDerivatives(SlidingBlock):
+    """From some friction on it explains the track exactly, but there its derivatives cannot be computed."""
+
+    edge: float = np.inf
+    track: PoseTrack | None = None
+
+    def poses(self, names, values, start, times):
+        if values[list(names).index("friction")] < self.edge:
+            return SlidingBlock.poses(self, names, values, start, times)
+        return self.track.positions[:, None], self.track.quats_xyzw[:, None]
+
+    def predict(self, names, values, start, times):
+        prediction = super().predict(names, values, start, times)
+        if "friction" in names and values[list(names).index("friction")] >= self.edge:
+            return dataclasses.replace(prediction, positions=np.full_like(prediction.positions, np.nan))
+        return prediction
+
+
+def test_a_lower_cost_that_cannot_be_searched_from_leaves_what_was_found() -> None:
+    track = observed(SlidingBlock(friction=0.3)).with_noise(0.002, 0.02, 0)
+    resting = np.zeros((12, 0))
+    known = identify(Experiment(SlidingBlock(), (track,), block_start(), directions=resting), FRICTION)
+    edge = known.values["friction"] + 1.5 * known.standard_deviations["friction"]
+    motion = BlockWithoutDerivatives(edge=edge, track=track)
+    found = identify(Experiment(motion, (track,), block_start(), directions=resting), FRICTION)
+    assert found.values["friction"] == pytest.approx(known.values["friction"], abs=1e-9)
+    assert found.standard_deviations["friction"] >= known.standard_deviations["friction"]

@@ -188,7 +188,11 @@ def identify(
             estimate, lower = problem.look_around(estimate, parts)
             if lower is None or config.corrections or attempt == _RESTARTS:
                 break
-            estimate = solve_least_squares(problem.evaluate, _begun_at(problem.unknowns, lower), search)
+            try:
+                estimate = solve_least_squares(problem.evaluate, _begun_at(problem.unknowns, lower), search)
+            except InvalidInputError:
+                # The motion can be computed there, but not its derivatives: what was found stays.
+                break
             parts = problem.predict(estimate.values)
     count = len(unknowns)
     names = [item.name for item in unknowns]
