@@ -70,7 +70,7 @@ def plan_stiff_push(
     would turn away. A plan with hard contact has no use for a bad guess. So: `plan_push` as `config` says, then one
     plan for each of `STAGES`, each beginning with the forces of the one before; where one does not reach the goal, by
     way of a stage in between. It takes two to seven times as long as the first plan alone, with one in between up to
-    twelve.
+    17 times.
 
     Args:
         body: contact points for the soft plan.
