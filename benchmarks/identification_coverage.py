@@ -35,7 +35,8 @@ from morphit_ros.evaluation.identifying_pushes import (  # noqa: E402
 )
 from morphit_ros.geometry.transforms import Array  # noqa: E402
 from morphit_ros.neural.fields.analytic import BoxField  # noqa: E402
-from morphit_ros.neural.identification.identify import IdentificationConfig, identify  # noqa: E402
+from morphit_ros.neural.identification.identification_config import IdentificationConfig  # noqa: E402
+from morphit_ros.neural.identification.identify import identify  # noqa: E402
 from morphit_ros.neural.objects.known_object import KnownObject, know_object  # noqa: E402
 from morphit_ros.neural.objects.prediction import predict_push  # noqa: E402
 from morphit_ros.neural.objects.push_identification import push_experiment, unknown_of  # noqa: E402

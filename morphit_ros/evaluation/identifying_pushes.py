@@ -10,7 +10,8 @@ from scipy.spatial.transform import Rotation
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.evaluation.neural_push import PusherMotion, ReplayConfig, replay_push
 from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
-from morphit_ros.neural.identification.identify import IdentificationConfig, identify
+from morphit_ros.neural.identification.identification_config import IdentificationConfig
+from morphit_ros.neural.identification.identify import identify
 from morphit_ros.neural.objects.known_object import CENTER_NAMES, KnownObject
 from morphit_ros.neural.objects.prediction import predict_push
 from morphit_ros.neural.objects.push_identification import push_experiment, unknown_of, with_result

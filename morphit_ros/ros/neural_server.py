@@ -18,7 +18,7 @@ from morphit_interfaces.srv import EstimateInertia, Identify, SimulatePush
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.identification.identify import IdentificationConfig
+from morphit_ros.neural.identification.identification_config import IdentificationConfig
 from morphit_ros.neural.objects.known_object import KnownObject
 from morphit_ros.neural.objects.prediction import predict_push
 from morphit_ros.neural.objects.push_identification import PARAMETERS, identify_push, with_result

@@ -8,7 +8,8 @@ from identification_samples import SlidingBlock, block_experiment, block_start, 
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.neural.identification.experiments import Experiment, cut_windows, first_state
-from morphit_ros.neural.identification.identify import IdentificationConfig, identify
+from morphit_ros.neural.identification.identification_config import IdentificationConfig
+from morphit_ros.neural.identification.identify import identify
 from morphit_ros.neural.identification.least_squares import (
     EstimationStatus,
     Evaluation,

@@ -15,7 +15,8 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.neural.fields.analytic import BoxField
 from morphit_ros.neural.identification.experiments import Experiment, cut_windows
-from morphit_ros.neural.identification.identify import IdentificationConfig, identify
+from morphit_ros.neural.identification.identification_config import IdentificationConfig
+from morphit_ros.neural.identification.identify import identify
 from morphit_ros.neural.identification.least_squares import EstimationStatus
 from morphit_ros.neural.identification.probing import stretch_of
 from morphit_ros.neural.identification.residual_spectrum import (

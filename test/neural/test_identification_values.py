@@ -15,7 +15,8 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.dynamics.world import RigidBody, World
 from morphit_ros.neural.identification.experiments import Experiment, cut_windows
-from morphit_ros.neural.identification.identify import IdentificationConfig, identify
+from morphit_ros.neural.identification.identification_config import IdentificationConfig
+from morphit_ros.neural.identification.identify import identify
 from morphit_ros.neural.identification.least_squares import Evaluation, LeastSquaresConfig, solve_least_squares
 from morphit_ros.neural.identification.motion import Prediction
 from morphit_ros.neural.identification.residuals import refined_residuals

@@ -13,7 +13,7 @@ from morphit_ros.neural.contact.parameters import ContactParameters
 from morphit_ros.neural.contact.shapes import HalfSpace
 from morphit_ros.neural.dynamics.world import Obstacle, World
 from morphit_ros.neural.identification.experiments import Experiment, StartKnowledge
-from morphit_ros.neural.identification.identify import IdentificationConfig
+from morphit_ros.neural.identification.identification_config import IdentificationConfig
 from morphit_ros.neural.identification.simulated_motion import SimulatedMotion
 from morphit_ros.neural.identification.tracks import PoseTrack
 from morphit_ros.neural.published import load_published_body, published_soap_track

@@ -13,7 +13,8 @@ from morphit_ros.geometry.transforms import Array, check_transform, matrix_from_
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.dynamics.simulate import rollout_derivatives, simulate
 from morphit_ros.neural.identification.experiments import Experiment
-from morphit_ros.neural.identification.identify import IdentificationConfig, IdentificationResult, identify
+from morphit_ros.neural.identification.identification_config import IdentificationConfig
+from morphit_ros.neural.identification.identify import IdentificationResult, identify
 from morphit_ros.neural.identification.motion import TANGENT, Prediction
 from morphit_ros.neural.identification.tracks import PoseTrack
 from morphit_ros.neural.identification.unknowns import Unknown

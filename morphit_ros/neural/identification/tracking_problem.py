@@ -1,0 +1,207 @@
+"""The least-squares problem of tracks: residuals of all motions over parameters and what is unknown of the starts."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.identification.experiments import Experiment
+from morphit_ros.neural.identification.identification_config import IdentificationConfig
+from morphit_ros.neural.identification.least_squares import (
+    Estimate,
+    EstimationStatus,
+    Evaluation,
+    compress,
+    finish,
+    stretched,
+    white_covariance,
+)
+from morphit_ros.neural.identification.motion import stepped
+from morphit_ros.neural.identification.probing import stretch_of
+from morphit_ros.neural.identification.residual_spectrum import Series
+from morphit_ros.neural.identification.residuals import (
+    Residuals,
+    plain_residuals,
+    refined_residuals,
+    residuals_of,
+    start_directions,
+    start_names,
+)
+from morphit_ros.neural.identification.unknowns import Unknown, bounds_of
+
+# Corrections end when they are this part of the standard deviations.
+_SMALL_CORRECTION = 0.1
+# A look shows a lower cost where it is lower by this [variances of the residuals].
+_LOWER = 0.5
+
+
+class TrackingProblem:
+    """Residuals of all experiments over the parameters and the corrections of their starts."""
+
+    def __init__(
+        self,
+        experiments: Sequence[Experiment],
+        parameters: Sequence[Unknown],
+        config: IdentificationConfig,
+        pool: ThreadPoolExecutor,
+    ) -> None:
+        self._experiments = experiments
+        self._names = [item.name for item in parameters]
+        self._config = config
+        self._directions = [start_directions(experiment) for experiment in experiments]
+        ends = np.cumsum([len(parameters), *(item.shape[1] for item in self._directions)])
+        self._slices = [slice(int(first), int(last)) for first, last in pairwise(ends)]
+        self.unknowns = list(parameters)
+        for index, experiment in enumerate(experiments):
+            whose = f" of motion {index}" if len(experiments) > 1 else ""
+            self.unknowns += [Unknown(name + whose, 0.0) for name in start_names(experiment)]
+        self._pool = pool
+        self._last: tuple[bytes, list[Residuals]] = (b"", [])
+        self._corrected: Evaluation | None = None
+
+    def predict(self, values: Array) -> list[Residuals]:
+        """The experiments at some values; those of the last call are kept."""
+        if self._last[0] == values.tobytes():
+            return self._last[1]
+        count = len(self._names)
+
+        def one(index: int) -> Residuals:
+            return residuals_of(
+                self._experiments[index], self._names, values[:count], self._directions[index],
+                values[self._slices[index]], self._config.position_noise, self._config.rotation_noise,
+            )  # fmt: skip
+
+        self._last = values.tobytes(), list(self._pool.map(one, range(len(self._experiments))))
+        return self._last[1]
+
+    def correct(self, estimate: Estimate, parts: list[Residuals]) -> tuple[Estimate, list[Residuals]]:
+        """The estimate for a vanishing step: Gauss-Newton on residuals of finer rollouts, with the Jacobian at hand.
+
+        Errors of the Jacobian slow this down but don't shift where it ends.
+        """
+        from scipy.optimize import lsq_linear
+
+        begin = time.perf_counter()
+        finer = [
+            (motion.finer(self._config.divisions), motion.finer(2 * self._config.divisions))
+            for motion in (stepped(item.motion, "corrections") for item in self._experiments)
+        ]
+        count = len(self._names)
+        lower, upper = bounds_of(self.unknowns)
+        values, history, coarse = estimate.values, [estimate.history], parts
+
+        def one(index: int) -> Residuals:
+            residuals, position_errors, rotation_errors = refined_residuals(
+                self._experiments[index], finer[index], self._names, values[:count], self._directions[index],
+                values[self._slices[index]], self._config.position_noise, self._config.rotation_noise,
+            )  # fmt: skip
+            return parts[index].with_residuals(residuals, position_errors, rotation_errors)
+
+        for _ in range(self._config.corrections):
+            try:
+                parts = list(self._pool.map(one, range(len(parts))))
+            except InvalidInputError as error:
+                # The coarse rollouts led to where the finer ones break down: what they found stands, and says so.
+                return dataclasses.replace(
+                    estimate, status=EstimationStatus.ITERATION_LIMIT, message=f"Not corrected for the step: {error}"
+                ), coarse
+            evaluation = self._assembled(parts, len(values))
+            step = lsq_linear(evaluation.jacobian, -evaluation.residuals, (lower - values, upper - values)).x
+            values = np.clip(values + step, lower, upper)
+            history.append(values[None])
+            if (np.abs(step) <= _SMALL_CORRECTION * estimate.uncertainty.standard_deviations).all():
+                break
+        # What the last step leaves, to first order.
+        last = self._corrected = evaluation.moved(step)
+        refined = finish(
+            last, values, self.unknowns, self._config.search, estimate.start_cost,
+            estimate.iterations + len(history) - 1, np.vstack(history), estimate.seconds + time.perf_counter() - begin,
+        )  # fmt: skip
+        return refined, parts
+
+    def look_around(self, estimate: Estimate, parts: list[Residuals]) -> tuple[Estimate, Array | None]:
+        """The estimate with deviations as wide as the cost is low about it; values where it is lower, or None.
+
+        Corrections for the step shift the cost's least place, not its shape: its linear part is left out.
+        """
+        values, count = estimate.values, len(self._names)
+        config = self._config.search
+        last = self._corrected or self._assembled(parts, len(values))
+        base = self._plain(values)
+        if base is None:
+            return estimate, None
+        gradient = np.zeros(len(values))
+        for item, residuals in zip(last.series, base, strict=True):
+            gradient[item.columns] += item.jacobian.reshape(len(residuals), -1).T @ residuals
+        variance = max(estimate.residual_ratio, config.noise_floor) ** 2
+        square = sum(float(item @ item) for item in base)
+
+        lowest: tuple[float, Array | None] = (-_LOWER * variance, None)
+
+        def increase(step: Array) -> float:
+            nonlocal lowest
+            there = self._plain(values + step)
+            if there is None:
+                return np.inf
+            risen = 0.5 * (sum(float(item @ item) for item in there) - square)
+            if risen < lowest[0]:
+                lowest = risen, values + step
+            return (risen - float(gradient @ step)) / variance
+
+        lower, upper = bounds_of(self.unknowns)
+        covariance = white_covariance(last, self.unknowns, estimate, config.noise_floor)
+        stretch = stretch_of(increase, covariance, count, (lower - values, upper - values), self._config.looks)
+        return stretched(estimate, last, self.unknowns, config, stretch), lowest[1]
+
+    def _plain(self, values: Array) -> list[Array] | None:
+        """Residuals (N,) of all experiments, None where a motion cannot be computed."""
+        count = len(self._names)
+
+        def one(index: int) -> Array:
+            return plain_residuals(
+                self._experiments[index], self._names, values[:count], self._directions[index],
+                values[self._slices[index]], self._config.position_noise, self._config.rotation_noise,
+            )  # fmt: skip
+
+        try:
+            found = list(self._pool.map(one, range(len(self._experiments))))
+        except InvalidInputError:
+            return None
+        return found if all(np.isfinite(item).all() for item in found) else None
+
+    def evaluate(self, values: Array) -> Evaluation:
+        return self._assembled(self.predict(values), len(values))
+
+    def _assembled(self, parts: list[Residuals], size: int) -> Evaluation:
+        known = len(self._names)
+        residuals, jacobians, series, total = [], [], [], 0
+        for part, columns in zip(parts, self._slices, strict=True):
+            if np.isfinite(part.residuals).all():
+                short, slope = compress(part.residuals, part.jacobian)
+            else:
+                short, slope = np.full(1, np.inf), np.zeros((1, part.jacobian.shape[1]))
+            wide = np.zeros((len(short), size))
+            wide[:, :known] = slope[:, :known]
+            wide[:, columns] = slope[:, known:]
+            residuals.append(short)
+            jacobians.append(wide)
+            total += len(part.residuals)
+            series.append(self._series(part, columns))
+        return Evaluation(np.concatenate(residuals), np.vstack(jacobians), total, tuple(series))
+
+    def _series(self, part: Residuals, columns: slice) -> Series:
+        """One track's residuals by time and channel: position and turn of each body."""
+        channels = 6 * part.position_errors.shape[1]
+        known = np.arange(len(self._names))
+        return Series(
+            part.residuals.reshape(-1, channels),
+            part.jacobian.reshape(-1, channels, part.jacobian.shape[1]),
+            np.concatenate([known, np.arange(columns.start, columns.stop)]),
+        )
