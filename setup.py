@@ -37,6 +37,7 @@ setup(
     name=NAME,
     version="0.1.0",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
+    package_data={"": ["py.typed", "*.pyi"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (str(SHARE), ["package.xml"]),

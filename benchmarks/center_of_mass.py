@@ -21,9 +21,9 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import numpy as np  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
-from morphit_ros.evaluation.flying_gripper import flying_gripper  # noqa: E402
-from morphit_ros.evaluation.runs import come_to_rest, workcell_config  # noqa: E402
-from morphit_ros.evaluation.trials import draw_trial, trial_object  # noqa: E402
+from morphit_bench.picks.flying_gripper import flying_gripper  # noqa: E402
+from morphit_bench.picks.runs import come_to_rest, workcell_config  # noqa: E402
+from morphit_bench.picks.trials import draw_trial, trial_object  # noqa: E402
 from morphit_ros.geometry.transforms import transform_points  # noqa: E402
 from morphit_ros.grasping import Gripper, PlannerConfig  # noqa: E402
 from morphit_ros.grasping.scene import prepare_scene  # noqa: E402

@@ -37,9 +37,9 @@ from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 
 from morphit_interfaces.srv import Segment  # noqa: E402
-from morphit_ros.ros import interfaces  # noqa: E402
-from morphit_ros.ros.conversions import header, message_from_cloud, transform_from_matrix  # noqa: E402
-from morphit_ros.ros.runner import use_large_shared_memory  # noqa: E402
+from morphit_ros.ros.core import interfaces  # noqa: E402
+from morphit_ros.ros.core.conversions import header, message_from_cloud, transform_from_matrix  # noqa: E402
+from morphit_ros.ros.core.runner import use_large_shared_memory  # noqa: E402
 
 WIDTH, HEIGHT = 640, 480
 PATIENCE = 60.0

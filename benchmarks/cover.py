@@ -36,15 +36,15 @@ from morphit_ros.cover import (  # noqa: E402
     SimulationConfig,
     simulate_cover,
 )
+from morphit_ros.cover.actuation.genetic import GeneticConfig, evolve_motors  # noqa: E402
+from morphit_ros.cover.actuation.placement import candidate_rates, judge_motors, neighbourhood, place_motors  # noqa: E402
 from morphit_ros.cover.cases import load_case  # noqa: E402
-from morphit_ros.cover.genetic import GeneticConfig, evolve_motors  # noqa: E402
+from morphit_ros.cover.control.quadratic_program import make_solver  # noqa: E402
+from morphit_ros.cover.goals.targets import HeightTarget  # noqa: E402
+from morphit_ros.cover.kinematics.null_space import NullSpaceSolver  # noqa: E402
+from morphit_ros.cover.kinematics.start import lay_on_surface  # noqa: E402
 from morphit_ros.cover.noise import PAPER_NOISE  # noqa: E402
-from morphit_ros.cover.null_space import NullSpaceSolver  # noqa: E402
-from morphit_ros.cover.placement import candidate_rates, judge_motors, neighbourhood, place_motors  # noqa: E402
 from morphit_ros.cover.plant import CoverPlant  # noqa: E402
-from morphit_ros.cover.quadratic_program import make_solver  # noqa: E402
-from morphit_ros.cover.start import lay_on_surface  # noqa: E402
-from morphit_ros.cover.targets import HeightTarget  # noqa: E402
 from morphit_ros.errors import MissingDependencyError  # noqa: E402
 
 CASES = ("3x3", "8x8", "20x20", "4x8")

@@ -62,10 +62,10 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
+    from morphit_bench.picks.report import markdown_report, summary
+    from morphit_bench.picks.runs import BenchmarkPlan, TrialRecord, run_benchmark
+    from morphit_bench.picks.trials import TrialConfig
     from morphit_ros.errors import InvalidInputError
-    from morphit_ros.evaluation.report import markdown_report, summary
-    from morphit_ros.evaluation.runs import BenchmarkPlan, TrialRecord, run_benchmark
-    from morphit_ros.evaluation.trials import TrialConfig
     from morphit_ros.resources import atomic_write
     from morphit_ros.robot.configuration import RobotConfiguration
     from morphit_ros.simulation.objects import available_objects

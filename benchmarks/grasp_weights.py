@@ -32,9 +32,9 @@ from tqdm import tqdm
 from morphit_ros.errors import MorphitError
 
 if TYPE_CHECKING:
-    from morphit_ros.evaluation.weight_fit import Tries
+    from morphit_bench.picks.weight_fit import Tries
     from morphit_ros.geometry.transforms import Array
-    from morphit_ros.grasping.quality import ScoreWeights
+    from morphit_ros.grasping.scoring.quality import ScoreWeights
 
 
 def options_of(words: Sequence[str] | None) -> argparse.Namespace:
@@ -80,14 +80,14 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def collect(options: argparse.Namespace) -> int:
-    from morphit_ros.evaluation.grasp_samples import (
+    from morphit_bench.picks.grasp_samples import (
         HAND_SET,
         SampleGroup,
         SamplePlan,
         SamplingConfig,
         collect_samples,
     )
-    from morphit_ros.evaluation.trials import TrialConfig
+    from morphit_bench.picks.trials import TrialConfig
     from morphit_ros.simulation.objects import available_objects
 
     if options.data:
@@ -129,7 +129,7 @@ def collect(options: argparse.Namespace) -> int:
 
 def _weights(path: str) -> ScoreWeights:
     from morphit_ros.errors import InvalidInputError
-    from morphit_ros.grasping.quality import ScoreWeights
+    from morphit_ros.grasping.scoring.quality import ScoreWeights
 
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -139,9 +139,9 @@ def _weights(path: str) -> ScoreWeights:
 
 
 def compare(options: argparse.Namespace) -> int:
-    from morphit_ros.evaluation.grasp_samples import read_samples
-    from morphit_ros.evaluation.statistics import wilson_interval
-    from morphit_ros.evaluation.weight_judgement import compare_tops
+    from morphit_bench.picks.grasp_samples import read_samples
+    from morphit_bench.picks.statistics import wilson_interval
+    from morphit_bench.picks.weight_judgement import compare_tops
     from morphit_ros.resources import atomic_write
 
     found = compare_tops(read_samples(options.output), read_samples(options.other))
@@ -158,8 +158,8 @@ def compare(options: argparse.Namespace) -> int:
 
 
 def fit(options: argparse.Namespace) -> int:
-    from morphit_ros.evaluation.grasp_samples import HAND_SET, TERMS, read_samples
-    from morphit_ros.evaluation.weight_fit import Tries, alternate_halves, normalised
+    from morphit_bench.picks.grasp_samples import HAND_SET, TERMS, read_samples
+    from morphit_bench.picks.weight_fit import Tries, alternate_halves, normalised
     from morphit_ros.resources import atomic_write
 
     groups = read_samples(options.output)
@@ -198,9 +198,9 @@ def _tune_and_judge(tries: Tries, tuning: Sequence[str], judging: Sequence[str],
     """Tune on some objects, judge on the others, print both."""
     import numpy as np
 
-    from morphit_ros.evaluation.grasp_samples import HAND_SET
-    from morphit_ros.evaluation.weight_fit import fit_weights, tune_weights
-    from morphit_ros.evaluation.weight_judgement import MEASURES, judge_fits
+    from morphit_bench.picks.grasp_samples import HAND_SET
+    from morphit_bench.picks.weight_fit import fit_weights, tune_weights
+    from morphit_bench.picks.weight_judgement import MEASURES, judge_fits
 
     train, test = (tries.select(np.isin(tries.objects, names)) for names in (tuning, judging))
     tuned, losses = tune_weights(train, prior)

@@ -26,17 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from morphit_ros.geometry.mesh import sample_surface_evenly
-from morphit_ros.geometry.mesh_io import load_mesh
-from morphit_ros.geometry.point_cloud import PointCloud
-from morphit_ros.geometry.point_cloud_io import load_point_cloud
-from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
-from morphit_ros.geometry.transforms import Array, matrix_from_rotation_vector
-from morphit_ros.grasping import Gripper, fit_disf
-from morphit_ros.grasping.disf import DisfConfig, fit_batch
-from morphit_ros.grasping.methods import METHODS, PublishedMethod, grasp_method
-from morphit_ros.grasping.pad_grid import pad_grid
-from morphit_ros.grasping.published import (
+from morphit_bench.grasping import (
     SURFACES,
     CmaEsConfig,
     GenericProtocol,
@@ -45,6 +35,16 @@ from morphit_ros.grasping.published import (
     VisfConfig,
     prepare_surface,
 )
+from morphit_bench.grasping.methods import METHODS, PublishedMethod, grasp_method
+from morphit_ros.geometry.mesh import sample_surface_evenly
+from morphit_ros.geometry.mesh_io import load_mesh
+from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.point_cloud_io import load_point_cloud
+from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
+from morphit_ros.geometry.transforms import Array, matrix_from_rotation_vector
+from morphit_ros.grasping import Gripper, fit_disf
+from morphit_ros.grasping.checking.pad_grid import pad_grid
+from morphit_ros.grasping.fitting.disf import DisfConfig, fit_batch
 
 GRIPPERS = ("franka_hand", "hande", "umi")
 KNOWN = ("T", "RubberDuck", "Hammer")

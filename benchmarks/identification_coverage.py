@@ -26,7 +26,7 @@ from scipy.signal import lfilter  # noqa: E402
 from scipy.spatial.transform import Rotation  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
-from morphit_ros.evaluation.identifying_pushes import (  # noqa: E402
+from morphit_bench.neural.identifying_pushes import (  # noqa: E402
     POSITION_NOISE,
     PUSH_SETTINGS,
     ROTATION_NOISE,

@@ -30,11 +30,11 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import numpy as np  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
+from morphit_bench.neural.grasping import SOURCES, CenterRecord, run_trial  # noqa: E402
+from morphit_bench.neural.heavy_objects import HEAVY_OBJECTS, HELD_OUT_OBJECTS, heavy_object  # noqa: E402
+from morphit_bench.picks.pick import PickJob  # noqa: E402
+from morphit_bench.picks.statistics import wilson_interval  # noqa: E402
 from morphit_ros.errors import MorphitError  # noqa: E402
-from morphit_ros.evaluation.heavy_objects import HEAVY_OBJECTS, HELD_OUT_OBJECTS, heavy_object  # noqa: E402
-from morphit_ros.evaluation.neural_grasping import SOURCES, CenterRecord, run_trial  # noqa: E402
-from morphit_ros.evaluation.pick import PickJob  # noqa: E402
-from morphit_ros.evaluation.statistics import wilson_interval  # noqa: E402
 from morphit_ros.resources import atomic_write  # noqa: E402
 
 # Where one row ends and the next one begins [N m].

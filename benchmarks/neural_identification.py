@@ -23,6 +23,11 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
+from morphit_bench.neural.push_experiments import (  # noqa: E402
+    BallPush,
+    push_experiments,
+    simulate_pushes,
+)
 from morphit_ros.neural.contact.parameters import ContactParameters  # noqa: E402
 from morphit_ros.neural.identification import (  # noqa: E402
     Experiment,
@@ -30,11 +35,6 @@ from morphit_ros.neural.identification import (  # noqa: E402
     IdentificationResult,
     Unknown,
     identify,
-)
-from morphit_ros.neural.identification.push_experiments import (  # noqa: E402
-    BallPush,
-    push_experiments,
-    simulate_pushes,
 )
 from morphit_ros.neural.identification.soap import SOAP_CONFIG, soap_experiment  # noqa: E402
 from morphit_ros.neural.published import load_published_body  # noqa: E402

@@ -23,6 +23,7 @@ import numpy as np  # noqa: E402
 from scipy import ndimage  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
+from morphit_bench.neural.level_sets import LevelSet, compare_level_sets  # noqa: E402
 from morphit_ros.errors import InvalidInputError  # noqa: E402
 from morphit_ros.geometry.transforms import Array, matrix_from_quat_xyzw, quat_xyzw_from_matrix  # noqa: E402
 from morphit_ros.neural.body import ContactBody  # noqa: E402
@@ -36,7 +37,6 @@ from morphit_ros.neural.fields.sampled import SampledField  # noqa: E402
 from morphit_ros.neural.published import load_published_body, published_soap_track  # noqa: E402
 from morphit_ros.neural.solid.extraction import extract_solid  # noqa: E402
 from morphit_ros.neural.solid.inertia import inertial_properties  # noqa: E402
-from morphit_ros.neural.solid.level_sets import LevelSet, compare_level_sets  # noqa: E402
 from morphit_ros.neural.solid.sampling import sample_body, sample_density  # noqa: E402
 
 # The noisy bar: half sides, radius of its edges, width of the soft surface, bumps of the noise [m].

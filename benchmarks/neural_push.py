@@ -28,16 +28,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import numpy as np  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
-from morphit_ros.evaluation.body_pieces import pieces_of_points  # noqa: E402
-from morphit_ros.evaluation.neural_push import (  # noqa: E402
-    Drive,
-    ReplayConfig,
-    body_in_pieces,
-    pusher_motion,
-    replay_push,
-)
-from morphit_ros.evaluation.panda_push import PushingArm, box_for_push, workcell_for_push  # noqa: E402
-from morphit_ros.evaluation.push_picture import draw_push  # noqa: E402
+from morphit_bench.picks.body_pieces import pieces_of_points  # noqa: E402
 from morphit_ros.geometry.transforms import make_transform, matrix_from_quat_xyzw  # noqa: E402
 from morphit_ros.neural.contact.parameters import ContactParameters  # noqa: E402
 from morphit_ros.neural.dynamics.state import BodyState  # noqa: E402
@@ -49,6 +40,15 @@ from morphit_ros.neural.trajectory_optimization.push_plan import PushPlan  # noq
 from morphit_ros.neural.trajectory_optimization.replanned_push import ReplanningPush  # noqa: E402
 from morphit_ros.neural.trajectory_optimization.stiff_push import plan_stiff_push  # noqa: E402
 from morphit_ros.neural.trajectory_optimization.surface_body import surface_body  # noqa: E402
+from morphit_ros.replay.panda_push import PushingArm, box_for_push, workcell_for_push  # noqa: E402
+from morphit_ros.replay.push import (  # noqa: E402
+    Drive,
+    ReplayConfig,
+    body_in_pieces,
+    pusher_motion,
+    replay_push,
+)
+from morphit_ros.replay.push_picture import draw_push  # noqa: E402
 from morphit_ros.simulation.objects import SimulatedObject  # noqa: E402
 
 # Start of the sphere relative to the object, and the way of the object.

@@ -28,13 +28,13 @@ from raycast_scenes import TableScene, View, camera_pair  # noqa: E402
 from morphit_ros.geometry.normals import estimate_normals  # noqa: E402
 from morphit_ros.geometry.voxel_grid import merge_views  # noqa: E402
 from morphit_ros.perception import PerceptionConfig, perceive  # noqa: E402
-from morphit_ros.perception import view as camera_view  # noqa: E402
-from morphit_ros.perception.clusters import find_clusters  # noqa: E402
-from morphit_ros.perception.extrinsics_check import as_placed, check_extrinsics  # noqa: E402
 from morphit_ros.perception.inputs import CameraInput  # noqa: E402
-from morphit_ros.perception.table import find_plane  # noqa: E402
+from morphit_ros.perception.segmentation.clusters import find_clusters  # noqa: E402
+from morphit_ros.perception.tabletop.table import find_plane  # noqa: E402
 from morphit_ros.perception.thinning import sample_view, thin_view, view_bounds  # noqa: E402
-from morphit_ros.perception.view_planes import find_view_planes  # noqa: E402
+from morphit_ros.perception.views import view as camera_view  # noqa: E402
+from morphit_ros.perception.views.extrinsics_check import as_placed, check_extrinsics  # noqa: E402
+from morphit_ros.perception.views.view_planes import find_view_planes  # noqa: E402
 
 RESOLUTIONS = ((320, 288), (640, 480))
 UP = np.array([0.0, 0.0, 1.0])

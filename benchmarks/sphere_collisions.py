@@ -21,17 +21,17 @@ from typing import Any
 
 import numpy as np
 
-from morphit_ros.resources import atomic_write
-from morphit_ros.robot.description import collision_mesh, load_robot_description
-from morphit_ros.robot.kinematics import KinematicModel
-from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres
-from morphit_ros.spheres.comparison.collision_experiment import (
+from morphit_bench.spheres.collision_experiment import (
     count_outcomes,
     random_link_poses,
     random_obstacles,
     sphere_hits,
 )
-from morphit_ros.spheres.comparison.collision_truth import mesh_hits
+from morphit_bench.spheres.collision_truth import mesh_hits
+from morphit_ros.resources import atomic_write
+from morphit_ros.robot.description import collision_mesh, load_robot_description
+from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres
 
 PANDA = "package://example-robot-data/robots/panda_description/urdf/panda.urdf"
 LOW, HIGH, SIZES = (-0.8, -0.8, -0.2), (0.8, 0.8, 1.2), (0.02, 0.1)

@@ -30,6 +30,8 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from morphit_bench.spheres.collision_experiment import Obstacle
+from morphit_bench.spheres.collision_truth import mesh_hits, mesh_self_hits
 from morphit_ros.execution.backends.roboplan import RoboPlanBackend, RoboPlanConfig
 from morphit_ros.execution.motion import ObjectObstacle
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy
@@ -40,8 +42,6 @@ from morphit_ros.robot.inverse_kinematics import inverse_kinematics_solutions
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.semantics import SemanticDescription, load_semantic_description
 from morphit_ros.spheres import SphereFitConfig, SphereModel, fit_robot_spheres, spherized_urdf
-from morphit_ros.spheres.comparison.collision_experiment import Obstacle
-from morphit_ros.spheres.comparison.collision_truth import mesh_hits, mesh_self_hits
 from morphit_ros.spheres.robot_model import LinkSpheres
 
 MODELS: dict[str, dict[str, Any]] = {

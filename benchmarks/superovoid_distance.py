@@ -22,13 +22,13 @@ from numba import njit
 from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
+from morphit_bench.superovoid.parametric import solve_parametric
 from morphit_ros.superovoid import Superovoid
-from morphit_ros.superovoid.batch import DistancesResult, min_distances
-from morphit_ros.superovoid.convexity import is_convex
-from morphit_ros.superovoid.distance import DistanceConfig
-from morphit_ros.superovoid.packing import ShapeTable, superovoid_table
-from morphit_ros.superovoid.published.parametric import solve_parametric
-from morphit_ros.superovoid.queries import STATUS
+from morphit_ros.superovoid.distances.batch import DistancesResult, min_distances
+from morphit_ros.superovoid.distances.min_distance import DistanceConfig
+from morphit_ros.superovoid.distances.packing import ShapeTable, superovoid_table
+from morphit_ros.superovoid.distances.queries import STATUS
+from morphit_ros.superovoid.shapes.convexity import is_convex
 
 CHUNK = 20000
 

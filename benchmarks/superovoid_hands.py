@@ -29,6 +29,9 @@ from typing import Any
 
 import numpy as np
 
+from morphit_bench.superovoid.implicit import solve_implicit, surface_octree
+from morphit_bench.superovoid.octree import octree_start
+from morphit_bench.superovoid.parametric import LEVELS, solve_parametric
 from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes
 from morphit_ros.geometry.transforms import invert_transform, matrix_from_rotation_vector
 from morphit_ros.robot.description import collision_mesh, load_robot_description
@@ -46,9 +49,6 @@ from morphit_ros.superovoid import (
     load_model,
     min_distance,
 )
-from morphit_ros.superovoid.published.implicit import solve_implicit, surface_octree
-from morphit_ros.superovoid.published.octree import octree_start
-from morphit_ros.superovoid.published.parametric import LEVELS, solve_parametric
 
 FAMILIES = ("superellipsoid", "superovoid")
 MODELS = (*FAMILIES, "mixed")

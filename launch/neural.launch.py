@@ -2,7 +2,7 @@
 
 from launch import LaunchDescription
 
-from morphit_ros.ros.launch_actions import job_launch_description
+from morphit_ros.ros.core.launch_actions import job_launch_description
 
 
 def generate_launch_description() -> LaunchDescription:

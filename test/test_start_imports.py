@@ -74,15 +74,14 @@ def source_of(module: str) -> Path | None:
 
 @functools.cache
 def lazy_names(package: str) -> dict[str, str]:
-    """Name → module, of a package whose names are imported when they are first used."""
+    """Name → module, of a package whose names are imported when they are first used: its stub lists them."""
     source = source_of(package)
-    tree = ast.parse(source.read_text(encoding="utf-8")) if source and source.name == "__init__.py" else None
-    switches = [node for node in tree.body if isinstance(node, ast.If) and is_type_checking(node.test)] if tree else []
+    stub = source.with_suffix(".pyi") if source else None
+    tree = ast.parse(stub.read_text(encoding="utf-8")) if stub and stub.is_file() else ast.Module([], [])
     return {
-        alias.name: node.module
-        for switch in switches
-        for node in switch.body
-        if isinstance(node, ast.ImportFrom) and node.module
+        alias.name: f"{package}.{node.module}"
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
 

@@ -34,7 +34,7 @@ _TERMINATE_PATIENCE = 1.0
 _DRAIN_PATIENCE = 0.3
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SUPERVISOR = "supervisor"
-# Of a node, and of most programs, for a mistake in the input (see `morphit_ros.ros.runner`).
+# Of a node, and of most programs, for a mistake in the input (see `morphit_ros.ros.core.runner`).
 _REFUSED = 2
 
 

@@ -10,8 +10,8 @@ from morphit_ros.commands.reports import add_json_option, say, write_json
 from morphit_ros.compilation import telling_of_compilation
 
 if TYPE_CHECKING:
+    from morphit_ros.cover.actuation.placement import PlacementResult
     from morphit_ros.cover.cases import CoverCase
-    from morphit_ros.cover.placement import PlacementResult
     from morphit_ros.cover.simulation import SimulationResult
 
 
@@ -160,10 +160,10 @@ def _plot(result: SimulationResult, case: CoverCase, name: str, several: bool, f
 
 @telling_of_compilation(say)
 def place(options: argparse.Namespace) -> int:
+    from morphit_ros.cover.actuation.genetic import GeneticConfig, evolve_motors
+    from morphit_ros.cover.actuation.placement import place_motors
     from morphit_ros.cover.cases import load_case
     from morphit_ros.cover.files import write_cover
-    from morphit_ros.cover.genetic import GeneticConfig, evolve_motors
-    from morphit_ros.cover.placement import place_motors
 
     _check_seed(options.seed)
     case = load_case(options.case, options.data)

@@ -11,7 +11,7 @@ from morphit_ros.compilation import telling_of_compilation
 
 if TYPE_CHECKING:
     from morphit_ros.cover.cases import CoverCase
-    from morphit_ros.cover.controller import StepResult
+    from morphit_ros.cover.control.controller import StepResult
     from morphit_ros.cover.plant import CoverPlant
     from morphit_ros.viewing.cover_scene import CoverView
 
@@ -38,8 +38,8 @@ def add_view(actions: Any, add_case: Any) -> None:
 def view(options: argparse.Namespace) -> int:
     """Run the action; the exit status."""
     from morphit_ros.cover.cases import load_case
-    from morphit_ros.cover.controller import CoverController
-    from morphit_ros.cover.null_space import NullSpaceSolver
+    from morphit_ros.cover.control.controller import CoverController
+    from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
     from morphit_ros.cover.plant import CoverPlant
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.geometry.transforms import make_transform, matrix_from_quat_xyzw
@@ -99,7 +99,7 @@ def _play(
 def _moment(case: CoverCase, plant: CoverPlant, result: StepResult, now: float) -> CoverView:
     import numpy as np
 
-    from morphit_ros.cover.target_surface import target_surface
+    from morphit_ros.cover.goals.target_surface import target_surface
     from morphit_ros.viewing.cover_scene import CoverView
 
     positions = plant.state.positions(case.cover)

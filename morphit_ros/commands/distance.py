@@ -12,8 +12,8 @@ from morphit_ros.commands.reports import add_json_option, write_json
 
 if TYPE_CHECKING:
     from morphit_ros.robot.description import RobotDescription
-    from morphit_ros.superovoid.distance import DistanceResult
-    from morphit_ros.superovoid.placed import PlacedSuperovoid
+    from morphit_ros.superovoid.distances.min_distance import DistanceResult
+    from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 
 _SHOWN = 10
 
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _load(text: str, number: int) -> PlacedSuperovoid:
     from morphit_ros.errors import ResourceNotFoundError
-    from morphit_ros.superovoid.model_file import parse_superovoid
+    from morphit_ros.superovoid.robots.model_file import parse_superovoid
 
     if ":" in text:
         return parse_superovoid(text, f"superovoid {number}")
@@ -87,7 +87,7 @@ def _load(text: str, number: int) -> PlacedSuperovoid:
 
 
 def _distance(first: PlacedSuperovoid, second: PlacedSuperovoid) -> DistanceResult:
-    from morphit_ros.superovoid.distance import min_distance
+    from morphit_ros.superovoid.distances.min_distance import min_distance
 
     return min_distance(first.shape, first.T_link_shape, second.shape, second.T_link_shape)
 
@@ -96,7 +96,7 @@ def _robot(options: argparse.Namespace) -> int:
     from morphit_ros.commands.spheres import load_robot
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.robot.kinematics import KinematicModel
-    from morphit_ros.superovoid.model_file import load_model
+    from morphit_ros.superovoid.robots.model_file import load_model
 
     description, home = load_robot(options.robot, options.package_path)
     model = load_model(options.model or Path(options.robot).stem)

@@ -66,10 +66,10 @@ def run(options: argparse.Namespace) -> int:
         _check_arm(options)
     import numpy as np
 
-    from morphit_ros.evaluation.neural_push import Drive, ReplayConfig, pusher_motion, replay_push
-    from morphit_ros.evaluation.push_picture import draw_push
     from morphit_ros.geometry.transforms import make_transform, matrix_from_quat_xyzw
     from morphit_ros.neural.trajectory_optimization.push_failure import explain_failure
+    from morphit_ros.replay.push import Drive, ReplayConfig, pusher_motion, replay_push
+    from morphit_ros.replay.push_picture import draw_push
 
     item, body, plan = _planned(options)
     ways: dict[str, Any] = {}
@@ -150,7 +150,7 @@ def _check_arm(options: argparse.Namespace) -> None:
 
     import numpy as np
 
-    from morphit_ros.evaluation.push_reach import check_push_reach
+    from morphit_ros.replay.push_reach import check_push_reach
 
     way = np.array(options.goal)
     size = np.array(options.size)
@@ -198,13 +198,13 @@ def _planned(options: argparse.Namespace) -> tuple[SimulatedObject, ContactBody,
     """The object, its body and the plan; the object starts where the workcell has it."""
     import numpy as np
 
-    from morphit_ros.evaluation.neural_push import body_in_pieces
-    from morphit_ros.evaluation.push_reach import START
     from morphit_ros.geometry.transforms import make_transform, matrix_from_quat_xyzw
     from morphit_ros.neural.dynamics.state import BodyState
     from morphit_ros.neural.trajectory_optimization.push import plan_push, rest_on_plane
     from morphit_ros.neural.trajectory_optimization.push_config import PushConfig
     from morphit_ros.neural.trajectory_optimization.pusher_start import place_pusher
+    from morphit_ros.replay.push import body_in_pieces
+    from morphit_ros.replay.push_reach import START
 
     say(f"object: {options.field or 'box'}")
     if options.field:
@@ -216,7 +216,7 @@ def _planned(options: argparse.Namespace) -> tuple[SimulatedObject, ContactBody,
         _check_speed(options, body.size)
         pieces = convex_pieces(solid.surface.transformed(T_body_field))
     else:
-        from morphit_ros.evaluation.panda_push import box_for_push
+        from morphit_ros.replay.panda_push import box_for_push
 
         standing, body = box_for_push(tuple(options.size), options.mass)
         T_body_object = make_transform(translation=-standing.center_of_mass)
@@ -242,7 +242,7 @@ def _push_with_arm(
 ) -> dict[str, Any]:
     import numpy as np
 
-    from morphit_ros.evaluation.panda_push import PushingArm, box_for_push, workcell_for_push
+    from morphit_ros.replay.panda_push import PushingArm, box_for_push, workcell_for_push
 
     item, _ = box_for_push(tuple(options.size), options.mass)
     with workcell_for_push(item, options.friction, options.arm) as workcell:

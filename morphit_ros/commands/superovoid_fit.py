@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from morphit_ros.commands.reports import add_json_option, write_json
 
 if TYPE_CHECKING:
-    from morphit_ros.superovoid.fit_config import LinkFitConfig
-    from morphit_ros.superovoid.robot_model import RobotSuperovoids
+    from morphit_ros.superovoid.fits.config import LinkFitConfig
+    from morphit_ros.superovoid.robots.robot_model import RobotSuperovoids
 
-# As in morphit_ros.superovoid.fit_config and .robot_fit, which take long to import.
+# As in morphit_ros.superovoid.fits.config and .robot_fit, which take long to import.
 _FAMILIES, _MODES = ("ellipsoid", "superellipsoid", "superovoid"), ("balanced", "outer")
 _SOURCES = ("collision", "visual", "collision_or_visual")
 _SUFFIXES = (".yaml", ".yml", ".urdf")
@@ -79,9 +79,9 @@ def run(options: argparse.Namespace) -> int:
     from morphit_ros.commands.spheres import load_robot
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.resources import atomic_write
-    from morphit_ros.superovoid.model_file import format_model
-    from morphit_ros.superovoid.robot_fit import fit_robot_superovoids
-    from morphit_ros.superovoid.urdf_extension import urdf_with_superovoids
+    from morphit_ros.superovoid.robots.model_file import format_model
+    from morphit_ros.superovoid.robots.robot_fit import fit_robot_superovoids
+    from morphit_ros.superovoid.robots.urdf_extension import urdf_with_superovoids
 
     if options.seed < 0:
         raise InvalidInputError("--seed", options.seed, "0 or more")
@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _config(options: argparse.Namespace) -> LinkFitConfig:
-    from morphit_ros.superovoid.fit_config import LinkFitConfig
+    from morphit_ros.superovoid.fits.config import LinkFitConfig
 
     given: dict[str, Any] = {
         name: getattr(options, name)

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import yaml
 
-from morphit_ros.cover.controller import ControllerConfig
+from morphit_ros.cover.actuation.placement import place_motors
+from morphit_ros.cover.control.controller import ControllerConfig
 from morphit_ros.cover.files import load_cover, moved_to_base
+from morphit_ros.cover.goals.surfaces import plan_passage
+from morphit_ros.cover.goals.targets import HeightTarget, ParametricTarget, Target, grid_parameters
+from morphit_ros.cover.kinematics.start import lay_on_surface, roll
 from morphit_ros.cover.model import DEFAULT_RANGE_OF_MOTION, Cover
-from morphit_ros.cover.placement import place_motors
-from morphit_ros.cover.start import lay_on_surface, roll
 from morphit_ros.cover.state import CoverState
-from morphit_ros.cover.surfaces import plan_passage
-from morphit_ros.cover.targets import HeightTarget, ParametricTarget, Target, grid_parameters
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_quat_xyzw
 from morphit_ros.resources import resource

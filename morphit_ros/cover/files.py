@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from morphit_ros.cover.closure import close_loops
+from morphit_ros.cover.kinematics.closure import close_loops
 from morphit_ros.cover.model import DEFAULT_RANGE_OF_MOTION, Cover
 from morphit_ros.cover.state import CoverState, check_state
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError

@@ -143,7 +143,7 @@ class Cover:
 
     @cached_property
     def hinges(self) -> Indices:
-        """(H, 8) free nodes beside the middle one of three fixed nodes in a line, see `morphit_ros.cover.hinges`.
+        """(H, 8) free nodes beside the middle one of three fixed nodes in a line, see `kinematics.hinges`.
 
         Columns: place in `open_faces` of the face between node, middle and after; node; before, middle, after (fixed);
         body axis of the node that points away from the middle, and its sign; body axis along the line.

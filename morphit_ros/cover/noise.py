@@ -11,12 +11,12 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from morphit_ros.configuration import Config, parameter
-from morphit_ros.cover.closure import GAP_TOLERANCE, bridge_lengths, close_loops, fill_closure_residuals
-from morphit_ros.cover.estimation import ClosureEstimator
-from morphit_ros.cover.limits import fill_joint_rates
+from morphit_ros.cover.actuation.motors import motor_angles
+from morphit_ros.cover.control.estimation import ClosureEstimator
+from morphit_ros.cover.control.limits import fill_joint_rates
+from morphit_ros.cover.kinematics.closure import GAP_TOLERANCE, bridge_lengths, close_loops, fill_closure_residuals
+from morphit_ros.cover.kinematics.null_space import NullSpace, NullSpaceSolver
 from morphit_ros.cover.model import Cover
-from morphit_ros.cover.motors import motor_angles
-from morphit_ros.cover.null_space import NullSpace, NullSpaceSolver
 from morphit_ros.cover.state import CoverState, rotate
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lapack
 
-from morphit_ros.cover.closure import bridge_lengths, close_loops, fill_closure_residuals
+from morphit_ros.cover.actuation.motors import motor_rates
+from morphit_ros.cover.kinematics.closure import bridge_lengths, close_loops, fill_closure_residuals
+from morphit_ros.cover.kinematics.null_space import NullSpace, NullSpaceSolver
 from morphit_ros.cover.model import Cover
-from morphit_ros.cover.motors import motor_rates
-from morphit_ros.cover.null_space import NullSpace, NullSpaceSolver
 from morphit_ros.cover.state import CoverState, orthonormalize, rotate
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from morphit_ros.configuration import Config, parameter
-from morphit_ros.cover.controller import ControllerConfig, CoverController, StepResult, StepStatus
+from morphit_ros.cover.control.controller import ControllerConfig, CoverController, StepResult, StepStatus
+from morphit_ros.cover.control.quadratic_program import QpSolver
+from morphit_ros.cover.goals.targets import Target
+from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
 from morphit_ros.cover.model import Cover
 from morphit_ros.cover.noise import NoiseConfig, NoiseSource
-from morphit_ros.cover.null_space import NullSpaceSolver
 from morphit_ros.cover.plant import CoverPlant
-from morphit_ros.cover.quadratic_program import QpSolver
 from morphit_ros.cover.state import CoverState, worst_gap
-from morphit_ros.cover.targets import Target
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 

@@ -12,15 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.grasping.closing import Contacts, close_fingers
-from morphit_ros.grasping.correspondences import Index
-from morphit_ros.grasping.disf import fit_batch
+from morphit_ros.grasping.checking.closing import Contacts, close_fingers
+from morphit_ros.grasping.checking.pad_grid import pad_grid
+from morphit_ros.grasping.checking.sweeps import (
+    GripperBoxes,
+    approach_hits,
+    closing_hits,
+    gripper_boxes,
+    lowest_heights,
+)
+from morphit_ros.grasping.fitting.correspondences import Index
+from morphit_ros.grasping.fitting.disf import fit_batch
+from morphit_ros.grasping.fitting.starts import Starts, antipodal_pairs, starts_from_normals, starts_from_pairs
 from morphit_ros.grasping.gripper import Gripper
-from morphit_ros.grasping.pad_grid import pad_grid
 from morphit_ros.grasping.planner_config import PlannerConfig
 from morphit_ros.grasping.scene import ObjectScene, Table, crosswise
-from morphit_ros.grasping.starts import Starts, antipodal_pairs, starts_from_normals, starts_from_pairs
-from morphit_ros.grasping.sweeps import GripperBoxes, approach_hits, closing_hits, gripper_boxes, lowest_heights
 
 # Contacts this close below a patch's highest places belong to it: noise of the cloud and softness of the pads [m].
 COMPLIANCE = 0.002

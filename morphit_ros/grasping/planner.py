@@ -18,14 +18,14 @@ from numpy.typing import ArrayLike
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.grasping.checking.sweeps import gripper_boxes
 from morphit_ros.grasping.completion import ShapeCompletion
 from morphit_ros.grasping.grasp import Grasp, GraspPlan
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner_config import PlannerConfig
-from morphit_ros.grasping.ranking import select_grasps
 from morphit_ros.grasping.scene import ObjectScene, Table, prepare_scene
+from morphit_ros.grasping.scoring.ranking import select_grasps
 from morphit_ros.grasping.search import Search, Stopwatch
-from morphit_ros.grasping.sweeps import gripper_boxes
 from morphit_ros.robot.clearance import ClearanceFunction
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from morphit_ros.configuration import Config, nested, parameter
-from morphit_ros.grasping.disf import DisfConfig
-from morphit_ros.grasping.quality import ScoreWeights
+from morphit_ros.grasping.fitting.disf import DisfConfig
+from morphit_ros.grasping.scoring.quality import ScoreWeights
 
 
 @dataclass(frozen=True)

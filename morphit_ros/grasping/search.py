@@ -24,11 +24,11 @@ from morphit_ros.grasping.candidates import (
     settle_above_table,
     touching,
 )
+from morphit_ros.grasping.fitting.starts import starts_near
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner_config import PlannerConfig
-from morphit_ros.grasping.ranking import Ranking, score_candidates
 from morphit_ros.grasping.scene import ObjectScene, Table
-from morphit_ros.grasping.starts import starts_near
+from morphit_ros.grasping.scoring.ranking import Ranking, score_candidates
 
 # Of the best candidates so many are varied, in so many copies each, by so much [m], [rad].
 _BEST, _COPIES, _SHIFT, _TURN = 40, 25, 0.004, 0.3

@@ -16,17 +16,21 @@ from std_msgs.msg import String
 
 from morphit_interfaces.msg import CoverTarget
 from morphit_ros.configuration import Config, parameter
-from morphit_ros.cover.controller import ControllerConfig
-from morphit_ros.cover.motors import motor_angles
-from morphit_ros.cover.supervision import Measurement, SupervisedController, SupervisionConfig
-from morphit_ros.cover.targets import Target
+from morphit_ros.cover.actuation.motors import motor_angles
+from morphit_ros.cover.control.controller import ControllerConfig
+from morphit_ros.cover.control.supervision import Measurement, SupervisedController, SupervisionConfig
+from morphit_ros.cover.goals.targets import Target
 from morphit_ros.errors import MorphitError
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.ros import interfaces
-from morphit_ros.ros.conversions import seconds_from_stamp
-from morphit_ros.ros.cover_display import CoverDisplay, CoverDisplayConfig
-from morphit_ros.ros.cover_driver import CoverDriver, warm_up
-from morphit_ros.ros.cover_messages import (
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.conversions import seconds_from_stamp
+from morphit_ros.ros.core.diagnostics import ERROR, OK
+from morphit_ros.ros.core.log_writer import QUIET_ARGUMENTS
+from morphit_ros.ros.core.parameters import declare_configs
+from morphit_ros.ros.core.runner import run_node
+from morphit_ros.ros.cover.display import CoverDisplay, CoverDisplayConfig
+from morphit_ros.ros.cover.driver import CoverDriver, warm_up
+from morphit_ros.ros.cover.messages import (
     JointReader,
     description_text,
     formula_target,
@@ -35,13 +39,9 @@ from morphit_ros.ros.cover_messages import (
     target_from_message,
     trajectory_message,
 )
-from morphit_ros.ros.cover_model import CoverModelConfig, load_model
-from morphit_ros.ros.cover_report import CoverReport
-from morphit_ros.ros.diagnostics import ERROR, OK
-from morphit_ros.ros.log_writer import QUIET_ARGUMENTS
-from morphit_ros.ros.motion_transport import use_datagrams
-from morphit_ros.ros.parameters import declare_configs
-from morphit_ros.ros.runner import run_node
+from morphit_ros.ros.cover.model import CoverModelConfig, load_model
+from morphit_ros.ros.cover.report import CoverReport
+from morphit_ros.ros.execution.motion_transport import use_datagrams
 
 
 @dataclass(frozen=True)

@@ -12,19 +12,19 @@ from sensor_msgs.msg import JointState as JointStateMsg
 from std_msgs.msg import Float64MultiArray
 
 from morphit_ros.configuration import Config, parameter
+from morphit_ros.cover.control.tracking import JointTracker, axis_names, fold_axes
+from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
 from morphit_ros.cover.noise import PAPER_NOISE, NoiseConfig, NoiseSource
-from morphit_ros.cover.null_space import NullSpaceSolver
 from morphit_ros.cover.plant import CoverPlant
 from morphit_ros.cover.state import CoverState
-from morphit_ros.cover.tracking import JointTracker, axis_names, fold_axes
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.ros import interfaces
-from morphit_ros.ros.cover_loop import PeriodicThread, settle_process
-from morphit_ros.ros.cover_messages import pose_array, rates_from_message
-from morphit_ros.ros.cover_model import CoverModelConfig, load_model
-from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
-from morphit_ros.ros.parameters import declare_configs
-from morphit_ros.ros.runner import run_node
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
+from morphit_ros.ros.core.parameters import declare_configs
+from morphit_ros.ros.core.runner import run_node
+from morphit_ros.ros.cover.loop import PeriodicThread, settle_process
+from morphit_ros.ros.cover.messages import pose_array, rates_from_message
+from morphit_ros.ros.cover.model import CoverModelConfig, load_model
 
 
 @dataclass(frozen=True)

@@ -25,22 +25,22 @@ from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.motion_types import JointState
-from morphit_ros.ros import interfaces
-from morphit_ros.ros.conversions import joint_state_from_message
-from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
-from morphit_ros.ros.execution_job import ExecutionJob
-from morphit_ros.ros.frames import BaseFrame, BaseFrameConfig
-from morphit_ros.ros.held_object import HeldObject
-from morphit_ros.ros.motion_backends import MotionConfig, embedded_backend, moveit_backend
-from morphit_ros.ros.object_clearance import ExecutedClearanceConfig, object_clearance
-from morphit_ros.ros.object_watch import ObjectWatch
-from morphit_ros.ros.parameters import declare_configs
-from morphit_ros.ros.pick_counts import PickCounts
-from morphit_ros.ros.pick_request import clouds_in_base, object_in_base, pick_request
-from morphit_ros.ros.pick_steps import PickSteps
-from morphit_ros.ros.robot_commands import CommandConfig, MotionGate, make_robot_commands
-from morphit_ros.ros.robot_watch import RobotWatch
-from morphit_ros.ros.runner import run_node
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.conversions import joint_state_from_message
+from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
+from morphit_ros.ros.core.frames import BaseFrame, BaseFrameConfig
+from morphit_ros.ros.core.parameters import declare_configs
+from morphit_ros.ros.core.runner import run_node
+from morphit_ros.ros.execution.held_object import HeldObject
+from morphit_ros.ros.execution.job import ExecutionJob
+from morphit_ros.ros.execution.motion_backends import MotionConfig, embedded_backend, moveit_backend
+from morphit_ros.ros.execution.object_clearance import ExecutedClearanceConfig, object_clearance
+from morphit_ros.ros.execution.object_watch import ObjectWatch
+from morphit_ros.ros.execution.pick_counts import PickCounts
+from morphit_ros.ros.execution.pick_request import clouds_in_base, object_in_base, pick_request
+from morphit_ros.ros.execution.pick_steps import PickSteps
+from morphit_ros.ros.execution.robot_commands import CommandConfig, MotionGate, make_robot_commands
+from morphit_ros.ros.execution.robot_watch import RobotWatch
 
 
 @dataclass(frozen=True)

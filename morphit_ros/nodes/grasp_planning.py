@@ -17,19 +17,19 @@ from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.grasping import Gripper, PlannerConfig, plan_grasps
 from morphit_ros.grasping.warm_up import warm_up
-from morphit_ros.ros import interfaces
-from morphit_ros.ros.conversions import seconds_from_stamp
-from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
-from morphit_ros.ros.frames import BaseFrameConfig
-from morphit_ros.ros.grasp_messages import message_from_plan
-from morphit_ros.ros.grasp_reach import GraspReach, ReachConfig, with_reach
-from morphit_ros.ros.known_object import KnownObject, KnownObjectConfig
-from morphit_ros.ros.markers import grasp_markers
-from morphit_ros.ros.object_clearance import ClearanceConfig, object_clearance
-from morphit_ros.ros.object_doubts import object_doubts
-from morphit_ros.ros.parameters import declare_configs
-from morphit_ros.ros.runner import run_node
-from morphit_ros.ros.scene_messages import cloud_of, other_things, table_from_message, target_of, viewpoints_of
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.conversions import seconds_from_stamp
+from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
+from morphit_ros.ros.core.frames import BaseFrameConfig
+from morphit_ros.ros.core.markers import grasp_markers
+from morphit_ros.ros.core.parameters import declare_configs
+from morphit_ros.ros.core.runner import run_node
+from morphit_ros.ros.execution.object_clearance import ClearanceConfig, object_clearance
+from morphit_ros.ros.grasping.known_object import KnownObject, KnownObjectConfig
+from morphit_ros.ros.grasping.messages import message_from_plan
+from morphit_ros.ros.grasping.reach import GraspReach, ReachConfig, with_reach
+from morphit_ros.ros.scene.messages import cloud_of, other_things, table_from_message, target_of, viewpoints_of
+from morphit_ros.ros.scene.object_doubts import object_doubts
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,14 @@ from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import MorphitError
 from morphit_ros.neural.objects.push_scene import PredictionConfig
 from morphit_ros.neural.objects.warm_up import warm_up
-from morphit_ros.ros import interfaces
-from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
-from morphit_ros.ros.neural_builds import BUILD_SHARE, BUILD_STAGE, NeuralBuilds
-from morphit_ros.ros.neural_messages import PlacedObject
-from morphit_ros.ros.neural_server import INERTIA_ERROR, MASS_ERROR, NeuralServer, TrackConfig
-from morphit_ros.ros.neural_sources import BuildConfig, Progress, built, learned, read_goal
-from morphit_ros.ros.parameters import declare_configs
-from morphit_ros.ros.runner import run_node
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
+from morphit_ros.ros.core.parameters import declare_configs
+from morphit_ros.ros.core.runner import run_node
+from morphit_ros.ros.neural.builds import BUILD_SHARE, BUILD_STAGE, NeuralBuilds
+from morphit_ros.ros.neural.messages import PlacedObject
+from morphit_ros.ros.neural.server import INERTIA_ERROR, MASS_ERROR, NeuralServer, TrackConfig
+from morphit_ros.ros.neural.sources import BuildConfig, Progress, built, learned, read_goal
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ from sensor_msgs.msg import Image
 from morphit_interfaces.action import Pick
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.resources import atomic_write
-from morphit_ros.ros import interfaces
-from morphit_ros.ros.conversions import image_from_message
-from morphit_ros.ros.parameters import declare_configs
-from morphit_ros.ros.runner import NodeFinished, run_node
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.conversions import image_from_message
+from morphit_ros.ros.core.parameters import declare_configs
+from morphit_ros.ros.core.runner import NodeFinished, run_node
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,14 @@ from morphit_interfaces.srv import AttachObject, DetachObject
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import MorphitError
 from morphit_ros.robot.description import RobotDescription
-from morphit_ros.ros import interfaces
-from morphit_ros.ros.attach_request import MOST_SPHERES, object_from_request
-from morphit_ros.ros.description_source import DescriptionConfig
-from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
-from morphit_ros.ros.fit_requests import Check, FitRequests, Progress, fit_config_of
-from morphit_ros.ros.parameters import FollowedConfig, declare_configs
-from morphit_ros.ros.runner import run_node
-from morphit_ros.ros.sphere_publisher import SpherePublisher, summary
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.description_source import DescriptionConfig
+from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
+from morphit_ros.ros.core.parameters import FollowedConfig, declare_configs
+from morphit_ros.ros.core.runner import run_node
+from morphit_ros.ros.spheres.attach_request import MOST_SPHERES, object_from_request
+from morphit_ros.ros.spheres.fit_requests import Check, FitRequests, Progress, fit_config_of
+from morphit_ros.ros.spheres.publisher import SpherePublisher, summary
 from morphit_ros.spheres import SphereFitConfig
 from morphit_ros.spheres.adaptation import AdaptiveShape
 from morphit_ros.spheres.objects.attachment import RobotShape

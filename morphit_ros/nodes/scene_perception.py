@@ -19,18 +19,18 @@ from morphit_ros.perception import PerceptionConfig, Scene, SceneStatus, perceiv
 from morphit_ros.perception.synchronizer import StampSynchronizer
 from morphit_ros.perception.warm_up import warm_up
 from morphit_ros.robot.configuration import RobotConfiguration
-from morphit_ros.ros import interfaces
-from morphit_ros.ros.conversions import (
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.conversions import (
     array_from_point,
     cloud_from_message,
     seconds_from_stamp,
 )
-from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
-from morphit_ros.ros.frames import BaseFrame, BaseFrameConfig, CameraFrameConfig, CameraFrames
-from morphit_ros.ros.parameters import declare_configs
-from morphit_ros.ros.runner import run_node
-from morphit_ros.ros.scene_publisher import ScenePublisher
-from morphit_ros.ros.self_filter import SelfFilter
+from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
+from morphit_ros.ros.core.frames import BaseFrame, BaseFrameConfig, CameraFrameConfig, CameraFrames
+from morphit_ros.ros.core.parameters import declare_configs
+from morphit_ros.ros.core.runner import run_node
+from morphit_ros.ros.scene.publisher import ScenePublisher
+from morphit_ros.ros.scene.self_filter import SelfFilter
 
 _CAMERAS = {"left": interfaces.LEFT_POINTS, "right": interfaces.RIGHT_POINTS}
 _EXTRINSICS = {"left": interfaces.LEFT_EXTRINSICS, "right": interfaces.RIGHT_EXTRINSICS}

@@ -14,13 +14,13 @@ from morphit_interfaces.msg import WorldObjectArray
 from morphit_interfaces.srv import MinDistance, RobotDistance, UpdateWorld
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import MorphitError
-from morphit_ros.ros import interfaces
-from morphit_ros.ros.description_source import DescriptionConfig
-from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
-from morphit_ros.ros.distance_messages import answer_min_distance, objects_from_messages
-from morphit_ros.ros.distance_server import DistanceServer, SuperovoidModelConfig
-from morphit_ros.ros.parameters import declare_configs
-from morphit_ros.ros.runner import run_node
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.description_source import DescriptionConfig
+from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
+from morphit_ros.ros.core.parameters import declare_configs
+from morphit_ros.ros.core.runner import run_node
+from morphit_ros.ros.distance.messages import answer_min_distance, objects_from_messages
+from morphit_ros.ros.distance.server import DistanceServer, SuperovoidModelConfig
 
 
 @dataclass(frozen=True)

@@ -18,19 +18,25 @@ from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.robot.configuration import RobotConfiguration
-from morphit_ros.ros import interfaces
-from morphit_ros.ros.conversions import (
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.conversions import (
     cloud_from_message,
     joint_state_from_message,
     matrix_from_pose,
     seconds_from_stamp,
 )
-from morphit_ros.ros.diagnostics import OK, WARN, Diagnostics
-from morphit_ros.ros.frames import BaseFrame, BaseFrameConfig, CameraFrameConfig, CameraFrames, UnknownTransformError
-from morphit_ros.ros.parameters import declare_configs
-from morphit_ros.ros.runner import run_node
-from morphit_ros.ros.scene_messages import table_from_message
-from morphit_ros.ros.sphere_messages import link_spheres_from_message
+from morphit_ros.ros.core.diagnostics import OK, WARN, Diagnostics
+from morphit_ros.ros.core.frames import (
+    BaseFrame,
+    BaseFrameConfig,
+    CameraFrameConfig,
+    CameraFrames,
+    UnknownTransformError,
+)
+from morphit_ros.ros.core.parameters import declare_configs
+from morphit_ros.ros.core.runner import run_node
+from morphit_ros.ros.scene.messages import table_from_message
+from morphit_ros.ros.spheres.messages import link_spheres_from_message
 from morphit_ros.viewing.scene import ViewerScene
 
 if TYPE_CHECKING:
@@ -90,7 +96,7 @@ class WebViewer(Node):
         self._diagnostics.report(OK, f"view at {self._scene.url}")
 
     def _cover_topics(self) -> dict[interfaces.Topic, Callable[[Any], None]]:
-        from morphit_ros.ros.cover_view import CoverViewer
+        from morphit_ros.ros.cover.view import CoverViewer
 
         viewer = CoverViewer(self._config.port)
         self._scene = viewer.scene
@@ -100,7 +106,7 @@ class WebViewer(Node):
         }
 
     def _neural_topics(self) -> dict[interfaces.Topic, Callable[[Any], None]]:
-        from morphit_ros.ros.neural_view import NeuralViewer
+        from morphit_ros.ros.neural.view import NeuralViewer
 
         name = f"{self.get_namespace().rstrip('/')}/neural_object"
         viewer = NeuralViewer(self._config.port, name)

@@ -13,10 +13,10 @@ from trajectory_msgs.msg import JointTrajectory
 from morphit_interfaces.msg import GripperCommand
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import MorphitError
-from morphit_ros.ros import conversions, interfaces
-from morphit_ros.ros.diagnostics import ERROR, OK, WARN, Diagnostics
-from morphit_ros.ros.parameters import declare_configs
-from morphit_ros.ros.runner import run_node
+from morphit_ros.ros.core import conversions, interfaces
+from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
+from morphit_ros.ros.core.parameters import declare_configs
+from morphit_ros.ros.core.runner import run_node
 from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
 
 

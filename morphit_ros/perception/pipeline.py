@@ -14,13 +14,8 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, invert_transform
 from morphit_ros.perception.configuration import PerceptionConfig
-from morphit_ros.perception.evidence import gather_evidence
-from morphit_ros.perception.extrinsics_check import as_placed, check_extrinsics, plane_misfit
 from morphit_ros.perception.filters import check_spheres, outside_workspace, within_spheres
-from morphit_ros.perception.fusion import FusedCloud, fuse_views
 from morphit_ros.perception.inputs import CameraInput, check_inputs
-from morphit_ros.perception.objects import Objects, find_objects
-from morphit_ros.perception.registration import register_views
 from morphit_ros.perception.scene import (
     LOOSE,
     ON_TABLE,
@@ -30,12 +25,17 @@ from morphit_ros.perception.scene import (
     SceneStatus,
     Table,
 )
+from morphit_ros.perception.segmentation.evidence import gather_evidence
+from morphit_ros.perception.segmentation.objects import Objects, find_objects
+from morphit_ros.perception.segmentation.target import select_target
 from morphit_ros.perception.summary import describe_empty, describe_nothing, describe_objects, judge_consistency
-from morphit_ros.perception.table import bound_table, refine_plane
-from morphit_ros.perception.target import select_target
+from morphit_ros.perception.tabletop.table import bound_table, refine_plane
 from morphit_ros.perception.thinning import thin_view, view_bounds
-from morphit_ros.perception.view import View
-from morphit_ros.perception.view_planes import find_view_planes, middle_eye, refine_view_plane
+from morphit_ros.perception.views.extrinsics_check import as_placed, check_extrinsics, plane_misfit
+from morphit_ros.perception.views.fusion import FusedCloud, fuse_views
+from morphit_ros.perception.views.registration import register_views
+from morphit_ros.perception.views.view import View
+from morphit_ros.perception.views.view_planes import find_view_planes, middle_eye, refine_view_plane
 
 _UP = np.array([0.0, 0.0, 1.0])
 # The support plane is kept in cells this many times as wide as voxels, but for registration without extrinsics.

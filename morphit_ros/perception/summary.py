@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from morphit_ros.perception.configuration import PerceptionConfig
-from morphit_ros.perception.objects import Objects
 from morphit_ros.perception.scene import ObjectEvidence, RegistrationResult, SceneStatus, Table
+from morphit_ros.perception.segmentation.objects import Objects
 
 # Corrections of the extrinsics, objects' coverage and transparency that are worth a word.
 _NOTED_SHIFT, _NOTED_TURN = 0.003, math.radians(0.5)

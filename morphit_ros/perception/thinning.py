@@ -14,7 +14,7 @@ from morphit_ros.geometry.spatial_hash import EMPTY, find_slot, grow, pack
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.voxel_grid import crop_to_voxels
 from morphit_ros.perception.configuration import CropConfig
-from morphit_ros.perception.table import Plane, plane_axes
+from morphit_ros.perception.tabletop.table import Plane, plane_axes
 
 # The box of a cloud whose place in the world is not known yet: everything within the largest range.
 _ANYWHERE = 100.0

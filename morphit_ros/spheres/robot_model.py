@@ -15,8 +15,7 @@ from morphit_ros.robot.description import LinkGeometry, RobotDescription
 from morphit_ros.spheres.configuration import SphereFitConfig
 from morphit_ros.spheres.links.cache import ShapeFit
 from morphit_ros.spheres.links.fit import fit_shape, shape_fit_key, start_in_shape
-from morphit_ros.spheres.links.jobs import Progress as Progress
-from morphit_ros.spheres.links.jobs import naming_link, run_link_jobs
+from morphit_ros.spheres.links.jobs import Progress as Progress, naming_link, run_link_jobs
 from morphit_ros.spheres.links.shape import link_elements, load_link_shape
 
 # Variant of a model whose links were fitted with different ones.

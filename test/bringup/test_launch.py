@@ -80,10 +80,10 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
         module = types.ModuleType(name)
         module.__dict__.update(content)
         monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.delitem(sys.modules, "morphit_ros.ros.launch_actions", raising=False)
+    monkeypatch.delitem(sys.modules, "morphit_ros.ros.core.launch_actions", raising=False)
     yield  # type: ignore[misc]
     # The module that was imported with the stand-in must not stay.
-    sys.modules.pop("morphit_ros.ros.launch_actions", None)
+    sys.modules.pop("morphit_ros.ros.core.launch_actions", None)
 
 
 def described(path: Path) -> list[Any]:

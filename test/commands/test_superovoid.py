@@ -9,9 +9,9 @@ import pytest
 
 from morphit_ros.cli import main
 from morphit_ros.geometry.transforms import make_transform
-from morphit_ros.superovoid.distance import min_distance
-from morphit_ros.superovoid.model_file import load_model
-from morphit_ros.superovoid.urdf_extension import superovoids_from_urdf
+from morphit_ros.superovoid.distances.min_distance import min_distance
+from morphit_ros.superovoid.robots.model_file import load_model
+from morphit_ros.superovoid.robots.urdf_extension import superovoids_from_urdf
 
 URDF = """<robot name="arm">
   <link name="base"><collision><geometry><box size="0.1 0.1 0.3"/></geometry></collision></link>

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from morphit_ros.cover.actuation.placement import place_motors
 from morphit_ros.cover.files import load_cover
+from morphit_ros.cover.goals.targets import HeightTarget
+from morphit_ros.cover.kinematics.start import lay_on_surface
 from morphit_ros.cover.model import Cover
-from morphit_ros.cover.placement import place_motors
-from morphit_ros.cover.start import lay_on_surface
 from morphit_ros.cover.state import CoverState
-from morphit_ros.cover.targets import HeightTarget
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -9,14 +9,14 @@ import pytest
 from cover_samples import bowl, published
 
 from morphit_ros.cover import ControllerConfig, Cover, CoverController, CoverState, StepStatus
+from morphit_ros.cover.actuation.motors import motor_rates
 from morphit_ros.cover.cases import load_case
-from morphit_ros.cover.limits import desired_rates, fill_joint_rates, fold_cosines
-from morphit_ros.cover.motors import motor_rates
-from morphit_ros.cover.null_space import NullSpaceSolver
+from morphit_ros.cover.control.limits import desired_rates, fill_joint_rates, fold_cosines
+from morphit_ros.cover.control.quadratic_program import DaqpSolver, NearestPoint, NearestPointProblem, make_solver
+from morphit_ros.cover.goals.targets import HeightTarget, TargetSample
+from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
 from morphit_ros.cover.plant import CoverPlant
-from morphit_ros.cover.quadratic_program import DaqpSolver, NearestPoint, NearestPointProblem, make_solver
 from morphit_ros.cover.state import check_state, flat_state, rotate, worst_gap
-from morphit_ros.cover.targets import HeightTarget, TargetSample
 from morphit_ros.errors import InvalidInputError, MissingDependencyError
 
 SADDLE = HeightTarget("5*x*y*cos(y/2)")

@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from morphit_ros.cover.expression import Expression
+from morphit_ros.cover.goals.expression import Expression
 from morphit_ros.errors import InvalidInputError
 
 FORMULAS = {

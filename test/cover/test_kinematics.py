@@ -6,15 +6,22 @@ import numpy as np
 import pytest
 from cover_samples import bowl, published, random_rotation
 
-from morphit_ros.cover import Cover, CoverState, maximal
-from morphit_ros.cover.closure import bridge_residuals, close_loops, closure_matrix, face_residuals, free_columns
-from morphit_ros.cover.hinges import STRAIGHT, straight_hinges
-from morphit_ros.cover.limits import fill_fold_rates, fill_joint_rates, fold_cosines
-from morphit_ros.cover.motors import motor_rates
-from morphit_ros.cover.null_space import NullSpaceSolver
-from morphit_ros.cover.start import lay_on_surface, roll
+from morphit_bench.cover import maximal
+from morphit_ros.cover import Cover, CoverState
+from morphit_ros.cover.actuation.motors import motor_rates
+from morphit_ros.cover.control.limits import fill_fold_rates, fill_joint_rates, fold_cosines
+from morphit_ros.cover.goals.targets import HeightTarget
+from morphit_ros.cover.kinematics.closure import (
+    bridge_residuals,
+    close_loops,
+    closure_matrix,
+    face_residuals,
+    free_columns,
+)
+from morphit_ros.cover.kinematics.hinges import STRAIGHT, straight_hinges
+from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
+from morphit_ros.cover.kinematics.start import lay_on_surface, roll
 from morphit_ros.cover.state import fill_velocities, flat_state, joint_gap, rotate, worst_gap
-from morphit_ros.cover.targets import HeightTarget
 from morphit_ros.errors import InvalidInputError
 
 SMALL = [

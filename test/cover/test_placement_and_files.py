@@ -11,13 +11,13 @@ import pytest
 from cover_samples import bowl, data_folder, published
 
 from morphit_ros.cover import Cover, CoverController, StepStatus
+from morphit_ros.cover.actuation.genetic import GeneticConfig, evolve_motors, sensitivity
+from morphit_ros.cover.actuation.placement import candidate_rates, judge_motors, neighbourhood, place_motors
 from morphit_ros.cover.cases import load_case
 from morphit_ros.cover.files import cover_content, load_cover, read_cover, write_cover
-from morphit_ros.cover.genetic import GeneticConfig, evolve_motors, sensitivity
-from morphit_ros.cover.placement import candidate_rates, judge_motors, neighbourhood, place_motors
-from morphit_ros.cover.start import lay_on_surface, roll
+from morphit_ros.cover.goals.targets import HeightTarget
+from morphit_ros.cover.kinematics.start import lay_on_surface, roll
 from morphit_ros.cover.state import flat_state, worst_gap
-from morphit_ros.cover.targets import HeightTarget
 from morphit_ros.errors import InvalidInputError, MorphitError, ResourceNotFoundError
 
 

@@ -16,14 +16,14 @@ from morphit_ros.cover import (
     StepStatus,
     simulate_cover,
 )
+from morphit_ros.cover.actuation.motors import motor_angles, motor_rates
 from morphit_ros.cover.cases import load_case
-from morphit_ros.cover.estimation import ClosureEstimator
-from morphit_ros.cover.motors import motor_angles, motor_rates
+from morphit_ros.cover.control.estimation import ClosureEstimator
+from morphit_ros.cover.goals.targets import HeightTarget, ParametricTarget, grid_parameters
+from morphit_ros.cover.kinematics.start import lay_on_surface
 from morphit_ros.cover.noise import PAPER_NOISE, NoiseConfig, NoiseSource
 from morphit_ros.cover.plant import CoverPlant
-from morphit_ros.cover.start import lay_on_surface
 from morphit_ros.cover.state import rotate, worst_gap
-from morphit_ros.cover.targets import HeightTarget, ParametricTarget, grid_parameters
 from morphit_ros.errors import InvalidInputError
 
 

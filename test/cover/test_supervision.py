@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from cover_samples import bowl
 
-from morphit_ros.cover.controller import ControllerConfig, StepStatus
+from morphit_ros.cover.control.controller import ControllerConfig, StepStatus
+from morphit_ros.cover.control.supervision import Measurement, Stop, SupervisedController, SupervisionConfig, WayBack
+from morphit_ros.cover.control.tracking import JointTracker
+from morphit_ros.cover.goals.surfaces import HeightMapTarget
+from morphit_ros.cover.goals.targets import HeightTarget, ParametricTarget, grid_parameters
 from morphit_ros.cover.state import CoverState, flat_state
-from morphit_ros.cover.supervision import Measurement, Stop, SupervisedController, SupervisionConfig, WayBack
-from morphit_ros.cover.surfaces import HeightMapTarget
-from morphit_ros.cover.targets import HeightTarget, ParametricTarget, grid_parameters
-from morphit_ros.cover.tracking import JointTracker
 from morphit_ros.errors import InvalidInputError
 
 PERIOD = 0.01

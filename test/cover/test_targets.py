@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from cover_samples import bowl
 
-from morphit_ros.cover.closest_points import ClosestPoints
-from morphit_ros.cover.surfaces import (
+from morphit_ros.cover.goals.closest_points import ClosestPoints
+from morphit_ros.cover.goals.surfaces import (
     HeightMapTarget,
     MeshTarget,
     PassageTarget,
     fitted_surface,
     plan_passage,
 )
-from morphit_ros.cover.targets import HeightTarget, ParametricTarget, Target, examine_target, grid_parameters
+from morphit_ros.cover.goals.targets import HeightTarget, ParametricTarget, Target, examine_target, grid_parameters
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.primitives import sphere_mesh

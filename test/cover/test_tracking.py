@@ -6,14 +6,10 @@ import numpy as np
 import pytest
 from cover_samples import bowl
 
-from morphit_ros.cover.estimation import ClosureEstimator
-from morphit_ros.cover.limits import fill_joint_rates
-from morphit_ros.cover.model import Cover
-from morphit_ros.cover.motors import joint_vectors, motor_angles
-from morphit_ros.cover.null_space import NullSpaceSolver
-from morphit_ros.cover.plant import CoverPlant
-from morphit_ros.cover.state import CoverState, worst_gap
-from morphit_ros.cover.tracking import (
+from morphit_ros.cover.actuation.motors import joint_vectors, motor_angles
+from morphit_ros.cover.control.estimation import ClosureEstimator
+from morphit_ros.cover.control.limits import fill_joint_rates
+from morphit_ros.cover.control.tracking import (
     JointTracker,
     PoseTracker,
     axis_named,
@@ -22,6 +18,10 @@ from morphit_ros.cover.tracking import (
     fold_axes,
     read_joints,
 )
+from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
+from morphit_ros.cover.model import Cover
+from morphit_ros.cover.plant import CoverPlant
+from morphit_ros.cover.state import CoverState, worst_gap
 from morphit_ros.errors import InvalidInputError
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from morphit_ros.geometry.transforms import matrix_from_rotation_vector
 from morphit_ros.grasping import Gripper
-from morphit_ros.grasping.blocks import gather_box, group_points, one_block
-from morphit_ros.grasping.sweeps import approach_hits, gripper_boxes
+from morphit_ros.grasping.checking.blocks import gather_box, group_points, one_block
+from morphit_ros.grasping.checking.sweeps import approach_hits, gripper_boxes
 
 
 def scattered(seed: int, count: int = 2000) -> np.ndarray:

@@ -12,8 +12,8 @@ from morphit_ros.geometry.transforms import matrix_from_rotation_vector
 from morphit_ros.grasping import Gripper, PlannerConfig
 from morphit_ros.grasping.candidates import Candidates, backed_off
 from morphit_ros.grasping.planner import _clearance_above
-from morphit_ros.grasping.ranking import score_candidates
 from morphit_ros.grasping.scene import ObjectScene
+from morphit_ros.grasping.scoring.ranking import score_candidates
 
 UP = np.array([0.0, 0.0, 1.0])
 

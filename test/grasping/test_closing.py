@@ -11,7 +11,7 @@ from morphit_ros.geometry.mesh import sample_surface_evenly
 from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector
 from morphit_ros.grasping import Gripper
-from morphit_ros.grasping.closing import (
+from morphit_ros.grasping.checking.closing import (
     AREA,
     HEIGHT,
     MEAN_X,

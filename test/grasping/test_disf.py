@@ -16,9 +16,9 @@ from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector
 from morphit_ros.grasping import DisfConfig, FitStatus, Gripper, fit_disf
-from morphit_ros.grasping.disf import closing_rotation
-from morphit_ros.grasping.energies import measure_energies
-from morphit_ros.grasping.matching import facing_pairs
+from morphit_ros.grasping.fitting.disf import closing_rotation
+from morphit_ros.grasping.fitting.energies import measure_energies
+from morphit_ros.grasping.fitting.matching import facing_pairs
 
 FRANKA = Gripper.load("franka_hand")
 

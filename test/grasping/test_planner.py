@@ -17,7 +17,7 @@ from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation
 from morphit_ros.grasping import Gripper, PlannerConfig, plan_grasps
 from morphit_ros.grasping.completion import extrude_to_table
 from morphit_ros.grasping.normals import estimate_normals, normals_point_outwards
-from morphit_ros.grasping.quality import diverse_top
+from morphit_ros.grasping.scoring.quality import diverse_top
 
 FRANKA = Gripper.load("franka_hand")
 TABLE = SupportPlane(np.eye(4))

@@ -5,7 +5,7 @@ import pytest
 
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.grasping import Gripper
-from morphit_ros.grasping.ranking import _BULGE, _retreat
+from morphit_ros.grasping.scoring.ranking import _BULGE, _retreat
 
 UMI = Gripper.load("umi")
 TIP = max(box.center[2] + 0.5 * box.size[2] for box in UMI.finger_boxes)

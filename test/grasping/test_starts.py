@@ -9,8 +9,8 @@ from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import matrix_from_rotation_vector
 from morphit_ros.grasping import Gripper, PlannerConfig
 from morphit_ros.grasping.candidates import clear_of_table, make_starts
+from morphit_ros.grasping.fitting.starts import AntipodalPairs, Starts, starts_from_pairs
 from morphit_ros.grasping.scene import ObjectScene
-from morphit_ros.grasping.starts import AntipodalPairs, Starts, starts_from_pairs
 
 UP = np.array([0.0, 0.0, 1.0])
 FRAME = np.array([[0.0, 0.0, -1.0], [1.0, 0.0, 0.0]])

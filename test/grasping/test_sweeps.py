@@ -9,7 +9,7 @@ import pytest
 
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector, transform_points
 from morphit_ros.grasping import Gripper
-from morphit_ros.grasping.sweeps import approach_hits, closing_hits, gripper_boxes, lowest_heights
+from morphit_ros.grasping.checking.sweeps import approach_hits, closing_hits, gripper_boxes, lowest_heights
 
 GRIPPERS = ("franka_hand", "hande", "umi")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
 
-from morphit_ros.grasping.closing import (
+from morphit_ros.grasping.checking.closing import (
     AREA,
     HEIGHT,
     MEAN_X,
@@ -21,7 +21,7 @@ from morphit_ros.grasping.closing import (
     SPREAD_Z,
     Contacts,
 )  # fmt: skip
-from morphit_ros.grasping.wrench import GRAVITY, TORQUE_LENGTH, ferrari_canny, gravity_load
+from morphit_ros.grasping.scoring.wrench import GRAVITY, TORQUE_LENGTH, ferrari_canny, gravity_load
 
 
 def two_patches(aperture=0.04, spread=0.005, tilt=0.0, middle=(0.0, 0.0)):

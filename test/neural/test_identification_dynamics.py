@@ -8,6 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from morphit_bench.neural.push_experiments import (
+    BallPushConfig,
+    push_experiments,
+    push_world,
+    settled_state,
+    simulate_pushes,
+)
 from morphit_ros.cli import main
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.rotations import (
@@ -32,13 +39,6 @@ from morphit_ros.neural.identification import (
     Unknown,
     identify,
     write_track,
-)
-from morphit_ros.neural.identification.push_experiments import (
-    BallPushConfig,
-    push_experiments,
-    push_world,
-    settled_state,
-    simulate_pushes,
 )
 from morphit_ros.neural.identification.soap import SOAP_CONFIG, soap_experiment
 from morphit_ros.neural.published import load_published_body

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from morphit_bench.neural.level_sets import compare_level_sets, level_set_mesh, rest_of_points
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.primitives import box_mesh
 from morphit_ros.geometry.transforms import matrix_from_rotation_vector
 from morphit_ros.neural.fields.analytic import BoxField, SphereField
-from morphit_ros.neural.solid.level_sets import compare_level_sets, level_set_mesh, rest_of_points
 
 CORNERS = box_mesh((0.1, 0.06, 0.04)).vertices
 BUMP = np.array([0.03, 0.01, -0.024])

@@ -7,13 +7,13 @@ import pytest
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
+from morphit_bench.neural.level_sets import compare_level_sets, rest_of_points
 from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.neural.fields.analytic import BoxField, CylinderField, EllipsoidField, SphereField
 from morphit_ros.neural.fields.composition import TransformedField, UnionField
 from morphit_ros.neural.published import load_recorded_track, published_soap_track
 from morphit_ros.neural.solid.extraction import SolidConfig, extract_solid
 from morphit_ros.neural.solid.inertia import inertial_properties
-from morphit_ros.neural.solid.level_sets import compare_level_sets, rest_of_points
 from morphit_ros.neural.solid.sampling import sample_body
 from morphit_ros.neural.solid.thresholds import likelihood_threshold, two_level_threshold
 from morphit_ros.neural.solid.visibility import judge_visibility

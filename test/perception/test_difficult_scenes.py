@@ -13,8 +13,8 @@ from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy
 from morphit_ros.perception import PerceptionConfig, Scene, SceneStatus, perceive
 from morphit_ros.perception.configuration import ObjectConfig
-from morphit_ros.perception.see_through import SeenTable
-from morphit_ros.perception.table import Plane
+from morphit_ros.perception.tabletop.table import Plane
+from morphit_ros.perception.views.see_through import SeenTable
 
 POSES = camera_pair(60.0)
 PLACES = [(0.1, 0.12, 0.4), (-0.14, 0.12, 0.0), (-0.05, -0.05, 0.0), (0.15, -0.1, 1.0)]

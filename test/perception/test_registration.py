@@ -21,14 +21,14 @@ from morphit_ros.geometry.transforms import (
     transform_vectors,
 )
 from morphit_ros.perception import PerceptionConfig, Scene, SceneStatus, perceive
-from morphit_ros.perception.alignment import Surface, align, sample_by_normal
 from morphit_ros.perception.configuration import ObjectConfig, RegistrationConfig
-from morphit_ros.perception.explanation import explain
-from morphit_ros.perception.registration import register_views
-from morphit_ros.perception.table import Plane
-from morphit_ros.perception.table_view import TableView, clearance, over_bare_table, view_table
-from morphit_ros.perception.turn_alignment import NearestPoints, align_turn, nearest_points
-from morphit_ros.perception.turn_search import search_poses
+from morphit_ros.perception.tabletop.table import Plane
+from morphit_ros.perception.tabletop.table_view import TableView, clearance, over_bare_table, view_table
+from morphit_ros.perception.views.alignment import Surface, align, sample_by_normal
+from morphit_ros.perception.views.explanation import explain
+from morphit_ros.perception.views.registration import register_views
+from morphit_ros.perception.views.turn_alignment import NearestPoints, align_turn, nearest_points
+from morphit_ros.perception.views.turn_search import search_poses
 
 MOST_SHIFT, MOST_TURN = 0.002, math.radians(0.5)
 

@@ -211,7 +211,7 @@ def ros_environment(tmp_path_factory):
         "OMP_NUM_THREADS": "1",
         "PYTHONUNBUFFERED": "1",
     }
-    from morphit_ros.ros.runner import use_large_shared_memory
+    from morphit_ros.ros.core.runner import use_large_shared_memory
 
     os.environ.update(settings)
     use_large_shared_memory()

@@ -6,8 +6,8 @@ import numpy as np
 
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_types import JointState
-from morphit_ros.ros import interfaces
-from morphit_ros.ros.conversions import message_from_joint_state, trajectory_from_message
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.conversions import message_from_joint_state, trajectory_from_message
 
 _PERIOD = 0.01
 _FINGER_SPEED = 0.1

@@ -16,7 +16,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.robot.motion_types import Trajectory
-from morphit_ros.ros import conversions
+from morphit_ros.ros.core import conversions
 
 
 def _cloud(count=50, normals=True):

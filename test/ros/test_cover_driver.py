@@ -8,12 +8,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from morphit_ros.cover.controller import ControllerConfig
-from morphit_ros.cover.supervision import Cycle, Measurement, Stop, SupervisionConfig
+from morphit_ros.cover.control.controller import ControllerConfig
+from morphit_ros.cover.control.supervision import Cycle, Measurement, Stop, SupervisionConfig
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.ros.cover_driver import CommandGate, CoverDriver
-from morphit_ros.ros.log_writer import LogWriter
-from morphit_ros.ros.motion_transport import use_datagrams
+from morphit_ros.ros.core.log_writer import LogWriter
+from morphit_ros.ros.cover.driver import CommandGate, CoverDriver
+from morphit_ros.ros.execution.motion_transport import use_datagrams
 
 # Long, so that threads of a busy machine keep their order; nothing here is asserted to be quick.
 PERIOD, PATIENCE = 0.05, 20.0
@@ -191,7 +191,7 @@ def test_nothing_passes_after_the_gate_has_closed():
 
 
 def test_halt_sends_zeros_though_a_step_hangs(bench_of, monkeypatch):
-    monkeypatch.setattr("morphit_ros.ros.cover_driver._PATIENCE", 0.2)
+    monkeypatch.setattr("morphit_ros.ros.cover.driver._PATIENCE", 0.2)
     bench = bench_of(state_timeout=100.0, overrun_limit=100.0).turning()
     bench.hang()
     before = len(bench.wire.sent)

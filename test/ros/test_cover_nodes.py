@@ -21,7 +21,7 @@ from std_msgs.msg import Float64MultiArray
 from visualization_msgs.msg import Marker
 
 from morphit_interfaces.msg import CoverTarget
-from morphit_ros.ros import interfaces
+from morphit_ros.ros.core import interfaces
 
 pytestmark = pytest.mark.ros
 CHANGE_STATE = interfaces.Service("cover_control/change_state", ChangeState, "")

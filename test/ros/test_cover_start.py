@@ -8,7 +8,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages
 
 from diagnostic_msgs.msg import DiagnosticStatus
 
-from morphit_ros.ros import interfaces
+from morphit_ros.ros.core import interfaces
 
 pytestmark = pytest.mark.ros
 

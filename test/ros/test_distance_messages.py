@@ -14,9 +14,9 @@ from visualization_msgs.msg import Marker
 from morphit_interfaces.msg import DistanceShape, WorldObject, WorldObjectArray
 from morphit_interfaces.srv import MinDistance, RobotDistance
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.ros.conversions import matrix_from_pose
-from morphit_ros.ros.distance_markers import shape_mesh, superovoid_markers
-from morphit_ros.ros.distance_messages import (
+from morphit_ros.ros.core.conversions import matrix_from_pose
+from morphit_ros.ros.distance.markers import shape_mesh, superovoid_markers
+from morphit_ros.ros.distance.messages import (
     answer_min_distance,
     matrices_from_poses,
     objects_from_messages,
@@ -24,12 +24,19 @@ from morphit_ros.ros.distance_messages import (
     shape_from_message,
     states_from_messages,
 )
-from morphit_ros.superovoid.placed import PlacedSuperovoid
-from morphit_ros.superovoid.primitives import Box, Capsule, ConvexMesh, Cylinder, HalfSpace, Sphere
-from morphit_ros.superovoid.primitives import Point as PointShape
-from morphit_ros.superovoid.robot_distance import DistanceType
-from morphit_ros.superovoid.shape import Superovoid
-from morphit_ros.superovoid.world import World
+from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
+from morphit_ros.superovoid.distances.primitives import (
+    Box,
+    Capsule,
+    ConvexMesh,
+    Cylinder,
+    HalfSpace,
+    Point as PointShape,
+    Sphere,
+)
+from morphit_ros.superovoid.robots.robot_distance import DistanceType
+from morphit_ros.superovoid.robots.world import World
+from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
 CORNERS = [(0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)]
 
@@ -182,7 +189,7 @@ def test_distances_pair_by_pair_and_one_against_many():
 
 @pytest.mark.parametrize("method", ["implicit", "parametric"])
 def test_the_published_solvers_can_be_chosen(method):
-    pytest.importorskip(f"morphit_ros.superovoid.published.{method}")
+    pytest.importorskip(f"morphit_bench.superovoid.{method}")
     _, response = answered([shape(0, 0.1, 0.2, 0.1)], [shape(0, 0.1, 0.1, 0.3, x=0.5)], method=method)
     assert response.distances[0] == pytest.approx(0.3, abs=1e-5)
 

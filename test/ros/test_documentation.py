@@ -14,8 +14,8 @@ from visualization_msgs.msg import MarkerArray
 
 from morphit_ros.bringup.parameter_files import read_parameters, unmatched_sections
 from morphit_ros.resources import resource, share_directory
-from morphit_ros.ros import interfaces
-from morphit_ros.ros.documentation import generated_files, node_parameters
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.documentation import generated_files, node_parameters
 
 # What rclpy itself brings for every node.
 OWN_TOPICS = {"/rosout", "/parameter_events"}
@@ -60,7 +60,7 @@ def named(entries):
 def test_generated_pages_are_up_to_date(path):
     content = {str(file): text for file, text in generated_files().items()}[path]
     written = share_directory() / path
-    assert written.read_text(encoding="utf-8") == content, "run python -m morphit_ros.ros.documentation"
+    assert written.read_text(encoding="utf-8") == content, "run python -m morphit_ros.ros.core.documentation"
 
 
 def test_every_start_is_tried():

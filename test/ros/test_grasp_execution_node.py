@@ -30,9 +30,9 @@ from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.inverse_kinematics import inverse_kinematics_solutions
 from morphit_ros.robot.kinematics import KinematicModel
-from morphit_ros.ros import interfaces
-from morphit_ros.ros.conversions import cloud_from_message, header, matrix_from_pose, pose_from_matrix
-from morphit_ros.ros.scene_messages import (
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.conversions import cloud_from_message, header, matrix_from_pose, pose_from_matrix
+from morphit_ros.ros.scene.messages import (
     TablePatch,
     message_from_object,
     message_from_objects,

@@ -22,10 +22,10 @@ from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.packages import resolve_uri
-from morphit_ros.ros import interfaces
-from morphit_ros.ros.conversions import header, matrix_from_pose, message_from_cloud, pose_from_matrix
-from morphit_ros.ros.known_object import KnownObject, KnownObjectConfig
-from morphit_ros.ros.scene_messages import TablePatch, message_from_object, message_from_objects, message_from_table
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.conversions import header, matrix_from_pose, message_from_cloud, pose_from_matrix
+from morphit_ros.ros.grasping.known_object import KnownObject, KnownObjectConfig
+from morphit_ros.ros.scene.messages import TablePatch, message_from_object, message_from_objects, message_from_table
 from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, spherized_urdf
 
 pytestmark = pytest.mark.ros

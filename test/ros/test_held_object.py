@@ -14,7 +14,7 @@ from morphit_interfaces.srv import AttachObject
 from morphit_ros.execution.pick import Stage
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.robot.configuration import RobotConfiguration
-from morphit_ros.ros.held_object import HeldObject
+from morphit_ros.ros.execution.held_object import HeldObject
 
 
 class Spheres:

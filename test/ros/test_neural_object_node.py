@@ -34,10 +34,10 @@ from morphit_ros.neural.objects.pusher import Pusher
 from morphit_ros.neural.objects.warm_up import warm_up
 from morphit_ros.neural.views.cloud_views import views_of_cloud
 from morphit_ros.neural.views.recording import Recording, save_recording
-from morphit_ros.ros import interfaces
-from morphit_ros.ros.conversions import header, matrix_from_pose, pose_from_matrix
-from morphit_ros.ros.neural_messages import motion_from_message
-from morphit_ros.ros.scene_messages import message_from_object, message_from_objects
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.conversions import header, matrix_from_pose, pose_from_matrix
+from morphit_ros.ros.neural.messages import motion_from_message
+from morphit_ros.ros.scene.messages import message_from_object, message_from_objects
 
 pytestmark = pytest.mark.ros
 ROOT = Path(__file__).resolve().parents[2]

@@ -28,7 +28,7 @@ from morphit_ros.neural.solid.thresholds import Threshold, likelihood_threshold,
 from morphit_ros.neural.views.depth_samples import free_and_occupied
 from morphit_ros.neural.views.posed_views import PosedDepths
 from morphit_ros.neural.views.recording import Recording, load_recording, save_recording
-from morphit_ros.ros.neural_sources import BuildConfig, Views, built, learned, read_goal
+from morphit_ros.ros.neural.sources import BuildConfig, Views, built, learned, read_goal
 
 Goal = BuildNeuralObject.Goal
 VIEWS = 6

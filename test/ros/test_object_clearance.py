@@ -9,7 +9,7 @@ from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.primitives import sphere_mesh
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.grasping import Gripper
-from morphit_ros.ros.object_clearance import ClearanceConfig, object_clearance
+from morphit_ros.ros.execution.object_clearance import ClearanceConfig, object_clearance
 
 FRANKA = Gripper.load("franka_hand")
 SUPEROVOIDS = ClearanceConfig(clearance="superovoids")

@@ -11,10 +11,10 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.grasping.grasp import Grasp
-from morphit_ros.ros.conversions import header
-from morphit_ros.ros.grasp_messages import grasp_from_message, message_from_grasp
-from morphit_ros.ros.pick_request import pick_request
-from morphit_ros.ros.scene_messages import message_from_objects
+from morphit_ros.ros.core.conversions import header
+from morphit_ros.ros.execution.pick_request import pick_request
+from morphit_ros.ros.grasping.messages import grasp_from_message, message_from_grasp
+from morphit_ros.ros.scene.messages import message_from_objects
 
 JOINTS = ("shoulder", "elbow")
 T_WORLD_BASE = make_transform(translation=[0.0, 0.0, 1.0])

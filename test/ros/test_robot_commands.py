@@ -16,8 +16,8 @@ from trajectory_msgs.msg import JointTrajectory
 from morphit_ros.errors import InvalidInputError, MissingDependencyError
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_types import Trajectory
-from morphit_ros.ros import robot_commands
-from morphit_ros.ros.robot_commands import ActionCommands, CommandConfig, MotionGate
+from morphit_ros.ros.execution import robot_commands
+from morphit_ros.ros.execution.robot_commands import ActionCommands, CommandConfig, MotionGate
 
 TRAJECTORY = Trajectory(("a",), np.array([0.0, 1.0]), np.zeros((2, 1)), np.zeros((2, 1)))
 

@@ -24,10 +24,10 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.primitives import box_mesh
 from morphit_ros.nodes.robot_spheres import RobotSpheres
-from morphit_ros.ros import interfaces
-from morphit_ros.ros.conversions import message_from_cloud
-from morphit_ros.ros.fit_requests import FitRequests, _GivenUp
-from morphit_ros.ros.sphere_messages import link_spheres_from_message
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.conversions import message_from_cloud
+from morphit_ros.ros.spheres.fit_requests import FitRequests, _GivenUp
+from morphit_ros.ros.spheres.messages import link_spheres_from_message
 
 pytestmark = pytest.mark.ros
 # Rough and quick: how good a fit is, is tested without ROS.

@@ -12,9 +12,8 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.perception.scene import LOOSE, ON_TABLE, ObjectEvidence, Scene, SceneStatus
-from morphit_ros.ros.conversions import header
-from morphit_ros.ros.object_doubts import object_doubts
-from morphit_ros.ros.scene_messages import (
+from morphit_ros.ros.core.conversions import header
+from morphit_ros.ros.scene.messages import (
     cloud_of,
     message_from_object,
     message_from_objects,
@@ -22,6 +21,7 @@ from morphit_ros.ros.scene_messages import (
     other_things,
     viewpoints_of,
 )
+from morphit_ros.ros.scene.object_doubts import object_doubts
 
 SEEN = ObjectEvidence(900, 700, residual=0.0011, overlap=0.6, coverage=0.9, transparency=0.1, compared=True)
 ONE_VIEW = ObjectEvidence(0, 700, coverage=0.4, transparency=0.35)

@@ -14,9 +14,9 @@ from scenes import BOX_SIZE, CAMERAS, camera_cloud
 
 from morphit_interfaces.srv import Segment
 from morphit_ros.geometry.point_cloud import PointCloud
-from morphit_ros.ros import interfaces
-from morphit_ros.ros.conversions import header, message_from_cloud, transform_from_matrix
-from morphit_ros.ros.scene_messages import cloud_of, table_from_message, viewpoints_of
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.conversions import header, message_from_cloud, transform_from_matrix
+from morphit_ros.ros.scene.messages import cloud_of, table_from_message, viewpoints_of
 
 pytestmark = pytest.mark.ros
 TOPICS = {"left": interfaces.LEFT_POINTS, "right": interfaces.RIGHT_POINTS}

@@ -13,7 +13,7 @@ from visualization_msgs.msg import Marker
 
 from morphit_interfaces.msg import BodyDistance, DistanceShape, WorldObject, WorldObjectArray
 from morphit_interfaces.srv import MinDistance, RobotDistance, UpdateWorld
-from morphit_ros.ros import interfaces
+from morphit_ros.ros.core import interfaces
 
 pytestmark = pytest.mark.ros
 DESCRIPTION = """<robot name="post">

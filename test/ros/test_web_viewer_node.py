@@ -21,8 +21,8 @@ from std_msgs.msg import String
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.motion_types import JointState
-from morphit_ros.ros import interfaces
-from morphit_ros.ros.conversions import (
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.conversions import (
     header,
     message_from_cloud,
     message_from_joint_state,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.spatial import ConvexHull
 
 from morphit_ros.superovoid import Superovoid
-from morphit_ros.superovoid.convexity import is_convex
+from morphit_ros.superovoid.shapes.convexity import is_convex
 
 PROPERTY = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 EXPONENT = st.floats(0.1, 1.9)

@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 from distance_pairs import random_convex_superovoid, random_pose
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.spatial.transform import Rotation
 
 from morphit_ros.superovoid import (

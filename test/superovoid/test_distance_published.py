@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from distance_pairs import random_pose, random_superovoid
 
+from morphit_bench.superovoid import implicit, implicit_distance, parametric, parametric_distance
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.superovoid import DistanceStatus, Point, Superovoid, min_distance, shape_distance
-from morphit_ros.superovoid.published import implicit, implicit_distance, parametric, parametric_distance
 
 IDENTITY = np.eye(4)
 

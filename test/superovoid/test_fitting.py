@@ -16,14 +16,14 @@ from morphit_ros.geometry.transforms import (
     matrix_from_rotation_vector,
     transform_points,
 )
-from morphit_ros.superovoid import fit_kernels
-from morphit_ros.superovoid.fit_config import SuperovoidFitConfig
-from morphit_ros.superovoid.fit_errors import measure_fit, union_distances
-from morphit_ros.superovoid.fit_kernels import CLOSEST, RADIAL
-from morphit_ros.superovoid.fit_samples import outer_points, sample_fit_surface
-from morphit_ros.superovoid.fitting import fit_superovoid
-from morphit_ros.superovoid.placed import PlacedSuperovoid
-from morphit_ros.superovoid.shape import Superovoid
+from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
+from morphit_ros.superovoid.fits import kernels as fit_kernels
+from morphit_ros.superovoid.fits.config import SuperovoidFitConfig
+from morphit_ros.superovoid.fits.errors import measure_fit, union_distances
+from morphit_ros.superovoid.fits.fit import fit_superovoid
+from morphit_ros.superovoid.fits.kernels import CLOSEST, RADIAL
+from morphit_ros.superovoid.fits.samples import outer_points, sample_fit_surface
+from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
 TAPERED = Superovoid((0.03, 0.02, 0.05), (0.6, 0.8), (0.3, -0.2))
 POSE = make_transform(matrix_from_rotation_vector([0.4, -1.1, 0.7]), [0.3, -0.2, 0.5])

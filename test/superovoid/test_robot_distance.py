@@ -13,12 +13,12 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.semantics import load_semantic_description
-from morphit_ros.superovoid.distance import min_distance
-from morphit_ros.superovoid.placed import PlacedSuperovoid
-from morphit_ros.superovoid.primitives import Box, Capsule, HalfSpace, Sphere
-from morphit_ros.superovoid.robot_distance import BodyType, DistanceType, RobotDistance, RobotDistanceRequest
-from morphit_ros.superovoid.shape import Superovoid
-from morphit_ros.superovoid.world import PlacedShape, World, WorldObject
+from morphit_ros.superovoid.distances.min_distance import min_distance
+from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
+from morphit_ros.superovoid.distances.primitives import Box, Capsule, HalfSpace, Sphere
+from morphit_ros.superovoid.robots.robot_distance import BodyType, DistanceType, RobotDistance, RobotDistanceRequest
+from morphit_ros.superovoid.robots.world import PlacedShape, World, WorldObject
+from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
 # A turning chain with a link without shape, a prismatic joint, and a branch that mimics with a factor.
 URDF = """<robot name="arm">

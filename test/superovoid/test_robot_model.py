@@ -15,15 +15,15 @@ from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
-from morphit_ros.superovoid.fit_config import LinkFitConfig, SuperovoidFitConfig
-from morphit_ros.superovoid.fit_errors import FitErrors
-from morphit_ros.superovoid.link_fit import fit_link_superovoids
-from morphit_ros.superovoid.model_file import format_model, load_model, parse_model, parse_superovoid, save_model
-from morphit_ros.superovoid.placed import PlacedSuperovoid
-from morphit_ros.superovoid.robot_fit import fit_robot_superovoids
-from morphit_ros.superovoid.robot_model import LinkSuperovoids, RobotSuperovoids
-from morphit_ros.superovoid.shape import Superovoid
-from morphit_ros.superovoid.urdf_extension import superovoids_from_urdf, urdf_with_superovoids
+from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
+from morphit_ros.superovoid.fits.config import LinkFitConfig, SuperovoidFitConfig
+from morphit_ros.superovoid.fits.errors import FitErrors
+from morphit_ros.superovoid.robots.link_fit import fit_link_superovoids
+from morphit_ros.superovoid.robots.model_file import format_model, load_model, parse_model, parse_superovoid, save_model
+from morphit_ros.superovoid.robots.robot_fit import fit_robot_superovoids
+from morphit_ros.superovoid.robots.robot_model import LinkSuperovoids, RobotSuperovoids
+from morphit_ros.superovoid.robots.urdf_extension import superovoids_from_urdf, urdf_with_superovoids
+from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
 DATA = Path(os.environ.get("MORPHIT_DATA", Path(__file__).parents[3] / "shared" / "data"))
 POSE = make_transform(matrix_from_rotation_vector([0.3, 0.2, -2.0]), [0.1, -0.2, 0.3])

@@ -8,8 +8,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.superovoid import Superovoid

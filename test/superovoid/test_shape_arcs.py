@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from morphit_ros.superovoid.arcs import angle_on_arc, arc_derivatives, arc_point
+from morphit_ros.superovoid.shapes.arcs import angle_on_arc, arc_derivatives, arc_point
 
 EXPONENTS = [0.1, 0.3, 0.8, 1.0, 1.3, 1.9]
 

@@ -6,13 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.spatial import cKDTree
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.superovoid import Superovoid
-from morphit_ros.superovoid.arcs import arc_point
+from morphit_ros.superovoid.shapes.arcs import arc_point
 
 PROPERTY = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 SHAPES = st.builds(

@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.boundary import boundary_edges
 from morphit_ros.geometry.mesh import TriangleMesh, sample_surface
-from morphit_ros.superovoid import Superovoid, meshing
+from morphit_ros.superovoid import Superovoid
+from morphit_ros.superovoid.shapes import meshing
 
 PROPERTY = settings(max_examples=25, deadline=None, derandomize=True, database=None)
 SHAPES = st.builds(

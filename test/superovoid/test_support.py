@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from distance_pairs import random_convex_superovoid, random_superellipsoid, random_superovoid, surface_samples
 
-from morphit_ros.superovoid.convexity import is_convex
-from morphit_ros.superovoid.support import (
+from morphit_ros.superovoid.distances.support import (
     body_from_parameters,
     chart_basis,
     may_be_dented,
@@ -15,6 +14,7 @@ from morphit_ros.superovoid.support import (
     support_point,
     surface_frame,
 )
+from morphit_ros.superovoid.shapes.convexity import is_convex
 
 FAMILIES = [random_superellipsoid, random_convex_superovoid, random_superovoid]
 

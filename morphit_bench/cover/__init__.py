@@ -1,0 +1,1 @@
+"""Reference formulations of morphing covers."""

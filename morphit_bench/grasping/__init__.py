@@ -1,0 +1,34 @@
+"""The three planners of the DISF paper as published, for comparison: DISF, VISF, CMA-ES.
+
+They fit from one start pose with the correspondences of that pose, check nothing against the object, the table or the
+robot, and return one grasp. `methods` puts them behind one interface with this project's planner.
+
+    surface.py     the object's surface and the pad grid          frames.py       published frames ↔ ours
+    matching.py    the correspondences                            start_table.py  the hand-picked starts
+    disf.py, visf.py, cma_es.py   the planners                    protocols.py    starts: the paper's, or generic ones
+    fit.py         what they share: weights, energies, result     clusters.py     k-means
+"""
+
+from morphit_bench.grasping.cma_es import CmaEsConfig, fit_cma_es
+from morphit_bench.grasping.disf import fit_published_disf
+from morphit_bench.grasping.fit import PublishedConfig, PublishedFit
+from morphit_bench.grasping.protocols import GenericConfig, GenericProtocol, PaperProtocol, StartPose
+from morphit_bench.grasping.surface import SURFACES, SurfaceConfig, prepare_surface
+from morphit_bench.grasping.visf import VisfConfig, fit_visf
+
+__all__ = [
+    "SURFACES",
+    "CmaEsConfig",
+    "GenericConfig",
+    "GenericProtocol",
+    "PaperProtocol",
+    "PublishedConfig",
+    "PublishedFit",
+    "StartPose",
+    "SurfaceConfig",
+    "VisfConfig",
+    "fit_cma_es",
+    "fit_published_disf",
+    "fit_visf",
+    "prepare_surface",
+]

@@ -1,0 +1,1 @@
+"""Experiments with neural objects."""

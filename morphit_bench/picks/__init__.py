@@ -1,0 +1,1 @@
+"""Whole picks in simulation: drawn trials, feasibility, tables."""

@@ -1,0 +1,331 @@
+"""Whole picks in one process: simulated workcell, perception, planning and execution without a ROS graph.
+
+The same core objects as the nodes use, driven by the simulation's clock.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from morphit_bench.picks.flying_gripper import FlightPlanner, flying_gripper
+from morphit_bench.picks.outcome import Outcome, PickResult
+from morphit_bench.picks.planners import GraspPlanner, grasp_planner
+from morphit_bench.picks.views import SETTINGS, ObjectView, known_shape, observed_shape
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.execution.backends.path_search import RoboPlanConfig
+from morphit_ros.execution.backends.roboplan import RoboPlanBackend
+from morphit_ros.execution.candidates import is_near
+from morphit_ros.execution.failure import FailureMode, PickOutcome as SequenceOutcome
+from morphit_ros.execution.motion import MotionBackend
+from morphit_ros.execution.obstacles import object_obstacle, table_obstacle
+from morphit_ros.execution.pick import (
+    CommandGripper,
+    GraspTarget,
+    GripperLimits,
+    PickRequest,
+    SendTrajectory,
+    SequenceUpdate,
+    Stage,
+    Stop,
+)
+from morphit_ros.execution.reachability import Reachability
+from morphit_ros.execution.sequence import GraspSequence
+from morphit_ros.execution.sequence_config import SequenceConfig
+from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, rotation_angle
+from morphit_ros.grasping import Grasp, GraspPlan, Gripper
+from morphit_ros.perception import PerceptionConfig
+from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.description import load_robot_description
+from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.packages import resolve_uri
+from morphit_ros.simulation.workcell import Workcell
+from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, spheres_in_frame, spherized_urdf
+
+# The limit of a search for a path is its number of nodes: with one of time, a busy machine would pick less.
+_UNHURRIED = RoboPlanConfig(planning_time=120.0, search_time=40.0)
+# Simulated time between two looks of the sequence at the robot [s].
+_PERIOD = 0.02
+# No pick takes longer; a sequence that does not end by itself is a fault of its own [s].
+_LONGEST_PICK = 90.0
+# Success as the DISF paper counts it: so close to where a rigid grasp would have carried the object.
+_MAX_OFFSET, _MAX_TURN = 0.06, math.radians(30.0)
+# An approach that moves the object further than this has hit it [m].
+_MAX_SHIFT = 0.01
+
+
+class PickJob:
+    """A robot, or a gripper without one, ready for picks: everything that is kept from one pick to the next.
+
+    Args:
+        robot: configuration of arm and gripper.
+        gripper: that it carries.
+        backend: plans its motions.
+        robot_spheres: centres and radii of the robot in the world, None if it is never in view.
+        reachability: which grasps the arm can reach, None if it can reach all.
+    """
+
+    def __init__(
+        self,
+        robot: RobotConfiguration,
+        gripper: Gripper,
+        backend: MotionBackend,
+        robot_spheres: Callable[[Workcell], tuple[Array, Array] | None] | None = None,
+        reachability: Reachability | None = None,
+    ) -> None:
+        self.robot, self.gripper = robot, gripper
+        self._backend, self._robot_spheres, self._reachability = backend, robot_spheres, reachability
+
+    @classmethod
+    def with_arm(cls, robot: str = "panda", seed: int = 0) -> PickJob:
+        """An arm of config/robots with its sphere model and motion planner; `seed` is of both."""
+        configuration = RobotConfiguration.load(robot)
+        description = load_robot_description(configuration.description)
+        spheres = fit_robot_spheres(description, SphereFitConfig(), seed=seed)
+        kinematics = KinematicModel(description)
+        uri = configuration.semantic_description
+        srdf = resolve_uri(uri).read_text(encoding="utf-8") if uri else ""
+        backend = RoboPlanBackend(spherized_urdf(description, spheres), srdf, configuration, _UNHURRIED, seed)
+
+        def spheres_now(workcell: Workcell) -> tuple[Array, Array]:
+            transforms = kinematics.forward_kinematics(workcell.joint_state().as_dict())
+            root = workcell.T_world_base @ invert_transform(transforms[configuration.base_link])
+            return spheres_in_frame(spheres, {link: root @ pose for link, pose in transforms.items()})
+
+        reachability = Reachability(configuration, description, spheres, srdf, seed=seed)
+        return cls(configuration, Gripper.load(configuration.gripper), backend, spheres_now, reachability)
+
+    @classmethod
+    def flying(cls, gripper: str) -> PickJob:
+        """A gripper of config/grippers that flies."""
+        loaded = Gripper.load(gripper)
+        robot = flying_gripper(loaded)
+        return cls(robot, loaded, FlightPlanner(robot))
+
+    def pick(
+        self,
+        workcell: Workcell,
+        setting: str = "observed",
+        planner: GraspPlanner | None = None,
+        perception: PerceptionConfig | None = None,
+        sequence: SequenceConfig | None = None,
+        seed: int = 0,
+        on_plan: Callable[[ObjectView, GraspPlan], None] | None = None,
+        on_stage: Callable[[Stage], None] | None = None,
+        avoid: Sequence[Array] = (),
+    ) -> PickResult:
+        """See, plan and pick the object of a workcell, once.
+
+        Args:
+            workcell: at rest, with this job's robot; time passes in it.
+            setting: whether the planner is given the true shape (known) or what cameras see (observed).
+            planner: None for ours.
+            perception, sequence: settings, None for the defaults; no attempt of the sequence's own follows a failed
+                one, since the object may have moved: see `pick_again`.
+            seed: of perception, sampling and planning.
+            on_plan: called with view and plan before anything moves.
+            on_stage: called at the beginning of each stage of the sequence.
+            avoid: (4, 4) poses of grasps that failed; those near them are not tried.
+
+        Raises:
+            InvalidInputError: no such setting.
+        """
+        if setting not in SETTINGS:
+            raise InvalidInputError("setting", repr(setting), f"one of {', '.join(SETTINGS)}")
+        view = self._see(workcell, setting, perception, seed)
+        durations = {"see": view.seconds}
+        if view.cloud is None:
+            return PickResult(Outcome.NOT_SEEN, "see", view.message, durations=durations)
+        reachable = self._reachable(workcell, view, avoid)
+        method = planner or grasp_planner("morphit", setting)
+        began, busy = time.perf_counter(), time.process_time()
+        plan = method.plan(
+            view.cloud,
+            self.gripper,
+            view.table,
+            seed,
+            center_of_mass=view.center_of_mass,
+            reachable=reachable,
+            obstacles=view.obstacles,
+            viewpoints=view.viewpoints,
+        )
+        planning_time = time.process_time() - busy
+        durations["plan_grasp"] = time.perf_counter() - began
+        if on_plan is not None:
+            on_plan(view, plan)
+        if not plan.grasps:
+            kind = Outcome.UNREACHABLE if plan.rejected.get("unreachable") else Outcome.NO_PLAN
+            return PickResult(kind, "plan_grasp", plan.message, planning_time=planning_time, durations=durations)
+        result = self._execute(workcell, view, plan, sequence or SequenceConfig(), on_stage)
+        return replace(result, planning_time=planning_time, durations=durations | result.durations)
+
+    def pick_again(self, workcell: Workcell, first: PickResult, **arguments: Any) -> PickResult | None:
+        """Another look, plan and pick after a failed one; None where the robot is not ready for it.
+
+        Args:
+            workcell: as the first pick left it.
+            first: what became of that.
+            arguments: as of `pick`.
+        """
+        if first.success or not first.ready or not self._go_home(workcell):
+            return None
+        failed = [np.array(first.T_world_gripper)] if first.T_world_gripper else []
+        return self.pick(workcell, avoid=failed, **arguments)
+
+    def _go_home(self, workcell: Workcell) -> bool:
+        """Out of the cameras' view; whether the arm arrived."""
+        home = dict(zip(self.robot.arm_joints, self.robot.home.tolist(), strict=True))
+        config = workcell.config
+        T_base_table = invert_transform(workcell.T_world_base) @ make_transform(translation=(*config.table_center, 0.0))
+        self._backend.set_world(table_obstacle(T_base_table, config.table_size), ())
+        motion = self._backend.plan_to_joints(workcell.joint_state().as_dict(), home)
+        if motion.trajectory is None:
+            return False
+        workcell.command_trajectory(motion.trajectory)
+        workcell.step(motion.trajectory.duration + _PAUSE)
+        return not workcell.diverged
+
+    def _see(self, workcell: Workcell, setting: str, perception: PerceptionConfig | None, seed: int) -> ObjectView:
+        if setting == "known":
+            return known_shape(workcell, seed)
+        return observed_shape(workcell, seed, perception, self._robot_spheres)
+
+    def _reachable(
+        self, workcell: Workcell, view: ObjectView, avoid: Sequence[Array]
+    ) -> Callable[[Grasp], bool] | None:
+        reaches: Callable[[Grasp], bool] | None = None
+        if self._reachability is not None:
+            assert view.cloud is not None
+            self._reachability.set_start(workcell.joint_state().as_dict())
+            self._reachability.set_world(invert_transform(workcell.T_world_base), view.table, view.cloud.points)
+            reaches = self._reachability.grasp_filter()
+        if not avoid:
+            return reaches
+        config = SequenceConfig()
+        near = config.regrasp_distance, config.regrasp_angle
+
+        def accepted(grasp: Grasp) -> bool:
+            failed = any(is_near(grasp.T_world_gripper, pose, *near) for pose in avoid)
+            return not failed and (reaches is None or reaches(grasp))
+
+        return accepted
+
+    def _execute(
+        self,
+        workcell: Workcell,
+        view: ObjectView,
+        plan: GraspPlan,
+        settings: SequenceConfig,
+        on_stage: Callable[[Stage], None] | None,
+    ) -> PickResult:
+        gripper = self.gripper
+        limits = GripperLimits(gripper.aperture_min, gripper.aperture_max, gripper.max_force, gripper.min_force)
+        sequence = GraspSequence(self._backend, self.robot, limits, settings, clock="simulated clock")
+        before = workcell.object_pose()
+        shift = float("nan")
+        stage: Stage | None = None
+        deadline = workcell.time + _LONGEST_PICK
+        sequence.start(self._request(workcell, view, plan), workcell.joint_state(), workcell.time)
+        while True:
+            update = sequence.update(workcell.time, workcell.joint_state())
+            _send(workcell, update)
+            if update.stage is not stage:
+                stage = update.stage
+                if stage in (Stage.PROBE, Stage.CLOSE) and np.isnan(shift):
+                    shift = float(np.linalg.norm(workcell.object_pose()[:3, 3] - before[:3, 3]))
+                if on_stage is not None:
+                    on_stage(stage)
+            if update.finished or workcell.time > deadline:
+                break
+            workcell.step(_PERIOD)
+        return _judged(workcell, before, shift, update, plan, settings)
+
+    def _request(self, workcell: Workcell, view: ObjectView, plan: GraspPlan) -> PickRequest:
+        T_base_world = invert_transform(workcell.T_world_base)
+        turns = [np.eye(4)] * len(plan.grasps)
+        if self._reachability is not None:
+            # A parallel gripper may as well be turned by half a turn about its approach, where that is what it takes.
+            turns = [_HALF_TURN if flip else np.eye(4) for flip in self._reachability.check_grasps(plan.grasps).flipped]
+        targets = tuple(
+            GraspTarget(
+                T_base_world @ grasp.T_world_gripper @ turn,
+                T_base_world @ grasp.T_world_pregrasp @ turn,
+                grasp.aperture,
+                grasp.open_aperture,
+            )
+            for grasp, turn in zip(plan.grasps, turns, strict=True)
+        )
+        assert view.cloud is not None
+        table = view.table
+        slab = None
+        if table is not None and table.size is not None:
+            slab = table_obstacle(T_base_world @ table.T_world_table, table.size)
+        return PickRequest(targets, object_obstacle("target", view.cloud, T_base_world), table=slab, regrasps=0)
+
+
+# Time for the arm to come to rest [s].
+_PAUSE = 0.3
+# About the approach.
+_HALF_TURN = np.diag([-1.0, -1.0, 1.0, 1.0])
+
+
+def _send(workcell: Workcell, update: SequenceUpdate) -> None:
+    for command in update.commands:
+        if isinstance(command, SendTrajectory):
+            workcell.command_trajectory(command.trajectory)
+        elif isinstance(command, CommandGripper):
+            workcell.command_gripper(command.aperture, command.max_effort)
+        elif isinstance(command, Stop):
+            workcell.stop_motion()
+
+
+def _judged(
+    workcell: Workcell, before: Array, shift: float, update: SequenceUpdate, plan: GraspPlan, settings: SequenceConfig
+) -> PickResult:
+    """The outcome from the sequence's end and from where the object really is."""
+    # A rigid grasp carries the object straight up.
+    expected = before.copy()
+    expected[2, 3] += settings.lift_height
+    pose = workcell.object_pose()
+    offset = float(np.linalg.norm(pose[:3, 3] - expected[:3, 3]))
+    turn = rotation_angle(expected[:3, :3].T @ pose[:3, :3])
+    durations: dict[str, float] = {}
+    for stage, spent in update.durations:
+        durations[stage.value] = durations.get(stage.value, 0.0) + spent
+    executed = update.grasp_index >= 0
+    result = PickResult(
+        Outcome.SUCCESS,
+        executed=executed,
+        ready=update.ready,
+        offset=offset,
+        turn=turn,
+        rise=float(pose[2, 3] - before[2, 3]),
+        shift=shift,
+        durations=durations,
+        T_world_gripper=plan.grasps[update.grasp_index].T_world_gripper.tolist() if executed else [],
+        grasp_metrics=dict(plan.grasps[update.grasp_index].metrics) if executed else {},
+    )
+    if workcell.diverged:
+        return replace(result, kind=Outcome.ERROR, stage="simulation", message="the physics diverged", ready=False)
+    if not update.success:
+        failed = (update.failed_stage or update.stage).value
+        kind = _kind(update.mode, shift)
+        return replace(result, kind=kind, stage=failed, message=update.message or "no end within the time limit")
+    if offset < _MAX_OFFSET and turn < _MAX_TURN:
+        return result
+    message = f"the object is {1000 * offset:.0f} mm and {np.degrees(turn):.0f}° off"
+    return replace(result, kind=_kind(FailureMode.SLIPPED, shift), stage="result", message=message)
+
+
+def _kind(mode: FailureMode | None, shift: float) -> Outcome:
+    """The sequence's failure as the paper counts it; an approach that moved the object has hit it."""
+    if mode is None or mode in (FailureMode.ROBOT_FAULT, FailureMode.CANCELLED, FailureMode.BAD_REQUEST):
+        return Outcome.ERROR
+    if mode.outcome is SequenceOutcome.CONTACT_ABORT or shift > _MAX_SHIFT:
+        return Outcome.CONTACT_ABORT
+    return Outcome.MISGRASP if mode.outcome is SequenceOutcome.MISGRASP else Outcome.UNREACHABLE

@@ -1,0 +1,337 @@
+"""Many trials over several processes, written down as they finish, continued where they were stopped."""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from morphit_bench.picks.feasibility import check_feasibility
+from morphit_bench.picks.outcome import Outcome, PickResult
+from morphit_bench.picks.pick import PickJob
+from morphit_bench.picks.pictures import save_failure
+from morphit_bench.picks.planners import PLANNERS, grasp_planner
+from morphit_bench.picks.trials import Trial, TrialConfig, draw_trial, trial_object
+from morphit_bench.picks.views import SETTINGS
+from morphit_ros.errors import InvalidInputError, MorphitError, ResourceNotFoundError
+from morphit_ros.execution.pick import Stage
+from morphit_ros.geometry.transforms import Array, rotation_angle
+from morphit_ros.simulation.objects import SimulatedObject, load_object
+from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
+
+RECORDS = "trials.jsonl"
+
+
+@dataclass(frozen=True)
+class BenchmarkPlan:
+    """What is tried.
+
+    Attributes:
+        objects: names of `load_object`.
+        planners: names of `grasp_planner`.
+        settings: known, observed.
+        trials: of each object.
+        robot: of config/robots, or empty for a flying gripper.
+        gripper: the one that flies; empty for the robot's own.
+        ranges: that trials are drawn from.
+        data: folder of the objects, None for the default one.
+        pictures: folder for pictures of failures, empty for none.
+    """
+
+    objects: tuple[str, ...]
+    planners: tuple[str, ...] = ("morphit",)
+    settings: tuple[str, ...] = SETTINGS
+    trials: int = 3
+    robot: str = "panda"
+    gripper: str = ""
+    ranges: TrialConfig = field(default_factory=TrialConfig)
+    data: str | None = None
+    pictures: str = ""
+
+    def __post_init__(self) -> None:
+        for name, values, known in (("planners", self.planners, PLANNERS), ("settings", self.settings, SETTINGS)):
+            for value in values:
+                if value not in known:
+                    raise InvalidInputError(name, repr(value), f"one of {', '.join(known)}")
+        if not self.objects or self.trials < 1:
+            raise InvalidInputError("objects, trials", [len(self.objects), self.trials], "at least one of each")
+        if bool(self.robot) == bool(self.gripper):
+            raise InvalidInputError("robot, gripper", [self.robot, self.gripper], "an arm, or a gripper that flies")
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What results must have in common to be in one file."""
+        return {"robot": self.robot, "gripper": self.gripper, "ranges": self.ranges.to_flat()}
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """One finished pick of the benchmark.
+
+    Attributes:
+        trial: what was drawn.
+        planner, setting: see `BenchmarkPlan`.
+        mass: of the object in this trial [kg].
+        result: what became of the first attempt.
+        again: what became of the second one, None if there was none.
+        out_of_reach: why no grasp can exist, by calculation; empty if nothing is known to stand against one.
+        seconds: wall time of the whole trial, pictures left out [s].
+        busy: processor time of the same [s].
+        picture: file of a failure, empty if there is none.
+    """
+
+    trial: Trial
+    planner: str
+    setting: str
+    mass: float
+    result: PickResult
+    again: PickResult | None = None
+    out_of_reach: str = ""
+    seconds: float = 0.0
+    busy: float = 0.0
+    picture: str = ""
+
+    @property
+    def key(self) -> tuple[str, int, str, str]:
+        """Which one it is."""
+        return self.trial.object, self.trial.number, self.planner, self.setting
+
+    @property
+    def success(self) -> bool:
+        """At the first attempt or at the second."""
+        return self.result.success or (self.again is not None and self.again.success)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; numbers that are not finite become null."""
+        data = asdict(self)
+        plain = _plain(data)
+        assert isinstance(plain, dict)
+        return plain
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> TrialRecord:
+        """The inverse of `to_json`."""
+        again = None if data["again"] is None else _result(data["again"])
+        return cls(**{**data, "trial": Trial(**data["trial"]), "result": _result(data["result"]), "again": again})
+
+
+def _result(data: dict[str, Any]) -> PickResult:
+    fields: dict[str, Any] = {key: math.nan if value is None else value for key, value in data.items()}
+    return PickResult(**(fields | {"kind": Outcome(data["kind"])}))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, Outcome):
+        return value.value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def read_records(folder: str | Path, plan: BenchmarkPlan | None = None) -> list[TrialRecord]:
+    """Finished trials of a folder; a line that was cut short when a run was killed is left out.
+
+    Args:
+        folder: where a benchmark wrote.
+        plan: what the results must belong to, None for anything.
+
+    Raises:
+        InvalidInputError: the folder's results are of another robot or other ranges.
+    """
+    path = Path(folder) / RECORDS
+    if not path.is_file():
+        return []
+    records = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            data = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        if "identity" in data:
+            if plan is not None and data["identity"] != json.loads(json.dumps(plan.identity)):
+                raise InvalidInputError(
+                    str(path), f"results of {data['identity']}", f"{plan.identity}", "Give another output folder."
+                )
+        else:
+            records.append(TrialRecord.from_json(data))
+    return records
+
+
+def run_benchmark(
+    plan: BenchmarkPlan,
+    folder: str | Path,
+    processes: int = 1,
+    resume: bool = False,
+    progress: Callable[[TrialRecord, int, int], None] | None = None,
+) -> list[TrialRecord]:
+    """Run what is not done yet; every finished trial is on disk before the next one is waited for.
+
+    Args:
+        plan: what to try.
+        folder: for the records.
+        processes: that work side by side; with one, trials run in this process.
+        resume: continue in a folder that has results; trials that are done are not run again.
+        progress: called with each new record, how many are done, and how many there are.
+
+    Returns:
+        All records that the plan asks for, in its order, whatever order they finished in.
+
+    Raises:
+        InvalidInputError: the folder has results and `resume` is false, or they are of another robot.
+        ResourceNotFoundError: an object or robot is unknown.
+    """
+    path = Path(folder) / RECORDS
+    if path.is_file() and not resume:
+        raise InvalidInputError("output", str(folder), "a folder without results", "Resume, or choose another one.")
+    done = {record.key: record for record in read_records(folder, plan)}
+    groups = [
+        (plan, name, number, missing)
+        for number in range(plan.trials)
+        for name in plan.objects
+        if (missing := _missing(plan, name, number, done))
+    ]
+    total = len(plan.objects) * plan.trials * len(plan.planners) * len(plan.settings)
+    wanted = {key for name in plan.objects for number in range(plan.trials) for key in _keys(plan, name, number)}
+    finished = len(wanted & done.keys())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # A killed run may have left a line without its end.
+    torn = path.is_file() and not path.read_bytes().endswith(b"\n")
+    with path.open("a", encoding="utf-8") as stream:
+        if torn:
+            stream.write("\n")
+        if stream.tell() == 0:
+            stream.write(json.dumps({"identity": plan.identity}) + "\n")
+        for records in _work(groups, processes):
+            for record in records:
+                stream.write(json.dumps(record.to_json()) + "\n")
+                done[record.key] = record
+                finished += 1
+                if progress is not None:
+                    progress(record, finished, total)
+            stream.flush()
+    return [done[key] for name in plan.objects for number in range(plan.trials) for key in _keys(plan, name, number)]
+
+
+_Group = tuple[BenchmarkPlan, str, int, Sequence[tuple[str, str]]]
+
+
+def _keys(plan: BenchmarkPlan, name: str, number: int) -> Iterator[tuple[str, int, str, str]]:
+    for setting in plan.settings:
+        for planner in plan.planners:
+            yield name, number, planner, setting
+
+
+def _missing(plan: BenchmarkPlan, name: str, number: int, done: Iterable[Any]) -> list[tuple[str, str]]:
+    return [(key[2], key[3]) for key in _keys(plan, name, number) if key not in done]
+
+
+def _work(groups: Sequence[_Group], processes: int) -> Iterator[list[TrialRecord]]:
+    if processes == 1 or len(groups) <= 1:
+        yield from map(run_group, groups)
+        return
+    # A fresh interpreter each: a forked one would share the OpenGL context.
+    context = multiprocessing.get_context("spawn")
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
+    with context.Pool(min(processes, len(groups))) as pool:
+        yield from pool.imap_unordered(run_group, groups)
+
+
+@cache
+def _job(robot: str, gripper: str) -> PickJob:
+    """Kept by each process from trial to trial."""
+    return PickJob.with_arm(robot) if robot else PickJob.flying(gripper)
+
+
+@cache
+def _usual_object(name: str, data: str | None) -> SimulatedObject:
+    return load_object(name, data_dir=data)
+
+
+def run_group(group: _Group) -> list[TrialRecord]:
+    """All planners and settings of one trial, in one workcell that is reset between them."""
+    plan, name, number, combinations = group
+    trial = draw_trial(name, number, plan.ranges)
+    job = _job(plan.robot, plan.gripper)
+    item = trial_object(_usual_object(name, plan.data), trial, plan.ranges)
+    records: list[TrialRecord] = []
+    with Workcell(workcell_config(trial), job.robot, item) as workcell:
+        for planner, setting in combinations:
+            if records:
+                workcell.reset()
+            come_to_rest(workcell)
+            records.append(_run_one(plan, job, workcell, trial, planner, setting))
+    return records
+
+
+def workcell_config(trial: Trial) -> WorkcellConfig:
+    """Where the object of a trial lies, on what friction, and the seed of the sensor noise."""
+    place = WorkcellConfig()
+    return WorkcellConfig(
+        object_x=place.object_x + trial.x,
+        object_y=place.object_y + trial.y,
+        object_yaw=trial.yaw,
+        friction=trial.friction,
+        seed=trial.seed,
+    )
+
+
+# An object rests if it moves and turns by less than this in the time between two looks [m], [rad], [s].
+_REST_MOTION, _REST_TURN, _REST_TIME = 2e-4, 2e-3, 0.25
+# What rolls for longer is left to roll [s].
+_LONGEST_REST = 4.0
+
+
+def come_to_rest(workcell: Workcell) -> None:
+    """Wait until the object lies still: one that was drawn in an unsteady pose falls over now, not in the grasp."""
+    before = workcell.object_pose()
+    while workcell.time < _LONGEST_REST:
+        workcell.settle(_REST_TIME)
+        now = workcell.object_pose()
+        turned = rotation_angle(before[:3, :3].T @ now[:3, :3])
+        if float(np.linalg.norm(now[:3, 3] - before[:3, 3])) < _REST_MOTION and turned < _REST_TURN:
+            return
+        before = now
+
+
+def _run_one(
+    plan: BenchmarkPlan, job: PickJob, workcell: Workcell, trial: Trial, planner: str, setting: str
+) -> TrialRecord:
+    began, busy = time.perf_counter(), time.process_time()
+    lying = workcell.object.transformed(workcell.object_pose())
+    out_of_reach = check_feasibility(lying, job.gripper, trial.friction).reason
+    moments: dict[str, Array] = {"before": workcell.configuration()}
+
+    def note(stage: Stage) -> None:
+        if stage in (Stage.PROBE, Stage.CLOSE, Stage.CHECK):
+            moments.setdefault(stage.value, workcell.configuration())
+
+    again = None
+    try:
+        method = grasp_planner(planner, setting)
+        result = job.pick(workcell, setting, method, seed=trial.seed, on_stage=note)
+        moments["after"] = workcell.configuration()
+        again = job.pick_again(workcell, result, setting=setting, planner=method, seed=trial.seed + 1)
+    except ResourceNotFoundError:
+        raise
+    except MorphitError as error:
+        result = PickResult(Outcome.ERROR, "error", f"{type(error).__name__}: {error}")
+    seconds, busy = time.perf_counter() - began, time.process_time() - busy
+    moments.setdefault("after", workcell.configuration())
+    picture = ""
+    if plan.pictures and not result.success:
+        stem = f"{trial.object.replace('/', '_')}_{trial.number}_{setting}_{planner}"
+        picture = str(save_failure(workcell, moments, Path(plan.pictures) / f"{stem}.png"))
+    mass = workcell.object.mass
+    return TrialRecord(trial, planner, setting, mass, result, again, out_of_reach, seconds, busy, picture)

@@ -1,0 +1,1 @@
+"""Motors of a cover, and where to put them."""

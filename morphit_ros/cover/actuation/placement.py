@@ -1,0 +1,203 @@
+"""Where to put motors: as many axes as degrees of freedom, chosen so that they span all motions well.
+
+Over an orthonormal basis of the motions, the relative rates of all joint axes are the rows of a matrix; motors are a
+choice of rows, good if the square matrix of the chosen rows is far from singular, here and nearby. Determinants are
+used as logarithms: at 20 x 20 they are about 1e-27.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morphit_ros.cover.control.limits import fill_joint_rates
+from morphit_ros.cover.kinematics.closure import close_loops
+from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
+from morphit_ros.cover.model import Cover, Indices
+from morphit_ros.cover.state import CoverState, rotate
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.transforms import Array
+
+# A swap must gain at least this much of the mean logarithm, or rounding would swap for ever.
+_LEAST_GAIN = 1e-3
+# Deviation of the logarithm of a row's weight in further starts.
+_ROW_SPREAD = 0.5
+
+
+@dataclass(frozen=True)
+class PlacementResult:
+    """A choice of motors.
+
+    Attributes:
+        motors: (M, 2) joint and axis, sorted.
+        log_determinants: (S,) natural logarithm of |det| at each configuration.
+        conditions: (S,) condition of the motors' matrix there (2-norm).
+        most_on_a_joint: greatest number of motors on one joint.
+        on_fold_axis: number of motors on z axes.
+        seconds: process time of the search.
+        steps: swaps, or generations.
+    """
+
+    motors: Indices
+    log_determinants: Array
+    conditions: Array
+    most_on_a_joint: int
+    on_fold_axis: int
+    seconds: float
+    steps: int
+
+    @property
+    def spans(self) -> bool:
+        """Whether the motors hold the cover at all configurations."""
+        return bool(np.isfinite(self.log_determinants).all())
+
+
+def place_motors(
+    cover: Cover, states: Sequence[CoverState], seed: int = 0, one_a_joint: bool = True, nearby: int = 4,
+    angle: float = float(np.radians(5.0)), starts: int = 4,
+) -> PlacementResult:  # fmt: skip
+    """Motors by pivoted QR and swaps: the mean log-determinant over the configurations and their neighbourhood.
+
+    The pivoted QR takes the row that adds most volume, one after the other; then single motors are exchanged as long as
+    that raises the mean. (A local optimum of the exchange criterion known from D-optimal designs.)
+
+    Args:
+        cover: its own motors don't matter.
+        states: closed configurations that the motors shall hold.
+        seed: of the neighbourhood.
+        one_a_joint: never two motors on one joint.
+        nearby: further configurations drawn around each.
+        angle: how far joints of those turn [rad].
+        starts: of the search; the best result counts.
+
+    Raises:
+        InvalidInputError: no state, or a singular one.
+    """
+    start = time.process_time()
+    rng = np.random.default_rng(seed)
+    around = [near for state in states for near in neighbourhood(cover, state, nearby, angle, rng)]
+    matrices = candidate_rates(cover, [*states, *around])
+    # Exchange ends in a local optimum: further starts pivot with rows that count more or less by chance.
+    best, chosen, swaps = -np.inf, np.empty(0, dtype=np.int64), 0
+    for number in range(starts):
+        weights = np.exp(rng.normal(0.0, _ROW_SPREAD, (matrices.shape[1], 1))) if number else 1.0
+        tried = pivoted_rows(weights * matrices[0], one_a_joint)
+        swaps += _exchange(matrices, tried, one_a_joint)
+        worth = float(np.linalg.slogdet(matrices[:, tried])[1].mean())
+        if worth > best or not len(chosen):
+            best, chosen = worth, tried
+    return judge_motors(chosen, matrices[: len(states)], time.process_time() - start, swaps)
+
+
+def candidate_rates(cover: Cover, states: Sequence[CoverState]) -> Array:
+    """(S, 3 J, D) relative rates of all joint axes over an orthonormal basis of the motions of each configuration.
+
+    Raises:
+        InvalidInputError: no configuration, or one with more motions than the cover has generically.
+    """
+    if not states:
+        raise InvalidInputError("states", "none", "at least one configuration")
+    solver, frames = NullSpaceSolver(cover), np.ascontiguousarray(cover.joint_frames)
+    matrices = np.empty((len(states), 3 * cover.joint_count, cover.expected_dof))
+    for number, state in enumerate(states):
+        basis = solver.basis(state.rotations)
+        if basis.shape[1] != cover.expected_dof:
+            raise InvalidInputError(
+                "states", f"{basis.shape[1]} degrees of freedom at configuration {number + 1}",
+                f"{cover.expected_dof}, as the cover has generically",
+                "It is singular: motors for it would be too many elsewhere.",
+            )  # fmt: skip
+        orthonormal = np.ascontiguousarray(np.linalg.qr(basis)[0])
+        fill_joint_rates(state.rotations, cover.joints, frames, orthonormal, 1.0, matrices[number])
+    return matrices
+
+
+def neighbourhood(
+    cover: Cover, state: CoverState, count: int, angle: float, rng: np.random.Generator
+) -> list[CoverState]:
+    """Configurations around one: a random motion whose greatest joint rate makes `angle` [rad], then closed."""
+    solver, frames = NullSpaceSolver(cover), np.ascontiguousarray(cover.joint_frames)
+    basis = np.ascontiguousarray(np.linalg.qr(solver.basis(state.rotations))[0])
+    rows = np.empty((3 * cover.joint_count, basis.shape[1]))
+    fill_joint_rates(state.rotations, cover.joints, frames, basis, 1.0, rows)
+    found: list[CoverState] = []
+    for _ in range(count):
+        weights = rng.normal(size=basis.shape[1])
+        weights *= angle / np.abs(rows @ weights).max()
+        turned = np.empty_like(state.rotations)
+        rotate(state.rotations, basis @ weights, turned)
+        try:
+            found.append(close_loops(cover, CoverState(turned, state.origin)))
+        except InvalidInputError:
+            continue  # this way there is no closed cover
+    return found
+
+
+def pivoted_rows(rates: Array, one_a_joint: bool) -> NDArray[np.int64]:
+    """(D,) rows of (3 J, D): each adds the most volume to those before."""
+    remaining = rates.copy()
+    allowed = np.ones(len(rates), dtype=np.bool_)
+    chosen = []
+    for _ in range(rates.shape[1]):
+        norms = np.where(allowed, np.einsum("ij,ij->i", remaining, remaining), -1.0)
+        best = int(norms.argmax())
+        chosen.append(best)
+        if norms[best] > 0.0:
+            direction = remaining[best] / np.sqrt(norms[best])
+            remaining -= np.outer(remaining @ direction, direction)
+        allowed[best] = False
+        if one_a_joint:
+            allowed[3 * (best // 3) : 3 * (best // 3) + 3] = False
+        if not allowed.any():
+            # Fewer joints than motions, as in small covers: a joint must carry more than one.
+            allowed[:] = True
+            allowed[chosen] = False
+    return np.array(chosen)
+
+
+def _exchange(matrices: Array, chosen: NDArray[np.int64], one_a_joint: bool) -> int:
+    """Swap single rows, in place, while the mean log-determinant rises; returns the number of swaps."""
+    swaps = 0
+    while swaps < 20 * len(chosen):
+        gains = np.zeros((matrices.shape[1], len(chosen)))
+        for rates in matrices:
+            try:
+                # By Cramer's rule the determinant changes by this factor when row i of the choice becomes row j.
+                factors = np.abs(np.linalg.solve(rates[chosen].T, rates.T).T)
+            except np.linalg.LinAlgError:
+                return swaps  # no volume to improve on; the start counts for nothing
+            with np.errstate(divide="ignore"):
+                gains += np.log(factors)
+        gains /= len(matrices)
+        gains[chosen] = -np.inf
+        if one_a_joint:
+            taken = np.isin(np.arange(len(gains)) // 3, chosen // 3)
+            same = (np.arange(len(gains))[:, None] // 3) == (chosen[None, :] // 3)
+            gains[taken[:, None] & ~same] = -np.inf
+        new, old = np.unravel_index(int(gains.argmax()), gains.shape)
+        if not gains[new, old] > _LEAST_GAIN:
+            break
+        chosen[old] = new
+        swaps += 1
+    return swaps
+
+
+def judge_motors(chosen: NDArray[np.int64], matrices: Array, seconds: float = 0.0, steps: int = 0) -> PlacementResult:
+    """What a choice of rows is worth at (S, 3 J, D) configurations."""
+    rows = np.sort(chosen)
+    squares = matrices[:, rows]
+    signs, logarithms = np.linalg.slogdet(squares)
+    counts = np.bincount(rows // 3)
+    return PlacementResult(
+        np.stack([rows // 3, rows % 3], axis=1),
+        np.where(signs == 0.0, -np.inf, logarithms),
+        np.array([np.linalg.cond(square) for square in squares]),
+        int(counts.max()),
+        int((rows % 3 == 2).sum()),
+        seconds,
+        steps,
+    )

@@ -1,0 +1,1 @@
+"""What a cover shall take: formulas, surfaces, meshes, height maps."""

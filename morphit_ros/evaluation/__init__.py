@@ -1,1 +1,0 @@
-"""Does it work? Whole picks in simulation, over many trials, with honest physics."""

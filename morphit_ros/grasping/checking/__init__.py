@@ -1,0 +1,1 @@
+"""What stands against a pose: fingers that close on the cloud, swept volumes."""

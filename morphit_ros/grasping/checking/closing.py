@@ -1,0 +1,402 @@
+"""Closing the fingers on a cloud: where each pad touches first, and the patch that it then presses.
+
+Seen along the closing direction the object is a height map over each pad. A finger stops at the map's highest places,
+and what lies within the compliance of pad and data below them is its contact patch. The aperture at contact, the
+patches and their mean normals come from there, not from DISF's correspondences, which are filtered by their normals
+and so cannot tell that half of a pad meets an edge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.grasping.checking.blocks import gather_box, group_points
+from morphit_ros.grasping.checking.pad_grid import PadGrid, pad_grid
+from morphit_ros.grasping.fitting.correspondences import Index
+from morphit_ros.grasping.gripper import Gripper
+
+# Columns of a finger's row in `Contacts.fingers`.
+HEIGHT, AREA, MEAN_X, MEAN_Z, SPREAD_X, SPREAD_Z, NORMAL_X, NORMAL_Y, NORMAL_Z, SEEN = range(10)
+_COLUMNS = 10
+# Pressure falls by a factor e over this depth below the highest places of a surface without noise [m].
+SOFTNESS = 6e-4
+
+
+@dataclass(frozen=True)
+class Contacts:
+    """What the pads press at S poses.
+
+    Attributes:
+        fingers: (S, 2, 10) a finger: distance of its touching plane from the middle towards the finger [m] (NaN where
+            it touches nothing), area [m²], middle along x and z [m], standard deviation along x and z [m], mean
+            outward normal of the patch (3, unit, gripper frame), share of the patch that a camera saw. Places count by
+            the pressure on them, which falls with their depth below the highest ones; for the normal all count alike.
+        overlap: (S,) area borne from both sides [m²]: pressed, or between pressed places of the pad. Where it is not
+            empty, a line along the closing direction joins the two contacts: a pinch of a thin wall needs it as much as
+            a grasp of a box.
+        cells: (S,) smaller number of touched cells of the two fingers.
+    """
+
+    fingers: Array
+    overlap: Array
+    cells: Index
+
+    def select(self, index: slice | NDArray[np.bool_] | Index) -> Contacts:
+        """The contacts of some of the poses."""
+        return Contacts(self.fingers[index], self.overlap[index], self.cells[index])
+
+    @property
+    def touched(self) -> NDArray[np.bool_]:
+        """(S,) whether both fingers touch something."""
+        finite = np.isfinite(self.fingers[:, :, HEIGHT])
+        return finite[:, 0] & finite[:, 1]
+
+    @property
+    def apertures(self) -> Array:
+        """(S,) opening at contact [m]."""
+        opening: Array = self.fingers[:, :, HEIGHT].sum(axis=1)
+        return opening
+
+    @property
+    def shifts(self) -> Array:
+        """(S,) how far the middle of the contacts lies from the gripper's middle, towards finger 1 [m]."""
+        shift: Array = 0.5 * (self.fingers[:, 0, HEIGHT] - self.fingers[:, 1, HEIGHT])
+        return shift
+
+    @property
+    def angles(self) -> Array:
+        """(S, 2) between the mean normal of a patch and the closing direction [rad]; a right angle without contact."""
+        cosine = self.fingers[:, :, NORMAL_Y] * np.array([1.0, -1.0])
+        return np.where(np.isfinite(cosine), np.arccos(np.clip(np.nan_to_num(cosine), -1.0, 1.0)), 0.5 * np.pi)
+
+
+@numba.njit(cache=True, nogil=True)
+def _close(
+    points: Array,
+    normals: Array,
+    observed: Array,
+    rotation: Array,
+    translation: Array,
+    half_opening: float,
+    grid: PadGrid,
+    radius: float,
+    compliance: float,
+    softness: float,
+    heights: Array,
+    weights: Array,
+    holders: Index,
+    fingers: Array,
+) -> tuple[float, int]:
+    """Contacts of one pose into `fingers` (2, 10); the overlap [m²] and the smaller number of cells."""
+    heights[:] = -np.inf
+    reach_x, reach_z = grid.half_width + radius, grid.half_height + radius
+    span_x, span_z = int(radius / grid.step_x), int(radius / grid.step_z)
+    for i in range(points.shape[0]):
+        dx, dy, dz = points[i, 0] - translation[0], points[i, 1] - translation[1], points[i, 2] - translation[2]
+        x = rotation[0, 0] * dx + rotation[1, 0] * dy + rotation[2, 0] * dz
+        if abs(x) > reach_x:
+            continue
+        z = rotation[0, 2] * dx + rotation[1, 2] * dy + rotation[2, 2] * dz
+        if abs(z) > reach_z:
+            continue
+        y = rotation[0, 1] * dx + rotation[1, 1] * dy + rotation[2, 1] * dz
+        if abs(y) > half_opening:
+            continue
+        ny = rotation[0, 1] * normals[i, 0] + rotation[1, 1] * normals[i, 1] + rotation[2, 1] * normals[i, 2]
+        # A surface stands before the finger that it faces; what it shows its side to is in the way of both.
+        column = int((x + grid.half_width) / grid.step_x + 0.5)
+        row = int((z + grid.half_height) / grid.step_z + 0.5)
+        for c in range(max(column - span_x, 0), min(column + span_x, grid.columns - 1) + 1):
+            cx = x + grid.half_width - c * grid.step_x
+            for r in range(max(row - span_z, 0), min(row + span_z, grid.rows - 1) + 1):
+                cz = z + grid.half_height - r * grid.step_z
+                if cx * cx + cz * cz > radius * radius:
+                    continue
+                cell = c * grid.rows + r
+                if ny > -0.3 and y > heights[0, cell]:
+                    heights[0, cell] = y
+                    holders[0, cell] = i
+                if ny < 0.3 and -y > heights[1, cell]:
+                    heights[1, cell] = -y
+                    holders[1, cell] = i
+    least = 1 << 30
+    cell_area = 4.0 * grid.half_width * grid.half_height / heights.shape[1]
+    for finger in range(2):
+        fingers[finger, :] = 0.0
+        # The third highest cell: one or two stray points do not stop a finger.
+        first, second, third = -np.inf, -np.inf, -np.inf
+        for cell in range(heights.shape[1]):
+            h = heights[finger, cell]
+            if h > first:
+                first, second, third = h, first, second
+            elif h > second:
+                second, third = h, second
+            elif h > third:
+                third = h
+        if third == -np.inf:
+            fingers[finger, HEIGHT] = np.nan
+            least = 0
+            continue
+        count, total, seen = 0, 0.0, 0.0
+        sx, sz, sxx, szz, sn0, sn1, sn2, sh = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for cell in range(heights.shape[1]):
+            depth = third - heights[finger, cell]
+            if depth > compliance:
+                weights[finger, cell] = 0.0
+                continue
+            # Pads are stiff: what lies lower is pressed less, and a bent surface in its middle only.
+            weight = np.exp(-max(depth, 0.0) / softness)
+            weights[finger, cell] = weight
+            i = holders[finger, cell]
+            cx = (cell // grid.rows) * grid.step_x - grid.half_width
+            cz = (cell % grid.rows) * grid.step_z - grid.half_height
+            count += 1
+            total += weight
+            sh += min(heights[finger, cell], third)
+            sx += weight * cx
+            sz += weight * cz
+            sxx += weight * cx * cx
+            szz += weight * cz * cz
+            seen += observed[i]
+            sn0 += normals[i, 0]
+            sn1 += normals[i, 1]
+            sn2 += normals[i, 2]
+        length = max(np.sqrt(sn0 * sn0 + sn1 * sn1 + sn2 * sn2), 1e-12)
+        fingers[finger, HEIGHT] = sh / count
+        fingers[finger, AREA] = total * cell_area
+        fingers[finger, MEAN_X] = sx / total
+        fingers[finger, MEAN_Z] = sz / total
+        fingers[finger, SPREAD_X] = np.sqrt(max(sxx / total - (sx / total) ** 2, 0.0))
+        fingers[finger, SPREAD_Z] = np.sqrt(max(szz / total - (sz / total) ** 2, 0.0))
+        for axis in range(3):
+            fingers[finger, NORMAL_X + axis] = (
+                rotation[0, axis] * sn0 + rotation[1, axis] * sn1 + rotation[2, axis] * sn2
+            ) / length
+        fingers[finger, SEEN] = seen / count
+        least = min(least, count)
+    shared = 0.0
+    if least > 0:
+        for finger in range(2):
+            _bridge(weights[finger], grid.columns, grid.rows)
+        for cell in range(heights.shape[1]):
+            shared += min(weights[0, cell], weights[1, cell])
+    return shared * cell_area, least
+
+
+@numba.njit(cache=True, nogil=True)
+def _bridge(weights: Array, columns: int, rows: int) -> None:
+    """Give cells (columns · rows,) between pressed ones, along x or along z, the lesser weight of both sides.
+
+    A stiff pad that bears on both rims of a hollow takes a force anywhere between them: inside a cup's wall it touches
+    with its edges, while the other one touches the outside in its middle.
+    """
+    pressed, before = weights.copy(), np.empty(max(columns, rows))
+    for along_x in range(2):
+        lines, length, stride, step = (rows, columns, 1, rows) if along_x == 1 else (columns, rows, rows, 1)
+        for line in range(lines):
+            highest = 0.0
+            for k in range(length):
+                highest = max(highest, pressed[line * stride + k * step])
+                before[k] = highest
+            behind = 0.0
+            for k in range(length - 1, -1, -1):
+                cell = line * stride + k * step
+                behind = max(behind, pressed[cell])
+                weights[cell] = max(weights[cell], min(before[k], behind))
+
+
+@numba.njit(cache=True, nogil=True)
+def _close_batch(
+    points: Array,
+    normals: Array,
+    observed: Array,
+    rotations: Array,
+    translations: Array,
+    openings: Array,
+    grid: PadGrid,
+    radius: float,
+    compliance: float,
+    softness: float,
+    fingers: Array,
+    overlap: Array,
+    cells: Index,
+) -> None:
+    heights, weights = np.empty((2, grid.columns * grid.rows)), np.empty((2, grid.columns * grid.rows))
+    holders = np.empty((2, grid.columns * grid.rows), np.int64)
+    blocks = group_points(points)
+    rows = np.empty(points.shape[0], np.int64)
+    near, facing, seen = np.empty(points.shape), np.empty(points.shape), np.empty(points.shape[0])
+    for s in range(rotations.shape[0]):
+        reach = np.array([grid.half_width + radius, 0.5 * openings[s], grid.half_height + radius])
+        count = gather_box(blocks, rotations[s], translations[s], reach, rows)
+        for m in range(count):
+            i = blocks.order[rows[m]]
+            seen[m] = observed[i]
+            for axis in range(3):
+                near[m, axis] = points[i, axis]
+                facing[m, axis] = normals[i, axis]
+        overlap[s], cells[s] = _close(
+            near[:count], facing[:count], seen[:count], rotations[s], translations[s], 0.5 * openings[s], grid, radius,
+            compliance, softness, heights, weights, holders, fingers[s],
+        )  # fmt: skip
+
+
+@numba.njit(cache=True, nogil=True)
+def _close_copies(
+    points: Array,
+    normals: Array,
+    observed: Array,
+    rotation: Array,
+    translation: Array,
+    opening: float,
+    turns: Array,
+    shifts: Array,
+    depths: Array,
+    softness: float,
+    grid: PadGrid,
+    radius: float,
+    margin: float,
+    fingers: Array,
+    overlap: Array,
+    cells: Index,
+) -> None:
+    """Contacts of perturbed copies (K) of one pose: what may be near a pad is gathered once, in the gripper's frame."""
+    rows = np.empty(points.shape[0], np.int64)
+    count = 0
+    reach_x, reach_z = grid.half_width + radius + margin, grid.half_height + radius + margin
+    for i in range(points.shape[0]):
+        dx, dy, dz = points[i, 0] - translation[0], points[i, 1] - translation[1], points[i, 2] - translation[2]
+        if abs(rotation[0, 0] * dx + rotation[1, 0] * dy + rotation[2, 0] * dz) > reach_x:
+            continue
+        if abs(rotation[0, 2] * dx + rotation[1, 2] * dy + rotation[2, 2] * dz) > reach_z:
+            continue
+        if abs(rotation[0, 1] * dx + rotation[1, 1] * dy + rotation[2, 1] * dz) > 0.5 * opening + margin:
+            continue
+        rows[count] = i
+        count += 1
+    near, facing, seen = np.empty((count, 3)), np.empty((count, 3)), np.empty(count)
+    for m in range(count):
+        i = rows[m]
+        seen[m] = observed[i]
+        for axis in range(3):
+            near[m, axis] = 0.0
+            facing[m, axis] = 0.0
+            for k in range(3):
+                near[m, axis] += rotation[k, axis] * (points[i, k] - translation[k])
+                facing[m, axis] += rotation[k, axis] * normals[i, k]
+    heights, weights = np.empty((2, grid.columns * grid.rows)), np.empty((2, grid.columns * grid.rows))
+    holders = np.empty((2, grid.columns * grid.rows), np.int64)
+    for k in range(turns.shape[0]):
+        overlap[k], cells[k] = _close(
+            near, facing, seen, turns[k], shifts[k], 0.5 * opening, grid, radius, depths[k], softness, heights, weights,
+            holders, fingers[k],
+        )  # fmt: skip
+
+
+@numba.njit(cache=True, nogil=True)
+def _copies_batch(
+    points: Array,
+    normals: Array,
+    observed: Array,
+    rotations: Array,
+    translations: Array,
+    openings: Array,
+    turns: Array,
+    shifts: Array,
+    depths: Array,
+    softness: float,
+    grid: PadGrid,
+    radius: float,
+    margin: float,
+    fingers: Array,
+    overlap: Array,
+    cells: Index,
+) -> None:
+    copies = turns.shape[0]
+    for s in range(rotations.shape[0]):
+        part = slice(s * copies, (s + 1) * copies)
+        _close_copies(
+            points, normals, observed, rotations[s], translations[s], openings[s], turns, shifts, depths, softness,
+            grid, radius, margin, fingers[part], overlap[part], cells[part],
+        )  # fmt: skip
+
+
+def close_copies(
+    points: Array,
+    normals: Array,
+    observed: Array,
+    rotations: Array,
+    translations: Array,
+    openings: Array,
+    turns: Array,
+    shifts: Array,
+    depths: Array,
+    gripper: Gripper,
+    spacing: float,
+    noise: float = 0.0,
+    max_cells: int = 100,
+) -> Contacts:
+    """Close the fingers at K copies of each of S poses, which `turns` and `shifts` move in the gripper's own frame.
+
+    Args:
+        points, normals, observed, rotations, translations, openings, gripper, spacing, noise, max_cells: as
+            `close_fingers`.
+        turns, shifts: (K, 3, 3), (K, 3) [m].
+        depths: (K,) compliance of each copy [m].
+
+    Returns:
+        Contacts of S K poses, the copies of the first pose first.
+    """
+    count, grid = len(rotations) * len(turns), pad_grid(gripper, max_cells)
+    contacts = Contacts(np.zeros((count, 2, _COLUMNS)), np.zeros(count), np.zeros(count, np.int64))
+    # No point of a copy's box lies further outside the pose's own one.
+    size = np.linalg.norm([grid.half_width + spacing, 0.5 * gripper.aperture_max, grid.half_height + spacing])
+    angles = np.linalg.norm(turns - np.eye(3), axis=(1, 2)) / np.sqrt(2.0)
+    margin = float((angles * size + np.linalg.norm(shifts, axis=1)).max(initial=0.0))
+    _copies_batch(
+        points, normals, observed, np.ascontiguousarray(rotations), np.ascontiguousarray(translations), openings,
+        turns, shifts, depths, SOFTNESS + noise, grid, spacing, margin, contacts.fingers, contacts.overlap,
+        contacts.cells,
+    )  # fmt: skip
+    return contacts
+
+
+def close_fingers(
+    points: Array,
+    normals: Array,
+    observed: Array,
+    rotations: Array,
+    translations: Array,
+    openings: Array,
+    gripper: Gripper,
+    spacing: float,
+    compliance: float,
+    noise: float = 0.0,
+    max_cells: int = 200,
+) -> Contacts:
+    """Close the fingers at S poses.
+
+    Args:
+        points, normals: (N, 3) cloud, normals outwards.
+        observed: (N,) 1 for a seen point, 0 for a virtual one, or between.
+        rotations, translations: (S, 3, 3), (S, 3) poses in the frame of the cloud.
+        openings: (S,) where the fingers begin to close [m].
+        gripper: whose pads.
+        spacing: radius that a point stands for [m].
+        compliance: depth of the patch below its highest places [m].
+        noise: of the points along their normals; pressure is told apart no finer [m].
+        max_cells: of a pad; long pads are looked at more coarsely.
+    """
+    count = len(rotations)
+    contacts = Contacts(np.zeros((count, 2, _COLUMNS)), np.zeros(count), np.zeros(count, np.int64))
+    _close_batch(
+        points, normals, observed, np.ascontiguousarray(rotations), np.ascontiguousarray(translations), openings,
+        pad_grid(gripper, max_cells), spacing, compliance, SOFTNESS + noise, contacts.fingers, contacts.overlap,
+        contacts.cells,
+    )  # fmt: skip
+    return contacts

@@ -1,0 +1,1 @@
+"""Disentangled iterative surface fitting: from starts to poses of the gripper."""

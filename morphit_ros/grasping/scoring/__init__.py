@@ -1,0 +1,1 @@
+"""How good a grasp is: wrench, robustness, ranking."""

@@ -1,0 +1,181 @@
+"""Score, diverse selection and the returned grasps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from morphit_ros.geometry.transforms import Array, make_transform
+from morphit_ros.grasping.candidates import COMPLIANCE, REACH, Candidates, contacts_of, in_chunks
+from morphit_ros.grasping.checking.closing import MEAN_X, MEAN_Z, SEEN
+from morphit_ros.grasping.fitting.energies import measure_energies
+from morphit_ros.grasping.fitting.matching import facing_pairs
+from morphit_ros.grasping.grasp import Grasp
+from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.grasping.planner_config import PlannerConfig
+from morphit_ros.grasping.scene import ObjectScene
+from morphit_ros.grasping.scoring.quality import diverse_top, lever_arms, weighted_score
+from morphit_ros.grasping.scoring.robustness import worst_contact
+from morphit_ros.grasping.scoring.wrench import ferrari_canny, gravity_load
+
+# How far off a side may be that was made up without any trust in it [m]; with trust, by so much less.
+_UNSEEN_ERROR = 0.016
+# By so much may models of the object that others plan with exceed its points [m].
+_BULGE = 0.012
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Scores of the candidates and what they are made of.
+
+    Attributes:
+        scores: (S,) weighted geometric mean of the terms.
+        terms: name as in `ScoreWeights` → (S,) in [0, 1], higher is better.
+        figures: name → (S,) what people read: lever [m], load, closure, angle [rad], overlap [m²].
+    """
+
+    scores: Array
+    terms: dict[str, Array]
+    figures: dict[str, Array]
+
+
+def score_candidates(
+    poses: Candidates, scene: ObjectScene, gripper: Gripper, config: PlannerConfig
+) -> tuple[Candidates, Ranking]:
+    """Weigh what makes the candidates hold; only the most promising are tried with errors and returned."""
+    contacts = contacts_of(poses, scene, gripper, config)
+    cone = math.atan(config.friction)
+    across = np.nan_to_num(contacts.fingers[:, :, [MEAN_X, MEAN_Z]].mean(axis=1))
+    centers = poses.translations + across[:, :1] * poses.rotations[:, :, 0] + across[:, 1:] * poses.rotations[:, :, 2]
+    lever = lever_arms(centers, scene.center_of_mass, scene.up)
+    up = -scene.approach if scene.up is None else scene.up
+    mass = config.mass or scene.mass or config.assumed_mass
+    load = gravity_load(
+        contacts, poses.rotations, poses.translations, scene.center_of_mass, up, config.friction, gripper.max_force,
+        mass,
+    )  # fmt: skip
+    seen = contacts.fingers[:, :, SEEN].min(axis=1)
+    # A side that no camera saw may lie further out than it was made up.
+    free = 0.5 * (gripper.aperture_max - poses.apertures) - _UNSEEN_ERROR * (1.0 - seen)
+    along = poses.rotations[:, :, 2] @ scene.approach if scene.prefers_approach else np.ones(len(poses))
+    angle = contacts.angles.max(axis=1)
+    terms = {
+        "alignment": np.clip(1.0 - angle / cone, 0.0, 1.0),
+        "overlap": np.clip(contacts.overlap / config.contact_area, 0.0, 1.0),
+        "balance": 1.0 / (1.0 + (lever / 0.03) ** 2),
+        "hold": 1.0 / (1.0 + (2.0 * load) ** 2),
+        "clearance": poses.clearances / REACH,
+        "approach": 0.5 * (1.0 + along),
+        "margin": np.clip(free / 0.01, 0.0, 1.0),
+        "seen": seen,
+    }
+    figures = {"lever": lever, "load": load, "angle": angle, "overlap_area": contacts.overlap}
+    best = np.sort(np.argsort(-weighted_score(terms, config.weights), kind="stable")[: config.robust_candidates])
+    poses, contacts = poses.select(best), contacts.select(best)
+    terms = {name: values[best] for name, values in terms.items()}
+    figures = {name: values[best] for name, values in figures.items()}
+    opened = np.minimum(gripper.aperture_max, poses.apertures + 2.0 * config.opening_margin)
+    closure, worst, share = (np.zeros(len(poses)) for _ in range(3))
+
+    def try_errors(part: slice) -> None:
+        closure[part] = ferrari_canny(contacts.select(part), config.friction)
+        worst[part], share[part] = worst_contact(
+            poses.rotations[part], poses.translations[part], opened[part], scene, gripper, config.friction,
+            config.contact_area, COMPLIANCE, config.position_error, math.radians(config.angle_error),
+        )  # fmt: skip
+
+    in_chunks(len(poses), config.workers, try_errors)
+    figures["closure"] = closure
+    terms["closure"] = np.clip(closure / 0.2, 0.0, 1.0)
+    # What holds in the worst case is good; of those that do not, the fewer failing copies the better.
+    terms["robust"] = 0.5 * share + 0.5 * np.clip(2.0 * worst, 0.0, 1.0)
+    return poses, Ranking(weighted_score(terms, config.weights), terms, figures)
+
+
+def select_grasps(
+    poses: Candidates,
+    ranking: Ranking,
+    scene: ObjectScene,
+    gripper: Gripper,
+    config: PlannerConfig,
+    reachable: Callable[[Grasp], bool] | None,
+    clear: Callable[[Grasp], float | None] | None = None,
+) -> list[Grasp]:
+    """The best grasps that differ from each other, keep clear of what they must and can be reached."""
+    order = diverse_top(
+        poses.rotations,
+        poses.translations,
+        ranking.scores,
+        config.max_grasps if reachable is None and clear is None else len(poses),
+        config.suppression_distance,
+        math.radians(config.suppression_angle),
+    )
+    grasps: list[Grasp] = []
+    for s in order:
+        if len(grasps) == config.max_grasps:
+            break
+        grasp = _make_grasp(int(s), poses, ranking, scene, gripper, config)
+        if clear is not None:
+            distance = clear(grasp)
+            if distance is None:
+                continue
+            grasp = replace(grasp, metrics={**grasp.metrics, "clearance": distance})
+        if reachable is not None and not reachable(grasp):
+            continue
+        grasps.append(grasp)
+    return grasps
+
+
+def _retreat(points: Array, T_world_gripper: Array, gripper: Gripper, open_aperture: float, least: float) -> float:
+    """How far back the approach begins [m]: at least so far, and where no finger is beside the object any longer.
+
+    Motion planners see the object as something that bulges, and the way to the pre-grasp may not touch that. What lies
+    beyond `least` is checked for obstacles by whoever plans the motion, not here.
+    """
+    local = (points - T_world_gripper[:3, 3]) @ T_world_gripper[:3, :3]
+    needed = least
+    for box in gripper.collision_boxes(open_aperture)[len(gripper.palm_boxes) :]:
+        beside = (np.abs(local[:, :2] - box.center[:2]) < 0.5 * box.size[:2] + _BULGE).all(axis=1)
+        if beside.any():
+            tip = float(box.center[2] + 0.5 * box.size[2])
+            needed = max(needed, tip - float(local[beside, 2].min()) + _BULGE)
+    return needed
+
+
+def _make_grasp(
+    s: int, poses: Candidates, ranking: Ranking, scene: ObjectScene, gripper: Gripper, config: PlannerConfig
+) -> Grasp:
+    rotation, aperture = poses.rotations[s], float(poses.apertures[s])
+    pose = make_transform(rotation, poses.translations[s])
+    opening = aperture + 2.0 * config.opening_margin
+    retreat = _retreat(scene.points, pose, gripper, float(poses.open_apertures[s]), config.pregrasp_distance)
+    pregrasp = make_transform(rotation, poses.translations[s] - retreat * rotation[:, 2])
+    pairs = facing_pairs(scene.points, scene.normals, gripper, pose, opening, config.disf.cosine_limit)
+    energies = measure_energies(
+        scene.points, scene.normals, gripper, pose, aperture, pairs, rotation[:, 2], config.disf.alpha
+    )
+    metrics = {
+        "E_p": energies.E_p,
+        "E_n": energies.E_n,
+        "E_geom": energies.E_geom,
+        "E_com": energies.E_com,
+        "clearance": float(poses.clearances[s]),
+        "contacts_1": float(pairs.count(1)),
+        "contacts_2": float(pairs.count(2)),
+    }
+    metrics |= {name: float(values[s]) for name, values in ranking.figures.items()}
+    metrics |= {f"term_{name}": float(values[s]) for name, values in ranking.terms.items()}
+    return Grasp(
+        T_world_gripper=pose,
+        T_world_pregrasp=pregrasp,
+        aperture=aperture,
+        open_aperture=float(poses.open_apertures[s]),
+        score=float(ranking.scores[s]),
+        confidence=float(ranking.scores[s] * scene.confidence),
+        metrics=metrics,
+        contact_points=scene.points[pairs.object_index],
+        contact_fingers=pairs.finger,
+    )

@@ -1,0 +1,1 @@
+"""Objects of a scene, how well each is known, and which is meant."""

@@ -1,0 +1,1 @@
+"""The support plane, and what cameras saw on it."""

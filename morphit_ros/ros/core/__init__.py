@@ -1,0 +1,1 @@
+"""What every node shares: names and QoS, parameters, conversions, frames, the runner."""

@@ -1,0 +1,56 @@
+"""State, timings and counts of a node on /diagnostics, and log lines that do not flood."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.node import Node
+
+from morphit_ros.ros.core.interfaces import DIAGNOSTICS
+
+OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
+
+
+def diagnostic_status(
+    name: str, level: bytes, message: str, values: Mapping[str, object] | None = None
+) -> DiagnosticStatus:
+    """A status with its values as text; floats to six digits."""
+    pairs = [
+        KeyValue(key=key, value=f"{value:.6g}" if isinstance(value, float) else str(value))
+        for key, value in (values or {}).items()
+    ]
+    return DiagnosticStatus(level=level, name=name, message=message, values=pairs)
+
+
+class Diagnostics:
+    """Publishes the latest status of a node at once and logs what changed.
+
+    Args:
+        node: publishes, logs and names the status.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._publisher = node.create_publisher(DIAGNOSTICS.type, DIAGNOSTICS.name, DIAGNOSTICS.quality.profile())
+        self._last_message = ""
+
+    def report(self, level: bytes, message: str, values: Mapping[str, object] | None = None) -> None:
+        """Publish a status; log it if its text differs from the last one."""
+        stamp = self._node.get_clock().now().to_msg()
+        array = DiagnosticArray(
+            status=[diagnostic_status(self._node.get_fully_qualified_name(), level, message, values)]
+        )
+        array.header.stamp = stamp
+        self._publisher.publish(array)
+        if message == self._last_message:
+            return
+        self._last_message = message
+        logger = self._node.get_logger()
+        # One statement each: rclpy refuses one call site that logs at several severities.
+        if level == OK:
+            logger.info(message)
+        elif level == WARN:
+            logger.warning(message)
+        else:
+            logger.error(message)

@@ -1,0 +1,1 @@
+"""A morphing cover on the graph: messages, the period, displays."""

@@ -1,0 +1,1 @@
+"""Distances of superovoids as services, and their markers."""

@@ -1,0 +1,68 @@
+"""The robot's present joint positions, with the age of each."""
+
+from __future__ import annotations
+
+from rclpy.node import Node
+from sensor_msgs.msg import JointState as JointStateMsg
+
+from morphit_ros.errors import InvalidInputError, MorphitError
+from morphit_ros.ros.core.conversions import joint_state_from_message
+from morphit_ros.ros.core.interfaces import JOINT_STATES
+
+
+class CurrentState:
+    """Follows `joint_states`; arm and gripper may publish on their own.
+
+    Args:
+        node: subscribes, and has the clock that ages are measured by.
+        timeout: age from which on positions are not used any more [s].
+    """
+
+    def __init__(self, node: Node, timeout: float) -> None:
+        self._node, self._timeout = node, timeout
+        # Joint → position, and the time of its measurement.
+        self._joints: dict[str, tuple[float, float]] = {}
+        node.create_subscription(JOINT_STATES.type, JOINT_STATES.name, self._receive, JOINT_STATES.quality.profile())
+
+    def _receive(self, message: JointStateMsg) -> None:
+        try:
+            state = joint_state_from_message(message)
+        except MorphitError as error:
+            self._node.get_logger().warning(f"joint state ignored: {error}", throttle_duration_sec=5.0)
+            return
+        # Some drivers leave the stamp out.
+        stamp = state.stamp or self._now()
+        self._joints.update({name: (position, stamp) for name, position in state.as_dict().items()})
+
+    def _now(self) -> float:
+        return self._node.get_clock().now().nanoseconds * 1e-9
+
+    @property
+    def known(self) -> bool:
+        """Whether any joint state has come."""
+        return bool(self._joints)
+
+    def age(self, joints: tuple[str, ...]) -> float:
+        """Of the oldest of some joints' positions [s]; infinite if one is not known, negative from a clock ahead."""
+        now = self._now()
+        if any(name not in self._joints for name in joints):
+            return float("inf")
+        return max((now - self._joints[name][1] for name in joints), default=0.0)
+
+    def positions(self, joints: tuple[str, ...]) -> dict[str, float]:
+        """Joint name → position [rad or m] of some joints.
+
+        Raises:
+            InvalidInputError: a joint of which no position has come, or one that is too old or from the future.
+        """
+        now = self._now()
+        for name in joints:
+            if name not in self._joints:
+                remedy = "Is its driver running? Or send joint_states with the request."
+                raise InvalidInputError(JOINT_STATES.name, f"nothing of '{name}'", "positions of all joints", remedy)
+            age = now - self._joints[name][1]
+            if abs(age) > self._timeout:
+                value = f"'{name}' {abs(age):.3g} s {'old' if age > 0.0 else 'ahead of this clock'}"
+                remedy = "Has its driver stopped, or do the clocks disagree (use_sim_time)?"
+                raise InvalidInputError(JOINT_STATES.name, value, f"at most {self._timeout:g} s", remedy)
+        return {name: self._joints[name][0] for name in joints}

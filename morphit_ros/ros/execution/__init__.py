@@ -1,0 +1,1 @@
+"""A pick on the graph: requests, steps, commands behind a gate, what watches the robot."""

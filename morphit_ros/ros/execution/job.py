@@ -1,0 +1,286 @@
+"""A running goal of grasp_execution: what it waits for, its grasp sequence, its timeline and its result.
+
+Driven by `update` from a timer. Coroutines would read as well, but rclpy polls a waiting one without pause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.action.server import ServerGoalHandle
+from rclpy.task import Future
+
+from morphit_interfaces.action import Pick
+from morphit_ros.execution.failure import AttemptRecord, FailureMode
+from morphit_ros.execution.pick import CommandGripper, PickRequest, SendTrajectory, SequenceUpdate, Stop
+from morphit_ros.execution.sequence import GraspSequence
+from morphit_ros.robot.motion_types import JointState
+from morphit_ros.ros.core.diagnostics import ERROR, OK, diagnostic_status
+from morphit_ros.ros.execution.robot_commands import RobotCommands
+
+
+class JobFailed(Exception):
+    """The job cannot go on.
+
+    Args:
+        stage: where it ended.
+        message: the cause and the remedy.
+        mode: how it is counted.
+    """
+
+    def __init__(self, stage: str, message: str, mode: FailureMode) -> None:
+        self.stage = stage
+        self.message = message
+        self.mode = mode
+        super().__init__(f"{stage}: {message}")
+
+
+@dataclass(frozen=True)
+class _Awaited:
+    """Something that is waited for. The deadline is wall time: a simulated clock may have stopped."""
+
+    stage: str
+    is_there: Callable[[], bool]
+    go_on: Callable[[], None]
+    deadline: float
+    remedy: str
+    mode: FailureMode
+
+
+class ExecutionJob:
+    """One goal of `execute_grasp` or `pick`.
+
+    Args:
+        goal: accepted goal; finished by `finish`.
+        action_type: ExecuteGrasp or Pick.
+        sequence: not started yet.
+        commands: takes what the sequence wants the robot to do.
+        now: ROS time [s].
+    """
+
+    def __init__(
+        self, goal: ServerGoalHandle, action_type: Any, sequence: GraspSequence, commands: RobotCommands, now: float
+    ) -> None:
+        self.goal = goal
+        self._sequence = sequence
+        self._commands = commands
+        self._action_type = action_type
+        self._started = self._stage_started = now
+        self._stage = ""
+        self._durations: dict[str, float] = {}
+        self._awaited: _Awaited | None = None
+        self._result: Any = None
+        self._grasps: list[Any] = []
+        self._grasp_index = -1
+        self._ended: list[AttemptRecord] = []
+        self._records: tuple[AttemptRecord, ...] = ()
+        self._look_again: Callable[[], None] | None = None
+        self._attempts = 1
+        self._attempt = 1
+        self.failed_grasps: list[Any] = []
+        self.mode: FailureMode | None = None
+
+    @property
+    def finished(self) -> bool:
+        return self._result is not None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it has ended without success."""
+        return self.finished and not self._result.success
+
+    @property
+    def stage(self) -> str:
+        """The present one, or the last one."""
+        return self._stage
+
+    @property
+    def grasp_index(self) -> int:
+        """The candidate that is executed, -1 before one is found."""
+        return self._grasp_index
+
+    @property
+    def records(self) -> list[AttemptRecord]:
+        """The attempts that have ended."""
+        return [*self._ended, *self._records]
+
+    @property
+    def may_move(self) -> bool:
+        """Whether the grasp sequence runs."""
+        return self._sequence.active
+
+    def wait_for(
+        self,
+        stage: str,
+        is_there: Callable[[], bool],
+        go_on: Callable[[], None],
+        timeout: float,
+        remedy: str,
+        now: float,
+        mode: FailureMode,
+    ) -> None:
+        """Call `go_on`, which may raise JobFailed, once `is_there`; fail after `timeout` of wall time [s]."""
+        if stage != self._stage:
+            self._enter(stage, now)
+        self._awaited = _Awaited(stage, is_there, go_on, monotonic() + timeout, remedy, mode)
+
+    def ask(
+        self,
+        stage: str,
+        future: Future,
+        on_answer: Callable[[Any], None],
+        timeout: float,
+        now: float,
+        mode: FailureMode,
+    ) -> None:
+        """Wait for the answer of another node; `on_answer` gets it and may raise JobFailed."""
+
+        def take_answer() -> None:
+            if future.exception() is not None:
+                raise JobFailed(stage, str(future.exception()), mode)
+            on_answer(future.result())
+
+        remedy = f"no answer within {timeout:g} s: is its node still running?"
+        self.wait_for(stage, future.done, take_answer, timeout, remedy, now, mode)
+
+    def look_again(self, look: Callable[[], None], regrasps: int) -> None:
+        """After a failed attempt that leaves the hand open and free, call `look` instead of ending.
+
+        Args:
+            look: begins with perception and leads to `run_sequence` once more.
+            regrasps: how often at most.
+        """
+        self._look_again, self._attempts = look, 1 + regrasps
+
+    def run_sequence(self, request: PickRequest, grasps: list[Any], state: JointState | None, now: float) -> None:
+        """Start the grasp sequence for candidates, of which `grasps` are the messages."""
+        self._grasps = grasps
+        self._sequence.start(request, state, now)
+
+    def update(self, now: float, state: JointState | None) -> bool:
+        """Go on as far as possible without waiting; True if stage or outcome changed."""
+        before = self._stage, self.finished
+        try:
+            if self._awaited is not None:
+                self._look()
+            elif self._sequence.active:
+                self._follow(self._sequence.update(now, state), now)
+        except JobFailed as failure:
+            self.fail(failure.stage, failure.message, now, failure.mode)
+        return before != (self._stage, self.finished)
+
+    def _look(self) -> None:
+        awaited = self._awaited
+        if awaited.is_there():
+            self._awaited = None
+            awaited.go_on()
+        elif monotonic() > awaited.deadline:
+            raise JobFailed(awaited.stage, awaited.remedy, awaited.mode)
+
+    def _follow(self, update: SequenceUpdate, now: float) -> None:
+        for command in update.commands:
+            if isinstance(command, SendTrajectory):
+                self._commands.send(command.trajectory)
+            elif isinstance(command, CommandGripper):
+                self._commands.grip(command.aperture, command.max_effort)
+            elif isinstance(command, Stop):
+                self._commands.stop()
+        self._grasp_index, self._records = update.grasp_index, update.attempts
+        self._attempt = len(self._ended) + update.attempt
+        if update.success:
+            self._conclude(now, FailureMode.SUCCESS, success=True)
+        elif update.failed_stage is None:
+            if update.stage.value != self._stage:
+                self._enter(update.stage.value, now)
+        elif update.ready and self._look_again is not None and len(self.records) < self._attempts:
+            self._start_anew()
+        else:
+            self.fail(update.failed_stage.value, update.message, now, update.mode)
+
+    def _start_anew(self) -> None:
+        self._ended, self._records = self.records, ()
+        self._attempt = len(self._ended) + 1
+        if 0 <= self._grasp_index < len(self._grasps):
+            self.failed_grasps.append(self._grasps[self._grasp_index])
+        self._look_again()
+
+    def fail(self, stage: str, message: str, now: float, mode: FailureMode) -> None:
+        """End without success. What no attempt came to is counted by the attempt before."""
+        if self._ended and not self._records:
+            mode = self._ended[-1].mode
+            message = f"{message}; before: {self._ended[-1].message}"
+        self._conclude(now, mode, success=False, failed_stage=stage, message=message)
+
+    def cancel(self, reason: str, now: float, mode: FailureMode = FailureMode.CANCELLED) -> None:
+        """Stop whatever runs; the outcome is a failure with this reason."""
+        self._look_again = None
+        if self._sequence.active:
+            self._follow(self._sequence.cancel(reason, mode), now)
+        else:
+            self.fail(self._stage or "request", reason, now, mode)
+
+    def block(self, cause: str, now: float) -> None:
+        """The robot has given up following its trajectory."""
+        if self._sequence.active:
+            self._follow(self._sequence.block(cause), now)
+
+    def _enter(self, stage: str, now: float) -> None:
+        self._leave_stage(now)
+        self._stage, self._stage_started = stage, now
+        self.goal.publish_feedback(
+            self._action_type.Feedback(stage=stage, elapsed=now - self._started, attempt=self._attempt)
+        )
+
+    def _leave_stage(self, now: float) -> None:
+        if self._stage:
+            spent = self._durations.get(self._stage, 0.0)
+            self._durations[self._stage] = spent + max(0.0, now - self._stage_started)
+
+    def _conclude(self, now: float, mode: FailureMode, **outcome: Any) -> None:
+        if self.finished:
+            return
+        self._leave_stage(now)
+        self.mode = mode
+        result = self._action_type.Result(
+            stages=list(self._durations), durations=list(self._durations.values()), outcome=mode.outcome.value,
+            failure_mode=mode.value, attempts=len(self.records),
+            attempt_modes=[record.mode.value for record in self.records], **outcome,
+        )  # fmt: skip
+        if self._action_type is not Pick:
+            result.grasp_index = self._grasp_index
+        elif 0 <= self._grasp_index < len(self._grasps):
+            result.grasp = self._grasps[self._grasp_index]
+        self._awaited = None
+        self._result = result
+
+    def finish(self, remark: str = "") -> None:
+        """Answer the client.
+
+        Args:
+            remark: message of a success: what went wrong besides.
+        """
+        if self._result.success:
+            self._result.message = remark
+
+        def settle(goal: ServerGoalHandle) -> Any:
+            if goal.is_cancel_requested:
+                goal.canceled()
+            elif self._result.success:
+                goal.succeed()
+            else:
+                goal.abort()
+            return self._result
+
+        self.goal.execute(settle)
+
+    def status(self, name: str) -> DiagnosticStatus:
+        """The stage, or the outcome, with the durations so far [s]."""
+        if not self.finished:
+            return diagnostic_status(name, OK, self._stage, self._durations)
+        result = self._result
+        text = "picked" if result.success else f"failed in {result.failed_stage}: {result.message}"
+        return diagnostic_status(name, OK if result.success else ERROR, text, self._durations)

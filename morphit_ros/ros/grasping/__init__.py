@@ -1,0 +1,1 @@
+"""Grasps as messages; what planning follows on the graph."""

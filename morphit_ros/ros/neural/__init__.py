@@ -1,0 +1,1 @@
+"""Neural objects on the graph: builds, requests, views."""

@@ -1,0 +1,1 @@
+"""A perceived scene as messages, and the clouds that it is made of."""

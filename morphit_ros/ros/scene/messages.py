@@ -1,0 +1,179 @@
+"""Perceived scenes to messages and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from std_msgs.msg import Header
+
+from morphit_interfaces.msg import SegmentedObject, SegmentedObjectArray, TablePlane
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.perception.scene import LOOSE, ObjectEvidence, Scene
+from morphit_ros.ros.core.conversions import (
+    array_from_point,
+    cloud_from_message,
+    matrix_from_pose,
+    message_from_cloud,
+    point_from_array,
+    pose_from_matrix,
+    seconds_from_stamp,
+    vector_from_array,
+)
+
+# Points of no object that are nearer than this to one are rather that object's [m].
+_OWN_DISTANCE = 0.01
+
+
+class TablePatch(NamedTuple):
+    """A bounded support: ``T_world_table`` (4, 4) with z = 0 the upper face, and `size` (2,) [m]."""
+
+    T_world_table: Array
+    size: Array
+
+
+def message_from_object(
+    cloud: PointCloud, index: int, header: Header, evidence: ObjectEvidence | None = None
+) -> SegmentedObject:
+    """An object; without evidence nothing is said about how well it is known."""
+    extents = np.ptp(cloud.points, axis=0) if len(cloud) else np.zeros(3)
+    message = SegmentedObject(
+        header=header,
+        id=index,
+        cloud=message_from_cloud(cloud, header.frame_id, header.stamp.sec + header.stamp.nanosec * 1e-9),
+        centroid=point_from_array(cloud.points.mean(axis=0) if len(cloud) else np.zeros(3)),
+        size=vector_from_array(extents),
+    )
+    if evidence is not None:
+        message.left_points, message.right_points = int(evidence.left_points), int(evidence.right_points)
+        message.residual, message.coverage = float(evidence.residual), float(evidence.coverage)
+        message.transparency, message.confidence = float(evidence.transparency), float(evidence.confidence)
+        message.consistent = bool(evidence.consistent)
+    return message
+
+
+def message_from_objects(
+    clouds: Sequence[PointCloud],
+    target: int | None,
+    header: Header,
+    evidence: Sequence[ObjectEvidence] = (),
+    obstacles: Array | None = None,
+    viewpoints: Sequence[Array] = (),
+) -> SegmentedObjectArray:
+    """Objects of a scene.
+
+    Args:
+        clouds: of the objects, largest first.
+        target: index of the one to grasp.
+        header: frame and stamp of everything.
+        evidence: how well each is known; empty if that is not known.
+        obstacles: (M, 3) points of no object [m].
+        viewpoints: positions (3,) of the cameras [m].
+    """
+    known = list(evidence) or [None] * len(clouds)
+    loose = PointCloud(np.empty((0, 3)) if obstacles is None else obstacles, frame=header.frame_id)
+    return SegmentedObjectArray(
+        header=header,
+        objects=[message_from_object(cloud, index, header, known[index]) for index, cloud in enumerate(clouds)],
+        target=-1 if target is None else target,
+        obstacles=message_from_cloud(loose, header.frame_id, seconds_from_stamp(header.stamp)),
+        viewpoints=[point_from_array(point) for point in viewpoints],
+    )
+
+
+def message_from_scene(scene: Scene, header: Header) -> SegmentedObjectArray:
+    """What perception found, with what belongs to no object and where the cameras stood."""
+    poses = [pose for pose in (scene.T_world_left, scene.T_world_right) if pose is not None]
+    return message_from_objects(
+        scene.objects, scene.target, header, scene.evidence, scene.cloud.points[scene.labels == LOOSE],
+        [pose[:3, 3] for pose in poses],
+    )  # fmt: skip
+
+
+class OtherThings(NamedTuple):
+    """What was seen besides an object: number → cloud of each other object, and the points that belong to none."""
+
+    objects: dict[int, PointCloud]
+    loose: PointCloud
+
+    @property
+    def points(self) -> Array:
+        """All points (M, 3) [m]."""
+        return np.concatenate([self.loose.points, *(cloud.points for cloud in self.objects.values())])
+
+
+def other_things(message: SegmentedObjectArray, target: SegmentedObject) -> OtherThings:
+    """What a scene has besides one of its objects; clouds without a finite point are left out.
+
+    Points of no object that nearly touch the target are left out too: the lowest and the outermost points of an object
+    are not always counted as its own, and fingers that close on it must not shy away from them.
+
+    Raises:
+        InvalidInputError: a cloud cannot be read, or is in another frame than the scene.
+    """
+    objects = {item.id: cloud_of(item).finite() for item in message.objects if item.id != target.id}
+    loose = PointCloud(np.empty((0, 3)))
+    if message.obstacles.data:
+        loose = cloud_from_message(message.obstacles).finite()
+        own = cloud_of(target).finite().points if target.cloud.data else np.empty((0, 3))
+        if len(own) and len(loose):
+            from scipy.spatial import cKDTree
+
+            distances, _ = cKDTree(own).query(loose.points, distance_upper_bound=_OWN_DISTANCE)
+            loose = loose.select(np.flatnonzero(np.isinf(distances)))
+    frame = message.header.frame_id
+    for cloud in (*objects.values(), loose):
+        if cloud.frame and cloud.frame != frame:
+            raise InvalidInputError("scene", f"frame {cloud.frame}", f"the scene's frame {frame}")
+    return OtherThings({number: cloud for number, cloud in objects.items() if len(cloud)}, loose)
+
+
+def viewpoints_of(message: SegmentedObjectArray) -> Array | None:
+    """Positions (V, 3) of the cameras [m], None if they are not known."""
+    return np.array([array_from_point(point) for point in message.viewpoints]) if message.viewpoints else None
+
+
+def target_of(message: SegmentedObjectArray) -> SegmentedObject | None:
+    """The object to grasp, None if there is none."""
+    return message.objects[message.target] if 0 <= message.target < len(message.objects) else None
+
+
+def cloud_of(message: SegmentedObject) -> PointCloud:
+    """The cloud of an object.
+
+    Raises:
+        InvalidInputError: its frame is not the object's, or it cannot be read.
+    """
+    cloud = cloud_from_message(message.cloud)
+    if cloud.frame and cloud.frame != message.header.frame_id:
+        raise InvalidInputError("object cloud", f"frame {cloud.frame}", f"the object's frame {message.header.frame_id}")
+    return cloud
+
+
+def message_from_table(table: TablePatch | None, residual: float, header: Header) -> TablePlane:
+    if table is None:
+        return TablePlane(header=header, found=False)
+    return TablePlane(
+        header=header,
+        pose=pose_from_matrix(table.T_world_table),
+        size=vector_from_array([*table.size, 0.0]),
+        residual=float(residual),
+        found=True,
+    )
+
+
+def table_from_message(message: TablePlane) -> TablePatch | None:
+    """The table, None if none was found.
+
+    Raises:
+        InvalidInputError: its pose or size is not usable.
+    """
+    if not message.found:
+        return None
+    size = array_from_point(message.size)[:2]
+    if not (np.isfinite(size).all() and (size > 0.0).all()):
+        raise InvalidInputError("table size", size.tolist(), "two positive numbers [m]")
+    return TablePatch(matrix_from_pose(message.pose), size)

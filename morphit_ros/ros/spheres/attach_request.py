@@ -1,0 +1,52 @@
+"""An AttachObject request as spheres on a link."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from morphit_interfaces.srv import AttachObject
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.mesh import TriangleMesh
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.ros.core.conversions import array_from_point, cloud_from_message, matrix_from_pose
+from morphit_ros.spheres.clustering import spherize_cloud, spherize_mesh
+from morphit_ros.spheres.objects.attachment import AttachedObject, attached_object
+
+MOST_SPHERES = 1000
+
+
+def object_from_request(request: AttachObject.Request, default_count: int) -> AttachedObject:
+    """The spheres of the object, in the frame of the link that is to carry it.
+
+    Args:
+        request: cloud or mesh.
+        default_count: spheres if the request names no number.
+
+    Raises:
+        InvalidInputError: no object or two, a cloud in another frame or without points, a mesh without area or
+            with bad indices, a pose that is none, too many spheres.
+    """
+    count = request.sphere_count or default_count
+    if count > MOST_SPHERES:
+        raise InvalidInputError("sphere_count", count, f"at most {MOST_SPHERES}")
+    given = [len(request.cloud.data) > 0, len(request.mesh.triangles) > 0]
+    if sum(given) != 1:
+        raise InvalidInputError("cloud, mesh", "both" if all(given) else "neither", "points in one of the two")
+    T_link_object = matrix_from_pose(request.pose)
+    if given[1]:
+        return attached_object(request.object_id, request.link_name, _spherized_mesh(request, count), T_link_object)
+    frame = request.cloud.header.frame_id
+    if frame == request.link_name:
+        if not np.allclose(T_link_object, np.eye(4), atol=1e-12):
+            remedy = "Leave the cloud's frame empty if its points are in the object's own frame."
+            raise InvalidInputError("pose", "one for a cloud in the link's frame", "the identity", remedy)
+    elif frame:
+        raise InvalidInputError("cloud frame", frame, f"the frame of the link, {request.link_name}, or none")
+    points = cloud_from_message(request.cloud).finite().points
+    return attached_object(request.object_id, request.link_name, spherize_cloud(points, count), T_link_object)
+
+
+def _spherized_mesh(request: AttachObject.Request, count: int) -> tuple[Array, Array]:
+    vertices = np.array([array_from_point(vertex) for vertex in request.mesh.vertices]).reshape(-1, 3)
+    faces = np.array([triangle.vertex_indices for triangle in request.mesh.triangles], dtype=np.int64)
+    return spherize_mesh(TriangleMesh(vertices, faces), count)

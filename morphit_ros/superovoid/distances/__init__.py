@@ -1,0 +1,1 @@
+"""Certified distances between superovoids and primitives."""

@@ -1,0 +1,337 @@
+"""Penetration depth by an expanding polytope (van den Bergen 2001) inside the difference set body 2 - body 1.
+
+The polytope's nearest face bounds the depth from below, every direction's support height bounds it from above, and a
+Newton iteration started from each direction that improves on what is known brings the upper bound down to a local
+optimum. The search ends when both bounds meet: then no other local optimum is better.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from morphit_ros.superovoid.distances.bodies import RelativePose, pair_support, pair_support_near, unit
+from morphit_ros.superovoid.distances.common_normal import newton_step
+from morphit_ros.superovoid.distances.features import FIRST, SECOND, contact_from, is_on_feature
+from morphit_ros.superovoid.distances.gjk import is_new
+from morphit_ros.superovoid.distances.support import FAST, Body
+
+_VERTICES = 384
+_FACES = 2 * _VERTICES
+_NEWTON_STEPS = 10
+_NEWTON_STARTS = 24
+
+
+class Depth(NamedTuple):
+    """Result of a search.
+
+    Attributes:
+        depth: least height of the difference set that was found, an upper bound of the penetration depth [m].
+        proven: lower bound of the depth [m]; -1 where no polytope could be built.
+        supports: pairs of support points evaluated.
+        steps: Newton steps.
+    """
+
+    depth: float
+    proven: float
+    supports: int
+    steps: int
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _set_face(
+    face: int,
+    i: int,
+    j: int,
+    k: int,
+    vertices: NDArray,
+    corners: NDArray,
+    planes: NDArray,
+    cx: float,
+    cy: float,
+    cz: float,
+) -> bool:
+    """Write a face with its normal away from an inner point; False where it has no area."""
+    ax, ay, az = vertices[i, 0], vertices[i, 1], vertices[i, 2]
+    bx, by, bz = vertices[j, 0] - ax, vertices[j, 1] - ay, vertices[j, 2] - az
+    ex, ey, ez = vertices[k, 0] - ax, vertices[k, 1] - ay, vertices[k, 2] - az
+    area, nx, ny, nz = unit(by * ez - bz * ey, bz * ex - bx * ez, bx * ey - by * ex)
+    if not area > 0.0:
+        return False
+    if nx * (ax - cx) + ny * (ay - cy) + nz * (az - cz) < 0.0:
+        nx, ny, nz = -nx, -ny, -nz
+        j, k = k, j
+    corners[face, 0], corners[face, 1], corners[face, 2] = i, j, k
+    planes[face, 0], planes[face, 1], planes[face, 2] = nx, ny, nz
+    planes[face, 3] = nx * ax + ny * ay + nz * az
+    return True
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _follow(
+    body1: Body,
+    vertices1: NDArray,
+    body2: Body,
+    vertices2: NDArray,
+    pose: RelativePose,
+    best: NDArray,
+    vertex: NDArray,
+    system: NDArray,
+    tolerance: float,
+    face: NDArray,
+    chosen: NDArray,
+    nx: float,
+    ny: float,
+    nz: float,
+) -> tuple[float, int]:
+    """Newton's method from the contacts on a face (3, 15); the optimum's support pair is left in `vertex`.
+
+    Returns g at the optimum, and the steps made.
+    """
+    ok1, contact1 = contact_from(body1, FIRST, pose, face, len(face), chosen, vertex, nx, ny, nz)
+    ok2, contact2 = contact_from(body2, SECOND, pose, face, len(face), chosen, vertex, nx, ny, nz)
+    if not (ok1 and ok2):
+        return -np.inf, 0
+    for k in range(_NEWTON_STEPS):
+        step = newton_step(body1, body2, pose, contact1, contact2, system)
+        if (step.angle < 1e-9 and step.offset < tolerance) or not step.ok or k == _NEWTON_STEPS - 1:
+            g = pair_support(body1, vertices1, body2, vertices2, pose, step.nx, step.ny, step.nz, vertex)
+            best[0], best[1], best[2] = step.nx, step.ny, step.nz
+            best[3], best[4], best[5] = step.p1, step.p2, step.p3
+            best[6], best[7], best[8] = step.q1, step.q2, step.q3
+            best[9], best[10], best[11] = contact1.u1, contact1.u2, contact1.u3
+            best[12], best[13], best[14] = contact2.u1, contact2.u2, contact2.u3
+            if not (
+                is_on_feature(body1, FIRST, pose, face, len(face), chosen, step.p1, step.p2, step.p3)
+                and is_on_feature(body2, SECOND, pose, face, len(face), chosen, step.q1, step.q2, step.q3)
+            ):
+                # The direction counts all the same, with the points that support it.
+                for c in range(12):
+                    best[3 + c] = vertex[3 + c]
+            return g, k + 1
+        contact1, contact2 = step.contact1, step.contact2
+    return -np.inf, _NEWTON_STEPS
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _complete(
+    body1: Body,
+    vertices1: NDArray,
+    body2: Body,
+    vertices2: NDArray,
+    pose: RelativePose,
+    points: NDArray,
+    count: int,
+    tiny: float,
+) -> int:
+    """Add support points to a simplex until it has four corners and volume; fewer where the set itself is flat."""
+    for axis in range(14):
+        if count >= 4:
+            break
+        if count >= 3:
+            ax, ay, az = points[0, 0], points[0, 1], points[0, 2]
+            bx, by, bz = points[1, 0] - ax, points[1, 1] - ay, points[1, 2] - az
+            ex, ey, ez = points[2, 0] - ax, points[2, 1] - ay, points[2, 2] - az
+            _, nx, ny, nz = unit(by * ez - bz * ey, bz * ex - bx * ez, bx * ey - by * ex)
+        else:
+            nx = 1.0 if axis // 2 % 3 == 0 else 0.1
+            ny = 1.0 if axis // 2 % 3 == 1 else -0.2
+            nz = 1.0 if axis // 2 % 3 == 2 else 0.3
+        if axis % 2:
+            nx, ny, nz = -nx, -ny, -nz
+        pair_support(body1, vertices1, body2, vertices2, pose, nx, ny, nz, points[count])
+        if count == 0:
+            count = 1
+            continue
+        # The new corner must stand off from the simplex so far.
+        dx, dy, dz = points[count, 0] - points[0, 0], points[count, 1] - points[0, 1], points[count, 2] - points[0, 2]
+        if count == 1:
+            off = math.sqrt(dx * dx + dy * dy + dz * dz)
+        elif count == 2:
+            bx, by, bz = points[1, 0] - points[0, 0], points[1, 1] - points[0, 1], points[1, 2] - points[0, 2]
+            area, _, _, _ = unit(by * dz - bz * dy, bz * dx - bx * dz, bx * dy - by * dx)
+            off = area / math.sqrt(bx * bx + by * by + bz * bz)
+        else:
+            off = abs(nx * dx + ny * dy + nz * dz)
+        if off > tiny:
+            count += 1
+    return count
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _insert(
+    points: NDArray,
+    new: int,
+    corners: NDArray,
+    planes: NDArray,
+    edges: NDArray,
+    faces: int,
+    cx: float,
+    cy: float,
+    cz: float,
+    above: float,
+) -> tuple[int, int]:
+    """Join a corner to a polytope: the faces that see it go, their rim is joined to it.
+
+    Returns the number of faces, and 1 where the polytope has grown, 0 where no face saw the corner, -1 where rounding
+    or space forbade to go on (the faces are then not to be used any more).
+    """
+    wx, wy, wz = points[new, 0], points[new, 1], points[new, 2]
+    rim = 0
+    f = 0
+    while f < faces:
+        if planes[f, 0] * wx + planes[f, 1] * wy + planes[f, 2] * wz > planes[f, 3] + above:
+            for e in range(3):
+                i, j = corners[f, e], corners[f, (e + 1) % 3]
+                twin = -1
+                for r in range(rim):
+                    if edges[r, 0] == j and edges[r, 1] == i:
+                        twin = r
+                        break
+                if twin >= 0:
+                    rim -= 1
+                    edges[twin, 0], edges[twin, 1] = edges[rim, 0], edges[rim, 1]
+                elif rim == edges.shape[0]:
+                    # Slivers have turned round: their edges find no twins any more.
+                    return faces, -1
+                else:
+                    edges[rim, 0], edges[rim, 1] = i, j
+                    rim += 1
+            faces -= 1
+            for c in range(3):
+                corners[f, c] = corners[faces, c]
+            for c in range(4):
+                planes[f, c] = planes[faces, c]
+        else:
+            f += 1
+    if rim == 0:
+        return faces, 0 if faces else -1
+    for r in range(rim):
+        if faces >= corners.shape[0] or not _set_face(
+            faces, edges[r, 0], edges[r, 1], new, points, corners, planes, cx, cy, cz
+        ):
+            return faces, -1
+        faces += 1
+    return faces, 1
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def penetration_depth(
+    body1: Body,
+    vertices1: NDArray,
+    body2: Body,
+    vertices2: NDArray,
+    pose: RelativePose,
+    simplex: NDArray,
+    count: int,
+    known: float,
+    best: NDArray,
+    system: NDArray,
+    tolerance: float,
+    prove: bool,
+) -> Depth:
+    """Depth of two bodies without margins whose simplex (4, 15), if full, holds the origin.
+
+    Args:
+        known: an upper bound of the depth that `best` (15,) belongs to, or inf.
+        best: receives normal from 1 to 2, points p and q, and both charts of the best local optimum.
+        tolerance: gap between the bounds to end with [m].
+        prove: go on until the gap is closed; otherwise only as long as new local optima are found.
+    """
+    points = np.empty((_VERTICES, 15))
+    corners = np.empty((_FACES, 3), dtype=np.int64)
+    planes = np.empty((_FACES, 4))
+    edges = np.empty((_FACES, 2), dtype=np.int64)
+    candidate = np.empty(15)
+    for i in range(count):
+        for c in range(15):
+            points[i, c] = simplex[i, c]
+    size = max(body1.size, body2.size)
+    count = _complete(body1, vertices1, body2, vertices2, pose, points, count, 1e-10 * size)
+    if count < 4:
+        return Depth(min(known, 0.0), 0.0, 14, 0)
+    cx = 0.25 * (points[0, 0] + points[1, 0] + points[2, 0] + points[3, 0])
+    cy = 0.25 * (points[0, 1] + points[1, 1] + points[2, 1] + points[3, 1])
+    cz = 0.25 * (points[0, 2] + points[1, 2] + points[2, 2] + points[3, 2])
+    faces = 0
+    for skip in range(4):
+        i, j, k = (skip + 1) % 4, (skip + 2) % 4, (skip + 3) % 4
+        if not _set_face(faces, i, j, k, points, corners, planes, cx, cy, cz):
+            return Depth(known, -1.0, 0, 0)
+        faces += 1
+    face = np.empty((3, 15))
+    chosen = np.empty(4)
+    proven = -1.0
+    starts = 0
+    steps = 0
+    supports = 0
+    quiet = 0
+    while count < _VERTICES - 2:
+        # The face nearest to the origin, and the set's height above it.
+        near = 0
+        for f in range(1, faces):
+            if planes[f, 3] < planes[near, 3]:
+                near = f
+        floor = planes[near, 3]
+        proven = max(proven, floor)
+        if known - floor <= tolerance or (not prove and quiet > 6):
+            break
+        nx, ny, nz = -planes[near, 0], -planes[near, 1], -planes[near, 2]
+        height = -pair_support_near(
+            body1, vertices1, body2, vertices2, pose, nx, ny, nz, points[corners[near, 0]], points[count]
+        )
+        supports += 1
+        quiet += 1
+        followed = False
+        if height < known - 1e-3 * tolerance:
+            quiet = 0
+            known = height
+            best[0], best[1], best[2] = nx, ny, nz
+            for c in range(12):
+                best[3 + c] = points[count, 3 + c]
+            if starts < _NEWTON_STARTS:
+                starts += 1
+                followed = True
+                for c in range(15):
+                    points[count + 1, c] = points[count, c]
+                    for corner in range(3):
+                        face[corner, c] = points[corners[near, corner], c]
+                g, made = _follow(
+                    body1,
+                    vertices1,
+                    body2,
+                    vertices2,
+                    pose,
+                    candidate,
+                    points[count + 1],
+                    system,
+                    1e-3 * tolerance,
+                    face,
+                    chosen,
+                    nx,
+                    ny,
+                    nz,
+                )
+                steps += made
+                supports += 1
+                if -g < known:
+                    known = -g
+                    for c in range(15):
+                        best[c] = candidate[c]
+        if not is_new(points, count, points[count]):
+            break
+        faces, state = _insert(points, count, corners, planes, edges, faces, cx, cy, cz, 1e-15 * size)
+        if state <= 0:
+            # Rounding has the last word: the corner is on the polytope already, or a sliver has no normal.
+            break
+        count += 1
+        if followed:
+            faces, state = _insert(points, count, corners, planes, edges, faces, cx, cy, cz, 1e-15 * size)
+            if state < 0:
+                break
+            count += 1
+    return Depth(known, proven, supports, steps)

@@ -1,0 +1,1 @@
+"""Superovoids fitted to meshes and clouds."""

@@ -1,0 +1,1 @@
+"""One superovoid: its surface, volume, curvature, dents and meshes."""
