@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -23,11 +22,12 @@ from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.fitting.fit_result import FitStatus
 from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.jit import njit
 
 _EPSILON = float(np.finfo(np.float64).eps)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def rodrigues(omega: Array) -> Array:
     """(3, 3) rotation of a rotation vector (3,) [rad]."""
     angle = math.sqrt(omega[0] ** 2 + omega[1] ** 2 + omega[2] ** 2)
@@ -39,7 +39,7 @@ def rodrigues(omega: Array) -> Array:
     return np.eye(3) + first * K + second * (K @ K)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def cross(a: Array, b: Array, scale: float) -> tuple[float, float, float]:
     """scale (a × b)."""
     return (
@@ -49,7 +49,7 @@ def cross(a: Array, b: Array, scale: float) -> tuple[float, float, float]:
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def energy(p: Array, n_p: Array, q: Array, n_q: Array, n_z: Array, n_app: Array, alpha: float, beta: float) -> float:
     """E = E_p + α² E_n + β² E_a over matched points (M, 3)."""
     total = (beta * (n_z[0] * n_app[0] + n_z[1] * n_app[1] + n_z[2] * n_app[2] - 1.0)) ** 2
@@ -62,7 +62,7 @@ def energy(p: Array, n_p: Array, q: Array, n_q: Array, n_z: Array, n_app: Array,
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def opening_step(p: Array, q: Array, n_q: Array, side: Array, v: Array, low: float, high: float) -> float:
     """FingerOpt: the change of the opening [m] within [low, high]."""
     numerator, denominator = 0.0, 0.0
@@ -77,7 +77,7 @@ def opening_step(p: Array, q: Array, n_q: Array, side: Array, v: Array, low: flo
     return min(max(step, low), high)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _iterate(
     p: Array, n_p: Array, q: Array, n_q: Array, side: Array, v: Array, n_z: Array, n_app: Array, aperture: float,
     limits: Array, alpha: float, beta: float, tolerance: float, max_iterations: int,

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.fitting.correspondences import Correspondences, Index
+from morphit_ros.jit import njit
 
 MIN_OPPOSING_ANGLE = 135.0
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _crop(points: Array, rotation: Array, translation: Array, half_size: Array) -> tuple[Array, Index]:
     """The points inside a box about the gripper, in its frame, and their rows in the cloud."""
     index = np.empty(points.shape[0], np.int64)
@@ -42,7 +42,7 @@ def _crop(points: Array, rotation: Array, translation: Array, half_size: Array) 
     return local[:count], index[:count]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _nearest(points: Array, order: Index, pad: Array, pad_y: float) -> tuple[Index, Array]:
     """Nearest of the points (sorted along y) of each pad point, and the squared distances."""
     found = np.empty(pad.shape[0], np.int64)
@@ -66,7 +66,7 @@ def _nearest(points: Array, order: Index, pad: Array, pad_y: float) -> tuple[Ind
     return found, squared
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _match(
     points: Array, normals: Array, rotation: Array, translation: Array, aperture: float, pad: Array, half_size: Array,
     cosine_limit: float, object_index: Index, pad_index: Index,

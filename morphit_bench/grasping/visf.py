@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -26,6 +25,7 @@ from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.fitting.fit_result import FitStatus
 from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.jit import njit
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class VisfConfig(PublishedConfig):
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _skew(a: Array) -> Array:
     return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _palm_step(
     p: Array, n_p: Array, q: Array, n_q: Array, n_z: Array, n_app: Array, alpha: float, beta: float
 ) -> Array:
@@ -68,7 +68,7 @@ def _palm_step(
     return np.linalg.pinv(matrix) @ vector
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _iterate(
     p0: Array, n_p0: Array, q: Array, n_q: Array, side: Array, v0: Array, n_z0: Array, n_app: Array, aperture: float,
     limits: Array, alpha: float, beta: float, tolerance: float, max_iterations: int, at_start: bool,

@@ -7,7 +7,6 @@ import math
 from typing import Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_bench.superovoid.common_normal_equations import (
@@ -18,6 +17,7 @@ from morphit_bench.superovoid.common_normal_equations import (
 from morphit_bench.superovoid.octree import build_octree, octree_start
 from morphit_bench.superovoid.outcome import checked_pair, published_result
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 from morphit_ros.superovoid.distances.min_distance import DistanceResult
 from morphit_ros.superovoid.distances.packing import Shape
 from morphit_ros.superovoid.shapes.superovoid import Superovoid

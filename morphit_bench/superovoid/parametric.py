@@ -6,7 +6,6 @@ import math
 from typing import Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_bench.superovoid.common_normal_equations import (
@@ -15,6 +14,7 @@ from morphit_bench.superovoid.common_normal_equations import (
     solve_linear,
 )
 from morphit_bench.superovoid.outcome import checked_pair, published_result
+from morphit_ros.jit import njit
 from morphit_ros.superovoid.distances.min_distance import DistanceResult
 from morphit_ros.superovoid.distances.packing import Shape
 from morphit_ros.superovoid.shapes.kernels import implicit, surface_point

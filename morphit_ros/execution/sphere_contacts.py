@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from morphit_ros.execution.reachability.parts import (
@@ -16,6 +15,7 @@ from morphit_ros.execution.reachability.parts import (
     spheres_overlap,
 )
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 from morphit_ros.robot.chain import JointMotions, multiply, place_joints
 
 
@@ -51,7 +51,7 @@ class Bodies(NamedTuple):
     slab_pairs: Indices
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def slab_depth(point: Array, radius: float, T_root_slab: Array, half: Array) -> float:
     """How deep [m] a sphere is in a box; negative if it is apart."""
     outside, inside = 0.0, -np.inf
@@ -65,7 +65,7 @@ def slab_depth(point: Array, radius: float, T_root_slab: Array, half: Array) -> 
     return float(radius - np.sqrt(outside) - min(inside, 0.0))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _part_depth(parts: Parts, a: int, b: int, balls: Array, centers: Array) -> float:
     """Greatest depth [m] to which two parts overlap, negative infinity if they are apart."""
     if not balls_touch(balls[a], parts.ball_radii[a], balls[b], parts.ball_radii[b]):
@@ -79,7 +79,7 @@ def _part_depth(parts: Parts, a: int, b: int, balls: Array, centers: Array) -> f
     return deepest
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def fill_depths(bodies: Bodies, positions: Array, depths: Array) -> bool:
     """Fill the depths [m] of all pairs at joint positions (V,); positive where they touch. Whether any does.
 
@@ -115,7 +115,7 @@ def fill_depths(bodies: Bodies, positions: Array, depths: Array) -> bool:
     return touching
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def first_touching(bodies: Bodies, rows: Array) -> int:
     """The first of some joint positions (N, V) at which anything touches, N if nothing does."""
     depths = np.empty(len(bodies.pairs) + len(bodies.slab_pairs))
@@ -125,7 +125,7 @@ def first_touching(bodies: Bodies, rows: Array) -> int:
     return len(rows)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def count_touching(bodies: Bodies, rows: Array, counts: Indices) -> None:
     """Add to `counts` (M + B,) at how many of some joint positions (N, V) each pair touches."""
     depths = np.empty(len(counts))

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.spatial_order import hilbert_codes, order_of_codes
 from morphit_ros.geometry.transforms import Array, transform_points
+from morphit_ros.jit import njit
 
 # Volumes and squared areas of coordinates below this cannot overflow.
 LARGEST_COORDINATE = 1e12

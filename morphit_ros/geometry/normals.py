@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.spatial_hash import adjacent_ranges, build_cells, check_points
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 
 MIN_PLANE_POINTS = 3
 # Neighbourhoods are filled up to a multiple of this many points, more than any vector register holds.

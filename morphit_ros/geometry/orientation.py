@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.boundary import first_of_equal_rows
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 
 Faces = NDArray[np.int64]
 

@@ -6,10 +6,10 @@ import math
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array, matrix_from_rpy
+from morphit_ros.jit import njit
 
 # Rays along an axis would graze the edges of machined parts and hit points of regular grids again and again.
 _GENERIC_ROTATION = matrix_from_rpy((0.734212, 0.359871, 1.138423))

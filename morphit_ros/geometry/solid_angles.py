@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from morphit_ros.geometry.spatial_order import hilbert_codes, order_of_codes
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 
 _LEAF_SIZE = 6
 # A group of triangles is a dipole beyond this many times its radius: below 2e-2 of error, against a threshold of 0.5.

@@ -6,12 +6,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.spatial_hash import EMPTY, find_slot, grow, pack
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 
 
 class CroppedVoxels(NamedTuple):

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -21,6 +20,7 @@ from morphit_ros.geometry.normals import estimate_normals as local_planes
 from morphit_ros.geometry.spatial_hash import CellList, adjacent_ranges, build_cells
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.thinning import point_spacing
+from morphit_ros.jit import njit
 
 Index = NDArray[np.int64]
 
@@ -168,7 +168,7 @@ def _visible_directions(points: Array, directions: Array, axes: Array, spacing: 
     return _look(points, frames, spacing)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _look(points: Array, frames: Array, spacing: float) -> Array:
     """Mean of the directions (rows 2 of the frames) in whose depth buffer each point is not behind another."""
     count = points.shape[0]
@@ -214,7 +214,7 @@ def _look(points: Array, frames: Array, spacing: float) -> Array:
     return sees
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _against_neighbors(normals: Array, unsure: NDArray[np.bool_], cells: CellList) -> NDArray[np.bool_]:
     """Which unsure normals point against the sum of the sure ones around them."""
     flips = np.zeros(unsure.size, np.bool_)
@@ -241,7 +241,7 @@ def _against_neighbors(normals: Array, unsure: NDArray[np.bool_], cells: CellLis
     return flips
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _opposite_share(normals: Array, cells: CellList, stride: int) -> float:
     """Share of the neighbours of every so manyth point whose normals differ from its own by more than 110°."""
     ranges = np.empty((27, 2), np.int64)
@@ -269,7 +269,7 @@ def _opposite_share(normals: Array, cells: CellList, stride: int) -> float:
     return opposite / max(pairs, 1)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _smooth(normals: Array, wanted: NDArray[np.bool_], cells: CellList) -> Array:
     smoothed = np.zeros(normals.shape)
     ranges = np.empty((27, 2), np.int64)

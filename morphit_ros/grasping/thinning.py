@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.spatial_hash import EMPTY, find_slot, pack
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 
 Index = NDArray[np.int64]
 
@@ -68,7 +68,7 @@ def _first_radius(points: Array, count: int) -> float:
     return math.sqrt(_JAMMING * len(sample) / (0.93 * count) / density)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _finite_rows(points: Array) -> tuple[Index, Array]:
     rows = np.empty(points.shape[0], np.int64)
     corners = np.empty((2, 3))
@@ -90,7 +90,7 @@ def _finite_rows(points: Array) -> tuple[Index, Array]:
     return rows[:found].copy(), corners
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _nearest_distances(points: Array, probe: Array, neighbor: int) -> Array:
     """Distance (P,) of each probe point to its `neighbor`-th nearest point, itself included."""
     result = np.empty(probe.shape[0])
@@ -113,7 +113,7 @@ def _nearest_distances(points: Array, probe: Array, neighbor: int) -> Array:
     return result
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _throw_darts(points: Array, normals: Array, radius: float, kept: Index) -> int:
     """Rows of the points that are kept, in the order given, into `kept`; returns their number."""
     count = points.shape[0]

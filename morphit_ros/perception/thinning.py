@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.spatial_hash import EMPTY, find_slot, grow, pack
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.voxel_grid import crop_to_voxels
+from morphit_ros.jit import njit
 from morphit_ros.perception.configuration import CropConfig
 from morphit_ros.perception.tabletop.table import Plane, plane_axes
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 
 Indices = NDArray[np.int64]
 
@@ -45,7 +45,7 @@ class Chain(NamedTuple):
     T_last_tip: Array
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def multiply(first: Array, second: Array, product: Array) -> None:
     """product = first · second of rigid (4, 4) motions; product must be another array."""
     for r in range(3):
@@ -56,7 +56,7 @@ def multiply(first: Array, second: Array, product: Array) -> None:
     product[3, 3] = 1.0
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _move(pose: Array, axis: Array, sliding: bool, position: float) -> None:
     """pose ← pose · (rotation about, or translation along, the axis)."""
     x, y, z = axis[0], axis[1], axis[2]
@@ -73,7 +73,7 @@ def _move(pose: Array, axis: Array, sliding: bool, position: float) -> None:
         pose[r, 2] = a * (x * z * v + y * s) + b * (y * z * v - x * s) + d * (c + z * z * v)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def place_joint(motions: JointMotions, j: int, positions: Array, poses: Array) -> None:
     """Fill the frame after one joint in `poses` (K, 4, 4); the one before it is there already."""
     if motions.parents[j] < 0:
@@ -86,14 +86,14 @@ def place_joint(motions: JointMotions, j: int, positions: Array, poses: Array) -
     _move(poses[j], motions.axes[j], motions.sliding[j], position)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def place_joints(motions: JointMotions, positions: Array, poses: Array) -> None:
     """Fill ``T_root_joint`` (K, 4, 4), the frames after the joints, at variables (V,)."""
     for j in range(len(motions.parents)):
         place_joint(motions, j, positions, poses)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def place_links(motions: JointMotions, rows: Indices, T_joint_link: Array, positions: Array, poses: Array) -> None:
     """Fill ``T_root_link`` (L, 4, 4) of links that are fixed behind joints `rows` (L,), -1 for the root."""
     joints = np.empty((len(motions.parents), 4, 4))
@@ -105,7 +105,7 @@ def place_links(motions: JointMotions, rows: Indices, T_joint_link: Array, posit
             multiply(joints[rows[i]], T_joint_link[i], poses[i])
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def place_tip(chain: Chain, positions: Array, joints: Array, tip: Array) -> None:
     """Fill ``T_root_joint`` (K, 4, 4) and ``T_root_tip`` (4, 4) of a chain."""
     place_joints(chain.motions, positions, joints)
@@ -115,7 +115,7 @@ def place_tip(chain: Chain, positions: Array, joints: Array, tip: Array) -> None
         multiply(joints[-1], chain.T_last_tip, tip)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def fill_jacobian(chain: Chain, joints: Array, tip: Array, jacobian: Array) -> None:
     """Fill the geometric Jacobian (6, V) of the tip: velocity of its origin, then angular velocity, in root axes."""
     motions = chain.motions

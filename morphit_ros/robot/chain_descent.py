@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 from morphit_ros.robot.chain import Chain, fill_jacobian, place_tip
 
 # No joint moves further in one step [rad or m].
@@ -29,7 +29,7 @@ class Descent(NamedTuple):
     angle: float
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def pose_error(tip: Array, pose: Array, error: Array) -> None:
     """Fill the shift and the rotation vector (6,) that lead from one pose to another, in root axes."""
     trace = 0.0
@@ -62,7 +62,7 @@ def pose_error(tip: Array, pose: Array, error: Array) -> None:
             error[3 + r] = np.pi * (0.5 * (d_rb + (1.0 if r == best else 0.0))) / length
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _damped_step(jacobian: Array, free: Array, error: Array, damping: float, step: Array) -> None:
     """step = Jᵀ (J Jᵀ + λ 1)⁻¹ e over the free joints, zero for the others."""
     normal = np.empty((6, 6))
@@ -99,7 +99,7 @@ def _damped_step(jacobian: Array, free: Array, error: Array, damping: float, ste
                 step[k] += jacobian[r, k] * y[r]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def descend(
     chain: Chain,
     pose: Array,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 from morphit_ros.spheres.objects.body import body_of_cloud, body_of_mesh, small_triangles
 from morphit_ros.spheres.objects.enclosing_spheres import enclosing_spheres, grow_to_contain
 

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 from morphit_ros.spheres.configuration import LossWeights
 from morphit_ros.spheres.loss_kernels import evaluate_losses, sample_arrays
 from morphit_ros.spheres.samples import REFERENCE_DIAGONAL, FitSamples

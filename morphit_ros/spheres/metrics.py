@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
@@ -15,6 +14,7 @@ from morphit_ros.geometry.boundary import boundary_edges, welded_faces
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.winding_number import InsideTest
+from morphit_ros.jit import njit
 from morphit_ros.spheres.exposed_surface import mesh_sequence, sample_exposed_surface, shape_bounds
 
 # Points whose distances are computed side by side: their coordinates and minima fit into the first-level cache.

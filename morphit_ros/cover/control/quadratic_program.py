@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError, MissingDependencyError
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 
 # Greatest excess over a limit that still counts as keeping it, in units of the limit.
 FEASIBILITY_TOLERANCE = 1e-5

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lapack
 
@@ -22,6 +21,7 @@ from morphit_ros.cover.model import Cover
 from morphit_ros.cover.state import CoverState, joint_gap, orthonormalize, rotate
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 
 # Faces count as closed below this, and the search ends with a step below it [half pitches, rad].
 _CLOSED, _STILL = 1e-9, 1e-8

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 
 # Triangles in a leaf; depth of the search in a tree of 2^40 leaves; bits of a place along each axis.
 _LEAF, _DEPTH, _BITS = 8, 42, 20

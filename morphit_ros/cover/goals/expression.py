@@ -13,11 +13,11 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 
 MOST_CHARACTERS = 2000
 DEEPEST_NESTING = 60

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
 from morphit_ros.cover.goals.expression import (
@@ -27,6 +26,7 @@ from morphit_ros.cover.goals.expression import (
 from morphit_ros.cover.model import Cover
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ import itertools
 from dataclasses import replace
 
 import numpy as np
-from numba import njit
 from scipy.sparse import coo_array, csc_array, eye_array
 from scipy.sparse.linalg import splu
 
@@ -33,6 +32,7 @@ from morphit_ros.cover.model import Cover, Indices
 from morphit_ros.cover.state import CoverState, rotate
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 
 CORNER_SIGNS = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
 # A face is closed to this [m]: gaps of joints, that many faces away from the tree of positions, stay below 1e-8.

@@ -17,10 +17,10 @@ is -a . omega. As many equations as before, all independent.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from morphit_ros.cover.model import Cover
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 
 # Fixed nodes whose axes differ less are in a straight line: a hinge is then wrong by less than a micrometre.
 STRAIGHT = 1e-6

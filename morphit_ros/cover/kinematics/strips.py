@@ -9,7 +9,8 @@ grown. A strip that has lost rank always chooses anew.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from morphit_ros.jit import njit
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})

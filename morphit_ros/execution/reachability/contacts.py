@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +17,7 @@ from morphit_ros.execution.reachability.parts import (
     spheres_overlap,
 )
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 
 FREE, TABLE, TARGET, OBSTACLE, SELF = 0, 1, 2, 3, 4
 # Depth that exempts a part: none is as deep.
@@ -76,7 +76,7 @@ class Placement(NamedTuple):
     placed: NDArray[np.bool_]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def new_placement(parts: Parts, joints: Array) -> Placement:
     """Nothing placed yet, for the joints at (K, 4, 4)."""
     count = len(parts.ball_radii)
@@ -89,7 +89,7 @@ def new_placement(parts: Parts, joints: Array) -> Placement:
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _ball(parts: Parts, part: int, at: Placement) -> Array:
     """Centre (3,) of the ball around a part."""
     if not at.ball_placed[part]:
@@ -98,7 +98,7 @@ def _ball(parts: Parts, part: int, at: Placement) -> Array:
     return at.balls[part]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _place(parts: Parts, part: int, at: Placement) -> None:
     """Place the spheres of a part."""
     if not at.placed[part]:
@@ -106,7 +106,7 @@ def _place(parts: Parts, part: int, at: Placement) -> None:
         at.placed[part] = True
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _cloud_depth(parts: Parts, part: int, at: Placement, cloud: Parts, enough: float) -> float:
     """How deep [m] a part is in a standing cloud, or some depth beyond `enough`; negative infinity if apart."""
     deepest = -np.inf
@@ -125,7 +125,7 @@ def _cloud_depth(parts: Parts, part: int, at: Placement, cloud: Parts, enough: f
     return deepest
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _table_depth(parts: Parts, part: int, at: Placement, world: ReachWorld, drop: float) -> float:
     """How deep [m] a part is in the table; negative infinity if its ball is clear of it."""
     deepest = -np.inf
@@ -140,7 +140,7 @@ def _table_depth(parts: Parts, part: int, at: Placement, world: ReachWorld, drop
     return deepest
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def first_contact(
     parts: Parts, rules: Rules, world: ReachWorld, which: Indices, joints: Array, apart: bool, with_self: bool
 ) -> int:
@@ -173,7 +173,7 @@ def first_contact(
     return FREE
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def parts_touch(parts: Parts, a: int, b: int, at: Placement) -> bool:
     """Whether two parts of the robot touch."""
     ball = _ball(parts, b, at)
@@ -190,7 +190,7 @@ def parts_touch(parts: Parts, a: int, b: int, at: Placement) -> bool:
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def count_pair_contacts(parts: Parts, pairs: Indices, samples: Array, counts: Indices) -> None:
     """Add to `counts` (M,) in how many samples (S, K, 4, 4) of the joints each pair of parts touches."""
     # By index: a kernel does not know that a row that a loop gives is contiguous, and compiles all below once more.
@@ -200,7 +200,7 @@ def count_pair_contacts(parts: Parts, pairs: Indices, samples: Array, counts: In
             counts[row] += parts_touch(parts, pairs[row, 0], pairs[row, 1], at)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def count_world_contacts(parts: Parts, rules: Rules, world: ReachWorld, samples: Array, counts: Indices) -> None:
     """Add to `counts` (P, 3) in how many samples (S, K, 4, 4) each part touches table, target, other things."""
     for sample in range(len(samples)):

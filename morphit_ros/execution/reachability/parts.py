@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 
 Indices = NDArray[np.int64]
 
@@ -93,7 +93,7 @@ def _cells(points: Array, size: float) -> Indices:
     return np.unique((cells[:, 0] * width[1] + cells[:, 1]) * width[2] + cells[:, 2], return_inverse=True)[1]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def place_part(parts: Parts, part: int, joints: Array, centers: Array) -> None:
     """Fill the rows of a part in `centers` (N, 3) with its spheres in the root's frame."""
     row = parts.joints[part]
@@ -101,7 +101,7 @@ def place_part(parts: Parts, part: int, joints: Array, centers: Array) -> None:
         place_point(joints, row, parts.centers[i], centers[i])
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def place_point(joints: Array, row: int, point: Array, placed: Array) -> None:
     """Fill a point (3,) behind joint `row` (-1: the root) in the root's frame."""
     for r in range(3):
@@ -115,7 +115,7 @@ def place_point(joints: Array, row: int, point: Array, placed: Array) -> None:
             )
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def spheres_overlap(
     first: Array, first_radii: Array, begin: int, end: int, second: Array, second_radii: Array, start: int, stop: int
 ) -> float:
@@ -131,7 +131,7 @@ def spheres_overlap(
     return deepest
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def balls_touch(first: Array, first_radius: float, second: Array, second_radius: float) -> bool:
     """Whether two balls overlap."""
     reach = first_radius + second_radius
@@ -139,7 +139,7 @@ def balls_touch(first: Array, first_radius: float, second: Array, second_radius:
     return bool(squared < reach * reach)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def depth_below(center: Array, radius: float, T_table_root: Array, half_size: Array, drop: float) -> float:
     """How deep [m] a sphere reaches into all that is below the table's rectangle, lowered by `drop`."""
     outside = 0.0

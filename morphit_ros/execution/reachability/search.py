@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from morphit_ros.execution.reachability.contacts import (
@@ -17,6 +16,7 @@ from morphit_ros.execution.reachability.contacts import (
 )
 from morphit_ros.execution.reachability.parts import Indices, Parts
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 from morphit_ros.robot.chain import Chain, JointMotions, fill_jacobian, multiply, place_joint, place_joints, place_tip
 from morphit_ros.robot.chain_descent import descend, pose_error
 
@@ -79,7 +79,7 @@ class Seeds(NamedTuple):
     detours: Array
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def nearest_seeds(seeds: Seeds, pose: Array, radius: float, chosen: Indices) -> None:
     """Fill `chosen` with the seeds whose tips are nearest to a pose; an angle counts as way at `radius` [m]."""
     count = len(chosen)
@@ -105,7 +105,7 @@ def nearest_seeds(seeds: Seeds, pose: Array, radius: float, chosen: Indices) -> 
         costs[place], chosen[place] = cost, i
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def pose_between(first: Array, twist: Array, fraction: float, pose: Array) -> None:
     """Fill the pose at a fraction of the way that a twist (6,) of `pose_error` leads from the first pose."""
     turn = np.empty((3, 3))
@@ -123,7 +123,7 @@ def pose_between(first: Array, twist: Array, fraction: float, pose: Array) -> No
         pose[r, 3] = first[r, 3] + fraction * twist[r]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def hand_contact(
     arm: Arm, parts: Parts, rules: Rules, world: ReachWorld, pose: Array, positions: Array, apart: bool
 ) -> int:
@@ -141,7 +141,7 @@ def hand_contact(
     return first_contact(parts, rules, world, arm.hand_parts, joints, apart, WITHOUT_SELF)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _contact(
     arm: Arm, parts: Parts, rules: Rules, world: ReachWorld, values: Array, positions: Array, apart: bool
 ) -> int:
@@ -153,7 +153,7 @@ def _contact(
     return first_contact(parts, rules, world, arm.all_parts, joints, apart, WITH_SELF)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _follow(
     arm: Arm, parts: Parts, rules: Rules, world: ReachWorld, effort: Effort,
     first: Array, last: Array, step: float, values: Array, positions: Array,
@@ -186,7 +186,7 @@ def _follow(
     return FREE, margin
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _manipulability(chain: Chain, values: Array) -> float:
     """√det(J Jᵀ) of the tip."""
     joints, tip = np.empty((len(chain.motions.parents), 4, 4)), np.empty((4, 4))
@@ -196,7 +196,7 @@ def _manipulability(chain: Chain, values: Array) -> float:
     return float(np.sqrt(max(np.linalg.det(jacobian @ jacobian.T), 0.0)))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def find_way(
     arm: Arm, parts: Parts, rules: Rules, world: ReachWorld, effort: Effort, seeds: Seeds,
     pregrasp: Array, grasp: Array, lifted: Array, opened: Array, closed: Array, start: Array, attempts: int,
@@ -279,7 +279,7 @@ def find_way(
     return best, 0.0, 0.0
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def find_ways(
     arm: Arm, parts: Parts, rules: Rules, world: ReachWorld, effort: Effort, seeds: Seeds,
     pregrasps: Array, grasps: Array, lifted: Array, opened: Array, closed: Array, start: Array, attempts: int,
@@ -313,7 +313,7 @@ def find_ways(
                 break
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def draw_seeds(arm: Arm, parts: Parts, pairs: Indices, opened: Array, draws: Array, values: Array, tips: Array) -> int:
     """Fill `values` (N, J) and `tips` (N, 4, 4) with those of `draws` (M, J) at which no pair of parts touches."""
     joints = np.empty((len(arm.motions.parents), 4, 4))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.spatial_hash import build_cells
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 
 # Edge of the cells whose points make up a group [m]: some ten points of a planner's cloud.
 _CELL = 0.01
@@ -32,7 +32,7 @@ class PointBlocks(NamedTuple):
     radii: Array
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def group_points(points: Array) -> PointBlocks:
     """Group finite points (N, 3) [m]."""
     cells = build_cells(points, _CELL)
@@ -62,7 +62,7 @@ def one_block(points: Array) -> PointBlocks:
     return PointBlocks(points, rows, np.array([0, len(points)]), np.zeros((3, 1)), np.array([np.inf]))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def gather_box(blocks: PointBlocks, rotation: Array, translation: Array, reach: Array, rows: NDArray[np.int64]) -> int:
     """Rows in `blocks.points` that may lie within a box about a pose, into `rows` (≥ N,), and how many.
 
@@ -85,7 +85,7 @@ def gather_box(blocks: PointBlocks, rotation: Array, translation: Array, reach: 
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def within_box(
     places: Array, rotation: Array, translation: Array, reach: Array, slack: Array, inside: NDArray[np.bool_]
 ) -> None:

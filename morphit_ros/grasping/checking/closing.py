@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +18,7 @@ from morphit_ros.grasping.checking.blocks import gather_box, group_points
 from morphit_ros.grasping.checking.pad_grid import PadGrid, pad_grid
 from morphit_ros.grasping.fitting.correspondences import Index
 from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.jit import njit
 
 # Columns of a finger's row in `Contacts.fingers`.
 HEIGHT, AREA, MEAN_X, MEAN_Z, SPREAD_X, SPREAD_Z, NORMAL_X, NORMAL_Y, NORMAL_Z, SEEN = range(10)
@@ -75,7 +75,7 @@ class Contacts:
         return np.where(np.isfinite(cosine), np.arccos(np.clip(np.nan_to_num(cosine), -1.0, 1.0)), 0.5 * np.pi)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _close(
     points: Array,
     normals: Array,
@@ -188,7 +188,7 @@ def _close(
     return shared * cell_area, least
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _bridge(weights: Array, columns: int, rows: int) -> None:
     """Give cells (columns · rows,) between pressed ones, along x or along z, the lesser weight of both sides.
 
@@ -210,7 +210,7 @@ def _bridge(weights: Array, columns: int, rows: int) -> None:
                 weights[cell] = max(weights[cell], min(before[k], behind))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _close_batch(
     points: Array,
     normals: Array,
@@ -246,7 +246,7 @@ def _close_batch(
         )  # fmt: skip
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _close_copies(
     points: Array,
     normals: Array,
@@ -298,7 +298,7 @@ def _close_copies(
         )  # fmt: skip
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _copies_batch(
     points: Array,
     normals: Array,

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.checking.blocks import PointBlocks, group_points
 from morphit_ros.grasping.fitting.correspondences import Index
 from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.jit import njit
 
 
 class GripperBoxes(NamedTuple):
@@ -56,7 +56,7 @@ class Hits:
     clearance: Array
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _hits(
     blocks: PointBlocks,
     rotation: Array,
@@ -95,7 +95,7 @@ def _hits(
     return inside, bound
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def _local(point, rotation, translation):  # type: ignore[no-untyped-def]
     """A point's coordinates in the gripper's frame."""
     dx, dy, dz = point[0] - translation[0], point[1] - translation[1], point[2] - translation[2]
@@ -106,7 +106,7 @@ def _local(point, rotation, translation):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def _squared_gap(lower, upper, x, y, z):  # type: ignore[no-untyped-def]
     """Square of the distance of a place to a box, 0 inside."""
     gx = max(lower[0] - x, x - upper[0], 0.0)
@@ -115,7 +115,7 @@ def _squared_gap(lower, upper, x, y, z):  # type: ignore[no-untyped-def]
     return gx * gx + gy * gy + gz * gz
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _approach_boxes(
     boxes: GripperBoxes, aperture: float, sweep: float, shrink: float, lower: Array, upper: Array
 ) -> int:
@@ -140,7 +140,7 @@ def _approach_boxes(
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _closing_boxes(
     boxes: GripperBoxes, opening: float, aperture: float, tolerance: float, lower: Array, upper: Array
 ) -> int:
@@ -161,7 +161,7 @@ def _closing_boxes(
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _approach_batch(
     points: Array, rotations: Array, translations: Array, apertures: Array, boxes: GripperBoxes, sweep: float,
     shrink: float, reach: float, stop_at: int, inside: Index, clearance: Array,
@@ -174,7 +174,7 @@ def _approach_batch(
         inside[s], clearance[s] = _hits(blocks, rotations[s], translations[s], lower, upper, count, reach, stop_at)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _closing_batch(
     points: Array, rotations: Array, translations: Array, openings: Array, apertures: Array, boxes: GripperBoxes,
     tolerance: float, stop_at: int, inside: Index, clearance: Array,

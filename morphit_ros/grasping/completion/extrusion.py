@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
@@ -22,6 +21,7 @@ from morphit_ros.grasping.completion.horizon import Horizon, arcs, find_horizon
 from morphit_ros.grasping.completion.shape import CompletedShape, confidence_of_error
 from morphit_ros.grasping.table import Table
 from morphit_ros.grasping.thinning import point_spacing
+from morphit_ros.jit import njit
 
 # Empty cells around the silhouette, for the filters.
 _BORDER = 4
@@ -255,7 +255,7 @@ def _sides(edge: Array, outward: Array, floor: Array, top: Array, cell: float) -
     return points, np.column_stack([outward[which], np.zeros(len(which))])
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _side_is_seen(local: Array, local_normals: Array, edge: Array, outward: Array, radius: float) -> NDArray[np.bool_]:
     """(E,) whether a seen point near each edge faces outwards there."""
     facing = np.zeros(edge.shape[0], np.bool_)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 
 # Pixels along a depth image's side, at most.
 _LARGEST = 160
@@ -90,7 +90,7 @@ def in_free_space(queries: Array, images: DepthImages) -> NDArray[np.bool_]:
     return _in_free_space(np.ascontiguousarray(queries), images)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _in_free_space(queries: Array, images: DepthImages) -> NDArray[np.bool_]:
     free = np.zeros(queries.shape[0], np.bool_)
     for q in range(queries.shape[0]):
@@ -98,7 +98,7 @@ def _in_free_space(queries: Array, images: DepthImages) -> NDArray[np.bool_]:
     return free
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def is_free(x: float, y: float, z: float, images: DepthImages) -> bool:
     """Whether a camera looked through a point."""
     for k in range(images.eyes.shape[0]):

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 
 # The border's neighbourhood that is looked at: inwards, and half of its width [m].
 _INWARDS, _ASIDE = 0.02, 0.01
@@ -99,7 +99,7 @@ def _smoothed(edge: Array, extents: Array, reach: float = 0.015) -> Array:
     return smooth
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _fit_circles(local: Array, normals: Array, edge: Array, outward: Array, fits: Array) -> None:
     """Lean at the border and curvature (E, 2): the outward component of the normals as a line over the distance."""
     for e in range(edge.shape[0]):

@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,6 +29,7 @@ from morphit_ros.grasping.completion.shape import CompletedShape
 from morphit_ros.grasping.completion.upright import distances_to, upright_frame
 from morphit_ros.grasping.table import Table
 from morphit_ros.grasping.thinning import point_spacing, thin_evenly
+from morphit_ros.jit import njit
 
 # Points that candidate planes are judged by.
 _JUDGES = 300
@@ -264,7 +264,7 @@ def reflect_vectors(vectors: Array, plane: MirrorPlane) -> Array:
     return mirrored
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _judge(
     points: Array,
     normals: Array,

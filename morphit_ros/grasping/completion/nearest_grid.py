@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 
 # Cells along the longest side, at most.
 _LARGEST = 80
@@ -42,7 +42,7 @@ def partners(points: Array, normals: Array, facing: Array, grid: NearestGrid) ->
     return _partners(np.ascontiguousarray(points), np.ascontiguousarray(normals), facing, grid)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _fill(points: Array, origin: Array, size: float, shape: NDArray[np.int64]) -> NDArray[np.int32]:
     nearest = np.full((shape[0], shape[1], shape[2]), -1, np.int32)
     gaps = np.full((shape[0], shape[1], shape[2]), np.inf, np.float32)
@@ -59,7 +59,7 @@ def _fill(points: Array, origin: Array, size: float, shape: NDArray[np.int64]) -
     return nearest
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def partner_of(x: float, y: float, z: float, nx: float, ny: float, nz: float, facing: Array, grid: NearestGrid) -> int:
     """The seen point near a place if its normal is within 45° of the given one, else −1."""
     a = int(np.floor((x - grid.origin[0]) / grid.cell))
@@ -74,7 +74,7 @@ def partner_of(x: float, y: float, z: float, nx: float, ny: float, nz: float, fa
     return row
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _partners(points: Array, normals: Array, facing: Array, grid: NearestGrid) -> NDArray[np.int64]:
     result = np.empty(points.shape[0], np.int64)
     for i in range(points.shape[0]):

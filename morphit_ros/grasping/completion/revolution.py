@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +20,7 @@ from morphit_ros.grasping.completion.shape import CompletedShape, confidence_of_
 from morphit_ros.grasping.completion.upright import distances_to, upright_frame
 from morphit_ros.grasping.table import Table
 from morphit_ros.grasping.thinning import point_spacing, thin_evenly
+from morphit_ros.jit import njit
 
 # Points that axes are fitted to.
 _JUDGES = 800
@@ -227,7 +227,7 @@ def _fit_about(points: Array, normals: Array, frame: Array) -> RevolutionFit | N
     )  # fmt: skip
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _center(points: Array, directions: Array, slices: NDArray[np.int64]) -> Array:
     """Where lines (N, 2) of points sorted by slice meet, such that the radii of each slice are equal; NaN for nowhere.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
 from morphit_ros.geometry.spatial_hash import CellList, adjacent_ranges, build_cells, pack
 from morphit_ros.geometry.transforms import Array, make_transform
 from morphit_ros.grasping.normals import principal_frame
 from morphit_ros.grasping.table import Table
+from morphit_ros.jit import njit
 
 
 def upright_frame(points: Array, table: Table | None) -> Array:
@@ -28,7 +28,7 @@ def distances_to(queries: Array, points: Array, reach: float) -> Array:
     return _distances(np.ascontiguousarray(queries), build_cells(np.ascontiguousarray(points), reach))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _distances(queries: Array, cells: CellList) -> Array:
     result = np.full(queries.shape[0], np.inf)
     ranges = np.empty((27, 2), np.int64)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def centering(
     places: Array, slopes: Array, count: int, free: float, slack: float, covering: bool, largest: float
 ) -> float:

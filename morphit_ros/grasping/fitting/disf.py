@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -37,6 +36,7 @@ from morphit_ros.grasping.fitting.energies import measure_energies
 from morphit_ros.grasping.fitting.fit_result import DisfResult, FitStatus, check_fit_input
 from morphit_ros.grasping.fitting.matching import gather, matched_pairs, met_points, project
 from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.jit import njit
 
 # Order of the kernel's status codes.
 _STATUSES = (FitStatus.CONVERGED, FitStatus.ROUND_LIMIT, FitStatus.ONE_SIDED, FitStatus.NO_CONTACT)
@@ -66,7 +66,7 @@ class DisfConfig(Config):
         return -math.cos(math.radians(self.min_opposing_angle))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def closing_rotation(s: Array, n_app: Array, alpha: float, beta: float, turn: Array) -> None:
     """The turn that minimises RotOpt's energy: columns of `turn` (3, 3) are the new axes in the present frame.
 
@@ -106,7 +106,7 @@ def closing_rotation(s: Array, n_app: Array, alpha: float, beta: float, turn: Ar
     turn[0, 2], turn[1, 2], turn[2, 2] = cosine * f0 - sine * e0, cosine * f1 - sine * e1, cosine * f2 - sine * e2
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def shift_and_aperture(
     met: Array, first: int, second: int, turn: Array, grid: PadGrid, low: float, high: float, shift: Array
 ) -> float:
@@ -155,7 +155,7 @@ def shift_and_aperture(
     return aperture
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _fit(
     blocks: PointBlocks,
     normals: Array,
@@ -221,7 +221,7 @@ def _fit(
         converged = step <= tolerances[0] and angle <= tolerances[1]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def fit_batch(
     points: Array,
     normals: Array,

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.fitting.correspondences import Correspondences, Index
 from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.jit import njit
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def measure_energies(
     return FitEnergies(E_p, E_n, E_a, E_p + alpha**2 * E_n, E_com)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _energies(
     points: Array,
     normals: Array,

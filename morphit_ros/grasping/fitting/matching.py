@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,9 +10,10 @@ from morphit_ros.grasping.checking.blocks import PointBlocks, gather_box, one_bl
 from morphit_ros.grasping.checking.pad_grid import PadGrid, pad_grid
 from morphit_ros.grasping.fitting.correspondences import Correspondences, Index
 from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.jit import njit
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def gather(
     blocks: PointBlocks, normals: Array, rotation: Array, translation: Array, reach: Array, index: Index
 ) -> Array:
@@ -39,7 +39,7 @@ def gather(
     return near
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def project(
     near: Array,
     rotation: Array,
@@ -88,7 +88,7 @@ def project(
     return first, second
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _before_pads(
     near: Array, rotation: Array, translation: Array, half_crop: float, grid: PadGrid, cosine_limit: float,
     chosen: Index,
@@ -104,7 +104,7 @@ def _before_pads(
     return _listed(before, chosen)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _within(points: Array, rotation: Array, translation: Array, reach: Array, rows: Index) -> int:
     """Rows of the points (N, 3) within a box, into `rows` (N,), and how many; arguments as `gather`."""
     inside = np.empty(points.shape[0], np.bool_)
@@ -112,7 +112,7 @@ def _within(points: Array, rotation: Array, translation: Array, reach: Array, ro
     return _listed(inside, rows)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _listed(mask: NDArray[np.bool_], rows: Index) -> int:
     """Where the mask (M,) is set, into `rows` (M,), and how often; a branch would often be mispredicted."""
     count = 0
@@ -122,7 +122,7 @@ def _listed(mask: NDArray[np.bool_], rows: Index) -> int:
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def met_points(near: Array, rotation: Array, translation: Array, cells: Index, met: Array) -> None:
     """Points and normals that the cells meet in the gripper's frame, into `met` (≥ M, 6), those of finger 1 first."""
     total = 0

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.fitting.correspondences import Index
+from morphit_ros.jit import njit
 
 # Closing directions that rise by less than this sine may be made level.
 _NEARLY_LEVEL = 0.5
@@ -79,7 +79,7 @@ class AntipodalPairs:
     alone: int
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _find_partners(
     points: Array, normals: Array, seeds: Index, draws: Array, radius: float, cosine: float, low: float, high: float
 ) -> tuple[Index, Index, Array]:
@@ -199,7 +199,7 @@ def starts_from_pairs(
     return _spread(y, middle, widths, frame, angles)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _slabs(
     points: Array, origins: Array, rotations: Array, half_width: float, depth: float, lower: Array, upper: Array
 ) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import math
 
-import numba
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array
@@ -28,6 +27,7 @@ from morphit_ros.grasping.checking.closing import (
     SPREAD_Z,
     Contacts,
 )
+from morphit_ros.jit import njit
 
 GRAVITY = 9.81
 # Torques count by this lever arm [m]: the size of what hands hold, so that force and torque compare.
@@ -43,7 +43,7 @@ def _directions(count: int = 96) -> Array:
     return directions
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _support(u: Array, places: Array, inward: Array, friction: float, gradient: Array) -> float:
     """Support function h(u) of the wrenches at unit force a finger, and the wrench that attains it."""
     total = 0.0
@@ -77,7 +77,7 @@ def _support(u: Array, places: Array, inward: Array, friction: float, gradient: 
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _ball_radius(places: Array, inward: Array, friction: float, directions: Array, refinements: int) -> float:
     u, trial, gradient = np.empty(6), np.empty(6), np.empty(6)
     least = np.inf
@@ -105,7 +105,7 @@ def _ball_radius(places: Array, inward: Array, friction: float, directions: Arra
     return least
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _ball_radii(
     places: Array, inward: Array, friction: float, directions: Array, refinements: int, radii: Array
 ) -> None:

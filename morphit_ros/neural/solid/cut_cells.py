@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 
 # Edges of the subdivision, from a node to its neighbours in the positive direction, and where to find each by its
 # steps (4 x + 2 y + z).

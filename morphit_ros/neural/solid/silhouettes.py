@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 from morphit_ros.neural.field import DensityField
 from morphit_ros.neural.solid.thresholds import LEAST_AGREEMENT, Threshold, check_densities
 from morphit_ros.neural.views.posed_views import PosedViews

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
@@ -14,6 +13,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import sample_surface_evenly
 from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
+from morphit_ros.jit import njit
 from morphit_ros.neural.solid.moments import VolumeMoments
 
 if TYPE_CHECKING:

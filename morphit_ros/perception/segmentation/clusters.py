@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.spatial_hash import adjacent_ranges, cells_around, find_root
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.voxel_grid import merge_views
+from morphit_ros.jit import njit
 from morphit_ros.perception.configuration import ObjectConfig
 
 Rows = NDArray[np.int64]

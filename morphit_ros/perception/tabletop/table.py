@@ -6,10 +6,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.geometry.transforms import Array, make_transform
+from morphit_ros.jit import njit
 from morphit_ros.perception.configuration import TableConfig
 from morphit_ros.perception.scene import Table
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points, transform_vectors
 from morphit_ros.geometry.voxel_grid import merge_views
+from morphit_ros.jit import njit
 from morphit_ros.perception.configuration import ObjectConfig
 from morphit_ros.perception.tabletop.table import Plane
 from morphit_ros.perception.views.alignment import Surface

@@ -6,7 +6,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.spatial_hash import adjacent_ranges, cells_around, pack
@@ -16,6 +15,7 @@ from morphit_ros.geometry.transforms import (
     matrix_from_rotation_vector,
     transform_points,
 )
+from morphit_ros.jit import njit
 
 # Matches must face the same way: the two sides of a wall are different surfaces.
 _LEAST_NORMAL_COSINE = 0.7

@@ -6,9 +6,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 from morphit_ros.perception.tabletop.table_view import TableView, clearance, over_bare_table
 from morphit_ros.perception.views.turn_alignment import NearestPoints, nearest_row
 

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numba import njit
 
 from morphit_ros.geometry.spatial_hash import EMPTY, cells_around, find_slot, pack
 from morphit_ros.geometry.transforms import (
@@ -16,6 +15,7 @@ from morphit_ros.geometry.transforms import (
     matrix_from_rotation_vector,
     rotation_angle,
 )
+from morphit_ros.jit import njit
 from morphit_ros.perception.configuration import RegistrationConfig
 from morphit_ros.perception.scene import RegistrationResult
 from morphit_ros.perception.tabletop.table import Plane

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 from morphit_ros.perception.tabletop.table import Plane, plane_axes
 
 # Cells of the plane in which a camera saw it [m]; larger than the distance of the points that tell.

@@ -6,10 +6,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 from morphit_ros.perception.tabletop.table_view import FREE, UNKNOWN, TableView, clearance, over_bare_table, thinned
 from morphit_ros.perception.views.alignment import Surface
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from morphit_ros.jit import njit
 
 # Neighbours that a sphere may be merged with.
 _NEIGHBORS = 8

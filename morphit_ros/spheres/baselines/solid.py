@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.winding_number import InsideTest
+from morphit_ros.jit import njit
 from morphit_ros.spheres.exposed_surface import mesh_sequence, sample_exposed_surface, shape_bounds
 
 # Voxels inside the shape that are aimed at, and voxels of the box at most (a thin shape fills little of its box).

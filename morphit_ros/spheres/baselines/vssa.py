@@ -19,11 +19,11 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 from morphit_ros.spheres.baselines.solid import Solid, checked_count, make_solid, outside_volume
 from morphit_ros.spheres.clustering import cluster_points
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from morphit_ros.jit import njit
 
 SMALLEST_RADIUS, LARGEST_RADIUS = 1e-3, 2.0
 # Gaps above this pull no harder, so that a far corner does not tear at a sphere.

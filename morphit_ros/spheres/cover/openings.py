@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.boundary import boundary_edges, filling_faces, welded_faces
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.winding_number import InsideTest
+from morphit_ros.jit import njit
 from morphit_ros.spheres.metrics import nearest_gaps
 
 # Openings: halvings of the patches of a sphere, and patches in one step, before giving up.

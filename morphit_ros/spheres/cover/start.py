@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from morphit_ros.jit import njit
 
 _ENCLOSING_STEPS = 40
 # Pairs of spheres farther apart than this share of their radii are not merged unless nothing else is left.

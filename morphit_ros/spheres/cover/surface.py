@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from morphit_ros.jit import njit
 from morphit_ros.spheres.cover.intervals import add_arc, ray_entry, uncovered_stretches
 
 

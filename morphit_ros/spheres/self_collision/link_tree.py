@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, invert_transform
+from morphit_ros.jit import njit
 from morphit_ros.robot.description import Joint, RobotDescription
 
 FIXED, TURNING, SLIDING = 0, 1, 2

@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.spheres.robot_model import SphereModel, spheres_in_frame

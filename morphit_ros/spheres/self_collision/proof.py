@@ -17,9 +17,9 @@ import enum
 import heapq
 
 import numpy as np
-from numba import njit
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 from morphit_ros.spheres.self_collision.link_tree import TURNING, LinkTree, move, multiply
 
 # Greater than the rounding of poses a few metres away.

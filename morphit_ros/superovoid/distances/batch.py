@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 from morphit_ros.superovoid.distances.broad_phase import solve_pairs, sort_pairs, world_spheres
 from morphit_ros.superovoid.distances.min_distance import (
     DEFAULT_CONFIG,

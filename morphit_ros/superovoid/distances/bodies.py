@@ -6,9 +6,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from morphit_ros.jit import njit
 from morphit_ros.superovoid.distances.support import (
     BOX,
     CYLINDER,

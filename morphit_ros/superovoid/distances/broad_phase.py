@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from morphit_ros.jit import njit
 from morphit_ros.superovoid.distances.bodies import pair_support, relative_pose
 from morphit_ros.superovoid.distances.queries import (
     BEYOND,

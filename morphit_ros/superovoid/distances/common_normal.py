@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from numba import njit
 from numpy.typing import NDArray
 
+from morphit_ros.jit import njit
 from morphit_ros.superovoid.distances.bodies import RelativePose, to_first, turn_to_first, unit
 from morphit_ros.superovoid.distances.support import FAST, SUPEROVOID, Body, chart_basis, surface_frame
 

@@ -11,9 +11,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from morphit_ros.jit import njit
 from morphit_ros.superovoid.distances.bodies import RelativePose, pair_support, pair_support_near, unit
 from morphit_ros.superovoid.distances.common_normal import newton_step
 from morphit_ros.superovoid.distances.features import FIRST, SECOND, contact_from, is_on_feature

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from morphit_ros.jit import njit
 from morphit_ros.superovoid.distances.bodies import RelativePose, turn_to_second, unit
 from morphit_ros.superovoid.distances.common_normal import FACE, RIM, SIDE, Contact, chart_contact
 from morphit_ros.superovoid.distances.support import CYLINDER, FAST, SUPEROVOID, Body

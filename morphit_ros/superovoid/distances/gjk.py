@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
 from numpy.typing import NDArray
 
+from morphit_ros.jit import njit
 from morphit_ros.superovoid.distances.support import FAST
 
 

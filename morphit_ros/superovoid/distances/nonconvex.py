@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, check_transform
+from morphit_ros.jit import njit
 from morphit_ros.superovoid.distances.bodies import RelativePose, relative_pose, to_first, turn_to_second
 from morphit_ros.superovoid.distances.common_normal import chart_contact, newton_step
 from morphit_ros.superovoid.distances.min_distance import DEFAULT_CONFIG, DistanceConfig, DistanceResult, min_distance

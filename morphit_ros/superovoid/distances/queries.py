@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from morphit_ros.jit import njit
 from morphit_ros.superovoid.distances.bodies import RelativePose, body_support, relative_pose, turn_to_second
 from morphit_ros.superovoid.distances.solver import CERTIFIED_GAP, Answer, make_workspace, solve_pair
 from morphit_ros.superovoid.distances.support import FAST, HALF_SPACE, SUPEROVOID, Body, make_body, norm_pair

@@ -11,9 +11,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from morphit_ros.jit import njit
 from morphit_ros.superovoid.distances.bodies import RelativePose, body_support, pair_support, turn_to_second, unit
 from morphit_ros.superovoid.distances.common_normal import Contact, chart_contact, newton_step
 from morphit_ros.superovoid.distances.expanding_polytope import penetration_depth

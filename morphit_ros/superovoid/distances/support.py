@@ -19,8 +19,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from morphit_ros.jit import njit
 
 # Contraction to fused multiply-adds cannot introduce NaN or infinity; nothing else of fast mathematics is used.
 FAST = {"contract", "arcp", "nsz"}

@@ -17,7 +17,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from morphit_ros.jit import njit
 
 # Rows of a Jacobian: seven of the shape, rotation about and translation along its own axes.
 PARAMETERS = 13

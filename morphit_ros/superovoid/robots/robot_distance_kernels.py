@@ -6,10 +6,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 from morphit_ros.robot.chain import JointMotions, multiply, place_joints
 from morphit_ros.superovoid.distances.bodies import pair_support, relative_pose, unit
 from morphit_ros.superovoid.distances.broad_phase import sphere_bound

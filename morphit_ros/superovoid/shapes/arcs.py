@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from morphit_ros.jit import njit
 from morphit_ros.superovoid.shapes.kernels import norm_of_two, power, signed_power
 
 # Second derivatives at corners are infinite; this is large enough to say so and small enough to be squared.

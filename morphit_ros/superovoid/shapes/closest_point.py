@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 from morphit_ros.superovoid.shapes.arcs import arc_derivatives, arc_point
 from morphit_ros.superovoid.shapes.kernels import level
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from morphit_ros.jit import njit
 from morphit_ros.superovoid.shapes.dents import measure_dents
 from morphit_ros.superovoid.shapes.kernels import power
 

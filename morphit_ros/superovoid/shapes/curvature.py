@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 from morphit_ros.superovoid.shapes.kernels import level_and_gradient, norm_of_two, power, taper_height
 
 # Coordinates below this share of the shape are on the plane of symmetry but for rounding.

@@ -11,9 +11,9 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 from morphit_ros.superovoid.shapes.arcs import arc_point
 from morphit_ros.superovoid.shapes.closest_point import closest_points
 from morphit_ros.superovoid.shapes.kernels import norm_of_two, power

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
+from morphit_ros.jit import njit
 
 # Sine and cosine of a rounded multiple of π/2 are below this instead of zero: a tenth power would make 0.02 of it.
 _ROUNDED_ZERO = 3e-16

@@ -11,12 +11,12 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 from morphit_ros.superovoid.shapes.arcs import arc_point
 from morphit_ros.superovoid.shapes.bounds import section_scale
 from morphit_ros.superovoid.shapes.closest_point import grid_point
