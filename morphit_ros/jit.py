@@ -26,6 +26,8 @@ __all__ = ["njit"]
 
 # Kernels of this project only: what another package caches is its own matter.
 _PACKAGES = ("morphit_ros", "morphit_bench")
+# Imported nearly everywhere, and nothing that a kernel is compiled from.
+_NO_KERNELS = {f"{name}.py" for name in ("errors", "configuration", "resources", "compilation", "jit")}
 _IMPORT = re.compile(r"^from ((?:morphit_ros|morphit_bench)[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
 
 
@@ -39,7 +41,8 @@ def _imports(path: Path) -> frozenset[Path]:
         found.add(base.with_suffix(".py"))
         # A module may stand among the names: `from morphit_ros.superovoid.fits import kernels`.
         found.update(base / f"{name}.py" for name in re.findall(r"\w+", names))
-    return frozenset(file for file in found if file.is_file())
+    left_out = {root / _PACKAGES[0] / name for name in _NO_KERNELS}
+    return frozenset(file for file in found - left_out if file.is_file())
 
 
 def _root(path: Path) -> Path:
