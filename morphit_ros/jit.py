@@ -72,7 +72,7 @@ def _make_writable(folder: str) -> None:
     tempfile.TemporaryFile(dir=folder).close()
 
 
-class KernelCacheLocator(caching._CacheLocator):  # type: ignore[misc]
+class KernelCacheLocator(caching._CacheLocator):
     """Where numba keeps a compiled kernel of this project."""
 
     def __init__(self, function: Any, file: str) -> None:
