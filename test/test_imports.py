@@ -1,42 +1,114 @@
-"""The import rule: geometry <- robot <- capabilities, which do not know each other; ROS at the rim only."""
+"""The import rule: geometry <- robot <- capabilities, which do not know each other; ROS at the rim only; no circles.
+
+The rule is the table `SUBPACKAGES`. ARCHITECTURE.md shows the same table, written from here:
+
+    python test/test_imports.py
+"""
 
 from __future__ import annotations
 
 import ast
+import functools
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 PACKAGE = "morphit_ros"
-ROOT = Path(__file__).parent.parent / PACKAGE
+BENCH = "morphit_bench"
+REPOSITORY = Path(__file__).parent.parent
+ROOT = REPOSITORY / PACKAGE
 
-CAPABILITIES = {"spheres", "superovoid", "perception", "grasping", "execution", "cover", "neural", "simulation"}
 
-# Modules of the package itself that any room may use.
-FOUNDATION = {"errors", "configuration", "resources", "compilation", "lazy_exports"}
+class Subpackage(NamedTuple):
+    """A line of the table: what lies there, and which others it may import besides itself and the foundation."""
 
-# Room → rooms that it may import besides itself and the foundation. ARCHITECTURE.md gives the reasons.
-ALLOWED = {
-    "geometry": set(),
-    "robot": {"geometry"},
-    **{room: {"geometry", "robot"} for room in CAPABILITIES},
-    # Its collision model is the sphere model.
-    "execution": {"geometry", "robot", "spheres"},
-    # It builds the gripper that the robot carries, from the planner's data.
-    "simulation": {"geometry", "robot", "grasping"},
-    # Draws what all capabilities make.
-    "viewing": {"geometry", "robot"} | CAPABILITIES,
-    "bringup": {"geometry", "robot"},
-    # Runs whole picks and measures them.
-    "evaluation": {"geometry", "robot", "bringup", "viewing", "commands"} | CAPABILITIES,
-    "commands": {"geometry", "robot", "bringup", "viewing", "evaluation"} | CAPABILITIES,
-    "cli": {"commands"},
-    "ros": {"geometry", "robot", "bringup", "viewing"} | CAPABILITIES,
-    "nodes": {"geometry", "robot", "bringup", "viewing", "ros"} | CAPABILITIES,
-    **{module: set() for module in FOUNDATION},
+    holds: str
+    may_import: frozenset[str] = frozenset()
+
+
+def line(holds: str, *may_import: str) -> Subpackage:
+    return Subpackage(holds, frozenset(may_import))
+
+
+# Modules of the package itself that any subpackage may use.
+FOUNDATION = {
+    "errors": line("our errors: each names the value, the bound and the remedy"),
+    "configuration": line("configuration dataclasses: default, range and meaning of a parameter, once"),
+    "resources": line("data files, cache, atomic writes"),
+    "compilation": line("telling people that kernels are compiled"),
+    "jit": line("numba's `njit` with a cache of compiled kernels that all processes share"),
 }
-# Exceptions narrower than a room.
+CAPABILITIES = {
+    "spheres": line(
+        "MorphIt: losses, fit, metrics, proven cover, sphere model of a robot, formats, baselines", "geometry", "robot"
+    ),
+    "superovoid": line("superovoids: shape, certified distances, fits, robots as superovoids", "geometry", "robot"),
+    "cover": line("morphing covers: kinematics, motors, controller, simulated cover", "geometry"),
+    "neural": line(
+        "objects as density fields: learning, solid and inertia, contact and motion, identification, planned pushes",
+        "geometry",
+    ),
+    "perception": line("two clouds → registered scene → table, objects", "geometry"),
+    "grasping": line("gripper data, DISF, planner from many starts, checks, completion", "geometry", "robot"),
+    "execution": line("motion backends, trajectory timing, grasp sequence", "geometry", "robot", "spheres"),
+    "simulation": line("MuJoCo workcell: robot, gripper, objects, depth cameras", "geometry", "robot", "grasping"),
+}
+SUBPACKAGES = {
+    **FOUNDATION,
+    "geometry": line("rigid motions, meshes, point clouds and their files, winding numbers, grids of points"),
+    "robot": line("URDF, package:// resolution, kinematics, joint states and trajectories, workcell files", "geometry"),
+    **CAPABILITIES,
+    "viewing": line(
+        "pictures and the browser's scene; the sphere editor",
+        "geometry",
+        "robot",
+        "cover",
+        "grasping",
+        "neural",
+        "spheres",
+    ),
+    "replay": line(
+        "planned pushes tried in MuJoCo, by a driven pusher or the simulated arm",
+        "geometry",
+        "robot",
+        "execution",
+        "grasping",
+        "neural",
+        "simulation",
+        "spheres",
+    ),
+    "bringup": line("which nodes make up a job; supervisor of child processes", "geometry", "robot"),
+    "commands": line(
+        "the command line `morphit`, a file a command",
+        "geometry",
+        "robot",
+        "bringup",
+        "viewing",
+        "replay",
+        "cover",
+        "grasping",
+        "neural",
+        "simulation",
+        "spheres",
+        "superovoid",
+    ),
+    "cli": line("`morphit` itself: finds the command", "commands"),
+    "ros": line(
+        "`core` (names and QoS, parameters, conversions, frames, runner) and one subpackage a capability",
+        "geometry",
+        "robot",
+        "bringup",
+        "viewing",
+        *(CAPABILITIES.keys() - {"simulation"}),
+    ),
+    "nodes": line(
+        "one executable a file, thin", "geometry", "robot", "ros", "viewing", *(CAPABILITIES.keys() - {"superovoid"})
+    ),
+}
+# Exceptions narrower than a subpackage.
 ONLY_MODULES = {("simulation", "grasping"): {"grasping", "grasping.gripper"}}
 
 ROS_PACKAGES = {
@@ -55,46 +127,63 @@ def modules() -> list[Path]:
     return sorted(ROOT.rglob("*.py"))
 
 
-def imports(path: Path) -> Iterator[str]:
+def full_name(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@functools.cache
+def imports(path: Path) -> tuple[str, ...]:
     """Every module that a file imports, at any depth, with full names."""
-    package = [PACKAGE, *path.relative_to(ROOT).parent.parts]
+    name = full_name(path)
+    package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    found: list[str] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.name
+            found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             module = ".".join([*base, *([node.module] if node.module else [])])
-            # `from morphit_ros import grasping` imports a room, too.
-            if module in (PACKAGE, f"{PACKAGE}.nodes"):
-                for alias in node.names:
-                    yield f"{module}.{alias.name}"
-            else:
-                yield module
+            for alias in node.names:
+                inner = ROOT.parent.joinpath(*module.split("."), alias.name)
+                # `from morphit_ros import grasping` imports a subpackage, too.
+                is_module = inner.is_dir() or inner.with_suffix(".py").is_file() or module == PACKAGE
+                found.append(f"{module}.{alias.name}" if module.startswith(PACKAGE) and is_module else module)
+    return tuple(dict.fromkeys(found))
 
 
-def room_of(path: Path) -> str:
+def subpackage_of(path: Path) -> str:
     relative = path.relative_to(ROOT)
     return relative.parts[0] if len(relative.parts) > 1 else relative.stem
+
+
+def others(path: Path) -> Iterator[tuple[str, str]]:
+    """(subpackage, full name) of what a file imports of other subpackages; the foundation is open to all."""
+    own = subpackage_of(path)
+    for name in imports(path):
+        top, _, rest = name.partition(".")
+        other = rest.partition(".")[0]
+        if top == PACKAGE and rest and other not in FOUNDATION and (other != own or own == "nodes"):
+            yield other, name
 
 
 def breaches(path: Path) -> list[str]:
     """What a file imports against the rule."""
     relative = path.relative_to(ROOT).as_posix()
-    room = room_of(path)
+    own = subpackage_of(path)
+    allowed = SUBPACKAGES[own].may_import
     found = []
+    for other, name in others(path):
+        if own == other == "nodes":
+            found.append(f"{name}: nodes do not import each other")
+        elif own in FOUNDATION or other not in allowed:
+            found.append(f"{name}: {own} may import {sorted(allowed) or 'no other subpackage'}")
+        elif (own, other) in ONLY_MODULES and name.removeprefix(f"{PACKAGE}.") not in ONLY_MODULES[own, other]:
+            found.append(f"{name}: {own} may import only {sorted(ONLY_MODULES[own, other])}")
     for name in imports(path):
-        top, _, rest = name.partition(".")
-        if top == PACKAGE and rest:
-            other = rest.split(".")[0]
-            if other in FOUNDATION or (other == room and room != "nodes"):
-                continue
-            if room == "nodes" and other == "nodes":
-                found.append(f"{name}: nodes do not import each other")
-            elif other not in ALLOWED[room]:
-                found.append(f"{name}: {room} may import {sorted(ALLOWED[room]) or 'no other room'}")
-            elif (room, other) in ONLY_MODULES and rest not in ONLY_MODULES[room, other]:
-                found.append(f"{name}: {room} may import only {sorted(ONLY_MODULES[room, other])}")
+        top = name.partition(".")[0]
+        if top == BENCH:
+            found.append(f"{name}: what only measures is not installed with the suite")
         elif top in ROS_PACKAGES and not relative.startswith(MAY_IMPORT_ROS):
             if top == "ament_index_python" and relative in MAY_IMPORT_INDEX:
                 continue
@@ -102,13 +191,94 @@ def breaches(path: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_module_keeps_the_import_rule(path: Path) -> None:
-    if path == ROOT / "__init__.py":
-        assert list(imports(path)) == []
-        return
-    assert room_of(path) in ALLOWED, f"room '{room_of(path)}' is unknown: give it a place in the rule"
-    assert breaches(path) == []
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Sets of modules that import each other in a circle (Tarjan's strongly connected components)."""
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(module: str) -> None:
+        order[module] = low[module] = len(order)
+        stack.append(module)
+        for other in graph[module] & graph.keys():
+            if other not in order:
+                visit(other)
+                low[module] = min(low[module], low[other])
+            elif other in stack:
+                low[module] = min(low[module], order[other])
+        if low[module] == order[module]:
+            circle = [*stack[stack.index(module) :]]
+            del stack[stack.index(module) :]
+            if len(circle) > 1:
+                found.append(sorted(circle))
+
+    for module in graph:
+        if module not in order:
+            visit(module)
+    return found
+
+
+def table() -> str:
+    """The rule as ARCHITECTURE.md shows it."""
+    rows = ["| subpackage | holds | may import |", "|---|---|---|"]
+    for name, (holds, may_import) in SUBPACKAGES.items():
+        folder = f"`{name}/`" if (ROOT / name).is_dir() else f"`{name}`"
+        names = ", ".join(other for other in SUBPACKAGES if other in may_import)
+        rows.append(f"| {folder} | {holds} | {names if names else 'nothing' if name in FOUNDATION else 'the above'} |")
+    return "\n".join(rows)
+
+
+def architecture(text: str) -> str:
+    """ARCHITECTURE.md with the table as it should be."""
+    begin, end = "<!-- written by test/test_imports.py -->\n", "\n<!-- end -->"
+    before, after = text[: text.index(begin)], text[text.index(end) + len(end) :]
+    return before + begin + table() + end + after
+
+
+def test_architecture_shows_this_table() -> None:
+    text = (REPOSITORY / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    assert text == architecture(text), "run: python test/test_imports.py"
+
+
+def test_every_module_keeps_the_import_rule() -> None:
+    assert list(imports(ROOT / "__init__.py")) == ["lazy_loader"]
+    found = {}
+    for path in modules():
+        if path != ROOT / "__init__.py":
+            assert subpackage_of(path) in SUBPACKAGES, f"{subpackage_of(path)} is unknown: give it a place in the rule"
+            if wrong := breaches(path):
+                found[path.relative_to(ROOT).as_posix()] = wrong
+    assert found == {}
+
+
+@pytest.mark.parametrize("name", sorted(SUBPACKAGES))
+def test_nothing_is_allowed_that_is_not_imported(name: str) -> None:
+    imported = {other for path in modules() if subpackage_of(path) == name for other, _ in others(path)}
+    assert SUBPACKAGES[name].may_import <= imported
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert circles({full_name(path): set(imports(path)) for path in modules()}) == []
+
+
+def test_a_circle_is_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": set()}
+    assert circles(graph) == [["a", "b", "c"]]
+
+
+def test_what_measures_imports_no_ros() -> None:
+    found = [(path.name, name) for path in (REPOSITORY / BENCH).rglob("*.py") for name in bench_imports(path)]
+    assert len(found) > 100
+    assert [(file, name) for file, name in found if name.partition(".")[0] in ROS_PACKAGES] == []
+
+
+def bench_imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
 
 
 @pytest.mark.parametrize(
@@ -128,12 +298,13 @@ def test_module_keeps_the_import_rule(path: Path) -> None:
         ("nodes/new.py", "from . import pick_client"),
         ("bringup/new.py", "from launch import LaunchDescription"),
         ("errors.py", "import morphit_ros.geometry"),
+        ("spheres/new.py", "from morphit_bench.spheres import collision_truth"),
     ],
 )
 def test_rule_finds_a_breach(place: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(globals(), "ROOT", tmp_path)
-    path = tmp_path / place
-    path.parent.mkdir(exist_ok=True)
+    monkeypatch.setitem(globals(), "ROOT", tmp_path / PACKAGE)
+    path = tmp_path / PACKAGE / place
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(line, encoding="utf-8")
     assert breaches(path)
 
@@ -149,8 +320,14 @@ def test_rule_finds_a_breach(place: str, line: str, tmp_path: Path, monkeypatch:
     ],
 )
 def test_rule_allows_what_it_should(place: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(globals(), "ROOT", tmp_path)
-    path = tmp_path / place
+    monkeypatch.setitem(globals(), "ROOT", tmp_path / PACKAGE)
+    path = tmp_path / PACKAGE / place
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(line, encoding="utf-8")
     assert breaches(path) == []
+
+
+if __name__ == "__main__":
+    document = REPOSITORY / "ARCHITECTURE.md"
+    document.write_text(architecture(document.read_text(encoding="utf-8")), encoding="utf-8")
+    sys.exit(0)
