@@ -19,7 +19,8 @@ from morphit_ros.robot.configuration import RobotConfiguration
 _AUTOMATIC = ("auto", "true", "false")
 # Arguments that are parameters of workcell_sim under the same names.
 _SIMULATION = (
-    "robot", "object", "object_mass", "object_x", "object_y", "object_yaw", "friction", "seed", "realtime_factor",
+    "robot", "object", "object_unit", "object_mass", "object_x", "object_y", "object_yaw", "friction", "seed",
+    "realtime_factor",
 )  # fmt: skip
 # Node → parameters with the simulation where neither arguments nor files say otherwise. Its robot and its clock stand
 # still together while it renders, on a busy machine for seconds: silence is no danger there, and its end ends the job.
@@ -29,6 +30,12 @@ ARGUMENTS = (
     Argument("robot", "panda", "robot in config/robots, or a YAML file like those"),
     Argument("sim", True, "simulate the robot, the object and both cameras; false: they are real"),
     Argument("object", "box", "object of the simulation: an own one, a YCB folder, or a mesh file"),
+    Argument(
+        "object_unit",
+        "auto",
+        "unit of a mesh file; auto: metres, and more than 2 m is refused",
+        ("auto", "m", "mm", "cm", "inch"),
+    ),
     Argument("object_mass", 0.0, "mass of the object [kg]; 0: as the object has it", minimum=0.0, maximum=50.0),
     Argument("object_x", 0.5, "place of the object in front of the robot [m]", minimum=-2.0, maximum=2.0),
     Argument("object_y", 0.0, "place of the object to the robot's left [m]", minimum=-2.0, maximum=2.0),

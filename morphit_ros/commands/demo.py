@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from morphit_ros.commands.reports import add_json_option, write_json
+from morphit_ros.commands.unit_option import add_unit_option
 
 
 def add_parser(commands: Any) -> None:
@@ -29,6 +30,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--viewer", action="store_true", help="serve a view to web browsers meanwhile")
     parser.add_argument("arguments", nargs="*", metavar="name:=value", help="further arguments of the job grasp")
+    add_unit_option(parser)
     add_json_option(parser)
     parser.set_defaults(run=run)
 
@@ -40,8 +42,10 @@ def run(options: argparse.Namespace) -> int:
     report = folder / f"{Path(options.object).stem}.json"
     # A report of an earlier run must not pass for this one's.
     report.unlink(missing_ok=True)
+    _check_object(options.object, options.unit)
     words = [
         f"object:={options.object}",
+        *([] if options.unit is None else [f"object_unit:={options.unit}"]),
         *([] if options.mass is None else [f"object_mass:={options.mass}"]),
         f"seed:={options.seed}",
         f"realtime_factor:={options.realtime_factor}",
@@ -60,6 +64,20 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         write_json({"object": options.object, "exit_status": status, **content}, options.json)
     return status
+
+
+def _check_object(name: str, unit: str | None) -> None:
+    """Doubt the size of a mesh file before nodes are started.
+
+    Raises:
+        InvalidInputError: more than 2 m in no unit.
+    """
+    from morphit_ros.geometry.mesh_io import MESH_SUFFIXES, load_mesh
+    from morphit_ros.geometry.units import in_metres
+
+    # Only the file's own form is certain here: names are the simulation's.
+    if Path(name).suffix.lower() in MESH_SUFFIXES and Path(name).is_file():
+        in_metres(load_mesh(name), unit, name)
 
 
 def summary(name: str, report: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from morphit_ros.commands.reports import add_json_option, write_json
+from morphit_ros.commands.unit_option import add_unit_option
 
 if TYPE_CHECKING:
     from morphit_ros.grasping import Grasp, GraspPlan
@@ -17,7 +18,7 @@ def add_parser(commands: Any) -> None:
         help="plan grasps on a recorded point cloud",
         description="Rank contact-stable grasps of a parallel gripper on the cloud of one object.",
     )
-    parser.add_argument("--cloud", required=True, metavar="FILE", help="PLY, PCD or NPZ, in metres")
+    parser.add_argument("--cloud", required=True, metavar="FILE", help="PLY, PCD or NPZ")
     parser.add_argument(
         "--gripper", required=True, metavar="NAME", help="name in config/grippers (franka_hand, hande, umi) or YAML"
     )
@@ -27,6 +28,7 @@ def add_parser(commands: Any) -> None:
         "--table-height", type=float, metavar="Z", help="keep clear of a table at this height of the cloud's frame [m]"
     )
     parser.add_argument("--picture", metavar="FILE", help="draw the best grasp: object, gripper, contacts (PNG)")
+    add_unit_option(parser)
     add_json_option(parser)
     parser.set_defaults(run=run)
 
@@ -38,6 +40,7 @@ def run(options: argparse.Namespace) -> int:
     from morphit_ros.geometry.point_cloud_io import load_point_cloud
     from morphit_ros.geometry.support_plane import SupportPlane
     from morphit_ros.geometry.transforms import make_transform
+    from morphit_ros.geometry.units import in_metres
     from morphit_ros.grasping import Gripper, PlannerConfig, plan_grasps
 
     if options.seed < 0:
@@ -50,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
             raise InvalidInputError("--table-height", options.table_height, "a finite number [m]")
         table = SupportPlane(make_transform(translation=(0.0, 0.0, options.table_height)))
     gripper = Gripper.load(options.gripper)
-    cloud = load_point_cloud(options.cloud)
+    cloud = in_metres(load_point_cloud(options.cloud), options.unit, options.cloud)
     plan = plan_grasps(cloud, gripper, PlannerConfig(), table=table, seed=options.seed)
     # With the JSON on standard output, nothing else belongs there.
     if options.json != "-":

@@ -6,6 +6,8 @@ import argparse
 import sys
 from typing import Any
 
+from morphit_ros.commands.unit_option import add_unit_option
+
 
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
@@ -32,6 +34,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the noise (default: 0)")
     parser.add_argument("--picture", metavar="FILE", help="the views in one picture (PNG)")
+    add_unit_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -65,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
         if not np.isfinite(options.pose).all():
             raise InvalidInputError("--pose", options.pose, "six finite numbers")
         T_world_object = make_transform(matrix_from_rpy(np.radians(options.pose[3:])), options.pose[:3])
-    item = load_object(options.object, options.mass)
+    item = load_object(options.object, options.mass, unit=options.unit)
     with tqdm(total=config.views, desc=f"recording {item.name}", unit="view", disable=not sys.stderr.isatty()) as bar:
         views = render_object(item, T_world_object, config, lambda share: _advance(bar, share))
     description = f"{item.name}, {config.views} views of {config.size} x {config.size} px, {config.arrangement}"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from morphit_ros.commands.reports import add_json_option, write_json
+from morphit_ros.commands.unit_option import add_unit_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,6 +61,7 @@ def add_parser(parsers: Any) -> None:
     parser.add_argument("--package-path", action="append", default=[], metavar="DIR", help="folder that holds packages")
     parser.add_argument("--output", metavar="DIR", help="write comparison.md, .json, quality.png and cost.png there")
     add_json_option(parser)
+    add_unit_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -78,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     for name, samples, least in zip(("surface", "volume"), options.samples, (1, 16), strict=True):
         if samples < least:
             raise InvalidInputError("--samples", f"{samples} {name} samples", f"at least {least}")
-    description, _ = load_robot(options.robot, options.package_path)
+    description, _ = load_robot(options.robot, options.package_path, options.unit)
     shapes = robot_shapes(description, options.links, options.source)
     folder = _made_folder(options.output) if options.output else None
     comparison, complete = _compare(shapes, counts, methods, seeds, description.name, options.samples)

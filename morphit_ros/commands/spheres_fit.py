@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from morphit_ros.commands.reports import add_json_option, write_json
+from morphit_ros.commands.unit_option import add_unit_option
 
 if TYPE_CHECKING:
     from morphit_ros.robot.description import RobotDescription
@@ -74,6 +75,7 @@ def add_parser(parsers: Any) -> None:
     parser.add_argument("--package-path", action="append", default=[], metavar="DIR", help="folder that holds packages")
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write earlier fits")
     parser.add_argument("--output", action="append", default=[], metavar="FILE", help="write this; may be repeated")
+    add_unit_option(parser)
     add_json_option(parser)
     parser.set_defaults(run=run)
 
@@ -93,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
             raise InvalidInputError(
                 "--padding", options.padding, f"none for {name}, which keeps the spheres as they are"
             )
-    description, home = load_robot(options.robot, options.package_path)
+    description, home = load_robot(options.robot, options.package_path, options.unit)
     counts = _counts(description, config, options)
     start = read_model(Path(options.start), description) if options.start else None
     began = time.perf_counter()

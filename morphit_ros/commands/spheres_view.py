@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from morphit_ros.commands.unit_option import add_unit_option
+
 if TYPE_CHECKING:
     from morphit_ros.geometry.mesh import TriangleMesh
     from morphit_ros.robot.description import RobotDescription
@@ -44,6 +46,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--package-path", action="append", default=[], metavar="DIR", help="folder that holds packages")
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write earlier fits")
+    add_unit_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -112,15 +115,16 @@ def _load_shape(options: argparse.Namespace) -> tuple[Any, dict[str, list[Triang
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.geometry.mesh import concatenate_meshes
     from morphit_ros.geometry.mesh_io import load_mesh
+    from morphit_ros.geometry.units import in_metres
     from morphit_ros.robot.description import collision_mesh
     from morphit_ros.robot.kinematics import KinematicModel
     from morphit_ros.viewing.sphere_shape import EditedShape
 
     path = Path(options.shape)
     if path.suffix.lower() in _MESH_SUFFIXES:
-        mesh = load_mesh(path)
+        mesh = in_metres(load_mesh(path), options.unit, str(path))
         return EditedShape(path.stem, {path.stem: mesh}), {path.stem: [mesh]}, None
-    description, home = load_robot(options.shape, options.package_path)
+    description, home = load_robot(options.shape, options.package_path, options.unit)
     parts = {
         name: [collision_mesh(element) for element in link.collisions]
         for name, link in description.links.items()

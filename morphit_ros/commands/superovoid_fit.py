@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from morphit_ros.commands.reports import add_json_option, write_json
+from morphit_ros.commands.unit_option import add_unit_option
 
 if TYPE_CHECKING:
     from morphit_ros.superovoid.fits.config import LinkFitConfig
@@ -71,6 +72,7 @@ def add_parser(parsers: Any) -> None:
         "--comment", action="append", default=[], metavar="TEXT", help="line at the top of a YAML file; may be repeated"
     )
     parser.add_argument("--output", action="append", default=[], metavar="FILE", help="write this; may be repeated")
+    add_unit_option(parser)
     add_json_option(parser)
     parser.set_defaults(run=run)
 
@@ -91,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
     config = _config(options)
     counts = {link: _whole("--link-count", link, text) for link, text in _pairs("--link-count", options.link_count)}
     families = dict(_pairs("--link-family", options.link_family))
-    description, _ = load_robot(options.robot, options.package_path)
+    description, _ = load_robot(options.robot, options.package_path, options.unit)
     began = time.perf_counter()
     with _progress(f"{description.name}: fitting") as progress:
         model = fit_robot_superovoids(

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.motion import ObjectObstacle, TableObstacle
-from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.inputs import CloudLike, as_cloud
 from morphit_ros.geometry.transforms import Array, check_transform
 
 # Smallest sphere of a scattered point [m].
@@ -15,13 +15,14 @@ _LEAST_RADIUS = 0.004
 
 
 def object_obstacle(
-    name: str, cloud: PointCloud, T_base_cloud: Array, spheres: int = 40, smallest_radius: float = 0.004
+    name: str, cloud: CloudLike, T_base_cloud: Array, spheres: int = 40, smallest_radius: float = 0.004
 ) -> ObjectObstacle:
     """An object cloud as spheres that contain every point.
 
     Args:
         name: of the obstacle.
-        cloud: points on the object's surface; points that are not finite are left out.
+        cloud: of any kind that `geometry.inputs` knows: points on the object's surface; points that are not finite are
+            left out.
         T_base_cloud: (4, 4), frame of the cloud in the base frame.
         spheres: how many at most; fewer are faster to check and reach further beyond the surface.
         smallest_radius: [m]; about the distance of neighbouring points closes the gaps between them.
@@ -33,24 +34,24 @@ def object_obstacle(
 
     if not name:
         raise InvalidInputError("name", "an empty string", "a name for the object")
-    moved = cloud.finite().transformed(check_transform(T_base_cloud, "T_base_cloud"))
+    moved = as_cloud(cloud).finite().transformed(check_transform(T_base_cloud, "T_base_cloud"))
     centers, radii = spherize_cloud(moved.points, spheres, smallest_radius)
     return ObjectObstacle(name, centers, radii)
 
 
-def loose_obstacle(name: str, cloud: PointCloud, T_base_cloud: Array, cell: float = 0.02) -> ObjectObstacle:
+def loose_obstacle(name: str, cloud: CloudLike, T_base_cloud: Array, cell: float = 0.02) -> ObjectObstacle:
     """Scattered points as spheres, one for each occupied cell: nothing between them is taken to be solid.
 
     Args:
         name: of the obstacle.
-        cloud: points; those that are not finite are left out.
+        cloud: of any kind that `geometry.inputs` knows: points; those that are not finite are left out.
         T_base_cloud: (4, 4), frame of the cloud in the base frame.
         cell: edge of a cell [m].
 
     Raises:
         InvalidInputError: the cloud has no finite point.
     """
-    points = cloud.finite().transformed(check_transform(T_base_cloud, "T_base_cloud")).points
+    points = as_cloud(cloud).finite().transformed(check_transform(T_base_cloud, "T_base_cloud")).points
     if not len(points):
         raise InvalidInputError("cloud", "no finite point", "at least one finite point")
     _, rows, counts = np.unique(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.meshed import Meshed
 from morphit_ros.geometry.spatial_order import hilbert_codes, order_of_codes
 from morphit_ros.geometry.transforms import Array, transform_points
 from morphit_ros.jit import njit
@@ -22,7 +23,7 @@ _PLASTIC = np.array([0.7548776662466927, 0.5698402909980532])
 
 
 @dataclass(frozen=True)
-class TriangleMesh:
+class TriangleMesh(Meshed):
     """Triangles, counter-clockwise seen from outside.
 
     Attributes:
@@ -51,6 +52,10 @@ class TriangleMesh:
             raise InvalidInputError("faces", f"index {faces.max()}", f"indices in [0, {len(vertices) - 1}]")
         object.__setattr__(self, "vertices", vertices)
         object.__setattr__(self, "faces", faces)
+
+    def triangle_mesh(self) -> TriangleMesh:
+        """Itself."""
+        return self
 
     @cached_property
     def triangles(self) -> Array:

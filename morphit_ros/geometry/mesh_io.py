@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from morphit_ros.geometry.transforms import Array
 MESH_SUFFIXES = (".stl", ".obj", ".dae", ".ply", ".glb", ".gltf", ".off")
 # Bounds of what is read at all, far above any robot's link: a damaged or hostile file must not fill the memory.
 MAX_FILE_BYTES, MAX_FACES = 1 << 30, 1 << 24
+# Of a PLY file: where its counts are.
+_LARGEST_HEADER = 1 << 16
 _REMEDY = "Open it in a mesh viewer to see what is wrong."
 
 
@@ -55,7 +58,7 @@ def load_mesh(path: str | Path, apply_up_axis: bool = False) -> TriangleMesh:
         raise InvalidInputError(str(file), f"{size >> 20} MiB", f"at most {MAX_FILE_BYTES >> 20} MiB", "Simplify it.")
     try:
         vertices, faces = _read(file, suffix, apply_up_axis)
-        return _tidied(vertices, faces)
+        return tidied_mesh(vertices, faces)
     except InvalidInputError as error:
         # Parsers quote what they stumble over, however long it is.
         detail = f"{error.name}: {error.value}"
@@ -102,8 +105,22 @@ def _check_gltf_counts(data: bytes) -> None:
         raise InvalidInputError("glTF", f"{sum(counts)} array elements", "as many as the file has room for")
 
 
-def _tidied(vertices: Array, faces: NDArray[np.int64]) -> TriangleMesh:
-    """The mesh with coincident vertices merged, without faces that lose a corner by that and without stray vertices."""
+def has_faces(path: Path) -> bool:
+    """Whether a PLY file is a mesh and no cloud, as its header says."""
+    with path.open("rb") as stream:
+        head = stream.read(_LARGEST_HEADER).partition(b"end_header")[0]
+    count = re.search(rb"element\s+face\s+(\d+)", head)
+    return count is not None and int(count[1]) > 0
+
+
+def tidied_mesh(vertices: Array, faces: NDArray[np.int64]) -> TriangleMesh:
+    """The mesh with coincident vertices merged, without faces that lose a corner by that and without stray vertices.
+
+    One of two sides is left of a mesh that stores both, and faces that disagree with their neighbours are turned over.
+
+    Raises:
+        InvalidInputError: no face with extent, too many, or vertices that are not finite.
+    """
     if len(faces) == 0:
         raise InvalidInputError("faces", "no face", "a mesh file with at least one face")
     if len(faces) > MAX_FACES:

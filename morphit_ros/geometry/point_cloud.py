@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.meshed import imported
 from morphit_ros.geometry.transforms import Array, transform_points, transform_vectors
 
 
@@ -76,6 +78,38 @@ class PointCloud:
             normals=None if self.normals is None else transform_vectors(transform, self.normals),
             frame=frame or self.frame,
         )
+
+    def scaled(self, scale: float) -> PointCloud:
+        """The cloud with all coordinates times a factor, such as the length of a unit.
+
+        Raises:
+            InvalidInputError: a factor that is not positive and finite.
+        """
+        if not (np.isfinite(scale) and scale > 0.0):
+            raise InvalidInputError("scale", scale, "a positive number")
+        return replace(self, points=self.points * scale)
+
+    def to_trimesh(self) -> Any:
+        """The cloud as `trimesh.PointCloud`, with its colours; that class holds no normals.
+
+        Raises:
+            MissingDependencyError: trimesh is not installed.
+        """
+        return imported("trimesh").PointCloud(self.points.copy(), colors=self.colors)
+
+    def to_open3d(self) -> Any:
+        """The cloud as `open3d.geometry.PointCloud`, with its normals and colours.
+
+        Raises:
+            MissingDependencyError: Open3D is not installed.
+        """
+        o3d = imported("open3d")
+        cloud = o3d.geometry.PointCloud(o3d.utility.Vector3dVector(self.points))
+        if self.normals is not None:
+            cloud.normals = o3d.utility.Vector3dVector(self.normals)
+        if self.colors is not None:
+            cloud.colors = o3d.utility.Vector3dVector(self.colors / 255.0)
+        return cloud
 
 
 def concatenate(clouds: Sequence[PointCloud]) -> PointCloud:

@@ -16,6 +16,9 @@ from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.resources import atomic_write
 
 FORMATS = (".ply", ".pcd", ".npz")
+# Names of arrays that an error lists.
+_SHOWN = 8
+_WANTED = "an array 'points' of shape (N, 3), and if there are any 'normals' and 'colors' (N, 3)"
 _REMEDY = "Write it again, or open it in a point cloud viewer to see what is wrong."
 
 
@@ -41,10 +44,10 @@ def load_point_cloud(path: str | Path, frame: str = "") -> PointCloud:
         raise ResourceNotFoundError(str(path), [str(file.parent)], "Check the path of the point cloud.")
     arrays = _read_npz(file) if file.suffix.lower() == ".npz" else _read_open3d(file)
     if "points" not in arrays:
-        found = ", ".join(sorted(arrays)) or "none"
-        raise InvalidInputError(str(file), f"the arrays: {found}", "an array 'points' of shape (N, 3)")
+        found = ", ".join(sorted(arrays)) or "no properties of points"
+        raise InvalidInputError(str(file), found, "x, y and z of each point", _REMEDY)
     try:
-        cloud = PointCloud(arrays["points"], arrays.get("normals"), _as_bytes(arrays.get("colors")), frame)
+        cloud = PointCloud(arrays["points"], arrays.get("normals"), colors_as_bytes(arrays.get("colors")), frame)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(str(file), f"unusable arrays ({error})", "arrays of shape (N, 3)", _REMEDY) from error
     if len(cloud) == 0:
@@ -83,8 +86,17 @@ def save_point_cloud(cloud: PointCloud, path: str | Path, text: bool = False) ->
 
 def _read_npz(file: Path) -> dict[str, NDArray[Any]]:
     try:
-        with np.load(file, allow_pickle=False) as archive:
+        loaded = np.load(file, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            raise InvalidInputError(str(file), f"one array of shape {loaded.shape} without a name", _WANTED)
+        with loaded as archive:
+            if "points" not in archive:
+                found = ", ".join(f"'{name}'" for name in sorted(archive.files)[:_SHOWN]) or "no array at all"
+                found += f" and {len(archive.files) - _SHOWN} more" if len(archive.files) > _SHOWN else ""
+                raise InvalidInputError(str(file), f"the arrays {found}", _WANTED)
             return {name: archive[name] for name in ("points", "normals", "colors") if name in archive}
+    except InvalidInputError:
+        raise
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise InvalidInputError(str(file), f"unreadable ({error})", "an NPZ file", _REMEDY) from error
 
@@ -108,7 +120,8 @@ def _reason(complaints: io.StringIO) -> str:
     return lines[-1].rpartition("WARNING] ")[2].rstrip(". ") if lines else "no reason given"
 
 
-def _as_bytes(colors: NDArray[Any] | None) -> NDArray[np.uint8] | None:
+def colors_as_bytes(colors: NDArray[Any] | None) -> NDArray[np.uint8] | None:
+    """Colours (N, 3) as bytes, of fractions in [0, 1] or of whole numbers."""
     if colors is None or colors.dtype == np.uint8:
         return colors
     if np.issubdtype(colors.dtype, np.floating):

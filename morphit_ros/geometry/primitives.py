@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.mesh import TriangleMesh
+from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes
 
 
 def box_mesh(size: ArrayLike) -> TriangleMesh:
@@ -44,6 +44,17 @@ def sphere_mesh(radius: float, segments: int = 48, enclosing: bool = False) -> T
         InvalidInputError: the radius is not positive.
     """
     return capsule_mesh(radius, 0.0, segments, enclosing)
+
+
+def mesh_of_spheres(centers: ArrayLike, radii: ArrayLike, segments: int = 24) -> TriangleMesh:
+    """Spheres with centres (N, 3) and radii (N,) [m] as inscribed polyhedra of so many meridians, in one mesh.
+
+    Raises:
+        InvalidInputError: no sphere, or a radius that is not positive.
+    """
+    spheres = zip(np.asarray(centers, dtype=np.float64), np.asarray(radii, dtype=np.float64), strict=True)
+    balls = [(sphere_mesh(float(radius), segments), center) for center, radius in spheres]
+    return concatenate_meshes([TriangleMesh(ball.vertices + center, ball.faces) for ball, center in balls])
 
 
 def capsule_mesh(radius: float, length: float, segments: int = 48, enclosing: bool = False) -> TriangleMesh:

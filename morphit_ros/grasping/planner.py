@@ -15,8 +15,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.inputs import CloudLike, as_cloud
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.checking.sweeps import gripper_boxes
 from morphit_ros.grasping.completion import ShapeCompletion
@@ -30,7 +29,7 @@ from morphit_ros.robot.clearance import ClearanceFunction
 
 
 def plan_grasps(
-    cloud: PointCloud,
+    cloud: CloudLike,
     gripper: Gripper,
     config: PlannerConfig | None = None,
     table: Table | None = None,
@@ -40,7 +39,7 @@ def plan_grasps(
     reachable: Callable[[Grasp], bool] | None = None,
     progress: Callable[[str, float], None] | None = None,
     *,
-    obstacles: ArrayLike | None = None,
+    obstacles: CloudLike | None = None,
     completion: ShapeCompletion | None = None,
     viewpoints: ArrayLike | None = None,
     clearance: ClearanceFunction | None = None,
@@ -48,7 +47,7 @@ def plan_grasps(
     """Ranked, collision-checked grasps of an object.
 
     Args:
-        cloud: the object (N, 3) [m], with outward normals if there are any.
+        cloud: the object [m], a cloud of any kind that `geometry.inputs` knows, with outward normals if there are any.
         gripper: which gripper.
         config: see `PlannerConfig`.
         table: what the object stands on, in the frame of the cloud; its plane is kept clear and its
@@ -59,7 +58,7 @@ def plan_grasps(
         reachable: asked for each grasp in the order of the ranking, from the best, until enough are
             found; those it refuses are dropped.
         progress: called with the name of a stage and the finished share.
-        obstacles: (M, 3) points of what stands around the object [m]; palm, fingers and approach keep clear of them.
+        obstacles: a cloud of what stands around the object [m]; palm, fingers and approach keep clear of them.
         completion: what supplies the sides that were not seen and the centre of mass; chosen by the data if None.
         viewpoints: (V, 3) positions of the cameras, if they are known [m].
         clearance: distance function of the open gripper in the frame of the cloud; grasps that it puts closer than
@@ -75,7 +74,7 @@ def plan_grasps(
     clock = Stopwatch()
     around = _checked_obstacles(obstacles)
     scene = prepare_scene(
-        cloud, settings, table, approach, center_of_mass, rng,
+        as_cloud(cloud), settings, table, approach, center_of_mass, rng,
         completion=completion, obstacles=around if len(around) else None, viewpoints=viewpoints,
     )  # fmt: skip
     solid = _solid_points(scene, around, gripper, settings)
@@ -151,11 +150,8 @@ def _clearance_above(table: Table, scene: ObjectScene, config: PlannerConfig) ->
     return min(config.table_clearance, max(height / 3.0, 5e-4))
 
 
-def _checked_obstacles(obstacles: ArrayLike | None) -> Array:
-    points = np.empty((0, 3)) if obstacles is None else np.asarray(obstacles, dtype=np.float64)
-    if points.ndim != 2 or points.shape[1] != 3:
-        raise InvalidInputError("obstacles", f"shape {points.shape}", "points (M, 3) [m]")
-    return points[np.isfinite(points).all(axis=1)]
+def _checked_obstacles(obstacles: CloudLike | None) -> Array:
+    return np.empty((0, 3)) if obstacles is None else as_cloud(obstacles, "obstacles").finite().points
 
 
 def _solid_points(

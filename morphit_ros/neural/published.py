@@ -107,6 +107,7 @@ def _read_archive(path: Path) -> dict[str, Array]:
     arrays: dict[str, Array] = {}
     try:
         with np.load(path, allow_pickle=False) as archive:
+            found = ", ".join(f"'{name}'" for name in sorted(archive.files)[:20]) or "no array at all"
             for name in ("P", "d", "G", "m", "com", "I"):
                 if name in archive:
                     arrays[name] = np.asarray(archive[name], dtype=np.float64)
@@ -115,7 +116,7 @@ def _read_archive(path: Path) -> dict[str, Array]:
     count = len(arrays["P"]) if "P" in arrays and arrays["P"].ndim else 0
     for name, shape in {"P": (count, 3), "d": (count,), "G": (count, 3), "m": (), "com": (3,), "I": (3, 3)}.items():
         if name not in arrays:
-            raise InvalidInputError(path.name, f"no array '{name}'", "the arrays P, d, G, m, com and I")
+            raise InvalidInputError(path.name, f"no array '{name}' among {found}", "the arrays P, d, G, m, com and I")
         if count == 0 or arrays[name].shape != shape:
             raise InvalidInputError(f"{path.name}: {name}", f"shape {arrays[name].shape}", f"shape {shape or '()'}")
         if not np.isfinite(arrays[name]).all():

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.inputs import CloudLike, as_cloud
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, check_transform
 from morphit_ros.perception.configuration import PerceptionConfig
@@ -21,8 +22,8 @@ class CameraInput(NamedTuple):
 
 
 def check_inputs(
-    left: PointCloud | None,
-    right: PointCloud | None,
+    left: CloudLike | None,
+    right: CloudLike | None,
     T_world_left: Array | None,
     T_world_right: Array | None,
     config: PerceptionConfig,
@@ -37,8 +38,9 @@ def check_inputs(
     for side, cloud, pose in (("left", left, T_world_left), ("right", right, T_world_right)):
         checked = None if pose is None else check_transform(pose, f"T_world_{side}")
         if cloud is not None:
-            _check_frame(side, cloud, checked, config.world_frame)
-            cameras.append(CameraInput(side, cloud, checked))
+            own = as_cloud(cloud, side)
+            _check_frame(side, own, checked, config.world_frame)
+            cameras.append(CameraInput(side, own, checked))
     if not cameras:
         raise InvalidInputError("left, right", "no cloud", "clouds of two cameras", "Check that the cameras publish.")
     if len(cameras) == 1 and not config.allow_single_view:

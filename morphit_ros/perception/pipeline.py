@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.inputs import CloudLike
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, invert_transform
 from morphit_ros.perception.configuration import PerceptionConfig
@@ -45,8 +46,8 @@ _UNEXPLAINED = 0.4
 
 
 def perceive(
-    left: PointCloud | None,
-    right: PointCloud | None,
+    left: CloudLike | None,
+    right: CloudLike | None,
     T_world_left: Array | None,
     T_world_right: Array | None,
     config: PerceptionConfig | None = None,
@@ -61,8 +62,8 @@ def perceive(
     for being horizontal, and `robot_spheres` cannot be used.
 
     Args:
-        left, right: clouds in the cameras' optical frames (z forward), organised or not, NaN where
-            nothing was seen. One may be None if `config.allow_single_view`.
+        left, right: clouds of any kind that `geometry.inputs` knows, in the cameras' optical frames
+            (z forward), organised or not, NaN where nothing was seen. One may be None if `config.allow_single_view`.
         T_world_left, T_world_right: poses of the cameras, None where not known.
         config: parameters; defaults if None.
         robot_spheres: centres (K, 3) and radii (K,) of the robot's own spheres in world [m].

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from morphit_ros.errors import MissingDependencyError
+from morphit_ros.geometry.inputs import MeshLike, as_mesh
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.resources import atomic_write, cache_directory
@@ -26,7 +27,7 @@ _PARAMETERS = {
 _MAX_CORNERS = 64
 
 
-def convex_pieces(mesh: TriangleMesh, seed: int = 1) -> list[TriangleMesh]:
+def convex_pieces(mesh: MeshLike, seed: int = 1) -> list[TriangleMesh]:
     """Convex pieces that together fill a mesh, in its frame.
 
     Takes seconds to a minute the first time; then the pieces come from the cache. A damaged cache file is replaced.
@@ -34,6 +35,7 @@ def convex_pieces(mesh: TriangleMesh, seed: int = 1) -> list[TriangleMesh]:
     Raises:
         MissingDependencyError: CoACD is not installed.
     """
+    mesh = as_mesh(mesh)
     digest = hashlib.sha256(repr((sorted(_PARAMETERS.items()), _MAX_CORNERS, seed)).encode())
     digest.update(np.ascontiguousarray(mesh.vertices).tobytes())
     digest.update(np.ascontiguousarray(mesh.faces).tobytes())

@@ -14,6 +14,7 @@ from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.geometry.mesh import TriangleMesh, sample_surface
 from morphit_ros.geometry.mesh_io import load_mesh
 from morphit_ros.geometry.transforms import Array, transform_points
+from morphit_ros.geometry.units import in_metres
 from morphit_ros.resources import share_directory
 from morphit_ros.simulation.convex_pieces import convex_pieces
 from morphit_ros.simulation.own_objects import OWN_OBJECTS
@@ -114,9 +115,12 @@ class SimulatedObject:
 
 
 def load_object(
-    name_or_path: str | Path, mass: float | None = None, data_dir: str | Path | None = None
+    name_or_path: str | Path,
+    mass: float | None = None,
+    data_dir: str | Path | None = None,
+    unit: str | None = None,
 ) -> SimulatedObject:
-    """An object by name (see `OBJECT_NAMES`) or from a mesh file in metres.
+    """An object by name (see `OBJECT_NAMES`) or from a mesh file.
 
     Args:
         name_or_path: an own object first, then a YCB one; ``ycb/<name>`` means the YCB one, ``known/<name>`` one of
@@ -124,14 +128,18 @@ def load_object(
         mass: [kg], None for the object's own; a mesh file has none.
         data_dir: folder that holds ``ycb/`` and ``grasp/known/``; None for ``$MORPHIT_DATA``, else ``../shared/data``
             beside the project.
+        unit: of a mesh file, see `geometry.units.in_metres`.
 
     Raises:
-        InvalidInputError: the mass is not positive, or is missing for a mesh file.
+        InvalidInputError: the mass is not positive, or is missing for a mesh file; more than 2 m in no unit, or a unit
+            for what is no file.
         ResourceNotFoundError: unknown name (lists the known ones), or no data folder.
     """
     if mass is not None and not (np.isfinite(mass) and mass > 0.0):
         raise InvalidInputError("mass", mass, "a positive number [kg], or None for the object's own")
     name = str(name_or_path)
+    if unit is not None and Path(name).suffix.lower() not in _MESH_SUFFIXES:
+        raise InvalidInputError("unit", repr(unit), f"none with '{name}', whose size is known", "It is of mesh files.")
     if name in OWN_OBJECTS:
         return _own_object(name, mass)
     if name.removeprefix("ycb/") in _YCB:
@@ -141,7 +149,7 @@ def load_object(
     if Path(name).suffix.lower() in _MESH_SUFFIXES:
         if mass is None:
             raise InvalidInputError("mass", None, f"the mass of '{name}' [kg]", "A mesh file does not say it.")
-        mesh = load_mesh(name)
+        mesh = in_metres(load_mesh(name), unit, name)
         return _standing(name, mesh, convex_pieces(mesh), mass, (0.70, 0.52, 0.36))
     remedy = f"Known objects: {', '.join(OBJECT_NAMES)}. Or give a mesh file ({' '.join(_MESH_SUFFIXES)}) and its mass."
     raise ResourceNotFoundError(name, [], remedy)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from morphit_ros.configuration import Config, nested, parameter
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, look_at, make_transform, matrix_from_rpy
+from morphit_ros.geometry.units import UNITS
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
@@ -46,7 +47,8 @@ class WorkcellConfig(Config):
     """What stands where. World frame: z up, table top at z = 0. The robot's own file says where its base stands."""
 
     robot: str = parameter("panda", "Robot: a name in config/robots or a YAML file")
-    object: str = parameter("box", "Object: a name (see the object list) or a mesh file in metres")
+    object: str = parameter("box", "Object: a name (see the object list) or a mesh file")
+    object_unit: str = parameter("auto", "Unit of a mesh file; auto: m, up to 2 m", choices=("auto", *UNITS))
     object_mass: float = parameter(0.0, "Mass of the object, 0 for its own [kg]", minimum=0.0, maximum=50.0)
     object_x: float = parameter(0.5, "Position of the object along x [m]", minimum=-2.0, maximum=2.0)
     object_y: float = parameter(0.0, "Position of the object along y [m]", minimum=-2.0, maximum=2.0)
@@ -71,6 +73,11 @@ class WorkcellConfig(Config):
             raise InvalidInputError("base_position", f"{len(self.base_position)} numbers", "3 numbers x y z, or none")
         if not self.base_position and self.base_yaw != 0.0:
             raise InvalidInputError("base_yaw", self.base_yaw, "0 without base_position", "Give a base_position too.")
+
+
+def _load_object(config: WorkcellConfig) -> SimulatedObject:
+    unit = None if config.object_unit == "auto" else config.object_unit
+    return load_object(config.object, config.object_mass or None, unit=unit)
 
 
 class Workcell:
@@ -117,7 +124,7 @@ class Workcell:
         if (offset > np.array(config.table_size) / 2.0).any():
             bound = f"on the table around {list(config.table_center)}, {list(config.table_size)} m wide"
             raise InvalidInputError("object_x, object_y", [config.object_x, config.object_y], bound)
-        self.object: SimulatedObject = self._given_item or load_object(config.object, config.object_mass or None)
+        self.object: SimulatedObject = self._given_item or _load_object(config)
         position = config.base_position or self.robot.base_position
         yaw = config.base_yaw if config.base_position else self.robot.base_yaw
         self.T_world_base = make_transform(matrix_from_rpy((0.0, 0.0, yaw)), position)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.mesh import TriangleMesh
+from morphit_ros.geometry.inputs import CloudLike, MeshLike, as_cloud, as_mesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
 from morphit_ros.spheres.objects.body import body_of_cloud, body_of_mesh, small_triangles
@@ -24,14 +24,15 @@ def cluster_points(points: Array, count: int, iterations: int = 10) -> tuple[Arr
     return _cluster(np.ascontiguousarray(points), count, iterations)
 
 
-def spherize_cloud(points: ArrayLike, count: int = 40, minimum_radius: float = 0.001) -> tuple[Array, Array]:
+def spherize_cloud(points: CloudLike, count: int = 40, minimum_radius: float = 0.001) -> tuple[Array, Array]:
     """Spheres that together contain every point of a cloud: a grasped or observed object for planning.
 
     They also fill the body between the points: the object is taken to be solid wherever it was seen from both sides
     (`body_of_cloud`). What no camera saw is not guessed.
 
     Args:
-        points: (P, 3) [m], surface points; rows that are not finite are left out.
+        points: a cloud of any kind that `geometry.inputs` knows, such as (P, 3) [m]: points on a surface; rows that are
+            not finite are left out.
         count: number of spheres; fewer are returned where there are fewer points.
         minimum_radius: smallest radius [m].
 
@@ -41,23 +42,20 @@ def spherize_cloud(points: ArrayLike, count: int = 40, minimum_radius: float = 0
     Raises:
         InvalidInputError: no finite point, a count below one or a radius that is not positive.
     """
-    cloud = np.asarray(points, dtype=np.float64)
-    if cloud.ndim != 2 or cloud.shape[1] != 3:
-        raise InvalidInputError("points", f"shape {cloud.shape}", "shape (P, 3)")
-    cloud = cloud[np.isfinite(cloud).all(axis=1)]
+    cloud = as_cloud(points, "points").finite().points
     if len(cloud) == 0:
         raise InvalidInputError("points", "no finite point", "at least one finite point")
     return _enclose(cloud[:, None], body_of_cloud(cloud), count, minimum_radius)
 
 
-def spherize_mesh(mesh: TriangleMesh, count: int = 40, minimum_radius: float = 0.001) -> tuple[Array, Array]:
+def spherize_mesh(mesh: MeshLike, count: int = 40, minimum_radius: float = 0.001) -> tuple[Array, Array]:
     """Spheres that together contain every point of a mesh's surface, and fill its inside: an object to be carried.
 
     The surface is contained by construction: it is cut into small triangles, each of which lies in one sphere. For
     links of a robot `fit_spheres` is tighter, and slower.
 
     Args:
-        mesh: the object; it need not be closed.
+        mesh: the object, of any kind that `geometry.inputs` knows; it need not be closed.
         count: number of spheres; fewer are returned for a very small mesh.
         minimum_radius: smallest radius [m].
 
@@ -67,9 +65,10 @@ def spherize_mesh(mesh: TriangleMesh, count: int = 40, minimum_radius: float = 0
     Raises:
         InvalidInputError: the mesh has no area, a count below one or a radius that is not positive.
     """
-    if mesh.area <= 0.0:
+    surface = as_mesh(mesh)
+    if surface.area <= 0.0:
         raise InvalidInputError("mesh", "zero area", "a mesh with area")
-    return _enclose(small_triangles(mesh), body_of_mesh(mesh), count, minimum_radius)
+    return _enclose(small_triangles(surface), body_of_mesh(surface), count, minimum_radius)
 
 
 def _enclose(pieces: Array, body: Array, count: int, minimum_radius: float) -> tuple[Array, Array]:

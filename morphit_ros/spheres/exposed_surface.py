@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.inputs import MeshesLike, as_meshes
 from morphit_ros.geometry.mesh import TriangleMesh, sample_surface, sample_surface_evenly
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.winding_number import InsideTest
@@ -18,18 +19,6 @@ _OFFSET = 1e-6
 _MAX_BATCHES = 32
 
 
-def mesh_sequence(mesh: TriangleMesh | Sequence[TriangleMesh]) -> tuple[TriangleMesh, ...]:
-    """One mesh or several as a tuple.
-
-    Raises:
-        InvalidInputError: no mesh.
-    """
-    meshes = (mesh,) if isinstance(mesh, TriangleMesh) else tuple(mesh)
-    if not meshes:
-        raise InvalidInputError("meshes", "none", "at least one mesh")
-    return meshes
-
-
 def shape_bounds(meshes: Sequence[TriangleMesh]) -> Array:
     """(2, 3): lower and upper corner of the axis-aligned box around all meshes [m]."""
     corners = np.stack([mesh.bounds for mesh in meshes])
@@ -37,7 +26,7 @@ def shape_bounds(meshes: Sequence[TriangleMesh]) -> Array:
 
 
 def sample_exposed_surface(
-    mesh: TriangleMesh | Sequence[TriangleMesh], count: int, rng: np.random.Generator, even: bool = False
+    mesh: MeshesLike, count: int, rng: np.random.Generator, even: bool = False
 ) -> tuple[Array, Array]:
     """Points drawn uniformly by area from the surface of the union of meshes, with their outward unit normals.
 
@@ -57,7 +46,7 @@ def sample_exposed_surface(
     Raises:
         InvalidInputError: no mesh, a count below one, or no area.
     """
-    meshes = mesh_sequence(mesh)
+    meshes = as_meshes(mesh)
     if count < 1:
         raise InvalidInputError("count", count, "at least 1")
     areas = np.array([part.area for part in meshes])

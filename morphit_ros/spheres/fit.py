@@ -17,13 +17,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.inputs import MeshesLike, as_meshes
 from morphit_ros.geometry.mesh import TriangleMesh
+from morphit_ros.geometry.meshed import Meshed
+from morphit_ros.geometry.primitives import mesh_of_spheres
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.spheres.clustering import cluster_points
 from morphit_ros.spheres.configuration import LossWeights, SphereFitConfig
 from morphit_ros.spheres.density_control import move_useless, resize
 from morphit_ros.spheres.descent import MAX_RADIUS, MIN_RADIUS, Descent, Schedule, descend
-from morphit_ros.spheres.exposed_surface import mesh_sequence
 from morphit_ros.spheres.metrics import checked_spheres
 from morphit_ros.spheres.samples import FitSamples, draw_samples
 
@@ -48,7 +50,7 @@ class FitStatus(enum.Enum):
 
 
 @dataclass(frozen=True)
-class SphereFitResult:
+class SphereFitResult(Meshed):
     """Spheres for a shape.
 
     Attributes:
@@ -66,9 +68,13 @@ class SphereFitResult:
     history: Array
     cover_margin: float | None = None
 
+    def triangle_mesh(self) -> TriangleMesh:
+        """The spheres as polyhedra with their corners on them, in one mesh."""
+        return mesh_of_spheres(self.centers, self.radii)
+
 
 def fit_spheres(
-    mesh: TriangleMesh | Sequence[TriangleMesh],
+    mesh: MeshesLike,
     config: SphereFitConfig | None = None,
     seed: int = 0,
     *,
@@ -81,7 +87,7 @@ def fit_spheres(
     the mesh is inside them, proven.
 
     Args:
-        mesh: the shape.
+        mesh: the shape: a mesh of any kind that `geometry.inputs` knows, or several that mean their union.
         config: settings.
         seed: of all randomness.
         initial: centres (K, 3) and radii (K,) [m] to start from; thinned out or split until there are `count`. A
@@ -93,7 +99,7 @@ def fit_spheres(
             spheres together with a cover or with a baseline.
     """
     settings = config or SphereFitConfig()
-    meshes = mesh_sequence(mesh)
+    meshes = as_meshes(mesh)
     start = _checked_start(initial, locked, settings)
     if settings.method != "morphit":
         from morphit_ros.spheres.baselines import fit_baseline

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,11 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.boundary import boundary_edges, welded_faces
+from morphit_ros.geometry.inputs import MeshesLike, as_meshes
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.winding_number import InsideTest
 from morphit_ros.jit import njit
-from morphit_ros.spheres.exposed_surface import mesh_sequence, sample_exposed_surface, shape_bounds
+from morphit_ros.spheres.exposed_surface import sample_exposed_surface, shape_bounds
 
 # Points whose distances are computed side by side: their coordinates and minima fit into the first-level cache.
 _BLOCK = 256
@@ -51,7 +51,7 @@ class SphereMetrics:
 
 
 def measure_spheres(
-    mesh: TriangleMesh | Sequence[TriangleMesh],
+    mesh: MeshesLike,
     centers: ArrayLike,
     radii: ArrayLike,
     surface_samples: int = 20000,
@@ -66,7 +66,7 @@ def measure_spheres(
     mesh serves as control variate.
 
     Args:
-        mesh: the shape; several meshes in one frame mean their union.
+        mesh: the shape, a mesh of any kind that `geometry.inputs` knows; several in one frame mean their union.
         centers, radii: (N, 3) and (N,) [m].
         surface_samples, volume_samples: about so many points of the Monte Carlo estimates.
         seed: of the samples.
@@ -75,7 +75,7 @@ def measure_spheres(
         InvalidInputError: spheres of wrong shape, not finite, or with a radius that is not positive; no mesh or
             one without area; fewer than one surface or 16 volume samples.
     """
-    meshes = mesh_sequence(mesh)
+    meshes = as_meshes(mesh)
     sphere_centers, sphere_radii = checked_spheres(centers, radii)
     if volume_samples < 16:
         raise InvalidInputError("volume_samples", volume_samples, "at least 16")

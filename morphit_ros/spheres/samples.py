@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from morphit_ros.geometry.inputs import MeshesLike, as_meshes
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.winding_number import InsideTest
-from morphit_ros.spheres.exposed_surface import mesh_sequence, sample_exposed_surface, shape_bounds
+from morphit_ros.spheres.exposed_surface import sample_exposed_surface, shape_bounds
 
 # The weights of the variants were published for robot links in metres, and mix lengths with squares of lengths:
 # every shape is scaled to this box diagonal, that of a Panda link, so that they mean the same for any of them.
@@ -61,9 +62,7 @@ class FitSamples:
         return replace(self, interior=self.interior[::2], surface=self.surface[::2], normals=self.normals[::2])
 
 
-def draw_samples(
-    mesh: TriangleMesh | Sequence[TriangleMesh], interior: int, surface: int, rng: np.random.Generator
-) -> FitSamples:
+def draw_samples(mesh: MeshesLike, interior: int, surface: int, rng: np.random.Generator) -> FitSamples:
     """Draw points uniformly in and on a shape: a mesh, or the union of several.
 
     A mesh that is not watertight has the inside that its winding number gives it. A shape without one (a sheet) is
@@ -72,7 +71,7 @@ def draw_samples(
     Raises:
         InvalidInputError: no mesh, or no area.
     """
-    meshes = mesh_sequence(mesh)
+    meshes = as_meshes(mesh)
     low, high = shape_bounds(meshes)
     origin, diagonal = 0.5 * (low + high), float(np.linalg.norm(high - low))
     scale = REFERENCE_DIAGONAL / diagonal if diagonal > 0.0 else 1.0

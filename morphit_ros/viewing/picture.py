@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.inputs import CloudLike, as_cloud
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import check_transform
 from morphit_ros.resources import atomic_write
@@ -32,7 +33,7 @@ _UNITS = {"clearance": (1e3, "mm"), "E_com": (1e3, "mm")}
 
 
 def draw_grasp(
-    cloud: PointCloud,
+    cloud: CloudLike,
     gripper: Gripper,
     grasp: Grasp,
     path: str | Path | None = None,
@@ -76,7 +77,7 @@ def draw_grasp(
 
 
 def draw_plan(
-    cloud: PointCloud,
+    cloud: CloudLike,
     gripper: Gripper,
     plan: GraspPlan,
     path: str | Path | None = None,
@@ -142,9 +143,9 @@ def _checked_size(size: tuple[int, int]) -> tuple[int, int]:
     return int(width), int(height)
 
 
-def _drawable(cloud: PointCloud) -> PointCloud:
+def _drawable(cloud: CloudLike) -> PointCloud:
     """The finite points of a cloud, thinned out if there are too many."""
-    finite = cloud.finite()
+    finite = as_cloud(cloud).finite()
     if len(finite) == 0:
         raise InvalidInputError("cloud", f"{len(cloud)} points, none of them finite", "at least one finite point")
     if len(finite) > _MAXIMUM_POINTS:

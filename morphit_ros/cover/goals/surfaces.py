@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from morphit_ros.cover.goals.closest_points import ClosestPoints
 from morphit_ros.cover.goals.targets import HeightTarget, Target, TargetSample, sample_heights
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.mesh import TriangleMesh
+from morphit_ros.geometry.inputs import MeshLike, as_mesh
 from morphit_ros.geometry.transforms import Array
 
 # Faces: of more than this many the tree takes seconds to make.
@@ -62,13 +62,15 @@ class MeshTarget:
     """A triangle mesh: every node goes to its closest point and takes the normal there, interpolated from corners.
 
     Args:
-        mesh: counter-clockwise seen from the side that normals shall look to, world frame.
+        mesh: of any kind that `geometry.inputs` knows, counter-clockwise seen from the side that normals shall look
+            to, world frame.
 
     Raises:
         InvalidInputError: a mesh without area, or with more faces than are searched in time.
     """
 
-    def __init__(self, mesh: TriangleMesh) -> None:
+    def __init__(self, mesh: MeshLike) -> None:
+        mesh = as_mesh(mesh)
         if len(mesh.faces) > _LARGEST_MESH:
             raise InvalidInputError("mesh", f"{len(mesh.faces)} faces", f"at most {_LARGEST_MESH}")
         areas = np.linalg.norm(np.cross(*np.diff(mesh.triangles, axis=1).transpose(1, 0, 2)), axis=1)

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morphit_ros.configuration import Config, parameter
-from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.inputs import CloudLike
 from morphit_ros.geometry.transforms import Array, make_transform
 from morphit_ros.grasping.checking.blocks import PointBlocks, group_points, one_block
 from morphit_ros.grasping.checking.pad_grid import PadGrid, pad_grid
@@ -266,7 +266,7 @@ def fit_batch(
 
 
 def fit_disf(
-    cloud: PointCloud,
+    cloud: CloudLike,
     gripper: Gripper,
     T_world_gripper_start: ArrayLike,
     aperture_start: float,
@@ -276,7 +276,7 @@ def fit_disf(
     """Fit the pads of a gripper to an object, from one start.
 
     Args:
-        cloud: object with outward unit normals, finite.
+        cloud: object with outward unit normals, finite; of any kind that `geometry.inputs` knows and that has normals.
         gripper: what is fitted.
         T_world_gripper_start: (4, 4) start in the frame of the cloud.
         aperture_start: opening of the start, also the width of the crop [m].

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.inputs import CloudLike, as_cloud
 from morphit_ros.geometry.transforms import Array, check_transform
 from morphit_ros.grasping.fitting.correspondences import Correspondences
 from morphit_ros.grasping.fitting.energies import FitEnergies
@@ -77,7 +77,7 @@ def _is_rigid(transform: Array) -> bool:
 
 
 def check_fit_input(
-    cloud: PointCloud, gripper: Gripper, T_world_gripper: ArrayLike, aperture: float, approach: ArrayLike | None
+    cloud: CloudLike, gripper: Gripper, T_world_gripper: ArrayLike, aperture: float, approach: ArrayLike | None
 ) -> tuple[Array, Array, Array, Array]:
     """Contiguous points, normals, start pose and unit approach direction, after checks.
 
@@ -87,6 +87,7 @@ def check_fit_input(
     start = np.asarray(T_world_gripper, dtype=np.float64)
     if start.shape != (4, 4) or not _is_rigid(start):
         start = check_transform(start, "T_world_gripper_start")
+    cloud = as_cloud(cloud)
     if len(cloud) == 0:
         raise InvalidInputError("cloud", "0 points", "at least 1 point")
     if cloud.normals is None:

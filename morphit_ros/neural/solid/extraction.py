@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.geometry.mesh import TriangleMesh
+from morphit_ros.geometry.meshed import Meshed
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.field import DensityField
 from morphit_ros.neural.solid.cutting import cut_nodes
@@ -40,7 +41,7 @@ class SolidConfig(Config):
 
 
 @dataclass(frozen=True)
-class Solid:
+class Solid(Meshed):
     """The inside of an object on a grid, and the surface around it.
 
     Attributes:
@@ -68,6 +69,10 @@ class Solid:
     filled_volume: float
     dropped_volume: float
     lost_volume: float = 0.0
+
+    def triangle_mesh(self) -> TriangleMesh:
+        """The surface."""
+        return self.surface
 
     @property
     def volume(self) -> float:

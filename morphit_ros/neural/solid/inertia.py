@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.inputs import MeshLike, as_mesh
 from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.field import DensityField
 from morphit_ros.neural.solid.extraction import Solid, SolidConfig, extract_solid, moments_at
-from morphit_ros.neural.solid.moments import VolumeMoments, difference, tensor
+from morphit_ros.neural.solid.moments import VolumeMoments, difference, mesh_moments, tensor
 from morphit_ros.neural.solid.silhouette_hull import HullThreshold
 from morphit_ros.neural.solid.thresholds import Threshold, check_densities
 from morphit_ros.neural.solid.visibility import judge_visibility
@@ -91,7 +92,7 @@ class InertialProperties:
 
 
 def inertial_properties(
-    source: DensityField | Solid,
+    source: DensityField | Solid | MeshLike,
     mass: float | None = None,
     density: float | None = None,
     weighting: Weighting | str = Weighting.SOLID,
@@ -100,7 +101,7 @@ def inertial_properties(
     eyes: ArrayLike | None = None,
     support: SupportPlane | None = None,
 ) -> InertialProperties:
-    """Mass, centre of mass and inertia of an object known as a density field.
+    """Mass, centre of mass and inertia of an object known as a density field; exact of a closed mesh.
 
     Errors are estimated from a second, coarser grid, from the range of the threshold, of a field learned from pictures
     from its distance to the hull of their silhouettes (`HullThreshold`), and, where the eyes are given, from what no
@@ -108,7 +109,7 @@ def inertial_properties(
     object behind surface that was not seen were empty.
 
     Args:
-        source: a field, or a solid cut from one.
+        source: a field, a solid cut from one, or a closed mesh of any kind that `geometry.inputs` knows.
         mass: the object's, if known [kg]; or else
         density: its mass density [kg/m^3]; with the density weighting the paper's α, kg/m^3 for a density of one.
         weighting: the solid's volume, or the raw density (the paper's formula); of this there is neither a surface
@@ -119,7 +120,7 @@ def inertial_properties(
 
     Raises:
         InvalidInputError: neither or both of mass and density, or not positive; an unknown weighting; eyes, support or
-            threshold with the density weighting; what `extract_solid` refuses.
+            threshold with the density weighting, or with a mesh; what `extract_solid` refuses; an open mesh.
     """
     kind = _checked_weighting(weighting, {"threshold": threshold, "eyes": eyes, "support": support})
     if (mass is None) == (density is None):
@@ -127,6 +128,14 @@ def inertial_properties(
     for name, value in (("mass", mass), ("density", density)):
         if value is not None and not (np.isfinite(value) and value > 0.0):
             raise InvalidInputError(name, value, "a positive number")
+    if not isinstance(source, Solid) and not callable(getattr(source, "density", None)):
+        unused = {"threshold": threshold, "config": config, "eyes": eyes, "support": support}
+        given = [name for name, value in unused.items() if value is not None]
+        if given or kind is Weighting.DENSITY:
+            found = ", ".join(given) or f"the weighting {kind}"
+            raise InvalidInputError("arguments", f"{found} with a mesh", "a density field", "A mesh has no density.")
+        moments = mesh_moments(as_mesh(source, "source"))
+        return _properties(moments, [np.zeros(4)], mass, density, kind, None, ())
     if kind is Weighting.DENSITY:
         field = source.field if isinstance(source, Solid) else source
         fine, coarse = _density_moments(field)

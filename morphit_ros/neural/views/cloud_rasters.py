@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.inputs import CloudLike, as_cloud
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.fields.evaluation import checked_points
 
@@ -18,12 +19,12 @@ _POINTS_A_PIXEL = 2.0
 
 
 def rasterize_clouds(
-    clouds: Sequence[ArrayLike], size: int, outlines: Sequence[ArrayLike] | None = None
+    clouds: Sequence[CloudLike], size: int, outlines: Sequence[ArrayLike] | None = None
 ) -> tuple[NDArray[np.float32], Array]:
     """Depth pictures (V, S, S) and intrinsics (V, 4) that just hold each cloud.
 
     Args:
-        clouds: (N, 3) points in the optical frame of each camera [m].
+        clouds: in the optical frame of each camera [m], of any kind that `geometry.inputs` knows.
         size: largest width and height [px].
         outlines: (M, 3) points that belong to the object but that this camera need not have measured, same frames. They
             widen the silhouette; where only they are, depth is that of the nearest measurement, or theirs if less.
@@ -33,7 +34,7 @@ def rasterize_clouds(
     """
     if not _SMALLEST_SIZE <= size <= 1024:
         raise InvalidInputError("size", size, f"in [{_SMALLEST_SIZE}, 1024] px")
-    points = [checked_points(cloud) for cloud in clouds]
+    points = [checked_points(as_cloud(cloud, f"clouds[{number}]").points) for number, cloud in enumerate(clouds)]
     beside = [checked_points(cloud) for cloud in outlines or [np.zeros((0, 3))] * len(points)]
     if not points or len(beside) != len(points):
         raise InvalidInputError("clouds", f"{len(points)}, {len(beside)} outlines", "one for each camera")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.inputs import CloudLike
 from morphit_ros.geometry.transforms import Array, check_transform, invert_transform, transform_points
 from morphit_ros.neural.fields.evaluation import LARGEST, checked_bounds, within_range
 
@@ -152,7 +153,7 @@ class PosedDepths(PosedViews):
     @classmethod
     def from_clouds(
         cls,
-        clouds: Sequence[ArrayLike],
+        clouds: Sequence[CloudLike],
         T_world_camera: ArrayLike,
         size: int = 128,
         bounds: ArrayLike | None = None,
@@ -163,7 +164,7 @@ class PosedDepths(PosedViews):
         counts as free, as beside a mask.
 
         Args:
-            clouds: (N, 3) points in the optical frame of each camera [m].
+            clouds: in the optical frame of each camera [m], of any kind that `geometry.inputs` knows, such as (N, 3).
             T_world_camera: (V, 4, 4).
             size: largest width and height [px]; smaller for sparse clouds, so that the points cover it.
             bounds: (2, 3) or None.

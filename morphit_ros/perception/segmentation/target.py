@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.inputs import CloudLike, as_cloud
 from morphit_ros.perception.configuration import TargetConfig
 
 
-def select_target(objects: Sequence[PointCloud], config: TargetConfig) -> int | None:
+def select_target(objects: Sequence[CloudLike], config: TargetConfig) -> int | None:
     """Index of the target, or None if the rule names no object.
 
     Args:
-        objects: clouds in the world frame, largest first.
+        objects: clouds of any kind that `geometry.inputs` knows, in the world frame, largest first.
         config: "largest"; "nearest", by the distance from the point to the object's surface
             points; or "index".
     """
@@ -24,5 +24,5 @@ def select_target(objects: Sequence[PointCloud], config: TargetConfig) -> int | 
         return config.index
     if config.rule == "nearest":
         point = np.asarray(config.point)
-        return int(np.argmin([np.linalg.norm(cloud.points - point, axis=1).min() for cloud in objects]))
+        return int(np.argmin([np.linalg.norm(as_cloud(cloud).points - point, axis=1).min() for cloud in objects]))
     return 0

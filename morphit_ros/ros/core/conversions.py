@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
@@ -13,11 +13,10 @@ from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.cloud_message import cloud_from_message as cloud_from_message
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_quat_xyzw, quat_xyzw_from_matrix
 from morphit_ros.robot.motion_types import JointState, Trajectory
-
-_FIELD_TYPES = {PointField.FLOAT32: np.dtype(np.float32), PointField.FLOAT64: np.dtype(np.float64)}
 
 
 def seconds_from_stamp(stamp: Time) -> float:
@@ -91,49 +90,6 @@ def _rigid(translation: Array, rotation: Quaternion) -> Array:
     if not np.isfinite(translation).all():
         raise InvalidInputError("position", translation.tolist(), "finite numbers")
     return make_transform(matrix_from_quat_xyzw([rotation.x, rotation.y, rotation.z, rotation.w]), translation)
-
-
-def cloud_from_message(message: PointCloud2) -> PointCloud:
-    """A cloud message as a PointCloud; NaN points are kept, so an organised cloud stays row-major.
-
-    Raises:
-        InvalidInputError: x, y, z are missing or not floating point, or the data is too short.
-    """
-    fields = {field.name: field for field in message.fields}
-    count = message.width * message.height
-    missing = [name for name in "xyz" if name not in fields]
-    if missing:
-        raise InvalidInputError("cloud fields", sorted(fields), f"x, y and z; missing: {', '.join(missing)}")
-    if message.row_step < message.width * message.point_step or len(message.data) < message.height * message.row_step:
-        raise InvalidInputError(
-            "cloud data", f"{len(message.data)} bytes, row_step {message.row_step}",
-            f"{message.height} rows of {message.width} points of {message.point_step} bytes",
-        )  # fmt: skip
-    points = _columns(message, fields, ("x", "y", "z"), count)
-    normals = None
-    if all(f"normal_{axis}" in fields for axis in "xyz"):
-        normals = _columns(message, fields, ("normal_x", "normal_y", "normal_z"), count)
-    return PointCloud(points, normals, frame=message.header.frame_id, stamp=seconds_from_stamp(message.header.stamp))
-
-
-def _columns(message: PointCloud2, fields: dict[str, PointField], names: Sequence[str], count: int) -> Array:
-    columns = np.empty((count, len(names)))
-    if count == 0:
-        return columns
-    raw = np.frombuffer(message.data, dtype=np.uint8)[: message.height * message.row_step]
-    rows = raw.reshape(message.height, message.row_step)[:, : message.width * message.point_step]
-    points = np.ascontiguousarray(rows).reshape(count, message.point_step)
-    for column, name in enumerate(names):
-        field = fields[name]
-        if field.datatype not in _FIELD_TYPES:
-            raise InvalidInputError(f"cloud field {name}", f"datatype {field.datatype}", "FLOAT32 or FLOAT64")
-        dtype = _FIELD_TYPES[field.datatype].newbyteorder(">" if message.is_bigendian else "<")
-        if field.offset + dtype.itemsize > message.point_step:
-            raise InvalidInputError(
-                f"cloud field {name}", f"offset {field.offset}", f"within {message.point_step} bytes"
-            )
-        columns[:, column] = np.ndarray((count,), dtype, points, field.offset, (message.point_step,))
-    return columns
 
 
 def message_from_cloud(cloud: PointCloud, frame: str = "", seconds: float | None = None) -> PointCloud2:

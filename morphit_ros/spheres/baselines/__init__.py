@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.mesh import TriangleMesh
+from morphit_ros.geometry.inputs import MeshesLike
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.spheres.baselines.amaa import fit_amaa
 from morphit_ros.spheres.baselines.packing import fit_packing
 from morphit_ros.spheres.baselines.vssa import fit_vssa
 
-_FITS: Mapping[str, Callable[[TriangleMesh | Sequence[TriangleMesh], int, int], tuple[Array, Array]]] = {
+_FITS: Mapping[str, Callable[[MeshesLike, int, int], tuple[Array, Array]]] = {
     "vssa": fit_vssa,
     "amaa": fit_amaa,
     "packing": fit_packing,
@@ -20,9 +20,7 @@ _FITS: Mapping[str, Callable[[TriangleMesh | Sequence[TriangleMesh], int, int], 
 __all__ = ["fit_amaa", "fit_baseline", "fit_packing", "fit_vssa"]
 
 
-def fit_baseline(
-    method: str, mesh: TriangleMesh | Sequence[TriangleMesh], count: int, seed: int = 0
-) -> tuple[Array, Array]:
+def fit_baseline(method: str, mesh: MeshesLike, count: int, seed: int = 0) -> tuple[Array, Array]:
     """Fit exactly `count` spheres by a method's name: "vssa", "amaa" or "packing".
 
     Returns:

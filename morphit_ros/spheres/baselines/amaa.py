@@ -18,11 +18,9 @@ merge with are the nearest ones rather than those whose cells of the Voronoi dia
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from morphit_ros.geometry.mesh import TriangleMesh
+from morphit_ros.geometry.inputs import MeshesLike
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.spheres.baselines.reduction import cover_all, reduce_spheres
 from morphit_ros.spheres.baselines.solid import Solid, checked_count, make_solid
@@ -39,7 +37,7 @@ _COVER_POINTS = 4000
 _LAST_ROUNDS = 4
 
 
-def fit_amaa(mesh: TriangleMesh | Sequence[TriangleMesh], count: int, seed: int = 0) -> tuple[Array, Array]:
+def fit_amaa(mesh: MeshesLike, count: int, seed: int = 0) -> tuple[Array, Array]:
     """Exactly `count` spheres from the medial axis that cover the samples of a shape's surface (AMAA).
 
     Every vertex (of up to 2000) and every one of 20000 surface samples is covered. The inside is covered as far as

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
-from morphit_ros.geometry.mesh import TriangleMesh
+from morphit_ros.geometry.inputs import MeshesLike
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
 from morphit_ros.spheres.baselines.solid import Solid, checked_count, make_solid
 
 
-def fit_packing(mesh: TriangleMesh | Sequence[TriangleMesh], count: int, seed: int = 0) -> tuple[Array, Array]:
+def fit_packing(mesh: MeshesLike, count: int, seed: int = 0) -> tuple[Array, Array]:
     """Exactly `count` spheres inside a shape, chosen greedily by the volume that each adds to the union.
 
     The candidates are centred on the voxels of a grid and reach to the surface. They start with the largest inscribed

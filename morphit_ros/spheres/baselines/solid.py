@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.inputs import MeshesLike, as_meshes
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.winding_number import InsideTest
 from morphit_ros.jit import njit
-from morphit_ros.spheres.exposed_surface import mesh_sequence, sample_exposed_surface, shape_bounds
+from morphit_ros.spheres.exposed_surface import sample_exposed_surface, shape_bounds
 
 # Voxels inside the shape that are aimed at, and voxels of the box at most (a thin shape fills little of its box).
 _INSIDE_VOXELS, _MOST_VOXELS = 12000, 150000
@@ -76,13 +77,13 @@ def checked_count(count: int) -> int:
     return count
 
 
-def make_solid(mesh: TriangleMesh | Sequence[TriangleMesh], rng: np.random.Generator) -> Solid:
+def make_solid(mesh: MeshesLike, rng: np.random.Generator) -> Solid:
     """Sample a shape, the union of its meshes.
 
     Raises:
         InvalidInputError: no mesh, or no area.
     """
-    meshes = mesh_sequence(mesh)
+    meshes = as_meshes(mesh)
     bounds = shape_bounds(meshes)
     origin, diagonal = bounds.mean(axis=0), float(np.linalg.norm(bounds[1] - bounds[0]))
     scale = 1.0 / diagonal if diagonal > 0.0 else 1.0

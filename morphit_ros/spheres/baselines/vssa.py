@@ -16,12 +16,11 @@ points, has ridges.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from morphit_ros.geometry.mesh import TriangleMesh
+from morphit_ros.geometry.inputs import MeshesLike
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
 from morphit_ros.spheres.baselines.solid import Solid, checked_count, make_solid, outside_volume
@@ -41,7 +40,7 @@ _TOLERANCE = 1e-3
 Indices = NDArray[np.int64]
 
 
-def fit_vssa(mesh: TriangleMesh | Sequence[TriangleMesh], count: int, seed: int = 0) -> tuple[Array, Array]:
+def fit_vssa(mesh: MeshesLike, count: int, seed: int = 0) -> tuple[Array, Array]:
     """Exactly `count` spheres that bound a shape with little outside volume (VSSA).
 
     Every vertex (of up to 2000), every one of 20000 surface samples and the centre of every voxel inside are

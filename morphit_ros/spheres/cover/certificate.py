@@ -25,14 +25,12 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.mesh import TriangleMesh
+from morphit_ros.geometry.inputs import MeshesLike, as_meshes
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.winding_number import InsideTest
 from morphit_ros.spheres.cover.arcs import bare_arcs
@@ -80,13 +78,12 @@ class CoverCertificate:
     status: CoverStatus
 
 
-def certify_cover(
-    meshes: TriangleMesh | Sequence[TriangleMesh], centers: ArrayLike, radii: ArrayLike, margin_steps: int = 12
-) -> CoverCertificate:
+def certify_cover(meshes: MeshesLike, centers: ArrayLike, radii: ArrayLike, margin_steps: int = 12) -> CoverCertificate:
     """Prove, or refute, that spheres cover a shape.
 
     Args:
-        meshes: one mesh or several, whose union is the shape; watertight or not.
+        meshes: one mesh of any kind that `geometry.inputs` knows, or several, whose union is the shape; watertight or
+            not.
         centers, radii: (N, 3) and (N,) [m].
         margin_steps: halvings of the interval in which the margin is sought; 0 proves the cover alone.
 
@@ -107,14 +104,12 @@ class CoverProof:
         is_closed: whether all meshes are closed; proofs of others take longer.
     """
 
-    def __init__(self, meshes: TriangleMesh | Sequence[TriangleMesh]) -> None:
+    def __init__(self, meshes: MeshesLike) -> None:
         """
         Raises:
             InvalidInputError: no mesh.
         """
-        parts = [meshes] if isinstance(meshes, TriangleMesh) else list(meshes)
-        if not parts:
-            raise InvalidInputError("meshes", "none", "at least one mesh")
+        parts = as_meshes(meshes)
         self.triangles = np.ascontiguousarray(np.concatenate([part.triangles for part in parts]))
         corners = self.triangles.reshape(-1, 3)
         self.bounds = np.stack([corners.min(axis=0), corners.max(axis=0)])

@@ -15,13 +15,13 @@ the spheres' union, since all of the shape is in it. That has very many local mi
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.inputs import MeshesLike, as_meshes
 from morphit_ros.geometry.mesh import TriangleMesh, sample_surface
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.winding_number import InsideTest
@@ -79,7 +79,7 @@ class CoverResult:
 
 
 def cover_spheres(
-    meshes: TriangleMesh | Sequence[TriangleMesh],
+    meshes: MeshesLike,
     count: int,
     seed: int = 0,
     initial: tuple[ArrayLike, ArrayLike] | None = None,
@@ -104,7 +104,7 @@ def cover_spheres(
         raise InvalidInputError("count", count, "at least 1")
     if trials < 0:
         raise InvalidInputError("trials", trials, "0 or more")
-    parts = [meshes] if isinstance(meshes, TriangleMesh) else list(meshes)
+    parts = as_meshes(meshes)
     proof = CoverProof(parts)
     if not sum(part.area for part in parts) > 0.0:
         raise InvalidInputError("meshes", "zero area", "a mesh with area", "Check the scale of the mesh.")

@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.inputs import MeshesLike, as_meshes
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.description import RobotDescription
@@ -135,7 +136,7 @@ def counts_for_distance(
 
 
 def fewest_spheres(
-    mesh: TriangleMesh | Sequence[TriangleMesh],
+    mesh: MeshesLike,
     d_max: float,
     config: SphereFitConfig | None = None,
     seed: int = 0,
@@ -163,7 +164,7 @@ def fewest_spheres(
     """
     _check_distance(d_max, most)
     settings = config or SphereFitConfig()
-    meshes = (mesh,) if isinstance(mesh, TriangleMesh) else tuple(mesh)
+    meshes = as_meshes(mesh)
     points = _check_points(meshes)
     found: dict[int, SphereFitResult] = {}
 

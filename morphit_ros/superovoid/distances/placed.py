@@ -7,12 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from morphit_ros.geometry.mesh import TriangleMesh
+from morphit_ros.geometry.meshed import Meshed
 from morphit_ros.geometry.transforms import Array, check_transform
 from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
 
 @dataclass(frozen=True, eq=False)
-class PlacedSuperovoid:
+class PlacedSuperovoid(Meshed):
     """A superovoid and its pose.
 
     Attributes:
@@ -38,6 +40,10 @@ class PlacedSuperovoid:
 
     def __hash__(self) -> int:
         return hash((self.shape, self.T_link_shape.tobytes()))
+
+    def triangle_mesh(self) -> TriangleMesh:
+        """`Superovoid.triangle_mesh`, in the frame of the link or mesh."""
+        return self.shape.triangle_mesh().transformed(self.T_link_shape)
 
     def contains(self, points: Array) -> NDArray[np.bool_]:
         """Whether points (N, 3) [m] in the link's frame lie inside or on the surface, (N,)."""

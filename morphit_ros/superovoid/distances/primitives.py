@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.mesh import TriangleMesh
+from morphit_ros.geometry.inputs import SurfaceLike, as_surface
+from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array
 
 
@@ -98,12 +98,13 @@ class ConvexMesh:
 
     vertices: Array
 
-    def __init__(self, points: ArrayLike | TriangleMesh) -> None:
+    def __init__(self, points: SurfaceLike) -> None:
         from scipy.spatial import ConvexHull, QhullError
 
-        values = points.vertices if isinstance(points, TriangleMesh) else points
-        cloud = np.array(values, dtype=np.float64)
-        if cloud.ndim != 2 or cloud.shape[1] != 3 or len(cloud) < 4 or not np.isfinite(cloud).all():
+        found = as_surface(points, "points")
+        parts = (found.points,) if isinstance(found, PointCloud) else tuple(mesh.vertices for mesh in found)
+        cloud = np.concatenate(parts)
+        if len(cloud) < 4 or not np.isfinite(cloud).all():
             raise InvalidInputError("points", f"shape {cloud.shape}", "at least four finite points (N, 3) [m]")
         try:
             corners = cloud[np.sort(ConvexHull(cloud).vertices)]

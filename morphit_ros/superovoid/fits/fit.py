@@ -9,12 +9,13 @@ from typing import Literal
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.inputs import SurfaceLike
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 from morphit_ros.superovoid.fits.config import SuperovoidFitConfig
 from morphit_ros.superovoid.fits.containing import smallest_containing
 from morphit_ros.superovoid.fits.errors import FitErrors, measure_fit
-from morphit_ros.superovoid.fits.samples import FitSamples, Surface, placed, sample_fit_surface, surface_meshes
+from morphit_ros.superovoid.fits.samples import FitSamples, checked_surface, placed, sample_fit_surface
 from morphit_ros.superovoid.fits.search import PlacedShape, make_descent, search
 from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
@@ -53,7 +54,9 @@ class SuperovoidFitResult:
         return PlacedSuperovoid(self.shape, self.T_mesh_shape)
 
 
-def fit_superovoid(surface: Surface, config: SuperovoidFitConfig | None = None, seed: int = 0) -> SuperovoidFitResult:
+def fit_superovoid(
+    surface: SurfaceLike, config: SuperovoidFitConfig | None = None, seed: int = 0
+) -> SuperovoidFitResult:
     """The superovoid nearest to a surface, by robust least squares on the distances of points from it.
 
     From several starts, the three principal axes among them, points are first compared along rays from the centre and
@@ -61,8 +64,9 @@ def fit_superovoid(surface: Surface, config: SuperovoidFitConfig | None = None, 
     ever more expensive and lets the shape grow until it holds all vertices.
 
     Args:
-        surface: a mesh, several in one frame that mean their union, a cloud, or points (N, 3) [m]. Of a cloud's points
-            those that are not finite are left out.
+        surface: a mesh, several in one frame that mean their union, a cloud, or points (N, 3) [m], of any kind that
+            `geometry.inputs` knows. Of a cloud's points those that are not finite are left out; points in an array
+            must be finite.
         config: settings.
         seed: of sampling and of random starts.
 
@@ -74,10 +78,10 @@ def fit_superovoid(surface: Surface, config: SuperovoidFitConfig | None = None, 
     if seed < 0:
         raise InvalidInputError("seed", seed, "0 or more")
     rng = np.random.default_rng(seed)
-    samples = sample_fit_surface(surface, max(settings.samples, ERROR_POINTS), rng)
+    shape = checked_surface(surface)
+    samples = sample_fit_surface(shape, max(settings.samples, ERROR_POINTS), rng)
     best = _best_shape(samples, settings, rng)
     result = to_superovoid(best, samples)
-    meshes = surface_meshes(surface)
     points = samples.points * samples.scale @ samples.T_mesh_samples[:3, :3].T + samples.T_mesh_samples[:3, 3]
     containment: Containment = "none"
     if settings.mode == "outer":
@@ -85,7 +89,7 @@ def fit_superovoid(surface: Surface, config: SuperovoidFitConfig | None = None, 
     return SuperovoidFitResult(
         result.shape,
         result.T_link_shape,
-        measure_fit([result], points, meshes),
+        measure_fit([result], points, shape if isinstance(shape, tuple) else ()),
         "converged" if best.converged else "iteration_limit",
         containment,
     )

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.inputs import SurfaceLike, as_surface
 from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes, sample_surface_evenly
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, make_transform, transform_points
 from morphit_ros.jit import njit
-
-Surface = TriangleMesh | Sequence[TriangleMesh] | PointCloud | Array
 
 # Fewer points than numbers of a placed superovoid say nothing.
 MIN_POINTS = 13
@@ -60,17 +59,20 @@ class FitSamples:
         return (points - self.T_mesh_samples[:3, 3]) @ self.T_mesh_samples[:3, :3] / self.scale
 
 
-def surface_meshes(surface: Surface) -> tuple[TriangleMesh, ...]:
-    """The meshes of a surface; none for a cloud."""
-    if isinstance(surface, TriangleMesh):
-        return (surface,)
-    if isinstance(surface, PointCloud | np.ndarray):
-        return ()
-    parts = tuple(surface)
-    return parts if parts and all(isinstance(part, TriangleMesh) for part in parts) else ()
+def checked_surface(surface: SurfaceLike) -> tuple[TriangleMesh, ...] | PointCloud:
+    """Meshes or a cloud, of whatever `geometry.inputs` knows.
+
+    Raises:
+        InvalidInputError: something else, or an array with values that are not finite: only a cloud may have holes.
+    """
+    found = as_surface(surface)
+    is_array = isinstance(surface, (np.ndarray, list, tuple))
+    if is_array and isinstance(found, PointCloud) and not np.isfinite(found.points).all():
+        raise InvalidInputError("points", "values that are not finite", "finite numbers", "Drop these points.")
+    return found
 
 
-def sample_fit_surface(surface: Surface, count: int, rng: np.random.Generator) -> FitSamples:
+def sample_fit_surface(surface: SurfaceLike, count: int, rng: np.random.Generator) -> FitSamples:
     """Points of a mesh's outer surface, or of a cloud.
 
     The frame is that of the principal axes of the faces' area, or of the points; so is the drawing of points: a shape
@@ -86,28 +88,10 @@ def sample_fit_surface(surface: Surface, count: int, rng: np.random.Generator) -
         InvalidInputError: no mesh, no area; fewer than 13 points, points that are not finite (a `PointCloud` may have
             some, which are left out), all in one place, on a line or in a plane.
     """
-    meshes = surface_meshes(surface)
-    if meshes:
-        return _mesh_samples(meshes, count, rng)
-    if isinstance(surface, PointCloud):
-        points = surface.finite().points
-    else:
-        points = _checked_points(surface)
-    return _cloud_samples(points, count, rng)
-
-
-def _checked_points(surface: object) -> Array:
-    try:
-        points = np.asarray(surface, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(
-            "surface", type(surface).__name__, "a mesh, meshes, a cloud or points (N, 3)"
-        ) from error
-    if points.ndim != 2 or points.shape[1] != 3:
-        raise InvalidInputError("points", f"shape {points.shape}", "shape (N, 3)")
-    if not np.isfinite(points).all():
-        raise InvalidInputError("points", "values that are not finite", "finite numbers", "Drop these points.")
-    return points
+    found = checked_surface(surface)
+    if isinstance(found, PointCloud):
+        return _cloud_samples(found.finite().points, count, rng)
+    return _mesh_samples(found, count, rng)
 
 
 def _mesh_samples(meshes: Sequence[TriangleMesh], count: int, rng: np.random.Generator) -> FitSamples:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.meshed import Meshed
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.superovoid.shapes import kernels
 from morphit_ros.superovoid.shapes.bounds import bounding_box, bounding_sphere
@@ -32,7 +33,7 @@ SMALLEST_SEMI_AXIS, LARGEST_SEMI_AXIS = 1e-9, 1e9
 
 
 @dataclass(frozen=True)
-class Superovoid:
+class Superovoid(Meshed):
     """A superellipsoid that may be tapered along its z axis, in its own frame and centred on its origin.
 
     Its solid is (|x/(a1 fx)|^(2/e1) + |y/(a2 fy)|^(2/e1))^(e1/e2) + |z/a3|^(2/e2) ≤ 1 with fx = 1 + Tx z/a3 and
@@ -217,6 +218,10 @@ class Superovoid:
         from morphit_ros.superovoid.shapes.meshing import mesh_superovoid
 
         return mesh_superovoid(self, chord_error)
+
+    def triangle_mesh(self) -> TriangleMesh:
+        """A closed mesh with vertices on the surface, nowhere further from it than a thousandth of the `size`."""
+        return self.mesh(1e-3 * self.size)
 
     def ray_hit(self, origins: ArrayLike, directions: ArrayLike) -> RayHits:
         """Where rays from origins (N, 3) [m] along directions (N, 3) of any length enter and leave the solid.

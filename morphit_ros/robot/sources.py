@@ -1,0 +1,59 @@
+"""Robots as people name them: a file of config/robots, a description, or a mesh as a robot of one link."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.mesh_io import load_mesh
+from morphit_ros.geometry.units import check_metres, unit_length
+from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.description import RobotDescription, load_robot_description
+from morphit_ros.robot.packages import resolve_uri
+
+_DESCRIPTIONS, _URIS = (".urdf", ".xacro"), ("package://", "file://")
+
+
+def load_robot(
+    name: str, package_paths: Sequence[str | Path] = (), unit: str | None = None
+) -> tuple[RobotDescription, dict[str, float]]:
+    """A robot of config/robots by name, a description file, or a mesh file as a robot of one link.
+
+    Args:
+        name: "panda", the path of a URDF, xacro or mesh file, or the URI of one.
+        package_paths: folders that hold packages.
+        unit: of a mesh file, see `geometry.units.in_metres`.
+
+    Returns:
+        The description and, of a robot of config/robots, its home: joint → position [rad or m].
+
+    Raises:
+        ResourceNotFoundError, InvalidInputError: no such robot or file, or an unusable one; a mesh of more than 2 m in
+            no unit, or a unit for what is no mesh file.
+    """
+    suffix = Path(name).suffix.lower()
+    if suffix not in _DESCRIPTIONS and (suffix or name.startswith(_URIS)):
+        return load_robot_description(_mesh_robot(name, package_paths, unit), package_paths), {}
+    if unit is not None:
+        raise InvalidInputError("unit", repr(unit), f"none with the robot '{name}'", "It is of mesh files.")
+    if suffix:
+        return load_robot_description(name, package_paths), {}
+    robot = RobotConfiguration.load(name)
+    home = dict(zip(robot.arm_joints, map(float, robot.home), strict=True))
+    return load_robot_description(robot.description, package_paths), home
+
+
+def _mesh_robot(name: str, package_paths: Sequence[str | Path], unit: str | None) -> str:
+    """The URDF of a robot whose only link is a mesh file."""
+    from xml.sax.saxutils import quoteattr
+
+    uri = name if name.startswith(_URIS) else Path(name).absolute().as_uri()
+    scale = ""
+    if unit is None:
+        check_metres(name, float(load_mesh(resolve_uri(uri, package_paths)).extents.max()))
+    elif unit_length(unit) != 1.0:
+        scale = f' scale="{" ".join(3 * [repr(unit_length(unit))])}"'
+    link = quoteattr(Path(name).stem)
+    geometry = f"<geometry><mesh filename={quoteattr(uri)}{scale}/></geometry>"
+    return f"<robot name={link}><link name={link}><collision>{geometry}</collision></link></robot>"
