@@ -20,7 +20,7 @@ def load_body(path: str, mass: float) -> tuple[Solid, ContactBody]:
         ResourceNotFoundError: there is no such file.
         InvalidInputError: what `load_learned_field` and `extract_solid` refuse, or a mass that is not positive.
     """
-    from morphit_ros.neural.fields.field_file import load_learned_field
+    from morphit_ros.neural.learning.field_file import load_learned_field
     from morphit_ros.neural.solid.extraction import extract_solid
     from morphit_ros.neural.solid.inertia import inertial_properties
     from morphit_ros.neural.solid.sampling import sample_body

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from morphit_ros.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from morphit_ros.neural.fields.field_file import LearnedField
+    from morphit_ros.neural.learning.field_file import LearnedField
     from morphit_ros.neural.learning.result import LearningResult
     from morphit_ros.neural.solid.thresholds import Threshold
     from morphit_ros.neural.views.posed_views import PosedDepths, PosedImages
@@ -25,7 +25,7 @@ def with_threshold(
         views: what it was learned from.
         by: way to the threshold, one of `solid.threshold_choice.THRESHOLDS`.
     """
-    from morphit_ros.neural.fields.field_file import LearnedField
+    from morphit_ros.neural.learning.field_file import LearnedField
     from morphit_ros.neural.solid.threshold_choice import chosen_threshold
 
     assert result.field is not None

@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
 
     from morphit_ros.commands.output_files import check_output
     from morphit_ros.errors import InvalidInputError
-    from morphit_ros.neural.fields.field_file import save_field
+    from morphit_ros.neural.learning.field_file import save_field
     from morphit_ros.neural.views.recording import load_recording
 
     if options.threads < 1:
@@ -149,8 +149,9 @@ def _learn(recording: Recording, options: argparse.Namespace) -> LearningResult:
     import torch
     from tqdm import tqdm
 
-    from morphit_ros.neural.learning.depth import DepthLearningConfig, learn_from_depths
-    from morphit_ros.neural.learning.images import ImageLearningConfig, learn_from_images
+    from morphit_ros.neural.learning.config import DepthLearningConfig, ImageLearningConfig
+    from morphit_ros.neural.learning.depth import learn_from_depths
+    from morphit_ros.neural.learning.images import learn_from_images
 
     torch.set_num_threads(options.threads)
     names = ("iterations", "resolution", "method", "noise")

@@ -10,12 +10,6 @@ from .dynamics.simulate import (
 from .dynamics.state import BodyState as BodyState
 from .dynamics.world import Obstacle as Obstacle, RigidBody as RigidBody, World as World
 from .field import DensityField as DensityField
-from .fields.field_file import (
-    LearnedField as LearnedField,
-    load_field as load_field,
-    load_learned_field as load_learned_field,
-    save_field as save_field,
-)
 from .fields.grid import GridField as GridField
 from .identification import (
     Experiment as Experiment,
@@ -27,6 +21,12 @@ from .identification import (
     identify as identify,
 )
 from .learning.depth import learn_from_depths as learn_from_depths
+from .learning.field_file import (
+    LearnedField as LearnedField,
+    load_field as load_field,
+    load_learned_field as load_learned_field,
+    save_field as save_field,
+)
 from .learning.images import learn_from_images as learn_from_images
 from .solid.extraction import Solid as Solid, extract_solid as extract_solid
 from .solid.inertia import InertialProperties as InertialProperties, inertial_properties as inertial_properties

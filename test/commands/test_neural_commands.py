@@ -20,9 +20,9 @@ from morphit_ros.geometry.primitives import sphere_mesh
 from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.neural.archive import read_archive, write_archive
 from morphit_ros.neural.fields.analytic import SphereField
-from morphit_ros.neural.fields.field_file import load_field, load_learned_field, save_field
 from morphit_ros.neural.fields.grid import GridField, grid_nodes
 from morphit_ros.neural.learning import depth as depth_module, images as images_module
+from morphit_ros.neural.learning.field_file import load_field, load_learned_field, save_field
 from morphit_ros.neural.learning.result import LearningResult, LearningStatus
 from morphit_ros.neural.solid import threshold_choice
 from morphit_ros.neural.solid.inertia import inertial_properties

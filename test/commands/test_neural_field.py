@@ -10,7 +10,7 @@ import pytest
 from morphit_ros.commands.neural_field import load_body
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.neural.fields.analytic import SphereField
-from morphit_ros.neural.fields.field_file import save_field
+from morphit_ros.neural.learning.field_file import save_field
 
 # Its density falls from 1 to 0 over 2 cm.
 SOFT = SphereField(0.05, edge=0.02)

@@ -18,9 +18,10 @@ from field_samples import EVERY_FIELD, FIELDS, points_around
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.neural.archive import read_archive, write_archive
 from morphit_ros.neural.fields.analytic import SphereField
-from morphit_ros.neural.fields.field_file import LearnedField, load_field, load_learned_field, save_field
 from morphit_ros.neural.fields.grid import GridField
-from morphit_ros.neural.learning.images import ImageLearningConfig, learn_from_images
+from morphit_ros.neural.learning.config import ImageLearningConfig
+from morphit_ros.neural.learning.field_file import LearnedField, load_field, load_learned_field, save_field
+from morphit_ros.neural.learning.images import learn_from_images
 from morphit_ros.neural.objects.known_object import know_object
 from morphit_ros.neural.solid.extraction import SolidConfig
 from morphit_ros.neural.solid.moments import VolumeMoments

@@ -29,7 +29,6 @@ from morphit_ros.neural.contact.shapes import HalfSpace, Sphere
 from morphit_ros.neural.dynamics.state import add_tangent
 from morphit_ros.neural.dynamics.world import Obstacle, World
 from morphit_ros.neural.fields.analytic import BoxField
-from morphit_ros.neural.fields.field_file import save_field
 from morphit_ros.neural.identification import (
     EstimationStatus,
     Experiment,
@@ -41,6 +40,7 @@ from morphit_ros.neural.identification import (
     write_track,
 )
 from morphit_ros.neural.identification.soap import SOAP_CONFIG, soap_experiment
+from morphit_ros.neural.learning.field_file import save_field
 from morphit_ros.neural.published import load_published_body
 
 FRICTION = Unknown("friction", 0.05, 0.0, 1.0)

@@ -11,7 +11,8 @@ from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector
 from morphit_ros.neural.fields.analytic import BoxField, CylinderField, EllipsoidField, SphereField
 from morphit_ros.neural.fields.composition import TransformedField, UnionField
-from morphit_ros.neural.learning.depth import DepthLearningConfig, learn_from_depths
+from morphit_ros.neural.learning.config import DepthLearningConfig
+from morphit_ros.neural.learning.depth import learn_from_depths
 from morphit_ros.neural.solid.extraction import SolidConfig, extract_solid
 from morphit_ros.neural.solid.inertia import Weighting, inertial_properties
 from morphit_ros.neural.solid.moments import VolumeMoments

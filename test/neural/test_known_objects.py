@@ -15,7 +15,8 @@ from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.neural.dynamics.state import add_tangent
 from morphit_ros.neural.fields.analytic import BoxField
-from morphit_ros.neural.learning.depth import DepthLearningConfig, learn_from_depths
+from morphit_ros.neural.learning.config import DepthLearningConfig
+from morphit_ros.neural.learning.depth import learn_from_depths
 from morphit_ros.neural.objects.known_object import know_object
 from morphit_ros.neural.objects.mass_sources import MassSource
 from morphit_ros.neural.objects.prediction import predict_push

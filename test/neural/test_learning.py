@@ -13,8 +13,9 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.neural.field import DensityField
 from morphit_ros.neural.fields.grid import GridField, grid_nodes
 from morphit_ros.neural.fields.network import GridNetworkField, NetworkField
-from morphit_ros.neural.learning.depth import DepthLearningConfig, learn_from_depths
-from morphit_ros.neural.learning.images import ImageLearningConfig, learn_from_images
+from morphit_ros.neural.learning.config import DepthLearningConfig, ImageLearningConfig
+from morphit_ros.neural.learning.depth import learn_from_depths
+from morphit_ros.neural.learning.images import learn_from_images
 from morphit_ros.neural.learning.result import LearningResult, LearningStatus
 from morphit_ros.neural.solid.inertia import inertial_properties
 from morphit_ros.neural.solid.silhouette_hull import HullThreshold

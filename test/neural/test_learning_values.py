@@ -11,7 +11,7 @@ from ball_views import BALL_CENTER, BALL_RADIUS, INTRINSICS, ball_depths, ball_i
 
 from morphit_ros.geometry.transforms import Array, look_at
 from morphit_ros.neural.learning.carved_grid import carve_grid
-from morphit_ros.neural.learning.images import ImageLearningConfig
+from morphit_ros.neural.learning.config import ImageLearningConfig
 from morphit_ros.neural.views.carving import DepthHull
 from morphit_ros.neural.views.posed_views import PosedDepths, PosedImages
 from morphit_ros.neural.views.recording import Recording, load_recording, save_recording
@@ -80,7 +80,7 @@ def test_the_peak_ratio_is_ten_times_the_logarithm_of_the_squared_error() -> Non
 
     model = field_of(np.where(heights() < 0.101, 20.0, 0.0))
     for error, decibel in ((0.1, 20.0), (0.05, 26.02)):
-        rays = make_rays(grey_views(ABOVE, 0.5 + error), BOUNDS, model)
+        rays = make_rays(grey_views(ABOVE, 0.5 + error), BOUNDS, model.spans)
         assert peak_ratio(model, rays, torch.Generator().manual_seed(0), 200) == pytest.approx(decibel, abs=0.05)
 
 
@@ -91,7 +91,7 @@ def test_roughness_is_the_mean_difference_of_neighbours_by_its_weight() -> None:
     losses = []
     for weight in (0.0, 0.3):
         model = field_of(optical, replace(CONFIG, smoothness=weight))
-        rays = make_rays(grey_views(ABOVE), BOUNDS, model)
+        rays = make_rays(grey_views(ABOVE), BOUNDS, model.spans)
         generator = torch.Generator().manual_seed(1)
         losses.append(float(model.loss(rays, torch.arange(64), generator).detach()))
     opacity = 1.0 - np.exp(-optical)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from morphit_ros.neural.fields.network import GridNetworkField, NetworkField
-from morphit_ros.neural.learning.depth import DepthLearningConfig
+from morphit_ros.neural.learning.config import DepthLearningConfig
 
 torch = pytest.importorskip("torch")
 

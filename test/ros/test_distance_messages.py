@@ -34,7 +34,7 @@ from morphit_ros.superovoid.distances.primitives import (
     Point as PointShape,
     Sphere,
 )
-from morphit_ros.superovoid.robots.robot_distance import DistanceType
+from morphit_ros.superovoid.robots.distance_request import DistanceType
 from morphit_ros.superovoid.robots.world import World
 from morphit_ros.superovoid.shapes.superovoid import Superovoid
 

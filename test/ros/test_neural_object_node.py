@@ -26,7 +26,7 @@ from morphit_interfaces.srv import EstimateInertia, Identify, SimulatePush
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.neural.archive import write_archive
 from morphit_ros.neural.fields.analytic import BoxField
-from morphit_ros.neural.fields.field_file import save_field
+from morphit_ros.neural.learning.field_file import save_field
 from morphit_ros.neural.objects.known_object import know_object
 from morphit_ros.neural.objects.prediction import predict_push
 from morphit_ros.neural.objects.push_scene import PredictionConfig, PushScene, carrying_table

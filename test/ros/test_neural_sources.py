@@ -18,8 +18,8 @@ from ball_views import BALL_RADIUS, ball_depths, ball_images
 from morphit_interfaces.action import BuildNeuralObject
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.neural.fields.analytic import SphereField
-from morphit_ros.neural.fields.field_file import save_field
 from morphit_ros.neural.fields.grid import GridField
+from morphit_ros.neural.learning.field_file import save_field
 from morphit_ros.neural.objects.mass_sources import TotalMassSource
 from morphit_ros.neural.solid.silhouette_hull import HullThreshold
 from morphit_ros.neural.solid.silhouettes import silhouette_threshold

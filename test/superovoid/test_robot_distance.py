@@ -16,7 +16,9 @@ from morphit_ros.robot.semantics import load_semantic_description
 from morphit_ros.superovoid.distances.min_distance import min_distance
 from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 from morphit_ros.superovoid.distances.primitives import Box, Capsule, HalfSpace, Sphere
-from morphit_ros.superovoid.robots.robot_distance import BodyType, DistanceType, RobotDistance, RobotDistanceRequest
+from morphit_ros.superovoid.robots.body_pairs import BodyType
+from morphit_ros.superovoid.robots.distance_request import DistanceType, RobotDistanceRequest
+from morphit_ros.superovoid.robots.robot_distance import RobotDistance
 from morphit_ros.superovoid.robots.world import PlacedShape, World, WorldObject
 from morphit_ros.superovoid.shapes.superovoid import Superovoid
 

@@ -6,48 +6,16 @@ one side the hull is closed by the box around what was measured: a guess, and `i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from morphit_ros.configuration import Config, parameter
 from morphit_ros.neural.learning.carved_grid import carve_grid
+from morphit_ros.neural.learning.config import DepthLearningConfig
 from morphit_ros.neural.learning.result import LearningResult, LearningStatus, Progress
 from morphit_ros.neural.views.carving import DepthHull
 from morphit_ros.neural.views.consistency import check_depths, depth_bounds
 from morphit_ros.neural.views.posed_views import PosedDepths
 
 _LEAST_CONTRAST = 1e-3
-
-
-@dataclass(frozen=True)
-class DepthLearningConfig(Config):
-    """How a density is learned from depth pictures."""
-
-    method: str = parameter(
-        "grid",
-        "grid: the carved hull on a grid; network: an occupancy network fitted to it; grid_network: the same with "
-        "a grid of features, for more detail",
-        choices=("grid", "network", "grid_network"),
-    )
-    resolution: int = parameter(96, "Nodes along the longest side of the grid", minimum=16, maximum=200)
-    noise: float = parameter(
-        0.0, "Depth within which views are averaged, about twice their noise [m]", minimum=0.0, maximum=0.05
-    )
-    edge: float = parameter(1.5, "Width of the edge, in spacings of the grid", minimum=0.5, maximum=10.0)
-    smoothing: float = parameter(0.7, "Width of the smoothing of the hull, in spacings", minimum=0.0, maximum=5.0)
-    layers: int = parameter(3, "Hidden layers of the network", minimum=1, maximum=8)
-    hidden: int = parameter(64, "Width of the network", minimum=4, maximum=512)
-    features: int = parameter(4, "Features at a node of the grid and network", minimum=1, maximum=32)
-    feature_resolution: int = parameter(
-        32, "Nodes along the longest side of the grid of features", minimum=2, maximum=128
-    )
-    frequencies: int = parameter(4, "Octaves of the encoding of positions", minimum=0, maximum=10)
-    iterations: int = parameter(800, "Steps of the optimiser", minimum=1, maximum=100000)
-    batch: int = parameter(4096, "Points in a step", minimum=64, maximum=65536)
-    rate: float = parameter(5e-3, "Learning rate", minimum=1e-6, maximum=1.0)
-    seed: int = parameter(0, "Seed of points and first weights", minimum=0)
-    check_poses: bool = parameter(True, "Refuse poses that contradict each other")
 
 
 class _Cancelled(Exception):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,11 +14,9 @@ from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.field import DensityField
 from morphit_ros.neural.fields.grid import grid_nodes
 from morphit_ros.neural.fields.network import DenseNetwork, GridNetworkField, NetworkField
+from morphit_ros.neural.learning.config import DepthLearningConfig
 from morphit_ros.neural.learning.feature_grid import trilinear
 from morphit_ros.neural.learning.result import LearningResult, LearningStatus, Progress
-
-if TYPE_CHECKING:
-    from morphit_ros.neural.learning.depth import DepthLearningConfig
 
 # Densities that differ by less tell nothing.
 LEAST_CONTRAST = 1e-3

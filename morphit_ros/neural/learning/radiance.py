@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -12,11 +11,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.learning.config import ImageLearningConfig
 from morphit_ros.neural.learning.feature_grid import trilinear
 from morphit_ros.neural.learning.rays import Rays
-
-if TYPE_CHECKING:
-    from morphit_ros.neural.learning.images import ImageLearningConfig
 
 # Opacity over one spacing that hull nodes start with: enough to see, little enough to see through.
 _FIRST_OPACITY = 0.1

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -13,8 +13,8 @@ from torch import Tensor
 from morphit_ros.geometry.transforms import Array, transform_vectors
 from morphit_ros.neural.views.posed_views import PosedImages, pixel_rays
 
-if TYPE_CHECKING:
-    from morphit_ros.neural.learning.radiance import RadianceField
+# As `RadianceField.spans`: where the samples of rays begin, and how many there are.
+Spans = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Rays:
         return len(self.origins)
 
 
-def make_rays(images: PosedImages, bounds: Array, model: RadianceField) -> Rays:
+def make_rays(images: PosedImages, bounds: Array, spans: Spans) -> Rays:
     """The rays of pixels of masked pictures that meet the bounds; beside the silhouettes only near to them."""
     from scipy.ndimage import binary_dilation, binary_erosion
 
@@ -63,7 +63,7 @@ def make_rays(images: PosedImages, bounds: Array, model: RadianceField) -> Rays:
         colors = images.rgb[number].reshape(-1, 3)
         parts.append([array[meets] for array in (origins, directions, near, colors, inside, trusted)])
     columns = [as_tensor(np.concatenate(column)) for column in zip(*parts, strict=True)]
-    first, samples = model.spans(*columns[:3])
+    first, samples = spans(*columns[:3])
     return Rays(columns[0], columns[1], first, samples, columns[3], columns[4], columns[5])
 
 

@@ -30,7 +30,8 @@ from morphit_ros.superovoid.distances.primitives import (
     Point as PointShape,
     Sphere,
 )
-from morphit_ros.superovoid.robots.robot_distance import BodyDistance, RobotDistanceRequest, StateDistances
+from morphit_ros.superovoid.robots.distance_request import RobotDistanceRequest
+from morphit_ros.superovoid.robots.robot_distance import BodyDistance, StateDistances
 from morphit_ros.superovoid.robots.world import PlacedShape, WorldObject
 from morphit_ros.superovoid.shapes.superovoid import Superovoid
 

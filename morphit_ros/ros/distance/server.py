@@ -29,13 +29,9 @@ from morphit_ros.ros.distance.state import CurrentState
 from morphit_ros.superovoid.distances.batch import min_distances
 from morphit_ros.superovoid.distances.primitives import Sphere
 from morphit_ros.superovoid.robots.body_pairs import object_bodies
+from morphit_ros.superovoid.robots.distance_request import DistanceType, RobotDistanceRequest
 from morphit_ros.superovoid.robots.model_file import load_model
-from morphit_ros.superovoid.robots.robot_distance import (
-    DistanceType,
-    RobotDistance,
-    RobotDistanceRequest,
-    StateDistances,
-)
+from morphit_ros.superovoid.robots.robot_distance import RobotDistance, StateDistances
 from morphit_ros.superovoid.robots.robot_model import RobotSuperovoids
 from morphit_ros.superovoid.robots.world import World, WorldObject
 

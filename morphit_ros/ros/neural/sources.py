@@ -146,7 +146,7 @@ def _own_settings(request: BuildNeuralObject.Goal) -> tuple[dict[str, str], list
 
 
 def _saved_field(path: Path, header: Header) -> Views:
-    from morphit_ros.neural.fields.field_file import load_learned_field
+    from morphit_ros.neural.learning.field_file import load_learned_field
 
     saved = load_learned_field(path)
     return Views(header, np.eye(4), field=saved.field, threshold=saved.threshold, eyes=saved.eyes)
@@ -242,10 +242,12 @@ def learned(
 
 def _learning_of(views: Views) -> tuple[Any, Any, Any]:
     if views.depths is not None:
-        from morphit_ros.neural.learning.depth import DepthLearningConfig, learn_from_depths
+        from morphit_ros.neural.learning.config import DepthLearningConfig
+        from morphit_ros.neural.learning.depth import learn_from_depths
 
         return DepthLearningConfig, learn_from_depths, views.depths
-    from morphit_ros.neural.learning.images import ImageLearningConfig, learn_from_images
+    from morphit_ros.neural.learning.config import ImageLearningConfig
+    from morphit_ros.neural.learning.images import learn_from_images
 
     return ImageLearningConfig, learn_from_images, views.images
 

@@ -19,9 +19,7 @@ from morphit_ros.superovoid.robots.world import World, WorldObject
 if TYPE_CHECKING:
     from morphit_ros.robot.semantics import SemanticDescription
     from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
-    from morphit_ros.superovoid.robots.robot_distance import RobotDistanceRequest
-
-LinkPair = tuple[str, str]
+    from morphit_ros.superovoid.robots.distance_request import RobotDistanceRequest
 
 
 class BodyType(enum.IntEnum):

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,9 +21,6 @@ from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
 from morphit_ros.superovoid.shapes.arcs import arc_derivatives, arc_point
 from morphit_ros.superovoid.shapes.kernels import level
-
-if TYPE_CHECKING:
-    from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
 # Squares and products with coordinates below this cannot overflow [m].
 _FARTHEST = 1e100
@@ -50,8 +46,8 @@ class ClosestPoints:
     distances: Array
 
 
-def closest_points(shape: Superovoid, points: ArrayLike) -> ClosestPoints:
-    """The surface points nearest to points (N, 3) [m] in the shape's frame.
+def closest_points(parameters: Array, points: ArrayLike) -> ClosestPoints:
+    """The surface points of a superovoid (7,) nearest to points (N, 3) [m] in its frame.
 
     Raises:
         InvalidInputError: points of another shape, not finite or farther than 1e100 m.
@@ -62,10 +58,11 @@ def closest_points(shape: Superovoid, points: ArrayLike) -> ClosestPoints:
     if not (np.abs(queries) <= _FARTHEST).all():
         raise InvalidInputError("points", "values that are not finite or too large", f"numbers up to {_FARTHEST:g} m")
     found, distances = np.empty_like(queries), np.empty(len(queries))
-    if shape.kind == "sphere":
-        _project_on_sphere(shape.semi_axes[0], queries, found, distances)
+    a1, a2, a3, *rest = parameters.tolist()
+    if a1 == a2 == a3 and rest == [1.0, 1.0, 0.0, 0.0]:
+        _project_on_sphere(a1, queries, found, distances)
     else:
-        _find_all(shape.parameters, queries, found, distances)
+        _find_all(parameters, queries, found, distances)
     return ClosestPoints(found, distances)
 
 

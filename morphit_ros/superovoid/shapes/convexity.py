@@ -14,16 +14,13 @@ quadratic in w. Bounds of D over intervals of s, halved until they decide, prove
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
 from morphit_ros.superovoid.shapes.dents import measure_dents
 from morphit_ros.superovoid.shapes.kernels import power
-
-if TYPE_CHECKING:
-    from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
 # Bounds of D are off by about this share of the interval's length: more halvings than this change nothing.
 _DEPTH = 46
@@ -46,11 +43,11 @@ class ConvexityResult:
     dent_bound: float = 0.0
 
 
-def assess_convexity(shape: Superovoid) -> ConvexityResult:
-    """Test a shape, and measure its dents if it isn't convex."""
-    if shape.tapering == (0.0, 0.0) or is_convex(*shape.squareness, *shape.tapering):
+def assess_convexity(parameters: Array) -> ConvexityResult:
+    """Test a superovoid (7,), and measure its dents if it isn't convex."""
+    if not parameters[5:].any() or is_convex(*parameters[3:].tolist()):
         return ConvexityResult(True)
-    depth, bound = measure_dents(shape)
+    depth, bound = measure_dents(parameters)
     return ConvexityResult(False, depth, bound)
 
 

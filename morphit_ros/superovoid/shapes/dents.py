@@ -8,18 +8,15 @@ from the shape are the depth. Measured within the section's plane instead, the g
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
 from morphit_ros.superovoid.shapes.arcs import arc_point
+from morphit_ros.superovoid.shapes.bounds import bounding_sphere
 from morphit_ros.superovoid.shapes.closest_point import closest_points
 from morphit_ros.superovoid.shapes.kernels import norm_of_two, power
-
-if TYPE_CHECKING:
-    from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
 _DIRECTIONS, _HEIGHTS = 25, 600
 # Zooms onto the deepest place, each this much closer.
@@ -32,23 +29,23 @@ _BOUND_MARGIN = 1.01
 _UNRESOLVED = 1e-9
 
 
-def measure_dents(shape: Superovoid) -> tuple[float, float]:
-    """Depth [m] of the deepest dent of a shape, and an upper bound of it [m]."""
-    heights = _heights(shape.squareness[1])
+def measure_dents(parameters: Array) -> tuple[float, float]:
+    """Depth [m] of the deepest dent of a superovoid (7,), and an upper bound of it [m]."""
+    heights = _heights(float(parameters[4]))
     low, high = 0.0, 0.5 * math.pi
     depth = bound = 0.0
     for _ in range(_ZOOMS):
         angles = np.linspace(low, high, _DIRECTIONS)
         gaps, chords = np.empty(_DIRECTIONS), np.empty((_DIRECTIONS, _PLACES, 3))
         for i, angle in enumerate(angles):
-            gaps[i] = _chord_points(shape.parameters, heights, angle, chords[i])
-        distances = closest_points(shape, chords.reshape(-1, 3)).distances.reshape(_DIRECTIONS, _PLACES)
+            gaps[i] = _chord_points(parameters, heights, angle, chords[i])
+        distances = closest_points(parameters, chords.reshape(-1, 3)).distances.reshape(_DIRECTIONS, _PLACES)
         distances[gaps == 0.0] = 0.0
         best = int(distances.max(axis=1).argmax())
         depth, bound = max(depth, float(distances.max())), max(bound, float(gaps.max()))
         reach = (high - low) / (2.0 * _CLOSER)
         low, high = max(angles[best] - reach, 0.0), min(angles[best] + reach, 0.5 * math.pi)
-    return depth, max(bound * _BOUND_MARGIN, depth) + _UNRESOLVED * shape.size
+    return depth, max(bound * _BOUND_MARGIN, depth) + _UNRESOLVED * bounding_sphere(parameters)[1]
 
 
 def _heights(e2: float) -> Array:

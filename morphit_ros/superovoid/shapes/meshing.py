@@ -8,7 +8,6 @@ facets is then measured, and the shares are cut until it holds.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +21,6 @@ from morphit_ros.superovoid.shapes.bounds import section_scale
 from morphit_ros.superovoid.shapes.closest_point import grid_point
 from morphit_ros.superovoid.shapes.kernels import evaluate_levels, level_and_gradient, norm_of_two
 
-if TYPE_CHECKING:
-    from morphit_ros.superovoid.shapes.superovoid import Superovoid
-
 MOST_FACES = 2_000_000
 _MOST_LINES = 2_500
 _QUARTER = 0.5 * math.pi
@@ -36,8 +32,8 @@ _FEWEST_ROWS, _MOST_ROWS = 4, 24
 _MEASURED_SHARE = 0.98
 
 
-def mesh_superovoid(shape: Superovoid, chord_error: float) -> TriangleMesh:
-    """A closed mesh whose facets are nowhere further from the surface than `chord_error` [m].
+def mesh_superovoid(parameters: Array, chord_error: float) -> TriangleMesh:
+    """A closed mesh of a superovoid (7,) whose facets are nowhere further from the surface than `chord_error` [m].
 
     Raises:
         InvalidInputError: an error that is not positive and finite, or that takes more than `MOST_FACES` faces.
@@ -47,8 +43,8 @@ def mesh_superovoid(shape: Superovoid, chord_error: float) -> TriangleMesh:
         raise InvalidInputError("chord_error", chord_error, "a positive number [m]")
     shares = 0.6 * error
     for _ in range(_ROUNDS):
-        mesh, corners = _grid_mesh(shape, shares, error)
-        largest = float(_largest_error(shape.parameters, mesh.vertices, corners, _lattice(len(corners))))
+        mesh, corners = _grid_mesh(parameters, shares, error)
+        largest = float(_largest_error(parameters, mesh.vertices, corners, _lattice(len(corners))))
         if largest <= _MEASURED_SHARE * error:
             return mesh
         shares *= max(0.93 * error / largest, 0.25)
@@ -63,9 +59,8 @@ def _lattice(faces: int) -> Array:
     return shares[shares[:, 2] >= 0] / rows
 
 
-def _grid_mesh(shape: Superovoid, tolerance: float, error: float) -> tuple[TriangleMesh, NDArray[np.int64]]:
+def _grid_mesh(parameters: Array, tolerance: float, error: float) -> tuple[TriangleMesh, NDArray[np.int64]]:
     """The mesh at a tolerance of its lines, and those faces that lie where x, y ≥ 0: the others are mirror images."""
-    parameters = shape.parameters
     around = _lines(parameters, tolerance, True, 0.0, _QUARTER)
     upper = _lines(parameters, tolerance, False, 0.0, _QUARTER)
     lower = _lines(parameters, tolerance, False, 0.0, -_QUARTER)

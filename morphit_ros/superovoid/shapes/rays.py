@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,10 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
+from morphit_ros.superovoid.shapes.bounds import bounding_box
 from morphit_ros.superovoid.shapes.kernels import level, norm_of_two, power
-
-if TYPE_CHECKING:
-    from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
 # Stretches are halved this often: a ray inside the solid for less than 1e-12 of its way through the box may miss.
 _DEPTH = 40
@@ -65,11 +62,11 @@ class RayHits:
         return self.origins + found[:, None] * self.directions
 
 
-def hit_rays(shape: Superovoid, origins: ArrayLike, directions: ArrayLike) -> RayHits:
-    """Where rays enter and leave the solid.
+def hit_rays(parameters: Array, origins: ArrayLike, directions: ArrayLike) -> RayHits:
+    """Where rays enter and leave the solid of a superovoid, in its frame.
 
     Args:
-        shape: in its own frame, as the rays.
+        parameters: (7,).
         origins: (N, 3) or (3,) for all [m].
         directions: (N, 3) or (3,) for all, of any length.
 
@@ -94,7 +91,7 @@ def hit_rays(shape: Superovoid, origins: ArrayLike, directions: ArrayLike) -> Ra
     ways /= np.linalg.norm(ways, axis=1, keepdims=True)
     distances = np.empty((len(ways), 2))
     starts = np.ascontiguousarray(starts)
-    _hit_all(shape.parameters, shape.bounding_box[1], starts, ways, distances)
+    _hit_all(parameters, bounding_box(parameters)[1], starts, ways, distances)
     return RayHits(np.isfinite(distances[:, 0]), distances[:, 0], distances[:, 1], starts, ways)
 
 

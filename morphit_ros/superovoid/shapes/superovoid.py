@@ -207,7 +207,7 @@ class Superovoid(Meshed):
     def _convexity(self) -> ConvexityResult:
         from morphit_ros.superovoid.shapes.convexity import assess_convexity
 
-        return assess_convexity(self)
+        return assess_convexity(self.parameters)
 
     def mesh(self, chord_error: float) -> TriangleMesh:
         """A closed mesh with vertices on the surface, nowhere further from it than `chord_error` [m].
@@ -217,7 +217,7 @@ class Superovoid(Meshed):
         """
         from morphit_ros.superovoid.shapes.meshing import mesh_superovoid
 
-        return mesh_superovoid(self, chord_error)
+        return mesh_superovoid(self.parameters, chord_error)
 
     def triangle_mesh(self) -> TriangleMesh:
         """A closed mesh with vertices on the surface, nowhere further from it than a thousandth of the `size`."""
@@ -231,7 +231,7 @@ class Superovoid(Meshed):
         """
         from morphit_ros.superovoid.shapes.rays import hit_rays
 
-        return hit_rays(self, origins, directions)
+        return hit_rays(self.parameters, origins, directions)
 
     def closest_points(self, points: ArrayLike) -> ClosestPoints:
         """The surface points nearest to points (N, 3) [m] inside or outside, with signed distances.
@@ -241,7 +241,7 @@ class Superovoid(Meshed):
         """
         from morphit_ros.superovoid.shapes.closest_point import closest_points
 
-        return closest_points(self, points)
+        return closest_points(self.parameters, points)
 
     def _evaluate(self, kernel: Any, points: ArrayLike, width: int) -> Array:
         checked = _checked_points("points", points)
