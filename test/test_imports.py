@@ -26,14 +26,14 @@ ALLOWED = {
     # It builds the gripper that the robot carries, from the planner's data.
     "simulation": {"geometry", "robot", "grasping"},
     # Draws what all capabilities make.
-    "viewing": {"geometry", "robot"} | CAPABILITIES,
+    "display": {"geometry", "robot"} | CAPABILITIES,
     "bringup": {"geometry", "robot"},
     # Runs whole picks and measures them.
-    "evaluation": {"geometry", "robot", "bringup", "viewing", "commands"} | CAPABILITIES,
-    "commands": {"geometry", "robot", "bringup", "viewing", "evaluation"} | CAPABILITIES,
+    "evaluation": {"geometry", "robot", "bringup", "display", "commands"} | CAPABILITIES,
+    "commands": {"geometry", "robot", "bringup", "display", "evaluation"} | CAPABILITIES,
     "cli": {"commands"},
-    "ros": {"geometry", "robot", "bringup", "viewing"} | CAPABILITIES,
-    "nodes": {"geometry", "robot", "bringup", "viewing", "ros"} | CAPABILITIES,
+    "ros": {"geometry", "robot", "bringup", "display"} | CAPABILITIES,
+    "nodes": {"geometry", "robot", "bringup", "display", "ros"} | CAPABILITIES,
     **{module: set() for module in FOUNDATION},
 }
 # Exceptions narrower than a room.
