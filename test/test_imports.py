@@ -61,7 +61,7 @@ SUBPACKAGES = {
     "geometry": line("rigid motions, meshes, point clouds and their files, winding numbers, grids of points"),
     "robot": line("URDF, package:// resolution, kinematics, joint states and trajectories, workcell files", "geometry"),
     **CAPABILITIES,
-    "viewing": line(
+    "display": line(
         "pictures and the browser's scene; the sphere editor",
         "geometry",
         "robot",
@@ -86,7 +86,7 @@ SUBPACKAGES = {
         "geometry",
         "robot",
         "bringup",
-        "viewing",
+        "display",
         "replay",
         "cover",
         "grasping",
@@ -101,11 +101,11 @@ SUBPACKAGES = {
         "geometry",
         "robot",
         "bringup",
-        "viewing",
+        "display",
         *(CAPABILITIES.keys() - {"simulation"}),
     ),
     "nodes": line(
-        "one executable a file, thin", "geometry", "robot", "ros", "viewing", *(CAPABILITIES.keys() - {"superovoid"})
+        "one executable a file, thin", "geometry", "robot", "ros", "display", *(CAPABILITIES.keys() - {"superovoid"})
     ),
 }
 # Exceptions narrower than a subpackage.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from morphit_ros.cover.cases import CoverCase
     from morphit_ros.cover.control.controller import StepResult
     from morphit_ros.cover.plant import CoverPlant
-    from morphit_ros.viewing.cover_scene import CoverView
+    from morphit_ros.display.cover_scene import CoverView
 
 _FRAMES = 10.0
 
@@ -41,9 +41,9 @@ def view(options: argparse.Namespace) -> int:
     from morphit_ros.cover.control.controller import CoverController
     from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
     from morphit_ros.cover.plant import CoverPlant
+    from morphit_ros.display.cover_scene import CoverScene
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.geometry.transforms import make_transform, matrix_from_quat_xyzw
-    from morphit_ros.viewing.cover_scene import CoverScene
 
     case = load_case(options.case, options.data)
     duration = case.duration if options.duration is None else options.duration
@@ -61,7 +61,7 @@ def view(options: argparse.Namespace) -> int:
         try:
             moved = _play(case, controller, plant, scene, duration, options.screenshot)
             if options.screenshot:
-                from morphit_ros.viewing.screenshot import screenshot
+                from morphit_ros.display.screenshot import screenshot
 
                 screenshot(scene.url, options.screenshot)
             else:
@@ -100,7 +100,7 @@ def _moment(case: CoverCase, plant: CoverPlant, result: StepResult, now: float) 
     import numpy as np
 
     from morphit_ros.cover.goals.target_surface import target_surface
-    from morphit_ros.viewing.cover_scene import CoverView
+    from morphit_ros.display.cover_scene import CoverView
 
     positions = plant.state.positions(case.cover)
     points, triangles = target_surface(case.target, case.cover, positions, now)

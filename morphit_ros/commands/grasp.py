@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         write_json(plan_content(plan, gripper.name, options), options.json)
     if plan.success and options.picture:
-        from morphit_ros.viewing.picture import draw_grasp
+        from morphit_ros.display.picture import draw_grasp
 
         draw_grasp(cloud, gripper, plan.grasps[0], options.picture)
     return 0 if plan.success else 1

@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
     save_recording(recording, options.output)
     print(f"{description} -> {options.output}")
     if options.picture:
-        from morphit_ros.viewing.learned_field import draw_views
+        from morphit_ros.display.learned_field import draw_views
 
         draw_views(recording, options.picture)
     return 0

@@ -132,7 +132,7 @@ def run(options: argparse.Namespace) -> int:
         if result.render is not None and recording.images is not None and len(recording.images) >= _ENOUGH_VIEWS:
             report["held_out_psnr"] = _held_out_ratio(recording.images, result.render)
         if options.picture:
-            from morphit_ros.viewing.learned_field import draw_learned_field
+            from morphit_ros.display.learned_field import draw_learned_field
 
             print(f"drawing {options.picture} ...", file=sys.stderr)
             draw_learned_field(recording, result.field, result.render, options.picture)
@@ -172,8 +172,8 @@ def _learn(recording: Recording, options: argparse.Namespace) -> LearningResult:
 
 
 def _held_out_view(images: PosedImages) -> int:
-    """The view that `viewing.learned_field` draws."""
-    from morphit_ros.viewing.learned_field import drawn_view
+    """The view that `display.learned_field` draws."""
+    from morphit_ros.display.learned_field import drawn_view
 
     return drawn_view(images)
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from morphit_ros.commands.unit_option import add_unit_option
 
 if TYPE_CHECKING:
+    from morphit_ros.display.sphere_editor import SphereEditor
     from morphit_ros.geometry.mesh import TriangleMesh
     from morphit_ros.robot.description import RobotDescription
     from morphit_ros.spheres import SphereFitConfig, SphereModel
     from morphit_ros.spheres.editing import EditedLink, EditedModel
     from morphit_ros.spheres.metrics import SphereMetrics
-    from morphit_ros.viewing.sphere_editor import SphereEditor
 
 _MESH_SUFFIXES = (".stl", ".obj", ".ply", ".dae", ".glb", ".off")
 # Enough for three digits of the ratios, and quick enough to follow a drag.
@@ -75,14 +75,14 @@ def make_editor(options: argparse.Namespace) -> SphereEditor:
     Raises:
         InvalidInputError, ResourceNotFoundError, MissingDependencyError: an option, a file, or viser.
     """
+    from morphit_ros.display.sphere_editor import SphereEditor
+    from morphit_ros.display.sphere_session import EditorFunctions
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.spheres import SphereFitConfig
     from morphit_ros.spheres.configuration import VARIANTS
     from morphit_ros.spheres.editing import EditHistory, edited_from_model
     from morphit_ros.spheres.exports import format_of
     from morphit_ros.spheres.metrics import nearest_gaps
-    from morphit_ros.viewing.sphere_editor import SphereEditor
-    from morphit_ros.viewing.sphere_session import EditorFunctions
 
     if options.seed < 0:
         raise InvalidInputError("--seed", options.seed, "0 or more")
@@ -112,13 +112,13 @@ def make_editor(options: argparse.Namespace) -> SphereEditor:
 def _load_shape(options: argparse.Namespace) -> tuple[Any, dict[str, list[TriangleMesh]], RobotDescription | None]:
     """What is shown, the meshes of each link in its frame, and the description of a robot."""
     from morphit_ros.commands.spheres import load_robot
+    from morphit_ros.display.sphere_shape import EditedShape
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.geometry.mesh import concatenate_meshes
     from morphit_ros.geometry.mesh_io import load_mesh
     from morphit_ros.geometry.units import in_metres
     from morphit_ros.robot.description import collision_mesh
     from morphit_ros.robot.kinematics import KinematicModel
-    from morphit_ros.viewing.sphere_shape import EditedShape
 
     path = Path(options.shape)
     if path.suffix.lower() in _MESH_SUFFIXES:

@@ -15,6 +15,7 @@ from std_msgs.msg import String
 
 from morphit_interfaces.msg import GraspArray, SphereModel, TablePlane
 from morphit_ros.configuration import Config, parameter
+from morphit_ros.display.scene import ViewerScene
 from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.robot.configuration import RobotConfiguration
@@ -37,11 +38,10 @@ from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.scene.messages import table_from_message
 from morphit_ros.ros.spheres.messages import link_spheres_from_message
-from morphit_ros.viewing.scene import ViewerScene
 
 if TYPE_CHECKING:
-    from morphit_ros.viewing.cover_scene import CoverScene
-    from morphit_ros.viewing.neural_scene import NeuralScene
+    from morphit_ros.display.cover_scene import CoverScene
+    from morphit_ros.display.neural_scene import NeuralScene
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from geometry_msgs.msg import TransformStamped
 from scenes import CAMERAS, camera_cloud
 from std_msgs.msg import String
 
+from morphit_ros.display.screenshot import screenshot
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.motion_types import JointState
@@ -28,7 +29,6 @@ from morphit_ros.ros.core.conversions import (
     message_from_joint_state,
     transform_from_matrix,
 )
-from morphit_ros.viewing.screenshot import screenshot
 
 pytestmark = pytest.mark.ros
 needs_chromium = pytest.mark.skipif(

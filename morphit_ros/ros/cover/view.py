@@ -6,10 +6,10 @@ import numpy as np
 from std_msgs.msg import String
 
 from morphit_interfaces.msg import CoverState
+from morphit_ros.display.cover_scene import CoverScene, CoverView
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import make_transform, matrix_from_quat_xyzw
 from morphit_ros.ros.cover.messages import cover_from_description
-from morphit_ros.viewing.cover_scene import CoverScene, CoverView
 
 
 class CoverViewer:

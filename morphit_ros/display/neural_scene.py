@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from morphit_ros.display.layers import Lights
+from morphit_ros.display.neural_panel import NeuralView, panel_html
+from morphit_ros.display.served_scene import ServedScene
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.primitives import sphere_mesh
 from morphit_ros.geometry.transforms import Array, make_transform, transform_points
-from morphit_ros.viewing.layers import Lights
-from morphit_ros.viewing.neural_panel import NeuralView, panel_html
-from morphit_ros.viewing.served_scene import ServedScene
 
 LAYERS = {
     "points": "Surface, points",

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from morphit_ros.display.panel import Panel
 from morphit_ros.errors import InvalidInputError, MissingDependencyError
 from morphit_ros.geometry.primitives import sphere_mesh
 from morphit_ros.geometry.transforms import Array, quat_xyzw_from_matrix
-from morphit_ros.viewing.panel import Panel
 
 
 class Lights(NamedTuple):

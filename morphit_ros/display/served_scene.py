@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Self
 
-from morphit_ros.viewing.layers import LayeredServer, Lights
+from morphit_ros.display.layers import LayeredServer, Lights
 
 
 class ServedScene:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from morphit_ros.display.canvas import Camera, Canvas
+from morphit_ros.display.shapes import box_edges, cone_triangles, placed_box
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, transform_points, transform_vectors
-from morphit_ros.viewing.canvas import Camera, Canvas
-from morphit_ros.viewing.shapes import box_edges, cone_triangles, placed_box
 
 if TYPE_CHECKING:
     from morphit_ros.grasping.grasp import Grasp

@@ -19,6 +19,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from morphit_ros.display import screenshot as chromium
+from morphit_ros.display.sphere_editor import SphereEditor
+from morphit_ros.display.sphere_figures import Figures
+from morphit_ros.display.sphere_panel import PanelState, editor_html
+from morphit_ros.display.sphere_scene import LOCKED_COLOR, SELECTED_COLOR
+from morphit_ros.display.sphere_session import EditorFunctions
+from morphit_ros.display.sphere_shape import EditedShape
+from morphit_ros.display.sphere_worker import NewestWorker
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh
@@ -26,14 +34,6 @@ from morphit_ros.geometry.transforms import invert_transform, look_at, transform
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.spheres.editing import EditedLink, EditedModel, EditHistory
-from morphit_ros.viewing import screenshot as chromium
-from morphit_ros.viewing.sphere_editor import SphereEditor
-from morphit_ros.viewing.sphere_figures import Figures
-from morphit_ros.viewing.sphere_panel import PanelState, editor_html
-from morphit_ros.viewing.sphere_scene import LOCKED_COLOR, SELECTED_COLOR
-from morphit_ros.viewing.sphere_session import EditorFunctions
-from morphit_ros.viewing.sphere_shape import EditedShape
-from morphit_ros.viewing.sphere_worker import NewestWorker
 
 pytest.importorskip("viser")
 

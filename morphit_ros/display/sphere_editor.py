@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from morphit_ros.display.sphere_figures import FigureTable
+from morphit_ros.display.sphere_panel import PanelState, SpherePanel
+from morphit_ros.display.sphere_scene import SphereScene
+from morphit_ros.display.sphere_session import EditorFunctions, SphereSession
+from morphit_ros.display.sphere_shape import EditedShape
+from morphit_ros.display.sphere_worker import NewestWorker
 from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.viewing.sphere_figures import FigureTable
-from morphit_ros.viewing.sphere_panel import PanelState, SpherePanel
-from morphit_ros.viewing.sphere_scene import SphereScene
-from morphit_ros.viewing.sphere_session import EditorFunctions, SphereSession
-from morphit_ros.viewing.sphere_shape import EditedShape
-from morphit_ros.viewing.sphere_worker import NewestWorker
 
 if TYPE_CHECKING:
     from morphit_ros.spheres.editing import EditedLink, EditHistory

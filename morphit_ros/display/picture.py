@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from morphit_ros.display.grasp_view import FRONT, PERSPECTIVE, SIDE, TOP, draw_view
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.inputs import CloudLike, as_cloud
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import check_transform
 from morphit_ros.resources import atomic_write
-from morphit_ros.viewing.grasp_view import FRONT, PERSPECTIVE, SIDE, TOP, draw_view
 
 if TYPE_CHECKING:
     from morphit_ros.grasping.grasp import Grasp, GraspPlan

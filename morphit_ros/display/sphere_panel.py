@@ -11,9 +11,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from morphit_ros.display.sphere_figures import Figures
+from morphit_ros.display.sphere_shape import JointRange
 from morphit_ros.errors import MorphitError
-from morphit_ros.viewing.sphere_figures import Figures
-from morphit_ros.viewing.sphere_shape import JointRange
 
 WHOLE_ROBOT = "(all links)"
 _ERROR_COLOR, _BUSY_COLOR = "#ff8a8a", "#ffcf66"

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from morphit_ros.display.panel import status_html
+from morphit_ros.display.robot_visuals import link_glbs
+from morphit_ros.display.scene import LAYERS, ViewerScene
+from morphit_ros.display.screenshot import ScreenshotError, screenshot
 from morphit_ros.errors import InvalidInputError, MissingDependencyError
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.grasping import Gripper
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
-from morphit_ros.viewing.panel import status_html
-from morphit_ros.viewing.robot_visuals import link_glbs
-from morphit_ros.viewing.scene import LAYERS, ViewerScene
-from morphit_ros.viewing.screenshot import ScreenshotError, screenshot
 
 pytest.importorskip("viser")
 

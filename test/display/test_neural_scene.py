@@ -10,10 +10,10 @@ import pytest
 
 pytest.importorskip("viser", reason="needs the browser view")
 
+from morphit_ros.display.neural_panel import NeuralView, panel_html
+from morphit_ros.display.neural_scene import NeuralScene
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
-from morphit_ros.viewing.neural_panel import NeuralView, panel_html
-from morphit_ros.viewing.neural_scene import NeuralScene
 
 POSE = make_transform(matrix_from_rpy((0.0, 0.0, 0.5)), (0.4, 0.1, 0.2))
 TIMES = np.array([0.0, 0.05, 0.1])

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from morphit_ros.cover.drawing import LARGEST_ANGLE, error_colors, motor_lines, normal_lines
 from morphit_ros.cover.model import Cover
+from morphit_ros.display.layers import Lights
+from morphit_ros.display.served_scene import ServedScene
 from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh
 from morphit_ros.geometry.transforms import Array, check_transform
-from morphit_ros.viewing.layers import Lights
-from morphit_ros.viewing.served_scene import ServedScene
 
 LAYERS = {"plates": "Plates", "normals": "Normals", "motors": "Motors", "target": "Target", "body": "Body"}
 

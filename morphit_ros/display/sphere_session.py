@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from morphit_ros.display.sphere_figures import Quality
+from morphit_ros.display.sphere_worker import NewestWorker
 from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.viewing.sphere_figures import Quality
-from morphit_ros.viewing.sphere_worker import NewestWorker
 
 if TYPE_CHECKING:
     from morphit_ros.spheres.editing import EditedLink, EditedModel, EditHistory

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from morphit_ros.display.layers import LayeredServer, Lights
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.primitives import sphere_mesh
 from morphit_ros.geometry.transforms import Array, transform_points
-from morphit_ros.viewing.layers import LayeredServer, Lights
 
 LAYERS = {"meshes": "Meshes", "spheres": "Spheres"}
 

@@ -7,6 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from morphit_ros.display.layers import Lights
+from morphit_ros.display.robot_visuals import link_glbs
+from morphit_ros.display.served_scene import ServedScene
+from morphit_ros.display.shapes import GripperLike, gripper_fork, placed_box
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import concatenate_meshes
 from morphit_ros.geometry.point_cloud import PointCloud
@@ -18,10 +22,6 @@ from morphit_ros.geometry.transforms import (
 )
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel
-from morphit_ros.viewing.layers import Lights
-from morphit_ros.viewing.robot_visuals import link_glbs
-from morphit_ros.viewing.served_scene import ServedScene
-from morphit_ros.viewing.shapes import GripperLike, gripper_fork, placed_box
 
 LAYERS = {
     "robot": "Robot",

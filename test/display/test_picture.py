@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from morphit_ros.display.canvas import Camera, Canvas
+from morphit_ros.display.picture import draw_grasp, draw_plan, save_png
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.primitives import box_mesh
 from morphit_ros.geometry.transforms import look_at, make_transform, matrix_from_rpy, transform_points
 from morphit_ros.grasping import Grasp, GraspPlan, Gripper
-from morphit_ros.viewing.canvas import Camera, Canvas
-from morphit_ros.viewing.picture import draw_grasp, draw_plan, save_png
 
 DATA = Path(os.environ.get("MORPHIT_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 WHITE = np.ones(3, dtype=np.float32)
