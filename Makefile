@@ -68,6 +68,10 @@ lint: setup $(STAMPS)/bench ## ruff and mypy
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
+.PHONY: docs
+docs: $(STAMPS)/docs ## the documentation site in build/site; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 .PHONY: bench
 bench: setup $(STAMPS)/bench ## measure: one table a capability, JSON in OUTPUT
 	@mkdir -p "$(OUTPUT)"
@@ -133,6 +137,10 @@ $(STAMPS)/package: setup.py setup.cfg $(DATA_FILES) $(STAMPS)/interfaces
 	$(BIN)/$(PIP) install --no-deps --no-build-isolation --editable .
 	@# Nodes need not compile what is as it was (Python sees what is not), even where they are told to leave no files.
 	$(BIN)/python -m compileall -q morphit_ros
+	@touch $@
+
+$(STAMPS)/docs: requirements-docs.txt constraints.txt $(STAMPS)/requirements
+	$(BIN)/$(PIP) install -r requirements-docs.txt -c constraints.txt
 	@touch $@
 
 # What measures, in use from its place: benchmarks and tests import it.

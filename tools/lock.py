@@ -20,7 +20,8 @@ def main() -> None:
     }
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     print(
-        f"# The whole environment of requirements.txt and requirements-dev.txt, every version of it (Python {python})."
+        "# The whole environment of requirements.txt, requirements-dev.txt and requirements-docs.txt, "
+        f"every version of it (Python {python})."
     )
     print("# Made anew by: make lock")
     for name in sorted(set(versions) - OWN, key=str.lower):

@@ -176,7 +176,8 @@ def _metrics_line(grasp: Grasp) -> str:
     counts = [int((grasp.contact_fingers == finger).sum()) for finger in (1, 2)]
     parts = [f"contacts {counts[0]} + {counts[1]}"]
     for name, value in grasp.metrics.items():
-        if name.startswith("contacts"):
+        # The terms that the score is made of are for the JSON file: a line of a picture is short.
+        if name.startswith(("contacts", "term_")):
             continue
         factor, unit = _UNITS.get(name, (1.0, ""))
         parts.append(f"{name} {factor * value:.4g} {unit}".rstrip())

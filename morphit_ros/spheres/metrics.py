@@ -30,13 +30,14 @@ _LEAST_GROUP_SAMPLES = 256
 class SphereMetrics:
     """Quality of a set of spheres.
 
+    The ratios and their errors are NaN for a mesh without volume. d_max is a lower bound of the true maximum.
+
     Attributes:
         d_avg, d_max: mean and greatest distance of surface samples to the nearest sphere's surface [m].
         inside: volume of mesh ∩ spheres over the mesh's volume.
         outside: volume of spheres \\ mesh over the mesh's volume.
         union: volume of the spheres' union over the mesh's volume; inside + outside.
         d_avg_error, inside_error, outside_error, union_error: standard errors of the sampling.
-        The ratios and their errors are NaN for a mesh without volume. d_max is a lower bound of the true maximum.
     """
 
     d_avg: float

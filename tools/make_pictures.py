@@ -1,0 +1,241 @@
+"""Makes the pictures of README.md and docs/ anew.
+
+    python tools/make_pictures.py                    # all that need neither other people's data nor a measurement
+    python tools/make_pictures.py pick grasp         # these
+    python tools/make_pictures.py --data DIR --all   # also recorded clouds and the plots of benchmarks (hours)
+    python tools/make_pictures.py --list
+
+Pictures of the browser need Chromium, the pick needs EGL or OSMesa.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+IMAGES = ROOT / "docs/images"
+
+# The film of the pick: so many simulated seconds a picture, shown as long; width and height [px].
+FRAME_TIME, FRAME_SIZE, FRAME_QUALITY = 0.12, (640, 426), 55
+# Neither a free port of this machine nor that of a viewer which is open now.
+VIEWER_PORT = 8571
+# A job that has not planned by then will not [s].
+LONGEST_START = 240.0
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a picture is made.
+
+    Attributes:
+        files: names in docs/images.
+        make: writes them, given the folder of data.
+        cost: 0 seconds to minutes; 1 needs --data; 2 needs --data and runs a benchmark.
+        says: in --list.
+    """
+
+    files: tuple[str, ...]
+    make: Callable[[str], None]
+    cost: int
+    says: str
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(RECIPES)} (default: the cheap ones)")
+    parser.add_argument("--data", default="", metavar="DIR", help="folder that holds cover/, grasp/, superovoid/, ...")
+    parser.add_argument("--all", action="store_true", help="every picture, benchmarks too")
+    parser.add_argument("--list", action="store_true", help="say what there is, and make nothing")
+    options = parser.parse_args()
+    if options.list:
+        for name, recipe in RECIPES.items():
+            print(f"{name:<18} {', '.join(recipe.files)}: {recipe.says}")
+        return 0
+    unknown = sorted(set(options.names) - set(RECIPES))
+    if unknown:
+        parser.error(f"no picture {', '.join(unknown)}; there are {', '.join(RECIPES)}")
+    chosen = options.names or [name for name, recipe in RECIPES.items() if options.all or recipe.cost == 0]
+    without_data = [name for name in chosen if RECIPES[name].cost > 0 and not options.data]
+    if without_data:
+        parser.error(f"{', '.join(without_data)}: give --data DIR")
+    for name in chosen:
+        began = time.perf_counter()
+        RECIPES[name].make(options.data)
+        for file in RECIPES[name].files:
+            size = (IMAGES / file).stat().st_size
+            print(f"docs/images/{file}: {size / 1024:.0f} KiB, {time.perf_counter() - began:.0f} s", flush=True)
+    return 0
+
+
+@cache
+def filmed_pick() -> tuple[list[Any], Any, Any, Any]:
+    """A Panda picks the mug: RGB pictures, the gripper, what the planner saw, and its plan."""
+    from morphit_bench.picks.pick import PickJob
+    from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
+
+    class FilmedWorkcell(Workcell):
+        """Keeps where everything was, so that rendering does not slow the physics down."""
+
+        def __init__(self, *arguments: Any) -> None:
+            self.filmed: list[Any] = []
+            super().__init__(*arguments)
+
+        def step(self, duration: float) -> None:
+            super().step(duration)
+            if self.time >= len(self.filmed) * FRAME_TIME:
+                self.filmed.append(self.configuration())
+
+    seen: list[Any] = []
+    job = PickJob.with_arm("panda")
+    with FilmedWorkcell(WorkcellConfig(object="mug"), job.robot) as workcell:
+        result = job.pick(workcell, on_plan=lambda view, plan: seen.extend((view, plan)))
+        if not result.success:
+            raise SystemExit(f"the pick failed at {result.stage}: {result.message}")
+        frames = [workcell.picture(*FRAME_SIZE, configuration=moment) for moment in workcell.filmed]
+    return frames, job.gripper, *seen
+
+
+def make_pick(data: str) -> None:
+    """The moving picture of README.md."""
+    from PIL import Image
+
+    from morphit_ros.resources import atomic_write
+
+    frames = [Image.fromarray(frame) for frame in filmed_pick()[0]]
+    # The end is held a while, so that the eye finds the object before it starts again.
+    durations = [round(1000 * FRAME_TIME)] * (len(frames) - 1) + [1500]
+    with atomic_write(IMAGES / "pick.webp", "wb") as stream:
+        frames[0].save(
+            stream, "WEBP", save_all=True, append_images=frames[1:], duration=durations, loop=0,
+            quality=FRAME_QUALITY, method=6, kmax=60,
+        )  # fmt: skip
+
+
+def make_grasp(data: str) -> None:
+    """The best grasp of the same pick, as `morphit grasp --picture` draws it."""
+    from morphit_ros.viewing.picture import draw_grasp
+
+    _, gripper, view, plan = filmed_pick()
+    draw_grasp(view.cloud, gripper, plan.grasps[0], IMAGES / "grasp.png")
+
+
+def make_recorded_clouds(data: str) -> None:
+    """The best grasp of each gripper on each recorded cloud, side by side."""
+    from PIL import Image
+
+    from morphit_ros.geometry.point_cloud_io import load_point_cloud
+    from morphit_ros.grasping import Gripper, PlannerConfig, plan_grasps
+    from morphit_ros.resources import atomic_write
+    from morphit_ros.viewing.grasp_view import PERSPECTIVE, draw_view
+
+    rows = []
+    for name in ("franka_hand", "hande", "umi"):
+        gripper = Gripper.load(name)
+        row = []
+        for path in sorted(Path(data, "grasp/observed").glob("*.ply")):
+            cloud = load_point_cloud(path).finite()
+            plan = plan_grasps(cloud, gripper, PlannerConfig(), seed=0)
+            if not plan.success:
+                raise SystemExit(f"{path.name}, {name}: {plan.message}")
+            row.append(draw_view(cloud, gripper, plan.grasps[0], PERSPECTIVE, (300, 300)))
+        rows.append(np.hstack(row))
+    with atomic_write(IMAGES / "recorded_clouds.jpg", "wb") as stream:
+        Image.fromarray(np.vstack(rows)).save(stream, "JPEG", quality=88)
+
+
+def make_spheres_view(data: str) -> None:
+    """The editor of `morphit spheres view panda`."""
+    from morphit_ros.cli import make_parser
+    from morphit_ros.commands.spheres_view import make_editor
+    from morphit_ros.viewing.screenshot import screenshot
+
+    options = make_parser().parse_args(["spheres", "view", "panda", "--port", "0"])
+    with make_editor(options) as editor:
+        screenshot(editor.url, IMAGES / "spheres_view.png")
+
+
+def make_viewer(data: str) -> None:
+    """The browser's view of the job grasp, when grasps of the mug are planned."""
+    from morphit_ros.viewing.screenshot import screenshot
+
+    job = ["up", "grasp", "object:=mug", "continuous:=true", f"viewer_port:={VIEWER_PORT}"]
+    process = subprocess.Popen([*MORPHIT, *job], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
+    assert process.stdout is not None
+    try:
+        wait_for_line(process.stdout, PLANNED)
+        screenshot(f"http://127.0.0.1:{VIEWER_PORT}", IMAGES / "viewer.png", settle=20.0)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def wait_for_line(stream: IO[str], words: str) -> None:
+    """Read until a line holds these words.
+
+    Raises:
+        SystemExit: none does before the time is over or the stream ends; with what there was.
+    """
+    lines, deadline = [], time.monotonic() + LONGEST_START
+    for line in stream:
+        lines.append(line)
+        if words in line:
+            return
+        if time.monotonic() > deadline:
+            break
+    raise SystemExit(f"no line with {words!r}:\n{''.join(lines[-20:])}")
+
+
+def command(name: str, *words: str) -> Callable[[str], None]:
+    """A recipe that runs a command; FOLDER in it is where its picture `name` is made, DATA the folder of data."""
+
+    def make(data: str) -> None:
+        with tempfile.TemporaryDirectory(prefix="morphit-pictures-") as folder:
+            filled = [word.replace("FOLDER", folder).replace("DATA", data) for word in words]
+            subprocess.run(filled, check=True, cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"})
+            for file in RECIPES[name].files:
+                shutil.copyfile(Path(folder, file), IMAGES / file)
+
+    return make
+
+
+def benchmark(name: str, *words: str) -> Callable[[str], None]:
+    """A recipe that runs a benchmark of benchmarks/."""
+    return command(name, sys.executable, *words)
+
+
+MORPHIT = (sys.executable, "-m", "morphit_ros.cli")
+PLANNED = "grasps of"
+COVER_VIEW = (*MORPHIT, "cover", "view", "4x8", "--duration", "6", "--screenshot", "FOLDER/cover_thigh.png")
+COVER = ("benchmarks/cover.py", "--data", "DATA", "--images", "FOLDER")
+COLLISIONS = ("benchmarks/sphere_collisions.py", "--output", "FOLDER")
+HANDS = ("benchmarks/superovoid_hands.py", "--data", "DATA", "--pictures", "FOLDER")
+LEVEL_SETS = ("benchmarks/neural_level_sets.py", "--data", "DATA", "--picture", "FOLDER/neural_level_sets.png")
+RECIPES = {
+    "pick": Recipe(("pick.webp",), make_pick, 0, "a simulated Panda picks a mug (README)"),
+    "grasp": Recipe(("grasp.png",), make_grasp, 0, "the grasp of that pick"),
+    "spheres_view": Recipe(("spheres_view.png",), make_spheres_view, 0, "morphit spheres view panda"),
+    "viewer": Recipe(("viewer.png",), make_viewer, 0, "morphit up grasp object:=mug, in the browser"),
+    "cover_thigh": Recipe(("cover_thigh.png",), command("cover_thigh", *COVER_VIEW), 0, "morphit cover view 4x8"),
+    "recorded_clouds": Recipe(("recorded_clouds.jpg",), make_recorded_clouds, 1, "grasps on recorded clouds"),
+    "cover": Recipe(("cover_open.png", "cover_cost.png"), benchmark("cover", *COVER), 2, COVER[0]),
+    "collisions": Recipe(("spheres-collisions.png",), benchmark("collisions", *COLLISIONS), 2, COLLISIONS[0]),
+    "hands": Recipe(("superovoid_times.png", "superovoid_accuracy.png"), benchmark("hands", *HANDS), 2, HANDS[0]),
+    "level_sets": Recipe(("neural_level_sets.png",), benchmark("level_sets", *LEVEL_SETS), 2, LEVEL_SETS[0]),
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
