@@ -112,8 +112,8 @@ def _load_shape(options: argparse.Namespace) -> tuple[Any, dict[str, list[Triang
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.geometry.mesh import concatenate_meshes
     from morphit_ros.geometry.mesh_io import load_mesh
-    from morphit_ros.robot.description import collision_mesh
     from morphit_ros.robot.kinematics import KinematicModel
+    from morphit_ros.robot.links import collision_mesh
     from morphit_ros.viewing.sphere_shape import EditedShape
 
     path = Path(options.shape)
