@@ -29,8 +29,9 @@ from morphit_bench.spheres.collision_experiment import (
 )
 from morphit_bench.spheres.collision_truth import mesh_hits
 from morphit_ros.resources import atomic_write
-from morphit_ros.robot.description import collision_mesh, load_robot_description
+from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.links import collision_mesh
 from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres
 
 PANDA = "package://example-robot-data/robots/panda_description/urdf/panda.urdf"

@@ -22,7 +22,8 @@ import numpy as np
 
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.resources import atomic_write
-from morphit_ros.robot.description import collision_mesh, load_robot_description
+from morphit_ros.robot.description import load_robot_description
+from morphit_ros.robot.links import collision_mesh
 from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, fit_spheres, measure_spheres
 
 PANDA = "package://example-robot-data/robots/panda_description/urdf/panda.urdf"

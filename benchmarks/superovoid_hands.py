@@ -34,8 +34,9 @@ from morphit_bench.superovoid.octree import octree_start
 from morphit_bench.superovoid.parametric import LEVELS, solve_parametric
 from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes
 from morphit_ros.geometry.transforms import invert_transform, matrix_from_rotation_vector
-from morphit_ros.robot.description import collision_mesh, load_robot_description
+from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.links import collision_mesh
 from morphit_ros.superovoid import (
     DistanceConfig,
     DistanceQuery,

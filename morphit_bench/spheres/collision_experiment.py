@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, check_transform, make_transform, matrix_from_quat_xyzw
 from morphit_ros.jit import njit
-from morphit_ros.robot.description import GeometryKind
 from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.links import GeometryKind
 from morphit_ros.spheres.metrics import checked_spheres
 
 # Solids whose distance to a point is exact, and their number in the kernels.

@@ -14,7 +14,7 @@ from morphit_ros.errors import InvalidInputError, MissingDependencyError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
 from morphit_ros.geometry.winding_number import InsideTest
-from morphit_ros.robot.description import GeometryKind
+from morphit_ros.robot.links import GeometryKind
 
 
 def mesh_hits(

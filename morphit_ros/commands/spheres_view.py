@@ -117,8 +117,8 @@ def _load_shape(options: argparse.Namespace) -> tuple[Any, dict[str, list[Triang
     from morphit_ros.geometry.mesh import concatenate_meshes
     from morphit_ros.geometry.mesh_io import load_mesh
     from morphit_ros.geometry.units import in_metres
-    from morphit_ros.robot.description import collision_mesh
     from morphit_ros.robot.kinematics import KinematicModel
+    from morphit_ros.robot.links import collision_mesh
 
     path = Path(options.shape)
     if path.suffix.lower() in _MESH_SUFFIXES:

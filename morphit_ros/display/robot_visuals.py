@@ -11,7 +11,8 @@ import numpy as np
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh_io import metres_per_unit
-from morphit_ros.robot.description import GeometryKind, Link, LinkGeometry, RobotDescription, collision_mesh
+from morphit_ros.robot.description import RobotDescription
+from morphit_ros.robot.links import GeometryKind, Link, LinkGeometry, collision_mesh
 
 Rgba = tuple[float, float, float, float]
 

@@ -9,7 +9,8 @@ import numpy as np
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.chain import Chain, JointMotions, fill_jacobian, place_links, place_tip
-from morphit_ros.robot.description import Joint, RobotDescription, load_robot_description
+from morphit_ros.robot.description import RobotDescription, load_robot_description
+from morphit_ros.robot.links import Joint
 
 
 class KinematicModel:

@@ -21,7 +21,8 @@ from morphit_ros.geometry.mesh_io import load_mesh, metres_per_unit
 from morphit_ros.geometry.transforms import Array, quat_xyzw_from_matrix
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.robot.configuration import RobotConfiguration
-from morphit_ros.robot.description import GeometryKind, LinkGeometry, RobotDescription
+from morphit_ros.robot.description import RobotDescription
+from morphit_ros.robot.links import GeometryKind, LinkGeometry
 from morphit_ros.simulation.rendering import import_mujoco
 
 VISUAL_GROUP, COLLISION_GROUP = 1, 3

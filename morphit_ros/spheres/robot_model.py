@@ -11,7 +11,8 @@ import numpy as np
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, transform_points
-from morphit_ros.robot.description import LinkGeometry, RobotDescription
+from morphit_ros.robot.description import RobotDescription
+from morphit_ros.robot.links import LinkGeometry
 from morphit_ros.spheres.configuration import SphereFitConfig
 from morphit_ros.spheres.links.cache import ShapeFit
 from morphit_ros.spheres.links.fit import fit_shape, shape_fit_key, start_in_shape

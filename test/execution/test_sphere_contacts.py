@@ -13,8 +13,9 @@ from morphit_ros.execution.motion import ObjectObstacle, TableObstacle
 from morphit_ros.execution.sphere_contacts import slab_depth
 from morphit_ros.geometry.transforms import invert_transform, make_transform, matrix_from_rpy
 from morphit_ros.robot.configuration import RobotConfiguration
-from morphit_ros.robot.description import GeometryKind, LinkGeometry, load_robot_description
+from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.links import GeometryKind, LinkGeometry
 
 ROBOTS = ("panda", "ur3e_hande", "ur5e_hande", "iiwa_umi")
 

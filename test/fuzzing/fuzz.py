@@ -14,7 +14,8 @@ from mutations import mutated
 
 from morphit_ros.errors import MorphitError
 from morphit_ros.geometry.mesh_io import load_mesh
-from morphit_ros.robot.description import collision_mesh, load_robot_description
+from morphit_ros.robot.description import load_robot_description
+from morphit_ros.robot.links import collision_mesh
 
 SECONDS, MEGABYTES = 10.0, 400
 

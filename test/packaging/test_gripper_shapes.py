@@ -13,8 +13,9 @@ from morphit_ros.geometry.mesh_io import load_mesh
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, matrix_from_rpy, transform_points
 from morphit_ros.grasping.gripper import Box, Gripper
 from morphit_ros.robot.configuration import RobotConfiguration
-from morphit_ros.robot.description import collision_mesh, load_robot_description
+from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.links import collision_mesh
 
 DATA = Path(os.environ.get("MORPHIT_DATA") or Path(__file__).parents[2].parent / "shared/data").resolve()
 TOLERANCE = 1e-3

@@ -52,7 +52,9 @@ def test_dependency_keys_are_native_and_listed_once() -> None:
     assert len(keys) == len(set(keys))
     # A key with pip in it cannot be released into a ROS distribution.
     assert [key for key in keys if key.endswith("-pip")] == []
-    assert {"morphit_interfaces", "rclpy", "python3-numpy", "tf2_ros", "tf2_ros_py", "launch_ros"} <= set(keys)
+    assert {"morphit_interfaces", "rclpy", "python3-numpy", "tf2_ros", "tf2_ros_py", "launch_ros", "urdfdom_py"} <= set(
+        keys
+    )
     # Built against another NumPy than the wheels of requirements-ros.txt, which they would hide.
     assert not {"pinocchio", "coal", "roboplan"} & set(keys)
 
@@ -128,7 +130,7 @@ def test_every_requirement_is_pinned_to_the_locked_version() -> None:
 
 def test_requirements_of_a_ros_installation_are_the_same_but_for_its_own_packages() -> None:
     everywhere, beside_ros = pins("requirements.txt"), pins("requirements-ros.txt")
-    own = {name for name in everywhere if name.startswith("ros-")} | {"xacro", "setuptools"}
+    own = {name for name in everywhere if name.startswith("ros-")} | {"xacro", "urdf-parser-py", "setuptools"}
     assert "ros-rclpy" in own
     assert beside_ros == {name: version for name, version in everywhere.items() if name not in own}
 

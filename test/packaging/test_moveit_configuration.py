@@ -86,8 +86,8 @@ def test_pairs_without_check_never_touch(
 
     from morphit_ros.geometry.mesh import sample_surface
     from morphit_ros.geometry.transforms import transform_points
-    from morphit_ros.robot.description import collision_mesh
     from morphit_ros.robot.kinematics import KinematicModel
+    from morphit_ros.robot.links import collision_mesh
 
     adjacent = {frozenset(pair) for pair in description.adjacent_links()}
     reasons: dict[str, set[frozenset[str]]] = {}

@@ -5,7 +5,8 @@ import pytest
 
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
-from morphit_ros.robot.description import GeometryKind, collision_mesh, load_robot_description
+from morphit_ros.robot.description import load_robot_description
+from morphit_ros.robot.links import GeometryKind, collision_mesh
 from morphit_ros.robot.packages import resolve_uri
 
 PANDA = "package://example-robot-data/robots/panda_description/urdf/panda.urdf"
@@ -184,6 +185,32 @@ def test_xacro_file_is_expanded_with_its_arguments(tmp_path):
         load_robot_description(path)
 
 
+def test_what_urdf_parser_py_refuses_or_complains_of_but_robots_have_is_read(capfd):
+    # Extensions, a newer version, incomplete inertia, material and transmission, a limit without effort and velocity.
+    text = (
+        '<robot version="1.1" xmlns:x="urn:x"><x:properties/><ros2_control name="c" type="system"/><gazebo/>'
+        '<transmission name="t"/><material name="grey"/><link name="a" type="arm"><self_collision_checking/>'
+        '<superovoids><superovoid semi_axes="1 1 1"/></superovoids><inertial><mass/></inertial>'
+        '<collision><origin xyz="0 0 1"/><origin xyz="0 0 2"/><geometry><capsule radius="0.5" length="2"/></geometry>'
+        '</collision></link><link name="b"/><link name="c"/>'
+        + joint("j", "a", "b", "prismatic", '<axis/><limit lower="-0.1"/><dynamics damping="?"/><mimic joint="k"/>')
+        + joint("k", "b", "c", "continuous", '<limit lower="none"/><calibration rising="?"/>')
+        + "</robot>"
+    )
+    robot = load_robot_description(text)
+    assert robot.name == ""
+    (capsule,) = robot.links["a"].collisions
+    assert capsule.kind is GeometryKind.CAPSULE
+    assert capsule.dimensions.tolist() == [0.5, 2.0]
+    assert capsule.T_link_geometry[2, 3] == 1.0
+    sliding, turning = robot.joints.values()
+    assert (sliding.lower, sliding.upper, sliding.velocity_limit, sliding.effort_limit) == (-0.1, 0.0, np.inf, np.inf)
+    assert sliding.axis.tolist() == [1.0, 0.0, 0.0]
+    assert (sliding.mimic.joint, sliding.mimic.multiplier, sliding.mimic.offset) == ("k", 1.0, 0.0)
+    assert (turning.lower, turning.upper) == (-np.inf, np.inf)
+    assert capfd.readouterr() == ("", "")
+
+
 def test_unparsable_xml_names_the_line():
     with pytest.raises(InvalidInputError, match="line 3"):
         load_robot_description('<robot name="x">\n<link name="a"/>\n<link name=b/>\n</robot>')
@@ -213,6 +240,10 @@ def test_unparsable_xml_names_the_line():
         (link("a", '<sphere radius="-1"/>'), "not negative"),
         (link("a", '<cone radius="1"/>'), "<cone>"),
         (link("a", '<mesh filename="x.stl" scale="1 0 1"/>'), "other than zero"),
+        (link("a") + link("b") + '<joint name="j" type="fixed"><parent/><child link="b"/></joint>', "<parent link="),
+        (link("a") + link("b") + joint("j", "a", "b", "unknown"), "one of revolute"),
+        (link("a") + link("b") + joint("j", "a", "b", "prismatic", '<limit upper="nan"/>'), "limit: upper"),
+        (link("a", '<box size="1 2 3"/><sphere radius="1"/>'), "2 shapes"),
         ('<link name="a"><collision/></link>', "exactly one shape"),
         ("<link/>", "no attribute 'name'"),
     ],

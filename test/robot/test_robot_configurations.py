@@ -129,7 +129,7 @@ def test_meshes_of_the_ur3e_are_used_where_they_are(monkeypatch: pytest.MonkeyPa
     assert set(meshes.links) == set(plain.links)
     assert all(len(meshes.links[link].collisions) == 1 for link in ("forearm_link", "wrist_3_link"))
     # Seen from outside, ours are not far from them: their boxes agree to 2 cm.
-    from morphit_ros.robot.description import collision_mesh
+    from morphit_ros.robot.links import collision_mesh
 
     for link in (
         "base_link_inertia",

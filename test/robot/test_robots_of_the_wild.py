@@ -10,7 +10,8 @@ import pytest
 
 from morphit_ros.geometry.mesh_io import load_mesh
 from morphit_ros.geometry.winding_number import InsideTest
-from morphit_ros.robot.description import GeometryKind, collision_mesh, element_mesh, load_robot_description
+from morphit_ros.robot.description import load_robot_description
+from morphit_ros.robot.links import GeometryKind, collision_mesh, element_mesh
 from morphit_ros.robot.packages import resolve_uri
 
 ROOT = Path(__file__).parents[2]
@@ -115,7 +116,8 @@ def test_the_heaviest_robot_stays_below_a_gigabyte():
         "import numpy as np\n"
         "from morphit_ros.geometry.mesh import sample_surface_evenly\n"
         "from morphit_ros.geometry.winding_number import InsideTest\n"
-        "from morphit_ros.robot.description import collision_mesh, load_robot_description\n"
+        "from morphit_ros.robot.description import load_robot_description\n"
+        "from morphit_ros.robot.links import collision_mesh\n"
         "for link in load_robot_description(sys.argv[1]).links.values():\n"
         "    for element in (*link.collisions, *link.visuals):\n"
         "        if element.kind.value != 'mesh' or element.path is not None:\n"

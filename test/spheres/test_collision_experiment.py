@@ -17,8 +17,8 @@ from morphit_bench.spheres.collision_truth import mesh_hits, mesh_self_hits
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.primitives import box_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import invert_transform, make_transform, matrix_from_rpy, transform_points
-from morphit_ros.robot.description import GeometryKind
 from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.links import GeometryKind
 
 SLIDER = """<robot name="slider"><link name="base"/><link name="cart"/>
 <joint name="rail" type="prismatic"><parent link="base"/><child link="cart"/><axis xyz="1 0 0"/>

@@ -11,8 +11,9 @@ from scipy.spatial import cKDTree
 from morphit_ros.errors import ResourceNotFoundError
 from morphit_ros.geometry.mesh import sample_surface
 from morphit_ros.robot.configuration import RobotConfiguration
-from morphit_ros.robot.description import collision_mesh, load_robot_description
+from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.links import collision_mesh
 from morphit_ros.robot.semantics import load_semantic_description
 from morphit_ros.spheres import (
     FORMATS,

@@ -14,7 +14,8 @@ from morphit_ros.geometry.mesh import sample_surface
 from morphit_ros.geometry.primitives import box_mesh
 from morphit_ros.geometry.transforms import make_transform, transform_points
 from morphit_ros.robot.configuration import RobotConfiguration
-from morphit_ros.robot.description import RobotDescription, collision_mesh, load_robot_description
+from morphit_ros.robot.description import RobotDescription, load_robot_description
+from morphit_ros.robot.links import collision_mesh
 from morphit_ros.spheres import (
     LossWeights,
     SphereFitConfig,

@@ -23,8 +23,9 @@ from morphit_ros.execution.reachability.search import Arm, Seeds, draw_seeds
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.chain import place_joints
 from morphit_ros.robot.configuration import RobotConfiguration
-from morphit_ros.robot.description import GeometryKind, RobotDescription
+from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.links import GeometryKind
 from morphit_ros.spheres import SphereModel
 
 _SELF_COLLISION_SAMPLES = 200

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.robot.description import Joint, RobotDescription
+from morphit_ros.robot.description import RobotDescription
+from morphit_ros.robot.links import Joint
 
 # A branch with fewer joints of its own is a gripper or a head, not a limb.
 _LIMB_JOINTS = 3

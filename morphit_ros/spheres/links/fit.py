@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
-from morphit_ros.robot.description import GeometryKind
+from morphit_ros.robot.links import GeometryKind
 from morphit_ros.spheres.configuration import SphereFitConfig
 from morphit_ros.spheres.exposed_surface import sample_exposed_surface
 from morphit_ros.spheres.fit import fit_spheres

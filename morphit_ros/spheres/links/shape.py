@@ -13,7 +13,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array, invert_transform
 from morphit_ros.geometry.winding_number import InsideTest
-from morphit_ros.robot.description import GeometryKind, Link, LinkGeometry, element_mesh
+from morphit_ros.robot.links import GeometryKind, Link, LinkGeometry, element_mesh
 from morphit_ros.spheres.configuration import SphereFitConfig
 from morphit_ros.spheres.exposed_surface import sample_exposed_surface, shape_bounds
 

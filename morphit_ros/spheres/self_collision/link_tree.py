@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, invert_transform
 from morphit_ros.jit import njit
-from morphit_ros.robot.description import Joint, RobotDescription
+from morphit_ros.robot.description import RobotDescription
+from morphit_ros.robot.links import Joint
 
 FIXED, TURNING, SLIDING = 0, 1, 2
 

@@ -15,7 +15,8 @@ import numpy as np
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array, invert_transform
-from morphit_ros.robot.description import GeometryKind, Link, LinkGeometry, RobotDescription, element_mesh
+from morphit_ros.robot.description import RobotDescription
+from morphit_ros.robot.links import GeometryKind, Link, LinkGeometry, element_mesh
 from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 from morphit_ros.superovoid.fits.config import FAMILIES, LinkFitConfig
 from morphit_ros.superovoid.fits.errors import FitErrors
