@@ -1,6 +1,6 @@
 """Value and gradient of the weighted losses, compiled: what the fit runs.
 
-`losses` is the definition; this form follows the same sums with the gradient only through the sphere that is nearest
+`morphit_bench.spheres.losses` is the definition; this form follows the same sums with the gradient only through the sphere that is nearest
 to each sample, and skips what cannot contribute. It releases the interpreter's lock.
 """
 
@@ -17,7 +17,7 @@ from morphit_ros.spheres.samples import FitSamples
 
 # Sums may be reordered, which lets them be vectorised; NaN and infinity keep their meaning.
 _FAST = {"reassoc", "contract", "arcp", "nsz"}
-# As in `losses`, which is not imported: torch takes seconds.
+# As in the definition, which is not imported: torch takes seconds.
 _HAUSDORFF_SHARE = 0.15
 _PEAK_ORDER = 8
 _COVERAGE, _OVERLAP, _BOUNDARY, _SURFACE, _CONTAINMENT, _SQEM = range(6)

@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from morphit_ros.spheres import losses  # noqa: E402
+from morphit_bench.spheres import losses  # noqa: E402
 from morphit_ros.spheres.configuration import LossWeights, SphereFitConfig  # noqa: E402
 
 TERMS = [field.name for field in dataclasses.fields(LossWeights)]
