@@ -93,7 +93,9 @@ def public_names(folder: Path, dotted: str) -> list[str]:
     """What a subpackage exports by its stub; where it has none, its modules."""
     stub = folder / "__init__.pyi"
     if stub.is_file():
-        imports = [node for node in ast.parse(stub.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)]
+        imports = [
+            node for node in ast.parse(stub.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)
+        ]
         return sorted(f"{dotted}.{alias.asname or alias.name}" for node in imports for alias in node.names)
     if folder.with_suffix(".py").is_file():
         return [dotted]
@@ -113,7 +115,9 @@ def gallery_page(examples: Path = ROOT / "examples", images: Path = ROOT / "docs
     lines = ["# Gallery", ""]
     paths = sorted(examples.glob("[0-9][0-9]_*.py"))
     if not paths:
-        lines += ["There are no examples in this version; the tutorials begin with [first spheres](tutorials/first_spheres.md)."]
+        lines += [
+            "There are no examples in this version; the tutorials begin with [first spheres](tutorials/first_spheres.md)."
+        ]
     for path in paths:
         source = path.read_text(encoding="utf-8")
         title = (ast.get_docstring(ast.parse(source)) or path.stem).splitlines()[0]

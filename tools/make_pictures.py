@@ -55,7 +55,9 @@ class Recipe:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(RECIPES)} (default: the cheap ones)")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"which: {', '.join(RECIPES)} (default: the cheap ones)"
+    )
     parser.add_argument("--data", default="", metavar="DIR", help="folder that holds cover/, grasp/, superovoid/, ...")
     parser.add_argument("--all", action="store_true", help="every picture, benchmarks too")
     parser.add_argument("--list", action="store_true", help="say what there is, and make nothing")

@@ -25,7 +25,7 @@ def _weight(of: str) -> Any:
 
 @dataclass(frozen=True)
 class LossWeights(Config):
-    """Weights of the losses, which `morphit_bench.spheres.losses` defines. A weight that is not given is the variant's."""
+    """Weights of the losses, which `loss_kernels` describes. A weight that is not given is the variant's."""
 
     coverage: float = _weight("interior samples outside all spheres")
     overlap: float = _weight("spheres that overlap")

@@ -1,7 +1,7 @@
 """Value and gradient of the weighted losses, compiled: what the fit runs.
 
-`morphit_bench.spheres.losses` is the definition; this form follows the same sums with the gradient only through the sphere that is nearest
-to each sample, and skips what cannot contribute. It releases the interpreter's lock.
+`morphit_bench/spheres/losses.py` is the definition, in torch; this form follows the same sums with the gradient only
+through the sphere that is nearest to each sample, and skips what cannot contribute. It releases the interpreter's lock.
 """
 
 from __future__ import annotations

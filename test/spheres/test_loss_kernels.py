@@ -7,8 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from morphit_ros.geometry.primitives import box_mesh, capsule_mesh, sphere_mesh  # noqa: E402
 from morphit_bench.spheres import losses  # noqa: E402
+from morphit_ros.geometry.primitives import box_mesh, capsule_mesh, sphere_mesh  # noqa: E402
 from morphit_ros.spheres.configuration import VARIANTS, LossWeights, SphereFitConfig  # noqa: E402
 from morphit_ros.spheres.loss_kernels import evaluate_losses, sample_arrays, weighted_loss  # noqa: E402
 from morphit_ros.spheres.samples import draw_samples  # noqa: E402
