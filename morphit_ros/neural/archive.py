@@ -86,6 +86,15 @@ def read_archive(
         raise _refused(path, f"a file that cannot be read ({shown(str(error))})", kind) from error
 
 
+def is_archive(path: str | Path) -> bool:
+    """Whether a file looks like one of `write_archive`, whatever its kind: a zip with a header among its arrays."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return f"{_HEADER}.npy" in archive.namelist()
+    except (zipfile.BadZipFile, OSError):
+        return False
+
+
 def shown(text: str) -> str:
     """What a message says of something in a file, however long that is."""
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."

@@ -21,7 +21,7 @@ def load_robot(
     """A robot of config/robots by name, a description file, or a mesh file as a robot of one link.
 
     Args:
-        name: "panda", the path of a URDF, xacro or mesh file, or the URI of one.
+        name: "panda", the path or URI of a URDF, xacro or mesh file, or the text of a URDF.
         package_paths: folders that hold packages.
         unit: of a mesh file, see `geometry.units.in_metres`.
 
@@ -32,6 +32,8 @@ def load_robot(
         ResourceNotFoundError, InvalidInputError: no such robot or file, or an unusable one; a mesh of more than 2 m in
             no unit, or a unit for what is no mesh file.
     """
+    if name.lstrip().startswith("<"):
+        return load_robot_description(name, package_paths), {}
     suffix = Path(name).suffix.lower()
     if suffix not in _DESCRIPTIONS and (suffix or name.startswith(_URIS)):
         return load_robot_description(_mesh_robot(name, package_paths, unit), package_paths), {}
