@@ -1,8 +1,7 @@
-"""What the documentation site has beside docs/*.md: a hook of MkDocs, named in mkdocs.yml.
+"""The pages of the documentation site that are not in docs/: a hook of MkDocs, named in mkdocs.yml.
 
-It makes the reference from the public names of each subpackage, the gallery from examples/, and pages of the documents
-that lie elsewhere in the repository; and it turns links between documents, which hold in the repository, into links that
-hold in the site.
+It makes the reference from the public names of each subpackage, the gallery from examples/, and pages from documents
+elsewhere in the repository. Links between documents hold in the repository; it rewrites them for the site.
 """
 
 from __future__ import annotations
@@ -115,9 +114,7 @@ def gallery_page(examples: Path = ROOT / "examples", images: Path = ROOT / "docs
     lines = ["# Gallery", ""]
     paths = sorted(examples.glob("[0-9][0-9]_*.py"))
     if not paths:
-        lines += [
-            "There are no examples in this version; the tutorials begin with [first spheres](tutorials/first_spheres.md)."
-        ]
+        lines += ["There are no examples in this version. Begin with [first spheres](tutorials/first_spheres.md)."]
     for path in paths:
         source = path.read_text(encoding="utf-8")
         title = (ast.get_docstring(ast.parse(source)) or path.stem).splitlines()[0]

@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -170,15 +173,40 @@ def make_spheres_view(data: str) -> None:
 
 
 def make_viewer(data: str) -> None:
-    """The browser's view of the job grasp, when grasps of the mug are planned."""
+    """The browser's view of the job grasp, when grasps of the mug are planned and the arm is on its way."""
     from morphit_ros.viewing.screenshot import screenshot
 
-    job = ["up", "grasp", "object:=mug", "continuous:=true", f"viewer_port:={VIEWER_PORT}"]
-    process = subprocess.Popen([*MORPHIT, *job], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
+    # Slowed down: the picture takes longer than the way.
+    words = ["grasp", "object:=mug", "pick:=true", "realtime_factor:=0.02", f"viewer_port:={VIEWER_PORT}"]
+    with job(words, until="pregrasp"):
+        screenshot(f"http://127.0.0.1:{VIEWER_PORT}", IMAGES / "viewer.png", settle=20.0)
+
+
+def make_neural_view(data: str) -> None:
+    """The browser's view of the job neural, after the client that docs/neural/node.md shows."""
+    from morphit_ros.viewing.screenshot import screenshot
+
+    (client,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/neural/node.md").read_text(encoding="utf-8"), re.S)
+    with tempfile.TemporaryDirectory(prefix="morphit-pictures-") as folder:
+        recording = str(Path(folder, "hammer.npz"))
+        subprocess.run([*MORPHIT, "neural", "record", "--object", "hammer", "--output", recording], check=True)
+        with job(["neural", f"viewer_port:={VIEWER_PORT}"], until="view at"):
+            subprocess.run([sys.executable, "-c", client, recording], check=True)
+            screenshot(f"http://127.0.0.1:{VIEWER_PORT}", IMAGES / "neural_view.png", size=(1280, 760))
+
+
+@contextmanager
+def job(words: list[str], until: str) -> Iterator[None]:
+    """`morphit up` while something is done; it begins when a line of it holds these words."""
+    process = subprocess.Popen(
+        [*MORPHIT, "up", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT
+    )
     assert process.stdout is not None
     try:
-        wait_for_line(process.stdout, PLANNED)
-        screenshot(f"http://127.0.0.1:{VIEWER_PORT}", IMAGES / "viewer.png", settle=20.0)
+        wait_for_line(process.stdout, until)
+        # A full pipe would stop the job.
+        threading.Thread(target=process.stdout.read, daemon=True).start()
+        yield
     finally:
         process.terminate()
         process.wait()
@@ -219,7 +247,6 @@ def benchmark(name: str, *words: str) -> Callable[[str], None]:
 
 
 MORPHIT = (sys.executable, "-m", "morphit_ros.cli")
-PLANNED = "grasps of"
 COVER_VIEW = (*MORPHIT, "cover", "view", "4x8", "--duration", "6", "--screenshot", "FOLDER/cover_thigh.png")
 COVER = ("benchmarks/cover.py", "--data", "DATA", "--images", "FOLDER")
 COLLISIONS = ("benchmarks/sphere_collisions.py", "--output", "FOLDER")
@@ -230,6 +257,9 @@ RECIPES = {
     "grasp": Recipe(("grasp.png",), make_grasp, 0, "the grasp of that pick"),
     "spheres_view": Recipe(("spheres_view.png",), make_spheres_view, 0, "morphit spheres view panda"),
     "viewer": Recipe(("viewer.png",), make_viewer, 0, "morphit up grasp object:=mug, in the browser"),
+    "neural_view": Recipe(
+        ("neural_view.png",), make_neural_view, 0, "morphit up neural and its client, in the browser"
+    ),
     "cover_thigh": Recipe(("cover_thigh.png",), command("cover_thigh", *COVER_VIEW), 0, "morphit cover view 4x8"),
     "recorded_clouds": Recipe(("recorded_clouds.jpg",), make_recorded_clouds, 1, "grasps on recorded clouds"),
     "cover": Recipe(("cover_open.png", "cover_cost.png"), benchmark("cover", *COVER), 2, COVER[0]),

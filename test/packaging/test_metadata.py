@@ -121,7 +121,7 @@ def pins(name: str) -> dict[str, str]:
 def test_every_requirement_is_pinned_to_the_locked_version() -> None:
     lock = pins("constraints.txt")
     assert all(lock.values())
-    for name in ("requirements.txt", "requirements-dev.txt"):
+    for name in ("requirements.txt", "requirements-dev.txt", "requirements-docs.txt"):
         for project, version in pins(name).items():
             assert version, f"{project} is not pinned"
             assert lock[project] == version
