@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.display.grasp_view import FRONT, PERSPECTIVE, SIDE, TOP, draw_view
+from morphit_ros.display.sampling import thinned
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.inputs import CloudLike, as_cloud
 from morphit_ros.geometry.point_cloud import PointCloud
@@ -145,13 +146,11 @@ def _checked_size(size: tuple[int, int]) -> tuple[int, int]:
 
 def _drawable(cloud: CloudLike) -> PointCloud:
     """The finite points of a cloud, thinned out if there are too many."""
-    finite = as_cloud(cloud).finite()
-    if len(finite) == 0:
-        raise InvalidInputError("cloud", f"{len(cloud)} points, none of them finite", "at least one finite point")
-    if len(finite) > _MAXIMUM_POINTS:
-        chosen = np.random.default_rng(0).choice(len(finite), _MAXIMUM_POINTS, replace=False, shuffle=False)
-        finite = finite.select(chosen)
-    return finite
+    whole = as_cloud(cloud)
+    chosen = thinned(whole, _MAXIMUM_POINTS)
+    if len(chosen) == 0:
+        raise InvalidInputError("cloud", f"{len(whole)} points, none of them finite", "at least one finite point")
+    return chosen
 
 
 def _check_grasp(grasp: Grasp) -> None:
