@@ -17,7 +17,10 @@ from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_quat_xyzw, quat_xyzw_from_matrix
 from morphit_ros.robot.motion_types import JointState, Trajectory
 
-_FIELD_TYPES = {PointField.FLOAT32: np.dtype(np.float32), PointField.FLOAT64: np.dtype(np.float64)}
+_FIELD_TYPES: dict[int, np.dtype] = {
+    PointField.FLOAT32: np.dtype(np.float32),
+    PointField.FLOAT64: np.dtype(np.float64),
+}
 
 
 def seconds_from_stamp(stamp: Time) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from geometry_msgs.msg import Vector3
@@ -64,9 +64,9 @@ def superovoid_markers(
         markers.append(_triangles(link, "links", number, bodies, rgb, chord_error, alpha))
     for number, item in enumerate(world):
         frame = item.frame or item.attached_to or root
-        bodies = [(placed.shape, item.T_frame_object @ placed.T_object_shape) for placed in item.shapes]
+        placed = [(part.shape, item.T_frame_object @ part.T_object_shape) for part in item.shapes]
         rgb = (1.0, 0.8, 0.1) if item.attached_to else (0.7, 0.7, 0.7)
-        markers.append(_triangles(frame, "objects", number, bodies, rgb, chord_error, alpha))
+        markers.append(_triangles(frame, "objects", number, placed, rgb, chord_error, alpha))
     return marker_array(markers)
 
 
@@ -74,7 +74,7 @@ def _triangles(
     frame: str,
     namespace: str,
     number: int,
-    bodies: list[tuple[Shape, Array]],
+    bodies: Sequence[tuple[Shape, Array]],
     rgb: tuple[float, float, float],
     chord_error: float,
     alpha: float,

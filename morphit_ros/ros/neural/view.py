@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -10,13 +11,14 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from morphit_interfaces.msg import NeuralObject
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.transforms import Array, transform_points
+from morphit_ros.geometry.transforms import transform_points
 from morphit_ros.ros.core.conversions import array_from_point, cloud_from_message, matrix_from_pose
 from morphit_ros.ros.neural.builds import BUILD_SHARE, BUILD_STAGE
 from morphit_ros.ros.neural.markers import half_axes
 from morphit_ros.ros.neural.messages import inertia_matrix, motion_from_message
 from morphit_ros.ros.neural.server import INERTIA_ERROR, MASS_ERROR
-from morphit_ros.viewing.neural_scene import NeuralScene, NeuralView
+from morphit_ros.viewing.neural_panel import NeuralView
+from morphit_ros.viewing.neural_scene import NeuralScene
 
 
 class NeuralViewer:
@@ -137,5 +139,5 @@ def _error(value: float, digits: str) -> str:
     return f" ± {value:{digits}}" if math.isfinite(value) and value > 0.0 else ""
 
 
-def _triple(values: Array, digits: int = 1) -> str:
+def _triple(values: Iterable[float], digits: int = 1) -> str:
     return " ".join(f"{value:.{digits}f}" for value in values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from rclpy.node import Node
 
 from morphit_interfaces.msg import SegmentedObjectArray, TablePlane
@@ -23,7 +24,7 @@ class ScenePublisher:
         topics = (
             interfaces.SCENE, interfaces.TABLE, interfaces.OBJECTS, interfaces.OBJECT_CLOUD, interfaces.SCENE_MARKERS,
         )  # fmt: skip
-        self._out = {topic: node.create_publisher(topic.type, topic.name, topic.quality.profile()) for topic in topics}
+        self._out = {topic: topic.publish(node) for topic in topics}
 
     def publish(self, scene: Scene, frame: str, stamp: float) -> tuple[SegmentedObjectArray, TablePlane]:
         """Publish everything, the table before the objects that stand on it; returns both.
@@ -42,7 +43,7 @@ class ScenePublisher:
         self._out[interfaces.OBJECTS].publish(objects)
         if scene.target_cloud is not None:
             self._out[interfaces.OBJECT_CLOUD].publish(message_from_cloud(scene.target_cloud, frame, stamp))
-        boxes = [(cloud.points.min(axis=0), cloud.points.max(axis=0)) for cloud in scene.objects]
-        pose, size = (None, (0.0, 0.0)) if table is None else table
+        boxes = [np.stack([cloud.points.min(axis=0), cloud.points.max(axis=0)]) for cloud in scene.objects]
+        pose, size = (None, np.zeros(2)) if table is None else table
         self._out[interfaces.SCENE_MARKERS].publish(scene_markers(stamped, pose, size, boxes, scene.target))
         return objects, plane
