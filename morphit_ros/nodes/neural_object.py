@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from rclpy.action import ActionServer, CancelResponse
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.node import Node
 
@@ -54,24 +53,15 @@ class NeuralObject(Node):
         with telling_of_compilation(self.get_logger().info):
             warm_up()
         self._server = NeuralServer(self, push_config, track_config)
-        for topic, callback in ((interfaces.OBJECTS, self._on_objects), (interfaces.TABLE, self._on_table)):
-            self.create_subscription(topic.type, topic.name, callback, topic.quality.profile())
-        self._builds = NeuralBuilds(
-            self, self._build, self._server.take, lambda: self._server.placed, self._on_built
-        )  # fmt: skip
-        action = interfaces.BUILD_NEURAL_OBJECT
-        self._action = ActionServer(
-            self, action.type, action.name, _settled_by_worker,
-            handle_accepted_callback=self._builds.add, cancel_callback=lambda _: CancelResponse.ACCEPT,
-        )  # fmt: skip
+        interfaces.OBJECTS.subscribe(self, self._on_objects)
+        interfaces.TABLE.subscribe(self, self._on_table)
+        self._builds = NeuralBuilds(self, self._build, self._server.take, lambda: self._server.placed, self._on_built)
+        self._action = interfaces.BUILD_NEURAL_OBJECT.take(self, self._builds.add)
         # A long prediction must not keep a goal from being accepted or cancelled.
         answers = MutuallyExclusiveCallbackGroup()
-        for service, callback in (
-            (interfaces.ESTIMATE_INERTIA, self._on_estimate),
-            (interfaces.SIMULATE_PUSH, self._on_simulate),
-            (interfaces.IDENTIFY, self._on_identify),
-        ):
-            self.create_service(service.type, service.name, callback, callback_group=answers)
+        interfaces.ESTIMATE_INERTIA.serve(self, self._on_estimate, answers)
+        interfaces.SIMULATE_PUSH.serve(self, self._on_simulate, answers)
+        interfaces.IDENTIFY.serve(self, self._on_identify, answers)
         self.create_timer(config.diagnostics_period, self._report)
         self._report()
 
@@ -117,7 +107,11 @@ class NeuralObject(Node):
         return response
 
     def _report(self) -> None:
-        values = {**self._counts, "last request [s]": self._last_request, "builds waiting": self._builds.waiting}
+        values: dict[str, object] = {
+            **self._counts,
+            "last request [s]": self._last_request,
+            "builds waiting": self._builds.waiting,
+        }
         summary, stage = self._server.summary, self._builds.stage
         if stage:
             summary = f"{summary}; building: {stage}"
@@ -130,10 +124,6 @@ class NeuralObject(Node):
         else:
             placed = self._server.placed
             self._diagnostics.report(WARN if placed is None or placed.doubts else OK, summary, values)
-
-
-def _settled_by_worker(_: Any) -> BuildNeuralObject.Result:
-    raise AssertionError("goals are settled by the worker")
 
 
 def main(args: list[str] | None = None) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from rclpy.action import ActionServer, CancelResponse
 from rclpy.action.server import ServerGoalHandle
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.node import Node
@@ -22,7 +19,7 @@ from morphit_ros.ros.core.description_source import DescriptionConfig
 from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
 from morphit_ros.ros.core.parameters import FollowedConfig, declare_configs
 from morphit_ros.ros.core.runner import run_node
-from morphit_ros.ros.spheres.attach_request import MOST_SPHERES, object_from_request
+from morphit_ros.ros.spheres.attach_request import MOST_SPHERES, answer_change, object_from_request
 from morphit_ros.ros.spheres.fit_requests import Check, FitRequests, Progress, fit_config_of
 from morphit_ros.ros.spheres.publisher import SpherePublisher, summary
 from morphit_ros.spheres import SphereFitConfig
@@ -65,24 +62,17 @@ class RobotSpheres(Node):
         self._publisher = SpherePublisher(self, self._config.padding, self._diagnostics)
         self._adaptive = AdaptiveShape(self._publisher.publish)
         self._requests = FitRequests(self, self._follow, self._fit)
-        action = interfaces.FIT_SPHERES
-        self._server = ActionServer(
-            self, action.type, action.name, _settled_by_worker,
-            handle_accepted_callback=self._requests.add, cancel_callback=lambda _: CancelResponse.ACCEPT,
-        )  # fmt: skip
+        self._server = interfaces.FIT_SPHERES.take(self, self._requests.add)
         at_once = MutuallyExclusiveCallbackGroup()
-        for service, callback in (
-            (interfaces.ATTACH_OBJECT, self._on_attach), (interfaces.DETACH_OBJECT, self._on_detach),
-        ):  # fmt: skip
-            self.create_service(service.type, service.name, callback, callback_group=at_once)
+        interfaces.ATTACH_OBJECT.serve(self, self._on_attach, at_once)
+        interfaces.DETACH_OBJECT.serve(self, self._on_detach, at_once)
         topic = interfaces.ROBOT_DESCRIPTION
         if self._newest is None:
-            self.create_subscription(topic.type, topic.name, self._on_description, topic.quality.profile())
+            topic.subscribe(self, self._on_description)
             self._diagnostics.report(OK, f"waiting for {topic.name}")
-            return
-        publisher = self.create_publisher(topic.type, topic.name, topic.quality.profile())
-        publisher.publish(String(data=self._newest.xml))
-        self._requests.follow()
+        else:
+            topic.publish(self).publish(String(data=self._newest.xml))
+            self._requests.follow()
 
     def _on_description(self, message: String) -> None:
         try:
@@ -144,24 +134,11 @@ class RobotSpheres(Node):
         def attach() -> RobotShape:
             return self._adaptive.attach(name, link, lambda: object_from_request(request, self._config.attached_count))
 
-        return _answer(response, attach, f"attached {name} to {link}")
+        return answer_change(response, attach, f"attached {name} to {link}")
 
     def _on_detach(self, request: DetachObject.Request, response: DetachObject.Response) -> DetachObject.Response:
         name = request.object_id
-        return _answer(response, lambda: self._adaptive.detach(name), f"detached {name}")
-
-
-def _answer(response: Any, change: Callable[[], RobotShape], done: str) -> Any:
-    try:
-        response.content_hash = change().content_hash
-        response.success, response.message = True, done
-    except MorphitError as error:
-        response.message = str(error)
-    return response
-
-
-def _settled_by_worker(_goal: ServerGoalHandle) -> None:
-    raise RuntimeError("goals are settled by FitRequests")
+        return answer_change(response, lambda: self._adaptive.detach(name), f"detached {name}")
 
 
 def main(args: list[str] | None = None) -> None:

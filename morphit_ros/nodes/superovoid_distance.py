@@ -44,23 +44,17 @@ class SuperovoidDistance(Node):
         self._counts = {"requests": 0, "refused": 0}
         self._last_request = 0.0
         self._problem = ""
-        world = interfaces.WORLD_OBJECTS
-        self.create_subscription(world.type, world.name, self._on_world, world.quality.profile())
-        topic = interfaces.ROBOT_DESCRIPTION
+        interfaces.WORLD_OBJECTS.subscribe(self, self._on_world)
         description = self._source.load()
         if description is None:
-            self.create_subscription(topic.type, topic.name, self._on_description, topic.quality.profile())
+            interfaces.ROBOT_DESCRIPTION.subscribe(self, self._on_description)
         else:
             self._server.set_robot(description)
-            publisher = self.create_publisher(topic.type, topic.name, topic.quality.profile())
-            publisher.publish(String(data=description.xml))
+            interfaces.ROBOT_DESCRIPTION.publish(self).publish(String(data=description.xml))
         # Last of all: nobody is to find a service that cannot answer yet.
-        for service, callback in (
-            (interfaces.MIN_DISTANCE, self._on_min_distance),
-            (interfaces.ROBOT_DISTANCE, self._on_robot_distance),
-            (interfaces.UPDATE_WORLD, self._on_update_world),
-        ):
-            self.create_service(service.type, service.name, callback)
+        interfaces.MIN_DISTANCE.serve(self, self._on_min_distance)
+        interfaces.ROBOT_DISTANCE.serve(self, self._on_robot_distance)
+        interfaces.UPDATE_WORLD.serve(self, self._on_update_world)
         self.create_timer(config.diagnostics_period, self._report)
         self._report()
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from sensor_msgs.msg import JointState, PointCloud2
 from std_msgs.msg import String
@@ -16,7 +14,7 @@ from std_msgs.msg import String
 from morphit_interfaces.msg import GraspArray, SphereModel, TablePlane
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.display.scene import ViewerScene
-from morphit_ros.errors import InvalidInputError, MorphitError
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.ros.core import interfaces
@@ -26,14 +24,15 @@ from morphit_ros.ros.core.conversions import (
     matrix_from_pose,
     seconds_from_stamp,
 )
-from morphit_ros.ros.core.diagnostics import OK, WARN, Diagnostics
+from morphit_ros.ros.core.diagnostics import OK, Diagnostics
+from morphit_ros.ros.core.endpoints import Topic
 from morphit_ros.ros.core.frames import (
     BaseFrame,
     BaseFrameConfig,
     CameraFrameConfig,
     CameraFrames,
-    UnknownTransformError,
 )
+from morphit_ros.ros.core.latest import LatestMessages
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.scene.messages import table_from_message
@@ -63,8 +62,6 @@ class WebViewerConfig(Config):
     world_frame: str = parameter("world", "Frame of what is shown")
 
 
-# Wall time after the first cloud that needs it, after which a missing camera pose is worth a word [s].
-_POSE_PATIENCE = 10.0
 CONFIGS = (WebViewerConfig, BaseFrameConfig, CameraFrameConfig)
 
 
@@ -76,26 +73,20 @@ class WebViewer(Node):
         self._config, base_config, camera_config = declare_configs(self, CONFIGS)
         self._scene: ViewerScene | CoverScene | NeuralScene
         if self._config.scene == "cover":
-            self._show = self._cover_topics()
+            topics = self._cover_topics()
         elif self._config.scene == "neural":
-            self._show = self._neural_topics()
+            topics = self._neural_topics()
         else:
-            self._show = self._workcell_topics(base_config, camera_config)
-        self._new: dict[interfaces.Topic, Any] = {}
+            topics = self._workcell_topics(base_config, camera_config)
         self._has_robot = False
+        diagnostics = Diagnostics(self)
         best_effort = self._config.points_reliability == "best_effort"
-        for topic in self._show:
-            self.create_subscription(
-                topic.type, topic.name, lambda message, topic=topic: self._take(topic, message),
-                topic.quality.profile(depth=1, best_effort=best_effort and topic.quality is interfaces.CLOUD),
-            )  # fmt: skip
-        self.create_timer(1.0 / self._config.rate, self._update, clock=Clock(clock_type=ClockType.STEADY_TIME))
-        # When the pose that a topic needs was missed first.
-        self._missed: dict[interfaces.Topic, float] = {}
-        self._diagnostics = Diagnostics(self)
-        self._diagnostics.report(OK, f"view at {self._scene.url}")
+        self._latest = LatestMessages(
+            self, topics, self._config.rate, best_effort, diagnostics, self._is_wanted, self._is_ready
+        )
+        diagnostics.report(OK, f"view at {self._scene.url}")
 
-    def _cover_topics(self) -> dict[interfaces.Topic, Callable[[Any], None]]:
+    def _cover_topics(self) -> dict[Topic, Callable[[Any], None]]:
         from morphit_ros.ros.cover.view import CoverViewer
 
         viewer = CoverViewer(self._config.port)
@@ -105,7 +96,7 @@ class WebViewer(Node):
             interfaces.COVER_STATE: viewer.show_state,
         }
 
-    def _neural_topics(self) -> dict[interfaces.Topic, Callable[[Any], None]]:
+    def _neural_topics(self) -> dict[Topic, Callable[[Any], None]]:
         from morphit_ros.ros.neural.view import NeuralViewer
 
         name = f"{self.get_namespace().rstrip('/')}/neural_object"
@@ -118,14 +109,16 @@ class WebViewer(Node):
             interfaces.DIAGNOSTICS: viewer.show_diagnostics,
         }
 
-    def _take(self, topic: interfaces.Topic, message: Any) -> None:
+    def _is_wanted(self, topic: Topic, message: Any) -> bool:
         # All nodes share this topic: the newest message of another must not take the place of the wanted one.
-        if topic is not interfaces.DIAGNOSTICS or self._wants_diagnostics(message):
-            self._new[topic] = message
+        return topic is not interfaces.DIAGNOSTICS or self._wants_diagnostics(message)
+
+    def _is_ready(self, topic: Topic) -> bool:
+        return self._has_robot or topic not in (interfaces.SPHERE_MODEL, interfaces.JOINT_STATES)
 
     def _workcell_topics(
         self, base_config: BaseFrameConfig, camera_config: CameraFrameConfig
-    ) -> dict[interfaces.Topic, Callable[[Any], None]]:
+    ) -> dict[Topic, Callable[[Any], None]]:
         self._robot = RobotConfiguration.load(self._config.robot)
         self._gripper = Gripper.load(self._robot.gripper)
         self._base = BaseFrame(self, self._config.world_frame, base_config)
@@ -144,25 +137,6 @@ class WebViewer(Node):
             interfaces.GRASPS: self._show_grasps,
             interfaces.JOB_STATE: self._show_job_state,
         }
-
-    def _update(self) -> None:
-        new, self._new = self._new, {}
-        for topic, show in self._show.items():
-            needs_robot = topic in (interfaces.SPHERE_MODEL, interfaces.JOINT_STATES)
-            if topic not in new:
-                continue
-            if needs_robot and not self._has_robot:
-                self._new.setdefault(topic, new[topic])
-                continue
-            try:
-                show(new[topic])
-            except UnknownTransformError as error:
-                # A cloud may overtake the latched pose of its camera.
-                self._new.setdefault(topic, new[topic])
-                if monotonic() - self._missed.setdefault(topic, monotonic()) > _POSE_PATIENCE:
-                    self._diagnostics.report(WARN, f"{topic.name} not shown: {error}")
-            except MorphitError as error:
-                self._diagnostics.report(WARN, f"{topic.name} not shown: {error}")
 
     def _show_robot(self, message: String) -> None:
         self._workcell.set_robot(message.data, self._base.T_world_base(self._robot.base_link))

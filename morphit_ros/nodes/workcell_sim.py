@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass
 
 from geometry_msgs.msg import PoseStamped, TransformStamped
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory
 
@@ -14,6 +13,7 @@ from morphit_interfaces.msg import GripperCommand
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import MorphitError
 from morphit_ros.ros.core import conversions, interfaces
+from morphit_ros.ros.core.clocks import steady_timer
 from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
@@ -54,20 +54,16 @@ class WorkcellSim(Node):
         self._workcell = Workcell(workcell_config)
         self._diagnostics = Diagnostics(self)
         self._out = {
-            topic: self.create_publisher(topic.type, topic.name, topic.quality.profile())
+            topic: topic.publish(self)
             for node in interfaces.NODES if node.executable == "workcell_sim" for topic in node.publishes
         }  # fmt: skip
-        for topic, callback in (
-            (interfaces.JOINT_TRAJECTORY, self._on_trajectory),
-            (interfaces.GRIPPER_COMMAND, self._on_gripper_command),
-        ):
-            self.create_subscription(topic.type, topic.name, callback, topic.quality.profile())
+        interfaces.JOINT_TRAJECTORY.subscribe(self, self._on_trajectory)
+        interfaces.GRIPPER_COMMAND.subscribe(self, self._on_gripper_command)
         self._publish_extrinsics()
         self._next_capture = self._next_overview = self._workcell.time
         self._wall = time.monotonic()
         # Steady time: this node makes the simulated clock and must not wait for it.
-        period = 1.0 / self._config.joint_state_rate
-        self.create_timer(period, self._advance, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady_timer(self, 1.0 / self._config.joint_state_rate, self._advance)
         self._diagnostics.report(OK, f"simulating {workcell_config.robot} with {workcell_config.object}")
 
     def _advance(self) -> None:

@@ -5,15 +5,22 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
 
+from rclpy.node import Node
+
 from morphit_interfaces.action import ExecuteGrasp
 from morphit_interfaces.msg import GraspArray
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.grasping.grasp import Grasp
+from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.ros.core import conversions
 from morphit_ros.ros.core.conversions import header
-from morphit_ros.ros.execution.pick_request import pick_request
+from morphit_ros.ros.core.frames import BaseFrameConfig
+from morphit_ros.ros.execution.object_clearance import ExecutedClearanceConfig
+from morphit_ros.ros.execution.pick_request import GoalConfig, GoalFrames, GoalReader, GoalScene, pick_request
 from morphit_ros.ros.grasping.messages import grasp_from_message, message_from_grasp
+from morphit_ros.ros.scene import messages
 from morphit_ros.ros.scene.messages import message_from_objects
 
 JOINTS = ("shoulder", "elbow")
@@ -31,7 +38,7 @@ def goal(positions=(0.25, -0.5), **fields):
 
 
 def request(wanted, reaches=lambda pose, positions: True):
-    return pick_request(wanted, T_WORLD_BASE, "world", "base", 0.0, reaches)
+    return pick_request(wanted, GoalScene.read(wanted, GoalFrames(T_WORLD_BASE, "world", "base")), 0.0, reaches)
 
 
 def test_positions_of_the_pregrasp_are_asked_for_at_its_pose_in_the_base():
@@ -78,3 +85,36 @@ def test_everything_else_that_was_seen_is_an_obstacle_in_the_base():
     scene.header.frame_id = "map"
     with pytest.raises(InvalidInputError, match="map"):
         request(goal(scene=scene, object=scene.objects[1]))
+
+
+@pytest.fixture
+def reader(ros_environment):
+    """A reader of goals that keeps the gripper clear of superovoids and watches the object: all that clouds are for."""
+    node = Node("reader")
+    base = BaseFrameConfig(base_xyz=(0.0, 0.0, 1.0))
+    clearance = ExecutedClearanceConfig(clearance="superovoids")
+    gripper = Gripper.load("franka_hand")
+    yield GoalReader(node, None, GoalConfig(), clearance, base, "base", gripper, lambda pose, positions: True)
+    node.destroy_node()
+
+
+def test_each_cloud_of_a_goal_is_read_once(reader, monkeypatch):
+    rng = np.random.default_rng(0)
+    places = np.array([[0.5, 0.0, 1.0], [0.5, 0.25, 1.0]])
+    clouds = [PointCloud(rng.uniform(0.0, 0.05, (50, 3)) + place, frame="world") for place in places]
+    scene = message_from_objects(clouds, 1, header("world"), obstacles=np.array([[0.75, 0.0, 1.25]]))
+    read = []
+
+    def counted(message):
+        read.append(message.width)
+        return conversions.cloud_from_message(message)
+
+    monkeypatch.setattr(messages, "cloud_from_message", counted)
+    found, target = reader.read(goal(scene=scene, object=scene.objects[1]))
+    assert sorted(read) == [1, 50, 50]
+    np.testing.assert_allclose(target.points, clouds[1].points - [0.0, 0.0, 1.0], atol=1e-6)
+    assert [item.name for item in found.obstacles] == ["object 0", "points of no object"]
+    assert found.displacement() is None
+    # The object's superovoid lies around it, in the base frame.
+    assert found.clearance(make_transform(translation=target.points.mean(axis=0)), 0.04) < 0.0
+    assert found.clearance(make_transform(translation=[0.0, 0.0, 2.0]), 0.04) > 1.0

@@ -53,7 +53,7 @@ def test_evidence_loose_points_and_cameras_go_with_the_objects():
     np.testing.assert_array_equal(viewpoints_of(message), [[1.0, 2.0, 3.0]])
     assert message.obstacles.header == message.header
     # Everything that is no part of the target and not on the table.
-    others = other_things(message, first)
+    others = other_things(message, first.id)
     assert list(others.objects) == [1]
     np.testing.assert_array_equal(np.sort(others.points, axis=0), np.sort(seen.obstacle_points(), axis=0))
     np.testing.assert_array_equal(others.loose.points, seen.cloud.points[3:5])
@@ -62,11 +62,11 @@ def test_evidence_loose_points_and_cameras_go_with_the_objects():
 
 def test_a_scene_of_one_object_has_nothing_else_and_knows_no_cameras():
     message = SegmentedObjectArray(header=header("world"), objects=[message_from_object(cloud(), 0, header("world"))])
-    assert other_things(message, message.objects[0]).points.shape == (0, 3)
+    assert other_things(message, 0).points.shape == (0, 3)
     assert viewpoints_of(message) is None
     # Points that are not finite are nobody's obstacle.
     message.objects.append(message_from_object(cloud([np.nan] * 3), 1, header("world")))
-    assert not other_things(message, message.objects[0]).objects
+    assert not other_things(message, 0).objects
 
 
 def test_points_that_nearly_touch_the_target_are_rather_its_own():
@@ -74,16 +74,17 @@ def test_points_that_nearly_touch_the_target_are_rather_its_own():
     loose = np.array([[0.507, 0.0, 0.05], [0.513, 0.0, 0.05], [np.nan, 0.0, 0.05]])
     objects = [cloud(body), cloud([0.513, 0.0, 0.052])]
     message = message_from_objects(objects, 0, header("world"), obstacles=loose)
-    np.testing.assert_allclose(other_things(message, message.objects[0]).loose.points, loose[1:2], atol=1e-6)
+    own = cloud_of(message.objects[0])
+    np.testing.assert_allclose(other_things(message, 0, own).loose.points, loose[1:2], atol=1e-6)
     # Without its cloud nothing is known to be the target's.
-    assert len(other_things(message, SegmentedObject(id=0)).loose) == 2
+    assert len(other_things(message, 0).loose) == 2
 
 
 def test_obstacles_of_another_frame_are_refused():
     message = message_from_scene(scene(), header("world"))
     message.obstacles.header.frame_id = "map"
     with pytest.raises(InvalidInputError, match="map"):
-        other_things(message, message.objects[0])
+        other_things(message, 0)
 
 
 def test_an_object_is_doubted_for_what_speaks_against_it():

@@ -32,7 +32,7 @@ class Diagnostics:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._publisher = node.create_publisher(DIAGNOSTICS.type, DIAGNOSTICS.name, DIAGNOSTICS.quality.profile())
+        self._publisher = DIAGNOSTICS.publish(node)
         self._last_message = ""
 
     def report(self, level: bytes, message: str, values: Mapping[str, object] | None = None) -> None:

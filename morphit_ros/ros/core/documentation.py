@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from morphit_ros.resources import atomic_write, share_directory
-from morphit_ros.ros.core.interfaces import COMMON, NODES, Action, Quality, Service, Topic
+from morphit_ros.ros.core.endpoints import Action, Quality, Service, Topic
+from morphit_ros.ros.core.interfaces import COMMON, NODES
 
 _GENERATED = "made by `python -m morphit_ros.ros.core.documentation`: change the code, not this file"
 

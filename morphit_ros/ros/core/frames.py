@@ -6,6 +6,7 @@ A transform that is not known is an error that is counted and reported; it is ne
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from geometry_msgs.msg import TransformStamped
 from rclpy.duration import Duration
@@ -16,7 +17,7 @@ from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError, MissingDependencyError
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_quat_xyzw, matrix_from_rpy
 from morphit_ros.ros.core.conversions import matrix_from_transform, stamp_from_seconds
-from morphit_ros.ros.core.interfaces import Topic
+from morphit_ros.ros.core.endpoints import Topic
 
 _ORIGIN = (0.0, 0.0, 0.0)
 
@@ -158,10 +159,7 @@ class CameraFrames:
             if pose:
                 self._known[camera] = make_transform(matrix_from_quat_xyzw(pose[3:]), pose[:3])
             elif self._source == "topic":
-                node.create_subscription(
-                    topic.type, topic.name, lambda message, camera=camera: self._receive(camera, message),
-                    topic.quality.profile(),
-                )  # fmt: skip
+                topic.subscribe(node, partial(self._receive, camera))
 
     def _receive(self, camera: str, message: TransformStamped) -> None:
         try:

@@ -7,12 +7,9 @@ where ROS puts them. `docs/interfaces.md` is generated from this table and a tes
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PoseArray, PoseStamped, TransformStamped
-from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image, JointState, PointCloud2
 from std_msgs.msg import Float64MultiArray, String
@@ -42,57 +39,7 @@ from morphit_interfaces.srv import (
     SimulatePush,
     UpdateWorld,
 )
-
-
-class Quality(Enum):
-    """Qualities of service by purpose.
-
-    LATCHED: a late subscriber gets the last message (descriptions, models, markers, results).
-    CLOUD: reliable and short: best effort loses nearly all of a 5 MB cloud between processes.
-    STREAM: states and commands.
-    """
-
-    LATCHED = "latched"
-    CLOUD = "cloud"
-    STREAM = "stream"
-
-    def profile(self, depth: int | None = None, best_effort: bool = False) -> QoSProfile:
-        """The QoS profile; `best_effort` is for subscriptions to camera drivers that publish so."""
-        return QoSProfile(
-            history=HistoryPolicy.KEEP_LAST,
-            depth=depth or {"latched": 1, "cloud": 5, "stream": 10}[self.value],
-            reliability=ReliabilityPolicy.BEST_EFFORT if best_effort else ReliabilityPolicy.RELIABLE,
-            durability=DurabilityPolicy.TRANSIENT_LOCAL if self is Quality.LATCHED else DurabilityPolicy.VOLATILE,
-        )
-
-
-@dataclass(frozen=True)
-class Topic:
-    """A topic: its relative name, message type, quality of service and meaning."""
-
-    name: str
-    type: Any
-    quality: Quality
-    description: str
-
-
-@dataclass(frozen=True)
-class Service:
-    """A service: its relative name, type and meaning."""
-
-    name: str
-    type: Any
-    description: str
-
-
-@dataclass(frozen=True)
-class Action:
-    """An action: its relative name, type and meaning."""
-
-    name: str
-    type: Any
-    description: str
-
+from morphit_ros.ros.core.endpoints import Action, Quality, Service, Topic
 
 LATCHED, CLOUD, STREAM = Quality.LATCHED, Quality.CLOUD, Quality.STREAM
 

@@ -133,9 +133,11 @@ def _descriptor(default: Any, info: ParameterInfo, read_only: bool) -> Parameter
         # `-p sigma:=1` is an integer on the command line: the configuration converts and checks it.
         dynamic_typing=True,
     )
-    bounded = info.minimum is not None and info.maximum is not None
-    if bounded and isinstance(default, float):
-        descriptor.floating_point_range = [FloatingPointRange(from_value=info.minimum, to_value=info.maximum)]
-    elif bounded and isinstance(default, int) and not isinstance(default, bool):
-        descriptor.integer_range = [IntegerRange(from_value=int(info.minimum), to_value=int(info.maximum))]
+    low, high = info.minimum, info.maximum
+    if low is None or high is None:
+        return descriptor
+    if isinstance(default, float):
+        descriptor.floating_point_range = [FloatingPointRange(from_value=low, to_value=high)]
+    elif isinstance(default, int) and not isinstance(default, bool):
+        descriptor.integer_range = [IntegerRange(from_value=int(low), to_value=int(high))]
     return descriptor

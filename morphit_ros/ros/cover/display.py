@@ -61,7 +61,7 @@ class CoverDisplay:
     ) -> None:  # fmt: skip
         self._node, self._cover, self._frame, self._rate_limit = node, cover, frame, rate_limit
         if min(config.body_cylinder) > 0.0:
-            body = CylinderBody(*config.body_cylinder, config.body_pose)
+            body = CylinderBody(config.body_cylinder[0], config.body_cylinder[1], config.body_pose)
         self._body = (body.radius, body.length) if body else None
         self._body_pose = [float(value) for value in (body.pose if body else config.body_pose)]
         pose = make_transform(matrix_from_quat_xyzw(self._body_pose[3:]), self._body_pose[:3])

@@ -228,8 +228,7 @@ class CoverDriver:
     def _work(self, now: float, late: float) -> None:
         ticket = self.gate.ticket
         self._stepping, self._due = True, now + self._latest_allowed
-        cut, self._cut = self._cut, None
-        arrival = self._arrival
+        cut, arrival = self._take_cut(), self._arrival
         fresh = None if arrival is None or arrival is self._used else arrival.measurement
         self._used = arrival
         age = np.inf if arrival is None else now - arrival.time
@@ -240,12 +239,16 @@ class CoverDriver:
         else:
             cycle = self.supervised.cycle(fresh, age, now)
             cycle = self._still_good(cycle, now)
-        if not self.gate.send(cycle.rates, ticket) and (cut := self._cut) is not None:
+        if not self.gate.send(cycle.rates, ticket) and (cut := self._take_cut()) is not None:
             # The watching thread was first: zeros are out, and the reason is its.
-            self._cut = None
             cycle = self.supervised.halt(*cut, now)
         self._stepping, self._due = False, time.monotonic() + self._period + self._latest_allowed
         self._note(cycle)
+
+    def _take_cut(self) -> tuple[Stop, str] | None:
+        """What the watching thread has sent zeros for since the last time."""
+        cut, self._cut = self._cut, None
+        return cut
 
     def _still_good(self, cycle: Cycle, begun: float) -> Cycle:
         """A command, unless it took so long that it has to be zero; should the watching thread be late itself."""

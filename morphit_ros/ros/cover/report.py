@@ -13,6 +13,7 @@ from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
 from morphit_ros.ros.core.log_writer import LogWriter
 from morphit_ros.ros.cover.display import CoverDisplay
 from morphit_ros.ros.cover.driver import CoverDriver
+from morphit_ros.ros.cover.target_input import TargetInput
 
 # Stops no longer than this are counted and shown, but don't each fill two lines of the log [s]; more than a few of them
 # within a while [s] are interruptions that somebody should know of.
@@ -31,14 +32,12 @@ class CoverReport:
 
     def __init__(
         self, node: Node, driver: CoverDriver, supervised: SupervisedController, display: CoverDisplay,
-        period: float, cover_name: str,
+        targets: TargetInput, period: float, cover_name: str,
     ) -> None:  # fmt: skip
         self._diagnostics, self._log = Diagnostics(node), LogWriter(node.get_name())
-        self._driver, self._supervised, self._display = driver, supervised, display
+        self._driver, self._supervised, self._display, self._targets = driver, supervised, display, targets
         self._period, self._cover_name = period, cover_name
         self._last_report, self._reported = 0.0, ""
-        # Why the latest target was refused, or empty.
-        self.refusal = ""
 
     def say(self, level: bytes, text: str) -> None:
         """Report this."""
@@ -77,7 +76,8 @@ class CoverReport:
         if self._driver.fault:
             return ERROR, f"internal error, motors stopped until a new activation: {self._driver.fault}"
         level, text = self._course_of_things(self._driver.cycle) if self._driver.gate.is_open else (OK, "inactive")
-        return (max(level, WARN), f"{text}; {self.refusal}") if self.refusal else (level, text)
+        refusal = self._targets.refusal
+        return (max(level, WARN), f"{text}; {refusal}") if refusal else (level, text)
 
     def _course_of_things(self, cycle: Cycle | None) -> tuple[bytes, str]:
         course = self._supervised.course

@@ -18,6 +18,7 @@ from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.semantics import SemanticDescription, load_semantic_description
 from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.clocks import ros_time
 from morphit_ros.ros.core.conversions import header
 from morphit_ros.ros.core.markers import marker_array
 from morphit_ros.ros.distance.messages import (
@@ -106,7 +107,7 @@ class DistanceServer:
         self._waiting: list[WorldObject] | None = None
         self._drawn: StateDistances | None = None
         topics = (interfaces.SUPEROVOID_MARKERS, interfaces.DISTANCE_MARKERS)
-        self._out = {topic: node.create_publisher(topic.type, topic.name, topic.quality.profile()) for topic in topics}
+        self._out = {topic: topic.publish(node) for topic in topics}
         node.create_timer(_DRAWING_PERIOD, self._draw_closest_points)
         # As below: compiled, or loaded, before anybody asks.
         min_distances([Sphere(1.0)], np.eye(4)[None], [Sphere(1.0)], np.eye(4)[None])
@@ -210,7 +211,7 @@ class DistanceServer:
             states = [{**current, **state} for state in states] or [current]
         distances = robot.compute(states, request, world)
         self._drawn = distances[-1]
-        response.header = header(robot.model.description.root_link, self._node.get_clock().now().nanoseconds * 1e-9)
+        response.header = header(robot.model.description.root_link, ros_time(self._node))
         response.joint_names = list(robot.model.joint_names) if request.gradient else []
         response.states = [message_from_state_distances(item) for item in distances]
         return f"{len(distances)} states"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from rclpy.node import Node
-from sensor_msgs.msg import JointState as JointStateMsg
 
-from morphit_ros.errors import InvalidInputError, MorphitError
-from morphit_ros.ros.core.conversions import joint_state_from_message
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.robot.motion_types import JointState
+from morphit_ros.ros.core.clocks import ros_time
 from morphit_ros.ros.core.interfaces import JOINT_STATES
+from morphit_ros.ros.core.joint_states import follow_joint_states
 
 
 class CurrentState:
@@ -22,20 +23,12 @@ class CurrentState:
         self._node, self._timeout = node, timeout
         # Joint → position, and the time of its measurement.
         self._joints: dict[str, tuple[float, float]] = {}
-        node.create_subscription(JOINT_STATES.type, JOINT_STATES.name, self._receive, JOINT_STATES.quality.profile())
+        follow_joint_states(node, self._receive)
 
-    def _receive(self, message: JointStateMsg) -> None:
-        try:
-            state = joint_state_from_message(message)
-        except MorphitError as error:
-            self._node.get_logger().warning(f"joint state ignored: {error}", throttle_duration_sec=5.0)
-            return
+    def _receive(self, state: JointState) -> None:
         # Some drivers leave the stamp out.
-        stamp = state.stamp or self._now()
+        stamp = state.stamp or ros_time(self._node)
         self._joints.update({name: (position, stamp) for name, position in state.as_dict().items()})
-
-    def _now(self) -> float:
-        return self._node.get_clock().now().nanoseconds * 1e-9
 
     @property
     def known(self) -> bool:
@@ -44,7 +37,7 @@ class CurrentState:
 
     def age(self, joints: tuple[str, ...]) -> float:
         """Of the oldest of some joints' positions [s]; infinite if one is not known, negative from a clock ahead."""
-        now = self._now()
+        now = ros_time(self._node)
         if any(name not in self._joints for name in joints):
             return float("inf")
         return max((now - self._joints[name][1] for name in joints), default=0.0)
@@ -55,7 +48,7 @@ class CurrentState:
         Raises:
             InvalidInputError: a joint of which no position has come, or one that is too old or from the future.
         """
-        now = self._now()
+        now = ros_time(self._node)
         for name in joints:
             if name not in self._joints:
                 remedy = "Is its driver running? Or send joint_states with the request."

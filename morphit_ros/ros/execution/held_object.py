@@ -46,10 +46,9 @@ class HeldObject:
     """
 
     def __init__(self, node: Node, group: CallbackGroup, robot: RobotConfiguration) -> None:
-        self._attach = node.create_client(AttachObject, interfaces.ATTACH_OBJECT.name, callback_group=group)
-        self._detach = node.create_client(DetachObject, interfaces.DETACH_OBJECT.name, callback_group=group)
-        topic = interfaces.SPHERE_MODEL
-        node.create_subscription(topic.type, topic.name, self._on_model, topic.quality.profile(), callback_group=group)
+        self._attach = interfaces.ATTACH_OBJECT.call(node, group)
+        self._detach = interfaces.DETACH_OBJECT.call(node, group)
+        interfaces.SPHERE_MODEL.subscribe(node, self._on_model, group)
         self._name = f"held_by{node.get_fully_qualified_name().replace('/', '_')}"
         self._robot = robot
         self._object: PointCloud | None = None
@@ -131,8 +130,9 @@ class HeldObject:
             self._give_up(f"no answer of {client.srv_name} within {_PATIENCE:g} s")
 
     def _ask(self) -> None:
-        attach = self._wanted is not None and self._told is None
-        client: Client = self._attach if attach else self._detach
+        # What is known is taken back before anything else is said.
+        cloud = self._wanted if self._told is None else None
+        client: Client = self._detach if cloud is None else self._attach
         if not client.service_is_ready():
             # One that is just being started has been found by its model before its services are.
             if self._wanted is not None and self._told is not _FORGOTTEN:
@@ -140,12 +140,13 @@ class HeldObject:
             return
         request: Any
         self._model_tells = False
-        if attach:
-            cloud = message_from_cloud(self._wanted, self._robot.tip_link)
-            request = AttachObject.Request(object_id=self._name, link_name=self._robot.tip_link, cloud=cloud)
-        else:
+        if cloud is None:
             request = DetachObject.Request(object_id=self._name)
-        self._question = client.call_async(request), client, self._wanted if attach else None, monotonic()
+        else:
+            tip = self._robot.tip_link
+            message = message_from_cloud(cloud, tip)
+            request = AttachObject.Request(object_id=self._name, link_name=tip, cloud=message)
+        self._question = client.call_async(request), client, cloud, monotonic()
 
     def _give_up(self, cause: str) -> None:
         self.problem = f"the held object is not in the robot's sphere model: {cause}"

@@ -20,7 +20,7 @@ from morphit_ros.execution.pick import CommandGripper, PickRequest, SendTrajecto
 from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.robot.motion_types import JointState
 from morphit_ros.ros.core.diagnostics import ERROR, OK, diagnostic_status
-from morphit_ros.ros.execution.robot_commands import RobotCommands
+from morphit_ros.ros.execution.robot_commands import MotionGate
 
 
 class JobFailed(Exception):
@@ -63,7 +63,7 @@ class ExecutionJob:
     """
 
     def __init__(
-        self, goal: ServerGoalHandle, action_type: Any, sequence: GraspSequence, commands: RobotCommands, now: float
+        self, goal: ServerGoalHandle, action_type: Any, sequence: GraspSequence, commands: MotionGate, now: float
     ) -> None:
         self.goal = goal
         self._sequence = sequence
@@ -166,15 +166,14 @@ class ExecutionJob:
         before = self._stage, self.finished
         try:
             if self._awaited is not None:
-                self._look()
+                self._look(self._awaited)
             elif self._sequence.active:
                 self._follow(self._sequence.update(now, state), now)
         except JobFailed as failure:
             self.fail(failure.stage, failure.message, now, failure.mode)
         return before != (self._stage, self.finished)
 
-    def _look(self) -> None:
-        awaited = self._awaited
+    def _look(self, awaited: _Awaited) -> None:
         if awaited.is_there():
             self._awaited = None
             awaited.go_on()
@@ -197,16 +196,17 @@ class ExecutionJob:
             if update.stage.value != self._stage:
                 self._enter(update.stage.value, now)
         elif update.ready and self._look_again is not None and len(self.records) < self._attempts:
-            self._start_anew()
+            self._start_anew(self._look_again)
         else:
+            assert update.mode is not None
             self.fail(update.failed_stage.value, update.message, now, update.mode)
 
-    def _start_anew(self) -> None:
+    def _start_anew(self, look: Callable[[], None]) -> None:
         self._ended, self._records = self.records, ()
         self._attempt = len(self._ended) + 1
         if 0 <= self._grasp_index < len(self._grasps):
             self.failed_grasps.append(self._grasps[self._grasp_index])
-        self._look_again()
+        look()
 
     def fail(self, stage: str, message: str, now: float, mode: FailureMode) -> None:
         """End without success. What no attempt came to is counted by the attempt before."""

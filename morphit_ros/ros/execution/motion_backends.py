@@ -1,4 +1,4 @@
-"""The motion backend that a node is configured for."""
+"""The motion backend that a node is configured for, made from the newest shape of the robot."""
 
 from __future__ import annotations
 
@@ -7,23 +7,100 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from rclpy.callback_groups import CallbackGroup
+from rclpy.node import Node
+from std_msgs.msg import String
 
-from morphit_ros.configuration import Config, nested
-from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+from morphit_ros.configuration import Config, nested, parameter
+from morphit_ros.errors import InvalidInputError, MorphitError, ResourceNotFoundError
 from morphit_ros.execution.backends.moveit import MoveItBackend, MoveItConfig
-from morphit_ros.execution.backends.roboplan import RoboPlanBackend, RoboPlanConfig
+from morphit_ros.execution.backends.path_search import RoboPlanConfig
+from morphit_ros.execution.backends.roboplan import RoboPlanBackend
 from morphit_ros.execution.motion import MotionBackend
 from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.packages import resolve_uri
+from morphit_ros.ros.core.diagnostics import ERROR, Diagnostics
 from morphit_ros.ros.core.interfaces import SPHERE_DESCRIPTION
+from morphit_ros.ros.execution.robot_watch import RobotWatch
 
 
 @dataclass(frozen=True)
 class MotionConfig(Config):
-    """Settings of the motion backends."""
+    """Which motion backend, and its settings."""
 
+    backend: str = parameter(
+        "embedded", "Motion planning: embedded (RoboPlan) or moveit", choices=("embedded", "moveit")
+    )
+    moveit_parameters: str = parameter("", "With backend moveit: YAML file with all of MoveIt's parameters, merged")
+    seed: int = parameter(0, "Seed of motion planning", minimum=0, maximum=2**31 - 1)
     embedded: RoboPlanConfig = nested(RoboPlanConfig)
     moveit: MoveItConfig = nested(MoveItConfig)
+
+
+class MotionPlanning:
+    """Makes the backend, and keeps the last good one where a newer shape of the robot cannot be planned with.
+
+    Args:
+        node: subscribes to the spherised description.
+        group: of the subscription's callback.
+        config: which backend.
+        robot: the robot's file.
+        watch: of that robot; no backend is made for another one.
+        diagnostics: told why none was made.
+
+    Attributes:
+        backend: None before the first, and after `close`.
+    """
+
+    def __init__(
+        self, node: Node, group: CallbackGroup, config: MotionConfig, robot: RobotConfiguration, watch: RobotWatch,
+        diagnostics: Diagnostics,
+    ) -> None:  # fmt: skip
+        self._config, self._robot, self._watch, self._diagnostics = config, robot, watch, diagnostics
+        self._newest = self._planned = self._refused = ""
+        self.backend: MotionBackend | None = None
+        SPHERE_DESCRIPTION.subscribe(node, self._on_description, group)
+
+    def _on_description(self, message: String) -> None:
+        self._newest = message.data
+
+    @property
+    def ready(self) -> bool:
+        """Whether what the backend is made from has come."""
+        return self._config.backend != "embedded" or bool(self._newest)
+
+    def renew(self) -> bool:
+        """Make the backend anew; whether that was done."""
+        config, newest = self._config, self._newest
+        try:
+            self._watch.check()
+            if newest:
+                self._robot.check_description(load_robot_description(newest))
+            if config.backend == "moveit":
+                backend = moveit_backend(config.moveit_parameters, self._robot, config.moveit)
+            else:
+                backend = embedded_backend(newest, self._robot, config.embedded, config.seed)
+        except MorphitError as error:
+            kept = " (the last one is kept)" if self.backend is not None else ""
+            self._diagnostics.report(ERROR, f"no motion planning for this robot{kept}: {error}")
+            return False
+        self.close()
+        self.backend, self._planned = backend, newest
+        return True
+
+    def follow(self) -> None:
+        """Plan with the newest shape of the robot: refitted, or with something attached. What was refused stays so."""
+        known = self._newest in (self._planned, self._refused)
+        if self._config.backend == "embedded" and self.backend is not None and not known:
+            self._refused = self._newest
+            self.renew()
+
+    def close(self) -> None:
+        """End the backend, if there is one."""
+        if self.backend is not None:
+            self.backend.close()
+            self.backend = None
 
 
 def embedded_backend(

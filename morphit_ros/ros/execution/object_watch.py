@@ -8,11 +8,12 @@ from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 from std_msgs.msg import Header
 
-from morphit_interfaces.msg import SegmentedObject, SegmentedObjectArray
+from morphit_interfaces.msg import SegmentedObjectArray
 from morphit_ros.errors import MorphitError
 from morphit_ros.execution.displacement import object_displacement
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.clocks import ros_time
 from morphit_ros.ros.core.conversions import seconds_from_stamp
 from morphit_ros.ros.scene.messages import cloud_of
 
@@ -24,39 +25,33 @@ class ObjectWatch:
         node: owner of the subscription.
         group: of the subscription's callback.
         max_age: older objects say nothing [s].
-        now: ROS time [s].
     """
 
-    def __init__(self, node: Node, group: CallbackGroup, max_age: float, now: Callable[[], float]) -> None:
-        self._max_age, self._now = max_age, now
+    def __init__(self, node: Node, group: CallbackGroup, max_age: float) -> None:
+        self._node, self._max_age = node, max_age
         self._newest: SegmentedObjectArray | None = None
-        topic = interfaces.OBJECTS
-        node.create_subscription(
-            topic.type, topic.name, self._on_objects, topic.quality.profile(), callback_group=group
-        )
+        interfaces.OBJECTS.subscribe(node, self._on_objects, group)
 
     def _on_objects(self, message: SegmentedObjectArray) -> None:
         self._newest = message
 
-    def displacement_of(self, planned: SegmentedObject) -> Callable[[], float | None] | None:
-        """A function that says how far an object has moved since it was seen [m], None if there is no object.
+    def displacement_of(self, planned: PointCloud, header: Header) -> Callable[[], float | None]:
+        """A function that says how far an object has moved since it was seen [m].
 
         The function gives None if nothing was seen since, or in another frame, or not lately.
 
-        Raises:
-            InvalidInputError: the cloud of the object cannot be read.
+        Args:
+            planned: the object's finite points.
+            header: frame and time that they are of.
         """
-        if not planned.cloud.data:
-            return None
-        cloud = cloud_of(planned).finite()
-        return lambda: self._displacement(cloud, planned.header)
+        return lambda: self._displacement(planned, header)
 
     def _displacement(self, planned: PointCloud, header: Header) -> float | None:
         newest = self._newest
         if newest is None or newest.header.frame_id != header.frame_id:
             return None
         seen = seconds_from_stamp(newest.header.stamp)
-        if seen <= seconds_from_stamp(header.stamp) or self._now() - seen > self._max_age:
+        if seen <= seconds_from_stamp(header.stamp) or ros_time(self._node) - seen > self._max_age:
             return None
         distances = []
         for item in newest.objects:

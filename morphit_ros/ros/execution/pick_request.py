@@ -3,59 +3,130 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
+from rclpy.callback_groups import CallbackGroup
+from rclpy.node import Node
 
 from morphit_interfaces.action import ExecuteGrasp
 from morphit_interfaces.msg import Grasp as GraspMsg
+from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.motion import ObjectObstacle
 from morphit_ros.execution.obstacles import loose_obstacle, object_obstacle, table_obstacle
 from morphit_ros.execution.pick import GraspTarget, PickRequest
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform
+from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.ros.core.clocks import ros_time
 from morphit_ros.ros.core.conversions import seconds_from_stamp
+from morphit_ros.ros.core.frames import BaseFrame, BaseFrameConfig
+from morphit_ros.ros.execution.object_clearance import ExecutedClearanceConfig, object_clearance
+from morphit_ros.ros.execution.object_watch import ObjectWatch
 from morphit_ros.ros.grasping.messages import grasp_from_message
-from morphit_ros.ros.scene.messages import cloud_of, other_things, table_from_message
+from morphit_ros.ros.scene.messages import OtherThings, TablePatch, cloud_of, other_things, table_from_message
 
 # A neighbour's spheres bulge by 5 mm on the mean with these; with half as many by 7 mm, and fingers fit beside fewer.
 _NEIGHBOUR_SPHERES = 80
 
 
+@dataclass(frozen=True)
+class GoalConfig(Config):
+    """Which goals are executed."""
+
+    world_frame: str = parameter("world", "Frame of the grasps, unless they come in the robot's base link")
+    max_age: float = parameter(120.0, "Oldest grasps that are executed, by their stamp [s]", minimum=1.0, maximum=1e6)
+    sight_timeout: float = parameter(
+        3.0, "Objects seen longer ago do not tell whether the object moved [s]", minimum=0.1, maximum=60.0
+    )
+
+
+class GoalFrames(NamedTuple):
+    """The two frames that goals may use: the world, and the robot's base link in it."""
+
+    T_world_base: Array
+    world: str
+    base_link: str
+
+    def T_base(self, what: str, frame: str) -> Array:
+        """``T_base_frame`` (4, 4) of one of the two.
+
+        Raises:
+            InvalidInputError: another frame; names what is in it.
+        """
+        if frame == self.base_link:
+            return make_transform()
+        if frame != self.world:
+            raise InvalidInputError(f"{what}: frame", repr(frame), f"{self.world} or {self.base_link}")
+        return invert_transform(self.T_world_base)
+
+
+class GoalScene(NamedTuple):
+    """What a goal says of the object and around it; each cloud is read once.
+
+    Attributes:
+        frames: of the goal.
+        seen: the object in the frame that it was sent in, None if the goal has none.
+        target: the same in the base frame.
+        others: what else was seen, in the base frame.
+        table: what the object stands on, in the base frame; None if there is none.
+    """
+
+    frames: GoalFrames
+    seen: PointCloud | None
+    target: PointCloud | None
+    others: OtherThings
+    table: TablePatch | None
+
+    @classmethod
+    def read(cls, goal: ExecuteGrasp.Goal, frames: GoalFrames) -> GoalScene:
+        """The scene of a goal.
+
+        Raises:
+            InvalidInputError: geometry in another frame, or a cloud or table that cannot be read.
+        """
+        seen = target = None
+        if goal.object.cloud.data:
+            T_base_object = frames.T_base("object", goal.object.header.frame_id)
+            seen = cloud_of(goal.object).finite()
+            target = seen.transformed(T_base_object)
+        others = OtherThings({}, PointCloud(np.empty((0, 3))))
+        if goal.scene.objects or goal.scene.obstacles.data:
+            T_base_scene = frames.T_base("scene", goal.scene.header.frame_id)
+            others = other_things(goal.scene, goal.object.id, seen).transformed(T_base_scene)
+        table = table_from_message(goal.table)
+        if table is not None:
+            T_base_patch = frames.T_base("table", goal.table.header.frame_id)
+            table = table._replace(T_world_table=T_base_patch @ table.T_world_table)
+        return cls(frames, seen, target, others, table)
+
+
 def pick_request(
-    goal: ExecuteGrasp.Goal,
-    T_world_base: Array,
-    world_frame: str,
-    base_link: str,
-    oldest: float,
-    reaches: Callable[[Array, Mapping[str, float]], bool],
+    goal: ExecuteGrasp.Goal, scene: GoalScene, oldest: float, reaches: Callable[[Array, Mapping[str, float]], bool]
 ) -> PickRequest:
     """Candidates, object, other things and table in the base frame.
 
     Args:
-        goal: geometry in the world frame or in the base link.
-        T_world_base: (4, 4).
-        world_frame: name of the world frame.
-        base_link: name of the robot's base.
+        goal: grasps in the world frame or in the base link.
+        scene: of the goal.
         oldest: grasps with an earlier stamp are refused [s]; a stamp of zero is none.
         reaches: whether joint positions [rad] bring the gripper to ``T_base_gripper``; positions of pre-grasps that do
             not are left out, since they are another robot's.
 
     Raises:
-        InvalidInputError: old grasps, geometry in another frame, or broken geometry; names what it is.
+        InvalidInputError: old grasps, grasps in another frame, or broken geometry; names what it is.
     """
     stamp = seconds_from_stamp(goal.grasps.header.stamp)
     if 0.0 < stamp < oldest:
         raise InvalidInputError(
-            "grasps",
-            f"a stamp of {stamp:.3f} s",
-            f"one from {oldest:.3f} s on",
+            "grasps", f"a stamp of {stamp:.3f} s", f"one from {oldest:.3f} s on",
             "Plan on a new cloud, or raise max_age.",
-        )
+        )  # fmt: skip
 
     def target(message: GraspMsg) -> GraspTarget:
         grasp = grasp_from_message(message)
-        T_base_world = _T_base("grasp", message.header.frame_id, T_world_base, world_frame, base_link)
+        T_base_world = scene.frames.T_base("grasp", message.header.frame_id)
         T_base_pregrasp = T_base_world @ grasp.T_world_pregrasp
         positions = _positions(goal.grasps.arm_joints, message)
         if positions is not None and not reaches(T_base_pregrasp, positions):
@@ -64,42 +135,21 @@ def pick_request(
             T_base_world @ grasp.T_world_gripper, T_base_pregrasp, grasp.aperture, grasp.open_aperture, positions
         )
 
-    cloud = object_in_base(goal, T_world_base, world_frame, base_link)
-    obstacle = None if cloud is None else object_obstacle("target", cloud, make_transform())
-    table, slab = table_from_message(goal.table), None
-    if table is not None:
-        T_base_patch = _T_base("table", goal.table.header.frame_id, T_world_base, world_frame, base_link)
-        slab = table_obstacle(T_base_patch @ table.T_world_table, table.size)
-    candidates = tuple(target(grasp) for grasp in goal.grasps.grasps)
-    others = _others(goal, T_world_base, world_frame, base_link)
-    return PickRequest(candidates, obstacle, others, table=slab, lift_height=goal.lift_height)
-
-
-def object_in_base(goal: ExecuteGrasp.Goal, T_world_base: Array, world_frame: str, base_link: str) -> PointCloud | None:
-    """The points of the object in the base frame, None if the goal has none; arguments as of `pick_request`.
-
-    Raises:
-        InvalidInputError: they are in another frame, or cannot be read.
-    """
-    if not goal.object.cloud.data:
-        return None
-    T_base_object = _T_base("object", goal.object.header.frame_id, T_world_base, world_frame, base_link)
-    return cloud_of(goal.object).finite().transformed(T_base_object)
-
-
-def clouds_in_base(goal: ExecuteGrasp.Goal, T_world_base: Array, world_frame: str, base_link: str) -> list[PointCloud]:
-    """The object and its neighbours in the base frame, as far as the goal has them; arguments as of `pick_request`.
-
-    Raises:
-        InvalidInputError: they are in another frame, or cannot be read.
-    """
-    target = object_in_base(goal, T_world_base, world_frame, base_link)
-    clouds = [] if target is None else [target]
-    if goal.scene.objects:
-        T_base_scene = _T_base("scene", goal.scene.header.frame_id, T_world_base, world_frame, base_link)
-        others = other_things(goal.scene, goal.object).objects.values()
-        clouds += [cloud.transformed(T_base_scene) for cloud in others]
-    return clouds
+    # An obstacle for each object, and one for all points of no object.
+    here = make_transform()
+    others = [
+        object_obstacle(f"object {number}", cloud, here, _NEIGHBOUR_SPHERES)
+        for number, cloud in scene.others.objects.items()
+    ]
+    if len(scene.others.loose):
+        others.append(loose_obstacle("points of no object", scene.others.loose, here))
+    return PickRequest(
+        candidates=tuple(target(grasp) for grasp in goal.grasps.grasps),
+        target=None if scene.target is None else object_obstacle("target", scene.target, here),
+        obstacles=tuple(others),
+        table=None if scene.table is None else table_obstacle(*scene.table),
+        lift_height=goal.lift_height,
+    )
 
 
 def _positions(arm_joints: Sequence[str], message: GraspMsg) -> dict[str, float] | None:
@@ -118,28 +168,52 @@ def _positions(arm_joints: Sequence[str], message: GraspMsg) -> dict[str, float]
     return dict(zip(arm_joints, map(float, values), strict=True))
 
 
-def _others(
-    goal: ExecuteGrasp.Goal, T_world_base: Array, world_frame: str, base_link: str
-) -> tuple[ObjectObstacle, ...]:
-    """What else was seen: an obstacle for each object, and one for all points of no object."""
-    scene = goal.scene
-    if not (scene.objects or scene.obstacles.data):
-        return ()
-    T_base_scene = _T_base("scene", scene.header.frame_id, T_world_base, world_frame, base_link)
-    others = other_things(scene, goal.object)
-    found = [
-        object_obstacle(f"object {number}", cloud, T_base_scene, _NEIGHBOUR_SPHERES)
-        for number, cloud in others.objects.items()
-    ]
-    if len(others.loose):
-        found.append(loose_obstacle("points of no object", others.loose, T_base_scene))
-    return tuple(found)
+class GoalReader:
+    """Reads goals of `execute_grasp` for one robot.
 
+    Args:
+        node: whose clock and topics are used.
+        group: of the topics' callbacks.
+        config: which goals are executed.
+        clearance: what the open gripper is kept clear of.
+        base: where the robot's base stands.
+        base_link: name of its link.
+        gripper: of the robot.
+        reaches: as of `pick_request`.
+    """
 
-def _T_base(what: str, frame: str, T_world_base: Array, world_frame: str, base_link: str) -> Array:
-    """``T_base_frame`` (4, 4) of one of the two frames that goals may use."""
-    if frame == base_link:
-        return make_transform()
-    if frame != world_frame:
-        raise InvalidInputError(f"{what}: frame", repr(frame), f"{world_frame} or {base_link}")
-    return invert_transform(T_world_base)
+    def __init__(
+        self,
+        node: Node,
+        group: CallbackGroup,
+        config: GoalConfig,
+        clearance: ExecutedClearanceConfig,
+        base: BaseFrameConfig,
+        base_link: str,
+        gripper: Gripper,
+        reaches: Callable[[Array, Mapping[str, float]], bool],
+    ) -> None:
+        self._node, self._config, self._clearance = node, config, clearance
+        self._base, self._base_link = BaseFrame(node, config.world_frame, base), base_link
+        self._gripper, self._reaches = gripper, reaches
+        self._objects = ObjectWatch(node, group, config.sight_timeout)
+
+    def read(self, goal: ExecuteGrasp.Goal) -> tuple[PickRequest, PointCloud | None]:
+        """The request of a goal, and its object in the base frame, None if it has none.
+
+        Raises:
+            InvalidInputError: as of `GoalScene.read`, `pick_request` and `object_clearance`.
+            UnknownTransformError: tf2 does not know the base.
+        """
+        frames = GoalFrames(self._base.T_world_base(self._base_link), self._config.world_frame, self._base_link)
+        scene = GoalScene.read(goal, frames)
+        request = pick_request(goal, scene, ros_time(self._node) - self._config.max_age, self._reaches)
+        clouds = [] if scene.target is None else [scene.target]
+        clouds += scene.others.objects.values()
+        table = None if scene.table is None else scene.table.T_world_table
+        clearance = object_clearance(self._clearance, self._gripper, clouds, table)
+        displacement = None if scene.seen is None else self._objects.displacement_of(scene.seen, goal.object.header)
+        request = replace(
+            request, displacement=displacement, clearance=clearance, min_clearance=self._clearance.min_clearance
+        )
+        return request, scene.target

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from time import monotonic
+from typing import Any
 
-from rclpy.action import ActionClient
 from rclpy.action.client import ClientGoalHandle
 from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
@@ -14,10 +15,12 @@ from rclpy.task import Future
 from morphit_interfaces.action import ExecuteGrasp, PlanGrasp
 from morphit_interfaces.msg import Grasp as GraspMsg
 from morphit_interfaces.srv import Segment
+from morphit_ros.configuration import Config, parameter
 from morphit_ros.execution.candidates import is_near
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.clocks import ros_time
 from morphit_ros.ros.core.conversions import matrix_from_pose
 from morphit_ros.ros.execution.job import ExecutionJob, JobFailed
 from morphit_ros.ros.scene.messages import target_of
@@ -27,6 +30,19 @@ _SEE_AGAIN = 0.5
 _MODES = {"segment": FailureMode.NO_SCENE, "plan_grasp": FailureMode.NO_GRASP}
 
 
+@dataclass(frozen=True)
+class PickStepsConfig(Config):
+    """How long other nodes are waited for."""
+
+    request_timeout: float = parameter(90.0, "Longest wait for perception or planning [s]", minimum=0.1, maximum=600.0)
+    see_timeout: float = parameter(
+        5.0,
+        "A failed segmentation is repeated with newer clouds for this long [s of wall time]",
+        minimum=0.0,
+        maximum=60.0,
+    )
+
+
 class PickSteps:
     """Drives an `ExecutionJob` from its goal to the grasp sequence.
 
@@ -34,10 +50,8 @@ class PickSteps:
         node: owner of the clients.
         group: of the job's updates, and of the answers: rclpy loses one that arrives in another thread before the
             question is noted.
-        request_timeout: longest wait for a node or its answer [s of wall time].
-        see_timeout: a failed segmentation is repeated for so long [s of wall time].
+        config: how long to wait.
         sequence: how often to look again after a failed attempt, and which grasps not to try again.
-        now: ROS time [s].
         execute: starts the grasp sequence of a job.
     """
 
@@ -45,19 +59,13 @@ class PickSteps:
         self,
         node: Node,
         group: CallbackGroup,
-        request_timeout: float,
-        see_timeout: float,
+        config: PickStepsConfig,
         sequence: SequenceConfig,
-        now: Callable[[], float],
         execute: Callable[[ExecutionJob, ExecuteGrasp.Goal], None],
     ) -> None:
-        self._segment = node.create_client(Segment, interfaces.SEGMENT.name, callback_group=group)
-        self._plan = ActionClient(node, PlanGrasp, interfaces.PLAN_GRASP.name, callback_group=group)
-        self._request_timeout = request_timeout
-        self._see_timeout = see_timeout
-        self._sequence = sequence
-        self._now = now
-        self._execute = execute
+        self._segment = interfaces.SEGMENT.call(node, group)
+        self._plan = interfaces.PLAN_GRASP.call(node, group)
+        self._node, self._config, self._sequence, self._execute = node, config, sequence, execute
 
     def begin(self, job: ExecutionJob) -> None:
         """Wait for perception, which may still be warming up, and go on from there; again after a failed attempt."""
@@ -71,7 +79,7 @@ class PickSteps:
     def _see(self, job: ExecutionJob, last_try: float | None = None) -> None:
         wanted = job.goal.request
         request = Segment.Request(rule=wanted.rule, point=wanted.point, index=wanted.index)
-        last_try = monotonic() + self._see_timeout if last_try is None else last_try
+        last_try = monotonic() + self._config.see_timeout if last_try is None else last_try
         self._ask(job, "segment", self._segment.call_async(request), lambda scene: self._seen(job, scene, last_try))
 
     def _seen(self, job: ExecutionJob, scene: Segment.Response, last_try: float) -> None:
@@ -108,11 +116,14 @@ class PickSteps:
         goal.lift_height = job.goal.request.lift_height
         self._execute(job, goal)
 
-    def _wait(self, job: ExecutionJob, stage: str, is_there, go_on, remedy: str) -> None:
-        job.wait_for(stage, is_there, go_on, self._request_timeout, remedy, self._now(), _MODES[stage])
+    def _wait(
+        self, job: ExecutionJob, stage: str, is_there: Callable[[], bool], go_on: Callable[[], None], remedy: str
+    ) -> None:
+        timeout = self._config.request_timeout
+        job.wait_for(stage, is_there, go_on, timeout, remedy, ros_time(self._node), _MODES[stage])
 
-    def _ask(self, job: ExecutionJob, stage: str, question: Future, on_answer) -> None:
-        job.ask(stage, question, on_answer, self._request_timeout, self._now(), _MODES[stage])
+    def _ask(self, job: ExecutionJob, stage: str, question: Future, on_answer: Callable[[Any], None]) -> None:
+        job.ask(stage, question, on_answer, self._config.request_timeout, ros_time(self._node), _MODES[stage])
 
     def _unlike_failed(self, grasps: list[GraspMsg], failed: list[GraspMsg]) -> list[GraspMsg]:
         """Without those near a failed one; all of them if none is left, for they are from a new look."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from action_msgs.msg import GoalStatus
@@ -17,6 +17,7 @@ from rclpy.task import Future
 from morphit_interfaces.msg import GripperCommand
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError, MissingDependencyError
+from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_types import Trajectory
 from morphit_ros.ros.core.conversions import message_from_trajectory
@@ -36,6 +37,12 @@ class CommandConfig(Config):
     gripper_position_scale: float = parameter(
         0.5, "Position of the gripper action over the aperture (0.5: of one finger)", minimum=0.01, maximum=100.0
     )
+
+    def probed(self, sequence: SequenceConfig) -> SequenceConfig:
+        """A grasp sequence whose probe suits the interface: gripper drivers finish one goal before the next."""
+        if self.command_interface == "topics":
+            return sequence
+        return replace(sequence, probe=replace(sequence.probe, speed=0.0))
 
 
 class RobotCommands(Protocol):
@@ -134,12 +141,7 @@ class TopicCommands:
     """Publishes on joint_trajectory and gripper_command."""
 
     def __init__(self, node: Node) -> None:
-        self._trajectory = node.create_publisher(
-            JOINT_TRAJECTORY.type, JOINT_TRAJECTORY.name, JOINT_TRAJECTORY.quality.profile()
-        )
-        self._gripper = node.create_publisher(
-            GRIPPER_COMMAND.type, GRIPPER_COMMAND.name, GRIPPER_COMMAND.quality.profile()
-        )
+        self._trajectory, self._gripper = JOINT_TRAJECTORY.publish(node), GRIPPER_COMMAND.publish(node)
 
     def check_ready(self) -> None:
         """Always: a topic has no server."""

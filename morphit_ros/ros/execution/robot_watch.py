@@ -1,8 +1,9 @@
-"""The robot as its driver describes it, held against the robot's file."""
+"""The robot as its driver describes it, held against the robot's file, and its newest joint state."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from time import monotonic
 
 import numpy as np
 from rclpy.callback_groups import CallbackGroup
@@ -13,29 +14,42 @@ from morphit_ros.errors import InvalidInputError, MorphitError, ResourceNotFound
 from morphit_ros.geometry.transforms import Array, invert_transform, rotation_angle
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.kinematics import KinematicModel
-from morphit_ros.ros.core.interfaces import ROBOT_DESCRIPTION
+from morphit_ros.robot.motion_types import JointState
+from morphit_ros.ros.core.interfaces import JOINT_STATES, ROBOT_DESCRIPTION
+from morphit_ros.ros.core.joint_states import follow_joint_states
 
 # Joint positions that bring the gripper no further than this from where they should are those of the pose [m], [rad].
 _DISTANCE, _ANGLE = 0.002, 0.01
 
 
 class RobotWatch:
-    """Follows the robot's description; says whether motions may be planned with the robot's file.
+    """Follows the robot's description and joint states; says whether motions may be planned with the robot's file.
 
     Args:
         node: subscribes.
-        group: of the subscription's callback.
+        group: of the subscriptions' callbacks.
         robot: the robot's file.
+
+    Attributes:
+        state: the newest joint state, None before the first.
     """
 
     def __init__(self, node: Node, group: CallbackGroup, robot: RobotConfiguration) -> None:
         self._node, self._robot = node, robot
         self._model: KinematicModel | None = None
         self._error: MorphitError | None = None
-        topic = ROBOT_DESCRIPTION
-        node.create_subscription(
-            topic.type, topic.name, self._on_description, topic.quality.profile(), callback_group=group
-        )
+        self.state: JointState | None = None
+        self._arrival = monotonic()
+        ROBOT_DESCRIPTION.subscribe(node, self._on_description, group)
+        follow_joint_states(node, self._on_joint_state, group)
+
+    def _on_joint_state(self, state: JointState) -> None:
+        self.state, self._arrival = state, monotonic()
+
+    @property
+    def silence(self) -> float:
+        """Wall time since the last joint state [s]."""
+        return monotonic() - self._arrival
 
     def _on_description(self, message: String) -> None:
         self._model = self._error = None
@@ -59,6 +73,11 @@ class RobotWatch:
         """Raise the MorphitError that says where the driver's description and the robot's file differ, if they do."""
         if self._error is not None:
             raise self._error
+
+    def check_state(self) -> None:
+        """Raise an InvalidInputError if no joint state has come yet."""
+        if self.state is None:
+            raise InvalidInputError(JOINT_STATES.name, "nothing yet", "a joint state")
 
     def reaches(self, T_base_gripper: Array, positions: Mapping[str, float]) -> bool:
         """Whether arm joint positions [rad] bring the gripper to a pose; not where no description has come."""

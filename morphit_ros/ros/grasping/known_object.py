@@ -52,8 +52,7 @@ class KnownObject:
         self._config = config
         self._object: NeuralObject | None = None
         if config.use_neural_object:
-            topic = interfaces.NEURAL_OBJECT
-            node.create_subscription(topic.type, topic.name, self._on_object, topic.quality.profile())
+            interfaces.NEURAL_OBJECT.subscribe(node, self._on_object)
 
     def _on_object(self, message: NeuralObject) -> None:
         self._object = message

@@ -6,20 +6,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rclpy.node import Node
-from sensor_msgs.msg import JointState as JointStateMsg
 from std_msgs.msg import String
 
 from morphit_interfaces.msg import SegmentedObject
 from morphit_ros.configuration import Config, nested, parameter
-from morphit_ros.errors import InvalidInputError, MorphitError
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.reachability import ReachabilityConfig
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform
 from morphit_ros.grasping.grasp import Grasp, GraspPlan
 from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.motion_types import JointState
 from morphit_ros.robot.packages import resolve_uri
-from morphit_ros.ros.core.conversions import joint_state_from_message, seconds_from_stamp
+from morphit_ros.ros.core.conversions import seconds_from_stamp
 from morphit_ros.ros.core.frames import BaseFrame, BaseFrameConfig
-from morphit_ros.ros.core.interfaces import JOINT_STATES, SPHERE_DESCRIPTION
+from morphit_ros.ros.core.interfaces import SPHERE_DESCRIPTION
+from morphit_ros.ros.core.joint_states import follow_joint_states
 from morphit_ros.ros.scene.messages import TablePatch
 
 if TYPE_CHECKING:
@@ -58,20 +59,19 @@ class GraspReach:
         self._description = self._known_description = ""
         self._start: dict[str, float] = {}
         self._reachability: Reachability | None = None
+        self._robot: RobotConfiguration | None = None
         if config.check_reachability == "always" and not config.robot:
             raise InvalidInputError("robot", "none", "a robot, with check_reachability always")
         if config.check_reachability == "never" or not config.robot:
-            self._robot = None
             return
         self._robot = RobotConfiguration.load(config.robot)
         self._base = BaseFrame(node, config.world_frame, base_config)
-        self._node = node
         from morphit_ros.execution.reachability import warm_up_reachability
 
         # Before the first goal: it must not wait for compilers.
         warm_up_reachability()
-        for topic, callback in ((SPHERE_DESCRIPTION, self._on_description), (JOINT_STATES, self._on_joint_state)):
-            node.create_subscription(topic.type, topic.name, callback, topic.quality.profile())
+        SPHERE_DESCRIPTION.subscribe(node, self._on_description)
+        follow_joint_states(node, self._on_joint_state)
 
     @property
     def arm_joints(self) -> tuple[str, ...]:
@@ -81,11 +81,8 @@ class GraspReach:
     def _on_description(self, message: String) -> None:
         self._description = message.data
 
-    def _on_joint_state(self, message: JointStateMsg) -> None:
-        try:
-            self._start = joint_state_from_message(message).as_dict()
-        except MorphitError as error:
-            self._node.get_logger().warning(f"joint state ignored: {error}", throttle_duration_sec=5.0)
+    def _on_joint_state(self, state: JointState) -> None:
+        self._start = state.as_dict()
 
     def filter_for(
         self, target: SegmentedObject, points: Array, table: TablePatch | None, obstacles: Array
@@ -112,25 +109,25 @@ class GraspReach:
                 SPHERE_DESCRIPTION.name, "nothing yet", "the robot's spherised description",
                 "Start robot_spheres, or set check_reachability to auto or never.",
             )  # fmt: skip
-        reachability = self._current()
+        reachability = self._current(self._robot)
         reachability.set_start(self._start)
-        reachability.set_world(self._T_base_frame(target), table, points, obstacles)
+        reachability.set_world(self._T_base_frame(target, self._robot.base_link), table, points, obstacles)
         return reachability.grasp_filter()
 
-    def _current(self) -> Reachability:
+    def _current(self, robot: RobotConfiguration) -> Reachability:
         """The check for the newest shape of the robot."""
         if self._reachability is None or self._description != self._known_description:
             from morphit_ros.execution.reachability import Reachability
 
-            uri = self._robot.semantic_description
+            uri = robot.semantic_description
             srdf = resolve_uri(uri).read_text(encoding="utf-8") if uri else ""
             description = self._description
-            self._reachability = Reachability(self._robot, description, srdf=srdf, config=self._config.reach)
+            self._reachability = Reachability(robot, description, srdf=srdf, config=self._config.reach)
             self._known_description = description
         return self._reachability
 
-    def _T_base_frame(self, target: SegmentedObject) -> Array:
-        frame, base_link = target.header.frame_id, self._robot.base_link
+    def _T_base_frame(self, target: SegmentedObject, base_link: str) -> Array:
+        frame = target.header.frame_id
         if frame == base_link:
             return make_transform()
         if frame != self._config.world_frame:

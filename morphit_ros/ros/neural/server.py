@@ -74,7 +74,7 @@ class NeuralServer:
         self._pushes, self._tracks = pushes, tracks
         self._placed: PlacedObject | None = None
         topics = (interfaces.NEURAL_OBJECT, interfaces.NEURAL_MARKERS, interfaces.NEURAL_MOTION)
-        self._out = {topic: node.create_publisher(topic.type, topic.name, topic.quality.profile()) for topic in topics}
+        self._out = {topic: topic.publish(node) for topic in topics}
 
     @property
     def placed(self) -> PlacedObject | None:
@@ -175,9 +175,9 @@ class NeuralServer:
         pusher = pusher_from_message(request.pusher)
         if not (np.isfinite(request.duration) and request.duration >= 0.0):
             raise InvalidInputError("duration", request.duration, "a number from 0 up [s]")
+        duration = request.duration or (0.0 if pusher is None else float(pusher.times[-1]))
         if request.duration == 0.0 and pusher is None:
             raise InvalidInputError("duration", 0.0, "a positive time, or a pusher whose times say it [s]")
-        duration = request.duration or float(pusher.times[-1])
         scene = PushScene(known, _table_of(request.table, header, known, pose), pusher, self._pushes, friction)
         motion = predict_push(scene, pose, duration)
         rows = np.unique(np.linspace(0, len(motion.times) - 1, _MOST_POSES).round().astype(int))

@@ -14,7 +14,6 @@ from morphit_interfaces.action import BuildNeuralObject
 from morphit_interfaces.msg import SegmentedObjectArray, TablePlane
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform
 from morphit_ros.neural.field import DensityField
@@ -187,7 +186,9 @@ def _views_of_objects(
     frame = target.header.frame_id
     if scene.header.frame_id != frame:
         raise InvalidInputError("scene: frame", repr(scene.header.frame_id), f"the object's frame '{frame}'")
-    cloud = _with_normals(cloud_of(target).finite())
+    cloud = cloud_of(target).finite()
+    if cloud.normals is None:
+        raise InvalidInputError("object cloud", "no normals", "normal_x normal_y normal_z", "Perception gives them.")
     eyes = viewpoints_of(scene)
     assert eyes is not None
     # Its own frame lies at the middle of what was seen: numbers stay small wherever it stands.
@@ -208,12 +209,6 @@ def _views_of_objects(
         target.header, T_frame_object, depths=depths, measured=depths, eyes=depths.T_world_camera[:, :3, 3],
         support=support, doubts=object_doubts(target),
     )  # fmt: skip
-
-
-def _with_normals(cloud: PointCloud) -> PointCloud:
-    if cloud.normals is None:
-        raise InvalidInputError("object cloud", "no normals", "normal_x normal_y normal_z", "Perception gives them.")
-    return cloud
 
 
 def learned(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -12,7 +13,7 @@ from morphit_interfaces.msg import NeuralObject
 from morphit_ros.display.drawings.neural_object import half_axes
 from morphit_ros.display.neural_scene import NeuralScene, NeuralView
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.transforms import Array, transform_points
+from morphit_ros.geometry.transforms import transform_points
 from morphit_ros.ros.core.conversions import array_from_point, cloud_from_message, matrix_from_pose
 from morphit_ros.ros.neural.builds import BUILD_SHARE, BUILD_STAGE
 from morphit_ros.ros.neural.messages import inertia_matrix, motion_from_message
@@ -137,5 +138,5 @@ def _error(value: float, digits: str) -> str:
     return f" ± {value:{digits}}" if math.isfinite(value) and value > 0.0 else ""
 
 
-def _triple(values: Array, digits: int = 1) -> str:
+def _triple(values: Iterable[float], digits: int = 1) -> str:
     return " ".join(f"{value:.{digits}f}" for value in values)

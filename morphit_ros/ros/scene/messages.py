@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from std_msgs.msg import Header
 
 from morphit_interfaces.msg import SegmentedObject, SegmentedObjectArray, TablePlane
+from morphit_interfaces.srv import Segment
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.perception.configuration import PerceptionConfig
 from morphit_ros.perception.scene import LOOSE, ObjectEvidence, Scene
 from morphit_ros.ros.core.conversions import (
     array_from_point,
@@ -73,7 +76,7 @@ def message_from_objects(
         obstacles: (M, 3) points of no object [m].
         viewpoints: positions (3,) of the cameras [m].
     """
-    known = list(evidence) or [None] * len(clouds)
+    known: Sequence[ObjectEvidence | None] = evidence or [None] * len(clouds)
     loose = PointCloud(np.empty((0, 3)) if obstacles is None else obstacles, frame=header.frame_id)
     return SegmentedObjectArray(
         header=header,
@@ -104,31 +107,64 @@ class OtherThings(NamedTuple):
         """All points (M, 3) [m]."""
         return np.concatenate([self.loose.points, *(cloud.points for cloud in self.objects.values())])
 
+    def transformed(self, T_target_scene: Array) -> OtherThings:
+        """The same in another frame, (4, 4)."""
+        objects = {number: cloud.transformed(T_target_scene) for number, cloud in self.objects.items()}
+        return OtherThings(objects, self.loose.transformed(T_target_scene))
 
-def other_things(message: SegmentedObjectArray, target: SegmentedObject) -> OtherThings:
+
+def other_things(message: SegmentedObjectArray, target: int, own: PointCloud | None = None) -> OtherThings:
     """What a scene has besides one of its objects; clouds without a finite point are left out.
 
     Points of no object that nearly touch the target are left out too: the lowest and the outermost points of an object
     are not always counted as its own, and fingers that close on it must not shy away from them.
 
+    Args:
+        message: the scene.
+        target: id of the object.
+        own: its finite points in the scene's frame, None if they are not known.
+
     Raises:
         InvalidInputError: a cloud cannot be read, or is in another frame than the scene.
     """
-    objects = {item.id: cloud_of(item).finite() for item in message.objects if item.id != target.id}
+    objects = {item.id: cloud_of(item).finite() for item in message.objects if item.id != target}
     loose = PointCloud(np.empty((0, 3)))
     if message.obstacles.data:
         loose = cloud_from_message(message.obstacles).finite()
-        own = cloud_of(target).finite().points if target.cloud.data else np.empty((0, 3))
-        if len(own) and len(loose):
+        if own is not None and len(own) and len(loose):
             from scipy.spatial import cKDTree
 
-            distances, _ = cKDTree(own).query(loose.points, distance_upper_bound=_OWN_DISTANCE)
+            distances, _ = cKDTree(own.points).query(loose.points, distance_upper_bound=_OWN_DISTANCE)
             loose = loose.select(np.flatnonzero(np.isinf(distances)))
     frame = message.header.frame_id
     for cloud in (*objects.values(), loose):
         if cloud.frame and cloud.frame != frame:
             raise InvalidInputError("scene", f"frame {cloud.frame}", f"the scene's frame {frame}")
     return OtherThings({number: cloud for number, cloud in objects.items() if len(cloud)}, loose)
+
+
+_RULES = {
+    Segment.Request.RULE_LARGEST: "largest",
+    Segment.Request.RULE_NEAREST: "nearest",
+    Segment.Request.RULE_INDEX: "index",
+}
+
+
+def perception_of_request(request: Segment.Request, config: PerceptionConfig) -> PerceptionConfig:
+    """A node's configuration with the rule for the target that a request names.
+
+    Raises:
+        InvalidInputError: an unknown rule, or a point in another frame than the scene's.
+    """
+    if request.rule == Segment.Request.RULE_DEFAULT:
+        return config
+    if request.rule not in _RULES:
+        raise InvalidInputError("rule", request.rule, f"0 to {max(_RULES)}")
+    frame = request.point.header.frame_id
+    if frame not in ("", config.world_frame):
+        raise InvalidInputError("point: frame", frame, f"the scene's frame {config.world_frame}")
+    point = tuple(array_from_point(request.point.point))
+    return replace(config, target=replace(config.target, rule=_RULES[request.rule], index=request.index, point=point))
 
 
 def viewpoints_of(message: SegmentedObjectArray) -> Array | None:

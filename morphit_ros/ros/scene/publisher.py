@@ -24,7 +24,7 @@ class ScenePublisher:
         topics = (
             interfaces.SCENE, interfaces.TABLE, interfaces.OBJECTS, interfaces.OBJECT_CLOUD, interfaces.SCENE_MARKERS,
         )  # fmt: skip
-        self._out = {topic: node.create_publisher(topic.type, topic.name, topic.quality.profile()) for topic in topics}
+        self._out = {topic: topic.publish(node) for topic in topics}
 
     def publish(self, scene: Scene, frame: str, stamp: float) -> tuple[SegmentedObjectArray, TablePlane]:
         """Publish everything, the table before the objects that stand on it; returns both.

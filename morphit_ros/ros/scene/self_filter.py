@@ -6,7 +6,6 @@ from collections import deque
 
 import numpy as np
 from rclpy.node import Node
-from sensor_msgs.msg import JointState as JointStateMsg
 from std_msgs.msg import String
 
 from morphit_interfaces.msg import SphereModel
@@ -15,9 +14,9 @@ from morphit_ros.geometry.transforms import Array, transform_points
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.motion_types import JointState
-from morphit_ros.ros.core.conversions import joint_state_from_message
 from morphit_ros.ros.core.frames import BaseFrame
-from morphit_ros.ros.core.interfaces import JOINT_STATES, ROBOT_DESCRIPTION, SPHERE_MODEL, Topic
+from morphit_ros.ros.core.interfaces import JOINT_STATES, ROBOT_DESCRIPTION, SPHERE_MODEL
+from morphit_ros.ros.core.joint_states import follow_joint_states
 from morphit_ros.ros.spheres.messages import link_spheres_from_message
 
 
@@ -41,19 +40,11 @@ class SelfFilter:
         self._states: deque[JointState] = deque()
         self._spheres: dict[str, tuple[Array, Array]] | None = None
         self._kinematics: KinematicModel | None = None
-        self._subscribe(JOINT_STATES, self._on_joint_state)
-        self._subscribe(SPHERE_MODEL, self._on_sphere_model)
-        self._subscribe(ROBOT_DESCRIPTION, self._on_description)
+        follow_joint_states(node, self._on_joint_state)
+        SPHERE_MODEL.subscribe(node, self._on_sphere_model)
+        ROBOT_DESCRIPTION.subscribe(node, self._on_description)
 
-    def _subscribe(self, topic: Topic, callback) -> None:
-        self._node.create_subscription(topic.type, topic.name, callback, topic.quality.profile())
-
-    def _on_joint_state(self, message: JointStateMsg) -> None:
-        try:
-            state = joint_state_from_message(message)
-        except MorphitError as error:
-            self._node.get_logger().warning(f"joint state ignored: {error}", throttle_duration_sec=5.0)
-            return
+    def _on_joint_state(self, state: JointState) -> None:
         if self._states and state.stamp < self._states[-1].stamp:
             self._states.clear()  # the clock was set back: a simulation started anew
         self._states.append(state)

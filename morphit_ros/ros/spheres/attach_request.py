@@ -1,16 +1,18 @@
-"""An AttachObject request as spheres on a link."""
+"""Requests to attach and to detach objects: as spheres on a link, and their answers."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from morphit_interfaces.srv import AttachObject
-from morphit_ros.errors import InvalidInputError
+from morphit_interfaces.srv import AttachObject, DetachObject
+from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.ros.core.conversions import array_from_point, cloud_from_message, matrix_from_pose
 from morphit_ros.spheres.clustering import spherize_cloud, spherize_mesh
-from morphit_ros.spheres.objects.attachment import AttachedObject, attached_object
+from morphit_ros.spheres.objects.attachment import AttachedObject, RobotShape, attached_object
 
 MOST_SPHERES = 1000
 
@@ -44,6 +46,18 @@ def object_from_request(request: AttachObject.Request, default_count: int) -> At
         raise InvalidInputError("cloud frame", frame, f"the frame of the link, {request.link_name}, or none")
     points = cloud_from_message(request.cloud).finite().points
     return attached_object(request.object_id, request.link_name, spherize_cloud(points, count), T_link_object)
+
+
+def answer_change(
+    response: AttachObject.Response | DetachObject.Response, change: Callable[[], RobotShape], done: str
+) -> AttachObject.Response | DetachObject.Response:
+    """Change the robot's shape and fill in a response: the new shape and `done`, or why the old one is kept."""
+    try:
+        response.content_hash = change().content_hash
+        response.success, response.message = True, done
+    except MorphitError as error:
+        response.message = str(error)
+    return response
 
 
 def _spherized_mesh(request: AttachObject.Request, count: int) -> tuple[Array, Array]:

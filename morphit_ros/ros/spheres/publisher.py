@@ -8,6 +8,7 @@ from std_msgs.msg import String
 from morphit_interfaces.msg import SphereModel
 from morphit_ros.display.drawings.robot_spheres import sphere_items
 from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.clocks import ros_time
 from morphit_ros.ros.core.conversions import header
 from morphit_ros.ros.core.diagnostics import OK, Diagnostics
 from morphit_ros.ros.core.markers import marker_array
@@ -29,15 +30,14 @@ class SpherePublisher:
 
     def __init__(self, node: Node, padding: float, diagnostics: Diagnostics) -> None:
         topics = (interfaces.SPHERE_DESCRIPTION, interfaces.SPHERE_MODEL, interfaces.SPHERE_MARKERS)
-        self._out = {topic: node.create_publisher(topic.type, topic.name, topic.quality.profile()) for topic in topics}
+        self._out = {topic: topic.publish(node) for topic in topics}
         self._node = node
         self._padding = padding
         self._diagnostics = diagnostics
 
     def message(self, shape: RobotShape) -> SphereModel:
         """The model as it is published now."""
-        stamp = self._node.get_clock().now().nanoseconds * 1e-9
-        return message_from_shape(shape, header(shape.description.root_link, stamp))
+        return message_from_shape(shape, header(shape.description.root_link, ros_time(self._node)))
 
     def publish(self, shape: RobotShape) -> None:
         """Publish all three, each made before the first is published: none goes out if one cannot be made."""

@@ -1,0 +1,64 @@
+"""How a pick ended, for whoever asked for it: the verdict in a line, a report and a picture as files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from sensor_msgs.msg import Image
+
+from morphit_interfaces.action import Pick
+from morphit_ros.resources import atomic_write
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.conversions import image_from_message
+
+
+def pick_verdict(result: Pick.Result, heights: Sequence[float] | None, least_rise: float) -> tuple[str, bool]:
+    """A line for people, and whether the object was picked.
+
+    Args:
+        result: what the robot says.
+        heights: of the object, true ones in order, by which success is verified [m]; None to trust the robot.
+        least_rise: that counts as lifted [m].
+    """
+    if not result.success:
+        return f"FAILED in {result.failed_stage} ({result.outcome}): {result.message}", False
+    if heights is None:
+        return "PICKED", True
+    if not heights:
+        nobody = f"nobody published {interfaces.OBJECT_POSE.name} to verify it"
+        return f"FAILED: the robot reports success, but {nobody}", False
+    rise = heights[-1] - heights[0]
+    if rise < least_rise:
+        return f"FAILED: the robot reports success but the object rose by {rise:.3f} m only", False
+    return f"PICKED: the object was lifted by {rise:.3f} m and held", True
+
+
+def save_report(path: str, text: str, success: bool, result: Pick.Result, heights: Sequence[float]) -> None:
+    """Write verdict, stages, times and the grasp as JSON."""
+    report = {
+        "success": success,
+        "message": text,
+        "failed_stage": result.failed_stage,
+        "outcome": result.outcome,
+        "failure_mode": result.failure_mode,
+        "attempt_modes": list(result.attempt_modes),
+        "stages": dict(zip(result.stages, result.durations, strict=True)),
+        "object_rise": heights[-1] - heights[0] if heights else None,
+        "grasp": dict(zip(result.grasp.metric_names, result.grasp.metric_values, strict=True)),
+    }
+    with atomic_write(path) as stream:
+        json.dump(report, stream, indent=2)
+
+
+def save_picture(path: Path, message: Image) -> None:
+    """Write a picture as PNG.
+
+    Raises:
+        InvalidInputError: another encoding than rgb8.
+    """
+    from PIL import Image as PillowImage
+
+    with atomic_write(path, "wb") as stream:
+        PillowImage.fromarray(image_from_message(message)).save(stream, format="PNG")

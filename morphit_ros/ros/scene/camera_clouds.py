@@ -1,0 +1,110 @@
+"""The newest clouds of the two cameras, and which of them are segmented together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from rclpy.callback_groups import CallbackGroup
+from rclpy.node import Node
+from sensor_msgs.msg import PointCloud2
+
+from morphit_ros.configuration import Config, parameter
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.perception.configuration import PerceptionConfig
+from morphit_ros.perception.synchronizer import StampSynchronizer
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.clocks import ros_time
+from morphit_ros.ros.core.conversions import seconds_from_stamp
+
+CAMERAS = {"left": interfaces.LEFT_POINTS, "right": interfaces.RIGHT_POINTS}
+
+
+@dataclass(frozen=True)
+class CameraCloudsConfig(Config):
+    """How clouds are received, and which are too old."""
+
+    points_reliability: str = parameter(
+        "reliable", "QoS of the cloud subscriptions; camera drivers often publish best_effort",
+        choices=("reliable", "best_effort"),
+    )  # fmt: skip
+    points_depth: int = parameter(5, "Depth of the cloud subscriptions", minimum=1, maximum=100)
+    max_age: float = parameter(
+        2.0, "Oldest pair of clouds that a request is answered with [s]", minimum=0.05, maximum=60.0
+    )
+
+
+class CameraViews(NamedTuple):
+    """Clouds to be segmented together; one may be missing. `stamp` [s] is that of the left one, if it is there."""
+
+    left: PointCloud2 | None
+    right: PointCloud2 | None
+    stamp: float
+
+    @property
+    def frame(self) -> str:
+        """That of the first cloud."""
+        return next(str(cloud.header.frame_id) for cloud in self[:2] if cloud is not None)
+
+
+class CameraClouds:
+    """Keeps the newest clouds of both cameras, as messages: this keeps up with any camera.
+
+    Args:
+        node: subscribes.
+        group: of the subscriptions' callbacks.
+        config: how clouds are received.
+        perception: which belong together, and whether one is enough.
+    """
+
+    def __init__(
+        self, node: Node, group: CallbackGroup, config: CameraCloudsConfig, perception: PerceptionConfig
+    ) -> None:
+        self._node, self._max_age, self._single = node, config.max_age, perception.allow_single_view
+        self._synchronizer: StampSynchronizer[PointCloud2] = StampSynchronizer(
+            perception.sync_tolerance, config.points_depth
+        )
+        self._pair: CameraViews | None = None
+        self._newest: dict[str, PointCloud2] = {}
+        best_effort = config.points_reliability == "best_effort"
+        for camera, topic in CAMERAS.items():
+            topic.subscribe(node, partial(self._receive, camera), group, config.points_depth, best_effort)
+
+    def _receive(self, camera: str, message: PointCloud2) -> None:
+        self._newest[camera] = message
+        pair = self._synchronizer.push(camera, seconds_from_stamp(message.header.stamp), message)
+        if pair is not None:
+            self._pair = CameraViews(pair.left, pair.right, pair.left_stamp)
+
+    def fresh(self) -> CameraViews:
+        """The newest pair; the newest single cloud where one view is allowed and no pair is fresh.
+
+        Raises:
+            InvalidInputError: there is none, or it is too old; names the camera that is missing.
+        """
+        now = ros_time(self._node)
+        if self._pair is not None and abs(now - self._pair.stamp) <= self._max_age:
+            return self._pair
+        if self._single:
+            stamps = {camera: seconds_from_stamp(cloud.header.stamp) for camera, cloud in self._newest.items()}
+            fresh = {camera: stamp for camera, stamp in stamps.items() if abs(now - stamp) <= self._max_age}
+            if fresh:
+                camera = max(fresh, key=lambda name: fresh[name])
+                views = {"left": None, "right": None, camera: self._newest[camera]}
+                return CameraViews(**views, stamp=fresh[camera])
+        missing = self._synchronizer.status(now).message
+        if self._pair is None:
+            raise InvalidInputError("clouds", missing, "a cloud of each camera with matching stamps")
+        raise InvalidInputError(
+            "clouds", f"the last pair is from {self._pair.stamp:.3f} s, now is {now:.3f} s",
+            f"a pair within {self._max_age:g} s",
+            f"{missing}. Check the cameras, and that cameras and this node use one clock (use_sim_time).",
+        )  # fmt: skip
+
+    def counts(self) -> dict[str, int]:
+        """Name → count, for diagnostics."""
+        status = self._synchronizer.status(ros_time(self._node))
+        return {
+            "pairs": status.matched, "dropped left": status.dropped_left, "dropped right": status.dropped_right
+        }  # fmt: skip
