@@ -29,8 +29,8 @@ class Subpackage(NamedTuple):
     may_import: frozenset[str] = frozenset()
 
 
-def line(holds: str, *may_import: str) -> Subpackage:
-    return Subpackage(holds, frozenset(may_import))
+def line(holds: str, may_import: str = "") -> Subpackage:
+    return Subpackage(holds, frozenset(may_import.split()))
 
 
 # Modules of the package itself that any subpackage may use.
@@ -43,18 +43,18 @@ FOUNDATION = {
 }
 CAPABILITIES = {
     "spheres": line(
-        "MorphIt: losses, fit, metrics, proven cover, sphere model of a robot, formats, baselines", "geometry", "robot"
+        "MorphIt: fit, metrics, proven cover, sphere model of a robot, formats, baselines", "geometry robot"
     ),
-    "superovoid": line("superovoids: shape, certified distances, fits, robots as superovoids", "geometry", "robot"),
+    "superovoid": line("superovoids: shape, certified distances, fits, robots as superovoids", "geometry robot"),
     "cover": line("morphing covers: kinematics, motors, controller, simulated cover", "geometry"),
     "neural": line(
         "objects as density fields: learning, solid and inertia, contact and motion, identification, planned pushes",
         "geometry",
     ),
     "perception": line("two clouds → registered scene → table, objects", "geometry"),
-    "grasping": line("gripper data, DISF, planner from many starts, checks, completion", "geometry", "robot"),
-    "execution": line("motion backends, trajectory timing, grasp sequence", "geometry", "robot", "spheres"),
-    "simulation": line("MuJoCo workcell: robot, gripper, objects, depth cameras", "geometry", "robot", "grasping"),
+    "grasping": line("gripper data, DISF, planner from many starts, checks, completion", "geometry robot"),
+    "execution": line("motion backends, trajectory timing, grasp sequence", "geometry robot spheres"),
+    "simulation": line("MuJoCo workcell: robot, gripper, objects, depth cameras", "geometry robot grasping"),
 }
 SUBPACKAGES = {
     **FOUNDATION,
@@ -62,50 +62,35 @@ SUBPACKAGES = {
     "robot": line("URDF, package:// resolution, kinematics, joint states and trajectories, workcell files", "geometry"),
     **CAPABILITIES,
     "display": line(
-        "pictures and the browser's scene; the sphere editor",
-        "geometry",
-        "robot",
-        "cover",
-        "grasping",
-        "neural",
-        "spheres",
+        "what is drawn, as one list, and its renderers for browser and pictures; the sphere editor",
+        "geometry robot cover grasping neural spheres superovoid",
     ),
     "replay": line(
         "planned pushes tried in MuJoCo, by a driven pusher or the simulated arm",
-        "geometry",
-        "robot",
-        "execution",
-        "grasping",
-        "neural",
-        "simulation",
-        "spheres",
+        "geometry robot execution grasping neural simulation spheres",
     ),
-    "bringup": line("which nodes make up a job; supervisor of child processes", "geometry", "robot"),
+    "shape": line(
+        "`Shape`, half of the front door: one shape as spheres, superovoid, surface or field",
+        "geometry grasping neural shape_results spheres superovoid",
+    ),
+    "shape_results": line("what `Shape` returns, each form with its error", "geometry neural spheres"),
+    "robot_shape": line(
+        "`Robot`, the other half: the links of a robot as shapes, spheres, superovoids",
+        "robot shape spheres superovoid",
+    ),
+    "bringup": line("which nodes make up a job; supervisor of child processes", "geometry robot"),
     "commands": line(
         "the command line `morphit`, a file a command",
-        "geometry",
-        "robot",
-        "bringup",
-        "display",
-        "replay",
-        "cover",
-        "grasping",
-        "neural",
-        "simulation",
-        "spheres",
-        "superovoid",
+        "geometry robot bringup cover display grasping neural replay simulation spheres superovoid",
     ),
     "cli": line("`morphit` itself: finds the command", "commands"),
     "ros": line(
         "`core` (names and QoS, parameters, conversions, frames, runner) and one subpackage a capability",
-        "geometry",
-        "robot",
-        "bringup",
-        "display",
-        *(CAPABILITIES.keys() - {"simulation"}),
+        "geometry robot bringup cover display execution grasping neural perception spheres superovoid",
     ),
     "nodes": line(
-        "one executable a file, thin", "geometry", "robot", "ros", "display", *(CAPABILITIES.keys() - {"superovoid"})
+        "one executable a file, thin",
+        "geometry robot cover display execution grasping neural perception ros simulation spheres",
     ),
 }
 # Exceptions narrower than a subpackage.
@@ -132,13 +117,21 @@ def full_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+def statements(tree: ast.AST, for_types: bool) -> Iterator[ast.AST]:
+    """All of a tree, or all but what stands under `if TYPE_CHECKING`."""
+    for node in ast.iter_child_nodes(tree):
+        if for_types or not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            yield node
+            yield from statements(node, for_types)
+
+
 @functools.cache
-def imports(path: Path) -> tuple[str, ...]:
-    """Every module that a file imports, at any depth, with full names."""
+def imports(path: Path, for_types: bool = True) -> tuple[str, ...]:
+    """Every module that a file imports, at any depth, with full names; on request without imports for types only."""
     name = full_name(path)
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     found: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in statements(ast.parse(path.read_text(encoding="utf-8")), for_types):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -259,7 +252,7 @@ def test_nothing_is_allowed_that_is_not_imported(name: str) -> None:
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    assert circles({full_name(path): set(imports(path)) for path in modules()}) == []
+    assert circles({full_name(path): set(imports(path, for_types=False)) for path in modules()}) == []
 
 
 def test_a_circle_is_found() -> None:

@@ -24,7 +24,8 @@ def test_the_packages_are_found() -> None:
 def test_every_name_of_the_stub_is_there(package: str) -> None:
     module = importlib.import_module(package)
     stub = ROOT.joinpath(*package.split(".")[1:]) / "__init__.pyi"
-    names = [alias.name for node in ast.parse(stub.read_text(encoding="utf-8")).body for alias in node.names]
+    statements = ast.parse(stub.read_text(encoding="utf-8")).body
+    names = [alias.name for node in statements if isinstance(node, ast.ImportFrom) for alias in node.names]
     assert names and sorted(names) == sorted(module.__all__)
     for name in names:
         assert getattr(module, name) is not None
@@ -33,7 +34,7 @@ def test_every_name_of_the_stub_is_there(package: str) -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_unknown_names_are_refused(package: str) -> None:
-    with pytest.raises(AttributeError, match="no attribute 'speheres'"):
+    with pytest.raises(AttributeError, match="attribute speheres"):
         importlib.import_module(package).speheres  # noqa: B018
 
 
