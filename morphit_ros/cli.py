@@ -10,11 +10,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-from morphit_ros.commands import cover, demo, distance, grasp, neural, spheres, superovoid, up
+from morphit_ros.commands import cover, demo, distance, grasp, kernels, neural, spheres, superovoid, up
 from morphit_ros.errors import MorphitError
 
 # Each adds its parsers; whatever takes time to import, they import when they run.
-_COMMANDS = (up, cover, demo, grasp, spheres, superovoid, distance, neural)
+_COMMANDS = (up, cover, demo, grasp, spheres, superovoid, distance, neural, kernels)
 
 
 def make_parser() -> argparse.ArgumentParser:

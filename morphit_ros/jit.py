@@ -3,22 +3,28 @@
 numba's own cache lies beside the source and knows of a kernel only the file that it stands in: where a kernel that it
 calls changes in another file, it goes on with the old one, and each installation compiles for itself. Here an entry is
 named after what the kernel is compiled from: its file and every file of this project which that one imports, in turn.
-numba itself adds its version, the processor, and the types of the arguments.
+numba itself adds the processor and the types of the arguments. What no process has used for a month is removed.
 
     from morphit_ros.jit import njit
+
+`morphit compile` fills the cache.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
+import shutil
+import sys
 import tempfile
+import time
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from numba import njit
+import numba
 from numba.core import caching
 
 from morphit_ros.resources import cache_directory
@@ -28,8 +34,16 @@ __all__ = ["njit"]
 # Kernels of this project only: what another package caches is its own matter.
 _PACKAGES = ("morphit_ros", "morphit_bench")
 # Imported nearly everywhere, and nothing that a kernel is compiled from.
-_NO_KERNELS = {f"{name}.py" for name in ("errors", "configuration", "resources", "compilation", "jit")}
+_NO_KERNELS = {f"{name}.py" for name in ("errors", "configuration", "resources", "compilation")}
 _IMPORT = re.compile(r"^from ((?:morphit_ros|morphit_bench)[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
+# A folder of the cache counts as used from its time of change, which is set once a day, and goes after a month [s].
+_DAY, _MONTH = 86_400.0, 30 * 86_400.0
+
+
+def njit(function: Any = None, **options: Any) -> Any:
+    """`numba.njit` without what nothing here uses: the wrapper of each kernel for C, a twentieth of its compilation."""
+    options = {"no_cfunc_wrapper": True, **options}
+    return numba.njit(**options) if function is None else numba.njit(**options)(function)
 
 
 @cache
@@ -60,7 +74,7 @@ def _stamp(path: Path) -> str:
         new = _imports(waiting.pop()) - known
         known |= new
         waiting += new
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
     for file in sorted(known):
         digest.update(str(file.relative_to(_root(file))).encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
@@ -73,10 +87,26 @@ def _folder() -> Path:
 
 
 @cache
-def _make_writable(folder: str) -> None:
-    """Make a folder; `OSError` where nothing can be written there."""
-    Path(folder).mkdir(parents=True, exist_ok=True)
+def _make_writable(folder: Path) -> None:
+    """Make a folder, or say that it is in use; `OSError` where nothing can be written there."""
+    if not folder.is_dir():
+        # Only who adds pays for looking what is no longer of use.
+        remove_unused(folder.parent)
+        folder.mkdir(parents=True, exist_ok=True)
+    elif folder.stat().st_mtime < time.time() - _DAY:
+        os.utime(folder)
     tempfile.TemporaryFile(dir=folder).close()
+
+
+@cache
+def remove_unused(cache_folder: Path) -> None:
+    """Remove what no process has used for a month, once a process."""
+    oldest = time.time() - _MONTH
+    for entry in cache_folder.glob("*/"):
+        # Another process may be removing the same.
+        with contextlib.suppress(OSError):
+            if entry.stat().st_mtime < oldest:
+                shutil.rmtree(entry, ignore_errors=True)
 
 
 class KernelCacheLocator(caching._CacheLocator):
@@ -88,10 +118,10 @@ class KernelCacheLocator(caching._CacheLocator):
         path = Path(file)
         module = ".".join(path.relative_to(_root(path)).with_suffix("").parts[1:])
         self._stamp = _stamp(path)
-        self._path = _folder() / f"{module}-{self._stamp[:16]}"
+        self.folder = _folder() / f"{module}-{self._stamp[:16]}"
 
     def get_cache_path(self) -> str:
-        return str(self._path)
+        return str(self.folder)
 
     def get_source_stamp(self) -> str:
         return self._stamp
@@ -106,7 +136,7 @@ class KernelCacheLocator(caching._CacheLocator):
             return None
         try:
             locator = cls(function, file)
-            _make_writable(locator.get_cache_path())
+            _make_writable(locator.folder)
         except OSError:
             # A cache that cannot be written: numba's own places are tried next.
             return None

@@ -15,8 +15,8 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.resources import share_directory
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import RobotDescription
-from morphit_ros.robot.links import collision_mesh
 from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.links import collision_mesh
 from morphit_ros.robot.sources import load_robot
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from morphit_ros.commands.reports import add_json_option, write_json
+from morphit_ros.commands.reports import add_json_option, say, write_json
+from morphit_ros.compilation import telling_of_compilation
 
 if TYPE_CHECKING:
     from morphit_ros.robot.description import RobotDescription
@@ -48,6 +49,7 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
+@telling_of_compilation(say)
 def run(options: argparse.Namespace) -> int:
     from morphit_ros.errors import InvalidInputError
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING, Any
 
-from morphit_ros.commands.reports import add_json_option, write_json
+from morphit_ros.commands.reports import add_json_option, say, write_json
 from morphit_ros.commands.unit_option import add_unit_option
+from morphit_ros.compilation import telling_of_compilation
 
 if TYPE_CHECKING:
     from morphit_ros.grasping import Grasp, GraspPlan
@@ -33,8 +35,11 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
+@telling_of_compilation(say)
 def run(options: argparse.Namespace) -> int:
     import math
+
+    from tqdm import tqdm
 
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.geometry.point_cloud_io import load_point_cloud
@@ -54,7 +59,13 @@ def run(options: argparse.Namespace) -> int:
         table = SupportPlane(make_transform(translation=(0.0, 0.0, options.table_height)))
     gripper = Gripper.load(options.gripper)
     cloud = in_metres(load_point_cloud(options.cloud), options.unit, options.cloud)
-    plan = plan_grasps(cloud, gripper, PlannerConfig(), table=table, seed=options.seed)
+    with tqdm(total=100, desc="planning", unit="%", disable=not sys.stderr.isatty(), leave=False) as bar:
+
+        def progress(stage: str, share: float) -> None:
+            bar.set_postfix_str(stage, refresh=False)
+            bar.update(int(100 * share) - bar.n)
+
+        plan = plan_grasps(cloud, gripper, PlannerConfig(), table=table, seed=options.seed, progress=progress)
     # With the JSON on standard output, nothing else belongs there.
     if options.json != "-":
         print_plan(plan, gripper.name, len(cloud), options.top)

@@ -8,7 +8,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from morphit_ros.commands.neural_judgement import judge, with_threshold
-from morphit_ros.commands.reports import add_json_option, write_json
+from morphit_ros.commands.reports import add_json_option, say, write_json
+from morphit_ros.compilation import telling_of_compilation
 from morphit_ros.neural.solid.threshold_choice import THRESHOLDS, check_threshold_choice
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
+@telling_of_compilation(say)
 def run(options: argparse.Namespace) -> int:
     import math
 

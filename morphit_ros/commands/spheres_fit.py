@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from morphit_ros.commands.reports import add_json_option, write_json
+from morphit_ros.commands.reports import add_json_option, say, write_json
 from morphit_ros.commands.unit_option import add_unit_option
+from morphit_ros.compilation import telling_of_compilation
 
 if TYPE_CHECKING:
     from morphit_ros.robot.description import RobotDescription
@@ -80,6 +81,7 @@ def add_parser(parsers: Any) -> None:
     parser.set_defaults(run=run)
 
 
+@telling_of_compilation(say)
 def run(options: argparse.Namespace) -> int:
     from morphit_ros.commands.spheres import load_robot
     from morphit_ros.errors import InvalidInputError

@@ -73,7 +73,7 @@ class ScenePerception(Node):
                 self._done_stamp = views.stamp
                 self._segment(views, self._perception)
         except MorphitError as error:
-            self._diagnostics.report(WARN, str(error), self._counts())
+            self._diagnostics.report(WARN, str(error), self._counts(), periodic=True)
 
     def _on_segment(self, request: Segment.Request, response: Segment.Response) -> Segment.Response:
         try:
@@ -101,7 +101,7 @@ class ScenePerception(Node):
             **{f"{stage} [points]": count for stage, count in scene.counts.items()},
             **{f"{stage} [s]": spent for stage, spent in scene.timings.items()},
         }  # fmt: skip
-        self._diagnostics.report(OK if scene.status is SceneStatus.OK else WARN, scene.message, values)
+        self._diagnostics.report(OK if scene.status is SceneStatus.OK else WARN, scene.message, values, periodic=True)
         return scene, objects, table
 
     def _pose(self, camera: str, views: CameraViews) -> Array | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -10,6 +11,7 @@ from rclpy.node import Node
 from morphit_ros.ros.core.interfaces import DIAGNOSTICS
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
+_NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
 def diagnostic_status(
@@ -35,17 +37,27 @@ class Diagnostics:
         self._publisher = DIAGNOSTICS.publish(node)
         self._last_message = ""
 
-    def report(self, level: bytes, message: str, values: Mapping[str, object] | None = None) -> None:
-        """Publish a status; log it if its text differs from the last one."""
+    def report(
+        self, level: bytes, message: str, values: Mapping[str, object] | None = None, periodic: bool = False
+    ) -> None:
+        """Publish a status; log it if its text differs from the last one.
+
+        Args:
+            level: how serious it is.
+            message: what people read.
+            values: timings and counts.
+            periodic: said again every period: a text that differs from the last one in its numbers only is published,
+                but not logged again.
+        """
         stamp = self._node.get_clock().now().to_msg()
         array = DiagnosticArray(
             status=[diagnostic_status(self._node.get_fully_qualified_name(), level, message, values)]
         )
         array.header.stamp = stamp
         self._publisher.publish(array)
-        if message == self._last_message:
+        said, self._last_message = self._last_message, message
+        if message == said or (periodic and _NUMBER.sub("", message) == _NUMBER.sub("", said)):
             return
-        self._last_message = message
         logger = self._node.get_logger()
         # One statement each: rclpy refuses one call site that logs at several severities.
         if level == OK:

@@ -1,0 +1,114 @@
+"""`morphit compile`: all kernels that the other commands and the nodes call, so that nobody waits for a compiler."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+# Longest first, and beside each other what has few kernels in common; name → module and functions.
+PARTS = {
+    "superovoid distances": ("superovoid.warm_up", "warm_up_distances"),
+    "sphere fits": ("spheres.warm_up", "warm_up_fits"),
+    "grasps": ("commands.kernels", "plan_with_all_grippers"),
+    "superovoid fits": ("superovoid.warm_up", "warm_up_fits"),
+    "neural objects": ("neural.objects.warm_up", "warm_up"),
+    "pushes and learning": ("neural.warm_up", "warm_up_learning"),
+    "reachability": ("execution.reachability.warm_up", "warm_up_reachability"),
+    "perception": ("perception.warm_up", "warm_up"),
+    "covers": ("cover.warm_up", "warm_up"),
+    "sphere clusters": ("spheres.warm_up", "warm_up"),
+}
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "compile",
+        help="compile what the other commands need, once",
+        description="Compile all kernels into the cache that every process shares, as 'make setup' does. Returns at "
+        "once where they are there. Without it, each command compiles what it needs when it is first called.",
+    )
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes at a time (default: %(default)s)")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from morphit_ros.errors import InvalidInputError
+    from morphit_ros.resources import cache_directory
+
+    if options.jobs < 1:
+        raise InvalidInputError("--jobs", options.jobs, "1 or more")
+    stamp = cache_directory("kernels") / f"compiled-{_sources()}"
+    if stamp.exists():
+        print("All kernels are compiled.")
+        return 0
+    began = time.perf_counter()
+    count = compile_parts(list(PARTS), options.jobs)
+    # Of earlier sources: each of them is one file.
+    for earlier in stamp.parent.glob("compiled-*"):
+        earlier.unlink(missing_ok=True)
+    stamp.touch()
+    print(f"{count} kernels compiled in {time.perf_counter() - began:.0f} s.")
+    return 0
+
+
+def compile_parts(names: list[str], jobs: int) -> int:
+    """Compile the kernels of parts in processes of their own: how many were not in the cache."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+
+    from tqdm import tqdm
+
+    count = 0
+    terminal = sys.stderr.isatty()
+    with (
+        ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool,
+        tqdm(total=len(names), desc="compiling", unit="part", disable=not terminal) as bar,
+    ):
+        futures = {pool.submit(_compile, name): name for name in names}
+        for done, future in enumerate(as_completed(futures), 1):
+            compiled, seconds = future.result()
+            count += compiled
+            bar.set_postfix_str(futures[future], refresh=False)
+            bar.update()
+            if not terminal:
+                print(f"  {done}/{len(names)} {futures[future]}: {compiled} kernels, {seconds:.0f} s", flush=True)
+    return count
+
+
+def _compile(part: str) -> tuple[int, float]:
+    """Call everything of a part once: kernels that were compiled for it, and seconds."""
+    from importlib import import_module
+
+    from numba.core import event
+
+    began = time.perf_counter()
+    with event.install_recorder("numba:compile") as recorder:
+        module, function = PARTS[part]
+        getattr(import_module(f"morphit_ros.{module}"), function)()
+    return sum(entry.is_start for _, entry in recorder.buffer), time.perf_counter() - began
+
+
+def plan_with_all_grippers() -> None:
+    """A plan with each gripper of config/grippers."""
+    from morphit_ros.grasping.gripper import Gripper
+    from morphit_ros.grasping.warm_up import warm_up
+    from morphit_ros.resources import resource
+
+    for file in sorted(resource("config/grippers").glob("*.yaml")):
+        warm_up(Gripper.load(file.stem))
+
+
+def _sources() -> str:
+    """What was compiled, as a hash: all sources, and what compiles them."""
+    import numba
+    from llvmlite import binding
+
+    digest = hashlib.sha256(f"{sys.version} {numba.__version__} {binding.get_host_cpu_name()}".encode())
+    package = Path(__file__).resolve().parent.parent
+    for file in sorted(package.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
