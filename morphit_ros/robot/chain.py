@@ -39,7 +39,7 @@ class JointMotions(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """The joints between the root and one link, and ``T_last_tip`` (4, 4) behind the last of them."""
+    """Joints one behind the other, from the root or a link to the tip, and ``T_last_tip`` (4, 4) behind the last."""
 
     motions: JointMotions
     T_last_tip: Array
@@ -57,7 +57,7 @@ def multiply(first: Array, second: Array, product: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _move(pose: Array, axis: Array, sliding: bool, position: float) -> None:
+def move(pose: Array, axis: Array, sliding: bool, position: float) -> None:
     """pose ← pose · (rotation about, or translation along, the axis)."""
     x, y, z = axis[0], axis[1], axis[2]
     if sliding:
@@ -83,7 +83,7 @@ def place_joint(motions: JointMotions, j: int, positions: Array, poses: Array) -
     position = motions.offsets[j]
     if motions.variables[j] >= 0:
         position += motions.multipliers[j] * positions[motions.variables[j]]
-    _move(poses[j], motions.axes[j], motions.sliding[j], position)
+    move(poses[j], motions.axes[j], motions.sliding[j], position)
 
 
 @njit(cache=True, nogil=True)

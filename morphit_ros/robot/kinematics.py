@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.transforms import Array
+from morphit_ros.geometry.transforms import Array, invert_transform
 from morphit_ros.robot.chain import Chain, JointMotions, fill_jacobian, place_links, place_tip
 from morphit_ros.robot.description import RobotDescription, load_robot_description
 from morphit_ros.robot.links import Joint
@@ -182,11 +182,7 @@ class KinematicModel:
         values = self.configuration(positions)
         columns = np.full(len(self.joint_names), -1, dtype=np.int64)
         columns[[self._row(name) for name in joints]] = np.arange(len(joints))
-        row, T_last_tip = self.link_joints[link]
-        rows: list[int] = []
-        while row >= 0:
-            rows.insert(0, row)
-            row = int(self.motions.parents[row])
+        rows = self._rows_above(link)[::-1]
         all_ = self.motions
         leaders = all_.variables[rows]
         variables = columns[leaders]
@@ -200,4 +196,47 @@ class KinematicModel:
             all_.multipliers[rows],
             all_.offsets[rows] + still,
         )
-        return Chain(motions, T_last_tip)
+        return Chain(motions, self.link_joints[link][1])
+
+    def between(self, first: str, second: str) -> Chain:
+        """The way from one link to another as arrays, moved by the joints of `joint_names`.
+
+        Raises:
+            InvalidInputError: an unknown link.
+        """
+        self.check_link(first)
+        self.check_link(second)
+        up, down = self._rows_above(first), self._rows_above(second)
+        while up and down and up[-1] == down[-1]:
+            del up[-1], down[-1]
+        down.reverse()
+        before: list[Array] = []
+        pose = invert_transform(self.link_joints[first][1])
+        for row in up:
+            before.append(pose)
+            pose = invert_transform(self.motions.before[row])
+        for row in down:
+            before.append(pose @ self.motions.before[row])
+            pose = np.eye(4)
+        rows = np.array(up + down, dtype=np.int64)
+        # The inverse of a joint's motion is the motion by the opposite position.
+        signs = np.where(np.arange(len(rows)) < len(up), -1.0, 1.0)
+        motions = JointMotions(
+            np.arange(-1, len(rows) - 1),
+            np.array(before).reshape(-1, 4, 4),
+            self.motions.axes[rows],
+            self.motions.sliding[rows],
+            self.motions.variables[rows],
+            signs * self.motions.multipliers[rows],
+            signs * self.motions.offsets[rows],
+        )
+        return Chain(motions, pose @ self.link_joints[second][1])
+
+    def _rows_above(self, link: str) -> list[int]:
+        """Rows in `motions` of the joints that carry a link, the nearest first."""
+        rows: list[int] = []
+        row = self.link_joints[link][0]
+        while row >= 0:
+            rows.append(row)
+            row = int(self.motions.parents[row])
+        return rows

@@ -28,7 +28,6 @@ from morphit_ros.spheres import (
     spherized_urdf,
     touching_pairs,
 )
-from morphit_ros.spheres.self_collision.link_tree import link_tree
 
 pytest.importorskip("pinocchio")
 
@@ -187,12 +186,10 @@ def test_roboplan_sees_the_contacts_that_this_package_sees(robot):
     rng = np.random.default_rng(5)
     names = list(scene.getJointNames())
     low, high = np.maximum(kinematics.position_lower, -3.0), np.minimum(kinematics.position_upper, 3.0)
-    tree = link_tree(description)
-    index = {name: number for number, name in enumerate(tree.names)}
 
     def checked(first, second):
         # RoboPlan leaves out bodies next to each other, whatever fixed links they are made of.
-        return len(tree.between(index[first], index[second])[0].kinds) > 1 and (first, second) not in matrix.ignored
+        return len(kinematics.between(first, second).motions.variables) > 1 and (first, second) not in matrix.ignored
 
     answers = set()
     for _ in range(40):

@@ -7,10 +7,11 @@ import pytest
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import invert_transform, make_transform
+from morphit_ros.robot.chain import Chain, place_tip
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.spheres import LinkSpheres, SphereModel, self_collision_matrix, touching_pairs
-from morphit_ros.spheres.self_collision.link_tree import TURNING, link_tree
+from morphit_ros.spheres.self_collision.joint_ranges import joint_ranges
 from morphit_ros.spheres.self_collision.proof import Verdict, _bounds, check_pair
 
 # Every kind of joint, mimic joints of a mimic joint, origins that turn, branches, a link between that has no spheres.
@@ -80,66 +81,73 @@ def random_model(names, count=4, seed=0):
 
 def test_poses_are_those_of_the_kinematic_model():
     pytest.importorskip("pinocchio")
-    description = load_robot_description(TREE)
-    tree, kinematics = link_tree(description), KinematicModel(description)
-    assert tree.variable_names == kinematics.joint_names == ("1", "2", "3")
+    kinematics = KinematicModel(TREE)
+    ranges = joint_ranges(kinematics)
+    assert ranges.names == kinematics.joint_names == ("1", "2", "3")
     rng = np.random.default_rng(0)
     for _ in range(20):
-        positions = rng.uniform(tree.lower, tree.upper)
-        expected = kinematics.forward_kinematics(dict(zip(tree.variable_names, positions.tolist(), strict=True)))
-        for name, pose in zip(tree.names, tree.poses(positions), strict=True):
-            np.testing.assert_allclose(pose, expected[name], atol=1e-12)
+        positions = rng.uniform(ranges.lower, ranges.upper)
+        expected = kinematics.forward_kinematics(dict(zip(ranges.names, positions.tolist(), strict=True)))
+        assert set(expected) == set("abcdefg")
+        for name, pose in expected.items():
+            np.testing.assert_allclose(relative_pose(kinematics.between("a", name), positions), pose, atol=1e-12)
 
 
-def relative_pose(joints, after, positions):
+def relative_pose(way, positions):
     """The product of the motions between two links, joint by joint."""
-    pose = np.eye(4)
-    for i in range(len(joints.kinds)):
+    pose, joints = np.eye(4), way.motions
+    for i in range(len(joints.variables)):
         angle = joints.multipliers[i] * positions[joints.variables[i]] + joints.offsets[i]
         x, y, z = joints.axes[i]
         cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
         turned = np.eye(3) + math.sin(angle) * cross + (1 - math.cos(angle)) * cross @ cross
-        motion = make_transform(turned) if joints.kinds[i] == TURNING else make_transform(None, angle * joints.axes[i])
-        pose = pose @ joints.T_before[i] @ motion
-    return pose @ after
+        motion = make_transform(None, angle * joints.axes[i]) if joints.sliding[i] else make_transform(turned)
+        pose = pose @ joints.before[i] @ motion
+    return pose @ way.T_last_tip
 
 
 def test_motions_between_any_two_links():
-    tree = link_tree(load_robot_description(TREE))
-    positions = np.random.default_rng(1).uniform(tree.lower, tree.upper)
-    poses = tree.poses(positions)
-    for first in range(len(tree.names)):
-        for second in range(len(tree.names)):
-            joints, after = tree.between(first, second)
+    kinematics = KinematicModel(TREE)
+    ranges = joint_ranges(kinematics)
+    positions = np.random.default_rng(1).uniform(ranges.lower, ranges.upper)
+    poses = kinematics.forward_kinematics(dict(zip(ranges.names, positions.tolist(), strict=True)))
+    for first in poses:
+        for second in poses:
             expected = invert_transform(poses[first]) @ poses[second]
-            np.testing.assert_allclose(relative_pose(joints, after, positions), expected, atol=1e-12)
+            way = kinematics.between(first, second)
+            np.testing.assert_allclose(relative_pose(way, positions), expected, atol=1e-12)
+            tip = np.empty((4, 4))
+            place_tip(way, positions, np.empty((len(way.motions.parents), 4, 4)), tip)
+            np.testing.assert_allclose(tip, expected, atol=1e-12)
+
+
+def with_own_variables(way):
+    """The variables that move a chain, and the chain with them counted from zero."""
+    used, variables = np.unique(way.motions.variables, return_inverse=True)
+    return used, Chain(way.motions._replace(variables=variables.astype(np.int64)), way.T_last_tip)
 
 
 def test_bounds_hold_everywhere_in_the_box():
-    tree = link_tree(load_robot_description(TREE))
+    kinematics = KinematicModel(TREE)
     rng = np.random.default_rng(2)
     tightest = np.inf
     for _ in range(60):
-        first, second = rng.choice(len(tree.names), 2, replace=False)
-        joints, after = tree.between(int(first), int(second))
-        used, variables = np.unique(joints.variables, return_inverse=True)
+        way = kinematics.between(*rng.choice(list("abcdefg"), 2, replace=False))
+        used, own = with_own_variables(way)
         if len(used) == 0:
             continue
         ca, cb = rng.normal(scale=0.2, size=(3, 3)), rng.normal(scale=0.2, size=(2, 3))
         ra, rb = rng.uniform(0.01, 0.1, 3), rng.uniform(0.01, 0.1, 2)
         middle = rng.uniform(-2, 2, len(used))
         half = rng.uniform(0, 1, len(used)) * rng.choice([0.02, 0.3, 4.0])
-        gap, low, high, _ = _bounds(
-            joints.T_before, joints.kinds, joints.axes, variables.astype(np.int64), joints.multipliers, joints.offsets,
-            after, middle, half, ca, ra, cb, rb,
-        )  # fmt: skip
+        gap, low, high, _ = _bounds(own, middle, half, ca, ra, cb, rb)
         assert low <= gap <= high
-        full = np.zeros(len(tree.lower))
+        full = np.zeros(len(kinematics.joint_names))
         for sample in range(200):
             # Corners, where the motion is greatest, and points between.
             share = rng.choice([-1.0, 1.0], len(used)) if sample % 2 else rng.uniform(-1, 1, len(used))
             full[used] = middle + share * half
-            pose = relative_pose(joints, after, full)
+            pose = relative_pose(way, full)
             moved = cb @ pose[:3, :3].T + pose[:3, 3]
             actual = (np.linalg.norm(ca[:, None] - moved[None], axis=2) - ra[:, None] - rb[None]).min()
             assert low - 1e-12 <= actual <= high + 1e-12
@@ -152,19 +160,14 @@ def test_bounds_hold_everywhere_in_the_box():
 @pytest.mark.parametrize("half", [0.01, 0.5, 2.0, math.pi, 5.0])
 def test_bounds_of_one_hinge_are_reached(half):
     # The second ball is 1 m from the axis, the first far away on the line along which the half turn moves the second.
-    tree = link_tree(load_robot_description(chain(hinge(-9, 9))))
-    joints, after = tree.between(0, 1)
+    way = KinematicModel(chain(hinge(-9, 9))).between("l0", "l1")
     angle = min(half, math.pi)
     end = np.array([math.cos(angle), math.sin(angle), 0.0])
     towards = (end - [1, 0, 0]) / np.linalg.norm(end - [1, 0, 0])
 
     def bounds(first, second):
         balls_of = (np.array([first], dtype=float), np.array([0.25]), np.array([second], dtype=float), np.array([0.5]))
-        variables = np.zeros(1, dtype=np.int64)
-        return _bounds(
-            joints.T_before, joints.kinds, joints.axes, variables, joints.multipliers, joints.offsets, after,
-            np.zeros(1), np.array([half]), *balls_of,
-        )[:3]  # fmt: skip
+        return _bounds(way, np.zeros(1), np.array([half]), *balls_of)[:3]
 
     reached = 50.0 - np.linalg.norm(end - [1, 0, 0]) - 0.75
     gap, low, _ = bounds([1, 0, 0] + 50.0 * towards, [1, 0, 0])
@@ -224,12 +227,13 @@ def test_always_is_proven_only_if_it_is_so():
     half = matrix(0.1, 0.05)
     assert half.sometimes == (("l0", "l2"),)
     # Asked for a proof of what holds nearly everywhere, the search finds where it doesn't.
-    tree = link_tree(load_robot_description(chain(hinge(-3.1, 3.1), hinge(-3.1, 3.1, "0.1 0 0"))))
+    kinematics = KinematicModel(chain(hinge(-3.1, 3.1), hinge(-3.1, 3.1, "0.1 0 0")))
+    way, ranges = kinematics.between("l0", "l2"), joint_ranges(kinematics)
     spheres = ((np.zeros((1, 3)), np.array([0.1])), (np.array([[-0.1, 0, 0]]), np.array([0.0999])))
-    assert check_pair(tree, 0, 2, spheres, True, 20000) is Verdict.REFUTED
-    assert check_pair(tree, 0, 2, spheres, False, 20000) is Verdict.REFUTED
-    assert check_pair(tree, 0, 2, spheres, True, 1) is Verdict.OPEN
-    assert check_pair(tree, 0, 2, ((np.zeros((1, 3)), np.array([0.11])), spheres[1]), True, 20000) is Verdict.PROVEN
+    assert check_pair(way, ranges, spheres, True, 20000) is Verdict.REFUTED
+    assert check_pair(way, ranges, spheres, False, 20000) is Verdict.REFUTED
+    assert check_pair(way, ranges, spheres, True, 1) is Verdict.OPEN
+    assert check_pair(way, ranges, ((np.zeros((1, 3)), np.array([0.11])), spheres[1]), True, 20000) is Verdict.PROVEN
 
 
 SLIDE = '<joint name="{0}" type="prismatic"><parent link="palm"/><child link="{0}"/><origin xyz="0 0 0"/>' \
@@ -284,10 +288,10 @@ def test_shares_are_those_of_single_configurations():
     model = random_model(["a", "b", "c", "e", "f", "g"], seed=3)
     matrix = self_collision_matrix(model, kinematics, 200, seed=4, padding=0.01)
     rng = np.random.default_rng(4)
-    tree = link_tree(description)
+    ranges = joint_ranges(kinematics)
     counts = dict.fromkeys(matrix.contact_share, 0)
-    for positions in rng.uniform(tree.lower, tree.upper, (200, 3)):
-        poses = kinematics.forward_kinematics(dict(zip(tree.variable_names, positions.tolist(), strict=True)))
+    for positions in rng.uniform(ranges.lower, ranges.upper, (200, 3)):
+        poses = kinematics.forward_kinematics(dict(zip(ranges.names, positions.tolist(), strict=True)))
         for pair in touching_pairs(model, poses, padding=0.01):
             counts[pair] += 1
     assert {pair: count / 200 for pair, count in counts.items()} == matrix.contact_share
@@ -303,7 +307,8 @@ def test_shares_are_those_of_single_configurations():
 
 
 def test_proofs_are_never_contradicted_by_samples():
-    tree = link_tree(load_robot_description(TREE))
+    kinematics = KinematicModel(TREE)
+    way, ranges = kinematics.between("a", "g"), joint_ranges(kinematics)
     verdicts = []
     for seed in range(6):
         model = random_model(["a", "b", "c", "e", "f", "g"], count=2, seed=seed)
@@ -313,8 +318,7 @@ def test_proofs_are_never_contradicted_by_samples():
             assert many.contact_share[pair] == (0.0 if pair in few.never else 1.0)
         verdicts += [pair in few.proven for pair in few.never + few.always]
         spheres = tuple((model.links[name].centers, model.links[name].radii) for name in ("a", "g"))
-        ends = [tree.names.index(name) for name in ("a", "g")]
-        answers = {always: check_pair(tree, *ends, spheres, always, 20000) for always in (False, True)}
+        answers = {always: check_pair(way, ranges, spheres, always, 20000) for always in (False, True)}
         assert Verdict.PROVEN not in answers.values() or Verdict.REFUTED in answers.values()
     assert any(verdicts)
 

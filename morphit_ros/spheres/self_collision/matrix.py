@@ -13,10 +13,11 @@ import numpy as np
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
+from morphit_ros.robot.chain import Indices, JointMotions, place_links
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.spheres.robot_model import SphereModel, spheres_in_frame
-from morphit_ros.spheres.self_collision.link_tree import Indices, LinkTree, link_poses, link_tree
+from morphit_ros.spheres.self_collision.joint_ranges import joint_ranges
 from morphit_ros.spheres.self_collision.proof import Verdict, check_pair
 
 Pair = tuple[str, str]
@@ -99,7 +100,7 @@ def self_collision_matrix(
 
     Raises:
         InvalidInputError: no samples, negative boxes, no workers, the model has a link that the robot lacks, or a
-            joint that this cannot treat (see `link_tree`).
+            joint that this cannot treat (see `KinematicModel` and `joint_ranges`).
     """
     if samples < 1:
         raise InvalidInputError("samples", samples, "at least 1")
@@ -112,17 +113,18 @@ def self_collision_matrix(
     if len(names) != len(model.links):
         unknown = sorted(set(model.links) - set(names))
         raise InvalidInputError("model", f"links {unknown}", f"links of '{description.name}'")
-    tree = link_tree(description)
+    kinematics = robot if isinstance(robot, KinematicModel) else KinematicModel(robot)
+    ranges = joint_ranges(kinematics)
     spheres = [
         (np.ascontiguousarray(model.links[name].centers, dtype=np.float64), model.links[name].radii + padding)
         for name in names
     ]
-    where = np.array([tree.names.index(name) for name in names], dtype=np.int64)
     rng = np.random.default_rng(seed)
-    counts = _count_contacts(tree, where, spheres, rng.uniform(tree.lower, tree.upper, (samples, len(tree.lower))))
+    positions = rng.uniform(ranges.lower, ranges.upper, (samples, len(ranges.names)))
+    counts = _count_contacts(kinematics, names, spheres, positions)
     at_home = None
     if home is not None:
-        at_home = _count_contacts(tree, where, spheres, tree.positions(home)[None])
+        at_home = _count_contacts(kinematics, names, spheres, ranges.positions(home)[None])
     neighbours = _adjacent_links(description, names)
     pairs = [(a, b) for a in range(len(names)) for b in range(a + 1, len(names))]
     others = [(a, b) for a, b in pairs if frozenset((names[a], names[b])) not in neighbours]
@@ -131,7 +133,8 @@ def self_collision_matrix(
         a, b = pair
         if boxes == 0 or counts[a, b] not in (0, samples):
             return Verdict.OPEN
-        return check_pair(tree, where[a], where[b], (spheres[a], spheres[b]), bool(counts[a, b] > 0), boxes)
+        chain = kinematics.between(names[a], names[b])
+        return check_pair(chain, ranges, (spheres[a], spheres[b]), bool(counts[a, b] > 0), boxes)
 
     # The search runs without the interpreter's lock.
     with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
@@ -168,7 +171,7 @@ def touching_pairs(model: SphereModel, link_transforms: Mapping[str, Array], pad
 
 
 def _count_contacts(
-    tree: LinkTree, where: Indices, spheres: Sequence[tuple[Array, Array]], positions: Array
+    model: KinematicModel, names: Sequence[str], spheres: Sequence[tuple[Array, Array]], positions: Array
 ) -> Indices:
     """(L, L) upper triangle: at how many of the positions (S, V) any spheres of two links touch."""
     counts = np.zeros((len(spheres), len(spheres)), dtype=np.int64)
@@ -177,11 +180,9 @@ def _count_contacts(
     centers, radii = (np.concatenate(arrays) for arrays in zip(*spheres, strict=True))
     starts = _starts([len(link_radii) for _, link_radii in spheres])
     balls, reaches = _enclosing(centers, radii, starts)
-    j = tree.joints
-    _sample(
-        tree.parents, j.T_before, j.kinds, j.axes, j.variables, j.multipliers, j.offsets,
-        positions, where, centers, radii, starts, balls, reaches, counts,
-    )  # fmt: skip
+    rows = np.array([model.link_joints[name][0] for name in names], dtype=np.int64)
+    T_joint_link = np.array([model.link_joints[name][1] for name in names])
+    _sample(model.motions, rows, T_joint_link, positions, centers, radii, starts, balls, reaches, counts)
     return counts
 
 
@@ -215,15 +216,14 @@ def _adjacent_links(description: RobotDescription, names: Sequence[str]) -> set[
 
 @njit(cache=True, nogil=True)
 def _sample(  # type: ignore[no-untyped-def]
-    parents, before, kinds, axes, variables, multipliers, offsets,
-    positions, where, centers, radii, starts, balls, reaches, counts,
-):  # fmt: skip
-    poses = np.empty((len(parents), 4, 4))
+    motions: JointMotions, rows, T_joint_link, positions, centers, radii, starts, balls, reaches, counts
+):
+    poses = np.empty((len(rows), 4, 4))
     moved, moved_balls = np.empty_like(centers), np.empty_like(balls)
     for sample in range(len(positions)):
-        link_poses(parents, before, kinds, axes, variables, multipliers, offsets, positions[sample], poses)
-        for link in range(len(where)):
-            pose = poses[where[link]]
+        place_links(motions, rows, T_joint_link, positions[sample], poses)
+        for link in range(len(rows)):
+            pose = poses[link]
             _transform(pose, balls[link : link + 1], moved_balls[link : link + 1])
             _transform(pose, centers[starts[link] : starts[link + 1]], moved[starts[link] : starts[link + 1]])
         _add_contacts(moved, radii, starts, moved_balls, reaches, counts)

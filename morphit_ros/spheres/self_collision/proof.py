@@ -20,7 +20,8 @@ import numpy as np
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
-from morphit_ros.spheres.self_collision.link_tree import TURNING, LinkTree, move, multiply
+from morphit_ros.robot.chain import Chain, move, multiply
+from morphit_ros.spheres.self_collision.joint_ranges import JointRanges
 
 # Greater than the rounding of poses a few metres away.
 _MARGIN = 1e-9
@@ -35,9 +36,8 @@ class Verdict(enum.Enum):
 
 
 def check_pair(
-    tree: LinkTree,
-    first: int,
-    second: int,
+    chain: Chain,
+    ranges: JointRanges,
     spheres: tuple[tuple[Array, Array], tuple[Array, Array]],
     always: bool,
     boxes: int,
@@ -45,8 +45,8 @@ def check_pair(
     """Whether two links touch always (or, `always` False, never) over the whole range of the joints between them.
 
     Args:
-        tree: the robot.
-        first, second: indices of the links in it.
+        chain: the joints from the first link to the second.
+        ranges: of the variables that move them.
         spheres: centres (N, 3) and radii (N,) of each, in its own frame [m], float64 and contiguous.
         always: which of the two claims.
         boxes: greatest number of boxes of joint positions to look at.
@@ -54,34 +54,17 @@ def check_pair(
     Returns:
         PROVEN; REFUTED if a joint position was found that contradicts; OPEN if neither in so many boxes.
     """
-    joints, after = tree.between(first, second)
-    used, variables = np.unique(joints.variables, return_inverse=True)
+    used, variables = np.unique(chain.motions.variables, return_inverse=True)
+    own = Chain(chain.motions._replace(variables=variables.astype(np.int64)), chain.T_last_tip)
     (centers_a, radii_a), (centers_b, radii_b) = spheres
-    code = _search(
-        joints.T_before,
-        joints.kinds,
-        joints.axes,
-        variables.astype(np.int64),
-        joints.multipliers,
-        joints.offsets,
-        after,
-        tree.lower[used],
-        tree.upper[used],
-        centers_a,
-        radii_a,
-        centers_b,
-        radii_b,
-        always,
-        boxes,
-    )
+    code = _refute(own, ranges.lower[used], ranges.upper[used], centers_a, radii_a, centers_b, radii_b, always, boxes)
     verdict = Verdict(code)
-    return Verdict.OPEN if verdict is Verdict.PROVEN and not tree.whole[used].all() else verdict
+    return Verdict.OPEN if verdict is Verdict.PROVEN and not ranges.whole[used].all() else verdict
 
 
 @njit(cache=True, nogil=True)
-def _search(  # type: ignore[no-untyped-def]
-    before, kinds, axes, variables, multipliers, offsets, after, lower, upper, ca, ra, cb, rb, always, boxes
-):
+def _refute(chain: Chain, lower, upper, ca, ra, cb, rb, always, boxes):  # type: ignore[no-untyped-def]
+    """The value of a `Verdict`."""
     middles = np.empty((boxes + 2, len(lower)))
     halves = np.empty((boxes + 2, len(lower)))
     longest = np.empty(boxes + 2, dtype=np.int64)
@@ -91,21 +74,7 @@ def _search(  # type: ignore[no-untyped-def]
     fresh, known = 0, 1
     while True:
         while fresh < known:
-            gap, low, high, axis = _bounds(
-                before,
-                kinds,
-                axes,
-                variables,
-                multipliers,
-                offsets,
-                after,
-                middles[fresh],
-                halves[fresh],
-                ca,
-                ra,
-                cb,
-                rb,
-            )
+            gap, low, high, axis = _bounds(chain, middles[fresh], halves[fresh], ca, ra, cb, rb)
             if (gap > 0.0) == always:
                 return 2
             longest[fresh] = axis
@@ -128,11 +97,11 @@ def _search(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _bounds(  # type: ignore[no-untyped-def]
-    before, kinds, axes, variables, multipliers, offsets, after, middle, half, ca, ra, cb, rb
-):
+def _bounds(chain: Chain, middle, half, ca, ra, cb, rb):  # type: ignore[no-untyped-def]
     """Gap at the middle of a box, bounds of the gap in the box, and the variable that loosens them most (-1: none)."""
-    count = len(kinds)
+    before, axes, sliding = chain.motions.before, chain.motions.axes, chain.motions.sliding
+    variables, multipliers = chain.motions.variables, chain.motions.multipliers
+    count = len(variables)
     pose, other = np.eye(4), np.empty((4, 4))
     points, directions, chords = np.empty((count, 3)), np.empty((count, 3)), np.empty(count)
     for i in range(count):
@@ -141,16 +110,16 @@ def _bounds(  # type: ignore[no-untyped-def]
         for r in range(3):
             points[i, r] = pose[r, 3]
             directions[i, r] = pose[r, 0] * axes[i, 0] + pose[r, 1] * axes[i, 1] + pose[r, 2] * axes[i, 2]
-        move(pose, kinds[i], axes[i], multipliers[i] * middle[variables[i]] + offsets[i])
+        move(pose, axes[i], sliding[i], multipliers[i] * middle[variables[i]] + chain.motions.offsets[i])
         turn = abs(multipliers[i]) * half[variables[i]]
-        chords[i] = 2.0 * np.sin(0.5 * min(turn, np.pi)) if kinds[i] == TURNING else turn
-    multiply(pose, after, other)
+        chords[i] = turn if sliding[i] else 2.0 * np.sin(0.5 * min(turn, np.pi))
+    multiply(pose, chain.T_last_tip, other)
     moved = np.empty_like(cb)
     for j in range(len(cb)):
         for r in range(3):
             moved[j, r] = other[r, 0] * cb[j, 0] + other[r, 1] * cb[j, 1] + other[r, 2] * cb[j, 2] + other[r, 3]
-    arms_a = _arms(ca, points, directions, kinds)
-    arms_b = _arms(moved, points, directions, kinds)
+    arms_a = _arms(ca, points, directions, sliding)
+    arms_b = _arms(moved, points, directions, sliding)
     # Joints before the split move the first link's spheres, the others the second's.
     most_a, most_b = np.zeros(count), np.zeros(count)
     for i in range(count):
@@ -181,11 +150,11 @@ def _bounds(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _arms(centers, points, directions, kinds):  # type: ignore[no-untyped-def]
+def _arms(centers, points, directions, sliding):  # type: ignore[no-untyped-def]
     """(N, K): distance of each centre from each turning joint's axis, 1 for a sliding joint."""
-    arms = np.ones((len(centers), len(kinds)))
-    for i in range(len(kinds)):
-        if kinds[i] != TURNING:
+    arms = np.ones((len(centers), len(sliding)))
+    for i in range(len(sliding)):
+        if sliding[i]:
             continue
         x, y, z = directions[i, 0], directions[i, 1], directions[i, 2]
         for j in range(len(centers)):
