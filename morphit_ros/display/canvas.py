@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from morphit_ros.display.display_list import BoxesItem, DisplayList, LinesItem, PathItem, PointsItem, box_edges
+from morphit_ros.display.surfaces import element_colors, surface_of
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, invert_transform, look_at, transform_points, transform_vectors
 
@@ -97,6 +99,38 @@ class Canvas:
         self.color = np.broadcast_to(background, (*shape, 3)).astype(np.float32).copy()
         self._nearness = np.full(shape, -np.inf, dtype=np.float32)
 
+    def draw(self, items: DisplayList, scale: float = 1.0) -> None:
+        """Draw items, each over those before it where they are transparent.
+
+        Args:
+            items: boxes are drawn far to near, with darker edges.
+            scale: of the widths that items have in pixels.
+        """
+        for item in items:
+            if isinstance(item, PointsItem):
+                points = transform_points(item.pose, item.points)
+                normals = None if item.normals is None else transform_vectors(item.pose, item.normals)
+                self.draw_points(points, item.color, 0.5 * item.size, normals, item.nearer)
+            elif isinstance(item, LinesItem | PathItem):
+                tints = np.broadcast_to(item.color, (len(item.segments), 3))
+                for (start, end), tint in zip(transform_points(item.pose, item.segments), tints, strict=True):
+                    self.draw_line(start, end, tint, item.pixels * scale, item.nearer)
+            else:
+                vertices, faces = surface_of(item)
+                triangles = transform_points(item.pose, vertices)[faces]
+                if isinstance(item, BoxesItem):
+                    self._draw_boxes(item, triangles, np.broadcast_to(item.color, item.centers.shape), scale)
+                else:
+                    tints = element_colors(item.color, len(faces))
+                    self.draw_triangles(triangles, tints, float(item.opacity), item.nearer)
+
+    def _draw_boxes(self, item: BoxesItem, triangles: Array, colors: Array, scale: float) -> None:
+        parts = triangles.reshape(len(item.centers), -1, 3, 3)
+        for index in np.argsort(self.camera.project(parts.mean(axis=(1, 2)))[1]):
+            self.draw_triangles(parts[index], colors[index], float(item.opacity), item.nearer)
+            for start, end in transform_points(item.pose, box_edges(item.centers[index], item.sizes[index])):
+                self.draw_line(start, end, 0.7 * colors[index], 1.2 * scale, item.nearer)
+
     def draw_points(
         self, points: ArrayLike, colors: ArrayLike, radius: float, normals: ArrayLike | None = None, nudge: float = 0.0
     ) -> None:
@@ -155,7 +189,7 @@ class Canvas:
         self.draw_points(points, tint, 0.5 * width / float(pixels_per_metre.max()), facing, nudge)
 
     def draw_triangles(self, triangles: ArrayLike, color: ArrayLike, opacity: float = 1.0, nudge: float = 0.0) -> None:
-        """Draw triangles (F, 3, 3) [m], counter-clockwise seen from outside, flat shaded.
+        """Draw triangles (F, 3, 3) [m], counter-clockwise seen from outside, flat shaded, of a colour (3,) or (F, 3).
 
         Faces that look away are left out. Transparent faces are blended far to near and leave the depth buffer as
         it is: draw what is opaque first.

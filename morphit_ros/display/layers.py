@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from morphit_ros.display.display_list import DisplayList
 from morphit_ros.display.panel import Panel
+from morphit_ros.display.viser_nodes import viser_node
 from morphit_ros.errors import InvalidInputError, MissingDependencyError
-from morphit_ros.geometry.primitives import sphere_mesh
 from morphit_ros.geometry.transforms import Array, quat_xyzw_from_matrix
 
 
@@ -86,6 +87,14 @@ class LayeredServer:
         self.scene.add_light_ambient("/ambient", intensity=lights.ambient)
         self.scene.add_light_directional("/sun", intensity=lights.sun, position=lights.position)
 
+    def add_floor(self, size: float, cell: float, section: float, position: ArrayLike) -> None:
+        """A square grid with finer and coarser lines [m] in a horizontal plane, in place of the one before."""
+        x, y, z = np.asarray(position, dtype=np.float64).tolist()
+        self.scene.add_grid(
+            "/floor", size, size, cell_size=cell, section_size=section, position=(x, y, z),
+            cell_color=(58, 64, 72), section_color=(84, 92, 102),
+        )  # fmt: skip
+
     def add_layer(self, name: str, label: str, visible: bool) -> None:
         """Add an empty layer and its checkbox."""
         root = self.scene.add_frame(f"/{name}", show_axes=False, visible=visible)
@@ -114,60 +123,15 @@ class LayeredServer:
             for key, value in properties.items():
                 setattr(node, key, value)
 
-    def has(self, name: str) -> bool:
-        """Whether there is a node of this name."""
-        return name in self._nodes
-
-    def put_points(self, name: str, points: Array, colors: ArrayLike, size: float) -> None:
-        """Show points (N, 3) [m] in colours (N, 3) or (3,), uint8, as discs of a size [m]; no points, no node."""
-        if not len(points):
-            self.remove(name)
-            return
-        tint = np.broadcast_to(np.asarray(colors, dtype=np.uint8), points.shape).copy()
-        # Half precision, viser's default, would move points by half a millimetre at one metre.
-        add = self.scene.add_point_cloud
-        self.put(
-            name,
-            add,
-            precision="float32",
-            points=points.astype(np.float32),
-            colors=tint,
-            point_size=size,
-            point_shape="circle",
-        )
-
-    def put_lines(self, name: str, segments: Array, colors: ArrayLike, width: float) -> None:
-        """Show line segments (N, 2, 3) [m] in colours (N, 3) or (3,), so many pixels wide."""
-        tint = np.asarray(colors).astype(np.uint8)
-        both_ends = np.broadcast_to(tint[..., None, :], segments.shape).copy()
-        add = self.scene.add_line_segments
-        self.put(
-            name,
-            add,
-            points=segments.astype(np.float32),
-            colors=both_ends,
-            thickness=width,
-            thickness_units="screen",
-        )
-
-    def put_spheres(self, name: str, centers: Array, radii: Array, color: ArrayLike) -> None:
-        """Show translucent spheres, centres (N, 3) and radii (N,) [m], as instances of one mesh; none, no node."""
-        if not len(radii):
-            self.remove(name)
-            return
-        ball = sphere_mesh(1.0, 24)
-        self.put(
-            name,
-            self.scene.add_batched_meshes_simple,
-            vertices=ball.vertices.astype(np.float32),
-            faces=ball.faces.astype(np.uint32),
-            batched_wxyzs=np.tile(np.array([1.0, 0.0, 0.0, 0.0], dtype=np.float32), (len(radii), 1)),
-            batched_positions=centers.astype(np.float32),
-            batched_scales=radii.astype(np.float32),
-            batched_colors=np.tile(np.asarray(color, dtype=np.uint8), (len(radii), 1)),
-            opacity=0.35,
-            cast_shadow=False,
-        )
+    def draw(self, items: DisplayList) -> None:
+        """Draw items under their names, in place of what had these names; items of nothing take it away."""
+        for item in items:
+            kind, properties = viser_node(item)
+            if all(len(properties[name]) for name in ("points", "faces", "batched_positions") if name in properties):
+                self.put(item.name, getattr(self.scene, f"add_{kind}"), **properties)
+                self.place(item.name, item.pose)
+            else:
+                self.remove(item.name)
 
     def place(self, name: str, T_parent_node: Array) -> None:
         """Move a node in its layer, or a layer in the world; a node that does not exist is left out."""

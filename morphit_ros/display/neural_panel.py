@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from morphit_ros.display.panel import table_html
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, check_transform
 
@@ -57,7 +58,7 @@ def panel_html(view: NeuralView | None, status: str, is_error: bool, build: Mapp
     if view is not None:
         share = min(max(view.confidence, 0.0), 1.0)
         hue = "rgb(217,66,51)" if share < 0.5 else "rgb(41,161,112)"
-        parts.append(_table(view.figures))
+        parts.append(table_html(view.figures))
         parts.append(
             '<div style="margin-top:6px;height:8px;border-radius:4px;background:rgba(255,255,255,0.15)">'
             f'<div style="width:{100.0 * share:.0f}%;height:8px;border-radius:4px;background:{hue}"></div></div>'
@@ -67,15 +68,6 @@ def panel_html(view: NeuralView | None, status: str, is_error: bool, build: Mapp
             parts.append(f'<div style="margin-top:4px;color:#ffcf66">{html.escape(view.doubts)}</div>')
     color = "color:#ff8a8a" if is_error else "opacity:0.7"
     if build:
-        parts.append(f'<div style="margin-top:6px;font-weight:600">build under way</div>{_table(build)}')
+        parts.append(f'<div style="margin-top:6px;font-weight:600">build under way</div>{table_html(build)}')
     parts.append(f'<div style="margin-top:6px;overflow-wrap:anywhere;{color}">{html.escape(status)}</div>')
     return f'<div style="padding:6px 12px 8px;font-size:13px;line-height:1.5">{"".join(parts)}</div>'
-
-
-def _table(rows: Mapping[str, str]) -> str:
-    lines = "".join(
-        f'<tr><td style="padding:1px 8px 1px 0;vertical-align:top">{html.escape(name)}</td>'
-        f'<td style="text-align:right;font-variant-numeric:tabular-nums">{html.escape(text)}</td></tr>'
-        for name, text in rows.items()
-    )
-    return f'<table style="width:100%;border-collapse:collapse">{lines}</table>'

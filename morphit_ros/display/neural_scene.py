@@ -6,63 +6,50 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
+from morphit_ros.display.display_list import EllipsoidItem, MeshItem, PointsItem, axes_item
+from morphit_ros.display.drawings.neural_object import CENTER_COLOR, MOTION_COLOR, motion_items, object_items
 from morphit_ros.display.layers import Lights
 from morphit_ros.display.neural_panel import NeuralView, panel_html
+from morphit_ros.display.sampling import typical_spacing
 from morphit_ros.display.served_scene import ServedScene
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.mesh import TriangleMesh
-from morphit_ros.geometry.primitives import sphere_mesh
 from morphit_ros.geometry.transforms import Array, make_transform, transform_points
 
-LAYERS = {
-    "points": "Surface, points",
-    "walls": "Surface, far walls",
-    "center": "Centre of mass",
-    "inertia": "Inertia ellipsoid",
-    "axes": "Principal axes",
-    "path": "Predicted path",
-    "replay": "Predicted pose",
-}
-
-_NEAR_COLOR, _WALL_COLOR = (150, 206, 250), (52, 96, 140)
-_CENTER_COLOR, _INERTIA_COLOR, _MOTION_COLOR = (240, 62, 42), (246, 196, 40), (226, 92, 206)
-_AXIS_COLORS = np.array([[235, 80, 70], [90, 200, 90], [90, 130, 240]])
-_FLOOR_COLORS = {"cell_color": (58, 64, 72), "section_color": (84, 92, 102)}
-_FIELD_OF_VIEW = 0.6
 # Shares of the object's size: radius of the centre's ball, of the points.
 _CENTER_SHARE, _POINT_SHARE = 0.02, 0.0028
-# The predicted path: as many copies of so many points.
-_COPIES, _COPY_POINTS = 5, 250
+_NEAR_COLOR, _WALL_COLOR = np.array([0.59, 0.81, 0.98]), (0.2, 0.38, 0.55)
 _FRAMES = 20.0
 
 
 class NeuralScene(ServedScene):
-    """A browser view on loopback. The methods defined here may be called from any thread."""
+    """A browser view of an object known as a density field."""
 
-    def __init__(self, host: str = "127.0.0.1", port: int = 8080, *, title: str = "morphit neural object") -> None:
-        """Start serving.
+    layers: ClassVar = {
+        "points": "Surface, points",
+        "walls": "Surface, far walls",
+        "center": "Centre of mass",
+        "inertia": "Inertia ellipsoid",
+        "axes": "Principal axes",
+        "path": "Predicted path",
+        "replay": "Predicted pose",
+    }
+    lights = Lights(environment=0.12, ambient=0.45, sun=1.1)
+    field_of_view = 0.6
+    title = "morphit neural object"
 
-        Args:
-            host: a loopback address: the view has no access control.
-            port: of HTTP and websocket; 0 takes a free one.
-            title: of the panel.
-
-        Raises:
-            InvalidInputError: a host that is not loopback, or a port that is taken or out of range.
-            MissingDependencyError: viser is not installed.
-        """
-        super().__init__(host, port, title, Lights(environment=0.12, ambient=0.45, sun=1.1))
+    def __init__(self, host: str = "127.0.0.1", port: int = 8080) -> None:
+        """Start serving, as `ServedScene`."""
+        super().__init__(host, port)
         self._view: NeuralView | None = None
         self._times, self._poses = np.zeros(0), np.zeros((0, 4, 4))
         self._status, self._is_error = "no object yet", False
         self._build: Mapping[str, str] = {}
         self._ended = threading.Event()
         self._playing = threading.Event()
-        for layer, label in LAYERS.items():
-            self._server.add_layer(layer, label, visible=True)
         gui = self._server.gui
         with gui.add_folder("Predicted motion"):
             self._time = gui.add_slider("Time [s]", 0.0, 1.0, 0.01, 0.0, disabled=True)
@@ -81,28 +68,20 @@ class NeuralScene(ServedScene):
             self.show_motion(np.zeros(0), np.zeros((0, 4, 4)))
             pose = view.T_world_object
             size = float(np.linalg.norm(np.ptp(view.points, axis=0)))
-            spacing = _spacing(view.points)
-            self._server.put_points("points/all", view.points, _shaded(view.normals, pose), _POINT_SHARE * size)
-            vertices, faces = _discs(view.points, view.normals, 0.95 * spacing)
-            # Only what looks away: one sees into the object, to what it holds.
-            self._server.put(
-                "walls/all", self._server.scene.add_mesh_simple, vertices=vertices.astype(np.float32),
-                faces=faces.astype(np.uint32), color=_WALL_COLOR, side="back", flat_shading=False, cast_shadow=False,
-            )  # fmt: skip
-            radius = _CENTER_SHARE * size
-            ball = sphere_mesh(1.0, 24)
-            self._put_ball("center/ball", ball, np.full(3, radius), _CENTER_COLOR, 1.0)
-            self._put_ball("center/error", ball, np.full(3, max(view.center_error, 1e-6)), _CENTER_COLOR, 0.25)
-            self._put_ball("inertia/ellipsoid", ball, view.half_axes, _INERTIA_COLOR, 0.3)
-            ends = view.axes.T * view.half_axes[:, None]
-            self._server.put_lines("axes/lines", np.stack([-ends, ends], axis=1), _AXIS_COLORS, 3.0)
             middle = pose @ make_transform(translation=view.center)
-            turned = middle @ make_transform(view.axes)
-            for name, placed in (
-                ("points/all", pose), ("walls/all", pose), ("center/ball", middle), ("center/error", middle),
-                ("inertia/ellipsoid", turned), ("axes/lines", middle),
-            ):  # fmt: skip
-                self._server.place(name, placed)
+            shown = object_items(
+                view.points, pose, view.center, view.axes, view.half_axes, _shaded(view.normals, pose),
+                _POINT_SHARE * size, _CENTER_SHARE * size,
+            )  # fmt: skip
+            discs = _discs(view.points, view.normals, 0.95 * typical_spacing(view.points, 2))
+            error = np.full(3, max(view.center_error, 1e-6))
+            self._server.draw([
+                *shown,
+                # Only what looks away: one sees into the object, to what it holds.
+                MeshItem("walls/walls", _WALL_COLOR, *discs, side="back", pose=pose),
+                EllipsoidItem("center/error", CENTER_COLOR, error, pose=middle, opacity=0.25),
+                axes_item("axes/axes", middle @ make_transform(view.axes), view.half_axes, both_ways=True),
+            ])  # fmt: skip
             if first:
                 self._frame(transform_points(pose, view.points))
             self._write()
@@ -132,15 +111,9 @@ class NeuralScene(ServedScene):
             self._time.value = 0.0
             self._time.max = float(times[-1] - times[0])
             self._time.step = max(self._time.max / 200.0, 1e-4)
-            way = np.array([transform_points(pose, view.center[None])[0] for pose in poses])
-            self._server.put_lines("path/center", np.stack([way[:-1], way[1:]], axis=1), _MOTION_COLOR, 4.0)
-            some = view.points[:: max(1, len(view.points) // _COPY_POINTS)]
-            chosen = np.unique(np.linspace(0, len(poses) - 1, _COPIES).round().astype(int))
-            copies = np.concatenate([transform_points(poses[index], some) for index in chosen])
-            size = 0.8 * _POINT_SHARE * float(np.linalg.norm(np.ptp(view.points, axis=0)))
-            self._server.put_points("path/copies", copies, _MOTION_COLOR, size)
-            self._server.put_points("replay/points", view.points, _MOTION_COLOR, 1.5 * size)
-            self._server.place("replay/points", poses[0])
+            point = 0.8 * _POINT_SHARE * float(np.linalg.norm(np.ptp(view.points, axis=0)))
+            replayed = PointsItem("replay/replay", MOTION_COLOR, view.points, 1.5 * point, pose=poses[0])
+            self._server.draw([*motion_items(view.points, view.center, poses, point), replayed])
             self.replay()
 
     def set_figures(self, figures: Mapping[str, str]) -> None:
@@ -182,14 +155,6 @@ class NeuralScene(ServedScene):
         self._player.join()
         super().close()
 
-    def _put_ball(
-        self, name: str, ball: TriangleMesh, radii: Array, color: tuple[int, int, int], opacity: float
-    ) -> None:
-        self._server.put(
-            name, self._server.scene.add_mesh_simple, vertices=(ball.vertices * radii).astype(np.float32),
-            faces=ball.faces.astype(np.uint32), color=color, opacity=opacity, flat_shading=False, cast_shadow=False,
-        )  # fmt: skip
-
     def _play(self) -> None:
         while not self._ended.is_set():
             self._playing.wait()
@@ -209,7 +174,7 @@ class NeuralScene(ServedScene):
         with self._lock:
             if len(self._times):
                 index = int(np.argmin(np.abs(self._times - self._times[0] - now)))
-                self._server.place("replay/points", self._poses[index])
+                self._server.place("replay/replay", self._poses[index])
 
     def _frame(self, points: Array) -> None:
         """A camera that has the object and its surroundings in sight, and a floor below it."""
@@ -217,35 +182,21 @@ class NeuralScene(ServedScene):
         low, high = points.min(axis=0), points.max(axis=0)
         reach = float(np.linalg.norm(high - low))
         middle = 0.5 * (low + high)
-        self._server.scene.add_grid(
-            "/floor", 6.0 * reach, 6.0 * reach, cell_size=0.02, section_size=0.1,
-            position=(float(middle[0]), float(middle[1]), float(low[2])), **_FLOOR_COLORS,
-        )  # fmt: skip
+        self._server.add_floor(6.0 * reach, 0.02, 0.1, (middle[0], middle[1], low[2]))
 
     def _aim(self, points: Array, direction: Array) -> None:
         middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
         reach = float(np.linalg.norm(np.ptp(points, axis=0)))
-        self._server.set_camera(middle + 2.1 * reach * direction / np.linalg.norm(direction), middle, _FIELD_OF_VIEW)
+        self.set_camera(middle + 2.1 * reach * direction / np.linalg.norm(direction), middle)
 
     def _write(self) -> None:
         self._server.panel.set_content(panel_html(self._view, self._status, self._is_error, self._build))
 
 
-def _spacing(points: Array) -> float:
-    """Median distance of a point from its nearest neighbour [m]."""
-    from scipy.spatial import cKDTree
-
-    if len(points) < 2:
-        return 1e-3
-    distances, _ = cKDTree(points).query(points, k=2)
-    return float(np.median(distances[:, 1])) or 1e-3
-
-
 def _shaded(normals: Array, pose: Array) -> Array:
     """(N, 3) colours, brighter where the surface looks up."""
     upward = np.clip((normals @ pose[:3, :3].T)[:, 2], -1.0, 1.0)
-    shade = (0.72 + 0.28 * upward)[:, None]
-    return np.rint(shade * np.array(_NEAR_COLOR))
+    return (0.72 + 0.28 * upward)[:, None] * _NEAR_COLOR
 
 
 def _discs(points: Array, normals: Array, radius: float) -> tuple[Array, Array]:

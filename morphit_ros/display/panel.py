@@ -51,11 +51,6 @@ class Panel:
 
 def status_html(stage: str, times: Mapping[str, float], messages: Sequence[str]) -> str:
     """State of a job: stage under way, stages done with their seconds, the last messages. All text is escaped."""
-    rows = "".join(
-        f'<tr><td style="padding:1px 8px 1px 0">{html.escape(name)}</td>'
-        f'<td style="text-align:right;font-variant-numeric:tabular-nums">{seconds:.2f} s</td></tr>'
-        for name, seconds in times.items()
-    )
     notes = "".join(
         f'<div style="margin-top:4px;overflow-wrap:anywhere">{html.escape(message)}</div>'
         for message in messages[-_MAXIMUM_MESSAGES:]
@@ -63,6 +58,16 @@ def status_html(stage: str, times: Mapping[str, float], messages: Sequence[str])
     return (
         f'{_STYLE}<div style="padding:6px 12px 8px;font-size:13px;line-height:1.45">'
         f'<div style="font-size:15px;font-weight:600;margin-bottom:4px">{html.escape(stage)}</div>'
-        f'<table style="width:100%;border-collapse:collapse">{rows}</table>'
+        f"{table_html({name: f'{seconds:.2f} s' for name, seconds in times.items()})}"
         f'<div style="opacity:0.7">{notes}</div></div>'
     )
+
+
+def table_html(rows: Mapping[str, str]) -> str:
+    """Lines of name and text; both are escaped."""
+    lines = "".join(
+        f'<tr><td style="padding:1px 8px 1px 0;vertical-align:top">{html.escape(name)}</td>'
+        f'<td style="text-align:right;font-variant-numeric:tabular-nums">{html.escape(text)}</td></tr>'
+        for name, text in rows.items()
+    )
+    return f'<table style="width:100%;border-collapse:collapse">{lines}</table>'

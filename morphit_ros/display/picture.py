@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.display.grasp_view import FRONT, PERSPECTIVE, SIDE, TOP, draw_view
+from morphit_ros.display.sampling import thinned
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import check_transform
@@ -144,13 +145,10 @@ def _checked_size(size: tuple[int, int]) -> tuple[int, int]:
 
 def _drawable(cloud: PointCloud) -> PointCloud:
     """The finite points of a cloud, thinned out if there are too many."""
-    finite = cloud.finite()
-    if len(finite) == 0:
+    chosen = thinned(cloud, _MAXIMUM_POINTS)
+    if len(chosen) == 0:
         raise InvalidInputError("cloud", f"{len(cloud)} points, none of them finite", "at least one finite point")
-    if len(finite) > _MAXIMUM_POINTS:
-        chosen = np.random.default_rng(0).choice(len(finite), _MAXIMUM_POINTS, replace=False, shuffle=False)
-        finite = finite.select(chosen)
-    return finite
+    return chosen
 
 
 def _check_grasp(grasp: Grasp) -> None:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from morphit_ros.display.display_list import BoxesItem, LinesItem, PointsItem
+from morphit_ros.display.drawings.grasps import ranked_items
+from morphit_ros.display.drawings.robot_spheres import sphere_items
 from morphit_ros.display.layers import Lights
 from morphit_ros.display.robot_visuals import link_glbs
-from morphit_ros.display.served_scene import ServedScene
-from morphit_ros.display.shapes import GripperLike, gripper_fork, placed_box
+from morphit_ros.display.sampling import thinned
+from morphit_ros.display.served_scene import ServedScene, check_layer
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.mesh import concatenate_meshes
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import (
     Array,
     check_transform,
     make_transform,
-    transform_points,
 )
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel
+
+if TYPE_CHECKING:
+    from morphit_ros.grasping.gripper import Gripper
 
 LAYERS = {
     "robot": "Robot",
@@ -33,24 +38,22 @@ LAYERS = {
     "clouds": "Clouds",
 }
 
-_CLOUD_COLORS = ((52, 120, 200), (200, 90, 50), (90, 150, 70), (150, 90, 170))
-_OBJECT_COLOR = (242, 140, 24)
-_NORMAL_COLOR = (90, 60, 20)
-_SPHERE_COLOR = (60, 150, 220)
-_TABLE_COLOR = (176, 158, 136)
-_BEST_COLOR = (20, 160, 90)
-_WORST_COLOR, _GOOD_COLOR = np.array([200, 205, 210]), np.array([40, 150, 200])
-_FLOOR_COLORS = {"cell_color": (58, 64, 72), "section_color": (84, 92, 102)}
-_FIELD_OF_VIEW = 0.75
+_CLOUD_COLORS = np.array([[52, 120, 200], [200, 90, 50], [90, 150, 70], [150, 90, 170]]) / 255.0
+_OBJECT_COLOR, _NORMAL_COLOR, _TABLE_COLOR = (0.95, 0.55, 0.09), (0.35, 0.24, 0.08), (0.69, 0.62, 0.53)
+_SPHERE_COLOR, _SPHERE_OPACITY = (0.24, 0.59, 0.86), 0.35
 _NORMAL_LENGTH = 0.008
 _MAXIMUM_NORMALS = 1500
 
 
 class ViewerScene(ServedScene):
-    """A browser view on loopback. Methods may be called again and again from any thread: they update in place.
+    """A browser view of a workcell. Nothing is sent when nothing changed; callers choose the rate.
 
-    The world frame is that of the clouds, z up. Nothing is sent when nothing changed; callers choose the rate.
+    The world frame is that of the clouds, z up.
     """
+
+    layers = LAYERS
+    lights = Lights(environment=0.25, ambient=0.3, sun=1.4, position=(1.5, -2.0, 4.0))
+    field_of_view = 0.75
 
     def __init__(
         self,
@@ -58,43 +61,24 @@ class ViewerScene(ServedScene):
         port: int = 8080,
         *,
         max_points: int = 30_000,
-        hidden: Sequence[str] = ("normals",),
-        title: str = "morphit",
+        hidden: Collection[str] = ("normals",),
     ) -> None:
-        """Start serving.
+        """Start serving, as `ServedScene`.
 
         Args:
-            host: a loopback address: the view has no access control.
-            port: of HTTP and websocket; 0 takes a free one.
+            host, port, hidden: as of `ServedScene`.
             max_points: larger clouds are thinned out to this many points.
-            hidden: layers that are not shown until their box is ticked.
-            title: of the panel.
-
-        Raises:
-            InvalidInputError: a host that is not loopback, a port that is taken or out of range, an unknown layer.
-            MissingDependencyError: viser is not installed.
         """
         if max_points < 1:
             raise InvalidInputError("max_points", max_points, "at least 1")
-        for layer in hidden:
-            _check_layer(layer, list(LAYERS))
+        super().__init__(host, port, hidden=hidden)
         self._max_points = max_points
-        super().__init__(host, port, title, Lights(environment=0.25, ambient=0.3, sun=1.4, position=(1.5, -2.0, 4.0)))
         self._robot: KinematicModel | None = None
         self._positions: dict[str, float] = {}
 
         # A little lower than a table top at the origin's height, which would flicker otherwise.
-        self._server.scene.add_grid(
-            "/floor", 4.0, 4.0, cell_size=0.1, section_size=0.5, position=(0.0, 0.0, -0.004), **_FLOOR_COLORS
-        )
-        for layer, label in LAYERS.items():
-            self._server.add_layer(layer, label, layer not in hidden)
+        self._server.add_floor(4.0, 0.1, 0.5, (0.0, 0.0, -0.004))
         self.set_camera((1.45, -1.15, 1.0), (0.28, 0.0, 0.32))
-
-    def set_camera(self, position: ArrayLike, look_at: ArrayLike) -> None:
-        """Where browsers look from and to, points (3,) [m], when they connect; those connected jump there."""
-        with self._lock:
-            self._server.set_camera(position, look_at, _FIELD_OF_VIEW)
 
     def set_robot(self, robot: RobotDescription | str, T_world_root: ArrayLike | None = None) -> None:
         """Show a robot at its root link's pose; joints start at zero or at the limit nearest to it.
@@ -154,8 +138,7 @@ class ViewerScene(ServedScene):
                 model.check_link(link)
                 checked[link] = _checked_spheres(link, centers, radii)
             self._server.clear("spheres")
-            for link, (centers, radii) in checked.items():
-                self._server.put_spheres(f"spheres/{link}", centers, radii, _SPHERE_COLOR)
+            self._server.draw(sphere_items(checked, [_SPHERE_COLOR], _SPHERE_OPACITY))
             self._place_links()
 
     def set_cloud(self, name: str, points: ArrayLike, colors: ArrayLike | None = None) -> None:
@@ -171,15 +154,16 @@ class ViewerScene(ServedScene):
         """
         if not name or not name.replace("_", "").replace("-", "").replace(".", "").isalnum():
             raise InvalidInputError("name", repr(name), "letters, digits, '_', '-' and '.'")
-        cloud = self._thinned(PointCloud(np.asarray(points), colors=None if colors is None else np.asarray(colors)))
+        cloud = PointCloud(np.asarray(points), colors=None if colors is None else np.asarray(colors))
+        cloud = thinned(cloud, self._max_points)
         with self._lock:
             layer = f"clouds/{name}"
             if layer not in self._server.layers:
                 self._server.add_layer(layer, f"Cloud {name}", visible=True)
             clouds = [other for other in self._server.layers if other.startswith("clouds/")]
             default = _CLOUD_COLORS[clouds.index(layer) % len(_CLOUD_COLORS)]
-            colored = default if cloud.colors is None else cloud.colors
-            self._server.put_points(f"{layer}/points", cloud.points, colored, 0.003)
+            colored = default if cloud.colors is None else cloud.colors / 255.0
+            self._server.draw([PointsItem(f"{layer}/points", colored, cloud.points, 0.003)])
 
     def set_object(self, points: ArrayLike, normals: ArrayLike | None = None) -> None:
         """Show the object to grasp: points (N, 3) [m] and unit normals (N, 3).
@@ -187,16 +171,19 @@ class ViewerScene(ServedScene):
         Raises:
             InvalidInputError: malformed arrays.
         """
-        cloud = self._thinned(PointCloud(np.asarray(points), None if normals is None else np.asarray(normals)))
+        cloud = PointCloud(np.asarray(points), None if normals is None else np.asarray(normals))
+        cloud = thinned(cloud, self._max_points)
+        step = max(len(cloud) // _MAXIMUM_NORMALS, 1)
+        roots = cloud.points[::step] if cloud.normals is not None else np.zeros((0, 3))
+        along = np.zeros((0, 3)) if cloud.normals is None else np.nan_to_num(cloud.normals[::step])
+        segments = np.stack([roots, roots + _NORMAL_LENGTH * along], axis=1)
         with self._lock:
-            self._server.put_points("object/points", cloud.points, _OBJECT_COLOR, 0.0035)
-            step = max(len(cloud) // _MAXIMUM_NORMALS, 1)
-            roots = cloud.points[::step]
-            if cloud.normals is None or not len(roots):
-                self._server.remove("normals/lines")
-                return
-            ends = roots + _NORMAL_LENGTH * np.nan_to_num(cloud.normals[::step])
-            self._server.put_lines("normals/lines", np.stack([roots, ends], axis=1), np.array(_NORMAL_COLOR), 1.0)
+            self._server.draw(
+                [
+                    PointsItem("object/points", _OBJECT_COLOR, cloud.points, 0.0035),
+                    LinesItem("normals/lines", _NORMAL_COLOR, segments, pixels=1.0),
+                ]
+            )
 
     def set_table(self, T_world_table: ArrayLike, size: ArrayLike, thickness: float = 0.02) -> None:
         """Show a slab below the upper face z = 0 of the table frame.
@@ -213,12 +200,12 @@ class ViewerScene(ServedScene):
         sides = np.asarray(size, dtype=np.float64)
         if sides.shape != (2,) or not (np.isfinite(sides).all() and (sides > 0.0).all() and thickness > 0.0):
             raise InvalidInputError("size", [sides.tolist(), thickness], "two positive lengths and a thickness [m]")
+        below = pose @ make_transform(translation=(0.0, 0.0, -thickness / 2.0))
+        slab = np.array([[*sides, thickness]])
         with self._lock:
-            dimensions = (float(sides[0]), float(sides[1]), float(thickness))
-            self._server.put("table/slab", self._server.scene.add_box, dimensions=dimensions, color=_TABLE_COLOR)
-            self._server.place("table/slab", pose @ make_transform(translation=(0.0, 0.0, -thickness / 2.0)))
+            self._server.draw([BoxesItem("table/slab", _TABLE_COLOR, np.zeros((1, 3)), slab, pose=below)])
 
-    def set_grasps(self, grasps: Sequence[tuple[ArrayLike, float, float]], gripper: GripperLike) -> None:
+    def set_grasps(self, grasps: Sequence[tuple[ArrayLike, float, float]], gripper: Gripper) -> None:
         """Show grasps (T_world_gripper (4, 4), aperture [m], score): the best as a gripper, others as forks.
 
         The better a fork's score among those shown, the bluer it is. No grasps clears them.
@@ -226,42 +213,17 @@ class ViewerScene(ServedScene):
         Raises:
             InvalidInputError: a pose that is not rigid, an aperture or a score that is not finite.
         """
-        poses = [check_transform(pose, "T_world_gripper") for pose, _, _ in grasps]
-        for _, aperture, score in grasps:
+        checked = [
+            (check_transform(pose, "T_world_gripper"), float(width), float(score)) for pose, width, score in grasps
+        ]
+        for _, aperture, score in checked:
             if not (np.isfinite(aperture) and np.isfinite(score)):
                 raise InvalidInputError("grasps", f"aperture {aperture}, score {score}", "finite numbers")
         if not grasps:
             self.clear("grasps")
             return
-        scores = np.array([float(score) for _, _, score in grasps])
-        best = int(scores.argmax())
-        mesh = concatenate_meshes([placed_box(box) for box in gripper.collision_boxes(float(grasps[best][1]))])
         with self._lock:
-            self._server.put(
-                "grasps/best",
-                self._server.scene.add_mesh_simple,
-                vertices=mesh.vertices.astype(np.float32),
-                faces=mesh.faces.astype(np.uint32),
-                color=_BEST_COLOR,
-                opacity=0.6,
-                flat_shading=True,
-                cast_shadow=False,
-            )
-            self._server.put("grasps/frame", self._server.scene.add_frame, axes_length=0.06, axes_radius=0.0018)
-            for name in ("grasps/best", "grasps/frame"):
-                self._server.place(name, poses[best])
-            others = [index for index in range(len(grasps)) if index != best]
-            if not others:
-                self._server.remove("grasps/others")
-                return
-            forks = [transform_points(poses[index], gripper_fork(gripper, float(grasps[index][1]))) for index in others]
-            spread = max(float(np.ptp(scores)), 1e-12)
-            weight = ((scores[others] - scores.min()) / spread)[:, None]
-            tint = np.rint((1.0 - weight) * _WORST_COLOR + weight * _GOOD_COLOR)
-            segments = np.concatenate(forks)
-            self._server.put_lines(
-                "grasps/others", segments, np.repeat(tint, len(segments) // len(others), axis=0), 1.5
-            )
+            self._server.draw(ranked_items(checked, gripper))
 
     def set_status(self, stage: str, times: Mapping[str, float] | None = None, messages: Sequence[str] = ()) -> None:
         """Show the state of the job: stage under way, stages done → seconds, messages (the last ones are kept)."""
@@ -275,7 +237,7 @@ class ViewerScene(ServedScene):
             InvalidInputError: there is no such layer, or no such cloud yet.
         """
         with self._lock:
-            _check_layer(layer, self._server.layers)
+            check_layer(layer, self._server.layers)
             self._server.show(layer, visible)
 
     def clear(self, layer: str) -> None:
@@ -286,7 +248,7 @@ class ViewerScene(ServedScene):
         """
         with self._lock:
             if not layer.startswith("clouds/"):
-                _check_layer(layer, list(LAYERS))
+                check_layer(layer, self.layers)
                 self._server.clear(layer)
             if layer == "robot":
                 self._robot = None
@@ -307,20 +269,6 @@ class ViewerScene(ServedScene):
         for link, T_root_link in self._require_robot().forward_kinematics(self._positions).items():
             self._server.place(f"robot/{link}", T_root_link)
             self._server.place(f"spheres/{link}", T_root_link)
-
-    def _thinned(self, cloud: PointCloud) -> PointCloud:
-        """The finite points of a cloud, at most `max_points`: for clouds of one size always the same rows."""
-        finite = cloud.finite()
-        if len(finite) <= self._max_points:
-            return finite
-        # Not every n-th point, which would draw stripes into the rows of a depth picture.
-        rows = np.random.default_rng(0).choice(len(finite), self._max_points, replace=False, shuffle=False)
-        return finite.select(rows)
-
-
-def _check_layer(layer: str, known: Sequence[str]) -> None:
-    if layer not in known:
-        raise InvalidInputError("layer", repr(layer), f"one of {', '.join(known)}")
 
 
 def _checked_spheres(link: str, centers: ArrayLike, radii: ArrayLike) -> tuple[Array, Array]:

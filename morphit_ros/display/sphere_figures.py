@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from morphit_ros.spheres.editing import EditedLink, EditedModel
 
 
-class Quality(Protocol):
+class SphereQuality(Protocol):
     """Measured figures of a link, as `SphereMetrics` has them: [m], and volumes over the mesh's."""
 
     @property
@@ -54,9 +54,9 @@ class FigureTable:
 
     def __init__(self, meshes: Mapping[str, TriangleMesh]) -> None:
         self._meshes = meshes
-        self._measured: dict[str, tuple[EditedLink, Quality | None]] = {}
+        self._measured: dict[str, tuple[EditedLink, SphereQuality | None]] = {}
 
-    def put(self, link: str, spheres: EditedLink, quality: Quality | None) -> None:
+    def put(self, link: str, spheres: EditedLink, quality: SphereQuality | None) -> None:
         """Note what was measured of the spheres of a link, None if it cannot be."""
         self._measured[link] = (spheres, quality)
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from morphit_ros.display.display_list import MeshItem, SpheresItem
 from morphit_ros.display.layers import LayeredServer, Lights
 from morphit_ros.geometry.mesh import TriangleMesh
-from morphit_ros.geometry.primitives import sphere_mesh
 from morphit_ros.geometry.transforms import Array, transform_points
 
 LAYERS = {"meshes": "Meshes", "spheres": "Spheres"}
@@ -22,7 +22,7 @@ _LINK_COLORS = (
 )  # fmt: skip
 LOCKED_COLOR = (255, 190, 32)
 SELECTED_COLOR = (255, 64, 112)
-_MESH_COLOR = (158, 170, 186)
+_MESH_COLOR = (0.62, 0.67, 0.73)
 # Opacity of a mesh while no link is selected, of the selected link's, and of the others' then. Spheres inside a
 # translucent mesh are opaque, since a browser cannot sort translucent surfaces that pass through each other.
 _MESH_OPACITY = {"all": 0.24, "selected": 0.28, "others": 0.06}
@@ -94,18 +94,11 @@ class SphereScene(LayeredServer):
             self._put_gap_mesh(link, gaps)
         else:
             self._gap_link = None if self._gap_link == link else self._gap_link
-            mesh = self._meshes[link]
-            self.put(
-                f"meshes/{link}",
-                self.scene.add_mesh_simple,
-                vertices=mesh.vertices.astype(np.float32),
-                faces=mesh.faces.astype(np.uint32),
-                color=_MESH_COLOR,
-                opacity=_MESH_OPACITY[_emphasis(link, selected_link)],
-                flat_shading=True,
-                side="double",
-                cast_shadow=False,
+            mesh, opacity = self._meshes[link], _MESH_OPACITY[_emphasis(link, selected_link)]
+            item = MeshItem(
+                f"meshes/{link}", _MESH_COLOR, mesh.vertices, mesh.faces, flat=True, side="double", opacity=opacity
             )
+            self.draw([item])
         self._place(link)
 
     def gap_scale(self, link: str) -> float:
@@ -131,25 +124,13 @@ class SphereScene(LayeredServer):
             faint: draw them as a hint only.
             clicked: called with link and row, in another thread, when a browser clicks on a sphere.
         """
-        colors = np.tile(np.array(self.color(link), dtype=np.uint8), (len(radii), 1))
+        colors = np.tile(np.array(self.color(link)), (len(radii), 1))
         colors[locked] = LOCKED_COLOR
         if selected is not None:
             colors[selected] = SELECTED_COLOR
         name = f"spheres/{link}"
         is_new = name not in self._nodes
-        ball = sphere_mesh(1.0, 32)
-        self.put(
-            name,
-            self.scene.add_batched_meshes_simple,
-            vertices=ball.vertices.astype(np.float32),
-            faces=ball.faces.astype(np.uint32),
-            batched_wxyzs=np.tile(np.array([1.0, 0.0, 0.0, 0.0], dtype=np.float32), (len(radii), 1)),
-            batched_positions=centers.astype(np.float32),
-            batched_scales=radii.astype(np.float32),
-            batched_colors=colors,
-            opacity=_FAINT_OPACITY if faint else None,
-            cast_shadow=False,
-        )
+        self.draw([SpheresItem(name, colors / 255.0, centers, radii, opacity=_FAINT_OPACITY if faint else 1.0)])
         if is_new:
             self._nodes[name].on_click(lambda event: clicked(link, int(event.instance_index)))
         self._place(link)
@@ -222,10 +203,7 @@ class SphereScene(LayeredServer):
         # Cells of 1, 10, 100 … mm or m: about twenty across the floor.
         cell = 10.0 ** np.round(np.log10(size / 10.0))
         position = (*bounds.mean(axis=0)[:2], bounds[0, 2] - 0.002 * size)
-        colors = {"cell_color": (52, 58, 66), "section_color": (78, 86, 96)}
-        self.scene.add_grid(
-            "/floor", 20 * cell, 20 * cell, cell_size=cell, section_size=5 * cell, position=position, **colors
-        )
+        self.add_floor(20.0 * cell, cell, 5.0 * cell, position)
 
 
 def _emphasis(link: str, selected_link: str | None) -> str:

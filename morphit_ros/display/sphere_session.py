@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morphit_ros.display.sphere_figures import Quality
+from morphit_ros.display.sphere_figures import SphereQuality
 from morphit_ros.display.sphere_worker import NewestWorker
 from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.geometry.transforms import Array
@@ -36,7 +36,7 @@ class EditorFunctions:
     """
 
     fit: Callable[[str, EditedLink, int], EditedLink]
-    measure: Callable[[str, EditedLink], Quality]
+    measure: Callable[[str, EditedLink], SphereQuality]
     gaps: Callable[[Array, Array, Array], Array]
     exports: Mapping[str, Callable[[EditedModel], Path]] = field(default_factory=dict)
 

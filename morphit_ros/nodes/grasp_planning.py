@@ -14,6 +14,7 @@ from rclpy.node import Node
 from morphit_interfaces.action import PlanGrasp
 from morphit_interfaces.msg import GraspArray, SegmentedObject, SegmentedObjectArray, TablePlane
 from morphit_ros.configuration import Config, parameter
+from morphit_ros.display.drawings.grasps import grasp_items
 from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.grasping import Gripper, PlannerConfig, plan_grasps
 from morphit_ros.grasping.warm_up import warm_up
@@ -21,7 +22,7 @@ from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.conversions import seconds_from_stamp
 from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
 from morphit_ros.ros.core.frames import BaseFrameConfig
-from morphit_ros.ros.core.markers import grasp_markers
+from morphit_ros.ros.core.markers import marker_array
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.execution.object_clearance import ClearanceConfig, object_clearance
@@ -185,7 +186,7 @@ class GraspPlanning(Node):
         plan = replace(plan, grasps=grasps, message=" ".join(filter(None, (plan.message, known, doubts))))
         message = message_from_plan(plan, self._gripper.name, target.header, self._reach.arm_joints, ways)
         self._grasps.publish(message)
-        self._markers.publish(grasp_markers(target.header, plan.grasps, self._gripper))
+        self._markers.publish(marker_array(grasp_items(plan.grasps, self._gripper), target.header))
         values = {"candidates": plan.candidates, **plan.rejected, **{f"{k} [s]": v for k, v in plan.timings.items()}}
         values["reachability"] = "not checked" if reachable is None else reachable.account or "all within reach"
         values["confidence of the object"] = target.confidence

@@ -42,21 +42,21 @@ def scene() -> Iterator[NeuralScene]:
 def test_everything_is_where_it_belongs(scene: NeuralScene) -> None:
     scene.show_object(view())
     nodes = scene._server._nodes
-    assert nodes["points/all"].position == pytest.approx(POSE[:3, 3])
+    assert nodes["points/surface"].position == pytest.approx(POSE[:3, 3])
     center = (POSE @ [0.01, 0.0, 0.0, 1.0])[:3]
-    for name in ("center/ball", "center/error", "inertia/ellipsoid", "axes/lines"):
+    for name in ("center/center_of_mass", "center/error", "inertia/inertia", "axes/axes"):
         assert nodes[name].position == pytest.approx(center)
-    assert np.ptp(nodes["inertia/ellipsoid"].vertices, axis=0) == pytest.approx([0.1, 0.08, 0.06], rel=0.02)
+    assert np.ptp(nodes["inertia/inertia"].vertices, axis=0) == pytest.approx([0.1, 0.08, 0.06], rel=0.02)
     assert np.abs(nodes["center/error"].vertices).max() == pytest.approx(0.002, rel=0.01)
     # The far walls face outward at the points they stand for.
-    corners = nodes["walls/all"].vertices[nodes["walls/all"].faces]
+    corners = nodes["walls/walls"].vertices[nodes["walls/walls"].faces]
     outward = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     assert ((outward * corners.mean(axis=1)).sum(axis=1) > 0.0).all()
 
 
 def test_a_motion_is_played_and_can_be_replayed(scene: NeuralScene) -> None:
     scene.show_object(view())
-    assert "replay/points" not in scene._server._nodes
+    assert "replay/replay" not in scene._server._nodes
     for again in (False, True):
         if again:
             scene._show_at(0.0)
@@ -64,15 +64,15 @@ def test_a_motion_is_played_and_can_be_replayed(scene: NeuralScene) -> None:
         else:
             scene.show_motion(TIMES, POSES)
         deadline = time.monotonic() + 20.0
-        while not np.allclose(scene._server._nodes["replay/points"].position, POSES[-1][:3, 3]):
+        while not np.allclose(scene._server._nodes["replay/replay"].position, POSES[-1][:3, 3]):
             assert time.monotonic() < deadline, "the motion does not get to its end"
             time.sleep(0.02)
-    way = scene._server._nodes["path/center"].points
+    way = scene._server._nodes["path/motion"].points
     assert way[0, 0] == pytest.approx((POSES[0] @ [0.01, 0.0, 0.0, 1.0])[:3], abs=1e-6)
     assert way[-1, 1] == pytest.approx((POSES[-1] @ [0.01, 0.0, 0.0, 1.0])[:3], abs=1e-6)
     # Another object has not moved.
     scene.show_object(view(name="can"))
-    assert "path/center" not in scene._server._nodes and "replay/points" not in scene._server._nodes
+    assert "path/motion" not in scene._server._nodes and "replay/replay" not in scene._server._nodes
 
 
 def test_the_panel_says_what_is_known_and_what_is_done() -> None:

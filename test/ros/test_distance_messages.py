@@ -9,13 +9,15 @@ pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages
 
 from geometry_msgs.msg import Point, Pose, Quaternion
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
 from visualization_msgs.msg import Marker
 
 from morphit_interfaces.msg import DistanceShape, WorldObject, WorldObjectArray
 from morphit_interfaces.srv import MinDistance, RobotDistance
+from morphit_ros.display.drawings.distances import shape_mesh, superovoid_items
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.ros.core.conversions import matrix_from_pose
-from morphit_ros.ros.distance.markers import shape_mesh, superovoid_markers
+from morphit_ros.ros.core.markers import marker_array
 from morphit_ros.ros.distance.messages import (
     answer_min_distance,
     matrices_from_poses,
@@ -230,9 +232,8 @@ def test_markers_are_one_list_for_each_link_and_object():
         WorldObject(id="floor", shapes=[shape(6)]),
         WorldObject(id="tool", shapes=[shape(1), shape(2, 0.1)], attached_to="arm"),
     ]
-    clear, arm, floor, tool = superovoid_markers(
-        links, World.of(objects_from_messages(items)), "base", 0.01, 0.5
-    ).markers
+    drawn = superovoid_items(links, World.of(objects_from_messages(items)), "base", 0.01, 0.5)
+    clear, arm, floor, tool = marker_array(drawn, Header()).markers
     assert clear.action == Marker.DELETEALL
     assert [m.header.frame_id for m in (arm, floor, tool)] == ["arm", "base", "arm"]
     assert {m.type for m in (arm, floor, tool)} == {Marker.TRIANGLE_LIST}

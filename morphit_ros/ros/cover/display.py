@@ -17,10 +17,11 @@ from morphit_ros.cover.control.controller import StepResult
 from morphit_ros.cover.control.supervision import Cycle, SupervisedController
 from morphit_ros.cover.goals.target_surface import target_surface
 from morphit_ros.cover.model import Cover
+from morphit_ros.display.drawings.cover import body_item, cover_items
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_quat_xyzw
 from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.markers import MarkerDrawing
 from morphit_ros.ros.cover.loop import PeriodFigures
-from morphit_ros.ros.cover.markers import CoverMarkers
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,8 @@ class CoverDisplay:
         self._body = (body.radius, body.length) if body else None
         self._body_pose = [float(value) for value in (body.pose if body else config.body_pose)]
         pose = make_transform(matrix_from_quat_xyzw(self._body_pose[3:]), self._body_pose[:3])
-        self._markers = CoverMarkers(cover, frame, self._body, pose)
+        self._body_items = [] if self._body is None else [body_item(*self._body, pose)]
+        self._markers = MarkerDrawing(Header(frame_id=frame))
         self._states, self._marker_arrays = (
             node.create_publisher(topic.type, topic.name, topic.quality.profile(depth=1))
             for topic in (interfaces.COVER_STATE, interfaces.COVER_MARKERS)
@@ -109,8 +111,9 @@ class CoverDisplay:
             message.target_triangles = array.array("I", triangles.astype(np.uint32).tobytes())
             self._states.publish(message)
         if wanted[1]:
-            markers = self._markers.update(positions, state.rotations, angles, corners, triangles)
-            self._marker_arrays.publish(markers)
+            target = corners, triangles
+            items = cover_items(self._cover, positions, state.rotations, angles, target, frame=self._frame)
+            self._marker_arrays.publish(self._markers.update([*items, *self._body_items]))
 
     def _message(
         self, header: Header, cycle: Cycle | None, rates: Array, figures: PeriodFigures, status: str, time: float

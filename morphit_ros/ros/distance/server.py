@@ -11,6 +11,7 @@ from rclpy.node import Node
 
 from morphit_interfaces.srv import RobotDistance as RobotDistanceSrv
 from morphit_ros.configuration import Config, parameter
+from morphit_ros.display.drawings.distances import closest_point_items, superovoid_items
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import RobotDescription
@@ -18,7 +19,7 @@ from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.semantics import SemanticDescription, load_semantic_description
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.conversions import header
-from morphit_ros.ros.distance.markers import closest_point_markers, superovoid_markers
+from morphit_ros.ros.core.markers import marker_array
 from morphit_ros.ros.distance.messages import (
     message_from_state_distances,
     objects_from_messages,
@@ -222,12 +223,12 @@ class DistanceServer:
         assert self._model is not None and self._robot is not None
         links = {name: link.shapes for name, link in self._model.links.items()}
         root, config = self._robot.model.description.root_link, self._config
-        markers = superovoid_markers(links, self._world, root, config.chord_error, config.alpha)
-        self._out[interfaces.SUPEROVOID_MARKERS].publish(markers)
+        items = superovoid_items(links, self._world, root, config.chord_error, config.alpha)
+        self._out[interfaces.SUPEROVOID_MARKERS].publish(marker_array(items, header(root)))
 
     def _draw_closest_points(self) -> None:
         if self._drawn is None or self._robot is None:
             return
         drawn, self._drawn = self._drawn, None
         frame = header(self._robot.model.description.root_link)
-        self._out[interfaces.DISTANCE_MARKERS].publish(closest_point_markers(frame, drawn))
+        self._out[interfaces.DISTANCE_MARKERS].publish(marker_array(closest_point_items(drawn), frame))

@@ -16,6 +16,8 @@ from std_msgs.msg import Header
 from morphit_interfaces.msg import TablePlane
 from morphit_interfaces.srv import EstimateInertia, Identify, SimulatePush
 from morphit_ros.configuration import Config, parameter
+from morphit_ros.display.display_list import Item
+from morphit_ros.display.drawings.neural_object import half_axes, motion_items, object_items
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.identification.identification_config import IdentificationConfig
@@ -25,7 +27,7 @@ from morphit_ros.neural.objects.push_identification import PARAMETERS, identify_
 from morphit_ros.neural.objects.push_scene import PredictionConfig, PushScene, carrying_table
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.conversions import matrix_from_pose, point_from_array, pose_from_matrix, vector_from_array
-from morphit_ros.ros.neural.markers import object_markers
+from morphit_ros.ros.core.markers import marker_array
 from morphit_ros.ros.neural.messages import (
     PlacedObject,
     message_from_inertia,
@@ -99,9 +101,15 @@ class NeuralServer:
         self._draw(placed)
 
     def _draw(self, placed: PlacedObject, times: Sequence[float] = (), motion: Sequence[Pose] = ()) -> None:
-        points, _ = surface_points(placed.known)
-        markers = object_markers(placed.header, placed.T_frame_object, points, placed.known.inertia, motion)
-        self._out[interfaces.NEURAL_MARKERS].publish(markers)
+        items: list[Item] = []
+        # Without a frame it cannot be drawn; the old markers go all the same.
+        if placed.header.frame_id:
+            (points, _), inertia = surface_points(placed.known), placed.known.inertia
+            center, half = inertia.center_of_mass, half_axes(inertia.mass, inertia.principal_moments)
+            items = object_items(points, placed.T_frame_object, center, inertia.principal_axes, half)
+            if motion:
+                items += motion_items(points, center, [matrix_from_pose(pose) for pose in motion])
+        self._out[interfaces.NEURAL_MARKERS].publish(marker_array(items, placed.header))
         described = message_from_motion(placed.header, placed.name, times, motion)
         self._out[interfaces.NEURAL_MOTION].publish(described)
 

@@ -9,12 +9,12 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from morphit_interfaces.msg import NeuralObject
+from morphit_ros.display.drawings.neural_object import half_axes
 from morphit_ros.display.neural_scene import NeuralScene, NeuralView
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, transform_points
 from morphit_ros.ros.core.conversions import array_from_point, cloud_from_message, matrix_from_pose
 from morphit_ros.ros.neural.builds import BUILD_SHARE, BUILD_STAGE
-from morphit_ros.ros.neural.markers import half_axes
 from morphit_ros.ros.neural.messages import inertia_matrix, motion_from_message
 from morphit_ros.ros.neural.server import INERTIA_ERROR, MASS_ERROR
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from rclpy.node import Node
 
 from morphit_interfaces.msg import SegmentedObjectArray, TablePlane
+from morphit_ros.display.drawings.perceived_scene import scene_items
 from morphit_ros.perception import Scene
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.conversions import header, message_from_cloud
-from morphit_ros.ros.core.markers import scene_markers
+from morphit_ros.ros.core.markers import marker_array
 from morphit_ros.ros.scene.messages import TablePatch, message_from_scene, message_from_table
 
 
@@ -42,7 +43,6 @@ class ScenePublisher:
         self._out[interfaces.OBJECTS].publish(objects)
         if scene.target_cloud is not None:
             self._out[interfaces.OBJECT_CLOUD].publish(message_from_cloud(scene.target_cloud, frame, stamp))
-        boxes = [(cloud.points.min(axis=0), cloud.points.max(axis=0)) for cloud in scene.objects]
-        pose, size = (None, (0.0, 0.0)) if table is None else table
-        self._out[interfaces.SCENE_MARKERS].publish(scene_markers(stamped, pose, size, boxes, scene.target))
+        items = scene_items(table, [cloud.points for cloud in scene.objects], scene.target)
+        self._out[interfaces.SCENE_MARKERS].publish(marker_array(items, stamped))
         return objects, plane

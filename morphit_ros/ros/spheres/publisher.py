@@ -6,10 +6,11 @@ from rclpy.node import Node
 from std_msgs.msg import String
 
 from morphit_interfaces.msg import SphereModel
+from morphit_ros.display.drawings.robot_spheres import sphere_items
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.conversions import header
 from morphit_ros.ros.core.diagnostics import OK, Diagnostics
-from morphit_ros.ros.core.markers import sphere_markers
+from morphit_ros.ros.core.markers import marker_array
 from morphit_ros.ros.spheres.messages import link_spheres_from_message, message_from_shape
 from morphit_ros.spheres import spherized_urdf
 from morphit_ros.spheres.objects.attachment import RobotShape
@@ -42,7 +43,7 @@ class SpherePublisher:
         """Publish all three, each made before the first is published: none goes out if one cannot be made."""
         model = self.message(shape)
         urdf = spherized_urdf(shape.description, shape.joined_model(), padding=self._padding)
-        markers = sphere_markers(link_spheres_from_message(model))
+        markers = marker_array(sphere_items(link_spheres_from_message(model)), model.header)
         markers.markers[0].text = model.content_hash
         described = f"{urdf}<!-- sphere_model {model.content_hash} -->\n"
         self._out[interfaces.SPHERE_DESCRIPTION].publish(String(data=described))

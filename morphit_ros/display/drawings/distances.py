@@ -1,19 +1,15 @@
-"""Superovoids of links, shapes of objects and the latest closest points as RViz markers."""
+"""What is drawn of distances: superovoids of links, shapes of objects, and closest points."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-from geometry_msgs.msg import Vector3
-from std_msgs.msg import Header
-from visualization_msgs.msg import Marker, MarkerArray
 
-from morphit_ros.geometry.mesh import TriangleMesh
+from morphit_ros.display.display_list import PALETTE, Item, LinesItem, MeshItem, Rgb
+from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes
 from morphit_ros.geometry.primitives import box_mesh, capsule_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import Array, transform_points
-from morphit_ros.ros.core.conversions import point_from_array, pose_from_matrix
-from morphit_ros.ros.core.markers import PALETTE, color_message, marker_array
 from morphit_ros.superovoid.distances.packing import Shape
 from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 from morphit_ros.superovoid.distances.primitives import Box, Capsule, ConvexMesh, Cylinder, HalfSpace, Sphere
@@ -53,55 +49,43 @@ def shape_mesh(shape: Shape, chord_error: float) -> TriangleMesh:
     return box_mesh([_DOT] * 3)
 
 
-def superovoid_markers(
-    links: Mapping[str, Iterable[PlacedSuperovoid]], world: World, root: str, chord_error: float, alpha: float
-) -> MarkerArray:
-    """A triangle list for each link and each object, in the frame of the link that it moves with."""
-    markers = []
+def superovoid_items(
+    links: Mapping[str, Iterable[PlacedSuperovoid]], world: World, root: str, chord_error: float, opacity: float
+) -> list[Item]:
+    """The superovoids of each link and the shapes of each object, in the frame of the link that they move with."""
+    items: list[Item] = []
     for number, (link, shapes) in enumerate(links.items()):
         bodies = [(item.shape, item.T_link_shape) for item in shapes]
-        rgb = PALETTE[number % len(PALETTE)]
-        markers.append(_triangles(link, "links", number, bodies, rgb, chord_error, alpha))
+        items.append(_body(link, "links", number, bodies, PALETTE[number % len(PALETTE)], chord_error, opacity))
     for number, item in enumerate(world):
         frame = item.frame or item.attached_to or root
         bodies = [(placed.shape, item.T_frame_object @ placed.T_object_shape) for placed in item.shapes]
-        rgb = (1.0, 0.8, 0.1) if item.attached_to else (0.7, 0.7, 0.7)
-        markers.append(_triangles(frame, "objects", number, bodies, rgb, chord_error, alpha))
-    return marker_array(markers)
+        color = (1.0, 0.8, 0.1) if item.attached_to else (0.7, 0.7, 0.7)
+        items.append(_body(frame, "objects", number, bodies, color, chord_error, opacity))
+    return items
 
 
-def _triangles(
+def _body(
     frame: str,
-    namespace: str,
+    name: str,
     number: int,
     bodies: list[tuple[Shape, Array]],
-    rgb: tuple[float, float, float],
+    color: Rgb,
     chord_error: float,
-    alpha: float,
-) -> Marker:
-    corners = []
-    for shape, T_frame_shape in bodies:
-        mesh = shape_mesh(shape, chord_error)
-        corners.append(transform_points(T_frame_shape, mesh.vertices)[mesh.faces.ravel()])
-    return Marker(
-        header=Header(frame_id=frame), ns=namespace, id=number, type=Marker.TRIANGLE_LIST, frame_locked=True,
-        pose=pose_from_matrix(np.eye(4)), scale=Vector3(x=1.0, y=1.0, z=1.0), color=color_message(rgb, alpha),
-        points=[point_from_array(corner) for corner in np.concatenate(corners)],
-    )  # fmt: skip
+    opacity: float,
+) -> MeshItem:
+    meshes = [(T_frame_shape, shape_mesh(shape, chord_error)) for shape, T_frame_shape in bodies]
+    joined = concatenate_meshes([TriangleMesh(transform_points(T, mesh.vertices), mesh.faces) for T, mesh in meshes])
+    return MeshItem(f"shapes/{name}", color, joined.vertices, joined.faces, number=number, frame=frame, opacity=opacity)
 
 
-def closest_point_markers(header: Header, distances: StateDistances) -> MarkerArray:
+def closest_point_items(distances: StateDistances) -> list[Item]:
     """A line between the closest points of every pair that was reported: red in contact, the nearest one thicker."""
-    markers = []
-    for number, pair in enumerate(distances.distances):
-        if pair.nearest_points is None:
-            continue
-        color = color_message((1.0, 0.1, 0.1) if pair.distance <= 0.0 else (0.1, 0.9, 0.3))
-        markers.append(
-            Marker(
-                header=header, ns="closest_points", id=number, type=Marker.LINE_LIST,
-                pose=pose_from_matrix(np.eye(4)), scale=Vector3(x=_LINE if number == 0 else 0.5 * _LINE), color=color,
-                points=[point_from_array(point) for point in pair.nearest_points],
-            )
-        )  # fmt: skip
-    return marker_array(markers)
+    return [
+        LinesItem(
+            "distances/closest_points", (1.0, 0.1, 0.1) if pair.distance <= 0.0 else (0.1, 0.9, 0.3),
+            np.asarray(pair.nearest_points)[None], _LINE if number == 0 else 0.5 * _LINE, number=number,
+        )
+        for number, pair in enumerate(distances.distances)
+        if pair.nearest_points is not None
+    ]  # fmt: skip

@@ -1,0 +1,1 @@
+"""What is drawn of each capability, as display lists."""
