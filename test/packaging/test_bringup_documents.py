@@ -1,4 +1,4 @@
-"""The bring-up documents: commands, arguments, parameters and files that they name exist."""
+"""Installation, real robots and bring-up: commands, arguments, parameters and files that they name exist."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from morphit_ros.execution.backends.path_search import RoboPlanConfig
 from morphit_ros.execution.sequence_config import SequenceConfig
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted([*(ROOT / "docs").glob("bringup_*.md"), ROOT / "docs/moveit.md"])
+NAMES = ("installation.md", "moveit.md", "real_robot.md")
+DOCUMENTS = sorted([*(ROOT / "docs").glob("bringup_*.md"), *(ROOT / "docs" / name for name in NAMES)])
 IDENTITY = "'0 0 0 0 0 0 1'"
 
 

@@ -59,6 +59,8 @@ def test_commands_are_taken_by_the_command_line(path: Path, tmp_path: Path, monk
             options = make_parser().parse_args(words)
         except SystemExit as end:
             pytest.fail(f"morphit {' '.join(words)} ends with status {end.code}")
+        if words[0] == "demo":
+            parse_assignments(options.arguments)
         if words[0] == "up" and "--list" not in words:
             known = {argument.name for argument in JOBS[options.job].arguments}
             assert set(parse_assignments(words[2:])) <= known, words
