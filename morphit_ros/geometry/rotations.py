@@ -91,6 +91,17 @@ def quats_of_matrices(rotations: Array) -> Array:
     return quats / np.linalg.norm(quats, axis=1, keepdims=True)
 
 
+def matrices_of_quats(quats: Array) -> Array:
+    """(N, 3, 3) rotations of unit quaternions (N, 4)."""
+    x, y, z, w = quats.T
+    rows = [
+        [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - z * w), 2.0 * (x * z + y * w)],
+        [2.0 * (x * y + z * w), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - x * w)],
+        [2.0 * (x * z - y * w), 2.0 * (y * z + x * w), 1.0 - 2.0 * (x * x + y * y)],
+    ]
+    return np.ascontiguousarray(np.array(rows).transpose(2, 0, 1))
+
+
 def cross_matrices(vectors: Array) -> Array:
     """(..., 3, 3) matrices of the cross products with (..., 3) vectors on the left."""
     x, y, z = np.moveaxis(vectors, -1, 0)

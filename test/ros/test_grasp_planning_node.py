@@ -292,7 +292,7 @@ def neural_object(shift=0.0, frame="world", total="given"):
 )
 def test_the_planner_gets_a_mass_only_if_somebody_vouches_for_it(total, mass):
     class Subscriber:
-        def create_subscription(self, kind, name, callback, quality):
+        def create_subscription(self, kind, name, callback, quality, callback_group):
             callback(neural_object(total=total))
 
     known = KnownObject(Subscriber(), KnownObjectConfig(use_neural_object=True))

@@ -9,11 +9,13 @@ import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Point, Pose, Quaternion, Transform, Vector3
 from sensor_msgs.msg import Image, JointState as JointStateMsg, PointCloud2, PointField
+from shape_msgs.msg import Mesh
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.cloud_message import cloud_from_message as cloud_from_message
+from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_quat_xyzw, quat_xyzw_from_matrix
 from morphit_ros.robot.motion_types import JointState, Trajectory
@@ -54,6 +56,27 @@ def vector_from_array(values: Iterable[float]) -> Vector3:
 def array_from_point(point: Point | Vector3) -> Array:
     """A point or vector message as (3,)."""
     return np.array([point.x, point.y, point.z])
+
+
+def point_rows(points: Sequence[Point | Vector3]) -> Array:
+    """Points or vectors as (N, 3)."""
+    return np.array([(point.x, point.y, point.z) for point in points], dtype=np.float64).reshape(-1, 3)
+
+
+def mesh_from_message(message: Mesh) -> TriangleMesh:
+    """A mesh message as a TriangleMesh.
+
+    Raises:
+        InvalidInputError: an index of no vertex, or a vertex that is not finite.
+    """
+    faces = np.array([triangle.vertex_indices for triangle in message.triangles], dtype=np.int64).reshape(-1, 3)
+    return TriangleMesh(point_rows(message.vertices), faces)
+
+
+def numbers_from_poses(poses: Sequence[Pose]) -> Array:
+    """Poses as (N, 7): position, then quaternion x, y, z, w; nothing in it has been checked."""
+    pairs = [(pose.position, pose.orientation) for pose in poses]
+    return np.array([(p.x, p.y, p.z, q.x, q.y, q.z, q.w) for p, q in pairs], dtype=np.float64).reshape(-1, 7)
 
 
 def pose_from_matrix(transform: Array) -> Pose:

@@ -23,9 +23,9 @@ from morphit_ros.cover.goals.targets import HeightTarget, ParametricTarget, Targ
 from morphit_ros.cover.model import Cover
 from morphit_ros.cover.state import CoverState
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.mesh import TriangleMesh
-from morphit_ros.geometry.rotations import quats_of_matrices
+from morphit_ros.geometry.rotations import matrices_of_quats, quats_of_matrices
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.ros.core.conversions import duration_from_seconds, mesh_from_message, numbers_from_poses
 
 # A formula that is longer is not written by anybody [characters].
 _LONGEST_FORMULA = 4000
@@ -79,12 +79,7 @@ def poses_measurement(message: PoseArray, cover: Cover, frame: str) -> Measureme
         return Measurement(problem=f"poses in frame '{message.header.frame_id}', not '{frame}'")
     if len(message.poses) != cover.node_count:
         return Measurement(problem=f"{len(message.poses)} poses for {cover.node_count} nodes")
-    values = np.array(
-        [
-            (at.x, at.y, at.z, turn.x, turn.y, turn.z, turn.w)
-            for at, turn in ((pose.position, pose.orientation) for pose in message.poses)
-        ]
-    )
+    values = numbers_from_poses(message.poses)
     if not np.isfinite(values).all():
         bad = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0]) + 1
         return Measurement(problem=f"pose of node {bad} is not finite")
@@ -92,18 +87,7 @@ def poses_measurement(message: PoseArray, cover: Cover, frame: str) -> Measureme
     if float(np.abs(lengths - 1.0).max()) > 1e-3:
         bad = int(np.abs(lengths - 1.0).argmax()) + 1
         return Measurement(problem=f"quaternion of node {bad} has length {lengths[bad - 1]:.3g}")
-    return Measurement(positions=values[:, :3], rotations=rotations_from_quat_xyzw(values[:, 3:] / lengths[:, None]))
-
-
-def rotations_from_quat_xyzw(quaternions: Array) -> Array:
-    """(N, 3, 3) rotations of unit quaternions (N, 4)."""
-    x, y, z, w = quaternions.T
-    rows = [
-        [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - z * w), 2.0 * (x * z + y * w)],
-        [2.0 * (x * y + z * w), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - x * w)],
-        [2.0 * (x * z - y * w), 2.0 * (y * z + x * w), 1.0 - 2.0 * (x * x + y * y)],
-    ]
-    return np.ascontiguousarray(np.array(rows).transpose(2, 0, 1))
+    return Measurement(positions=values[:, :3], rotations=matrices_of_quats(values[:, 3:] / lengths[:, None]))
 
 
 def pose_array(state: CoverState, cover: Cover, frame: str, stamp: Time) -> PoseArray:
@@ -136,11 +120,10 @@ def rates_from_message(message: Float64MultiArray, cover: Cover) -> Array:
 
 def trajectory_message(names: Sequence[str], angles: Array, rates: Array, period: float) -> JointTrajectory:
     """A command as one point a period ahead; the header's zero stamp means now."""
-    whole, rest = divmod(round(period * 1e9), 1_000_000_000)
     point = JointTrajectoryPoint(
-        positions=array.array("d", (angles + period * rates).tobytes()), velocities=array.array("d", rates.tobytes())
-    )
-    point.time_from_start.sec, point.time_from_start.nanosec = whole, rest
+        positions=array.array("d", (angles + period * rates).tobytes()), velocities=array.array("d", rates.tobytes()),
+        time_from_start=duration_from_seconds(period),
+    )  # fmt: skip
     return JointTrajectory(joint_names=list(names), points=[point])
 
 
@@ -179,7 +162,7 @@ def target_from_message(message: CoverTarget, cover: Cover, frame: str) -> tuple
     if message.kind == CoverTarget.HEIGHT_MAP:
         return _height_map(message), f"height map of {len(message.heights)} heights"
     if message.kind == CoverTarget.MESH:
-        return MeshTarget(_mesh(message)), f"mesh of {len(message.mesh.triangles)} triangles"
+        return MeshTarget(mesh_from_message(message.mesh)), f"mesh of {len(message.mesh.triangles)} triangles"
     raise InvalidInputError("target kind", message.kind, "HEIGHT 0, PARAMETRIC 1, HEIGHT_MAP 2 or MESH 3")
 
 
@@ -223,9 +206,3 @@ def _height_map(message: CoverTarget) -> HeightMapTarget:
     corner = message.corner
     heights = np.frombuffer(message.heights, dtype=np.float64).reshape(-1, columns) + corner.z
     return HeightMapTarget(heights, (corner.x, corner.y), message.spacing)
-
-
-def _mesh(message: CoverTarget) -> TriangleMesh:
-    vertices = np.array([(p.x, p.y, p.z) for p in message.mesh.vertices]).reshape(-1, 3)
-    faces = np.array([triangle.vertex_indices for triangle in message.mesh.triangles], dtype=np.int64).reshape(-1, 3)
-    return TriangleMesh(vertices, faces)

@@ -17,8 +17,10 @@ from morphit_interfaces.msg import (
 )
 from morphit_interfaces.srv import MinDistance, RobotDistance
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.rotations import matrices_of_quats
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.ros.core.conversions import joint_state_from_message
+from morphit_ros.ros.core.conversions import joint_state_from_message, numbers_from_poses, point_rows
+from morphit_ros.ros.core.fields import read_fields
 from morphit_ros.superovoid.distances.min_distance import DistanceResult, Method, min_distance
 from morphit_ros.superovoid.distances.packing import Shape
 from morphit_ros.superovoid.distances.primitives import (
@@ -76,7 +78,7 @@ def shape_from_message(message: DistanceShape) -> Shape:
             return Cylinder(sizes[1], sizes[0])
         case DistanceShape.HALF_SPACE:
             return HalfSpace()
-    return ConvexMesh(np.array([(vertex.x, vertex.y, vertex.z) for vertex in message.vertices]).reshape(-1, 3))
+    return ConvexMesh(point_rows(message.vertices))
 
 
 def matrices_from_poses(poses: Sequence[Pose]) -> Array:
@@ -85,43 +87,15 @@ def matrices_from_poses(poses: Sequence[Pose]) -> Array:
     Raises:
         InvalidInputError: a quaternion is zero or something is not finite; names the first such pose.
     """
-    numbers = np.array(
-        [
-            (
-                p.position.x,
-                p.position.y,
-                p.position.z,
-                p.orientation.x,
-                p.orientation.y,
-                p.orientation.z,
-                p.orientation.w,
-            )
-            for p in poses
-        ]
-    ).reshape(-1, 7)
+    numbers = numbers_from_poses(poses)
     lengths = np.linalg.norm(numbers[:, 3:], axis=1)
     bad = ~(np.isfinite(numbers).all(axis=1) & (lengths > 1e-9))
     if bad.any():
         index = int(np.argmax(bad))
         bound = "finite numbers, and a quaternion that is not zero"
         raise InvalidInputError(f"pose {index}", numbers[index].tolist(), bound)
-    x, y, z, w = (numbers[:, 3:] / lengths[:, None]).T
     matrices = np.zeros((len(numbers), 4, 4))
-    matrices[:, 0, 0], matrices[:, 0, 1], matrices[:, 0, 2] = (
-        1 - 2 * (y * y + z * z),
-        2 * (x * y - z * w),
-        2 * (x * z + y * w),
-    )
-    matrices[:, 1, 0], matrices[:, 1, 1], matrices[:, 1, 2] = (
-        2 * (x * y + z * w),
-        1 - 2 * (x * x + z * z),
-        2 * (y * z - x * w),
-    )
-    matrices[:, 2, 0], matrices[:, 2, 1], matrices[:, 2, 2] = (
-        2 * (x * z - y * w),
-        2 * (y * z + x * w),
-        1 - 2 * (x * x + y * y),
-    )
+    matrices[:, :3, :3] = matrices_of_quats(numbers[:, 3:] / lengths[:, None])
     matrices[:, :3, 3] = numbers[:, :3]
     matrices[:, 3, 3] = 1.0
     return matrices
@@ -166,19 +140,11 @@ def request_from_message(message: RobotDistance.Request) -> RobotDistanceRequest
         InvalidInputError: an unknown type, lists of pairs of different lengths, or a threshold that is no number.
     """
     return RobotDistanceRequest(
-        message.type,
-        message.group,
-        _pairs("pair_links", message.pair_links_1, message.pair_links_2),
-        _pairs("allowed_links", message.allowed_links_1, message.allowed_links_2),
-        message.ignore_semantics,
-        message.self_distance,
-        message.world_distance,
-        message.max_contacts_per_body,
-        message.distance_threshold,
-        message.enable_nearest_points,
-        message.enable_signed_distance,
-        message.compute_gradient,
-    )
+        pairs=_pairs("pair_links", message.pair_links_1, message.pair_links_2),
+        allowed_pairs=_pairs("allowed_links", message.allowed_links_1, message.allowed_links_2),
+        nearest_points=message.enable_nearest_points, signed_distance=message.enable_signed_distance,
+        gradient=message.compute_gradient, **read_fields(message, RobotDistanceRequest),
+    )  # fmt: skip
 
 
 def _pairs(name: str, first: Sequence[str], second: Sequence[str]) -> tuple[tuple[str, str], ...]:

@@ -11,24 +11,16 @@ from std_msgs.msg import Header
 from morphit_interfaces.msg import Grasp as GraspMsg, GraspArray
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.grasping.grasp import Grasp, GraspPlan
-from morphit_ros.ros.core.conversions import array_from_point, matrix_from_pose, point_from_array, pose_from_matrix
+from morphit_ros.ros.core.conversions import matrix_from_pose
+from morphit_ros.ros.core.fields import read_fields, write_fields
 
 
 def message_from_grasp(grasp: Grasp, header: Header, pregrasp_positions: ArrayLike = ()) -> GraspMsg:
     """A grasp; `pregrasp_positions` (J,) are those of the arm where they are known [rad]."""
-    return GraspMsg(
-        header=header,
-        pose=pose_from_matrix(grasp.T_world_gripper),
-        pregrasp=pose_from_matrix(grasp.T_world_pregrasp),
-        aperture=float(grasp.aperture),
-        open_aperture=float(grasp.open_aperture),
-        score=float(grasp.score),
-        confidence=float(grasp.confidence),
-        metric_names=list(grasp.metrics),
-        metric_values=[float(value) for value in grasp.metrics.values()],
-        contact_points=[point_from_array(point) for point in grasp.contact_points],
-        pregrasp_positions=np.asarray(pregrasp_positions, dtype=np.float64).tolist(),
-    )
+    return write_fields(
+        GraspMsg(), grasp, header=header, pose=grasp.T_world_gripper, pregrasp=grasp.T_world_pregrasp,
+        metric_names=grasp.metrics, metric_values=list(grasp.metrics.values()), pregrasp_positions=pregrasp_positions,
+    )  # fmt: skip
 
 
 def grasp_from_message(message: GraspMsg) -> Grasp:
@@ -43,13 +35,9 @@ def grasp_from_message(message: GraspMsg) -> Grasp:
     return Grasp(
         T_world_gripper=matrix_from_pose(message.pose),
         T_world_pregrasp=matrix_from_pose(message.pregrasp),
-        aperture=message.aperture,
-        open_aperture=message.open_aperture,
-        score=message.score,
         metrics=dict(zip(message.metric_names, message.metric_values, strict=False)),
-        contact_points=np.array([array_from_point(point) for point in message.contact_points]).reshape(-1, 3),
         contact_fingers=np.zeros(len(message.contact_points), dtype=np.int64),
-        confidence=message.confidence,
+        **read_fields(message, Grasp),
     )
 
 
@@ -70,13 +58,8 @@ def message_from_plan(
         pregrasp_positions: for each grasp (J,) positions of the arm at its pre-grasp [rad]; empty if not known.
     """
     ways = list(pregrasp_positions) or [()] * len(plan.grasps)
-    return GraspArray(
-        header=header,
-        gripper=gripper,
-        arm_joints=list(arm_joints) if len(pregrasp_positions) else [],
+    return write_fields(
+        GraspArray(), plan, header=header, gripper=gripper, arm_joints=arm_joints if len(pregrasp_positions) else (),
         grasps=[message_from_grasp(grasp, header, way) for grasp, way in zip(plan.grasps, ways, strict=True)],
-        candidates=int(plan.candidates),
-        rejected_stages=list(plan.rejected),
-        rejected_counts=[int(count) for count in plan.rejected.values()],
-        message=plan.message,
-    )
+        rejected_stages=plan.rejected, rejected_counts=[int(count) for count in plan.rejected.values()],
+    )  # fmt: skip

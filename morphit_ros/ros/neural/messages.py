@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from builtin_interfaces.msg import Duration
-from geometry_msgs.msg import Inertia, Pose, Quaternion
+from geometry_msgs.msg import Inertia, Pose
 from std_msgs.msg import Header
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
@@ -22,14 +21,16 @@ from morphit_ros.neural.solid.inertia import InertialProperties
 from morphit_ros.neural.solid.materials import MaterialRegion
 from morphit_ros.ros.core.conversions import (
     array_from_point,
+    duration_from_seconds,
     matrix_from_pose,
     matrix_from_transform,
     message_from_cloud,
-    pose_from_matrix,
+    seconds_from_stamp,
     transform_from_matrix,
-    vector_from_array,
 )
+from morphit_ros.ros.core.fields import read_fields, write_fields
 
+_UPPER = [(row, column) for row in range(3) for column in range(row, 3)]
 # Points of the surface in a message: enough to compare clouds with, and to draw.
 SURFACE_POINTS = 3000
 
@@ -57,12 +58,8 @@ class PlacedObject:
 
 def message_from_inertia(inertia: InertialProperties) -> Inertia:
     """Mass, centre and tensor about it."""
-    tensor = inertia.inertia
-    return Inertia(
-        m=float(inertia.mass), com=vector_from_array(inertia.center_of_mass), ixx=float(tensor[0, 0]),
-        ixy=float(tensor[0, 1]), ixz=float(tensor[0, 2]), iyy=float(tensor[1, 1]), iyz=float(tensor[1, 2]),
-        izz=float(tensor[2, 2]),
-    )  # fmt: skip
+    moments = {f"i{'xyz'[row]}{'xyz'[column]}": inertia.inertia[row, column] for row, column in _UPPER}
+    return write_fields(Inertia(), m=inertia.mass, com=inertia.center_of_mass, **moments)
 
 
 def inertia_matrix(message: Inertia) -> Array:
@@ -85,25 +82,13 @@ def message_from_object(placed: PlacedObject) -> NeuralObject:
     """A neural object as others are told of it."""
     known = placed.known
     points, normals = surface_points(known)
-    own = Header(stamp=placed.header.stamp)
-    seconds = own.stamp.sec + own.stamp.nanosec * 1e-9
-    return NeuralObject(
-        header=placed.header,
-        name=placed.name,
-        source=placed.source,
-        pose=pose_from_matrix(placed.T_frame_object),
-        inertia=message_from_inertia(known.inertia),
-        mass_from=known.source.value,
-        total_mass_from=known.total_source.value,
-        center_of_mass_std=float(known.inertia.center_error),
-        confidence=float(known.confidence),
-        volume=float(known.inertia.volume),
-        size=vector_from_array(known.solid.surface.extents),
-        friction=float("nan") if known.friction is None else float(known.friction),
-        surface=message_from_cloud(PointCloud(points, normals), "", seconds),
-        content_hash=known.content_hash,
-        doubts=placed.doubts,
-    )
+    surface = message_from_cloud(PointCloud(points, normals), "", seconds_from_stamp(placed.header.stamp))
+    return write_fields(
+        NeuralObject(), placed, pose=placed.T_frame_object, inertia=message_from_inertia(known.inertia),
+        mass_from=known.source, total_mass_from=known.total_source, center_of_mass_std=known.inertia.center_error,
+        confidence=known.confidence, volume=known.inertia.volume, size=known.solid.surface.extents,
+        friction=known.friction, surface=surface, content_hash=known.content_hash,
+    )  # fmt: skip
 
 
 def message_from_motion(
@@ -113,7 +98,7 @@ def message_from_motion(
     points = [
         MultiDOFJointTrajectoryPoint(
             transforms=[transform_from_matrix(matrix_from_pose(pose))],
-            time_from_start=Duration(sec=int(seconds), nanosec=int(seconds % 1.0 * 1e9)),
+            time_from_start=duration_from_seconds(seconds),
         )
         for seconds, pose in zip(times, poses, strict=True)
     ]
@@ -131,13 +116,6 @@ def motion_from_message(message: MultiDOFJointTrajectory) -> tuple[Array, Array]
     times = [point.time_from_start.sec + point.time_from_start.nanosec * 1e-9 for point in message.points]
     poses = [matrix_from_transform(point.transforms[0]) for point in message.points]
     return np.array(times, dtype=np.float64), np.array(poses).reshape(-1, 4, 4)
-
-
-def quaternion_from_rotation(rotation: Array) -> Quaternion:
-    """A rotation (3, 3) as a message."""
-    pose = np.eye(4)
-    pose[:3, :3] = rotation
-    return pose_from_matrix(pose).orientation
 
 
 def regions_from_messages(
@@ -182,10 +160,9 @@ def pusher_from_message(message: PusherMotion) -> Pusher | None:
     if message.radius == 0.0:
         return None
     times = _checked_times(message.times, "pusher times", least=1)
-    positions = np.array([array_from_point(point) for point in message.positions]).reshape(-1, 3)
-    forces = np.array([array_from_point(force) for force in message.forces]).reshape(-1, 3)
-    if len(forces) == 0:
-        forces = np.zeros_like(positions)
+    read = read_fields(message, Pusher)
+    positions = read["positions"]
+    forces = read["forces"] if len(message.forces) else np.zeros_like(positions)
     if len(positions) != len(times) or len(forces) != len(times):
         found = f"{len(times)} times, {len(positions)} positions, {len(forces)} forces"
         raise InvalidInputError("pusher", found, "as many positions as times, and as many forces or none")

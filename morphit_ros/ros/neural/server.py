@@ -26,7 +26,8 @@ from morphit_ros.neural.objects.prediction import predict_push
 from morphit_ros.neural.objects.push_identification import PARAMETERS, identify_push, with_result
 from morphit_ros.neural.objects.push_scene import PredictionConfig, PushScene, carrying_table
 from morphit_ros.ros.core import interfaces
-from morphit_ros.ros.core.conversions import matrix_from_pose, point_from_array, pose_from_matrix, vector_from_array
+from morphit_ros.ros.core.conversions import matrix_from_pose
+from morphit_ros.ros.core.fields import write_fields
 from morphit_ros.ros.core.markers import marker_array
 from morphit_ros.ros.neural.messages import (
     PlacedObject,
@@ -35,7 +36,6 @@ from morphit_ros.ros.neural.messages import (
     message_from_object,
     place_of_center,
     pusher_from_message,
-    quaternion_from_rotation,
     regions_from_messages,
     surface_points,
     track_from_messages,
@@ -136,15 +136,12 @@ class NeuralServer:
         placed = self.named(request.name)
         changed = changed_mass(placed, request.mass, request.density, request.materials)
         known, inertia = changed.known, changed.known.inertia
-        response.header = changed.header
-        response.inertia = message_from_inertia(inertia)
-        response.center_of_mass = point_from_array(place_of_center(changed))
-        response.principal_moments = vector_from_array(inertia.principal_moments)
-        response.principal_rotation = quaternion_from_rotation(inertia.principal_axes)
-        response.mass_from, response.total_mass_from = known.source.value, known.total_source.value
-        response.mass_std, response.center_of_mass_std = float(inertia.mass_error), float(inertia.center_error)
-        response.inertia_std, response.confidence = float(inertia.inertia_error), float(known.confidence)
-        response.volume = float(inertia.volume)
+        write_fields(
+            response, inertia, header=changed.header, inertia=message_from_inertia(inertia),
+            center_of_mass=place_of_center(changed), principal_rotation=inertia.principal_axes,
+            mass_from=known.source, total_mass_from=known.total_source, mass_std=inertia.mass_error,
+            center_of_mass_std=inertia.center_error, inertia_std=inertia.inertia_error, confidence=known.confidence,
+        )  # fmt: skip
         self._keep(request.keep, placed, changed)
         words = f"{inertia.mass:.4g} kg ({known.total_source.value}), spread as {known.source.value}."
         return " ".join([words, *(f"{remark}." for remark in inertia.remarks)])
@@ -181,13 +178,11 @@ class NeuralServer:
         scene = PushScene(known, _table_of(request.table, header, known, pose), pusher, self._pushes, friction)
         motion = predict_push(scene, pose, duration)
         rows = np.unique(np.linspace(0, len(motion.times) - 1, _MOST_POSES).round().astype(int))
-        response.header = header
-        response.times = motion.times[rows].tolist()
-        response.poses = [pose_from_matrix(motion.poses[row]) for row in rows]
-        response.final_twist = Twist(
-            linear=vector_from_array(motion.velocity), angular=vector_from_array(motion.angular_velocity)
-        )
-        response.friction = float(scene.used_friction)
+        twist = write_fields(Twist(), linear=motion.velocity, angular=motion.angular_velocity)
+        write_fields(
+            response, header=header, times=motion.times[rows], poses=motion.poses[rows], final_twist=twist,
+            friction=scene.used_friction,
+        )  # fmt: skip
         if placed is self._placed and header.frame_id == placed.header.frame_id:
             self._draw(placed, response.times, response.poses)
         response.computation_time = perf_counter() - start
@@ -216,14 +211,13 @@ class NeuralServer:
         result = identify_push(scene, times, poses, names, config)
         determined = [name not in result.unidentifiable for name in names]
         before = _values_of(placed.known, self._pushes)
-        response.names = list(names)
-        response.values = [
-            float(result.values[name] if told else before[name]) for name, told in zip(names, determined, strict=True)
-        ]
-        response.standard_deviations = [float(result.standard_deviations[name]) for name in names]
-        response.determined = determined
-        response.rms_position, response.rms_rotation = float(result.position_residual), float(result.rotation_residual)
-        response.iterations = int(result.estimate.iterations)
+        write_fields(
+            response, names=names, determined=determined,
+            values=[before[name] if name in result.unidentifiable else result.values[name] for name in names],
+            standard_deviations=[result.standard_deviations[name] for name in names],
+            rms_position=result.position_residual, rms_rotation=result.rotation_residual,
+            iterations=result.estimate.iterations,
+        )  # fmt: skip
         if request.keep and any(determined):
             changed = replace(placed, known=with_result(placed.known, result), T_frame_object=poses[-1])
             self._keep(True, placed, changed)

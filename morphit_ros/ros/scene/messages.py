@@ -21,11 +21,10 @@ from morphit_ros.ros.core.conversions import (
     cloud_from_message,
     matrix_from_pose,
     message_from_cloud,
-    point_from_array,
-    pose_from_matrix,
+    point_rows,
     seconds_from_stamp,
-    vector_from_array,
 )
+from morphit_ros.ros.core.fields import write_fields
 
 # Points of no object that are nearer than this to one are rather that object's [m].
 _OWN_DISTANCE = 0.01
@@ -42,20 +41,11 @@ def message_from_object(
     cloud: PointCloud, index: int, header: Header, evidence: ObjectEvidence | None = None
 ) -> SegmentedObject:
     """An object; without evidence nothing is said about how well it is known."""
-    extents = np.ptp(cloud.points, axis=0) if len(cloud) else np.zeros(3)
-    message = SegmentedObject(
-        header=header,
-        id=index,
-        cloud=message_from_cloud(cloud, header.frame_id, header.stamp.sec + header.stamp.nanosec * 1e-9),
-        centroid=point_from_array(cloud.points.mean(axis=0) if len(cloud) else np.zeros(3)),
-        size=vector_from_array(extents),
-    )
-    if evidence is not None:
-        message.left_points, message.right_points = int(evidence.left_points), int(evidence.right_points)
-        message.residual, message.coverage = float(evidence.residual), float(evidence.coverage)
-        message.transparency, message.confidence = float(evidence.transparency), float(evidence.confidence)
-        message.consistent = bool(evidence.consistent)
-    return message
+    points = cloud.points if len(cloud) else np.zeros((1, 3))
+    return write_fields(
+        SegmentedObject(), evidence, header=header, id=index, centroid=points.mean(axis=0),
+        cloud=message_from_cloud(cloud, header.frame_id, seconds_from_stamp(header.stamp)), size=np.ptp(points, axis=0),
+    )  # fmt: skip
 
 
 def message_from_objects(
@@ -78,13 +68,11 @@ def message_from_objects(
     """
     known: Sequence[ObjectEvidence | None] = evidence or [None] * len(clouds)
     loose = PointCloud(np.empty((0, 3)) if obstacles is None else obstacles, frame=header.frame_id)
-    return SegmentedObjectArray(
-        header=header,
+    return write_fields(
+        SegmentedObjectArray(), header=header, target=-1 if target is None else target, viewpoints=viewpoints,
         objects=[message_from_object(cloud, index, header, known[index]) for index, cloud in enumerate(clouds)],
-        target=-1 if target is None else target,
         obstacles=message_from_cloud(loose, header.frame_id, seconds_from_stamp(header.stamp)),
-        viewpoints=[point_from_array(point) for point in viewpoints],
-    )
+    )  # fmt: skip
 
 
 def message_from_scene(scene: Scene, header: Header) -> SegmentedObjectArray:
@@ -169,7 +157,7 @@ def perception_of_request(request: Segment.Request, config: PerceptionConfig) ->
 
 def viewpoints_of(message: SegmentedObjectArray) -> Array | None:
     """Positions (V, 3) of the cameras [m], None if they are not known."""
-    return np.array([array_from_point(point) for point in message.viewpoints]) if message.viewpoints else None
+    return point_rows(message.viewpoints) if message.viewpoints else None
 
 
 def target_of(message: SegmentedObjectArray) -> SegmentedObject | None:
@@ -192,13 +180,8 @@ def cloud_of(message: SegmentedObject) -> PointCloud:
 def message_from_table(table: TablePatch | None, residual: float, header: Header) -> TablePlane:
     if table is None:
         return TablePlane(header=header, found=False)
-    return TablePlane(
-        header=header,
-        pose=pose_from_matrix(table.T_world_table),
-        size=vector_from_array([*table.size, 0.0]),
-        residual=float(residual),
-        found=True,
-    )
+    size = [*table.size, 0.0]
+    return write_fields(TablePlane(), header=header, pose=table.T_world_table, size=size, residual=residual, found=True)
 
 
 def table_from_message(message: TablePlane) -> TablePatch | None:

@@ -8,9 +8,7 @@ import numpy as np
 
 from morphit_interfaces.srv import AttachObject, DetachObject
 from morphit_ros.errors import InvalidInputError, MorphitError
-from morphit_ros.geometry.mesh import TriangleMesh
-from morphit_ros.geometry.transforms import Array
-from morphit_ros.ros.core.conversions import array_from_point, cloud_from_message, matrix_from_pose
+from morphit_ros.ros.core.conversions import cloud_from_message, matrix_from_pose, mesh_from_message
 from morphit_ros.spheres.clustering import spherize_cloud, spherize_mesh
 from morphit_ros.spheres.objects.attachment import AttachedObject, RobotShape, attached_object
 
@@ -36,7 +34,8 @@ def object_from_request(request: AttachObject.Request, default_count: int) -> At
         raise InvalidInputError("cloud, mesh", "both" if all(given) else "neither", "points in one of the two")
     T_link_object = matrix_from_pose(request.pose)
     if given[1]:
-        return attached_object(request.object_id, request.link_name, _spherized_mesh(request, count), T_link_object)
+        spheres = spherize_mesh(mesh_from_message(request.mesh), count)
+        return attached_object(request.object_id, request.link_name, spheres, T_link_object)
     frame = request.cloud.header.frame_id
     if frame == request.link_name:
         if not np.allclose(T_link_object, np.eye(4), atol=1e-12):
@@ -58,9 +57,3 @@ def answer_change(
     except MorphitError as error:
         response.message = str(error)
     return response
-
-
-def _spherized_mesh(request: AttachObject.Request, count: int) -> tuple[Array, Array]:
-    vertices = np.array([array_from_point(vertex) for vertex in request.mesh.vertices]).reshape(-1, 3)
-    faces = np.array([triangle.vertex_indices for triangle in request.mesh.triangles], dtype=np.int64)
-    return spherize_mesh(TriangleMesh(vertices, faces), count)

@@ -8,7 +8,7 @@ from std_msgs.msg import Header
 from morphit_interfaces.msg import LinkSpheres as LinkSpheresMsg, Sphere as SphereMsg, SphereModel as SphereModelMsg
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.ros.core.conversions import array_from_point, point_from_array
+from morphit_ros.ros.core.conversions import point_from_array, point_rows
 from morphit_ros.spheres.objects.attachment import RobotShape
 
 
@@ -43,7 +43,7 @@ def link_spheres_from_message(message: SphereModelMsg) -> dict[str, tuple[Array,
     """
     links: dict[str, tuple[Array, Array]] = {}
     for link in message.links:
-        centers = np.array([array_from_point(sphere.center) for sphere in link.spheres]).reshape(-1, 3)
+        centers = point_rows([sphere.center for sphere in link.spheres])
         radii = np.array([sphere.radius for sphere in link.spheres])
         if not (np.isfinite(centers).all() and np.isfinite(radii).all() and (radii > 0.0).all()):
             raise InvalidInputError(f"spheres of {link.link_name}", "a radius or centre", "finite, radii above 0")
