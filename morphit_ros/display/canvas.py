@@ -11,8 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from morphit_ros.display.display_list import BoxesItem, DisplayList, LinesItem, PathItem, PointsItem, box_edges
-from morphit_ros.display.surfaces import element_colors, surface_of
+from morphit_ros.display.display_list import (
+    DisplayList,
+    LinesItem,
+    MeshItem,
+    PointsItem,
+    SolidsItem,
+    SpheresItem,
+    box_edges,
+    colors_of_parts,
+)
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, invert_transform, look_at, transform_points, transform_vectors
 
@@ -111,21 +119,22 @@ class Canvas:
                 points = transform_points(item.pose, item.points)
                 normals = None if item.normals is None else transform_vectors(item.pose, item.normals)
                 self.draw_points(points, item.color, 0.5 * item.size, normals, item.nearer)
-            elif isinstance(item, LinesItem | PathItem):
-                tints = np.broadcast_to(item.color, (len(item.segments), 3))
-                for (start, end), tint in zip(transform_points(item.pose, item.segments), tints, strict=True):
+            elif isinstance(item, LinesItem):
+                segments = transform_points(item.pose, item.segments)
+                for (start, end), tint in zip(segments, colors_of_parts(item.color, len(segments)), strict=True):
                     self.draw_line(start, end, tint, item.pixels * scale, item.nearer)
             else:
-                vertices, faces = surface_of(item)
+                assert isinstance(item, MeshItem | SpheresItem | SolidsItem)
+                vertices, faces = item.surface
                 triangles = transform_points(item.pose, vertices)[faces]
-                if isinstance(item, BoxesItem):
-                    self._draw_boxes(item, triangles, np.broadcast_to(item.color, item.centers.shape), scale)
+                if isinstance(item, SolidsItem) and item.kind == "box":
+                    self._draw_boxes(item, triangles, scale)
                 else:
-                    tints = element_colors(item.color, len(faces))
+                    tints = colors_of_parts(item.color, len(faces))
                     self.draw_triangles(triangles, tints, float(item.opacity), item.nearer)
 
-    def _draw_boxes(self, item: BoxesItem, triangles: Array, colors: Array, scale: float) -> None:
-        parts = triangles.reshape(len(item.centers), -1, 3, 3)
+    def _draw_boxes(self, item: SolidsItem, triangles: Array, scale: float) -> None:
+        parts, colors = triangles.reshape(len(item.centers), 12, 3, 3), colors_of_parts(item.color, len(item.centers))
         for index in np.argsort(self.camera.project(parts.mean(axis=(1, 2)))[1]):
             self.draw_triangles(parts[index], colors[index], float(item.opacity), item.nearer)
             for start, end in transform_points(item.pose, box_edges(item.centers[index], item.sizes[index])):

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import Array
 
 Rgb = tuple[float, float, float]
@@ -66,16 +67,7 @@ class PointsItem(Item):
 
 @dataclass(frozen=True, eq=False)
 class LinesItem(Item):
-    """Segments (N, 2, 3), `width` wide where lines have a width in metres and `pixels` where they have it in pixels."""
-
-    segments: Array
-    width: float = 0.0
-    pixels: float = 1.0
-
-
-@dataclass(frozen=True, eq=False)
-class PathItem(Item):
-    """A line through points (N, 3), with widths as of `LinesItem`."""
+    """Segments (N, 2, 3) or one line through points (N, 3); `width` [m] or, where that is the unit, `pixels` wide."""
 
     points: Array
     width: float = 0.0
@@ -83,28 +75,27 @@ class PathItem(Item):
 
     @property
     def segments(self) -> Array:
-        """(N - 1, 2, 3)."""
-        return np.stack([self.points[:-1], self.points[1:]], axis=1)
+        """(N, 2, 3)."""
+        line = self.points
+        return line if line.ndim == 3 else np.stack([line[:-1], line[1:]], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class MeshItem(Item):
-    """Triangles: vertices (V, 3), faces (F, 3), counter-clockwise seen from outside; flat or smoothly shaded."""
+    """Triangles: vertices (V, 3), faces (F, 3), counter-clockwise seen from outside; flat or smoothly shaded.
+
+    Only a browser shows sides other than the front, and only RViz and pictures faces of several colours.
+    """
 
     vertices: Array
     faces: NDArray[np.int64]
     flat: bool = False
     side: Literal["front", "back", "double"] = "front"
 
-
-@dataclass(frozen=True, eq=False)
-class CopiesItem(Item):
-    """A mesh of vertices (V, 3) and faces (F, 3), flat shaded, at N positions (N, 3) and rotations (N, 3, 3)."""
-
-    vertices: Array
-    faces: NDArray[np.int64]
-    positions: Array
-    rotations: Array
+    @property
+    def surface(self) -> tuple[Array, NDArray[np.int64]]:
+        """Vertices and faces."""
+        return self.vertices, self.faces
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,45 +105,52 @@ class SpheresItem(Item):
     centers: Array
     radii: Array | float
 
-
-@dataclass(frozen=True, eq=False)
-class EllipsoidItem(Item):
-    """An ellipsoid about the origin with half axes (3,) along x, y and z."""
-
-    half_axes: Array
-
-
-@dataclass(frozen=True, eq=False)
-class CylinderItem(Item):
-    """A cylinder about the origin along z."""
-
-    radius: float
-    length: float
+    @property
+    def surface(self) -> tuple[Array, NDArray[np.int64]]:
+        """Vertices and faces of all spheres."""
+        sizes = 2.0 * np.atleast_1d(self.radii)[:, None]
+        return SolidsItem(self.name, self.color, "sphere", self.centers, sizes).surface
 
 
 @dataclass(frozen=True, eq=False)
-class BoxesItem(Item):
-    """Boxes along the axes: centres and full sizes (N, 3)."""
+class SolidsItem(Item):
+    """Boxes, cylinders along z or ellipsoids: centres (N, 3), full sizes (N, 3), rotations (N, 3, 3) where they differ.
 
+    RViz draws those without rotations.
+    """
+
+    kind: Literal["box", "cylinder", "sphere"]
     centers: Array
     sizes: Array
+    rotations: Array | None = None
+
+    @property
+    def surface(self) -> tuple[Array, NDArray[np.int64]]:
+        """Vertices and faces of all solids."""
+        unit = UNIT_MESHES[self.kind]
+        vertices = unit.vertices * self.sizes[:, None]
+        if self.rotations is not None:
+            vertices = np.einsum("nij,nvj->nvi", self.rotations, vertices)
+        faces = len(unit.vertices) * np.arange(len(self.centers))[:, None, None] + unit.faces
+        return (self.centers[:, None] + vertices).reshape(-1, 3), faces.reshape(-1, 3)
 
 
 DisplayList = Sequence[Item]
 
-# Corner i has the signs of the bits of i: bit 2 is x, bit 1 is y, bit 0 is z.
-_SIGNS = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])
+UNIT_MESHES = {"box": box_mesh((1.0, 1.0, 1.0)), "cylinder": cylinder_mesh(0.5, 1.0), "sphere": sphere_mesh(0.5, 32)}
+# Corner i of a box has the signs of the bits of i.
 _EDGES = np.array([[i, i | bit] for bit in (1, 2, 4) for i in range(8) if not i & bit])
-
-
-def box_corners(center: Array, size: Array) -> Array:
-    """The corners (8, 3) of a box, in the order of `box_mesh`."""
-    return np.asarray(center + _SIGNS * size)
 
 
 def box_edges(center: Array, size: Array) -> Array:
     """The twelve edges (12, 2, 3) of a box."""
-    return box_corners(center, size)[_EDGES]
+    return np.asarray(center + UNIT_MESHES["box"].vertices * size)[_EDGES]
+
+
+def colors_of_parts(color: ArrayLike, count: int) -> Array:
+    """Colours (count, 3) of an item's points or faces, whose parts have a colour (3,) or colours (N, 3)."""
+    rows = np.atleast_2d(np.asarray(color, dtype=np.float64))
+    return np.repeat(rows, count // max(len(rows), 1), axis=0)
 
 
 def axes_item(name: str, pose: Array, lengths: Array, both_ways: bool = False) -> LinesItem:

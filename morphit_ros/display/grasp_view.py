@@ -12,7 +12,6 @@ from morphit_ros.display.canvas import Camera, Canvas
 from morphit_ros.display.display_list import PointsItem
 from morphit_ros.display.drawings.grasps import FINGER_COLORS, PALM_COLOR, approach_items, gripper_item
 from morphit_ros.display.sampling import typical_spacing
-from morphit_ros.display.surfaces import surface_of
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import transform_points, transform_vectors
 
@@ -57,7 +56,7 @@ def draw_view(
     palms, fingers = len(gripper.palm_boxes), len(gripper.finger_boxes)
     tints = np.array([PALM_COLOR] * palms + [FINGER_COLORS[0]] * fingers + [FINGER_COLORS[1]] * fingers)
     boxes = gripper_item("gripper", gripper, T_world_gripper, grasp.aperture, tints, 0.42)
-    corners = transform_points(T_world_gripper, surface_of(boxes)[0])
+    corners = transform_points(T_world_gripper, boxes.surface[0])
     framed = np.concatenate([cloud.points, corners, grasp.contact_points.reshape(-1, 3)])
     width, height = size
     camera = Camera.framing(

@@ -10,8 +10,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from morphit_ros.display.display_list import EllipsoidItem, MeshItem, PointsItem, axes_item
-from morphit_ros.display.drawings.neural_object import CENTER_COLOR, MOTION_COLOR, motion_items, object_items
+from morphit_ros.display.display_list import MeshItem, PointsItem, axes_item
+from morphit_ros.display.drawings.neural_object import (
+    CENTER_COLOR,
+    MOTION_COLOR,
+    ellipsoid_item,
+    motion_items,
+    object_items,
+)
 from morphit_ros.display.layers import Lights
 from morphit_ros.display.neural_panel import NeuralView, panel_html
 from morphit_ros.display.sampling import typical_spacing
@@ -79,7 +85,7 @@ class NeuralScene(ServedScene):
                 *shown,
                 # Only what looks away: one sees into the object, to what it holds.
                 MeshItem("walls/walls", _WALL_COLOR, *discs, side="back", pose=pose),
-                EllipsoidItem("center/error", CENTER_COLOR, error, pose=middle, opacity=0.25),
+                ellipsoid_item("center/error", CENTER_COLOR, error, middle, 0.25),
                 axes_item("axes/axes", middle @ make_transform(view.axes), view.half_axes, both_ways=True),
             ])  # fmt: skip
             if first:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morphit_ros.display.display_list import BoxesItem, LinesItem, PointsItem
+from morphit_ros.display.display_list import LinesItem, PointsItem, SolidsItem
 from morphit_ros.display.drawings.grasps import ranked_items
 from morphit_ros.display.drawings.robot_spheres import sphere_items
 from morphit_ros.display.layers import Lights
@@ -203,7 +203,7 @@ class ViewerScene(ServedScene):
         below = pose @ make_transform(translation=(0.0, 0.0, -thickness / 2.0))
         slab = np.array([[*sides, thickness]])
         with self._lock:
-            self._server.draw([BoxesItem("table/slab", _TABLE_COLOR, np.zeros((1, 3)), slab, pose=below)])
+            self._server.draw([SolidsItem("table/slab", _TABLE_COLOR, "box", np.zeros((1, 3)), slab, pose=below)])
 
     def set_grasps(self, grasps: Sequence[tuple[ArrayLike, float, float]], gripper: Gripper) -> None:
         """Show grasps (T_world_gripper (4, 4), aperture [m], score): the best as a gripper, others as forks.

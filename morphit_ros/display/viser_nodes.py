@@ -7,18 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from morphit_ros.display.display_list import (
-    BoxesItem,
-    CopiesItem,
-    CylinderItem,
-    Item,
-    LinesItem,
-    MeshItem,
-    PathItem,
-    PointsItem,
-    SpheresItem,
-)
-from morphit_ros.display.surfaces import BALL, surface_of
+from morphit_ros.display.display_list import UNIT_MESHES, Item, LinesItem, MeshItem, PointsItem, SolidsItem, SpheresItem
 from morphit_ros.geometry.transforms import Array
 
 
@@ -31,40 +20,41 @@ def viser_node(item: Item) -> tuple[str, dict[str, Any]]:
             "points": item.points.astype(np.float32), "colors": _bytes(item.color, item.points.shape),
             "point_size": item.size, "point_shape": "circle", "precision": "float32",
         }  # fmt: skip
-    if isinstance(item, LinesItem | PathItem):
+    if isinstance(item, LinesItem):
         segments = item.segments
         return "line_segments", {
             "points": segments.astype(np.float32),
             "colors": _bytes(np.asarray(item.color)[..., None, :], segments.shape),
             "thickness": item.pixels, "thickness_units": "screen",
         }  # fmt: skip
-    if isinstance(item, CopiesItem):
+    if isinstance(item, SolidsItem) and item.rotations is not None:
         from scipy.spatial.transform import Rotation
 
         quaternions = Rotation.from_matrix(item.rotations).as_quat()[:, [3, 0, 1, 2]]
-        known = _batch(item.vertices, item.faces, item.positions, quaternions, item.color)
-        return "batched_meshes_simple", {**known, "flat_shading": True}
+        return "batched_meshes_simple", {**_batch(item, item.kind, 1.0, item.sizes, quaternions), "flat_shading": True}
     if isinstance(item, SpheresItem):
         quaternions = np.tile([1.0, 0.0, 0.0, 0.0], (len(item.centers), 1))
-        scales = np.broadcast_to(item.radii, len(item.centers)).astype(np.float32)
-        known = _batch(BALL.vertices, BALL.faces, item.centers, quaternions, item.color)
-        return "batched_meshes_simple", {**known, "batched_scales": scales, "opacity": opacity, "cast_shadow": False}
-    vertices, faces = surface_of(item)
+        known = _batch(item, "sphere", 2.0, np.broadcast_to(item.radii, len(item.centers)), quaternions)
+        return "batched_meshes_simple", {**known, "opacity": opacity, "cast_shadow": False}
+    assert isinstance(item, MeshItem | SolidsItem)
+    vertices, faces = item.surface
     mesh = item if isinstance(item, MeshItem) else None
+    is_box = isinstance(item, SolidsItem) and item.kind == "box"
     # Shadows of what stands in a scene; those of what is drawn into it would hide more than they tell.
-    casts = opacity is None and isinstance(item, BoxesItem | CylinderItem)
+    casts = opacity is None and mesh is None
     return "mesh_simple", {
         "vertices": vertices.astype(np.float32), "faces": faces.astype(np.uint32), "color": _bytes(item.color, (3,)),
-        "flat_shading": mesh.flat if mesh else isinstance(item, BoxesItem), "side": mesh.side if mesh else "front",
+        "flat_shading": mesh.flat if mesh else is_box, "side": mesh.side if mesh else "front",
         "opacity": opacity, "cast_shadow": casts,
     }  # fmt: skip
 
 
-def _batch(vertices: Array, faces: Array, positions: Array, quaternions: Array, color: ArrayLike) -> dict[str, Any]:
+def _batch(item: SpheresItem | SolidsItem, kind: str, size: float, scales: Array, quaternions: Array) -> dict[str, Any]:
+    mesh = UNIT_MESHES[kind]
     return {
-        "vertices": vertices.astype(np.float32), "faces": faces.astype(np.uint32),
-        "batched_wxyzs": quaternions.astype(np.float32), "batched_positions": positions.astype(np.float32),
-        "batched_colors": _bytes(color, positions.shape),
+        "vertices": (size * mesh.vertices).astype(np.float32), "faces": mesh.faces.astype(np.uint32),
+        "batched_wxyzs": quaternions.astype(np.float32), "batched_positions": item.centers.astype(np.float32),
+        "batched_scales": scales.astype(np.float32), "batched_colors": _bytes(item.color, item.centers.shape),
     }  # fmt: skip
 
 

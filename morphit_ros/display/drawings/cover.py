@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.cover.model import Cover
-from morphit_ros.display.display_list import CopiesItem, CylinderItem, Item, LinesItem, MeshItem
-from morphit_ros.geometry.primitives import box_mesh
+from morphit_ros.display.display_list import Item, LinesItem, MeshItem, SolidsItem
 from morphit_ros.geometry.transforms import Array
 
 # Side and thickness of a plate and length of a normal, in pitches; half the length of a motor's line.
@@ -62,29 +61,33 @@ def cover_items(
         colors: for the background.
         frame: the cover's world frame.
     """
-    pitch = cover.pitch
+    pitch, tints = cover.pitch, error_colors(angles, LARGEST_ANGLE)
+    plates: Item
     if rates is None:
-        motors, vertices, faces = np.array(colors.motors), _SIDE * pitch * _SQUARE, _SQUARE_FACES
+        motors = np.array(colors.motors)
+        corners = positions[:, None] + np.einsum("nij,cj->nci", rotations, _SIDE * pitch * _SQUARE)
+        faces = 4 * np.arange(len(positions))[:, None, None] + _SQUARE_FACES
+        plates = MeshItem("plates/plates", tints, corners.reshape(-1, 3), faces.reshape(-1, 3), frame=frame)
     else:
         share = np.clip(np.abs(rates), 0.0, 1.0)[:, None]
         motors = (1.0 - share) * colors.motors + share * colors.fast
-        plate = box_mesh(pitch * np.array([_SIDE, _SIDE, _THICKNESS]))
-        vertices, faces = plate.vertices, plate.faces
+        sizes = np.broadcast_to(pitch * np.array([_SIDE, _SIDE, _THICKNESS]), positions.shape)
+        plates = SolidsItem("plates/plates", tints, "box", positions, sizes, rotations)
+    normals, motor_axes = normal_lines(cover, positions, rotations), motor_lines(cover, positions, rotations)
     return [
-        CopiesItem(
-            "plates/plates", error_colors(angles, LARGEST_ANGLE), vertices, faces, positions, rotations, frame=frame
-        ),
-        LinesItem(
-            "normals/normals", colors.normals, normal_lines(cover, positions, rotations), 0.03 * pitch, 1.5, frame=frame
-        ),
-        LinesItem("motors/motors", motors, motor_lines(cover, positions, rotations), 0.08 * pitch, 4.0, frame=frame),
+        plates,
+        LinesItem("normals/normals", colors.normals, normals, 0.03 * pitch, 1.5, frame=frame),
+        LinesItem("motors/motors", motors, motor_axes, 0.08 * pitch, 4.0, frame=frame),
         MeshItem("target/target", colors.target, *target, side="double", opacity=colors.target_opacity, frame=frame),
     ]
 
 
 def body_item(radius: float, length: float, T_world_body: Array, colors: CoverColors = ON_LIGHT) -> Item:
     """A cylinder that a cover lies on [m]; z is its axis."""
-    return CylinderItem("body/body", colors.body, radius, length, pose=T_world_body, opacity=colors.body_opacity)
+    size = np.array([[2.0 * radius, 2.0 * radius, length]])
+    return SolidsItem(
+        "body/body", colors.body, "cylinder", np.zeros((1, 3)), size, pose=T_world_body, opacity=colors.body_opacity
+    )
 
 
 def normal_lines(cover: Cover, positions: Array, rotations: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morphit_ros.display.display_list import BoxesItem, Item, LinesItem, MeshItem, PointsItem, axes_item, box_edges
+from morphit_ros.display.display_list import Item, LinesItem, MeshItem, PointsItem, SolidsItem, axes_item, box_edges
 from morphit_ros.geometry.transforms import Array, transform_points
 
 if TYPE_CHECKING:
@@ -68,11 +68,11 @@ def gripper_item(
     aperture: float,
     color: ArrayLike = _BEST_COLOR,
     opacity: float = 0.6,
-) -> BoxesItem:
+) -> SolidsItem:
     """The collision boxes of a gripper at an aperture [m]: palm, finger 1, finger 2."""
     boxes = gripper.collision_boxes(aperture)
     centers, sizes = np.array([box.center for box in boxes]), np.array([box.size for box in boxes])
-    return BoxesItem(f"grasps/{name}", color, centers, sizes, pose=T_world_gripper, opacity=opacity)
+    return SolidsItem(f"grasps/{name}", color, "box", centers, sizes, pose=T_world_gripper, opacity=opacity)
 
 
 def approach_items(grasp: Grasp, gripper: Gripper, extent: float) -> list[Item]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morphit_ros.display.display_list import EllipsoidItem, Item, PathItem, PointsItem, SpheresItem
+from morphit_ros.display.display_list import Item, LinesItem, PointsItem, Rgb, SolidsItem, SpheresItem
 from morphit_ros.geometry.transforms import Array, make_transform, transform_points
 
 _SURFACE_COLOR, _INERTIA_COLOR = (0.3, 0.6, 0.9), (1.0, 0.8, 0.1)
@@ -23,6 +23,12 @@ def half_axes(mass: float, moments: Array) -> Array:
     squares = 2.5 * (moments.sum() - 2.0 * moments) / mass
     half: Array = np.sqrt(np.maximum(squares, 0.0))
     return half
+
+
+def ellipsoid_item(name: str, color: Rgb, half_axes: ArrayLike, pose: Array, opacity: float) -> Item:
+    """An ellipsoid with half axes (3,) along those of a frame (4, 4) [m]."""
+    sizes = 2.0 * np.asarray(half_axes, dtype=np.float64)[None]
+    return SolidsItem(name, color, "sphere", np.zeros((1, 3)), sizes, pose=pose, opacity=opacity)
 
 
 def object_items(
@@ -50,7 +56,7 @@ def object_items(
     return [
         PointsItem("points/surface", color, surface, point, pose=T_frame_object, opacity=0.8),
         SpheresItem("center/center_of_mass", CENTER_COLOR, np.zeros((1, 3)), ball, pose=middle),
-        EllipsoidItem("inertia/inertia", _INERTIA_COLOR, half_axes, pose=middle @ make_transform(axes), opacity=0.35),
+        ellipsoid_item("inertia/inertia", _INERTIA_COLOR, half_axes, middle @ make_transform(axes), 0.35),
     ]
 
 
@@ -62,6 +68,6 @@ def motion_items(surface: Array, center: Array, poses: Sequence[Array], point: f
     copies = np.concatenate([transform_points(poses[index], outline) for index in chosen])
     fading = np.repeat(np.linspace(0.2, 0.9, len(chosen)) if len(chosen) > 1 else [0.2], len(outline))
     return [
-        PathItem("path/motion", MOTION_COLOR, way, _LINE, 4.0),
+        LinesItem("path/motion", MOTION_COLOR, way, _LINE, 4.0),
         PointsItem("path/predicted", MOTION_COLOR, copies, point, opacity=fading),
     ]

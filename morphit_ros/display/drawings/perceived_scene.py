@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from morphit_ros.display.display_list import BoxesItem, Item, LinesItem, box_edges
+from morphit_ros.display.display_list import Item, LinesItem, SolidsItem, box_edges
 from morphit_ros.geometry.transforms import Array
 
 
@@ -22,7 +22,7 @@ def scene_items(table: tuple[Array, Array] | None, clouds: Sequence[Array], targ
     if table is not None:
         pose, sides = table
         slab = np.array([[*sides, 0.002]])
-        items.append(BoxesItem("table/table", (0.6, 0.55, 0.5), np.zeros((1, 3)), slab, pose=pose, opacity=0.5))
+        items.append(SolidsItem("table/table", (0.6, 0.55, 0.5), "box", np.zeros((1, 3)), slab, pose=pose, opacity=0.5))
     for index, points in enumerate(clouds):
         low, high = points.min(axis=0), points.max(axis=0)
         color = (1.0, 0.8, 0.1) if index == target else (0.7, 0.7, 0.7)

@@ -10,23 +10,20 @@ from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
 from morphit_ros.display.display_list import (
-    BoxesItem,
-    CopiesItem,
-    CylinderItem,
     DisplayList,
-    EllipsoidItem,
     Item,
     LinesItem,
     MeshItem,
-    PathItem,
     PointsItem,
+    SolidsItem,
     SpheresItem,
+    colors_of_parts,
 )
-from morphit_ros.display.surfaces import element_colors, surface_of
 from morphit_ros.geometry.transforms import Array, transform_points
 from morphit_ros.ros.core.conversions import pose_from_matrix
 
 Drawn = Mapping[tuple[str, int], Marker]
+_KINDS = {"box": Marker.CUBE, "cylinder": Marker.CYLINDER, "sphere": Marker.SPHERE}
 
 
 def marker_array(items: DisplayList, header: Header) -> MarkerArray:
@@ -69,11 +66,13 @@ def _markers(item: Item, header: Header, drawn: Drawn) -> Iterator[Marker]:
     if not len(points):
         return
     marker = drawn.get((item.namespace, item.number)) or _marker(item, header, kind, item.number)
-    marker.color, marker.scale = _color(item), scale
+    has_own = np.ndim(item.color) == 2 or np.ndim(item.opacity) == 1
+    rows = _rgba(item, elements)
+    marker.type, marker.scale, marker.color = kind, scale, ColorRGBA()
     _set_points(marker.points, transform_points(item.pose, points))
-    if np.ndim(item.color) == 2 or np.ndim(item.opacity):
-        rows = np.broadcast_to(element_colors(item.color, elements), (elements, 3))
-        _set_colors(marker.colors, np.column_stack([rows, np.broadcast_to(item.opacity, elements)]))
+    _set_colors(marker.colors, rows if has_own else rows[:0])
+    # Without effect where the parts have their own.
+    _set_colors([marker.color], np.ones((1, 4)) if has_own else rows[:1])
     yield marker
 
 
@@ -82,41 +81,34 @@ def _listed(item: Item) -> tuple[int, Vector3, Array, int] | None:
     if isinstance(item, PointsItem):
         return Marker.POINTS, Vector3(x=item.size, y=item.size), item.points, len(item.points)
     if isinstance(item, LinesItem):
-        return Marker.LINE_LIST, Vector3(x=item.width), item.segments.reshape(-1, 3), 2 * len(item.segments)
-    if isinstance(item, PathItem):
-        return Marker.LINE_STRIP, Vector3(x=item.width), item.points, len(item.points)
+        kind = Marker.LINE_LIST if item.points.ndim == 3 else Marker.LINE_STRIP
+        points = item.points.reshape(-1, 3)
+        return kind, Vector3(x=item.width), points, len(points)
     if isinstance(item, SpheresItem) and np.ndim(item.radii) == 0:
         size = 2.0 * float(item.radii)
         return Marker.SPHERE_LIST, Vector3(x=size, y=size, z=size), item.centers, len(item.centers)
-    if isinstance(item, MeshItem | CopiesItem):
-        vertices, faces = surface_of(item)
+    if isinstance(item, MeshItem):
         # One colour a triangle.
-        return Marker.TRIANGLE_LIST, Vector3(x=1.0, y=1.0, z=1.0), vertices[faces].reshape(-1, 3), len(faces)
+        corners = item.vertices[item.faces].reshape(-1, 3)
+        return Marker.TRIANGLE_LIST, Vector3(x=1.0, y=1.0, z=1.0), corners, len(item.faces)
     return None
 
 
 def _solids(item: Item, header: Header) -> Iterator[Marker]:
-    """A marker for each box, sphere of its own size, ellipsoid or cylinder: no list can hold them."""
-    origin = np.zeros((1, 3))
-    if isinstance(item, BoxesItem):
-        kind, centers, sizes = Marker.CUBE, item.centers, item.sizes
-    elif isinstance(item, SpheresItem):
-        kind, centers, sizes = Marker.SPHERE, item.centers, np.repeat(2.0 * np.asarray(item.radii)[:, None], 3, axis=1)
-    elif isinstance(item, EllipsoidItem):
-        kind, centers, sizes = Marker.SPHERE, origin, 2.0 * item.half_axes[None]
-    else:
-        assert isinstance(item, CylinderItem)
-        diameter = 2.0 * item.radius
-        kind, centers, sizes = Marker.CYLINDER, origin, np.array([[diameter, diameter, item.length]])
-    pose, color = pose_from_matrix(item.pose), _color(item)
-    rows = zip(transform_points(item.pose, centers).tolist(), sizes.tolist(), strict=True)
-    for index, ((x, y, z), size) in enumerate(rows):
+    """A marker for each solid and each sphere of its own size: no list can hold them."""
+    assert isinstance(item, SpheresItem | SolidsItem)
+    is_ball = isinstance(item, SpheresItem)
+    kind = Marker.SPHERE if is_ball else _KINDS[item.kind]
+    sizes = np.repeat(2.0 * np.asarray(item.radii)[:, None], 3, axis=1) if is_ball else item.sizes
+    orientation, colors = pose_from_matrix(item.pose).orientation, [ColorRGBA() for _ in item.centers]
+    _set_colors(colors, _rgba(item, len(colors)))
+    rows = zip(transform_points(item.pose, item.centers).tolist(), sizes.tolist(), colors, strict=True)
+    for index, ((x, y, z), size, color) in enumerate(rows):
         # Field by field: constructors with arguments take several times as long, and a robot has hundreds of spheres.
         marker = _marker(item, header, kind, item.number + index)
-        marker.color = color
+        marker.color, marker.pose.orientation = color, orientation
         position, scale = marker.pose.position, marker.scale
         position.x, position.y, position.z = x, y, z
-        marker.pose.orientation = pose.orientation
         scale.x, scale.y, scale.z = size
         yield marker
 
@@ -126,10 +118,9 @@ def _marker(item: Item, header: Header, kind: int, number: int) -> Marker:
     return Marker(header=own, ns=item.namespace, id=number, type=kind, frame_locked=bool(item.frame))
 
 
-def _color(item: Item) -> ColorRGBA:
-    """The colour of the whole item; white and opaque where its parts have their own."""
-    red, green, blue = np.asarray(item.color, dtype=float).tolist() if np.ndim(item.color) == 1 else (1.0, 1.0, 1.0)
-    return ColorRGBA(r=red, g=green, b=blue, a=1.0 if np.ndim(item.opacity) else float(item.opacity))
+def _rgba(item: Item, count: int) -> Array:
+    """(count, 4) colours of points, faces or solids."""
+    return np.column_stack([colors_of_parts(item.color, count), np.broadcast_to(item.opacity, count)])
 
 
 def _set_points(points: list[Point], values: Array) -> None:
