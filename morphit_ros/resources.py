@@ -51,6 +51,25 @@ def resource(relative: str) -> Path:
     return path
 
 
+def data_directory(given: str | Path | None = None, part: str = "") -> Path:
+    """The folder with published data (cover/, grasp/, neural/, planning/, robots/, ycb/), or a part of it.
+
+    Args:
+        given: as ``--data`` takes it; None for ``$MORPHIT_DATA``, else ``../shared/data`` beside the project.
+        part: what is needed of it, such as ``cover/8x8.json``; empty for the folder itself.
+
+    Raises:
+        ResourceNotFoundError: it is not there; names what is missing and where it was looked for.
+    """
+    default = os.environ.get("MORPHIT_DATA") or share_directory().parent / "shared" / "data"
+    folder = Path(default if given is None else given)
+    if not (folder / part).exists():
+        holds = "cover/, grasp/, neural/, planning/, robots/ and ycb/"
+        remedy = f"Name the folder that holds {holds} with --data or MORPHIT_DATA."
+        raise ResourceNotFoundError(part or str(folder), [str(folder.absolute() / part)], remedy)
+    return folder / part
+
+
 def cache_directory(name: str) -> Path:
     """A folder for results that can be computed again (``$MORPHIT_CACHE``, else the user's cache)."""
     default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "morphit_ros"

@@ -7,58 +7,69 @@ import json
 from pathlib import Path
 from typing import Any
 
-from morphit_ros.commands.reports import add_json_option, write_json
+from morphit_ros.commands.output_files import ResultFiles, add_json, add_output
+from morphit_ros.commands.parser import CommandParser, add_command
+
+_FOLDER = "demo-output"
+# What the demo sets itself; `pick:=false` still says otherwise.
+_OWN = ("output", "report", "pick", "object_mass")
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
+    add_command(
+        commands,
         "demo",
-        help="a simulated Panda sees an object, plans a grasp and lifts it",
-        description="Simulation, perception, grasp planning and execution as ROS 2 processes, for one pick.",
+        "a simulated Panda sees an object, plans a grasp and lifts it",
+        "Simulation, perception, grasp planning and execution as ROS 2 processes, for one pick. Without --viewer no view "
+        "is served.",
+        add_options,
+        run,
+        prepare=_prepare,
     )
-    parser.add_argument("--object", default="box", metavar="NAME", help="what to pick (default: %(default)s)")
+
+
+def _prepare(parser: CommandParser, words: list[str]) -> list[str]:
+    from morphit_ros.commands.job_options import take_assignments
+
+    return take_assignments(parser, words)
+
+
+def add_options(parser: CommandParser) -> None:
+    from morphit_ros.bringup import find_job
+    from morphit_ros.commands.job_options import add_job_options
+
     parser.add_argument(
-        "--mass", type=float, metavar="KG", help="mass of the object; needed for a mesh file, which does not say it"
+        "--mass",
+        "--object-mass",
+        dest="argument_object_mass",
+        type=float,
+        metavar="KG",
+        help="mass of the object; needed for a mesh file, which does not say it",
     )
-    parser.add_argument(
-        "--output", default="demo-output", metavar="DIR", help="folder for picture and report (default: %(default)s)"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="seed of everything random (default: %(default)s)")
-    parser.add_argument(
-        "--realtime-factor", type=float, default=1.0, metavar="F", help="simulated seconds a second (default: 1)"
-    )
-    parser.add_argument("--viewer", action="store_true", help="serve a view to web browsers meanwhile")
-    parser.add_argument("arguments", nargs="*", metavar="name:=value", help="further arguments of the job grasp")
-    add_json_option(parser)
-    parser.set_defaults(run=run)
+    add_output(parser, "--output", f"folder for picture and report (default: {_FOLDER})", "DIR", default=_FOLDER)
+    add_json(parser)
+    parser.add_argument("arguments", nargs="*", metavar="name:=value", help="arguments of the job grasp")
+    add_job_options(parser, find_job("grasp"), _OWN)
 
 
 def run(options: argparse.Namespace) -> int:
+    from morphit_ros.commands.job_options import given_arguments
     from morphit_ros.commands.up import run_job
 
     folder = Path(options.output).resolve()
-    report = folder / f"{Path(options.object).stem}.json"
+    given = {"object": "box", "viewer": "false", "output": str(folder), "pick": "true"} | given_arguments(options)
+    report = Path(given.setdefault("report", str(folder / f"{Path(given['object']).stem}.json")))
     # A report of an earlier run must not pass for this one's.
     report.unlink(missing_ok=True)
-    words = [
-        f"object:={options.object}",
-        *([] if options.mass is None else [f"object_mass:={options.mass}"]),
-        f"seed:={options.seed}",
-        f"realtime_factor:={options.realtime_factor}",
-        f"viewer:={str(options.viewer).lower()}",
-        f"output:={folder}",
-        f"report:={report}",
-        "pick:=true",
-        *options.arguments,
-    ]
+    words = [f"{name}:={value}" for name, value in given.items()]
     status = run_job("grasp", words, None)
     if not report.is_file():
         print("demo: the job ended before there was a result; its last lines above tell why")
         return status or 1
     content = json.loads(report.read_text(encoding="utf-8"))
-    print(summary(options.object, content))
-    if options.json:
-        write_json({"object": options.object, "exit_status": status, **content}, options.json)
+    print(summary(given["object"], content))
+    with ResultFiles() as files:
+        files.json({"object": given["object"], "exit_status": status, **content}, options.json)
     return status
 
 

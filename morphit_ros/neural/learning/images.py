@@ -7,18 +7,17 @@ guess.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.fields.grid import GridField, grid_nodes
 from morphit_ros.neural.learning.carved_grid import carve_grid
+from morphit_ros.neural.learning.image_config import ImageLearningConfig
 from morphit_ros.neural.learning.radiance import RadianceField
 from morphit_ros.neural.learning.radiance_pictures import draw_colors, draw_depths, peak_ratio
 from morphit_ros.neural.learning.rays import make_rays
@@ -42,27 +41,6 @@ _HALF = 0.5
 _LEAST_OPACITY, _LEAST_CONTRAST = 0.05, 1e-3
 # Less variation of colour than noise has shows nothing.
 _LEAST_COLOR = 0.02
-
-
-@dataclass(frozen=True)
-class ImageLearningConfig(Config):
-    """How a density is learned from colour pictures."""
-
-    resolution: int = parameter(80, "Nodes along the longest side of the density grid", minimum=16, maximum=160)
-    feature_resolution: int = parameter(48, "The same of the feature grid", minimum=8, maximum=128)
-    features: int = parameter(6, "Features at a node", minimum=1, maximum=32)
-    hidden: int = parameter(32, "Width of the colour network", minimum=4, maximum=256)
-    iterations: int = parameter(500, "Steps of the optimiser", minimum=1, maximum=20000)
-    rays: int = parameter(1024, "Rays in a step", minimum=16, maximum=16384)
-    step: float = parameter(0.75, "Distance of samples along a ray, in spacings of the grid", minimum=0.2, maximum=2.0)
-    density_rate: float = parameter(0.15, "Learning rate of the density", minimum=1e-4, maximum=1.0)
-    color_rate: float = parameter(0.02, "Learning rate of features and network", minimum=1e-5, maximum=0.5)
-    silhouette_weight: float = parameter(
-        0.5, "Weight of the silhouettes against the colours", minimum=0.0, maximum=10.0
-    )
-    smoothness: float = parameter(2e-3, "Weight of differences of neighbouring densities", minimum=0.0, maximum=1.0)
-    seed: int = parameter(0, "Seed of rays and initial features", minimum=0)
-    check_poses: bool = parameter(True, "Refuse poses that contradict each other")
 
 
 def learn_from_images(

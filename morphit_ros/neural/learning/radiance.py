@@ -16,7 +16,7 @@ from morphit_ros.neural.learning.feature_grid import trilinear
 from morphit_ros.neural.learning.rays import Rays
 
 if TYPE_CHECKING:
-    from morphit_ros.neural.learning.images import ImageLearningConfig
+    from morphit_ros.neural.learning.image_config import ImageLearningConfig
 
 # Opacity over one spacing that hull nodes start with: enough to see, little enough to see through.
 _FIRST_OPACITY = 0.1

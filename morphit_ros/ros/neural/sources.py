@@ -245,7 +245,8 @@ def _learning_of(views: Views) -> tuple[Any, Any, Any]:
         from morphit_ros.neural.learning.depth import DepthLearningConfig, learn_from_depths
 
         return DepthLearningConfig, learn_from_depths, views.depths
-    from morphit_ros.neural.learning.images import ImageLearningConfig, learn_from_images
+    from morphit_ros.neural.learning.image_config import ImageLearningConfig
+    from morphit_ros.neural.learning.images import learn_from_images
 
     return ImageLearningConfig, learn_from_images, views.images
 
