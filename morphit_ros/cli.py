@@ -9,13 +9,13 @@ import os
 import sys
 from collections.abc import Sequence
 
-from morphit_ros.commands import cover, demo, distance, grasp, neural, spheres, superovoid, up
+from morphit_ros.commands import cover, demo, distance, grasp, neural, sample, spheres, superovoid, up
 from morphit_ros.commands.output_files import check_outputs
 from morphit_ros.commands.parser import CommandParser
 from morphit_ros.errors import MorphitError
 
 # Each adds its parsers; whatever takes time to import, they import when they are completed or run.
-_COMMANDS = (up, cover, demo, grasp, spheres, superovoid, distance, neural)
+_COMMANDS = (up, cover, demo, grasp, spheres, superovoid, distance, neural, sample)
 
 
 def make_parser() -> CommandParser:

@@ -11,6 +11,7 @@ numba itself adds its version, the processor, and the types of the arguments.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import tempfile
 from functools import cache
@@ -65,6 +66,12 @@ def _stamp(path: Path) -> str:
     return digest.hexdigest()
 
 
+def _folder() -> Path:
+    """Where all kernels are: ``$MORPHIT_KERNELS``, else in the cache."""
+    chosen = os.environ.get("MORPHIT_KERNELS")
+    return Path(chosen) if chosen else cache_directory("kernels")
+
+
 @cache
 def _make_writable(folder: str) -> None:
     """Make a folder; `OSError` where nothing can be written there."""
@@ -81,7 +88,7 @@ class KernelCacheLocator(caching._CacheLocator):
         path = Path(file)
         module = ".".join(path.relative_to(_root(path)).with_suffix("").parts[1:])
         self._stamp = _stamp(path)
-        self._path = cache_directory("kernels") / f"{module}-{self._stamp[:16]}"
+        self._path = _folder() / f"{module}-{self._stamp[:16]}"
 
     def get_cache_path(self) -> str:
         return str(self._path)

@@ -5,9 +5,15 @@ Without workers nothing here has an effect.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 
 import pytest
+
+from morphit_ros.resources import cache_directory
+
+# Tests have caches of their own, but compile no kernels anew.
+os.environ.setdefault("MORPHIT_KERNELS", str(cache_directory("kernels")))
 
 # Rooms with many compiled kernels. Two workers in one of them would compile the same kernels at the same time.
 COMPILED_ROOMS = ("cover", "grasping", "spheres", "superovoid")

@@ -20,8 +20,8 @@ def add_parser(commands: Any) -> None:
         commands,
         "demo",
         "a simulated Panda sees an object, plans a grasp and lifts it",
-        "Simulation, perception, grasp planning and execution as ROS 2 processes, for one pick. Without --viewer no view "
-        "is served.",
+        "Simulation, perception, grasp planning and execution as ROS 2 processes, for one pick. Without --viewer no "
+        "view is served.",
         add_options,
         run,
         prepare=_prepare,

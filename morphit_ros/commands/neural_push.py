@@ -49,8 +49,8 @@ def add_parser(commands: Any) -> None:
         commands,
         "push",
         "plan a push to a goal and replay it",
-        "Plan how a sphere pushes a resting object to a goal, replay the plan in MuJoCo with the object as convex pieces "
-        "and, for a box, with the simulated arm. The object is a box, or a density field.",
+        "Plan how a sphere pushes a resting object to a goal, replay the plan in MuJoCo with the object as convex "
+        "pieces and, for a box, with the simulated arm. The object is a box, or a density field.",
         add_options,
         run,
     )
