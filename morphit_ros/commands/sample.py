@@ -73,18 +73,20 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write_cup(path: Path) -> None:
-    """A cup as two depth cameras see it from above, 120° apart, with 0.3 mm of noise along their rays."""
+    """A cup, 42 mm wide, as two depth cameras see it from above, 120° apart, with 0.3 mm of noise along their rays."""
     import numpy as np
 
     from morphit_ros.geometry.mesh import sample_surface
     from morphit_ros.geometry.point_cloud import PointCloud
     from morphit_ros.geometry.point_cloud_io import save_point_cloud
-    from morphit_ros.simulation.objects import load_object
+    from morphit_ros.simulation.solids import lathe
 
     rng = np.random.default_rng(0)
-    mug = load_object("mug").mesh
-    surface, _ = sample_surface(mug, 400_000, rng)
-    middle = mug.bounds.mean(axis=0)
+    # Half of its section, from the middle of the foot along the outside over the rim to the middle of the bottom.
+    section = 1e-3 * np.array([(0, 0), (15, 0), (16, 1), (21, 68), (20, 70), (19, 68), (14.5, 8), (12, 5), (0, 5)])
+    cup = lathe(section, [(0.0, 0.0, 0.016)]).surface
+    surface, _ = sample_surface(cup, 400_000, rng)
+    middle = cup.bounds.mean(axis=0)
     eyes = [middle + 0.6 * np.array([np.cos(turn), np.sin(turn), 0.9]) for turn in np.radians([30.0, 150.0])]
     seen = [_seen_points(surface, eye, middle, rng) for eye in eyes]
     save_point_cloud(PointCloud(np.concatenate(seen)), path)
@@ -97,7 +99,7 @@ def _seen_points(surface: Array, eye: Array, target: Array, rng: Any) -> Array:
     from morphit_ros.geometry.transforms import invert_transform, look_at, transform_points
 
     # Tangent of the angle between two pixels, and the noise [m].
-    pixel, noise = 0.0025, 3e-4
+    pixel, noise = 0.0017, 3e-4
     inside = transform_points(invert_transform(look_at(eye, target)), surface)
     column, row = np.floor(inside[:, :2] / inside[:, 2:] / pixel).astype(np.int64).T
     order = np.lexsort((inside[:, 2], row, column))

@@ -7,6 +7,7 @@ avoiding self-collision is the planner's business. They do collide with table an
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -206,11 +207,23 @@ def _colored_parts(path: Path) -> tuple[tuple[TriangleMesh, tuple[float, ...]], 
     """A mesh file split by the colours of its materials; one grey part where it has none.
 
     Kept in memory: both fingers share a file, and a benchmark builds many workcells.
+
+    Raises:
+        InvalidInputError: the file is unreadable; names it.
     """
+    if path.suffix.lower() in (".dae", ".glb", ".gltf"):
+        # The reader behind trimesh raises whatever its parsers raise, for files without a scene too. Our own reader has
+        # the last word: it takes the shape without its colours, or says what is wrong with the file.
+        with contextlib.suppress(Exception):
+            if parts := _parts_by_color(path):
+                return parts
+    return ((load_mesh(path), _GREY),)
+
+
+def _parts_by_color(path: Path) -> tuple[tuple[TriangleMesh, tuple[float, ...]], ...]:
+    """The parts of a scene; none if it shows nothing. Raises whatever the reader raises."""
     import trimesh
 
-    if path.suffix.lower() not in (".dae", ".glb", ".gltf"):
-        return ((load_mesh(path), _GREY),)
     groups: dict[tuple[float, ...], list[TriangleMesh]] = {}
     scene = trimesh.load_scene(path, process=False)
     scale = metres_per_unit(scene, path)

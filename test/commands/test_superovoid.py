@@ -85,7 +85,7 @@ def test_distance_of_two(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
         (["superovoid", "fit", "panda", "--link-count", "panda_link0=many"], "many"),
         (["superovoid", "fit", "panda", "--link-count", "none=2"], "none"),
         (["superovoid", "fit", "panda", "--link-family", "panda_link0=cube"], "cube"),
-        (["superovoid", "fit", "panda", "--max-count", "0"], "max_count"),
+        (["superovoid", "fit", "panda", "--max-count", "0"], "--max-count"),
         (["superovoid", "fit", "panda", "--seed", "-1"], "--seed"),
         (["superovoid", "fit", "no_such_robot"], "no_such_robot"),
     ],
