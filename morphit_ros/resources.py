@@ -51,23 +51,30 @@ def resource(relative: str) -> Path:
     return path
 
 
-def data_directory(given: str | Path | None = None, part: str = "") -> Path:
-    """The folder with published data (cover/, grasp/, neural/, planning/, robots/, ycb/), or a part of it.
+def data_directory(given: str | Path | None = None) -> Path:
+    """The folder with published data, which holds cover/, grasp/, neural/, planning/, robots/ and ycb/, if it is there.
 
     Args:
         given: as ``--data`` takes it; None for ``$MORPHIT_DATA``, else ``../shared/data`` beside the project.
-        part: what is needed of it, such as ``cover/8x8.json``; empty for the folder itself.
+    """
+    if given is not None:
+        return Path(given)
+    return Path(os.environ.get("MORPHIT_DATA") or share_directory().parent / "shared" / "data")
+
+
+def data_path(part: str, given: str | Path | None = None) -> Path:
+    """A part of the published data, such as ``cover/8x8.json``.
 
     Raises:
         ResourceNotFoundError: it is not there; names what is missing and where it was looked for.
     """
-    default = os.environ.get("MORPHIT_DATA") or share_directory().parent / "shared" / "data"
-    folder = Path(default if given is None else given)
-    if not (folder / part).exists():
-        holds = "cover/, grasp/, neural/, planning/, robots/ and ycb/"
-        remedy = f"Name the folder that holds {holds} with --data or MORPHIT_DATA."
-        raise ResourceNotFoundError(part or str(folder), [str(folder.absolute() / part)], remedy)
-    return folder / part
+    path = data_directory(given) / part
+    if not path.exists():
+        remedy = (
+            "Name the folder that holds cover/, grasp/, neural/, planning/, robots/ and ycb/: --data, MORPHIT_DATA."
+        )
+        raise ResourceNotFoundError(part, [str(path.absolute())], remedy)
+    return path
 
 
 def cache_directory(name: str) -> Path:

@@ -35,7 +35,7 @@ def case_of(options: argparse.Namespace, overrides: dict[str, Any] | None = None
     if options.published or options.data is not None:
         from pathlib import Path
 
-        from morphit_ros.resources import data_directory
+        from morphit_ros.resources import data_path
 
-        start = data_directory(options.data, f"cover/{Path(options.case).stem}.json")
+        start = data_path(f"cover/{Path(options.case).stem}.json", options.data)
     return load_case(options.case, start, overrides)

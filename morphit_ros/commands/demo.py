@@ -46,7 +46,8 @@ def add_options(parser: CommandParser) -> None:
         metavar="KG",
         help="mass of the object; needed for a mesh file, which does not say it",
     )
-    add_output(parser, "--output", f"folder for picture and report (default: {_FOLDER})", "DIR", default=_FOLDER)
+    help = f"folder for picture and report (default: {_FOLDER})"
+    add_output(parser, "--output", help, "DIR", dest="argument_output")
     add_json(parser)
     parser.add_argument("arguments", nargs="*", metavar="name:=value", help="arguments of the job grasp")
     add_job_options(parser, find_job("grasp"), _OWN)
@@ -56,8 +57,9 @@ def run(options: argparse.Namespace) -> int:
     from morphit_ros.commands.job_options import given_arguments
     from morphit_ros.commands.up import run_job
 
-    folder = Path(options.output).resolve()
-    given = {"object": "box", "viewer": "false", "output": str(folder), "pick": "true"} | given_arguments(options)
+    given = {"object": "box", "viewer": "false", "output": _FOLDER, "pick": "true"} | given_arguments(options)
+    folder = Path(given["output"]).resolve()
+    given["output"] = str(folder)
     report = Path(given.setdefault("report", str(folder / f"{Path(given['object']).stem}.json")))
     # A report of an earlier run must not pass for this one's.
     report.unlink(missing_ok=True)

@@ -30,9 +30,9 @@ def add_output(
         suffixes: that its name may end in, any if empty.
         more: further arguments of `add_argument`.
     """
-    parser.add_argument(option, metavar=metavar, help=help, **more)
+    dest = parser.add_argument(option, metavar=metavar, help=help, **more).dest
     known = parser.get_default("output_options") or ()
-    parser.set_defaults(output_options=(*known, (option, metavar == "DIR", tuple(suffixes))))
+    parser.set_defaults(output_options=(*known, (option, dest, metavar == "DIR", tuple(suffixes))))
 
 
 def add_json(parser: Any) -> None:
@@ -46,8 +46,8 @@ def check_outputs(options: argparse.Namespace) -> None:
     Raises:
         InvalidInputError: names the option and the remedy.
     """
-    for option, folder, suffixes in getattr(options, "output_options", ()):
-        given = getattr(options, option.lstrip("-").replace("-", "_"))
+    for option, dest, folder, suffixes in getattr(options, "output_options", ()):
+        given = getattr(options, dest)
         for file in given if isinstance(given, list) else [given]:
             if file is not None and file != "-":
                 check_output(option, file, folder, suffixes)

@@ -196,14 +196,14 @@ def _visual_colors(description: RobotDescription) -> dict[str, list[tuple[float,
 def _add_visual(spec: Any, body: Any, element: LinkGeometry, name: str, color: tuple[float, ...]) -> None:
     parts: Sequence[tuple[TriangleMesh | None, tuple[float, ...]]] = [(None, color)]
     if element.path is not None:
-        parts = [(mesh.scaled(element.dimensions), own) for mesh, own in _colored_parts(element.path)]
+        parts = [(mesh.scaled(element.dimensions), own) for mesh, own in colored_parts(element.path)]
     for number, (mesh, shade) in enumerate(parts):
         geom = _add_shape(spec, body, element, f"{name}_{number}", mesh)
         geom.group, geom.contype, geom.conaffinity, geom.mass, geom.rgba = VISUAL_GROUP, 0, 0, 0.0, shade
 
 
 @cache
-def _colored_parts(path: Path) -> tuple[tuple[TriangleMesh, tuple[float, ...]], ...]:
+def colored_parts(path: Path) -> tuple[tuple[TriangleMesh, tuple[float, ...]], ...]:
     """A mesh file split by the colours of its materials; one grey part where it has none.
 
     Kept in memory: both fingers share a file, and a benchmark builds many workcells.

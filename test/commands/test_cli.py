@@ -157,6 +157,8 @@ BOXES = (
         (["--total", "9"], None),
         (["--count", "4", "--link-count", "small=2"], {"large": 4, "small": 2}),
         (["--count", "3", "--links", "small"], {"small": 3}),
+        (["--count", "3", "--links", "small", "--links", "large"], {"large": 3, "small": 3}),
+        (["--set", "primitive_count=2", "--no-cache"], {"large": 2, "small": 2}),
         (["--d-max", "40"], None),
         (["--count", "4", "--method", "packing"], {"large": 4, "small": 4}),
         (["--count", "4", "--variant", "volume", "--cover"], {"large": 4, "small": 4}),
