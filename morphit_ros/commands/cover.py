@@ -10,7 +10,7 @@ from morphit_ros.commands.cover_case import add_case, case_of
 from morphit_ros.commands.cover_view import add_view
 from morphit_ros.commands.options import SeedConfig, add_config, add_settings, read_config, settings
 from morphit_ros.commands.output_files import ResultFiles, add_json, add_output
-from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.parser import CommandParser, add_command, add_group
 from morphit_ros.commands.reports import say
 from morphit_ros.compilation import telling_of_compilation
 from morphit_ros.configuration import Config, parameter
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from morphit_ros.cover.actuation.placement import PlacementResult
     from morphit_ros.cover.cases import CoverCase
     from morphit_ros.cover.simulation import SimulationResult
+
+
+_DESCRIPTION = "A cover of plates that changes a robot's shape: its controller in simulation, and its motors."
 
 
 @dataclass(frozen=True)
@@ -36,28 +39,9 @@ class PlaceConfig(Config):
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
-        "cover",
-        help="morphing covers: run a case, place motors, watch",
-        description="A cover of plates that changes a robot's shape: its controller in simulation, and its motors.",
-    )
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    add_command(
-        actions,
-        "run",
-        "simulate a case and compare it with the paper",
-        "Controller and plant for one case of config/cover or of a YAML file.",
-        add_run_options,
-        run,
-    )
-    add_command(
-        actions,
-        "place",
-        "choose motors for a cover",
-        "Motors for a case's start configuration: pivoted QR with swaps, or the paper's genetic algorithm.",
-        add_place_options,
-        place,
-    )
+    actions = add_group(commands, "cover", "morphing covers: run a case, place motors, watch", _DESCRIPTION)
+    add_command(actions, "run", run.__doc__, add_run_options, run)
+    add_command(actions, "place", place.__doc__, add_place_options, place)
     add_view(actions)
 
 
@@ -94,6 +78,10 @@ def add_place_options(parser: CommandParser) -> None:
 
 @telling_of_compilation(say)
 def run(options: argparse.Namespace) -> int:
+    """`morphit cover run`: simulate a case and compare it with the paper.
+
+    Controller and plant for one case of config/cover or of a YAML file.
+    """
     import dataclasses
     from pathlib import Path
 
@@ -149,6 +137,10 @@ def _simulate(case: CoverCase, noise: Any, options: argparse.Namespace, seed: in
 
 @telling_of_compilation(say)
 def place(options: argparse.Namespace) -> int:
+    """`morphit cover place`: choose motors for a cover.
+
+    Motors for a case's start configuration: pivoted QR with swaps, or the paper's genetic algorithm.
+    """
     from morphit_ros.cover.actuation.genetic import GeneticConfig, evolve_motors
     from morphit_ros.cover.actuation.placement import place_motors
     from morphit_ros.cover.files import write_cover

@@ -1,4 +1,7 @@
-"""`morphit cover view`: a case of a cover in simulation, in a web browser, without a ROS graph."""
+"""`morphit cover view`: watch a case in a web browser.
+
+Simulate a case of config/cover or of a YAML file, and show it to web browsers on this machine.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +27,7 @@ _FRAMES = 10.0
 
 def add_view(actions: Any) -> None:
     """Add the action to those of `morphit cover`."""
-    add_command(
-        actions,
-        "view",
-        "watch a case in a web browser",
-        "Simulate a case of config/cover or of a YAML file, and show it to web browsers on this machine.",
-        add_options,
-        view,
-    )
+    add_command(actions, "view", __doc__, add_options, view)
 
 
 def add_options(parser: CommandParser) -> None:

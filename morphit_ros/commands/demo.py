@@ -1,4 +1,8 @@
-"""`morphit demo`: the grasp job once, without a window, with a report and a picture."""
+"""`morphit demo`: a simulated Panda sees an object, plans a grasp and lifts it.
+
+Simulation, perception, grasp planning and execution as ROS 2 processes, for one pick. Without --viewer no view is
+served.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +20,7 @@ _OWN = ("output", "report", "pick", "object_mass")
 
 
 def add_parser(commands: Any) -> None:
-    add_command(
-        commands,
-        "demo",
-        "a simulated Panda sees an object, plans a grasp and lifts it",
-        "Simulation, perception, grasp planning and execution as ROS 2 processes, for one pick. Without --viewer no "
-        "view is served.",
-        add_options,
-        run,
-        prepare=_prepare,
-    )
+    add_command(commands, "demo", __doc__, add_options, run, prepare=_prepare)
 
 
 def _prepare(parser: CommandParser, words: list[str]) -> list[str]:

@@ -1,4 +1,9 @@
-"""`morphit distance`: distances between two superovoids, or between the links of a robot."""
+"""`morphit distance`: distances between superovoids, or between the links of a robot.
+
+Distance between two superovoids, or the least distances between the links of a robot as superovoids. Negative: how
+deep they overlap. A superovoid is a YAML file, or its text, such as '{semi_axes: [0.03, 0.02, 0.05], squareness: [0.8,
+0.6], tapering: [0.1, 0.1], xyz: [0.2, 0, 0], quat_xyzw: [0, 0, 0, 1]}'; all but semi_axes may be left out.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from morphit_ros.commands.options import assignments, finite
+from morphit_ros.commands.options import add_repeated, assignments, finite
 from morphit_ros.commands.output_files import ResultFiles, add_json
 from morphit_ros.commands.parser import CommandParser, add_command
 from morphit_ros.commands.robots import add_links, add_package_path, load_robot
@@ -21,17 +26,7 @@ _SHOWN = 10
 
 
 def add_parser(commands: Any) -> None:
-    add_command(
-        commands,
-        "distance",
-        "distances between superovoids, or between the links of a robot",
-        "Distance between two superovoids, or the least distances between the links of a robot as superovoids. "
-        "Negative: how deep they overlap. A superovoid is a YAML file, or its text, such as "
-        "'{semi_axes: [0.03, 0.02, 0.05], squareness: [0.8, 0.6], tapering: [0.1, 0.1], xyz: [0.2, 0, 0], "
-        "quat_xyzw: [0, 0, 0, 1]}'; all but semi_axes may be left out.",
-        add_options,
-        run,
-    )
+    add_command(commands, "distance", __doc__, add_options, run)
 
 
 def add_options(parser: CommandParser) -> None:
@@ -40,13 +35,7 @@ def add_options(parser: CommandParser) -> None:
     parser.add_argument(
         "--model", metavar="FILE", help="name in config/superovoids, or a YAML file (default: the robot's)"
     )
-    parser.add_argument(
-        "--joint",
-        action="append",
-        default=[],
-        metavar="NAME=POSITION",
-        help="position of a joint [rad or m] (default: of the home, else 0); may be repeated",
-    )
+    add_repeated(parser, "--joint", "NAME=POSITION", "position of a joint [rad or m] (default: of the home, else 0)")
     add_links(parser, "only pairs with one of these links")
     parser.add_argument(
         "--all-pairs", action="store_true", help="also neighbours, and pairs that the SRDF leaves unchecked"
@@ -90,7 +79,7 @@ def _load(text: str, number: int) -> PlacedSuperovoid:
     path = Path(text)
     if not path.is_file():
         raise ResourceNotFoundError(
-            text, [str(path.absolute().parent)], "Give a YAML file, or {semi_axes: [a1, a2, a3]}."
+            text, [str(path.resolve().parent)], "Give a YAML file, or {semi_axes: [a1, a2, a3]}."
         )
     return parse_superovoid(path.read_text(encoding="utf-8", errors="replace"), path.name)
 

@@ -1,4 +1,7 @@
-"""`morphit grasp`: plan grasps on a recorded cloud, without a ROS graph."""
+"""`morphit grasp`: plan grasps on a recorded point cloud.
+
+Rank contact-stable grasps of a parallel gripper on the cloud of one object.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +22,12 @@ if TYPE_CHECKING:
 class GraspConfig(Config):
     """What is printed, and where the table is."""
 
-    top: int = parameter(10, "Grasps to print", minimum=1, maximum=10**6)
-    table_height: float = parameter(
-        0.0, "Keep clear of a table at this height of the cloud's frame [m]", minimum=-1e3, maximum=1e3
-    )
+    top: int = parameter(10, "Grasps to print", minimum=1)
+    table_height: float = parameter(0.0, "Keep clear of a table at this height of the cloud's frame [m]")
 
 
 def add_parser(commands: Any) -> None:
-    add_command(
-        commands,
-        "grasp",
-        "plan grasps on a recorded point cloud",
-        "Rank contact-stable grasps of a parallel gripper on the cloud of one object.",
-        add_options,
-        run,
-    )
+    add_command(commands, "grasp", __doc__, add_options, run)
 
 
 def add_options(parser: CommandParser) -> None:

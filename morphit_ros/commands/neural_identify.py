@@ -1,4 +1,8 @@
-"""`morphit neural identify`: friction, mass and inertia of an object from a track of its motion."""
+"""`morphit neural identify`: friction, mass and inertia from a track.
+
+What of an object fits the way it was seen to move on a table. Tracks: CSV with the header t,x,y,z,qx,qy,qz,qw [s, m];
+or, with --soap, the authors' folder with soap_pose_track.csv and bluesoap.npz.
+"""
 
 from __future__ import annotations
 
@@ -48,15 +52,7 @@ class MotionConfig(Config):
 
 
 def add_parser(actions: Any) -> None:
-    add_command(
-        actions,
-        "identify",
-        "friction, mass and inertia from a track",
-        f"What of an object fits the way it was seen to move on a table. Tracks: {_FORMAT}; or, with --soap, the "
-        "authors' folder with soap_pose_track.csv and bluesoap.npz.",
-        add_options,
-        run,
-    )
+    add_command(actions, "identify", __doc__, add_options, run)
 
 
 def add_options(parser: CommandParser) -> None:

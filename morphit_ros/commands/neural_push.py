@@ -1,4 +1,8 @@
-"""`morphit neural push`: plan how to push an object to a goal, and try the plan in MuJoCo."""
+"""`morphit neural push`: plan a push to a goal and replay it.
+
+Plan how a sphere pushes a resting object to a goal, replay the plan in MuJoCo with the object as convex pieces and,
+for a box, with the simulated arm. The object is a box, or a density field.
+"""
 
 from __future__ import annotations
 
@@ -45,15 +49,7 @@ class TaskConfig(Config):
 
 
 def add_parser(commands: Any) -> None:
-    add_command(
-        commands,
-        "push",
-        "plan a push to a goal and replay it",
-        "Plan how a sphere pushes a resting object to a goal, replay the plan in MuJoCo with the object as convex "
-        "pieces and, for a box, with the simulated arm. The object is a box, or a density field.",
-        add_options,
-        run,
-    )
+    add_command(commands, "push", __doc__, add_options, run)
 
 
 def add_options(parser: CommandParser) -> None:

@@ -1,4 +1,7 @@
-"""`morphit neural record`: pictures of one object from simulated cameras with poses."""
+"""`morphit neural record`: record colour and depth pictures of a simulated object.
+
+Record colour and depth pictures with camera poses of one object of the simulated workcell.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,7 @@ if TYPE_CHECKING:
 
 
 def add_parser(commands: Any) -> None:
-    add_command(
-        commands,
-        "record",
-        "record colour and depth pictures of a simulated object",
-        "Record colour and depth pictures with camera poses of one object of the simulated workcell.",
-        add_options,
-        run,
-    )
+    add_command(commands, "record", __doc__, add_options, run)
 
 
 def add_options(parser: CommandParser) -> None:

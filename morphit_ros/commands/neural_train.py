@@ -1,4 +1,7 @@
-"""`morphit neural train`: a density field from a recording, and how good it is."""
+"""`morphit neural train`: learn the density field of a recording.
+
+Learn a density field from the colour or the depth pictures of a recording.
+"""
 
 from __future__ import annotations
 
@@ -44,14 +47,7 @@ class TrainConfig(Config):
 
 
 def add_parser(commands: Any) -> None:
-    add_command(
-        commands,
-        "train",
-        "learn the density field of a recording",
-        "Learn a density field from the colour or the depth pictures of a recording.",
-        add_options,
-        run,
-    )
+    add_command(commands, "train", __doc__, add_options, run)
 
 
 def add_options(parser: CommandParser) -> None:

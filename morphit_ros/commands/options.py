@@ -26,7 +26,7 @@ _TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no"
 class SeedConfig(Config):
     """What every command with random numbers has."""
 
-    seed: int = parameter(0, "Seed of everything random", minimum=0, maximum=2**63 - 1)
+    seed: int = parameter(0, "Seed of everything random", minimum=0)
 
 
 @dataclass(frozen=True)
@@ -196,12 +196,14 @@ def read_config(
         raise InvalidInputError(name, error.value, error.bound, error.remedy) from None
 
 
+def add_repeated(parser: Any, option: str, metavar: str, help: str) -> None:
+    """Add an option that may be given several times; its value is a list, empty without it."""
+    parser.add_argument(option, action="append", default=[], metavar=metavar, help=f"{help}; may be repeated")
+
+
 def add_settings(parser: Any, of: str) -> None:
     """Add ``--set NAME=VALUE``, for fields that have no option of their own."""
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE",
-        help=f"a setting of {of}, repeatable; an unknown one lists them all",
-    )  # fmt: skip
+    add_repeated(parser, "--set", "NAME=VALUE", f"a setting of {of}, of which an unknown one lists all")
 
 
 def settings(options: argparse.Namespace, config: type[Config]) -> dict[str, Any]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
+
+Prepare: TypeAlias = "Callable[[CommandParser, list[str]], list[str]]"
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -19,7 +22,7 @@ class CommandParser(argparse.ArgumentParser):
         self,
         *args: Any,
         add_options: Callable[[CommandParser], None] | None = None,
-        prepare: Callable[[CommandParser, list[str]], list[str]] | None = None,
+        prepare: Prepare | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
@@ -51,22 +54,30 @@ class CommandParser(argparse.ArgumentParser):
 def add_command(
     commands: Any,
     name: str,
-    summary: str,
-    description: str,
+    doc: str | None,
     add_options: Callable[[CommandParser], None],
     run: Callable[[argparse.Namespace], int],
-    **more: Any,
+    prepare: Prepare | None = None,
 ) -> None:
     """Add a command to those of a parser.
 
     Args:
         commands: what `add_subparsers` of a `CommandParser` returned.
-        name, summary, description: for the help.
-        add_options: see `CommandParser`.
+        name: as it is typed.
+        doc: a docstring whose first line is "`morphit NAME`: summary.", then a paragraph that describes the command,
+            then, if need be, one that ends its help.
+        add_options, prepare: see `CommandParser`.
         run: from the options, the exit status.
-        more: further arguments of `CommandParser`.
     """
-    parser = commands.add_parser(name, help=summary, description=description, add_options=add_options, **more)
+    first, description, *rest = inspect.cleandoc(doc or "").split("\n\n")
+    parser = commands.add_parser(
+        name,
+        help=first.partition("`: ")[2].rstrip("."),
+        description=description,
+        epilog=rest[0] if rest else None,
+        add_options=add_options,
+        prepare=prepare,
+    )
     parser.set_defaults(run=run)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from morphit_ros.commands.options import add_config
+from morphit_ros.commands.options import add_config, add_repeated
 from morphit_ros.configuration import Config, parameter
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def add_robot(parser: Any, source: bool = True) -> None:
 
 def add_package_path(parser: Any) -> None:
     """Add ``--package-path``."""
-    parser.add_argument("--package-path", action="append", default=[], metavar="DIR", help="folder that holds packages")
+    add_repeated(parser, "--package-path", "DIR", "folder that holds packages")
 
 
 def add_links(parser: Any, help: str) -> None:

@@ -1,4 +1,7 @@
-"""`morphit sample`: small files to try the other commands with, made on the spot."""
+"""`morphit sample`: write a small file to try: a cloud, a mesh, a recording.
+
+Write a small file to try the other commands with. It is made on the spot, the same each time, in metres.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +37,7 @@ class Sample:
 
 
 def add_parser(commands: Any) -> None:
-    add_command(
-        commands,
-        "sample",
-        "write a small file to try: a cloud, a mesh, a recording",
-        "Write a small file to try the other commands with. It is made on the spot, the same each time, in metres.",
-        add_options,
-        run,
-    )
+    add_command(commands, "sample", __doc__, add_options, run)
 
 
 def add_options(parser: CommandParser) -> None:

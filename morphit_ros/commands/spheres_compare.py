@@ -1,4 +1,9 @@
-"""`morphit spheres compare`: MorphIt beside earlier methods, over numbers of spheres, as tables and plots."""
+"""`morphit spheres compare`: compare methods over numbers of spheres.
+
+Fit the links of a robot, or a mesh, by several methods with several numbers of spheres, and measure quality and
+processor time. Prints the means over all links; --output adds every link and plots. Ctrl-C ends it early and keeps
+what was measured.
+"""
 
 from __future__ import annotations
 
@@ -23,16 +28,7 @@ _INTERRUPTED = 130
 
 
 def add_parser(parsers: Any) -> None:
-    add_command(
-        parsers,
-        "compare",
-        "compare methods over numbers of spheres",
-        "Fit the links of a robot, or a mesh, by several methods with several numbers of spheres, and measure quality "
-        "and processor time. Prints the means over all links; --output adds every link and plots. Ctrl-C ends it early "
-        "and keeps what was measured.",
-        add_options,
-        run,
-    )
+    add_command(parsers, "compare", __doc__, add_options, run)
 
 
 def add_options(parser: CommandParser) -> None:

@@ -1,4 +1,7 @@
-"""`morphit spheres export`: sphere models from one format into another."""
+"""`morphit spheres export`: write a sphere model in another format.
+
+Read a sphere model (json, csv, urdf, srdf, cuRobo or XRDF) and write it in another format.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from morphit_ros.commands.options import SeedConfig, add_config, read_config
+from morphit_ros.commands.options import SeedConfig, add_config, add_repeated, read_config
 from morphit_ros.commands.output_files import ResultFiles, add_output
 from morphit_ros.commands.parser import CommandParser, add_command
 from morphit_ros.commands.robots import add_package_path, load_robot
@@ -27,14 +30,7 @@ class SamplesConfig(Config):
 
 
 def add_parser(parsers: Any) -> None:
-    add_command(
-        parsers,
-        "export",
-        "write a sphere model in another format",
-        "Read a sphere model (json, csv, urdf, srdf, cuRobo or XRDF) and write it in another format.",
-        add_options,
-        run,
-    )
+    add_command(parsers, "export", __doc__, add_options, run)
 
 
 def add_options(parser: CommandParser) -> None:
@@ -48,9 +44,7 @@ def add_options(parser: CommandParser) -> None:
     add_output(parser, "--output", "file to write; - for standard output", required=True)
     add_config(parser, PaddingConfig, helps={"padding": "Add to every radius, or as the planner's buffer [m]"})
     parser.add_argument("--merge", metavar="FILE", help="SRDF to merge into; the rest of it stays as it is")
-    parser.add_argument(
-        "--tool", action="append", default=[], metavar="LINK", help="link that a planner moves to goals"
-    )
+    add_repeated(parser, "--tool", "LINK", "link that a planner moves to goals")
     add_package_path(parser)
     add_config(parser, SamplesConfig)
     add_config(parser, SeedConfig, helps={"seed": "Seed of these"})

@@ -1,4 +1,8 @@
-"""`morphit spheres fit`: spheres for every link of a robot, or for a mesh."""
+"""`morphit spheres fit`: fit spheres to every link of a robot.
+
+Fit spheres to every link of a robot, or to a mesh. A file of an --output has the format of its suffix: urdf, srdf, yml
+(cuRobo), xrdf, json, csv.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from morphit_ros.commands.options import (
     SeedConfig,
     add_config,
+    add_repeated,
     add_settings,
     assignments,
     finite,
@@ -47,15 +52,7 @@ class PaddingConfig(Config):
 
 
 def add_parser(parsers: Any) -> None:
-    add_command(
-        parsers,
-        "fit",
-        "fit spheres to every link of a robot",
-        "Fit spheres to every link of a robot, or to a mesh. A file of an --output has the format of its suffix: urdf, "
-        "srdf, yml (cuRobo), xrdf, json, csv.",
-        add_options,
-        run,
-    )
+    add_command(parsers, "fit", __doc__, add_options, run)
 
 
 def add_options(parser: CommandParser) -> None:
@@ -68,22 +65,11 @@ def add_options(parser: CommandParser) -> None:
     number.add_argument(
         "--d-max", type=float, metavar="MM", help="as few as keep each link's greatest distance to it below [mm]"
     )
-    parser.add_argument(
-        "--link-count",
-        action="append",
-        default=[],
-        metavar="LINK=N",
-        help="spheres of this link, whatever the others get; may be repeated",
-    )
+    add_repeated(parser, "--link-count", "LINK=N", "spheres of this link, whatever the others get")
     add_links(parser, "fit these links only")
     add_config(parser, SphereFitConfig, "variant", "cover", "method")
-    parser.add_argument(
-        "--weight",
-        action="append",
-        default=[],
-        metavar="TERM=W",
-        help=f"weight of a loss instead of the variant's: {', '.join(LossWeights.flat_fields())}; may be repeated",
-    )
+    terms = ", ".join(LossWeights.flat_fields())
+    add_repeated(parser, "--weight", "TERM=W", f"weight of a loss instead of the variant's: {terms}")
     parser.add_argument(
         "--start",
         metavar="FILE",

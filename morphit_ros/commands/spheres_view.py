@@ -1,4 +1,8 @@
-"""`morphit spheres view`: spheres of a robot or a mesh in the browser, to look at and to edit."""
+"""`morphit spheres view`: look at the spheres of a robot or mesh in the browser, and edit them.
+
+Show meshes and spheres in the browser, on loopback only: choose numbers and variants link by link, drag spheres, lock
+them, refit the others, undo, save. Ctrl-C ends it.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +32,7 @@ _SURFACE_SAMPLES, _VOLUME_SAMPLES = 5000, 40_000
 
 
 def add_parser(commands: Any) -> None:
-    add_command(
-        commands,
-        "view",
-        "look at the spheres of a robot or mesh in the browser, and edit them",
-        "Show meshes and spheres in the browser, on loopback only: choose numbers and variants link by link, drag "
-        "spheres, lock them, refit the others, undo, save. Ctrl-C ends it.",
-        add_options,
-        run,
-    )
+    add_command(commands, "view", __doc__, add_options, run)
 
 
 def add_options(parser: CommandParser) -> None:

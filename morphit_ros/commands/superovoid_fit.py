@@ -1,4 +1,8 @@
-"""`morphit superovoid fit`: superovoids for every link of a robot, or for a mesh."""
+"""`morphit superovoid fit`: fit superovoids to every link of a robot.
+
+Fit superovoids to every link of a robot, or to a mesh: as many a link as pay. An --output ending in .yaml is a model
+keyed by link, one in .urdf the robot's description with the superovoids in it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from morphit_ros.commands.options import SeedConfig, add_config, add_settings, assignments, read_config, settings
+from morphit_ros.commands.options import (
+    SeedConfig,
+    add_config,
+    add_repeated,
+    add_settings,
+    assignments,
+    read_config,
+    settings,
+)
 from morphit_ros.commands.output_files import ResultFiles, add_json, add_output
 from morphit_ros.commands.parser import CommandParser, add_command
 from morphit_ros.commands.reports import link_progress
@@ -28,15 +40,7 @@ class DentsConfig(Config):
 
 
 def add_parser(parsers: Any) -> None:
-    add_command(
-        parsers,
-        "fit",
-        "fit superovoids to every link of a robot",
-        "Fit superovoids to every link of a robot, or to a mesh: as many a link as pay. An --output ending in .yaml is "
-        "a model keyed by link, one in .urdf the robot's description with the superovoids in it.",
-        add_options,
-        run,
-    )
+    add_command(parsers, "fit", __doc__, add_options, run)
 
 
 def add_options(parser: CommandParser) -> None:
@@ -44,29 +48,15 @@ def add_options(parser: CommandParser) -> None:
 
     add_robot(parser)
     add_config(parser, LinkFitConfig, "max_count")
-    parser.add_argument(
-        "--link-count",
-        action="append",
-        default=[],
-        metavar="LINK=N",
-        help="exactly so many for this link; may be repeated",
-    )
+    add_repeated(parser, "--link-count", "LINK=N", "exactly so many for this link")
     add_config(parser, LinkFitConfig, "fit.family", names={"fit.family": "family"})
-    parser.add_argument(
-        "--link-family",
-        action="append",
-        default=[],
-        metavar="LINK=FAMILY",
-        help="family of this link, whatever the others get; may be repeated",
-    )
+    add_repeated(parser, "--link-family", "LINK=FAMILY", "family of this link, whatever the others get")
     add_config(parser, LinkFitConfig, "fit.mode", "tolerance", "gain", names={"fit.mode": "mode"})
     add_config(parser, DentsConfig)
     add_settings(parser, "the fit")
     add_links(parser, "fit these links only")
     add_config(parser, SeedConfig)
-    parser.add_argument(
-        "--comment", action="append", default=[], metavar="TEXT", help="line at the top of a YAML file; may be repeated"
-    )
+    add_repeated(parser, "--comment", "TEXT", "line at the top of a YAML file")
     add_output(
         parser,
         "--output",

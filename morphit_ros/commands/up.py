@@ -1,4 +1,11 @@
-"""`morphit up JOB`: a job as supervised processes."""
+"""`morphit up JOB`: run a job: several nodes as supervised processes.
+
+Run the nodes of a job until one of them, or Ctrl-C, ends it. Needs no ros2 launch.
+
+The jobs: morphit up --list; the arguments of one: morphit up JOB --help, or --list. Exit status: 0 after Ctrl-C; where
+a job has an end of its own (--pick), that of its end, and 130 if Ctrl-C came before; 1 if a node died or was killed; 2
+for a mistake in the input, also if a node found it.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +17,7 @@ from morphit_ros.commands.parser import CommandParser, add_command
 
 
 def add_parser(commands: Any) -> None:
-    add_command(
-        commands,
-        "up",
-        "run a job: several nodes as supervised processes",
-        "Run the nodes of a job until one of them, or Ctrl-C, ends it. Needs no ros2 launch.",
-        add_options,
-        run,
-        prepare=_prepare,
-        epilog=(
-            "The jobs: morphit up --list; the arguments of one: morphit up JOB --help, or --list. Exit status: 0 after "
-            "Ctrl-C; where a job has an end of its own (--pick), that of its end, and 130 if Ctrl-C came before; 1 if "
-            "a node died or was killed; 2 for a mistake in the input, also if a node found it."
-        ),
-    )
+    add_command(commands, "up", __doc__, add_options, run, prepare=_prepare)
 
 
 def add_options(parser: CommandParser) -> None:

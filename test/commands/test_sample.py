@@ -28,10 +28,13 @@ def test_a_grasp_is_planned_on_the_cup(folder: Path, capsys: pytest.CaptureFixtu
     cloud = load_point_cloud("cup.ply")
     assert 2000 < len(cloud) < 6000
     assert np.ptp(cloud.points, axis=0) == pytest.approx([0.042, 0.042, 0.07], abs=0.003)
-    # Seen from outside and above: nothing of the foot, but some of the bottom inside.
+    # Seen from outside and above: of the far wall the inner side, and nothing of the foot's underside.
     assert cloud.points[:, 2].min() > -0.001
-    inside = np.hypot(*cloud.points[:, :2].T) < 0.01
-    assert inside.any() and cloud.points[inside, 2].min() > 0.003
+    radii = np.hypot(*cloud.points[:, :2].T)
+    near_rim = (cloud.points[:, 2] > 0.055) & (cloud.points[:, 2] < 0.06)
+    assert ((radii < 0.0187) & near_rim).sum() > 50
+    assert ((radii > 0.0195) & near_rim).sum() > 50
+    assert radii[cloud.points[:, 2] < 0.002].min() > 0.014
     assert main(["sample", "cup", "--output", "again.ply"]) == 0
     np.testing.assert_array_equal(load_point_cloud("again.ply").points, cloud.points)
     assert main(["grasp", "--cloud", "cup.ply", "--gripper", "hande", "--picture", "g.png", "--json", "g.json"]) == 0
