@@ -21,6 +21,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import numpy as np  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
+from morphit_bench.data_option import add_data  # noqa: E402
 from morphit_bench.picks.flying_gripper import flying_gripper  # noqa: E402
 from morphit_bench.picks.runs import come_to_rest, workcell_config  # noqa: E402
 from morphit_bench.picks.trials import draw_trial, trial_object  # noqa: E402
@@ -62,7 +63,7 @@ def error_of(workcell: Workcell, cameras: tuple[str, ...]) -> float | None:
 def main() -> None:
     """Measure, print, and write JSON if asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, metavar="DIR", help="folder with ycb/ and grasp/known")
+    add_data(parser, "grasp")
     parser.add_argument("--poses", type=int, default=3, help="poses of each object (default 3)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE")
     options = parser.parse_args()

@@ -3,7 +3,7 @@
     python benchmarks/cover.py [--data DIR] [--tables cases cost solvers placement open] [--largest 40] [--json FILE]
                                [--images DIR]
 
-Process time on one core after a warm-up. `--data` is a folder with the published start states (3x3.json …); without,
+Process time on one core after a warm-up. `--data` is the folder whose cover/ has the published start states; without,
 starts and motors are our own. Every table names the command's settings; nothing is taken from other runs. `--images`
 is a folder for plots: cost against nodes, what self-collision avoidance and planned passages do.
 """
@@ -28,6 +28,7 @@ sys.path[:0] = [str(ROOT)]
 import numpy as np  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
+from morphit_bench.data_option import add_data  # noqa: E402
 from morphit_ros.cover import (  # noqa: E402
     ControllerConfig,
     Cover,
@@ -51,7 +52,7 @@ CASES = ("3x3", "8x8", "20x20", "4x8")
 SOLVERS = ("daqp", "quadprog", "piqp", "proxqp", "clarabel", "osqp")
 
 
-def bench_cases(data: str | None) -> list[dict[str, Any]]:
+def bench_cases(data: Path | None) -> list[dict[str, Any]]:
     """Errors at the end, ideal and noisy, and what the run cost."""
     entries = []
     for name in tqdm(CASES, desc="cases", disable=not sys.stderr.isatty()):
@@ -218,7 +219,7 @@ def new_figure(panels: int) -> tuple[Any, Any]:
     return figure, figure.subplots(1, panels)
 
 
-def bench_solvers(data: str | None, steps: int = 20) -> list[dict[str, Any]]:
+def bench_solvers(data: Path | None, steps: int = 20) -> list[dict[str, Any]]:
     """The same first steps of a case with every library that is installed."""
     entries = []
     # qpsolvers says at every step that Clarabel and OSQP take sparse matrices.
@@ -259,7 +260,7 @@ def bench_solvers(data: str | None, steps: int = 20) -> list[dict[str, Any]]:
     return entries
 
 
-def bench_placement(data: str | None) -> list[dict[str, Any]]:
+def bench_placement(data: Path | None) -> list[dict[str, Any]]:
     """Published motors, pivoted QR with swaps, and the genetic algorithm, judged over a neighbourhood of 5 degrees."""
     entries = []
     print("\ncase   method     log|det|  condition   worst within 5°  on a joint  fold axes  steps  seconds")
@@ -301,7 +302,7 @@ def _rows(motors: np.ndarray) -> np.ndarray:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", metavar="DIR", help="published start states")
+    add_data(parser, "cover", optional=True)
     tables = ("cases", "cost", "solvers", "placement", "open")
     parser.add_argument("--tables", nargs="+", choices=tables, default=list(tables))
     parser.add_argument("--largest", type=int, default=40, help="side of the largest cover of the cost table")
@@ -309,8 +310,9 @@ def main() -> None:
     parser.add_argument("--images", metavar="DIR", type=Path, help="folder for plots")
     options = parser.parse_args()
     results: dict[str, Any] = {}
+    starts = options.data / "cover" if options.data else None
     if "cases" in options.tables:
-        results["cases"] = bench_cases(options.data)
+        results["cases"] = bench_cases(starts)
     if "cost" in options.tables:
         results["cost"] = bench_cost(options.largest)
         if options.images:
@@ -318,9 +320,9 @@ def main() -> None:
     if "open" in options.tables:
         results["open"] = bench_open(options.images)
     if "solvers" in options.tables:
-        results["solvers"] = bench_solvers(options.data)
+        results["solvers"] = bench_solvers(starts)
     if "placement" in options.tables:
-        results["placement"] = bench_placement(options.data)
+        results["placement"] = bench_placement(starts)
     if options.json:
         Path(options.json).write_text(json.dumps(results, indent=2), encoding="utf-8")
 

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from morphit_bench.data_option import add_data
 from morphit_bench.grasping import (
     SURFACES,
     CmaEsConfig,
@@ -280,7 +281,7 @@ def summarize(rows: list[dict[str, object]], key: str) -> dict[str, float]:
 def main() -> None:
     """Measure, print, and write JSON if asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder with grasp/known and grasp/observed")
+    add_data(parser, "grasp", optional=True)
     parser.add_argument("--json", type=Path, help="file for the results")
     parser.add_argument("--ours", action="store_true", help="only the plans of this package's planner")
     arguments = parser.parse_args()

@@ -3,7 +3,7 @@
     python benchmarks/neural_dynamics.py [--data DIR] [--json FILE]
 
 Times are processor time of one thread, the least of several repeats. MuJoCo is the referee for slides, the integral of
-μ p r over the base for spins. --data is the folder of the authors' bodies and trajectories.
+μ p r over the base for spins. --data is the folder whose neural/ has the authors' bodies and trajectories.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import numpy as np  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
+from morphit_bench.data_option import add_data  # noqa: E402
 from morphit_ros.geometry.rotations import multiply_quats  # noqa: E402
 from morphit_ros.neural.body import ContactBody  # noqa: E402
 from morphit_ros.neural.contact.parameters import ContactParameters  # noqa: E402
@@ -244,8 +245,7 @@ def _clocked(function: Callable[[], Any], clock: Callable[[], float]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    default = Path(os.environ.get("MORPHIT_DATA", "../shared/data"))
-    parser.add_argument("--data", type=Path, default=default, metavar="DIR", help="folder with neural/")
+    add_data(parser, "neural")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     figures: dict[str, float] = {}

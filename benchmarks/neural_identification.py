@@ -23,6 +23,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
+from morphit_bench.data_option import add_data  # noqa: E402
 from morphit_bench.neural.push_experiments import (  # noqa: E402
     BallPush,
     push_experiments,
@@ -135,8 +136,7 @@ def table(title: str, entries: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    default = os.environ.get("MORPHIT_DATA", ROOT.parent / "shared" / "data")
-    parser.add_argument("--data", type=Path, metavar="DIR", default=Path(default), help="folder with neural/")
+    add_data(parser, "neural")
     parser.add_argument("--tables", nargs="+", default=["soap", "pushes", "interaction"], metavar="NAME")
     parser.add_argument("--truth-step", type=float, default=1e-4, metavar="S", help="default: %(default)s")
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="noisy repetitions (default: %(default)s)")

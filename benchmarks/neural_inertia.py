@@ -25,6 +25,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import numpy as np  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
+from morphit_bench.data_option import add_data  # noqa: E402
 from morphit_ros.errors import InvalidInputError  # noqa: E402
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rotation_vector  # noqa: E402
 from morphit_ros.neural.field import DensityField  # noqa: E402
@@ -186,7 +187,7 @@ def print_coverage(rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder with more objects")
+    add_data(parser, "grasp")
     parser.add_argument("--all", action="store_true", help=f"{ALL_OBJECTS}, and all ways to their mass properties")
     parser.add_argument(
         "--objects", help=f"names of load_object, or nothing (default: {DEFAULT_OBJECTS}, with --all {ALL_OBJECTS})"

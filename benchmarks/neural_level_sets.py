@@ -23,6 +23,7 @@ import numpy as np  # noqa: E402
 from scipy import ndimage  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
+from morphit_bench.data_option import add_data  # noqa: E402
 from morphit_bench.neural.level_sets import LevelSet, compare_level_sets  # noqa: E402
 from morphit_ros.errors import InvalidInputError  # noqa: E402
 from morphit_ros.geometry.transforms import Array, matrix_from_quat_xyzw, quat_xyzw_from_matrix  # noqa: E402
@@ -165,7 +166,7 @@ def settled(level: LevelSet, rotation: Array) -> Array:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("MORPHIT_DATA", "../shared/data")))
+    add_data(parser, "neural")
     parser.add_argument("--noises", type=int, default=5, help="draws of the noise")
     parser.add_argument("--picture", type=Path)
     parser.add_argument("--json", type=Path)

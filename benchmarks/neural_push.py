@@ -28,6 +28,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import numpy as np  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
+from morphit_bench.data_option import add_data  # noqa: E402
 from morphit_bench.picks.body_pieces import pieces_of_points  # noqa: E402
 from morphit_ros.geometry.transforms import make_transform, matrix_from_quat_xyzw  # noqa: E402
 from morphit_ros.neural.contact.parameters import ContactParameters  # noqa: E402
@@ -154,8 +155,7 @@ def box(pictures: Path | None) -> Iterator[dict[str, Any]]:
 def main() -> None:
     """Measure, print, and write JSON if asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    default = os.environ.get("MORPHIT_DATA", "../shared/data")
-    parser.add_argument("--data", type=Path, metavar="DIR", default=Path(default), help="folder with neural/")
+    add_data(parser, "neural")
     parser.add_argument("--pictures", type=Path, metavar="DIR", help="draw each push there")
     parser.add_argument("--only", choices=("bunny", "box"), help="one of the two objects")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE")

@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from morphit_bench.data_option import add_data
 from morphit_bench.superovoid.implicit import solve_implicit, surface_octree
 from morphit_bench.superovoid.octree import octree_start
 from morphit_bench.superovoid.parametric import LEVELS, solve_parametric
@@ -756,9 +757,7 @@ def draw(report: dict[str, Any], times: dict[str, np.ndarray], folder: Path) -> 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument(
-        "--data", type=Path, help="folder with robots/iCub; without, the committed superovoids are the hand"
-    )
+    add_data(parser, "robots/iCub", optional=True)
     parser.add_argument("--steps", type=int, default=STEPS, help="steps of the motion")
     parser.add_argument("--repeats", type=int, default=3, help="repeats that times are medians of")
     parser.add_argument("--pictures", type=Path, help="folder for both figures")

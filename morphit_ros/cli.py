@@ -5,21 +5,22 @@ Exit status: 0 success, 1 no result (no grasp, a job that failed), 2 a mistake i
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
 
-from morphit_ros.commands import cover, demo, distance, grasp, kernels, neural, spheres, superovoid, up
+from morphit_ros.commands import cover, demo, distance, grasp, kernels, neural, sample, spheres, superovoid, up
+from morphit_ros.commands.output_files import check_outputs
+from morphit_ros.commands.parser import CommandParser
 from morphit_ros.errors import MorphitError
 
-# Each adds its parsers; whatever takes time to import, they import when they run.
-_COMMANDS = (up, cover, demo, grasp, spheres, superovoid, distance, neural, kernels)
+# Each adds its parsers; whatever takes time to import, they import when they are completed or run.
+_COMMANDS = (up, cover, demo, grasp, spheres, superovoid, distance, neural, sample, kernels)
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandParser:
     """The parser of the whole command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="morphit",
         description="A sense of shape for robots: spheres for links, contact-stable grasps, and whole jobs.",
         epilog="Exit status: 0 success, 1 no result, 2 a mistake in the input. --help after a command tells more.",
@@ -32,8 +33,9 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    options = make_parser().parse_args(words)
     try:
+        options = make_parser().parse_args(sys.argv[1:] if words is None else words)
+        check_outputs(options)
         status: int = options.run(options)
         sys.stdout.flush()
         return status

@@ -51,6 +51,32 @@ def resource(relative: str) -> Path:
     return path
 
 
+def data_directory(given: str | Path | None = None) -> Path:
+    """The folder with published data, which holds cover/, grasp/, neural/, planning/, robots/ and ycb/, if it is there.
+
+    Args:
+        given: as ``--data`` takes it; None for ``$MORPHIT_DATA``, else ``../shared/data`` beside the project.
+    """
+    if given is not None:
+        return Path(given)
+    return Path(os.environ.get("MORPHIT_DATA") or share_directory().parent / "shared" / "data")
+
+
+def data_path(part: str, given: str | Path | None = None) -> Path:
+    """A part of the published data, such as ``cover/8x8.json``.
+
+    Raises:
+        ResourceNotFoundError: it is not there; names what is missing and where it was looked for.
+    """
+    path = data_directory(given) / part
+    if not path.exists():
+        remedy = (
+            "Name the folder that holds cover/, grasp/, neural/, planning/, robots/ and ycb/: --data, MORPHIT_DATA."
+        )
+        raise ResourceNotFoundError(part, [str(path.absolute())], remedy)
+    return path
+
+
 def cache_directory(name: str) -> Path:
     """A folder for results that can be computed again (``$MORPHIT_CACHE``, else the user's cache)."""
     default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "morphit_ros"

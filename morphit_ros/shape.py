@@ -19,7 +19,7 @@ from morphit_ros.shape_results import ShapeField, ShapeSpheres, ShapeSurface
 
 if TYPE_CHECKING:
     from morphit_ros.neural.field import DensityField
-    from morphit_ros.neural.fields.field_file import LearnedField
+    from morphit_ros.neural.learning.field_file import LearnedField
     from morphit_ros.robot_shape import Robot
     from morphit_ros.superovoid import SuperovoidFitConfig, SuperovoidFitResult
 
@@ -131,8 +131,8 @@ class Shape:
         """
         if self._learned is not None:
             return self._own_field
-        from morphit_ros.neural.fields.field_file import LearnedField
         from morphit_ros.neural.learning.depth import DepthLearningConfig, learn_from_depths
+        from morphit_ros.neural.learning.field_file import LearnedField
         from morphit_ros.neural.views.cloud_views import views_of_cloud
 
         views = views_of_cloud(*self._oriented_points(viewpoints, seed))
@@ -173,12 +173,12 @@ def _learned_field(source: Any) -> LearnedField | None:
     # A field has a function of this name: of trimesh it is a number.
     holder = getattr(source, "field", source)
     if callable(getattr(holder, "density", None)):
-        from morphit_ros.neural.fields.field_file import LearnedField
+        from morphit_ros.neural.learning.field_file import LearnedField
 
         return LearnedField(holder, getattr(source, "threshold", None), getattr(source, "eyes", None))
     if isinstance(source, (str, os.PathLike)) and Path(source).suffix.lower() == ".npz":
         from morphit_ros.neural.archive import is_archive
-        from morphit_ros.neural.fields.field_file import load_learned_field
+        from morphit_ros.neural.learning.field_file import load_learned_field
 
         return load_learned_field(source) if is_archive(source) else None
     return None

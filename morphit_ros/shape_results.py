@@ -13,7 +13,7 @@ from morphit_ros.geometry.transforms import Array
 
 if TYPE_CHECKING:
     from morphit_ros.neural.field import DensityField
-    from morphit_ros.neural.fields.field_file import LearnedField
+    from morphit_ros.neural.learning.field_file import LearnedField
     from morphit_ros.neural.solid.extraction import Solid
     from morphit_ros.neural.solid.inertia import InertialProperties
     from morphit_ros.spheres.fit import FitStatus

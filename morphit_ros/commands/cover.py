@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from morphit_ros.commands.cover_case import add_case, case_of
 from morphit_ros.commands.cover_view import add_view
-from morphit_ros.commands.reports import add_json_option, say, write_json
+from morphit_ros.commands.options import SeedConfig, add_config, add_settings, read_config, settings
+from morphit_ros.commands.output_files import ResultFiles, add_json, add_output
+from morphit_ros.commands.parser import CommandParser, add_command, add_group
+from morphit_ros.commands.reports import say
 from morphit_ros.compilation import telling_of_compilation
+from morphit_ros.configuration import Config, parameter
 
 if TYPE_CHECKING:
     from morphit_ros.cover.actuation.placement import PlacementResult
@@ -15,163 +21,137 @@ if TYPE_CHECKING:
     from morphit_ros.cover.simulation import SimulationResult
 
 
+_DESCRIPTION = "A cover of plates that changes a robot's shape: its controller in simulation, and its motors."
+
+
+@dataclass(frozen=True)
+class RunConfig(Config):
+    """Which of the paper's noises a run has."""
+
+    noise: str = parameter("none", "Of motors and joint angles", choices=("none", "paper", "both"))
+
+
+@dataclass(frozen=True)
+class PlaceConfig(Config):
+    """How motors are chosen."""
+
+    method: str = parameter("exchange", "How to search", choices=("exchange", "genetic"))
+
+
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
-        "cover",
-        help="morphing covers: run a case, place motors, watch",
-        description="A cover of plates that changes a robot's shape: its controller in simulation, and its motors.",
-    )
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    _add_run(actions)
-    _add_place(actions)
-    add_view(actions, _add_case)
+    actions = add_group(commands, "cover", "morphing covers: run a case, place motors, watch", _DESCRIPTION)
+    add_command(actions, "run", run.__doc__, add_run_options, run)
+    add_command(actions, "place", place.__doc__, add_place_options, place)
+    add_view(actions)
 
 
-def _add_run(actions: Any) -> None:
-    parser = actions.add_parser(
-        "run",
-        help="simulate a case and compare it with the paper",
-        description="Controller and plant for one case of config/cover or of a YAML file.",
-    )
-    _add_case(parser)
-    parser.add_argument(
-        "--noise",
-        choices=("none", "paper", "both"),
-        default="none",
-        help="of motors and joint angles (default: %(default)s)",
-    )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the noise (default: %(default)s)")
-    parser.add_argument("--duration", type=float, metavar="S", help="simulated seconds (default: the case's)")
-    parser.add_argument(
-        "--encoder-step", type=float, default=0.0, metavar="DEG", help="resolution of the encoders (default: exact)"
-    )
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of the controller, repeatable"
-    )
+def add_run_options(parser: CommandParser) -> None:
+    from morphit_ros.cover.noise import NoiseConfig
+    from morphit_ros.cover.simulation import SimulationConfig
+
+    add_case(parser)
+    add_config(parser, RunConfig)
+    add_config(parser, SeedConfig, helps={"seed": "Seed of the noise"})
+    add_config(parser, SimulationConfig, "duration", none="the case's")
+    add_config(parser, NoiseConfig, "encoder_step", degrees=["encoder_step"])
+    add_settings(parser, "the controller")
     parser.add_argument(
         "--solver",
         choices=("daqp", "quadprog", "piqp", "proxqp", "clarabel", "osqp"),
         help="library of the quadratic programme (default: daqp; the others need qpsolvers and themselves)",
     )
-    parser.add_argument("--plot", metavar="FILE", help="draw errors and motor speed (PNG, PDF, SVG)")
-    parser.add_argument("--save-state", metavar="FILE", help="write the final configuration as JSON")
-    add_json_option(parser)
-    parser.set_defaults(run=run)
+    add_output(parser, "--plot", "draw errors and motor speed (PNG, PDF, SVG)", suffixes=(".png", ".pdf", ".svg"))
+    add_output(parser, "--save-state", "write the final configuration as JSON")
+    add_json(parser)
 
 
-def _add_place(actions: Any) -> None:
-    parser = actions.add_parser(
-        "place",
-        help="choose motors for a cover",
-        description="Motors for a case's start configuration: pivoted QR with swaps, or the paper's genetic algorithm.",
-    )
-    _add_case(parser)
-    parser.add_argument(
-        "--method", choices=("exchange", "genetic"), default="exchange", help="how to search (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--generations", type=int, metavar="N", help="most generations of the genetic algorithm (default: 20000)"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the search (default: %(default)s)")
-    parser.add_argument("--output", metavar="FILE", help="write cover, configuration and motors as JSON")
-    add_json_option(parser)
-    parser.set_defaults(run=place)
+def add_place_options(parser: CommandParser) -> None:
+    from morphit_ros.cover.actuation.genetic import GeneticConfig
 
-
-def _add_case(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("case", metavar="CASE", help="3x3, 4x8, 8x8, 20x20, thigh, strip, passage, or a YAML file")
-    parser.add_argument("--data", metavar="DIR", help="folder with CASE.json: published start states and motors")
+    add_case(parser)
+    add_config(parser, PlaceConfig)
+    add_config(parser, GeneticConfig, "generations", helps={"generations": "Most generations of the genetic algorithm"})
+    add_config(parser, SeedConfig, helps={"seed": "Seed of the search"})
+    add_output(parser, "--output", "write cover, configuration and motors as JSON")
+    add_json(parser)
 
 
 @telling_of_compilation(say)
 def run(options: argparse.Namespace) -> int:
+    """`morphit cover run`: simulate a case and compare it with the paper.
+
+    Controller and plant for one case of config/cover or of a YAML file.
+    """
     import dataclasses
+    from pathlib import Path
 
-    import numpy as np
-
-    from morphit_ros.cover.cases import load_case
+    from morphit_ros.cover.control.config import ControllerConfig
+    from morphit_ros.cover.figures import draw_run
+    from morphit_ros.cover.files import write_cover
     from morphit_ros.cover.noise import PAPER_NOISE, NoiseConfig
 
-    _check_seed(options.seed)
-    _check_outputs(options)
-    overrides = _overrides(options.set)
+    seed, chosen = read_config(options, SeedConfig).seed, read_config(options, RunConfig).noise
+    overrides = settings(options, ControllerConfig)
     if options.solver:
         overrides["solver"] = options.solver
-    case = load_case(options.case, options.data, overrides)
-    step = float(np.radians(options.encoder_step))
+    step = read_config(options, NoiseConfig).encoder_step
+    read_config(options, ControllerConfig, overrides)
+    case = case_of(options, overrides)
     noises = {
         name: dataclasses.replace(noise, encoder_step=step)
         for name, noise in (("ideal", NoiseConfig()), ("noisy", PAPER_NOISE))
-        if options.noise == "both" or (options.noise == "paper") == (name == "noisy")
+        if chosen == "both" or (chosen == "paper") == (name == "noisy")
     }
-    results = {name: _simulate(case, noise, options) for name, noise in noises.items()}
-    if options.json != "-":
-        print(run_table(case, results))
-    if options.json:
-        write_json(run_content(case, results, options), options.json)
-    for name, result in results.items():
-        if options.plot:
-            _plot(result, case, name, len(results) > 1, options.plot)
-        if options.save_state:
-            from morphit_ros.cover.files import write_cover
-
-            write_cover(case.cover, result.state, options.save_state)
+    results = {name: _simulate(case, noise, options, seed) for name, noise in noises.items()}
+    with ResultFiles() as files:
+        if options.json != "-":
+            print(run_table(case, results))
+        files.json(run_content(case, results, options.data, seed), options.json)
+        for name, result in results.items():
+            if options.plot:
+                path, title = Path(options.plot), f"{case.name}, {name}"
+                path = path.with_stem(f"{path.stem}-{name}") if len(results) > 1 else path
+                files.write("--plot", path, lambda path, result=result, title=title: draw_run(result, path, title))
+            if options.save_state:
+                state = result.state
+                files.write(
+                    "--save-state", options.save_state, lambda path, state=state: write_cover(case.cover, state, path)
+                )
     return 0 if all(result.success for result in results.values()) else 1
 
 
-def _simulate(case: CoverCase, noise: Any, options: argparse.Namespace) -> SimulationResult:
+def _simulate(case: CoverCase, noise: Any, options: argparse.Namespace, seed: int) -> SimulationResult:
     import sys
 
     from tqdm import tqdm
 
     from morphit_ros.cover.simulation import SimulationConfig, simulate_cover
 
-    duration = case.duration if options.duration is None else options.duration
-    with tqdm(total=duration, unit="s", disable=not sys.stderr.isatty(), leave=False) as bar:
+    config = read_config(options, SimulationConfig, {"duration": case.duration})
+    with tqdm(total=config.duration, unit="s", disable=not sys.stderr.isatty(), leave=False) as bar:
         return simulate_cover(
-            case.cover, case.state, case.target, SimulationConfig(duration=duration), case.controller, noise,
-            options.seed, progress=lambda now, _: bar.update(now - bar.n),
+            case.cover, case.state, case.target, config, case.controller, noise, seed,
+            progress=lambda now, _: bar.update(now - bar.n),
         )  # fmt: skip
-
-
-def _check_outputs(options: argparse.Namespace) -> None:
-    """Refuse files that cannot be written before the simulation, not after it."""
-    from pathlib import Path
-
-    from morphit_ros.commands.output_files import check_output
-    from morphit_ros.errors import InvalidInputError
-
-    check_output("--plot", options.plot)
-    check_output("--save-state", options.save_state)
-    if options.json != "-":
-        check_output("--json", options.json)
-    if options.plot and Path(options.plot).suffix.lower() not in (".png", ".pdf", ".svg"):
-        raise InvalidInputError("--plot", options.plot, "a name that ends in .png, .pdf or .svg")
-
-
-def _plot(result: SimulationResult, case: CoverCase, name: str, several: bool, file: str) -> None:
-    from pathlib import Path
-
-    from morphit_ros.cover.figures import draw_run
-
-    path = Path(file)
-    draw_run(result, path.with_stem(f"{path.stem}-{name}") if several else path, f"{case.name}, {name}")
 
 
 @telling_of_compilation(say)
 def place(options: argparse.Namespace) -> int:
+    """`morphit cover place`: choose motors for a cover.
+
+    Motors for a case's start configuration: pivoted QR with swaps, or the paper's genetic algorithm.
+    """
     from morphit_ros.cover.actuation.genetic import GeneticConfig, evolve_motors
     from morphit_ros.cover.actuation.placement import place_motors
-    from morphit_ros.cover.cases import load_case
     from morphit_ros.cover.files import write_cover
 
-    _check_seed(options.seed)
-    case = load_case(options.case, options.data)
-    if options.method == "genetic":
-        settings = {} if options.generations is None else {"generations": options.generations}
-        placed = evolve_motors(case.cover, case.state, GeneticConfig(**settings), options.seed)
+    seed, method = read_config(options, SeedConfig).seed, read_config(options, PlaceConfig).method
+    genetic = read_config(options, GeneticConfig)
+    case = case_of(options)
+    if method == "genetic":
+        placed = evolve_motors(case.cover, case.state, genetic, seed)
     else:
-        placed = place_motors(case.cover, [case.state], options.seed)
+        placed = place_motors(case.cover, [case.state], seed)
     chosen = case.cover.with_motors(placed.motors)
     if options.json != "-":
         print(
@@ -180,10 +160,10 @@ def place(options: argparse.Namespace) -> int:
             f"{placed.on_fold_axis} on the fold axis, {placed.steps} steps, {placed.seconds:.2f} s"
         )
         print("  ".join(chosen.motor_labels))
-    if options.json:
-        write_json(place_content(case, placed, chosen.motor_labels, options), options.json)
-    if options.output:
-        write_cover(chosen, case.state, options.output)
+    with ResultFiles() as files:
+        files.json(place_content(case, placed, chosen.motor_labels, method, seed), options.json)
+        if options.output:
+            files.write("--output", options.output, lambda path: write_cover(chosen, case.state, path))
     return 0 if placed.spans else 1
 
 
@@ -218,14 +198,14 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:g}"
 
 
-def run_content(case: CoverCase, results: dict[str, SimulationResult], options: argparse.Namespace) -> dict[str, Any]:
+def run_content(case: CoverCase, results: dict[str, SimulationResult], data: str | None, seed: int) -> dict[str, Any]:
     """Runs for JSON: SI units; one entry every tenth of a second."""
     import numpy as np
 
     content: dict[str, Any] = {
         "case": case.name,
-        "data": options.data,
-        "seed": options.seed,
+        "data": data,
+        "seed": seed,
         "motors": case.cover.motor_labels,
         "controller": case.controller.to_flat(),
         "published": [list(entry) for entry in case.published],
@@ -250,13 +230,13 @@ def run_content(case: CoverCase, results: dict[str, SimulationResult], options: 
 
 
 def place_content(
-    case: CoverCase, placed: PlacementResult, labels: list[str], options: argparse.Namespace
+    case: CoverCase, placed: PlacementResult, labels: list[str], method: str, seed: int
 ) -> dict[str, Any]:
     """A placement for JSON."""
     return {
         "case": case.name,
-        "method": options.method,
-        "seed": options.seed,
+        "method": method,
+        "seed": seed,
         "motors": [[int(joint) + 1, int(axis)] for joint, axis in placed.motors],
         "labels": labels,
         "log_determinant": float(placed.log_determinants[0]) if placed.spans else None,
@@ -266,27 +246,3 @@ def place_content(
         "steps": placed.steps,
         "seconds": placed.seconds,
     }
-
-
-def _overrides(words: list[str]) -> dict[str, Any]:
-    import yaml
-
-    from morphit_ros.errors import InvalidInputError
-
-    values: dict[str, Any] = {}
-    for word in words:
-        name, separator, value = word.partition("=")
-        if not separator:
-            raise InvalidInputError("--set", word, "NAME=VALUE")
-        try:
-            values[name] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            raise InvalidInputError("--set", word, "NAME=VALUE with a number or a word") from None
-    return values
-
-
-def _check_seed(seed: int) -> None:
-    from morphit_ros.errors import InvalidInputError
-
-    if seed < 0:
-        raise InvalidInputError("--seed", seed, "0 or more")

@@ -1,4 +1,7 @@
-"""`morphit cover view`: a case of a cover in simulation, in a web browser, without a ROS graph."""
+"""`morphit cover view`: watch a case in a web browser.
+
+Simulate a case of config/cover or of a YAML file, and show it to web browsers on this machine.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,10 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
+from morphit_ros.commands.cover_case import add_case, case_of
+from morphit_ros.commands.options import PageConfig, add_config, read_config
+from morphit_ros.commands.output_files import PICTURES, ResultFiles, add_output
+from morphit_ros.commands.parser import CommandParser, add_command
 from morphit_ros.commands.reports import say
 from morphit_ros.compilation import telling_of_compilation
 
@@ -18,41 +25,37 @@ if TYPE_CHECKING:
 _FRAMES = 10.0
 
 
-def add_view(actions: Any, add_case: Any) -> None:
+def add_view(actions: Any) -> None:
     """Add the action to those of `morphit cover`."""
-    parser = actions.add_parser(
-        "view",
-        help="watch a case in a web browser",
-        description="Simulate a case of config/cover or of a YAML file, and show it to web browsers on this machine.",
-    )
+    add_command(actions, "view", __doc__, add_options, view)
+
+
+def add_options(parser: CommandParser) -> None:
+    from morphit_ros.cover.simulation import SimulationConfig
+
     add_case(parser)
-    parser.add_argument("--duration", type=float, metavar="S", help="simulated seconds (default: the case's)")
-    parser.add_argument("--port", type=int, default=8080, help="TCP port on loopback, 0: any (default: %(default)s)")
-    parser.add_argument(
-        "--screenshot", metavar="FILE", help="don't wait for browsers: save a picture (PNG) of the end, and end"
-    )
-    parser.set_defaults(run=view)
+    add_config(parser, SimulationConfig, "duration", none="the case's")
+    add_config(parser, PageConfig)
+    help = "don't wait for browsers: save a picture (PNG) of the end, and end"
+    add_output(parser, "--screenshot", help, suffixes=PICTURES)
 
 
 @telling_of_compilation(say)
 def view(options: argparse.Namespace) -> int:
     """Run the action; the exit status."""
-    from morphit_ros.cover.cases import load_case
     from morphit_ros.cover.control.controller import CoverController
     from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
     from morphit_ros.cover.plant import CoverPlant
+    from morphit_ros.cover.simulation import SimulationConfig
     from morphit_ros.display.cover_scene import CoverScene
-    from morphit_ros.errors import InvalidInputError
     from morphit_ros.geometry.transforms import make_transform, matrix_from_quat_xyzw
 
-    case = load_case(options.case, options.data)
-    duration = case.duration if options.duration is None else options.duration
-    if not 0.0 < duration < float("inf"):
-        raise InvalidInputError("--duration", duration, "a positive time [s]")
+    case, port = case_of(options), read_config(options, PageConfig).port
+    duration = read_config(options, SimulationConfig, {"duration": case.duration}).duration
     shared = NullSpaceSolver(case.cover)
     controller = CoverController(case.cover, case.controller, null_space=shared)
     plant = CoverPlant(case.cover, case.state, shared)
-    with CoverScene(port=0 if options.screenshot else options.port) as scene:
+    with CoverScene(port=0 if options.screenshot else port) as scene:
         if case.body is None:
             scene.set_cover(case.cover, case.controller.rate_limit)
         else:
@@ -63,7 +66,8 @@ def view(options: argparse.Namespace) -> int:
             if options.screenshot:
                 from morphit_ros.display.screenshot import screenshot
 
-                screenshot(scene.url, options.screenshot)
+                with ResultFiles() as files:
+                    files.write("--screenshot", options.screenshot, lambda path: screenshot(scene.url, path))
             else:
                 print("at its end; Ctrl-C ends the view")
                 while True:

@@ -1,4 +1,8 @@
-"""`morphit demo`: the grasp job once, without a window, with a report and a picture."""
+"""`morphit demo`: a simulated Panda sees an object, plans a grasp and lifts it.
+
+Simulation, perception, grasp planning and execution as ROS 2 processes, for one pick. Without --viewer no view is
+served.
+"""
 
 from __future__ import annotations
 
@@ -7,62 +11,65 @@ import json
 from pathlib import Path
 from typing import Any
 
-from morphit_ros.commands.reports import add_json_option, write_json
-from morphit_ros.commands.unit_option import add_unit_option
+from morphit_ros.commands.output_files import ResultFiles, add_json, add_output
+from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.robots import add_unit
+
+_FOLDER = "demo-output"
+# What the demo sets itself; `pick:=false` still says otherwise.
+_OWN = ("output", "report", "pick", "object_mass", "object_unit")
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
-        "demo",
-        help="a simulated Panda sees an object, plans a grasp and lifts it",
-        description="Simulation, perception, grasp planning and execution as ROS 2 processes, for one pick.",
-    )
-    parser.add_argument("--object", default="box", metavar="NAME", help="what to pick (default: %(default)s)")
+    add_command(commands, "demo", __doc__, add_options, run, prepare=_prepare)
+
+
+def _prepare(parser: CommandParser, words: list[str]) -> list[str]:
+    from morphit_ros.commands.job_options import take_assignments
+
+    return take_assignments(parser, words)
+
+
+def add_options(parser: CommandParser) -> None:
+    from morphit_ros.bringup import find_job
+    from morphit_ros.commands.job_options import add_job_options
+
     parser.add_argument(
-        "--mass", type=float, metavar="KG", help="mass of the object; needed for a mesh file, which does not say it"
+        "--mass",
+        "--object-mass",
+        dest="argument_object_mass",
+        type=float,
+        metavar="KG",
+        help="mass of the object; needed for a mesh file, which does not say it",
     )
-    parser.add_argument(
-        "--output", default="demo-output", metavar="DIR", help="folder for picture and report (default: %(default)s)"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="seed of everything random (default: %(default)s)")
-    parser.add_argument(
-        "--realtime-factor", type=float, default=1.0, metavar="F", help="simulated seconds a second (default: 1)"
-    )
-    parser.add_argument("--viewer", action="store_true", help="serve a view to web browsers meanwhile")
-    parser.add_argument("arguments", nargs="*", metavar="name:=value", help="further arguments of the job grasp")
-    add_unit_option(parser)
-    add_json_option(parser)
-    parser.set_defaults(run=run)
+    add_unit(parser, "--object-unit", dest="argument_object_unit")
+    help = f"folder for picture and report (default: {_FOLDER})"
+    add_output(parser, "--output", help, "DIR", dest="argument_output")
+    add_json(parser)
+    parser.add_argument("arguments", nargs="*", metavar="name:=value", help="arguments of the job grasp")
+    add_job_options(parser, find_job("grasp"), _OWN)
 
 
 def run(options: argparse.Namespace) -> int:
+    from morphit_ros.commands.job_options import given_arguments
     from morphit_ros.commands.up import run_job
 
-    folder = Path(options.output).resolve()
-    report = folder / f"{Path(options.object).stem}.json"
+    given = {"object": "box", "viewer": "false", "output": _FOLDER, "pick": "true"} | given_arguments(options)
+    _check_object(given["object"], given.get("object_unit"))
+    folder = Path(given["output"]).resolve()
+    given["output"] = str(folder)
+    report = Path(given.setdefault("report", str(folder / f"{Path(given['object']).stem}.json")))
     # A report of an earlier run must not pass for this one's.
     report.unlink(missing_ok=True)
-    _check_object(options.object, options.unit)
-    words = [
-        f"object:={options.object}",
-        *([] if options.unit is None else [f"object_unit:={options.unit}"]),
-        *([] if options.mass is None else [f"object_mass:={options.mass}"]),
-        f"seed:={options.seed}",
-        f"realtime_factor:={options.realtime_factor}",
-        f"viewer:={str(options.viewer).lower()}",
-        f"output:={folder}",
-        f"report:={report}",
-        "pick:=true",
-        *options.arguments,
-    ]
+    words = [f"{name}:={value}" for name, value in given.items()]
     status = run_job("grasp", words, None)
     if not report.is_file():
         print("demo: the job ended before there was a result; its last lines above tell why")
         return status or 1
     content = json.loads(report.read_text(encoding="utf-8"))
-    print(summary(options.object, content))
-    if options.json:
-        write_json({"object": options.object, "exit_status": status, **content}, options.json)
+    print(summary(given["object"], content))
+    with ResultFiles() as files:
+        files.json({"object": given["object"], "exit_status": status, **content}, options.json)
     return status
 
 
@@ -77,7 +84,7 @@ def _check_object(name: str, unit: str | None) -> None:
 
     # Only the file's own form is certain here: names are the simulation's.
     if Path(name).suffix.lower() in MESH_SUFFIXES and Path(name).is_file():
-        in_metres(load_mesh(name), unit, name)
+        in_metres(load_mesh(name), None if unit == "auto" else unit, name)
 
 
 def summary(name: str, report: dict[str, Any]) -> str:

@@ -1,14 +1,22 @@
-"""`morphit distance`: distances between two superovoids, or between the links of a robot."""
+"""`morphit distance`: distances between superovoids, or between the links of a robot.
+
+Distance between two superovoids, or the least distances between the links of a robot as superovoids. Negative: how
+deep they overlap. A superovoid is a YAML file, or its text, such as '{semi_axes: [0.03, 0.02, 0.05], squareness: [0.8,
+0.6], tapering: [0.1, 0.1], xyz: [0.2, 0, 0], quat_xyzw: [0, 0, 0, 1]}'; all but semi_axes may be left out.
+"""
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from morphit_ros.commands.reports import add_json_option, say, write_json
+from morphit_ros.commands.options import add_repeated, assignments, finite
+from morphit_ros.commands.output_files import ResultFiles, add_json
+from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.reports import say
+from morphit_ros.commands.robots import add_links, add_package_path, load_robot
 from morphit_ros.compilation import telling_of_compilation
 
 if TYPE_CHECKING:
@@ -20,33 +28,22 @@ _SHOWN = 10
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
-        "distance",
-        help="distances between superovoids, or between the links of a robot",
-        description="Distance between two superovoids, or the least distances between the links of a robot as "
-        "superovoids. Negative: how deep they overlap. A superovoid is a YAML file, or its text, such as "
-        "'{semi_axes: [0.03, 0.02, 0.05], squareness: [0.8, 0.6], tapering: [0.1, 0.1], xyz: [0.2, 0, 0], "
-        "quat_xyzw: [0, 0, 0, 1]}'; all but semi_axes may be left out.",
-    )
+    add_command(commands, "distance", __doc__, add_options, run)
+
+
+def add_options(parser: CommandParser) -> None:
     parser.add_argument("shapes", nargs="*", metavar="SUPEROVOID", help="two superovoids, with their poses")
     parser.add_argument("--robot", metavar="ROBOT", help="name in config/robots, or a URDF or xacro file")
     parser.add_argument(
         "--model", metavar="FILE", help="name in config/superovoids, or a YAML file (default: the robot's)"
     )
-    parser.add_argument(
-        "--joint",
-        action="append",
-        default=[],
-        metavar="NAME=POSITION",
-        help="position of a joint [rad or m] (default: of the home, else 0); may be repeated",
-    )
-    parser.add_argument("--links", nargs="+", metavar="LINK", help="only pairs with one of these links")
+    add_repeated(parser, "--joint", "NAME=POSITION", "position of a joint [rad or m] (default: of the home, else 0)")
+    add_links(parser, "only pairs with one of these links")
     parser.add_argument(
         "--all-pairs", action="store_true", help="also neighbours, and pairs that the SRDF leaves unchecked"
     )
-    parser.add_argument("--package-path", action="append", default=[], metavar="DIR", help="folder that holds packages")
-    add_json_option(parser)
-    parser.set_defaults(run=run)
+    add_package_path(parser)
+    add_json(parser)
 
 
 @telling_of_compilation(say)
@@ -71,8 +68,8 @@ def run(options: argparse.Namespace) -> int:
     result = _distance(first, second)
     if options.json != "-":
         _print_pair(result)
-    if options.json:
-        write_json(_content(result), options.json)
+    with ResultFiles() as files:
+        files.json(_content(result), options.json)
     return 0
 
 
@@ -84,7 +81,9 @@ def _load(text: str, number: int) -> PlacedSuperovoid:
         return parse_superovoid(text, f"superovoid {number}")
     path = Path(text)
     if not path.is_file():
-        raise ResourceNotFoundError(text, [str(path.parent)], "Give a YAML file, or {semi_axes: [a1, a2, a3]}.")
+        raise ResourceNotFoundError(
+            text, [str(path.resolve().parent)], "Give a YAML file, or {semi_axes: [a1, a2, a3]}."
+        )
     return parse_superovoid(path.read_text(encoding="utf-8", errors="replace"), path.name)
 
 
@@ -95,12 +94,11 @@ def _distance(first: PlacedSuperovoid, second: PlacedSuperovoid) -> DistanceResu
 
 
 def _robot(options: argparse.Namespace) -> int:
-    from morphit_ros.commands.spheres import load_robot
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.robot.kinematics import KinematicModel
     from morphit_ros.superovoid.robots.model_file import load_model
 
-    description, home = load_robot(options.robot, options.package_path)
+    description, home = load_robot(options.robot, options)
     model = load_model(options.model or Path(options.robot).stem)
     model.check_links(description)
     for link in options.links or ():
@@ -126,27 +124,19 @@ def _robot(options: argparse.Namespace) -> int:
             print(f"{1e3 * result.distance:10.3f} mm  {one} - {other}{_remark(result)}")
         if len(rows) > _SHOWN:
             print(f"… and {len(rows) - _SHOWN} pairs further apart")
-    if options.json:
-        pairs = [{"links": [one, other], **_content(result)} for result, one, other in rows]
-        write_json({"robot": model.robot_name, "positions": positions, "pairs": pairs}, options.json)
+    pairs = [{"links": [one, other], **_content(result)} for result, one, other in rows]
+    with ResultFiles() as files:
+        files.json({"robot": model.robot_name, "positions": positions, "pairs": pairs}, options.json)
     return 0
 
 
 def _positions(words: list[str], joints: tuple[str, ...]) -> dict[str, float]:
     from morphit_ros.errors import InvalidInputError
 
-    positions = {}
-    for word in words:
-        name, _, number = word.partition("=")
-        try:
-            value = float(number)
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            raise InvalidInputError("--joint", repr(word), "a joint, =, and a finite number")
+    positions = assignments("--joint", words, finite, "POSITION")
+    for name in positions:
         if name not in joints:
             raise InvalidInputError("--joint", repr(name), f"one of {', '.join(joints)}")
-        positions[name] = value
     return positions
 
 

@@ -1,62 +1,68 @@
-"""`morphit grasp`: plan grasps on a recorded cloud, without a ROS graph."""
+"""`morphit grasp`: plan grasps on a recorded point cloud.
+
+Rank contact-stable grasps of a parallel gripper on the cloud of one object.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from morphit_ros.commands.reports import add_json_option, say, write_json
-from morphit_ros.commands.unit_option import add_unit_option
+from morphit_ros.commands.options import SeedConfig, add_config, add_settings, read_config, settings
+from morphit_ros.commands.output_files import PICTURES, ResultFiles, add_json, add_output
+from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.reports import say
+from morphit_ros.commands.robots import add_unit
 from morphit_ros.compilation import telling_of_compilation
+from morphit_ros.configuration import Config, parameter
 
 if TYPE_CHECKING:
     from morphit_ros.grasping import Grasp, GraspPlan
 
 
+@dataclass(frozen=True)
+class GraspConfig(Config):
+    """What is printed, and where the table is."""
+
+    top: int = parameter(10, "Grasps to print", minimum=1)
+    table_height: float = parameter(0.0, "Keep clear of a table at this height of the cloud's frame [m]")
+
+
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
-        "grasp",
-        help="plan grasps on a recorded point cloud",
-        description="Rank contact-stable grasps of a parallel gripper on the cloud of one object.",
-    )
+    add_command(commands, "grasp", __doc__, add_options, run)
+
+
+def add_options(parser: CommandParser) -> None:
     parser.add_argument("--cloud", required=True, metavar="FILE", help="PLY, PCD or NPZ")
+    add_unit(parser)
     parser.add_argument(
         "--gripper", required=True, metavar="NAME", help="name in config/grippers (franka_hand, hande, umi) or YAML"
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the start poses (default: %(default)s)")
-    parser.add_argument("--top", type=int, default=10, metavar="N", help="grasps to print (default: %(default)s)")
-    parser.add_argument(
-        "--table-height", type=float, metavar="Z", help="keep clear of a table at this height of the cloud's frame [m]"
-    )
-    parser.add_argument("--picture", metavar="FILE", help="draw the best grasp: object, gripper, contacts (PNG)")
-    add_unit_option(parser)
-    add_json_option(parser)
-    parser.set_defaults(run=run)
+    add_config(parser, SeedConfig, helps={"seed": "Seed of the start poses"})
+    add_config(parser, GraspConfig, "top")
+    add_config(parser, GraspConfig, "table_height", none="no table")
+    add_settings(parser, "the planner")
+    add_output(parser, "--picture", "draw the best grasp: object, gripper, contacts (PNG)", suffixes=PICTURES)
+    add_json(parser)
 
 
 @telling_of_compilation(say)
 def run(options: argparse.Namespace) -> int:
-    import math
-
     from tqdm import tqdm
 
-    from morphit_ros.errors import InvalidInputError
     from morphit_ros.geometry.point_cloud_io import load_point_cloud
     from morphit_ros.geometry.support_plane import SupportPlane
     from morphit_ros.geometry.transforms import make_transform
     from morphit_ros.geometry.units import in_metres
     from morphit_ros.grasping import Gripper, PlannerConfig, plan_grasps
 
-    if options.seed < 0:
-        raise InvalidInputError("--seed", options.seed, "0 or more")
-    if options.top < 1:
-        raise InvalidInputError("--top", options.top, "1 or more")
+    seed, own = read_config(options, SeedConfig).seed, read_config(options, GraspConfig)
+    config = read_config(options, PlannerConfig, settings(options, PlannerConfig))
     table = None
     if options.table_height is not None:
-        if not math.isfinite(options.table_height):
-            raise InvalidInputError("--table-height", options.table_height, "a finite number [m]")
-        table = SupportPlane(make_transform(translation=(0.0, 0.0, options.table_height)))
+        table = SupportPlane(make_transform(translation=(0.0, 0.0, own.table_height)))
     gripper = Gripper.load(options.gripper)
     cloud = in_metres(load_point_cloud(options.cloud), options.unit, options.cloud)
     with tqdm(total=100, desc="planning", unit="%", disable=not sys.stderr.isatty(), leave=False) as bar:
@@ -65,16 +71,16 @@ def run(options: argparse.Namespace) -> int:
             bar.set_postfix_str(stage, refresh=False)
             bar.update(int(100 * share) - bar.n)
 
-        plan = plan_grasps(cloud, gripper, PlannerConfig(), table=table, seed=options.seed, progress=progress)
+        plan = plan_grasps(cloud, gripper, config, table=table, seed=seed, progress=progress)
     # With the JSON on standard output, nothing else belongs there.
     if options.json != "-":
-        print_plan(plan, gripper.name, len(cloud), options.top)
-    if options.json:
-        write_json(plan_content(plan, gripper.name, options), options.json)
-    if plan.success and options.picture:
-        from morphit_ros.display.picture import draw_grasp
+        print_plan(plan, gripper.name, len(cloud), own.top)
+    with ResultFiles() as files:
+        files.json(plan_content(plan, gripper.name, options.cloud, seed), options.json)
+        if plan.success and options.picture:
+            from morphit_ros.display.picture import draw_grasp
 
-        draw_grasp(cloud, gripper, plan.grasps[0], options.picture)
+            files.write("--picture", options.picture, lambda path: draw_grasp(cloud, gripper, plan.grasps[0], path))
     return 0 if plan.success else 1
 
 
@@ -102,12 +108,12 @@ def _row(rank: int, grasp: Grasp, names: list[str]) -> list[str]:
     return [str(rank), *(f"{number:.4g}" for number in numbers)]
 
 
-def plan_content(plan: GraspPlan, gripper: str, options: argparse.Namespace) -> dict[str, Any]:
+def plan_content(plan: GraspPlan, gripper: str, cloud: str, seed: int) -> dict[str, Any]:
     """A plan for JSON: SI units, poses as 4 × 4 rows in the frame of the cloud."""
     return {
-        "cloud": options.cloud,
+        "cloud": cloud,
         "gripper": gripper,
-        "seed": options.seed,
+        "seed": seed,
         "success": plan.success,
         "message": plan.message,
         "candidates": plan.candidates,

@@ -1,4 +1,8 @@
-"""`morphit compile`: all kernels that the other commands and the nodes call, so that nobody waits for a compiler."""
+"""`morphit compile`: compile what the other commands need, once.
+
+Compile all kernels that commands and nodes call into the cache that every process shares, as 'make setup' does. Returns
+at once where they are there. Without it, each command compiles what it needs when it is first called.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+
+from morphit_ros.commands.parser import CommandParser, add_command
 
 # Longest first, and beside each other what has few kernels in common; name → module and functions.
 PARTS = {
@@ -25,14 +31,11 @@ PARTS = {
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
-        "compile",
-        help="compile what the other commands need, once",
-        description="Compile all kernels into the cache that every process shares, as 'make setup' does. Returns at "
-        "once where they are there. Without it, each command compiles what it needs when it is first called.",
-    )
+    add_command(commands, "compile", __doc__, add_options, run)
+
+
+def add_options(parser: CommandParser) -> None:
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes at a time (default: %(default)s)")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from typing import Any
 
-from morphit_ros.commands import neural_record, neural_train
-
-# Each adds its own parser; those that a build leaves out are not offered.
-_OPTIONAL = ("neural_identify", "neural_push")
+from morphit_ros.commands import neural_identify, neural_push, neural_record, neural_train
+from morphit_ros.commands.parser import add_group
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
+    parsers = add_group(
+        commands,
         "neural",
-        help="record, learn and identify objects known only from cameras",
-        description="Density fields of objects from posed pictures: record in simulation, train.",
+        "record, learn, identify and push objects known only from cameras",
+        "Density fields of objects from posed pictures: record in simulation, train, identify, push.",
     )
-    subcommands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    neural_record.add_parser(subcommands)
-    neural_train.add_parser(subcommands)
-    for name in _OPTIONAL:
-        module = f"morphit_ros.commands.{name}"
-        if importlib.util.find_spec(module) is not None:
-            importlib.import_module(module).add_parser(subcommands)
+    for module in (neural_record, neural_train, neural_identify, neural_push):
+        module.add_parser(parsers)

@@ -1,13 +1,22 @@
-"""`morphit neural identify`: friction, mass and inertia of an object from a track of its motion."""
+"""`morphit neural identify`: friction, mass and inertia from a track.
+
+What of an object fits the way it was seen to move on a table. Tracks: CSV with the header t,x,y,z,qx,qy,qz,qw [s, m];
+or, with --soap, the authors' folder with soap_pose_track.csv and bluesoap.npz.
+"""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from morphit_ros.commands.reports import add_json_option, say, write_json
+from morphit_ros.commands.options import add_config, add_settings, given_values, read_config, settings
+from morphit_ros.commands.output_files import ResultFiles, add_json
+from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.reports import say
 from morphit_ros.compilation import telling_of_compilation
+from morphit_ros.configuration import Config, parameter
 
 if TYPE_CHECKING:
     from morphit_ros.neural.body import ContactBody
@@ -24,15 +33,31 @@ _FOREIGN = {
 _BOUNDS = {"friction": (0.3, 0.0, 1.0), "mass_scale": (1.0, 0.1, 10.0), "inertia_scale": (1.0, 0.2, 5.0)}
 
 
-def add_parser(actions: Any) -> None:
-    parser = actions.add_parser(
-        "identify",
-        help="friction, mass and inertia from a track",
-        description=(
-            f"What of an object fits the way it was seen to move on a table. Tracks: {_FORMAT}; or, with --soap, the "
-            "authors' folder with soap_pose_track.csv and bluesoap.npz."
-        ),
+@dataclass(frozen=True)
+class MotionConfig(Config):
+    """How the tracks were observed, and how they are predicted."""
+
+    mass: float = parameter(1.0, "Of the object, with --field [kg]", minimum=1e-9, maximum=1e9)
+    frame: str = parameter(
+        "field", "What the track follows: the field's frame or the centre of mass", choices=("field", "body")
     )
+    table: float = parameter(0.0, "Height of the table [m]")
+    start: str = parameter(
+        "velocity_unknown",
+        "What of the first state is certain",
+        choices=("known", "velocity_unknown", "unknown"),
+    )
+    step: float = parameter(_STEP, "Of the rollouts [s]", minimum=1e-7, maximum=10.0)
+    noise: tuple[float, ...] = parameter((0.001, 0.02), "Of the tracks [m], [rad]", minimum=1e-9, length=2)
+
+
+def add_parser(actions: Any) -> None:
+    add_command(actions, "identify", __doc__, add_options, run)
+
+
+def add_options(parser: CommandParser) -> None:
+    from morphit_ros.neural.identification.identification_config import IdentificationConfig
+
     parser.add_argument("tracks", nargs="+", metavar="TRACK", help="one file for each observed motion")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--field", metavar="FILE", help="density field, written by 'morphit neural train'")
@@ -40,41 +65,21 @@ def add_parser(actions: Any) -> None:
     source.add_argument(
         "--soap", action="store_true", help="TRACK is the authors' folder: their soap, as they set it up"
     )
-    parser.add_argument("--mass", type=float, metavar="KG", help="of the object, with --field (default: 1)")
+    add_config(parser, MotionConfig, "mass")
     parser.add_argument(
         "--unknown", action="append", metavar="NAME[=START:LOWER:UPPER]",
         help="friction, mass_scale, inertia_scale, spring ... repeatable (default: friction)",
     )  # fmt: skip
-    parser.add_argument("--set", action="append", metavar="NAME=VALUE", help="a contact parameter, repeatable")
-    parser.add_argument(
-        "--frame",
-        choices=("field", "body"),
-        help="what the track follows: the field's frame or the centre of mass (default: field)",
-    )
-    parser.add_argument("--table", type=float, metavar="Z", help="height of the table [m] (default: 0)")
+    add_settings(parser, "contact")
+    add_config(parser, MotionConfig, "frame", "table")
     parser.add_argument(
         "--pusher", nargs=2, metavar=("TRACK", "RADIUS"), help="a ball that was moved along a track, for one TRACK"
     )
-    parser.add_argument(
-        "--start",
-        choices=("known", "velocity_unknown", "unknown"),
-        default=None,
-        help="what of the first state is certain (default: velocity_unknown; with --soap known)",
-    )
-    parser.add_argument(
-        "--step", type=float, metavar="S", help="of the rollouts [s] (default: 0.01, less for objects under 10 cm)"
-    )
-    parser.add_argument(
-        "--noise", nargs=2, type=float, metavar=("M", "RAD"), help="of the tracks (default: 0.001 0.02)"
-    )
-    parser.add_argument(
-        "--window", type=int, default=0, metavar="FRAMES", help="cut tracks into windows of so many poses"
-    )
-    parser.add_argument(
-        "--corrections", type=int, default=0, metavar="N", help="corrections for the length of the step"
-    )
-    add_json_option(parser)
-    parser.set_defaults(run=run)
+    add_config(parser, MotionConfig, "start", none="velocity_unknown; with --soap known")
+    add_config(parser, MotionConfig, "step", none="0.01, less for objects under 10 cm")
+    add_config(parser, MotionConfig, "noise")
+    add_config(parser, IdentificationConfig, "window", "corrections")
+    add_json(parser)
 
 
 @telling_of_compilation(say)
@@ -82,9 +87,9 @@ def run(options: argparse.Namespace) -> int:
     from morphit_ros.neural.identification import SimulatedMotion, identify
 
     _refuse_foreign_options(options)
-    config = _config(options)
+    motions, config = read_config(options, MotionConfig), _config(options)
     unknowns = [_unknown(word) for word in options.unknown or ["friction"]]
-    experiments = _experiments(options)
+    experiments = _experiments(options, motions)
     motion = experiments[0].motion
     assert isinstance(motion, SimulatedMotion)
     step = motion.world.step
@@ -99,8 +104,8 @@ def run(options: argparse.Namespace) -> int:
         numbers["velocity_estimated"] = content(freer, unknowns, step)
     if options.json != "-":
         print(words)
-    if options.json:
-        write_json(numbers, options.json)
+    with ResultFiles() as files:
+        files.json(numbers, options.json)
     return 0 if result.success else 1
 
 
@@ -111,7 +116,7 @@ def _refuse_foreign_options(options: argparse.Namespace) -> None:
     for source, names in _FOREIGN.items():
         for name in names:
             value = getattr(options, name)
-            if getattr(options, source) and value is not None:
+            if getattr(options, source) and value not in (None, []):
                 said = " ".join(value) if isinstance(value, list) else value
                 raise InvalidInputError(f"--{name}", said, f"no such option with '--{source}'", "It has its own.")
 
@@ -165,18 +170,17 @@ def _finite(value: float) -> float | None:
 
 
 def _config(options: argparse.Namespace) -> IdentificationConfig:
-    import dataclasses
-
     from morphit_ros.neural.identification import IdentificationConfig
 
-    config = IdentificationConfig()
+    more: dict[str, Any] = {}
     if options.soap:
         from morphit_ros.neural.identification.soap import SOAP_CONFIG
 
-        config = SOAP_CONFIG
-    if options.noise:
-        config = dataclasses.replace(config, position_noise=options.noise[0], rotation_noise=options.noise[1])
-    return dataclasses.replace(config, window=options.window, corrections=options.corrections)
+        more = SOAP_CONFIG.to_flat()
+    noise = given_values(options, MotionConfig).get("noise")
+    if noise:
+        more["position_noise"], more["rotation_noise"] = noise
+    return read_config(options, IdentificationConfig, more)
 
 
 def _unknown(word: str) -> Unknown:
@@ -197,7 +201,7 @@ def _unknown(word: str) -> Unknown:
     return Unknown(name, start, lower, upper)
 
 
-def _experiments(options: argparse.Namespace) -> list[Experiment]:
+def _experiments(options: argparse.Namespace, motions: MotionConfig) -> list[Experiment]:
     from morphit_ros.errors import InvalidInputError
 
     if options.soap:
@@ -208,11 +212,11 @@ def _experiments(options: argparse.Namespace) -> list[Experiment]:
         return [soap_experiment(options.tracks[0], options.start or "known")]
     if options.pusher and len(options.tracks) != 1:
         raise InvalidInputError("TRACK", f"{len(options.tracks)} of them", "one with --pusher")
-    body = _body(options)
-    return [_experiment(options, body, track) for track in options.tracks]
+    body = _body(options, motions.mass)
+    return [_experiment(options, motions, body, track) for track in options.tracks]
 
 
-def _body(options: argparse.Namespace) -> ContactBody:
+def _body(options: argparse.Namespace, mass: float) -> ContactBody:
     from morphit_ros.errors import InvalidInputError
 
     if options.body:
@@ -223,30 +227,26 @@ def _body(options: argparse.Namespace) -> ContactBody:
         raise InvalidInputError("object", "neither --field nor --body nor --soap", "one of them")
     from morphit_ros.commands.neural_field import load_body
 
-    _, body = load_body(options.field, 1.0 if options.mass is None else options.mass)
+    _, body = load_body(options.field, mass)
     return body
 
 
-def _experiment(options: argparse.Namespace, body: ContactBody, file: str) -> Experiment:
-    import math
-
+def _experiment(options: argparse.Namespace, motions: MotionConfig, body: ContactBody, file: str) -> Experiment:
     import numpy as np
 
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.geometry.transforms import make_transform
-    from morphit_ros.neural.contact.parameters import largest_implicit_step
+    from morphit_ros.neural.contact.parameters import ContactParameters, largest_implicit_step
     from morphit_ros.neural.contact.shapes import HalfSpace, Sphere
     from morphit_ros.neural.dynamics.world import Obstacle, World
     from morphit_ros.neural.identification import Experiment, SimulatedMotion, read_track
     from morphit_ros.neural.identification.tracks import resampled_positions
 
     track = read_track(Path(file))
-    if options.frame != "body":
+    if motions.frame == "field":
         track = track.moved_frame(body.center_of_mass)
-    obstacles = [Obstacle(HalfSpace(), make_transform(translation=[0.0, 0.0, options.table or 0.0]), name="table")]
-    step = min(_STEP, largest_implicit_step(body.size)) if options.step is None else options.step
-    if not (math.isfinite(step) and step > 0.0):
-        raise InvalidInputError("--step", step, "a positive number [s]")
+    obstacles = [Obstacle(HalfSpace(), make_transform(translation=[0.0, 0.0, motions.table]), name="table")]
+    step = min(_STEP, largest_implicit_step(body.size)) if options.step is None else motions.step
     if options.pusher:
         try:
             radius = float(options.pusher[1])
@@ -255,19 +255,5 @@ def _experiment(options: argparse.Namespace, body: ContactBody, file: str) -> Ex
         times = np.arange(track.times[0], track.times[-1] + step, step)
         positions = resampled_positions(read_track(options.pusher[0]), times)
         obstacles.append(Obstacle(Sphere(radius), positions=positions, name="pusher"))
-    world = World([body], obstacles, _laws(options.set or []), step=step)
-    return Experiment(SimulatedMotion(world), (track,), None, options.start or "velocity_unknown")
-
-
-def _laws(words: list[str]) -> Any:
-    from morphit_ros.errors import InvalidInputError
-    from morphit_ros.neural.contact.parameters import ContactParameters
-
-    values = {}
-    for word in words:
-        name, _, number = word.partition("=")
-        try:
-            values[name] = float(number)
-        except ValueError:
-            raise InvalidInputError("--set", word, "NAME=VALUE with a number") from None
-    return ContactParameters.from_flat(values)
+    world = World([body], obstacles, ContactParameters.from_flat(settings(options, ContactParameters)), step=step)
+    return Experiment(SimulatedMotion(world), (track,), None, motions.start)

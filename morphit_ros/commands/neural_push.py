@@ -1,4 +1,8 @@
-"""`morphit neural push`: plan how to push an object to a goal, and try the plan in MuJoCo."""
+"""`morphit neural push`: plan a push to a goal and replay it.
+
+Plan how a sphere pushes a resting object to a goal, replay the plan in MuJoCo with the object as convex pieces and,
+for a box, with the simulated arm. The object is a box, or a density field.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,16 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from morphit_ros.commands.output_files import check_output
-from morphit_ros.commands.reports import add_json_option, say, write_json
+from morphit_ros.commands.options import add_config, read_config
+from morphit_ros.commands.output_files import PICTURES, ResultFiles, add_json, add_output
+from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.reports import say
 from morphit_ros.compilation import telling_of_compilation
+from morphit_ros.configuration import Config, parameter
 
 if TYPE_CHECKING:
     from morphit_ros.neural.body import ContactBody
@@ -29,41 +36,37 @@ _LARGEST_FRICTION, _LEAST_ARM_FRICTION, _SHORTEST_WAY = 2.0, 0.05, 1e-3
 _LINE_EVERY = 10
 
 
+@dataclass(frozen=True)
+class TaskConfig(Config):
+    """What is pushed where."""
+
+    size: tuple[float, ...] = parameter((0.06, 0.10, 0.04), "Of the box [m]", minimum=1e-4, maximum=1e3, length=3)
+    mass: float = parameter(0.2, "Of the object [kg]", minimum=1e-6, maximum=1e6)
+    goal: tuple[float, ...] = parameter((0.15, 0.03), "Way of the object [m]", length=2)
+    friction: float = parameter(0.3, "Of object, ground and sphere")
+    duration: float = parameter(2.4, "Of the push [s]", minimum=1e-3, maximum=1e4)
+    iterations: int = parameter(1000, "Most steps of the optimiser in all", minimum=1, maximum=10**6)
+
+
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
-        "push",
-        help="plan a push to a goal and replay it",
-        description=(
-            "Plan how a sphere pushes a resting object to a goal, replay the plan in MuJoCo with the object as convex "
-            "pieces and, for a box, with the simulated arm. The object is a box, or a density field."
-        ),
-    )
+    add_command(commands, "push", __doc__, add_options, run)
+
+
+def add_options(parser: CommandParser) -> None:
     parser.add_argument("field", nargs="?", metavar="FIELD", help="a field (.npz) in metres; none: a box")
-    parser.add_argument(
-        "--size", type=float, nargs=3, default=(0.06, 0.10, 0.04), metavar="M", help="of the box (default: .06 .10 .04)"
-    )
-    parser.add_argument("--mass", type=float, default=0.2, metavar="KG", help="of the object (default: %(default)s)")
-    parser.add_argument(
-        "--goal", type=float, nargs=2, default=(0.15, 0.03), metavar="M", help="way of the object (default: .15 .03)"
-    )
-    parser.add_argument(
-        "--friction", type=float, default=0.3, metavar="MU", help="of object, ground and sphere (default: %(default)s)"
-    )
-    parser.add_argument("--duration", type=float, default=2.4, metavar="S", help="of the push (default: %(default)s)")
+    add_config(parser, TaskConfig, "size", "mass", "goal", "friction", "duration")
     parser.add_argument("--arm", metavar="ROBOT", help="also push a box with this arm of config/robots, such as panda")
-    parser.add_argument(
-        "--iterations", type=int, metavar="N", help="most steps of the optimiser in all (default: until it converges)"
-    )
-    parser.add_argument("--picture", metavar="FILE", help="the push from above (PNG)")
-    add_json_option(parser)
-    parser.set_defaults(run=run)
+    add_config(parser, TaskConfig, "iterations", none="until it converges")
+    add_output(parser, "--picture", "the push from above (PNG)", suffixes=PICTURES)
+    add_json(parser)
 
 
 @telling_of_compilation(say)
 def run(options: argparse.Namespace) -> int:
-    _check_options(options)
+    task = read_config(options, TaskConfig)
+    _check_options(options, task)
     if options.arm:
-        _check_arm(options)
+        _check_arm(options.arm, task)
     import numpy as np
 
     from morphit_ros.geometry.transforms import make_transform, matrix_from_quat_xyzw
@@ -71,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     from morphit_ros.replay.push import Drive, ReplayConfig, pusher_motion, replay_push
     from morphit_ros.replay.push_picture import draw_push
 
-    item, body, plan = _planned(options)
+    item, body, plan = _planned(options, task)
     ways: dict[str, Any] = {}
     report: dict[str, Any] = {
         "status": plan.status.name.lower(),
@@ -85,26 +88,26 @@ def run(options: argparse.Namespace) -> int:
         T_world_body = make_transform(matrix_from_quat_xyzw(plan.states[0, 0, 3:7]), plan.states[0, 0, :3])
         say("replay in MuJoCo")
         replay = replay_push(
-            item, T_world_body, pusher_motion(plan), Drive.MOTION, ReplayConfig(friction=options.friction)
+            item, T_world_body, pusher_motion(plan), Drive.MOTION, ReplayConfig(friction=task.friction)
         )
         ways["MuJoCo"] = replay.positions
         report["mujoco_miss"] = float(np.linalg.norm(replay.positions[-1, :2] - plan.goal[:2]))
         if options.arm:
             say(f"push with {options.arm}")
-            report |= _push_with_arm(options, body, plan, ways)
+            report |= _push_with_arm(options.arm, task, body, plan, ways)
     else:
         report["reason"] = explain_failure(plan)
-    if options.picture:
-        say("picture")
-        draw_push(body, plan, ways, options.picture)
-    if options.json != "-":
-        _print_report(report)
-    if options.json:
-        write_json(report, options.json)
+    with ResultFiles() as files:
+        if options.picture:
+            say("picture")
+            files.write("--picture", options.picture, lambda path: draw_push(body, plan, ways, path))
+        if options.json != "-":
+            _print_report(report)
+        files.json(report, options.json)
     return 0 if plan.success and not report.get("arm_problem") else 1
 
 
-def _check_options(options: argparse.Namespace) -> None:
+def _check_options(options: argparse.Namespace, task: TaskConfig) -> None:
     """What needs neither the object nor a robot's model."""
     import math
 
@@ -115,50 +118,42 @@ def _check_options(options: argparse.Namespace) -> None:
         raise InvalidInputError("--arm", options.arm, "no FIELD", "The workcell's object is a box.")
     if options.field and not Path(options.field).is_file():
         raise ResourceNotFoundError(options.field, [], "Give a field that `morphit neural train` wrote.")
-    for option, file in (("--picture", options.picture), ("--json", options.json)):
-        check_output(option, None if file == "-" else file)
-    lengths = [("--size", length) for length in options.size]
-    for option, number in (*lengths, ("--mass", options.mass), ("--duration", options.duration)):
-        if not (math.isfinite(number) and number > 0.0):
-            raise InvalidInputError(option, number, "a positive number")
-    if options.iterations is not None and options.iterations < 1:
-        raise InvalidInputError("--iterations", options.iterations, "1 or more")
     # The plan takes more than the replay and the workcell do.
     least, most = (_LEAST_ARM_FRICTION if options.arm else 0.0), _LARGEST_FRICTION
-    if not least <= options.friction <= most:
-        raise InvalidInputError("--friction", options.friction, f"{least:g} to {most:g}")
-    length = math.hypot(*options.goal)
-    given = "{:g} {:g}".format(*options.goal)
+    if not least <= task.friction <= most:
+        raise InvalidInputError("--friction", task.friction, f"{least:g} to {most:g}")
+    length = math.hypot(*task.goal)
+    given = "{:g} {:g}".format(*task.goal)
     if not (math.isfinite(length) and length >= _SHORTEST_WAY):
         raise InvalidInputError("--goal", given, f"a way of {_SHORTEST_WAY:g} m or more")
     # However it is struck, friction alone stops it: from speed μ g t in the time t, on half of that times t.
-    stopped = 0.5 * options.friction * GRAVITY * options.duration**2
+    stopped = 0.5 * task.friction * GRAVITY * task.duration**2
     if length > stopped:
         raise InvalidInputError(
-            "--goal", given, f"a way of at most {stopped:.3g} m, on which friction {options.friction:g} stops the "
-            f"object within {options.duration:g} s", "Choose a nearer goal, a longer --duration or more --friction.",
+            "--goal", given, f"a way of at most {stopped:.3g} m, on which friction {task.friction:g} stops the "
+            f"object within {task.duration:g} s", "Choose a nearer goal, a longer --duration or more --friction.",
         )  # fmt: skip
     if not options.field:
-        _check_speed(options, math.hypot(*options.size))
+        _check_speed(task, math.hypot(*task.size))
 
 
-def _check_arm(options: argparse.Namespace) -> None:
+def _check_arm(arm: str, task: TaskConfig) -> None:
     """The robot's name and its reach; before the simulator is loaded."""
     from morphit_ros.robot.configuration import RobotConfiguration
 
-    robot = RobotConfiguration.load(options.arm)
+    robot = RobotConfiguration.load(arm)
 
     import numpy as np
 
     from morphit_ros.replay.push_reach import check_push_reach
 
-    way = np.array(options.goal)
-    size = np.array(options.size)
+    way = np.array(task.goal)
+    size = np.array(task.size)
     behind = 0.5 * float(np.abs(way) @ size[:2] / np.hypot(*way)) + _GAP * _RADIUS * float(np.linalg.norm(size))
     check_push_reach(robot, way, behind, 0.5 * float(size[2]))
 
 
-def _check_speed(options: argparse.Namespace, size: float) -> None:
+def _check_speed(task: TaskConfig, size: float) -> None:
     """Refuse a way on which the sphere would move by more than its radius in a step: it could pass through things."""
     from math import hypot
 
@@ -166,10 +161,10 @@ def _check_speed(options: argparse.Namespace, size: float) -> None:
     from morphit_ros.neural.contact.parameters import largest_implicit_step
 
     radius = _RADIUS * size
-    most = radius * options.duration / largest_implicit_step(size)
-    if hypot(*options.goal) > most:
+    most = radius * task.duration / largest_implicit_step(size)
+    if hypot(*task.goal) > most:
         raise InvalidInputError(
-            "--goal", "{:g} {:g}".format(*options.goal), f"a way of at most {most:.3g} m in {options.duration:g} s, "
+            "--goal", "{:g} {:g}".format(*task.goal), f"a way of at most {most:.3g} m in {task.duration:g} s, "
             f"on which the sphere moves by less than its radius, {radius:.3g} m, in a step of the simulation",
             "Choose a nearer goal or a longer --duration.",
         )  # fmt: skip
@@ -194,7 +189,7 @@ def _planning() -> Iterator[Callable[[int, float, float], None]]:
         yield progress
 
 
-def _planned(options: argparse.Namespace) -> tuple[SimulatedObject, ContactBody, PushPlan]:
+def _planned(options: argparse.Namespace, task: TaskConfig) -> tuple[SimulatedObject, ContactBody, PushPlan]:
     """The object, its body and the plan; the object starts where the workcell has it."""
     import numpy as np
 
@@ -211,45 +206,45 @@ def _planned(options: argparse.Namespace) -> tuple[SimulatedObject, ContactBody,
         from morphit_ros.commands.neural_field import load_body
         from morphit_ros.simulation.convex_pieces import convex_pieces
 
-        solid, body = load_body(options.field, options.mass)
+        solid, body = load_body(options.field, task.mass)
         T_body_field = make_transform(translation=-body.center_of_mass)
-        _check_speed(options, body.size)
+        _check_speed(task, body.size)
         pieces = convex_pieces(solid.surface.transformed(T_body_field))
     else:
         from morphit_ros.replay.panda_push import box_for_push
 
-        standing, body = box_for_push(tuple(options.size), options.mass)
+        standing, body = box_for_push(tuple(task.size), task.mass)
         T_body_object = make_transform(translation=-standing.center_of_mass)
         pieces = [piece.transformed(T_body_object) for piece in standing.pieces]
     item = body_in_pieces(body, pieces, options.field or "box")
     radius = _RADIUS * body.size
-    way = np.array(options.goal)
-    config = PushConfig.scaled(body, float(np.hypot(*way)), options.duration, options.friction, radius)
+    way = np.array(task.goal)
+    config = PushConfig.scaled(body, float(np.hypot(*way)), task.duration, task.friction, radius)
     if options.iterations is not None:
-        config = replace(config, optimization=replace(config.optimization, total_iterations=options.iterations))
+        config = replace(config, optimization=replace(config.optimization, total_iterations=task.iterations))
     say("resting pose")
     lowest = float(body.points[:, 2].min())
     start = rest_on_plane(body, BodyState(np.array([*START, 1e-3 * body.size - lowest])), config)
     turned = body.points @ matrix_from_quat_xyzw(start.quat_xyzw).T
-    pusher = place_pusher(start, turned, way, radius, options.friction, _GAP)
+    pusher = place_pusher(start, turned, way, radius, task.friction, _GAP)
     with _planning() as progress:
         plan = plan_push(body, start, start.position[:2] + way, pusher, config=config, progress=progress)
     return item, body, plan
 
 
 def _push_with_arm(
-    options: argparse.Namespace, body: ContactBody, plan: PushPlan, ways: dict[str, Any]
+    arm: str, task: TaskConfig, body: ContactBody, plan: PushPlan, ways: dict[str, Any]
 ) -> dict[str, Any]:
     import numpy as np
 
     from morphit_ros.replay.panda_push import PushingArm, box_for_push, workcell_for_push
 
-    item, _ = box_for_push(tuple(options.size), options.mass)
-    with workcell_for_push(item, options.friction, options.arm) as workcell:
-        done = PushingArm(options.arm).push(workcell, body, plan)
+    item, _ = box_for_push(tuple(task.size), task.mass)
+    with workcell_for_push(item, task.friction, arm) as workcell:
+        done = PushingArm(arm).push(workcell, body, plan)
     if done.problem:
         return {"arm_problem": done.problem}
-    ways[options.arm] = done.positions
+    ways[arm] = done.positions
     return {
         "arm_miss": float(np.linalg.norm(done.positions[-1, :2] - plan.goal[:2])),
         "arm_prediction_error": float(np.linalg.norm((done.positions[-1] - done.predicted)[:2])),

@@ -1,18 +1,27 @@
-"""`morphit neural train`: a density field from a recording, and how good it is."""
+"""`morphit neural train`: learn the density field of a recording.
+
+Learn a density field from the colour or the depth pictures of a recording.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from morphit_ros.commands.neural_judgement import judge, with_threshold
-from morphit_ros.commands.reports import add_json_option, say, write_json
+from morphit_ros.commands.options import add_config, add_settings, read_config, settings
+from morphit_ros.commands.output_files import PICTURES, ResultFiles, add_json, add_output
+from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.reports import say
 from morphit_ros.compilation import telling_of_compilation
-from morphit_ros.neural.solid.threshold_choice import THRESHOLDS, check_threshold_choice
+from morphit_ros.configuration import Config, parameter
+from morphit_ros.neural.solid.threshold_choice import THRESHOLDS
 
 if TYPE_CHECKING:
+    from morphit_ros.neural.learning.config import DepthLearningConfig, ImageLearningConfig
     from morphit_ros.neural.learning.result import LearningResult, Renderer
     from morphit_ros.neural.views.posed_views import PosedImages
     from morphit_ros.neural.views.recording import Recording
@@ -21,156 +30,154 @@ if TYPE_CHECKING:
 _ENOUGH_VIEWS = 8
 
 
-def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
-        "train",
-        help="learn the density field of a recording",
-        description="Learn a density field from the colour or the depth pictures of a recording.",
-    )
-    parser.add_argument("recording", metavar="RECORDING", help="written by 'morphit neural record'")
-    parser.add_argument("--output", required=True, metavar="FILE", help="the field (.npz)")
-    parser.add_argument(
-        "--from",
-        dest="source",
-        choices=("images", "depth"),
-        default="images",
-        help="what to learn from (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--method",
-        choices=("grid", "network", "grid_network"),
-        help="of depth: carved grid, or network, or network with a grid of features fitted to it (default: grid)",
-    )
-    parser.add_argument(
-        "--iterations", type=int, metavar="N", help="steps of the optimiser (default: 500, of a network 800)"
-    )
-    parser.add_argument(
-        "--resolution",
-        type=int,
-        metavar="N",
-        help="nodes along the longest side of the grid (default: 80, of depth 96)",
-    )
-    parser.add_argument("--noise", type=float, metavar="M", help="of depth: noise to average over [m] (default: 0)")
-    parser.add_argument(
-        "--threshold",
+@dataclass(frozen=True)
+class TrainConfig(Config):
+    """What is learned from, and what the report takes for granted."""
+
+    source: str = parameter("images", "What to learn from", choices=("images", "depth"))
+    threshold: str = parameter(
+        "learning",
+        "Which density the object is cut at, in the report and by what loads the field: what learning recommends (of "
+        "images what it cut by their silhouettes, of depth two_levels), halfway between empty and full, as the masks' "
+        "silhouettes match best, or as depths tell free points from occupied ones",
         choices=THRESHOLDS,
-        default="learning",
-        help="which density the object is cut at, in the report and by what loads the field: what learning recommends "
-        "(of images what it cut by their silhouettes, of depth two_levels), halfway between empty and full, as the "
-        "masks' silhouettes match best, or as depths tell free points from occupied ones (default: %(default)s)",
     )
+    mass: float = parameter(1.0, "Known mass of the object, for the report [kg]", minimum=1e-9, maximum=1e9)
+    density: float = parameter(500.0, "Else, of its material [kg/m^3]", minimum=1e-6, maximum=1e6)
+    threads: int = parameter(1, "Threads of torch", minimum=1, maximum=1024)
+
+
+def add_parser(commands: Any) -> None:
+    add_command(commands, "train", __doc__, add_options, run)
+
+
+def add_options(parser: CommandParser) -> None:
+    from morphit_ros.neural.learning.config import DepthLearningConfig, ImageLearningConfig
+
+    parser.add_argument("recording", metavar="RECORDING", help="written by 'morphit neural record'")
+    add_output(parser, "--output", "the field (.npz)", required=True)
+    add_config(parser, TrainConfig, "source", names={"source": "from"})
+    help = "Of depth: carved grid, or network, or network with a grid of features fitted to it"
+    add_config(parser, DepthLearningConfig, "method", helps={"method": help})
+    for config in (ImageLearningConfig, DepthLearningConfig):
+        add_config(parser, config, "iterations", none="500, of a network 800")
+        add_config(parser, config, "resolution", none="80, of depth 96")
+        add_config(parser, config, "seed", helps={"seed": "Of first weights and samples"})
+    add_config(parser, DepthLearningConfig, "noise", helps={"noise": "Of depth: noise to average over [m]"})
+    add_settings(parser, "learning")
+    add_config(parser, TrainConfig, "threshold")
     weight = parser.add_mutually_exclusive_group()
-    weight.add_argument("--mass", type=float, metavar="KG", help="known mass of the object, for the report [kg]")
-    weight.add_argument(
-        "--density", type=float, default=500.0, metavar="N", help="else, of its material [kg/m^3] (default: 500)"
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of first weights and samples (default: %(default)s)"
-    )
-    parser.add_argument("--threads", type=int, default=1, metavar="N", help="of torch (default: %(default)s)")
-    parser.add_argument("--picture", metavar="FILE", help="views next to the result, and slices (PNG)")
-    add_json_option(parser)
-    parser.set_defaults(run=run)
+    add_config(weight, TrainConfig, "mass", none="unknown")
+    add_config(weight, TrainConfig, "density")
+    add_config(parser, TrainConfig, "threads")
+    add_output(parser, "--picture", "views next to the result, and slices (PNG)", suffixes=PICTURES)
+    add_json(parser)
 
 
 @telling_of_compilation(say)
 def run(options: argparse.Namespace) -> int:
-    import math
-
-    from morphit_ros.commands.output_files import check_output
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.neural.learning.field_file import save_field
+    from morphit_ros.neural.solid.threshold_choice import check_threshold_choice
     from morphit_ros.neural.views.recording import load_recording
 
-    if options.threads < 1:
-        raise InvalidInputError("--threads", options.threads, "1 or more")
-    check_output("--output", options.output)
-    check_output("--picture", options.picture)
-    check_output("--json", None if options.json == "-" else options.json)
-    for name in ("mass", "density"):
-        value = getattr(options, name)
-        if value is not None and not (math.isfinite(value) and value > 0.0):
-            raise InvalidInputError(f"--{name}", value, "a positive number")
+    chosen = read_config(options, TrainConfig)
     for name in ("method", "noise"):
         value = getattr(options, name)
-        if options.source == "images" and value is not None:
+        if chosen.source == "images" and value is not None:
             raise InvalidInputError(f"--{name}", value, "no such option with '--from images'", "It is of depth.")
-    if options.source == "depth" and options.method in (None, "grid") and options.iterations is not None:
+    if chosen.source == "depth" and options.method in (None, "grid") and options.iterations is not None:
         raise InvalidInputError(
             "--iterations", options.iterations, "no such option where depth is carved into a grid",
             "It is of images, and of depth with '--method network' or 'grid_network'.",
         )  # fmt: skip
+    config = _config(options, chosen.source)
     recording = load_recording(options.recording)
-    seen = recording.images if options.source == "images" else recording.depths
+    seen = recording.images if chosen.source == "images" else recording.depths
     if seen is None:
-        raise InvalidInputError("--from", options.source, "what the recording holds")
-    check_threshold_choice(
-        options.threshold, seen, recording.depths, "--threshold", "Leave it away, or choose another."
-    )
+        raise InvalidInputError("--from", chosen.source, "what the recording holds")
+    check_threshold_choice(chosen.threshold, seen, recording.depths, "--threshold", "Leave it away, or choose another.")
     started, busy = time.perf_counter(), time.process_time()
-    result = _learn(recording, options)
+    result = _learn(recording, config, chosen.threads)
     report: dict[str, Any] = {
         "recording": recording.description,
-        "source": options.source,
+        "source": chosen.source,
         "status": result.status.value,
         "message": result.message,
         "seconds": time.perf_counter() - started,
         "processor_seconds": time.process_time() - busy,
     }
-    if result.field is None:
-        print(result.message, file=sys.stderr)
-    else:
-        views = recording.depths if options.source == "depth" else _learned_from(recording.images)
-        assert views is not None
-        print("measuring the solid ...", file=sys.stderr)
-        learned, problem = with_threshold(result, recording, views, options.threshold)
-        save_field(learned.field, options.output, recording.description, learned.threshold, learned.eyes)
-        if problem:
-            report["solid"] = problem
+    with ResultFiles() as files:
+        if result.field is None:
+            print(result.message, file=sys.stderr)
         else:
-            report |= judge(learned, recording, options.threshold, options.mass, options.density)
-        if result.psnr == result.psnr:
-            report["psnr"] = result.psnr
-        if result.render is not None and recording.images is not None and len(recording.images) >= _ENOUGH_VIEWS:
-            report["held_out_psnr"] = _held_out_ratio(recording.images, result.render)
-        if options.picture:
-            from morphit_ros.display.learned_field import draw_learned_field
+            views = recording.depths if chosen.source == "depth" else _learned_from(recording.images)
+            assert views is not None
+            print("measuring the solid ...", file=sys.stderr)
+            learned, problem = with_threshold(result, recording, views, chosen.threshold)
+            files.write(
+                "--output",
+                options.output,
+                lambda path: save_field(learned.field, path, recording.description, learned.threshold, learned.eyes),
+            )
+            if problem:
+                report["solid"] = problem
+            else:
+                mass = None if options.mass is None else chosen.mass
+                report |= judge(learned, recording, chosen.threshold, mass, chosen.density)
+            if result.psnr == result.psnr:
+                report["psnr"] = result.psnr
+            if result.render is not None and recording.images is not None and len(recording.images) >= _ENOUGH_VIEWS:
+                report["held_out_psnr"] = _held_out_ratio(recording.images, result.render)
+            if options.picture:
+                from morphit_ros.display.learned_field import draw_learned_field
 
-            print(f"drawing {options.picture} ...", file=sys.stderr)
-            draw_learned_field(recording, result.field, result.render, options.picture)
-    # Judging and drawing take their time too.
-    report["total_seconds"] = time.perf_counter() - started
-    if options.json != "-":
-        _print_report(report)
-    if options.json:
-        write_json(report, options.json)
+                print(f"drawing {options.picture} ...", file=sys.stderr)
+                files.write(
+                    "--picture",
+                    options.picture,
+                    lambda path: draw_learned_field(recording, learned.field, result.render, path),
+                )
+        # Judging and drawing take their time too.
+        report["total_seconds"] = time.perf_counter() - started
+        if options.json != "-":
+            _print_report(report)
+        files.json(report, options.json)
     return 0 if result.success else 1
 
 
-def _learn(recording: Recording, options: argparse.Namespace) -> LearningResult:
+def _config(options: argparse.Namespace, source: str) -> ImageLearningConfig | DepthLearningConfig:
+    if source == "images":
+        from morphit_ros.neural.learning.config import ImageLearningConfig
+
+        return read_config(options, ImageLearningConfig, settings(options, ImageLearningConfig))
+    from morphit_ros.neural.learning.config import DepthLearningConfig
+
+    return read_config(options, DepthLearningConfig, settings(options, DepthLearningConfig))
+
+
+def _learn(recording: Recording, config: ImageLearningConfig | DepthLearningConfig, threads: int) -> LearningResult:
     import torch
     from tqdm import tqdm
 
-    from morphit_ros.neural.learning.config import DepthLearningConfig, ImageLearningConfig
+    from morphit_ros.neural.learning.config import DepthLearningConfig
     from morphit_ros.neural.learning.depth import learn_from_depths
     from morphit_ros.neural.learning.images import learn_from_images
 
-    torch.set_num_threads(options.threads)
-    names = ("iterations", "resolution", "method", "noise")
-    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    given["seed"] = options.seed
-    with tqdm(total=100, desc=f"learning from {options.source}", unit="%", disable=not sys.stderr.isatty()) as bar:
+    torch.set_num_threads(threads)
+    source = "depth" if isinstance(config, DepthLearningConfig) else "images"
+    with tqdm(total=100, desc=f"learning from {source}", unit="%", disable=not sys.stderr.isatty()) as bar:
 
         def progress(share: float, loss: float) -> None:
             bar.set_postfix_str(f"loss {loss:.2e}", refresh=False)
             bar.update(int(100 * share) - bar.n)
 
-        if recording.images is not None and options.source == "images":
-            images = _learned_from(recording.images)
-            assert images is not None
-            return learn_from_images(images, ImageLearningConfig.from_flat(given), progress)
-        assert recording.depths is not None
-        return learn_from_depths(recording.depths, DepthLearningConfig.from_flat(given), progress)
+        if isinstance(config, DepthLearningConfig):
+            assert recording.depths is not None
+            return learn_from_depths(recording.depths, config, progress)
+        images = _learned_from(recording.images)
+        assert images is not None
+        return learn_from_images(images, config, progress)
 
 
 def _held_out_view(images: PosedImages) -> int:

@@ -1,16 +1,10 @@
-"""Results of commands for machines: ``--json FILE``; and what people are told meanwhile."""
+"""What people are told while a command works."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
-from typing import Any
-
-
-def add_json_option(parser: argparse.ArgumentParser) -> None:
-    """Add ``--json``."""
-    parser.add_argument("--json", metavar="FILE", help="write the result as JSON; - for standard output")
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
 def say(text: str) -> None:
@@ -18,13 +12,16 @@ def say(text: str) -> None:
     print(f"morphit: {text}", file=sys.stderr, flush=True)
 
 
-def write_json(content: Any, file: str) -> None:
-    """Write to a file, or to standard output for ``-``. A file appears complete or not at all."""
-    from morphit_ros.resources import atomic_write
+@contextmanager
+def link_progress(text: str) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on a terminal: for links done of links in all."""
+    from tqdm import tqdm
 
-    text = json.dumps(content, indent=2, allow_nan=False)
-    if file == "-":
-        sys.stdout.write(text + "\n")
-        return
-    with atomic_write(file) as stream:
-        stream.write(text + "\n")
+    with tqdm(desc=text, unit="link", disable=not sys.stderr.isatty()) as bar:
+
+        def progress(link: str, done: int, total: int) -> None:
+            bar.total = total
+            bar.set_postfix_str(link, refresh=False)
+            bar.update(done - bar.n)
+
+        yield progress

@@ -1,4 +1,9 @@
-"""`morphit spheres compare`: MorphIt beside earlier methods, over numbers of spheres, as tables and plots."""
+"""`morphit spheres compare`: compare methods over numbers of spheres.
+
+Fit the links of a robot, or a mesh, by several methods with several numbers of spheres, and measure quality and
+processor time. Prints the means over all links; --output adds every link and plots. Ctrl-C ends it early and keeps
+what was measured.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +12,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from morphit_ros.commands.reports import add_json_option, write_json
-from morphit_ros.commands.unit_option import add_unit_option
+from morphit_ros.commands.options import read_config
+from morphit_ros.commands.output_files import ResultFiles, add_json, add_output
+from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.robots import GeometryConfig, add_links, add_robot, load_robot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,37 +23,31 @@ if TYPE_CHECKING:
     from morphit_ros.geometry.mesh import TriangleMesh
     from morphit_ros.spheres.comparison.runs import Comparison, ComparisonRow
 
-# As in morphit_ros.spheres.links.shape and .comparison, which take long to import.
-_SOURCES = ("collision", "visual", "collision_or_visual")
-_METHODS = ("balanced", "volume", "surface", "volume+cover", "vssa", "amaa", "packing")
 _MAX_COUNT, _MAX_SEED = 2000, 2**31 - 1
 _INTERRUPTED = 130
 
 
 def add_parser(parsers: Any) -> None:
-    parser = parsers.add_parser(
-        "compare",
-        help="compare methods over numbers of spheres",
-        description="Fit the links of a robot, or a mesh, by several methods with several numbers of spheres, and "
-        "measure quality and processor time. Prints the means over all links; --output adds every link and plots. "
-        "Ctrl-C ends it early and keeps what was measured.",
-    )
-    parser.add_argument(
-        "robot", metavar="ROBOT|MESH", help="name in config/robots (panda), a URDF or xacro file, or a mesh file"
-    )
+    add_command(parsers, "compare", __doc__, add_options, run)
+
+
+def add_options(parser: CommandParser) -> None:
+    from morphit_ros.spheres.comparison.runs import METHODS
+
+    add_robot(parser)
     parser.add_argument(
         "--counts",
         default="6,20,64",
         metavar="LIST",
         help="spheres a link: 6,20,64 or 1..100 or 1..100:5, every fifth (default: %(default)s)",
     )
-    parser.add_argument("--links", nargs="+", metavar="LINK", help="compare on these links only")
+    add_links(parser, "compare on these links only")
     parser.add_argument(
         "--methods",
         nargs="+",
-        default=list(_METHODS),
+        action="extend",
         metavar="NAME",
-        help=f"some of {', '.join(_METHODS)} (default: all)",
+        help=f"some of {', '.join(METHODS)} (default: all)",
     )
     parser.add_argument("--seeds", default="0", metavar="LIST", help="seeds of the fits: 0,1 or 0..4 (default: 0)")
     parser.add_argument(
@@ -57,41 +58,35 @@ def add_parser(parsers: Any) -> None:
         metavar=("SURFACE", "VOLUME"),
         help="points that distances and volumes are measured at (default: 20000 200000)",
     )
-    parser.add_argument("--source", choices=_SOURCES, default="collision", help="geometry (default: %(default)s)")
-    parser.add_argument("--package-path", action="append", default=[], metavar="DIR", help="folder that holds packages")
-    parser.add_argument("--output", metavar="DIR", help="write comparison.md, .json, quality.png and cost.png there")
-    add_json_option(parser)
-    add_unit_option(parser)
-    parser.set_defaults(run=run)
+    add_output(parser, "--output", "write comparison.md, .json, quality.png and cost.png there", "DIR")
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    from morphit_ros.commands.spheres import load_robot
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.spheres.comparison.report import markdown_table
-    from morphit_ros.spheres.comparison.runs import robot_shapes
+    from morphit_ros.spheres.comparison.runs import METHODS, robot_shapes
 
     counts = number_list("--counts", options.counts, 1, _MAX_COUNT)
     seeds = number_list("--seeds", options.seeds, 0, _MAX_SEED)
-    methods = list(dict.fromkeys(name for word in options.methods for name in word.split(",")))
+    methods = list(dict.fromkeys(name for word in options.methods or METHODS for name in word.split(",")))
     for method in methods:
-        if method not in _METHODS:
-            raise InvalidInputError("--methods", repr(method), f"one of {', '.join(_METHODS)}")
+        if method not in METHODS:
+            raise InvalidInputError("--methods", repr(method), f"one of {', '.join(METHODS)}")
     for name, samples, least in zip(("surface", "volume"), options.samples, (1, 16), strict=True):
         if samples < least:
             raise InvalidInputError("--samples", f"{samples} {name} samples", f"at least {least}")
-    description, _ = load_robot(options.robot, options.package_path, options.unit)
-    shapes = robot_shapes(description, options.links, options.source)
-    folder = _made_folder(options.output) if options.output else None
+    description, _ = load_robot(options.robot, options)
+    shapes = robot_shapes(description, options.links, read_config(options, GeometryConfig).source)
     comparison, complete = _compare(shapes, counts, methods, seeds, description.name, options.samples)
     if not comparison.rows:
         return _INTERRUPTED
     if options.json != "-":
         print(markdown_table(comparison.means()), end="")
-    if folder:
-        _write_report(comparison, folder)
-    if options.json:
-        write_json(comparison.to_content(), options.json)
+    with ResultFiles() as files:
+        if options.output:
+            _write_report(comparison, Path(options.output), files)
+        files.json(comparison.to_content(), options.json)
     return 0 if complete else _INTERRUPTED
 
 
@@ -119,18 +114,6 @@ def number_list(option: str, text: str, lowest: int, highest: int) -> list[int]:
             raise InvalidInputError(option, repr(part), form, remedy)
         numbers.update(range(first, last + 1, stride))
     return sorted(numbers)
-
-
-def _made_folder(name: str) -> Path:
-    """The output folder, made before the work begins: a wrong name must not cost an hour."""
-    from morphit_ros.errors import InvalidInputError
-
-    folder = Path(name)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInputError("--output", repr(name), "a folder that can be written", str(error)) from error
-    return folder
 
 
 def _compare(
@@ -165,12 +148,10 @@ def _compare(
     return Comparison(tuple(rows), samples[0], samples[1]), complete
 
 
-def _write_report(comparison: Comparison, folder: Path) -> None:
-    from morphit_ros.resources import atomic_write
+def _write_report(comparison: Comparison, folder: Path, files: ResultFiles) -> None:
     from morphit_ros.spheres.comparison.report import markdown_report, plot_cost, plot_quality
 
-    with atomic_write(folder / "comparison.md") as stream:
-        stream.write(markdown_report(comparison))
-    write_json(comparison.to_content(), str(folder / "comparison.json"))
-    plot_quality(comparison, folder / "quality.png")
-    plot_cost(comparison, folder / "cost.png")
+    files.text("--output", folder / "comparison.md", markdown_report(comparison))
+    files.json(comparison.to_content(), folder / "comparison.json", "--output")
+    files.write("--output", folder / "quality.png", lambda path: plot_quality(comparison, path))
+    files.write("--output", folder / "cost.png", lambda path: plot_cost(comparison, path))

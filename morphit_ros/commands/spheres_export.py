@@ -1,79 +1,86 @@
-"""`morphit spheres export`: sphere models from one format into another."""
+"""`morphit spheres export`: write a sphere model in another format.
+
+Read a sphere model (json, csv, urdf, srdf, cuRobo or XRDF) and write it in another format.
+"""
 
 from __future__ import annotations
 
 import argparse
-import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from morphit_ros.commands.options import SeedConfig, add_config, add_repeated, read_config
+from morphit_ros.commands.output_files import ResultFiles, add_output
+from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.robots import add_package_path, load_robot
+from morphit_ros.commands.spheres_fit import PaddingConfig
+from morphit_ros.configuration import Config, parameter
 
 if TYPE_CHECKING:
     from morphit_ros.robot.description import RobotDescription
     from morphit_ros.spheres import SelfCollisionMatrix, SphereModel
 
-# As in morphit_ros.spheres.FORMATS, which takes long to import.
-_FORMATS = ("urdf", "srdf", "curobo", "xrdf", "json", "csv")
+
+@dataclass(frozen=True)
+class SamplesConfig(Config):
+    """How self-collision is looked for."""
+
+    samples: int = parameter(10000, "Joint positions for self-collision", minimum=0)
 
 
 def add_parser(parsers: Any) -> None:
-    parser = parsers.add_parser(
-        "export",
-        help="write a sphere model in another format",
-        description="Read a sphere model (json, csv, urdf, srdf, cuRobo or XRDF) and write it in another format.",
-    )
+    add_command(parsers, "export", __doc__, add_options, run)
+
+
+def add_options(parser: CommandParser) -> None:
+    from morphit_ros.spheres import FORMATS
+
+    formats = tuple(FORMATS)
     parser.add_argument("model", metavar="MODEL", help="file with spheres, made here, by another program or by hand")
     parser.add_argument("--robot", metavar="ROBOT", help="name in config/robots (panda), or a URDF or xacro file")
-    parser.add_argument("--format", choices=_FORMATS, help="what to write (default: by the suffix of --output)")
-    parser.add_argument("--from", dest="source_format", choices=_FORMATS, help="what MODEL is (default: as it looks)")
-    parser.add_argument("--output", required=True, metavar="FILE", help="file to write; - for standard output")
-    parser.add_argument(
-        "--padding", type=float, default=0.0, metavar="R", help="add to every radius, or as the planner's buffer [m]"
-    )
+    parser.add_argument("--format", choices=formats, help="what to write (default: by the suffix of --output)")
+    parser.add_argument("--from", dest="source_format", choices=formats, help="what MODEL is (default: as it looks)")
+    add_output(parser, "--output", "file to write; - for standard output", required=True)
+    add_config(parser, PaddingConfig, helps={"padding": "Add to every radius, or as the planner's buffer [m]"})
     parser.add_argument("--merge", metavar="FILE", help="SRDF to merge into; the rest of it stays as it is")
-    parser.add_argument(
-        "--tool", action="append", default=[], metavar="LINK", help="link that a planner moves to goals"
-    )
-    parser.add_argument("--package-path", action="append", default=[], metavar="DIR", help="folder that holds packages")
-    parser.add_argument("--samples", type=int, default=10000, metavar="N", help="joint positions for self-collision")
-    parser.add_argument("--seed", type=int, default=0, help="seed of these (default: %(default)s)")
-    parser.set_defaults(run=run)
+    add_repeated(parser, "--tool", "LINK", "link that a planner moves to goals")
+    add_package_path(parser)
+    add_config(parser, SamplesConfig)
+    add_config(parser, SeedConfig, helps={"seed": "Seed of these"})
 
 
 def run(options: argparse.Namespace) -> int:
-    from morphit_ros.commands.spheres import load_robot
     from morphit_ros.errors import InvalidInputError
-    from morphit_ros.resources import atomic_write
     from morphit_ros.spheres import FORMATS, PlannerConfig, export_model, format_of, read_model
 
-    if options.seed < 0:
-        raise InvalidInputError("--seed", options.seed, "0 or more")
+    padding = read_config(options, PaddingConfig).padding
     if options.format is None and options.output == "-":
-        raise InvalidInputError("--format", "nothing", f"one of {', '.join(_FORMATS)} for standard output")
+        raise InvalidInputError("--format", "nothing", f"one of {', '.join(FORMATS)} for standard output")
     target = options.format or format_of(options.output)
     if options.merge and target != "srdf":
         raise InvalidInputError("--merge", f"format {target}", "srdf")
-    description, home = load_robot(options.robot, options.package_path) if options.robot else (None, {})
+    description, home = load_robot(options.robot, options) if options.robot else (None, {})
     if description is None and FORMATS[target].needs_robot:
         raise InvalidInputError("--robot", "nothing", f"a robot: format {target} describes it")
     model = read_model(Path(options.model), description, options.source_format)
     matrix = None
     if description is not None and target in ("srdf", "curobo", "xrdf"):
-        matrix = _self_collision(model, description, home, options, options.padding if target == "srdf" else 0.0)
+        matrix = _self_collision(model, description, home, options, padding if target == "srdf" else 0.0)
     text = export_model(
         model,
         description,
         target,
-        padding=options.padding,
+        padding=padding,
         self_collision=matrix,
         srdf=_text(options.merge) if options.merge else None,
         planner=PlannerConfig(tool_frames=tuple(options.tool)),
         home=home,
     )
+    with ResultFiles() as files:
+        files.text("--output", options.output, text)
     if options.output == "-":
-        sys.stdout.write(text)
         return 0
-    with atomic_write(options.output) as stream:
-        stream.write(text)
     print(f"{options.output}: {target}, {model.count} spheres on {len(model.links)} links")
     if matrix is not None:
         print(_pairs_line(matrix))
@@ -89,7 +96,8 @@ def _self_collision(
 ) -> SelfCollisionMatrix:
     from morphit_ros.spheres import self_collision_matrix
 
-    return self_collision_matrix(model, description, options.samples, options.seed, padding, home=home)
+    samples, seed = read_config(options, SamplesConfig).samples, read_config(options, SeedConfig).seed
+    return self_collision_matrix(model, description, samples, seed, padding, home=home)
 
 
 def _pairs_line(matrix: SelfCollisionMatrix) -> str:

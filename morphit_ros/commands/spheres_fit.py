@@ -1,4 +1,8 @@
-"""`morphit spheres fit`: spheres for every link of a robot, or for a mesh."""
+"""`morphit spheres fit`: fit spheres to every link of a robot.
+
+Fit spheres to every link of a robot, or to a mesh. A file of an --output has the format of its suffix: urdf, srdf, yml
+(cuRobo), xrdf, json, csv.
+"""
 
 from __future__ import annotations
 
@@ -6,141 +10,129 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from morphit_ros.commands.reports import add_json_option, say, write_json
-from morphit_ros.commands.unit_option import add_unit_option
+from morphit_ros.commands.options import (
+    SeedConfig,
+    add_config,
+    add_repeated,
+    add_settings,
+    assignments,
+    finite,
+    read_config,
+    settings,
+)
+from morphit_ros.commands.output_files import ResultFiles, add_json, add_output
+from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.reports import link_progress, say
+from morphit_ros.commands.robots import GeometryConfig, add_links, add_robot, load_robot
 from morphit_ros.compilation import telling_of_compilation
+from morphit_ros.configuration import Config, parameter
 
 if TYPE_CHECKING:
     from morphit_ros.robot.description import RobotDescription
     from morphit_ros.spheres import SphereFitConfig, SphereModel
 
 _PROVEN, _NOT_PROVEN = 0, 1
-# As in morphit_ros.spheres.links.shape, which takes long to import.
-_SOURCES = ("collision", "visual", "collision_or_visual")
+
+
+@dataclass(frozen=True)
+class FitConfig(Config):
+    """What this command decides itself."""
+
+    cache: bool = parameter(True, "Read and write earlier fits")
+
+
+@dataclass(frozen=True)
+class PaddingConfig(Config):
+    """How much larger the spheres of planners are."""
+
+    padding: float = parameter(0.0, "Add to radii in URDF and SRDF, or as the planner's buffer [m]")
 
 
 def add_parser(parsers: Any) -> None:
-    parser = parsers.add_parser(
-        "fit",
-        help="fit spheres to every link of a robot",
-        description="Fit spheres to every link of a robot, or to a mesh. A file of an --output has the format of its "
-        "suffix: urdf, srdf, yml (cuRobo), xrdf, json, csv.",
-    )
-    parser.add_argument(
-        "robot", metavar="ROBOT|MESH", help="name in config/robots (panda), a URDF or xacro file, or a mesh file"
-    )
+    add_command(parsers, "fit", __doc__, add_options, run)
+
+
+def add_options(parser: CommandParser) -> None:
+    from morphit_ros.spheres.configuration import LossWeights, SphereFitConfig
+
+    add_robot(parser)
     number = parser.add_argument_group("how many (one of)").add_mutually_exclusive_group()
-    number.add_argument("--count", type=int, metavar="N", help="spheres a mesh (default: 20)")
+    add_config(number, SphereFitConfig, "count")
     number.add_argument("--total", type=int, metavar="N", help="spheres in all, shared out to where they help most")
     number.add_argument(
         "--d-max", type=float, metavar="MM", help="as few as keep each link's greatest distance to it below [mm]"
     )
-    parser.add_argument(
-        "--link-count",
-        action="append",
-        default=[],
-        metavar="LINK=N",
-        help="spheres of this link, whatever the others get; may be repeated",
-    )
-    parser.add_argument("--links", nargs="+", metavar="LINK", help="fit these links only")
-    parser.add_argument("--variant", metavar="NAME", help="balanced, volume or surface (default: balanced)")
-    parser.add_argument("--cover", action="store_true", help="prove that every point of each link is in a sphere")
-    parser.add_argument("--method", metavar="NAME", help="morphit, vssa, amaa or packing (default: morphit)")
-    parser.add_argument(
-        "--weight",
-        action="append",
-        default=[],
-        metavar="TERM=W",
-        help="weight of a loss instead of the variant's: coverage, overlap, boundary, surface, containment, sqem, "
-        "hausdorff, peak, center_containment, mass, center_of_mass, inertia; may be repeated",
-    )
-    parser.add_argument("--source", choices=_SOURCES, default="collision", help="geometry (default: %(default)s)")
+    add_repeated(parser, "--link-count", "LINK=N", "spheres of this link, whatever the others get")
+    add_links(parser, "fit these links only")
+    add_config(parser, SphereFitConfig, "variant", "cover", "method")
+    terms = ", ".join(LossWeights.flat_fields())
+    add_repeated(parser, "--weight", "TERM=W", f"weight of a loss instead of the variant's: {terms}")
     parser.add_argument(
         "--start",
         metavar="FILE",
         help="spheres to start from; with --links the other links keep theirs (not with --d-max)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the fit (default: %(default)s)")
-    parser.add_argument(
-        "--padding",
-        type=float,
-        default=0.0,
-        metavar="R",
-        help="add to radii in URDF and SRDF, or as the planner's buffer [m]",
-    )
-    parser.add_argument("--package-path", action="append", default=[], metavar="DIR", help="folder that holds packages")
-    parser.add_argument("--no-cache", action="store_true", help="neither read nor write earlier fits")
-    parser.add_argument("--output", action="append", default=[], metavar="FILE", help="write this; may be repeated")
-    add_unit_option(parser)
-    add_json_option(parser)
-    parser.set_defaults(run=run)
+    add_settings(parser, "the fit")
+    add_config(parser, SeedConfig)
+    add_config(parser, FitConfig)
+    add_config(parser, PaddingConfig)
+    add_output(parser, "--output", "write this; may be repeated", action="append", default=[])
+    add_json(parser)
 
 
 @telling_of_compilation(say)
 def run(options: argparse.Namespace) -> int:
-    from morphit_ros.commands.spheres import load_robot
     from morphit_ros.errors import InvalidInputError
-    from morphit_ros.resources import atomic_write
     from morphit_ros.spheres import export_model, fit_robot_spheres, format_of, json_content, read_model
 
-    if options.seed < 0:
-        raise InvalidInputError("--seed", options.seed, "0 or more")
-    config = _config(options)
+    config, seed, cache = _config(options), read_config(options, SeedConfig).seed, read_config(options, FitConfig).cache
+    padding, source = read_config(options, PaddingConfig).padding, read_config(options, GeometryConfig).source
     formats = [format_of(name) for name in options.output]
     for name, format in zip(options.output, formats, strict=True):
-        if options.padding and format in ("json", "csv"):
-            raise InvalidInputError(
-                "--padding", options.padding, f"none for {name}, which keeps the spheres as they are"
-            )
-    description, home = load_robot(options.robot, options.package_path, options.unit)
-    counts = _counts(description, config, options)
+        if padding and format in ("json", "csv"):
+            raise InvalidInputError("--padding", padding, f"none for {name}, which keeps the spheres as they are")
+    description, home = load_robot(options.robot, options)
+    counts = _counts(description, config, options, seed, {"source": source, "cache": cache})
     start = read_model(Path(options.start), description) if options.start else None
     began = time.perf_counter()
-    with _progress(f"{description.name}: fitting") as progress:
+    with link_progress(f"{description.name}: fitting") as progress:
         model = fit_robot_spheres(
-            description,
-            config,
-            options.links,
-            options.seed,
-            not options.no_cache,
-            progress,
-            counts=counts,
-            start=start,
-            source=options.source,
+            description, config, options.links, seed, cache, progress, counts=counts, start=start, source=source
         )
     seconds = time.perf_counter() - began
-    texts = [export_model(model, description, name, padding=options.padding, home=home) for name in formats]
-    for name, text in zip(options.output, texts, strict=True):
-        with atomic_write(name) as stream:
-            stream.write(text)
-    if options.json != "-":
-        print_model(model, seconds, config.cover)
-    if options.json:
-        write_json(json_content(model) | {"seed": options.seed, "count": model.count}, options.json)
+    with ResultFiles() as files:
+        if options.json != "-":
+            print_model(model, seconds, config.cover)
+        for name, format in zip(options.output, formats, strict=True):
+            files.text("--output", name, export_model(model, description, format, padding=padding, home=home))
+        files.json(json_content(model) | {"seed": seed, "count": model.count}, options.json)
     return _PROVEN if not config.cover or not unproven_links(model) else _NOT_PROVEN
 
 
 def _config(options: argparse.Namespace) -> SphereFitConfig:
     from morphit_ros.spheres import SphereFitConfig
 
-    names = ("count", "variant", "method")
-    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    weights = {f"weights.{name}": value for name, value in _pairs("--weight", options.weight, float)}
-    return SphereFitConfig.from_flat(given | weights | {"cover": options.cover})
+    weights = assignments("--weight", options.weight, finite, "NUMBER")
+    more = {f"weights.{name}": value for name, value in weights.items()}
+    return read_config(options, SphereFitConfig, settings(options, SphereFitConfig) | more)
 
 
-def _counts(description: RobotDescription, config: SphereFitConfig, options: argparse.Namespace) -> dict[str, int]:
+def _counts(
+    description: RobotDescription,
+    config: SphereFitConfig,
+    options: argparse.Namespace,
+    seed: int,
+    shared: dict[str, Any],
+) -> dict[str, int]:
     """Spheres by link, where the options ask for more than a number a mesh."""
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.spheres import counts_for_distance, distribute_spheres
 
     counts: dict[str, int] = {}
-    shared = {"source": options.source, "cache": not options.no_cache}
     if options.total is not None or options.d_max is not None:
         for option, given in (("--links", options.links), ("--link-count", options.link_count)):
             if given:
@@ -149,48 +141,12 @@ def _counts(description: RobotDescription, config: SphereFitConfig, options: arg
         # What was counted are fits from nothing: others may miss the distance.
         raise InvalidInputError("--start", "together with --d-max", "one of them")
     if options.total is not None:
-        with _progress(f"{description.name}: sharing out") as progress:
-            counts = distribute_spheres(description, options.total, config, options.seed, progress=progress, **shared)
+        with link_progress(f"{description.name}: sharing out") as progress:
+            counts = distribute_spheres(description, options.total, config, seed, progress=progress, **shared)
     elif options.d_max is not None:
-        with _progress(f"{description.name}: counting") as progress:
-            counts = counts_for_distance(
-                description, 1e-3 * options.d_max, config, options.seed, progress=progress, **shared
-            )
-    return counts | dict(_pairs("--link-count", options.link_count, int))
-
-
-def _pairs(option: str, values: Sequence[str], convert: Callable[[str], Any]) -> Iterator[tuple[str, Any]]:
-    """(name, number) of each NAME=NUMBER.
-
-    Raises:
-        InvalidInputError: not of this form.
-    """
-    from morphit_ros.errors import InvalidInputError
-
-    for value in values:
-        name, equals, number = value.partition("=")
-        try:
-            converted = convert(number)
-        except ValueError:
-            equals = ""
-        if not (name and equals):
-            raise InvalidInputError(option, repr(value), "a name, =, and a number")
-        yield name, converted
-
-
-@contextmanager
-def _progress(text: str) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on a terminal: for links done of links in all."""
-    from tqdm import tqdm
-
-    with tqdm(desc=text, unit="link", disable=not sys.stderr.isatty()) as bar:
-
-        def progress(link: str, done: int, total: int) -> None:
-            bar.total = total
-            bar.set_postfix_str(link, refresh=False)
-            bar.update(done - bar.n)
-
-        yield progress
+        with link_progress(f"{description.name}: counting") as progress:
+            counts = counts_for_distance(description, 1e-3 * options.d_max, config, seed, progress=progress, **shared)
+    return counts | assignments("--link-count", options.link_count, int, "N")
 
 
 def unproven_links(model: SphereModel) -> list[str]:

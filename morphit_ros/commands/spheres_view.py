@@ -1,4 +1,8 @@
-"""`morphit spheres view`: spheres of a robot or a mesh in the browser, to look at and to edit."""
+"""`morphit spheres view`: look at the spheres of a robot or mesh in the browser, and edit them.
+
+Show meshes and spheres in the browser, on loopback only: choose numbers and variants link by link, drag spheres, lock
+them, refit the others, undo, save. Ctrl-C ends it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from morphit_ros.commands.unit_option import add_unit_option
+from morphit_ros.commands.options import PageConfig, SeedConfig, add_config, add_settings, read_config, settings
+from morphit_ros.commands.output_files import add_output
+from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.robots import add_robot, load_robot
+from morphit_ros.commands.spheres_fit import FitConfig
 
 if TYPE_CHECKING:
     from morphit_ros.display.sphere_editor import SphereEditor
@@ -24,30 +32,25 @@ _SURFACE_SAMPLES, _VOLUME_SAMPLES = 5000, 40_000
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
-        "view",
-        help="look at the spheres of a robot or mesh in the browser, and edit them",
-        description="Show meshes and spheres in the browser, on loopback only: choose numbers and variants link by "
-        "link, drag spheres, lock them, refit the others, undo, save. Ctrl-C ends it.",
-    )
-    parser.add_argument(
-        "shape", metavar="ROBOT|MESH", help="name in config/robots (panda), a URDF or xacro file, or a mesh file"
-    )
+    add_command(commands, "view", __doc__, add_options, run)
+
+
+def add_options(parser: CommandParser) -> None:
+    from morphit_ros.spheres.configuration import SphereFitConfig
+
+    add_robot(parser, source=False)
     parser.add_argument("--model", metavar="FILE", help="spheres to begin with, instead of fitting them")
-    parser.add_argument("--count", type=int, metavar="N", help="spheres a mesh (default: 20)")
-    parser.add_argument("--variant", metavar="NAME", help="balanced, volume or surface (default: balanced)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of all fits (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=8080, help="of the page; 0: any free one (default: %(default)s)")
-    parser.add_argument(
+    add_config(parser, SphereFitConfig, "count", "variant")
+    add_settings(parser, "the fit")
+    add_config(parser, SeedConfig)
+    add_config(parser, FitConfig)
+    add_config(parser, PageConfig)
+    add_output(
+        parser,
         "--output",
+        "what a button writes, its format by its suffix; may be repeated (default: NAME_spheres.json, and .urdf)",
         action="append",
-        metavar="FILE",
-        help="what a button writes, its format by its suffix; may be repeated (default: NAME_spheres.json, and .urdf)",
     )
-    parser.add_argument("--package-path", action="append", default=[], metavar="DIR", help="folder that holds packages")
-    parser.add_argument("--no-cache", action="store_true", help="neither read nor write earlier fits")
-    add_unit_option(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -77,17 +80,14 @@ def make_editor(options: argparse.Namespace) -> SphereEditor:
     """
     from morphit_ros.display.sphere_editor import SphereEditor
     from morphit_ros.display.sphere_session import EditorFunctions
-    from morphit_ros.errors import InvalidInputError
     from morphit_ros.spheres import SphereFitConfig
     from morphit_ros.spheres.configuration import VARIANTS
     from morphit_ros.spheres.editing import EditHistory, edited_from_model
     from morphit_ros.spheres.exports import format_of
     from morphit_ros.spheres.metrics import nearest_gaps
 
-    if options.seed < 0:
-        raise InvalidInputError("--seed", options.seed, "0 or more")
-    given = {name: getattr(options, name) for name in ("count", "variant") if getattr(options, name) is not None}
-    config = SphereFitConfig.from_flat(given)
+    seed, port = read_config(options, SeedConfig).seed, read_config(options, PageConfig).port
+    config = read_config(options, SphereFitConfig, settings(options, SphereFitConfig))
     for file in options.output or ():
         format_of(file)
     shape, parts, description = _load_shape(options)
@@ -98,7 +98,7 @@ def make_editor(options: argparse.Namespace) -> SphereEditor:
     )
     measure = _measure_function(parts)
     functions = EditorFunctions(
-        fit=_fit_function(parts, config, options.seed),
+        fit=_fit_function(parts, config, seed),
         measure=measure,
         gaps=nearest_gaps,
         exports={
@@ -106,12 +106,11 @@ def make_editor(options: argparse.Namespace) -> SphereEditor:
         },
     )
     history = EditHistory(edited_from_model(model))
-    return SphereEditor(shape, history, functions, VARIANTS, port=options.port)
+    return SphereEditor(shape, history, functions, VARIANTS, port=port)
 
 
 def _load_shape(options: argparse.Namespace) -> tuple[Any, dict[str, list[TriangleMesh]], RobotDescription | None]:
     """What is shown, the meshes of each link in its frame, and the description of a robot."""
-    from morphit_ros.commands.spheres import load_robot
     from morphit_ros.display.sphere_shape import EditedShape
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.geometry.mesh import concatenate_meshes
@@ -120,18 +119,18 @@ def _load_shape(options: argparse.Namespace) -> tuple[Any, dict[str, list[Triang
     from morphit_ros.robot.kinematics import KinematicModel
     from morphit_ros.robot.links import collision_mesh
 
-    path = Path(options.shape)
+    path = Path(options.robot)
     if path.suffix.lower() in _MESH_SUFFIXES:
         mesh = in_metres(load_mesh(path), options.unit, str(path))
         return EditedShape(path.stem, {path.stem: mesh}), {path.stem: [mesh]}, None
-    description, home = load_robot(options.shape, options.package_path, options.unit)
+    description, home = load_robot(options.robot, options)
     parts = {
         name: [collision_mesh(element) for element in link.collisions]
         for name, link in description.links.items()
         if link.collisions
     }
     if not parts:
-        raise InvalidInputError(options.shape, "no collision geometry", "a robot with collision geometry")
+        raise InvalidInputError(options.robot, "no collision geometry", "a robot with collision geometry")
     meshes = {name: concatenate_meshes(elements) for name, elements in parts.items()}
     return EditedShape(description.name, meshes, KinematicModel(description), home), parts, description
 
@@ -148,6 +147,7 @@ def _first_model(
     from morphit_ros.spheres import LinkSpheres, SphereModel, fit_robot_spheres, fit_spheres
     from morphit_ros.spheres.exports import read_model
 
+    seed = read_config(options, SeedConfig).seed
     model = read_model(options.model, description) if options.model else None
     if model is not None:
         for link in model.links:
@@ -158,8 +158,9 @@ def _first_model(
     if model is not None and not missing:
         return model
     if description is not None:
-        return fit_robot_spheres(description, config, missing, options.seed, not options.no_cache, start=model)
-    result = fit_spheres(parts[name], config, options.seed)
+        cache = read_config(options, FitConfig).cache
+        return fit_robot_spheres(description, config, missing, seed, cache, start=model)
+    result = fit_spheres(parts[name], config, seed)
     quality = _measure_function(parts)(name, _as_edited(result.centers, result.radii))
     spheres = LinkSpheres(name, result.centers, result.radii, quality.d_avg, quality.d_max, "")
     return SphereModel(name, config.variant, {name: spheres})

@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from morphit_ros.commands import superovoid_fit
+from morphit_ros.commands.parser import add_group
 
 
 def add_parser(commands: Any) -> None:
-    group = commands.add_parser(
-        "superovoid", help="superovoid models of robots", description="Superovoid models of robots."
-    )
-    parsers = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    superovoid_fit.add_parser(parsers)
+    superovoid_fit.add_parser(add_group(commands, "superovoid", "superovoid models of robots", "Superovoid models."))

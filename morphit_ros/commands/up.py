@@ -1,44 +1,56 @@
-"""`morphit up JOB`: a job as supervised processes."""
+"""`morphit up JOB`: run a job: several nodes as supervised processes.
+
+Run the nodes of a job until one of them, or Ctrl-C, ends it. Needs no ros2 launch.
+
+The jobs: morphit up --list; the arguments of one: morphit up JOB --help, or --list. Exit status: 0 after Ctrl-C; where
+a job has an end of its own (--pick), that of its end, and 130 if Ctrl-C came before; 1 if a node died or was killed; 2
+for a mistake in the input, also if a node found it.
+"""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from morphit_ros.commands.reports import add_json_option, write_json
+from morphit_ros.commands.output_files import ResultFiles, add_json
+from morphit_ros.commands.parser import CommandParser, add_command
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
-        "up",
-        help="run a job: several nodes as supervised processes",
-        description="Run the nodes of a job until one of them, or Ctrl-C, ends it. Needs no ros2 launch.",
-        epilog=(
-            "The jobs and their arguments: morphit up --list. Exit status: 0 after Ctrl-C; where a job has an end of "
-            "its own (pick:=true), that of its end, and 130 if Ctrl-C came before; 1 if a node died or was killed; 2 "
-            "for a mistake in the input, also if a node found it."
-        ),
-    )
+    add_command(commands, "up", __doc__, add_options, run, prepare=_prepare)
+
+
+def add_options(parser: CommandParser) -> None:
     parser.add_argument("job", nargs="?", help="name of the job")
     parser.add_argument("arguments", nargs="*", metavar="name:=value", help="arguments of the job")
     parser.add_argument("--list", action="store_true", help="list the jobs, or the arguments of one, and end")
-    add_json_option(parser)
-    parser.set_defaults(run=run)
+    add_json(parser)
+
+
+def _prepare(parser: CommandParser, words: list[str]) -> list[str]:
+    """Add the options of the job that the words name."""
+    from morphit_ros.bringup import JOBS
+    from morphit_ros.commands.job_options import add_job_options, take_assignments
+
+    name = next((word for word in words if word in JOBS), None)
+    if name:
+        add_job_options(parser, JOBS[name])
+    return take_assignments(parser, words)
 
 
 def run(options: argparse.Namespace) -> int:
     from morphit_ros.bringup import JOBS, find_job
-    from morphit_ros.bringup.job import Job
+    from morphit_ros.commands.job_options import given_arguments
     from morphit_ros.errors import InvalidInputError
 
-    jobs: list[Job] = [find_job(options.job)] if options.job else list(JOBS.values())
+    jobs = [find_job(options.job)] if options.job else list(JOBS.values())
     if options.list:
         for job in jobs:
             print(describe(job) if options.job else f"{job.name:<10} {job.description}")
         return 0
     if not options.job:
         raise InvalidInputError("job", "none", f"one of {', '.join(JOBS)}")
-    return run_job(options.job, options.arguments, options.json)
+    return run_job(options.job, [f"{name}:={value}" for name, value in given_arguments(options).items()], options.json)
 
 
 def run_job(name: str, words: list[str], json_file: str | None) -> int:
@@ -51,8 +63,8 @@ def run_job(name: str, words: list[str], json_file: str | None) -> int:
     from morphit_ros.bringup.supervisor import run_nodes
 
     outcome = run_nodes(find_job(name).nodes(parse_assignments(words)))
-    if json_file:
-        write_json({"job": name, "exit_status": outcome.exit_status, "cause": outcome.cause}, json_file)
+    with ResultFiles() as files:
+        files.json({"job": name, "exit_status": outcome.exit_status, "cause": outcome.cause}, json_file)
     return outcome.exit_status
 
 

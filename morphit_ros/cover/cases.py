@@ -64,7 +64,8 @@ def load_case(name: str, data: str | Path | None = None, overrides: dict[str, An
 
     Args:
         name: such as ``8x8``, or the path of a YAML file.
-        data: folder with ``<name>.json``, the published start states; without, start and motors are made here.
+        data: JSON file with a cover, its start state and motors, or the folder with such a ``<name>.json``; without,
+            start and motors are made here.
         overrides: of the controller's parameters.
 
     Raises:
@@ -80,7 +81,8 @@ def load_case(name: str, data: str | Path | None = None, overrides: dict[str, An
             content.get("base", {}).get("position", (0.0, 0.0, 0.0)),
         )
         if data is not None:
-            cover, state = load_cover(Path(data) / f"{path.stem}.json")
+            file = Path(data)
+            cover, state = load_cover(file if file.suffix == ".json" else file / f"{path.stem}.json")
         else:
             cover, state = _made(content, base, path.stem)
         published = tuple((float(t), float(a), float(d)) for t, a, d in content.get("published", ()))
@@ -106,7 +108,7 @@ def _case_file(name: str) -> Path:
     if name.endswith(".json"):
         raise InvalidInputError(
             "case", name, "a case: where to, how long, with which gains",
-            f"This is a cover: hand it to a case of its name, '{Path(name).stem} --data {Path(name).parent}'.",
+            f"This is a cover: hand it to a case, '{Path(name).stem} --start {name}'.",
         )  # fmt: skip
     if name not in case_names():
         known = f"Cases: {', '.join(case_names())}; or a YAML file like those."

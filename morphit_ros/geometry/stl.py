@@ -12,6 +12,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 
 _HEADER, _RECORD = 84, 50
+_FACE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 _VERTEX = re.compile(rb"\bvertex\s+(\S+)\s+(\S+)\s+(\S+)", re.IGNORECASE)
 # Where to look for what tells text from binary.
 _BLOCK = 1 << 12
@@ -30,11 +31,20 @@ def read_stl(data: bytes) -> tuple[Array, NDArray[np.int64]]:
     if is_text and len(data) != _HEADER + claimed * _RECORD:
         vertices = _text_vertices(data)
     elif held >= claimed > 0:
-        record = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
-        vertices = np.frombuffer(data, record, claimed, _HEADER)["corners"].reshape(-1, 3).astype(np.float64)
+        vertices = np.frombuffer(data, _FACE, claimed, _HEADER)["corners"].reshape(-1, 3).astype(np.float64)
     else:
         raise InvalidInputError("STL", f"{claimed} faces in the header, {held} in the file", "a whole STL file")
     return vertices, np.arange(len(vertices)).reshape(-1, 3)
+
+
+def stl_bytes(triangles: Array) -> bytes:
+    """The bytes of a binary STL file of triangles (F, 3, 3), in the file's unit."""
+    records = np.zeros(len(triangles), dtype=_FACE)
+    normals = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
+    lengths = np.linalg.norm(normals, axis=1, keepdims=True)
+    records["normal"] = np.divide(normals, lengths, out=np.zeros_like(normals), where=lengths > 0.0)
+    records["corners"] = triangles
+    return b"\0" * 80 + len(triangles).to_bytes(4, "little") + records.tobytes()
 
 
 def _text_vertices(data: bytes) -> Array:

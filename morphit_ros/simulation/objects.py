@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from morphit_ros.geometry.mesh import TriangleMesh, sample_surface
 from morphit_ros.geometry.mesh_io import load_mesh
 from morphit_ros.geometry.transforms import Array, transform_points
 from morphit_ros.geometry.units import in_metres
-from morphit_ros.resources import share_directory
+from morphit_ros.resources import data_directory
 from morphit_ros.simulation.convex_pieces import convex_pieces
 from morphit_ros.simulation.own_objects import OWN_OBJECTS
 from morphit_ros.simulation.resting import RestingPose, mass_properties, resting_poses, resting_transform
@@ -57,7 +56,7 @@ OBJECT_NAMES: tuple[str, ...] = (
 
 def available_objects(data_dir: str | Path | None = None) -> tuple[str, ...]:
     """The names whose files are there; our own need none."""
-    folder = _data_directory(data_dir)
+    folder = data_directory(data_dir)
     there = [name for name in OBJECT_NAMES if name in OWN_OBJECTS]
     for name in OBJECT_NAMES[len(there) :]:
         key = name.rpartition("/")[2]
@@ -165,7 +164,7 @@ def _own_object(name: str, mass: float | None) -> SimulatedObject:
 
 def _ycb_object(name: str, mass: float | None, data_dir: str | Path | None) -> SimulatedObject:
     key = name.removeprefix("ycb/")
-    folder = _data_directory(data_dir) / "ycb" / key
+    folder = data_directory(data_dir) / "ycb" / key
     if not folder.is_dir():
         remedy = "Set MORPHIT_DATA to the folder that holds 'ycb/', or choose one of: " + ", ".join(OWN_OBJECTS) + "."
         raise ResourceNotFoundError(name, [str(folder)], remedy)
@@ -183,7 +182,7 @@ def _ycb_object(name: str, mass: float | None, data_dir: str | Path | None) -> S
 
 def _printed_object(name: str, mass: float | None, data_dir: str | Path | None) -> SimulatedObject:
     key = name.removeprefix("known/")
-    path = _data_directory(data_dir) / "grasp" / "known" / f"{key}.obj"
+    path = data_directory(data_dir) / "grasp" / "known" / f"{key}.obj"
     if not path.is_file():
         remedy = "Set MORPHIT_DATA to the folder that holds 'grasp/known/', or choose one of: "
         raise ResourceNotFoundError(name, [str(path)], remedy + ", ".join(OWN_OBJECTS) + ".")
@@ -196,13 +195,6 @@ def printed_mass(mesh: TriangleMesh) -> float:
     volume = abs(mesh.volume)
     walls = min(volume, mesh.area * _WALL)
     return _PLA_DENSITY * (walls + _INFILL * (volume - walls))
-
-
-def _data_directory(data_dir: str | Path | None) -> Path:
-    if data_dir is not None:
-        return Path(data_dir)
-    default = share_directory().parent / "shared" / "data"
-    return Path(os.environ.get("MORPHIT_DATA") or default)
 
 
 def _deviation(mesh: TriangleMesh, pieces: Sequence[TriangleMesh], count: int = 2000) -> float:

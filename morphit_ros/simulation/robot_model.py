@@ -7,6 +7,7 @@ avoiding self-collision is the planner's business. They do collide with table an
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -196,22 +197,34 @@ def _visual_colors(description: RobotDescription) -> dict[str, list[tuple[float,
 def _add_visual(spec: Any, body: Any, element: LinkGeometry, name: str, color: tuple[float, ...]) -> None:
     parts: Sequence[tuple[TriangleMesh | None, tuple[float, ...]]] = [(None, color)]
     if element.path is not None:
-        parts = [(mesh.scaled(element.dimensions), own) for mesh, own in _colored_parts(element.path)]
+        parts = [(mesh.scaled(element.dimensions), own) for mesh, own in colored_parts(element.path)]
     for number, (mesh, shade) in enumerate(parts):
         geom = _add_shape(spec, body, element, f"{name}_{number}", mesh)
         geom.group, geom.contype, geom.conaffinity, geom.mass, geom.rgba = VISUAL_GROUP, 0, 0, 0.0, shade
 
 
 @cache
-def _colored_parts(path: Path) -> tuple[tuple[TriangleMesh, tuple[float, ...]], ...]:
+def colored_parts(path: Path) -> tuple[tuple[TriangleMesh, tuple[float, ...]], ...]:
     """A mesh file split by the colours of its materials; one grey part where it has none.
 
     Kept in memory: both fingers share a file, and a benchmark builds many workcells.
+
+    Raises:
+        InvalidInputError: the file is unreadable; names it.
     """
+    if path.suffix.lower() in (".dae", ".glb", ".gltf"):
+        # The reader behind trimesh raises whatever its parsers raise, for files without a scene too. Our own reader has
+        # the last word: it takes the shape without its colours, or says what is wrong with the file.
+        with contextlib.suppress(Exception):
+            if parts := _parts_by_color(path):
+                return parts
+    return ((load_mesh(path), _GREY),)
+
+
+def _parts_by_color(path: Path) -> tuple[tuple[TriangleMesh, tuple[float, ...]], ...]:
+    """The parts of a scene; none if it shows nothing. Raises whatever the reader raises."""
     import trimesh
 
-    if path.suffix.lower() not in (".dae", ".glb", ".gltf"):
-        return ((load_mesh(path), _GREY),)
     groups: dict[tuple[float, ...], list[TriangleMesh]] = {}
     scene = trimesh.load_scene(path, process=False)
     scale = metres_per_unit(scene, path)

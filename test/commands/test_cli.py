@@ -15,6 +15,7 @@ import pytest
 
 from morphit_ros.cli import main, make_parser
 from morphit_ros.commands.demo import summary
+from morphit_ros.commands.parser import CommandParser
 from morphit_ros.geometry.mesh import sample_surface
 from morphit_ros.geometry.primitives import box_mesh
 
@@ -37,6 +38,8 @@ def test_every_command_has_help_and_every_option_says_what_it_does() -> None:
     }
     for parser in parsers:
         assert parser.description, parser.prog
+        assert isinstance(parser, CommandParser)
+        parser.complete()
         assert all(action.help for action in parser._actions if not isinstance(action, argparse._SubParsersAction))
         parser.format_help()
 
@@ -154,6 +157,8 @@ BOXES = (
         (["--total", "9"], None),
         (["--count", "4", "--link-count", "small=2"], {"large": 4, "small": 2}),
         (["--count", "3", "--links", "small"], {"small": 3}),
+        (["--count", "3", "--links", "small", "--links", "large"], {"large": 3, "small": 3}),
+        (["--set", "primitive_count=2", "--no-cache"], {"large": 2, "small": 2}),
         (["--d-max", "40"], None),
         (["--count", "4", "--method", "packing"], {"large": 4, "small": 4}),
         (["--count", "4", "--variant", "volume", "--cover"], {"large": 4, "small": 4}),

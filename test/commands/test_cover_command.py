@@ -23,6 +23,9 @@ def test_run_writes_table_plot_and_json(tmp_path: Path, capsys: pytest.CaptureFi
     assert (tmp_path / "run-ideal.png").stat().st_size > 5000
     assert main(["cover", "place", "3x3", "--output", str(tmp_path / "placed.json")]) == 0
     assert "12 motors" in capsys.readouterr().out
+    run_again = ["cover", "run", "3x3", "--duration", "0.1", "--start", str(tmp_path / "placed.json")]
+    assert main(run_again) == 0
+    assert "9 nodes, 12 motors" in capsys.readouterr().out
     assert json.loads((tmp_path / "placed.json").read_text(encoding="utf-8"))["rows"] == 3
 
 
@@ -38,12 +41,42 @@ def test_run_writes_table_plot_and_json(tmp_path: Path, capsys: pytest.CaptureFi
         ["run", "3x3", "--set", "rate_limit=-1"],
         ["run", "3x3", "--duration", "nan"],
         ["run", "3x3", "--data", "/nowhere"],
+        ["run", "3x3", "--encoder-step", "90"],
+        ["run", "3x3", "--start", "nowhere.json"],
         ["place", "5x5"],
+        ["place", "3x3", "--generations", "0"],
     ],
 )
 def test_bad_input_exits_with_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cover", *words]) == 2
     assert capsys.readouterr().err.startswith("morphit: ")
+
+
+def test_data_is_the_folder_that_holds_cover(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data" / "cover").mkdir(parents=True)
+    start, report = tmp_path / "data" / "cover" / "3x3.json", tmp_path / "run.json"
+    words = ["cover", "run", "3x3", "--duration", "0.05", "--json", str(report)]
+    assert main(["cover", "place", "3x3", "--output", str(start)]) == 0
+    content = json.loads(start.read_text(encoding="utf-8"))
+    # Recognised by having a motor less than what is made here.
+    content["motors"] = content["motors"][:-1]
+    start.write_text(json.dumps(content), encoding="utf-8")
+    assert main([*words, "--data", str(tmp_path / "data")]) == main([*words[:-2], "--data", str(tmp_path / "data")])
+    assert len(json.loads(report.read_text(encoding="utf-8"))["motors"]) == 11
+    monkeypatch.setenv("MORPHIT_DATA", str(tmp_path / "data"))
+    main([*words, "--published"])
+    assert len(json.loads(report.read_text(encoding="utf-8"))["motors"]) == 11
+    main(words)
+    assert len(json.loads(report.read_text(encoding="utf-8"))["motors"]) == 12
+    capsys.readouterr()
+    # The part of it is not it.
+    assert main([*words, "--data", str(start.parent)]) == 2
+    error = capsys.readouterr().err
+    assert "'cover/3x3.json' was not found" in error
+    assert f"{start.parent}/cover/3x3.json" in error
+    assert "the folder that holds cover/" in error
 
 
 def test_an_unknown_solver_is_refused_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,7 @@ from morphit_ros.neural.trajectory_optimization.pusher_start import place_pusher
     ("words", "named"),
     [
         (["field.npz", "--arm", "panda"], "--arm"),
-        (["--size", "0.06", "0.0", "0.04"], "--size: got 0.0"),
+        (["--size", "0.06", "0.0", "0.04"], "--size: got 0.06 0 0.04"),
         (["--mass", "-1"], "--mass: got -1"),
         (["--duration", "0"], "--duration: got 0"),
         (["--iterations", "0"], "--iterations: got 0"),
@@ -43,7 +43,7 @@ from morphit_ros.neural.trajectory_optimization.pusher_start import place_pusher
 def test_bad_options_are_named_before_any_planning(
     words: list[str], named: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def planned(options: object) -> NoReturn:
+    def planned(*_: object) -> NoReturn:
         pytest.fail("it goes on to plan")
 
     monkeypatch.setattr("morphit_ros.commands.neural_push._planned", planned)

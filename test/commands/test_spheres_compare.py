@@ -6,6 +6,8 @@ import pytest
 
 from morphit_ros.cli import main
 from morphit_ros.commands import spheres_compare
+from morphit_ros.commands.parser import CommandParser
+from morphit_ros.commands.robots import GeometryConfig
 from morphit_ros.commands.spheres_compare import number_list
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.primitives import box_mesh
@@ -83,8 +85,10 @@ def test_methods_offered_are_those_of_the_comparison():
     from morphit_ros.spheres.comparison.runs import METHODS
     from morphit_ros.spheres.links.shape import SOURCES
 
-    assert tuple(METHODS) == spheres_compare._METHODS
-    assert spheres_compare._SOURCES == SOURCES
+    parser = CommandParser()
+    spheres_compare.add_options(parser)
+    assert f"some of {', '.join(METHODS)} (default: all)" in " ".join(parser.format_help().split())
+    assert GeometryConfig.flat_fields()["source"][1].choices == SOURCES
 
 
 def test_an_interrupt_keeps_what_was_measured(mesh_file, tmp_path, monkeypatch, capsys):

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from morphit_ros.cli import make_parser
 from morphit_ros.commands import spheres_view
-from morphit_ros.commands.spheres_view import add_parser, make_editor
+from morphit_ros.commands.spheres_view import make_editor
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.spheres import LinkSpheres, SphereModel
 from morphit_ros.spheres.exports import export_model, read_model
@@ -45,9 +46,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def options(*words: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    add_parser(parser.add_subparsers(required=True))
-    return parser.parse_args(["view", *words, "--port", "0"])
+    return make_parser().parse_args(["spheres", "view", *words, "--port", "0"])
 
 
 def test_a_robot_is_fitted_edited_refitted_and_saved(folder: Path) -> None:

@@ -85,7 +85,7 @@ def test_distance_of_two(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
         (["superovoid", "fit", "panda", "--link-count", "panda_link0=many"], "many"),
         (["superovoid", "fit", "panda", "--link-count", "none=2"], "none"),
         (["superovoid", "fit", "panda", "--link-family", "panda_link0=cube"], "cube"),
-        (["superovoid", "fit", "panda", "--max-count", "0"], "max_count"),
+        (["superovoid", "fit", "panda", "--max-count", "0"], "--max-count"),
         (["superovoid", "fit", "panda", "--seed", "-1"], "--seed"),
         (["superovoid", "fit", "no_such_robot"], "no_such_robot"),
     ],
@@ -96,3 +96,24 @@ def test_mistakes_are_one_line_and_status_2(words: list[str], message: str, caps
     assert message in error
     assert error.startswith("morphit: ")
     assert len(error.splitlines()) == 1
+
+
+def test_distance_names_the_folders_that_it_looked_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert main(["distance", "a.yaml", "../b.yaml"]) == 2
+    assert f"looked in: {tmp_path / 'here'}." in capsys.readouterr().err
+    (tmp_path / "here" / "a.yaml").write_text("semi_axes: [0.03, 0.02, 0.05]", encoding="utf-8")
+    assert main(["distance", "a.yaml", "../b.yaml"]) == 2
+    assert f"looked in: {tmp_path}." in capsys.readouterr().err
+
+
+def test_distances_of_links_named_in_several_options(tmp_path: Path) -> None:
+    result = tmp_path / "result.json"
+    words = ["distance", "--robot", "panda", "--json", str(result), "--links", "panda_link1", "--links", "panda_link5"]
+    assert main(words) == 0
+    pairs = [set(pair["links"]) for pair in json.loads(result.read_text(encoding="utf-8"))["pairs"]]
+    for link in ("panda_link1", "panda_link5"):
+        assert any(link in pair for pair in pairs)

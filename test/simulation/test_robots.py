@@ -18,6 +18,7 @@ from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.inverse_kinematics import inverse_kinematics
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.motion_types import Trajectory
+from morphit_ros.simulation.robot_model import colored_parts
 from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
 
 ROBOTS = sorted(path.stem for path in (share_directory() / "config/robots").glob("*.yaml"))
@@ -189,3 +190,26 @@ def test_base_is_where_it_is_asked_for_and_half_a_pose_is_refused(brick: Path) -
         WorkcellConfig(base_yaw=0.3)
     with pytest.raises(InvalidInputError, match="base_position: got 2 numbers"):
         WorkcellConfig(base_position=(0.1, 0.2))
+
+
+def test_a_visual_mesh_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    trimesh = pytest.importorskip("trimesh")
+    whole = trimesh.creation.box((0.1, 0.1, 0.2)).export(file_type="dae").decode()
+    start, end = whole.index("<scene>"), whole.index("</scene>") + len("</scene>")
+    texts = {
+        "whole": whole,
+        "truncated": whole[: len(whole) // 2],
+        "empty": "",
+        "no_scene": whole[:start] + whole[end:],
+        "no_shape": whole[: whole.index("<library_geometries>")] + "</COLLADA>",
+    }
+    for name, text in texts.items():
+        path = tmp_path / f"{name}.dae"
+        path.write_text(text, encoding="utf-8")
+        if name in ("whole", "no_scene"):
+            # What no scene places is shown where it is, as everywhere else in this project.
+            ((mesh, _color),) = colored_parts(path)
+            assert mesh.extents == pytest.approx([0.1, 0.1, 0.2])
+        else:
+            with pytest.raises(InvalidInputError, match=f"{name}.dae: got unreadable"):
+                colored_parts(path)

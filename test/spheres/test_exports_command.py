@@ -1,13 +1,14 @@
 """`morphit spheres export` as people type it."""
 
-import argparse
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 
+from morphit_ros.cli import make_parser
 from morphit_ros.commands import spheres_export
+from morphit_ros.commands.parser import CommandParser
 from morphit_ros.errors import InvalidInputError, MorphitError, ResourceNotFoundError
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
@@ -29,15 +30,16 @@ def folder(tmp_path: Path) -> Path:
 
 
 def export(*words: str | Path) -> int:
-    parser = argparse.ArgumentParser()
-    spheres_export.add_parser(parser.add_subparsers())
-    options = parser.parse_args(["export", *map(str, words)])
+    options = make_parser().parse_args(["spheres", "export", *map(str, words)])
     status: int = options.run(options)
     return status
 
 
 def test_its_formats_are_those_of_the_library() -> None:
-    assert tuple(FORMATS) == spheres_export._FORMATS
+    parser = CommandParser()
+    spheres_export.add_options(parser)
+    choices = {action.dest: action.choices for action in parser._actions}
+    assert choices["format"] == choices["source_format"] == tuple(FORMATS)
 
 
 @pytest.mark.parametrize("format", FORMATS)
