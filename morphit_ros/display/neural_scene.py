@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from morphit_ros.display.display_list import MeshItem, PointsItem, axes_item
 from morphit_ros.display.drawings.neural_object import (
@@ -205,7 +206,7 @@ def _shaded(normals: Array, pose: Array) -> Array:
     return (0.72 + 0.28 * upward)[:, None] * _NEAR_COLOR
 
 
-def _discs(points: Array, normals: Array, radius: float) -> tuple[Array, Array]:
+def _discs(points: Array, normals: Array, radius: float) -> tuple[Array, NDArray[np.int64]]:
     """Vertices (6 N, 3) and faces (4 N, 3) of a hexagon at each point, counter-clockwise seen along its normal."""
     first = np.cross(normals, np.eye(3)[np.argmin(np.abs(normals), axis=1)])
     first /= np.maximum(np.linalg.norm(first, axis=1, keepdims=True), 1e-12)

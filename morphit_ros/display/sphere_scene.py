@@ -201,7 +201,7 @@ class SphereScene(LayeredServer):
         size = float(np.linalg.norm(bounds[1] - bounds[0])) or 1.0
         self.light(Lights(environment=0.15, ambient=0.3, sun=1.0, position=(1.5, -2.0, 4.0)))
         # Cells of 1, 10, 100 … mm or m: about twenty across the floor.
-        cell = 10.0 ** np.round(np.log10(size / 10.0))
+        cell = float(10.0 ** np.round(np.log10(size / 10.0)))
         position = (*bounds.mean(axis=0)[:2], bounds[0, 2] - 0.002 * size)
         self.add_floor(20.0 * cell, cell, 5.0 * cell, position)
 

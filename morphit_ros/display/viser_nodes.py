@@ -35,17 +35,20 @@ def viser_node(item: Item) -> tuple[str, dict[str, Any]]:
     if isinstance(item, SpheresItem):
         quaternions = np.tile([1.0, 0.0, 0.0, 0.0], (len(item.centers), 1))
         known = _batch(item, "sphere", 2.0, np.broadcast_to(item.radii, len(item.centers)), quaternions)
+        if np.ndim(item.radii) == 0:
+            # Marks rather than bodies: drawn after what is translucent, to be seen inside it.
+            opacity = float(item.opacity)
         return "batched_meshes_simple", {**known, "opacity": opacity, "cast_shadow": False}
     assert isinstance(item, MeshItem | SolidsItem)
     vertices, faces = item.surface
-    mesh = item if isinstance(item, MeshItem) else None
-    is_box = isinstance(item, SolidsItem) and item.kind == "box"
-    # Shadows of what stands in a scene; those of what is drawn into it would hide more than they tell.
-    casts = opacity is None and mesh is None
+    if isinstance(item, MeshItem):
+        flat, side, casts = item.flat, item.side, False
+    else:
+        # Shadows of what stands in a scene; those of what is drawn into it would hide more than they tell.
+        flat, side, casts = item.kind == "box", "front", opacity is None
     return "mesh_simple", {
         "vertices": vertices.astype(np.float32), "faces": faces.astype(np.uint32), "color": _bytes(item.color, (3,)),
-        "flat_shading": mesh.flat if mesh else is_box, "side": mesh.side if mesh else "front",
-        "opacity": opacity, "cast_shadow": casts,
+        "flat_shading": flat, "side": side, "opacity": opacity, "cast_shadow": casts,
     }  # fmt: skip
 
 

@@ -78,11 +78,10 @@ def everything(name: str = "layer", count: int = 2) -> Iterator[Item]:
     pose, centers, sizes = make_transform(translation=(0.0, 0.0, 0.5)), CENTERS[:count], SIZES[:count]
     yield PointsItem(f"{name}/points", RED, centers, 0.1, pose=pose)
     yield LinesItem(f"{name}/lines", RED, np.stack([centers, centers + 1.0], axis=1), 0.1, 3.0, pose=pose)
-    corners, faces = np.array([[0.0, 0, 0], [1, 0, 0], [0, 0, 1]]), np.array([[0, 1, 2]] * count).reshape(-1, 3)
+    corners, faces = np.array([[0.0, 0, 0], [1, 0, 0], [0, 0, 1]]), np.tile([0, 1, 2], (count, 1))
     yield MeshItem(f"{name}/mesh", RED, corners, faces, pose=pose, side="double", opacity=0.5)
-    yield SpheresItem(
-        f"{name}/spheres", np.array([RED, BLUE])[:count], centers, np.array([0.2, 0.3])[:count], pose=pose
-    )
+    colors, radii = np.array([RED, BLUE])[:count], np.array([0.2, 0.3])[:count]
+    yield SpheresItem(f"{name}/spheres", colors, centers, radii, pose=pose)
     yield SolidsItem(f"{name}/solids", RED, "box", centers, sizes, pose=pose)
     yield SolidsItem(f"{name}/turned", RED, "box", centers, sizes, np.stack([np.eye(3)] * 2)[:count], pose=pose)
 

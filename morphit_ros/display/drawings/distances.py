@@ -55,20 +55,20 @@ def superovoid_items(
     """The superovoids of each link and the shapes of each object, in the frame of the link that they move with."""
     items: list[Item] = []
     for number, (link, shapes) in enumerate(links.items()):
-        bodies = [(item.shape, item.T_link_shape) for item in shapes]
-        items.append(_body(link, "links", number, bodies, PALETTE[number % len(PALETTE)], chord_error, opacity))
+        fitted = [(item.shape, item.T_link_shape) for item in shapes]
+        items.append(_body("links", number, link, fitted, PALETTE[number % len(PALETTE)], chord_error, opacity))
     for number, item in enumerate(world):
         frame = item.frame or item.attached_to or root
         placed = [(part.shape, item.T_frame_object @ part.T_object_shape) for part in item.shapes]
         color = (1.0, 0.8, 0.1) if item.attached_to else (0.7, 0.7, 0.7)
-        items.append(_body(frame, "objects", number, placed, color, chord_error, opacity))
+        items.append(_body("objects", number, frame, placed, color, chord_error, opacity))
     return items
 
 
 def _body(
-    frame: str,
     name: str,
     number: int,
+    frame: str,
     bodies: Sequence[tuple[Shape, Array]],
     color: Rgb,
     chord_error: float,

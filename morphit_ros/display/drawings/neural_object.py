@@ -60,7 +60,7 @@ def object_items(
     ]
 
 
-def motion_items(surface: Array, center: Array, poses: Sequence[Array], point: float = _POINT) -> list[Item]:
+def motion_items(surface: Array, center: Array, poses: Sequence[Array] | Array, point: float = _POINT) -> list[Item]:
     """The way of the centre of mass as a line, and some points of the surface at some of the poses, fading in."""
     way = np.array([transform_points(pose, center[None])[0] for pose in poses])
     outline = surface[:: max(1, len(surface) // _OUTLINE_POINTS)]
