@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -148,8 +147,8 @@ def test_pictures_show_both_fingers_in_their_colours(tmp_path: Path) -> None:
 def test_terms_of_the_score_are_not_in_the_caption() -> None:
     cloud = block()
     grasp = grasp_of(cloud)
-    with_terms = replace(grasp, metrics={**grasp.metrics, "term_overlap": 0.5})
-    with_more = replace(grasp, metrics={**grasp.metrics, "closure": 0.5})
+    with_terms = dataclasses.replace(grasp, metrics={**grasp.metrics, "term_overlap": 0.5})
+    with_more = dataclasses.replace(grasp, metrics={**grasp.metrics, "closure": 0.5})
     shown = [draw_grasp(cloud, GRIPPER, item, size=(640, 480)) for item in (grasp, with_terms, with_more)]
     np.testing.assert_array_equal(shown[0], shown[1])
     assert (shown[0] != shown[2]).any()
