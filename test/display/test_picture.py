@@ -144,6 +144,16 @@ def test_pictures_show_both_fingers_in_their_colours(tmp_path: Path) -> None:
     assert max(red.min(), blue.min()) > min(red.max(), blue.max())
 
 
+def test_terms_of_the_score_are_not_in_the_caption() -> None:
+    cloud = block()
+    grasp = grasp_of(cloud)
+    with_terms = dataclasses.replace(grasp, metrics={**grasp.metrics, "term_overlap": 0.5})
+    with_more = dataclasses.replace(grasp, metrics={**grasp.metrics, "closure": 0.5})
+    shown = [draw_grasp(cloud, GRIPPER, item, size=(640, 480)) for item in (grasp, with_terms, with_more)]
+    np.testing.assert_array_equal(shown[0], shown[1])
+    assert (shown[0] != shown[2]).any()
+
+
 def test_a_picture_does_not_depend_on_where_the_object_is() -> None:
     cloud = block()
     transform = make_transform(matrix_from_rpy((0.3, -0.8, 2.0)), (1.0, -2.0, 0.5))
