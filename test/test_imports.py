@@ -16,6 +16,9 @@ CAPABILITIES = {"spheres", "superovoid", "perception", "grasping", "execution", 
 # Modules of the package itself that any room may use.
 FOUNDATION = {"errors", "configuration", "resources", "compilation", "lazy_exports"}
 
+# Shape and Robot, at the top of the package.
+FRONT_DOOR = ("shape", "shape_results", "robot_shape")
+
 # Room → rooms that it may import besides itself and the foundation. ARCHITECTURE.md gives the reasons.
 ALLOWED = {
     "geometry": set(),
@@ -32,6 +35,8 @@ ALLOWED = {
     "evaluation": {"geometry", "robot", "bringup", "viewing", "commands"} | CAPABILITIES,
     "commands": {"geometry", "robot", "bringup", "viewing", "evaluation"} | CAPABILITIES,
     "cli": {"commands"},
+    # The front door calls all capabilities; they do not know it.
+    **{module: {"geometry", "robot", *FRONT_DOOR} | CAPABILITIES for module in FRONT_DOOR},
     "ros": {"geometry", "robot", "bringup", "viewing"} | CAPABILITIES,
     "nodes": {"geometry", "robot", "bringup", "viewing", "ros"} | CAPABILITIES,
     **{module: set() for module in FOUNDATION},
@@ -105,7 +110,8 @@ def breaches(path: Path) -> list[str]:
 @pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_module_keeps_the_import_rule(path: Path) -> None:
     if path == ROOT / "__init__.py":
-        assert list(imports(path)) == []
+        # Its names are imported when they are first used: its stub lists them.
+        assert list(imports(path)) == ["lazy_loader"]
         return
     assert room_of(path) in ALLOWED, f"room '{room_of(path)}' is unknown: give it a place in the rule"
     assert breaches(path) == []
