@@ -39,12 +39,11 @@ FOUNDATION = {
     "configuration": line("configuration dataclasses: default, range and meaning of a parameter, once"),
     "resources": line("data files, cache, atomic writes"),
     "compilation": line("telling people that kernels are compiled"),
+    "bench": line("what only measures, by name: `morphit_bench`, which is installed apart"),
     "jit": line("numba's `njit` with a cache of compiled kernels that all processes share"),
 }
 CAPABILITIES = {
-    "spheres": line(
-        "MorphIt: fit, metrics, proven cover, sphere model of a robot, formats, baselines", "geometry robot"
-    ),
+    "spheres": line("MorphIt: fit, metrics, proven cover, sphere model of a robot, formats", "geometry robot"),
     "superovoid": line("superovoids: shape, certified distances, fits, robots as superovoids", "geometry robot"),
     "cover": line("morphing covers: kinematics, motors, controller, simulated cover", "geometry"),
     "neural": line(

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from morphit_ros.bench import bench_module
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.inputs import MeshesLike, as_meshes
 from morphit_ros.geometry.mesh import TriangleMesh
@@ -102,9 +103,8 @@ def fit_spheres(
     meshes = as_meshes(mesh)
     start = _checked_start(initial, locked, settings)
     if settings.method != "morphit":
-        from morphit_ros.spheres.baselines import fit_baseline
-
-        centers, radii = fit_baseline(settings.method, meshes, settings.count, seed)
+        baselines = bench_module("spheres.baselines", f"method '{settings.method}'")
+        centers, radii = baselines.fit_baseline(settings.method, meshes, settings.count, seed)
         return SphereFitResult(centers, radii, FitStatus.FITTED, np.empty(0))
     if settings.cover:
         return _fit_cover(meshes, settings, seed, start)

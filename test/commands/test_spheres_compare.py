@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from morphit_bench.spheres import compare as spheres_compare
 from morphit_ros.cli import main
-from morphit_ros.commands import spheres_compare
 from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.robots import GeometryConfig
 from morphit_ros.commands.spheres_compare import number_list
@@ -82,7 +82,7 @@ def test_mistakes_end_with_status_2(words, message, mesh_file, capsys):
 
 
 def test_methods_offered_are_those_of_the_comparison():
-    from morphit_ros.spheres.comparison.runs import METHODS
+    from morphit_bench.spheres.comparison.runs import METHODS
     from morphit_ros.spheres.links.shape import SOURCES
 
     parser = CommandParser()
@@ -92,7 +92,7 @@ def test_methods_offered_are_those_of_the_comparison():
 
 
 def test_an_interrupt_keeps_what_was_measured(mesh_file, tmp_path, monkeypatch, capsys):
-    from morphit_ros.spheres.comparison import runs
+    from morphit_bench.spheres.comparison import runs
 
     fit, counts = runs.fit_spheres, []
 

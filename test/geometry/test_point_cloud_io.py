@@ -94,3 +94,28 @@ def test_real_clouds_load_as_doubles_with_unit_normals() -> None:
         np.testing.assert_allclose(np.linalg.norm(cloud.normals, axis=1), 1.0, atol=1e-6)
         assert 2000 < len(cloud) < 17000
         assert (cloud.points != cloud.points.astype(np.float32)).any()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "found"),
+    [
+        ({"xyz": np.zeros((2, 3)), "rgb": np.zeros((2, 3))}, "the arrays 'rgb', 'xyz'"),
+        ({}, "no array at all"),
+        ({f"a{k:02}": np.zeros(1) for k in range(20)}, "'a07' and 12 more"),
+    ],
+)
+def test_an_npz_without_points_says_what_it_holds_and_what_is_wanted(
+    tmp_path: Path, arrays: dict[str, np.ndarray], found: str
+) -> None:
+    np.savez(tmp_path / "other.npz", **arrays)
+    with pytest.raises(InvalidInputError) as raised:
+        load_point_cloud(tmp_path / "other.npz")
+    for word in ("other.npz", found, "an array 'points' of shape (N, 3)", "'normals'", "'colors'"):
+        assert word in str(raised.value)
+
+
+def test_an_array_without_a_name_is_no_cloud(tmp_path: Path) -> None:
+    with (tmp_path / "bare.npz").open("wb") as stream:
+        np.save(stream, np.zeros((5, 3)))
+    with pytest.raises(InvalidInputError, match=r"one array of shape \(5, 3\) without a name, expected .*'points'"):
+        load_point_cloud(tmp_path / "bare.npz")

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from morphit_bench.spheres.baselines import fit_amaa, fit_baseline, fit_packing, fit_vssa
+from morphit_bench.spheres.baselines.solid import make_solid, outside_volume
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh, sample_surface
 from morphit_ros.geometry.primitives import box_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.spheres import SphereFitConfig, fit_spheres
-from morphit_ros.spheres.baselines import fit_amaa, fit_baseline, fit_packing, fit_vssa
-from morphit_ros.spheres.baselines.solid import make_solid, outside_volume
 from morphit_ros.spheres.clustering import spherize_cloud
 from morphit_ros.spheres.metrics import measure_spheres, nearest_gaps
 

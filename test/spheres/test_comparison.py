@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from morphit_bench.spheres.comparison.report import markdown_report, markdown_table, plot_cost, plot_quality
+from morphit_bench.spheres.comparison.runs import METHODS, compare_fits, robot_shapes
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.primitives import box_mesh
 from morphit_ros.robot.description import load_robot_description
-from morphit_ros.spheres.comparison.report import markdown_report, markdown_table, plot_cost, plot_quality
-from morphit_ros.spheres.comparison.runs import METHODS, compare_fits, robot_shapes
 from morphit_ros.spheres.configuration import METHODS as FIT_METHODS, VARIANTS
 
 SHEET = TriangleMesh(np.array([[0, 0, 0], [0.2, 0, 0], [0.2, 0.1, 0.05]]), np.array([[0, 1, 2]]))

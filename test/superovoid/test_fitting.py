@@ -259,7 +259,7 @@ class TestBadInput:
         with pytest.raises(InvalidInputError, match="0 finite points"):
             fit_superovoid(PointCloud(np.full((100, 3), np.nan)))
 
-    @pytest.mark.parametrize(("seed", "surface_given"), [(-1, box_mesh((1, 1, 1))), (0, []), (0, "mesh.stl"), (0, [1])])
+    @pytest.mark.parametrize(("seed", "surface_given"), [(-1, box_mesh((1, 1, 1))), (0, []), (0, "a.step"), (0, [1])])
     def test_arguments(self, seed: int, surface_given: object) -> None:
         with pytest.raises(InvalidInputError):
             fit_superovoid(surface_given, seed=seed)  # type: ignore[arg-type]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -11,8 +10,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from morphit_ros.bench import bench_module
 from morphit_ros.configuration import Config, parameter
-from morphit_ros.errors import InvalidInputError, MissingDependencyError
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, check_transform
 from morphit_ros.superovoid.distances.packing import Shape, pack
 from morphit_ros.superovoid.distances.primitives import HalfSpace
@@ -225,13 +225,7 @@ def _two_half_spaces() -> InvalidInputError:
 def _published(method: str) -> Callable[[Shape, ArrayLike, Shape, ArrayLike], DistanceResult]:
     if method not in ("implicit", "parametric"):
         raise InvalidInputError("method", repr(method), "'certified', 'implicit' or 'parametric'")
-    try:
-        # By name: what is only compared with does not come with this package.
-        module = importlib.import_module("morphit_bench.superovoid")
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            "morphit_bench", f"min_distance(method={method!r})", "pip install ./morphit_bench in the repository."
-        ) from error
+    module = bench_module("superovoid", f"min_distance(method={method!r})")
     distance: Callable[[Shape, ArrayLike, Shape, ArrayLike], DistanceResult] = getattr(module, f"{method}_distance")
     return distance
 

@@ -20,10 +20,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from morphit_bench.spheres.baselines.solid import Solid, checked_count, make_solid, outside_volume
 from morphit_ros.geometry.inputs import MeshesLike
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
-from morphit_ros.spheres.baselines.solid import Solid, checked_count, make_solid, outside_volume
 from morphit_ros.spheres.clustering import cluster_points
 
 # Points of the surface and of the inside that the iterations see; the last step sees all.

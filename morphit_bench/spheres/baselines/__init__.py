@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from morphit_bench.spheres.baselines.amaa import fit_amaa
+from morphit_bench.spheres.baselines.packing import fit_packing
+from morphit_bench.spheres.baselines.vssa import fit_vssa
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.inputs import MeshesLike
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.spheres.baselines.amaa import fit_amaa
-from morphit_ros.spheres.baselines.packing import fit_packing
-from morphit_ros.spheres.baselines.vssa import fit_vssa
 
 _FITS: Mapping[str, Callable[[MeshesLike, int, int], tuple[Array, Array]]] = {
     "vssa": fit_vssa,

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
+from morphit_bench.spheres.baselines.solid import Solid, checked_count, make_solid
 from morphit_ros.geometry.inputs import MeshesLike
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
-from morphit_ros.spheres.baselines.solid import Solid, checked_count, make_solid
 
 
 def fit_packing(mesh: MeshesLike, count: int, seed: int = 0) -> tuple[Array, Array]:

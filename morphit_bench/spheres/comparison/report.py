@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from morphit_bench.spheres.comparison.runs import METHODS, Comparison, ComparisonMean
 from morphit_ros.resources import atomic_write
-from morphit_ros.spheres.comparison.runs import METHODS, Comparison, ComparisonMean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from morphit_bench.spheres.baselines.reduction import cover_all, reduce_spheres
+from morphit_bench.spheres.baselines.solid import Solid, checked_count, make_solid
 from morphit_ros.geometry.inputs import MeshesLike
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.spheres.baselines.reduction import cover_all, reduce_spheres
-from morphit_ros.spheres.baselines.solid import Solid, checked_count, make_solid
 
 # Samples of the first Voronoi diagram, times that samples are added, and by which share.
 _FIRST_SAMPLES, _ADAPTIONS, _ADDED_SHARE = 300, 5, 0.35
