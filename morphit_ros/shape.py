@@ -20,7 +20,6 @@ from morphit_ros.shape_results import ShapeField, ShapeSpheres, ShapeSurface
 if TYPE_CHECKING:
     from morphit_ros.neural.field import DensityField
     from morphit_ros.neural.learning.field_file import LearnedField
-    from morphit_ros.robot_shape import Robot
     from morphit_ros.superovoid import SuperovoidFitConfig, SuperovoidFitResult
 
 # Points on a mesh, and cameras around it at so many of its diagonals, that a field of it is learned from.
@@ -58,13 +57,6 @@ class Shape:
             self._cloud = in_metres(found, unit, name)
         else:
             self._meshes = tuple(in_metres(mesh, unit, name) for mesh in found)
-
-    @classmethod
-    def from_urdf_link(cls, robot: str | Path | Robot, link: str) -> Shape:
-        """The collision geometry of a robot's link, in the link's frame; see `Robot`."""
-        from morphit_ros.robot_shape import Robot
-
-        return (robot if isinstance(robot, Robot) else Robot(robot)).link(link)
 
     def spheres(
         self, count: int = 20, variant: str | None = None, *, cover: bool = False, seed: int = 0

@@ -163,7 +163,7 @@ def test_a_link_of_a_robot_is_a_shape() -> None:
         "<robot name='r'><link name='a'><collision><origin xyz='0 0 1'/><geometry><box size='0.1 0.2 0.3'/></geometry>"
         "</collision></link></robot>"
     )
-    surface = Shape.from_urdf_link(urdf, "a").surface()
+    surface = Robot(urdf).link("a").surface()
     np.testing.assert_allclose(surface.geometry.bounds, [[-0.05, -0.1, 0.85], [0.05, 0.1, 1.15]])
 
 

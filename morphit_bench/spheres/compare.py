@@ -1,9 +1,4 @@
-"""`morphit spheres compare`: compare methods over numbers of spheres.
-
-Fit the links of a robot, or a mesh, by several methods with several numbers of spheres, and measure quality and
-processor time. Prints the means over all links; --output adds every link and plots. Ctrl-C ends it early and keeps
-what was measured.
-"""
+"""What `morphit spheres compare` does: its options, its run, its report."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""`morphit spheres compare`: fit by all methods, and measure.
+"""`morphit spheres compare`: compare methods over numbers of spheres.
 
-Sphere fits of this package beside those of earlier papers (VSSA, AMAA, a packing), by the same measures: a table and
-plots. Needs morphit_bench, which is installed apart.
+Fit the links of a robot, or a mesh, by several methods with several numbers of spheres, and measure quality and
+processor time. Prints the means over all links; --output adds every link and plots. Ctrl-C ends it early and keeps
+what was measured. Needs morphit_bench, which is installed apart.
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from morphit_bench.spheres import compare as spheres_compare
+from morphit_bench.spheres.compare import number_list
 from morphit_ros.cli import main
 from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.robots import GeometryConfig
-from morphit_ros.commands.spheres_compare import number_list
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.primitives import box_mesh
 
