@@ -105,11 +105,14 @@ def write_inputs(folder: Path) -> None:
     trimesh.Trimesh(part.vertices, part.faces, process=False).export(folder / "part.stl")
 
 
-def measure(case: Case, folder: Path, cache: Path) -> Run:
+def measure(case: Case, folder: Path, cache: Path, kernels: Path) -> Run:
     """Run a command to its end, with its standard error on a terminal."""
     front = () if case.words[0] == "-c" else ("-m", "morphit_ros.cli")
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, "MORPHIT_CACHE": str(cache), "PYTHONPATH": os.pathsep.join(paths)}
+    environment = {
+        **os.environ,
+        "MORPHIT_CACHE": str(cache), "MORPHIT_KERNELS": str(kernels), "PYTHONPATH": os.pathsep.join(paths),
+    }  # fmt: skip
     leader, follower = pty.openpty()
     began = time.perf_counter()
     process = subprocess.Popen(
@@ -150,17 +153,15 @@ def _read(file: int) -> bytes:
 
 def measure_all(cases: list[Case], repeats: int, fresh: bool, folder: Path) -> dict[str, list[Run]]:
     """All runs by command: all commands in turn, then all again."""
-    from morphit_ros.resources import cache_directory
+    from morphit_ros.jit import kernel_directory
 
-    kernels = cache_directory("kernels")
     runs: dict[str, list[Run]] = {case.name: [] for case in cases}
     for _ in range(repeats):
         for case in cases:
+            # A cache of its own, as earlier fits would answer; with the kernels that the set-up compiled.
             with tempfile.TemporaryDirectory() as cache:
-                # A cache of its own, as earlier fits would answer; with the kernels that the set-up compiled.
-                if not fresh:
-                    (Path(cache) / "kernels").symlink_to(kernels)
-                runs[case.name].append(measure(case, folder, Path(cache)))
+                kernels = Path(cache) / "kernels" if fresh else kernel_directory()
+                runs[case.name].append(measure(case, folder, Path(cache), kernels))
             print(f"  {case.name}: {runs[case.name][-1].answer:.2f} s", file=sys.stderr)
     return runs
 

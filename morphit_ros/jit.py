@@ -3,7 +3,8 @@
 numba's own cache lies beside the source and knows of a kernel only the file that it stands in: where a kernel that it
 calls changes in another file, it goes on with the old one, and each installation compiles for itself. Here an entry is
 named after what the kernel is compiled from: its file and every file of this project which that one imports, in turn.
-numba itself adds the processor and the types of the arguments. What no process has used for a month is removed.
+numba itself adds its version, the processor and the types of the arguments. What no process has used for a month is
+removed.
 
     from morphit_ros.jit import njit
 
@@ -17,7 +18,6 @@ import hashlib
 import os
 import re
 import shutil
-import sys
 import tempfile
 import time
 from functools import cache
@@ -29,12 +29,12 @@ from numba.core import caching
 
 from morphit_ros.resources import cache_directory
 
-__all__ = ["njit"]
+__all__ = ["kernel_directory", "njit"]
 
 # Kernels of this project only: what another package caches is its own matter.
 _PACKAGES = ("morphit_ros", "morphit_bench")
 # Imported nearly everywhere, and nothing that a kernel is compiled from.
-_NO_KERNELS = {f"{name}.py" for name in ("errors", "configuration", "resources", "compilation")}
+_NO_KERNELS = {f"{name}.py" for name in ("errors", "configuration", "resources", "compilation", "jit")}
 _IMPORT = re.compile(r"^from ((?:morphit_ros|morphit_bench)[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
 # A folder of the cache counts as used from its time of change, which is set once a day, and goes after a month [s].
 _DAY, _MONTH = 86_400.0, 30 * 86_400.0
@@ -74,14 +74,14 @@ def _stamp(path: Path) -> str:
         new = _imports(waiting.pop()) - known
         known |= new
         waiting += new
-    digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
+    digest = hashlib.sha256()
     for file in sorted(known):
         digest.update(str(file.relative_to(_root(file))).encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
 
 
-def _folder() -> Path:
-    """Where all kernels are: ``$MORPHIT_KERNELS``, else in the cache."""
+def kernel_directory() -> Path:
+    """Where all kernels are: ``$MORPHIT_KERNELS``, as who has a cache of his own may share them, else in the cache."""
     chosen = os.environ.get("MORPHIT_KERNELS")
     return Path(chosen) if chosen else cache_directory("kernels")
 
@@ -91,7 +91,7 @@ def _make_writable(folder: Path) -> None:
     """Make a folder, or say that it is in use; `OSError` where nothing can be written there."""
     if not folder.is_dir():
         # Only who adds pays for looking what is no longer of use.
-        remove_unused(folder.parent)
+        _remove_unused(folder.parent)
         folder.mkdir(parents=True, exist_ok=True)
     elif folder.stat().st_mtime < time.time() - _DAY:
         os.utime(folder)
@@ -99,7 +99,7 @@ def _make_writable(folder: Path) -> None:
 
 
 @cache
-def remove_unused(cache_folder: Path) -> None:
+def _remove_unused(cache_folder: Path) -> None:
     """Remove what no process has used for a month, once a process."""
     oldest = time.time() - _MONTH
     for entry in cache_folder.glob("*/"):
@@ -118,7 +118,7 @@ class KernelCacheLocator(caching._CacheLocator):
         path = Path(file)
         module = ".".join(path.relative_to(_root(path)).with_suffix("").parts[1:])
         self._stamp = _stamp(path)
-        self.folder = _folder() / f"{module}-{self._stamp[:16]}"
+        self.folder = kernel_directory() / f"{module}-{self._stamp[:16]}"
 
     def get_cache_path(self) -> str:
         return str(self.folder)

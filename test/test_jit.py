@@ -56,7 +56,7 @@ def write_callee(root: Path, factor: float) -> None:
 def call(root: Path, cache: Path) -> dict[str, Any]:
     """What the kernel of a checkout returns in a process of its own, and how often it was found in the cache."""
     paths = os.pathsep.join([str(root), str(ROOT)])
-    environment = {**os.environ, "PYTHONPATH": paths, "MORPHIT_CACHE": str(cache)}
+    environment = {**os.environ, "PYTHONPATH": paths, "MORPHIT_KERNELS": str(cache)}
     done = subprocess.run(
         [sys.executable, "-c", RUN], cwd=root, env=environment, capture_output=True, text=True, check=True
     )
@@ -96,7 +96,7 @@ def test_without_a_cache_that_can_be_written_numbas_own_serves(checkout: Path, t
 
 
 def test_what_nobody_has_used_for_a_month_is_removed_when_something_is_added(checkout: Path, tmp_path: Path) -> None:
-    kernels = tmp_path / "cache" / "kernels"
+    kernels = tmp_path / "cache"
     ages = {"long_unused-0123": 31 * DAY, "used_last_month-0123": 29 * DAY}
     for name, age in ages.items():
         (kernels / name).mkdir(parents=True)
@@ -110,7 +110,7 @@ def test_what_nobody_has_used_for_a_month_is_removed_when_something_is_added(che
 
 def test_what_is_used_counts_as_used(checkout: Path, tmp_path: Path) -> None:
     call(checkout, tmp_path / "cache")
-    (folder,) = (tmp_path / "cache" / "kernels").glob("caller-*")
+    (folder,) = (tmp_path / "cache").glob("caller-*")
     os.utime(folder, (time.time() - 20 * DAY,) * 2)
     assert call(checkout, tmp_path / "cache")["hits"] == 1
     assert folder.stat().st_mtime > time.time() - DAY

@@ -40,11 +40,11 @@ def add_options(parser: CommandParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from morphit_ros.errors import InvalidInputError
-    from morphit_ros.resources import cache_directory
+    from morphit_ros.jit import kernel_directory
 
     if options.jobs < 1:
         raise InvalidInputError("--jobs", options.jobs, "1 or more")
-    stamp = cache_directory("kernels") / f"compiled-{_sources()}"
+    stamp = kernel_directory() / f"compiled-{_sources()}"
     if stamp.exists():
         print("All kernels are compiled.")
         return 0
@@ -53,6 +53,7 @@ def run(options: argparse.Namespace) -> int:
     # Of earlier sources: each of them is one file.
     for earlier in stamp.parent.glob("compiled-*"):
         earlier.unlink(missing_ok=True)
+    stamp.parent.mkdir(parents=True, exist_ok=True)
     stamp.touch()
     print(f"{count} kernels compiled in {time.perf_counter() - began:.0f} s.")
     return 0

@@ -1,0 +1,103 @@
+"""`morphit compile` leaves nothing to compile for the commands of the README."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from morphit_ros.cli import main
+from morphit_ros.commands import kernels
+from morphit_ros.geometry.mesh import sample_surface
+from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.point_cloud_io import save_point_cloud
+from morphit_ros.simulation.objects import load_object
+
+# Runs a command and prints which kernels were compiled for it.
+COUNT = """
+import sys
+from numba.core import event
+from morphit_ros.cli import main
+with event.install_recorder("numba:compile") as recorder:
+    status = main(sys.argv[1:])
+    names = sorted({entry.data["dispatcher"].py_func.__qualname__ for _, entry in recorder.buffer})
+print(f"status {status}, compiled {names}", file=sys.stderr)
+"""
+PAIR = ("{semi_axes: [0.03, 0.02, 0.05]}", "{semi_axes: [0.04, 0.03, 0.02], tapering: [0.1, 0.1], xyz: [0.2, 0, 0]}")
+COMMANDS = (
+    f"distance|{PAIR[0]}|{PAIR[1]}",
+    "distance|--robot|panda|--joint|panda_joint4=-2.0",
+    *(f"grasp|--cloud|cup.ply|--gripper|{name}" for name in ("franka_hand", "hande", "umi")),
+    "grasp|--cloud|cup.ply|--gripper|hande|--table-height|0.0|--picture|grasp.png",
+    "spheres|fit|part.obj|--count|5|--no-cache",
+    "spheres|fit|part.obj|--cover|--no-cache",
+    "spheres|fit|panda|--total|40|--no-cache|--output|panda.urdf|--output|panda.srdf",
+    "superovoid|fit|part.obj|--output|part.yaml",
+    "superovoid|fit|panda|--links|panda_link3|panda_hand|--output|panda.yaml",
+    "cover|run|8x8|--duration|0.1|--plot|cover.png",
+    "cover|place|3x3",
+    "neural|push|--size|0.1|0.06|0.04|--mass|0.2|--goal|0.05|0.01|--duration|0.4|--iterations|1",
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a cloud and a mesh, on a machine where `morphit compile` has run."""
+    assert main(["compile"]) == 0
+    path = tmp_path_factory.mktemp("inputs")
+    mug = load_object("mug").mesh
+    points, normals = sample_surface(mug, 6000, np.random.default_rng(0))
+    save_point_cloud(PointCloud(points[normals @ (0.8, 0.0, 0.6) > 0.0]), path / "cup.ply")
+    part = load_object("t_block").mesh
+    lines = [f"v {x} {y} {z}" for x, y, z in part.vertices] + [f"f {a} {b} {c}" for a, b, c in part.faces + 1]
+    (path / "part.obj").write_text("\n".join(lines))
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_of_the_readme_waits_for_a_compiler(command: str, folder: Path) -> None:
+    words = [sys.executable, "-c", COUNT, *command.split("|")]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == "status 0, compiled []", done.stderr
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
+    """Parts that would be compiled, in an empty cache."""
+    calls: list[list[str]] = []
+    monkeypatch.setenv("MORPHIT_KERNELS", str(tmp_path / "kernels"))
+    monkeypatch.setattr(kernels, "compile_parts", lambda names, jobs: calls.append(names) or 7)
+    return calls
+
+
+def test_what_is_compiled_is_not_compiled_again(asked, capsys) -> None:
+    assert main(["compile"]) == 0
+    assert asked == [list(kernels.PARTS)]
+    assert "7 kernels compiled" in capsys.readouterr().out
+    assert main(["compile"]) == 0
+    assert len(asked) == 1
+    assert "All kernels are compiled" in capsys.readouterr().out
+
+
+def test_other_sources_are_compiled_and_their_mark_is_the_only_one(asked, monkeypatch, tmp_path: Path) -> None:
+    main(["compile"])
+    monkeypatch.setattr(kernels, "_sources", lambda: "other")
+    main(["compile"])
+    assert len(asked) == 2
+    assert [file.name for file in (tmp_path / "kernels").iterdir()] == ["compiled-other"]
+
+
+def test_bad_jobs_are_refused(capsys) -> None:
+    assert main(["compile", "--jobs", "0"]) == 2
+    assert "--jobs: got 0" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_part_is_compiled_once_for_all_processes(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MORPHIT_KERNELS", str(tmp_path / "kernels"))
+    assert kernels.compile_parts(["sphere clusters"], 1) > 5
+    assert kernels.compile_parts(["sphere clusters"], 1) == 0
