@@ -131,12 +131,12 @@ class Shape:
         result = learn_from_depths(views, DepthLearningConfig(resolution=resolution))
         if result.field is None:
             raise InvalidInputError("source", result.message, "a shape that cameras can see all of")
-        return _with_errors(LearnedField(result.field, result.threshold, views.T_world_camera[:, :3, 3]))
+        return ShapeField.of_learned(LearnedField(result.field, result.threshold, views.T_world_camera[:, :3, 3]))
 
     @cached_property
     def _own_field(self) -> ShapeField:
         assert self._learned is not None
-        return _with_errors(self._learned)
+        return ShapeField.of_learned(self._learned)
 
     def _oriented_points(self, viewpoints: ArrayLike | None, seed: int) -> tuple[Any, Any, Any, int]:
         """Points, outward normals, viewpoints, and the width of a picture, as `views_of_cloud` takes them."""
@@ -162,26 +162,20 @@ class Shape:
 
 def _learned_field(source: Any) -> LearnedField | None:
     """A density field of whatever holds one; None if it is something else."""
-    # A field has a function of this name: of trimesh it is a number.
-    holder = getattr(source, "field", source)
-    if callable(getattr(holder, "density", None)):
+    if isinstance(source, ShapeField):
+        return source.learned
+    # A field has a function of this name: of trimesh it is a number. What learning returns holds a field.
+    field = source if callable(getattr(source, "density", None)) else getattr(source, "field", None)
+    if callable(getattr(field, "density", None)):
         from morphit_ros.neural.learning.field_file import LearnedField
 
-        return LearnedField(holder, getattr(source, "threshold", None), getattr(source, "eyes", None))
+        return LearnedField(field, getattr(source, "threshold", None), getattr(source, "eyes", None))
     if isinstance(source, (str, os.PathLike)) and Path(source).suffix.lower() == ".npz":
         from morphit_ros.neural.archive import is_archive
         from morphit_ros.neural.learning.field_file import load_learned_field
 
         return load_learned_field(source) if is_archive(source) else None
     return None
-
-
-def _with_errors(learned: LearnedField) -> ShapeField:
-    from morphit_ros.neural.solid.extraction import extract_solid
-    from morphit_ros.neural.solid.inertia import inertial_properties
-
-    solid = extract_solid(learned.field, learned.threshold)
-    return ShapeField(learned, solid, inertial_properties(solid, density=1.0, eyes=learned.eyes))
 
 
 def _spacing(cloud: PointCloud) -> float:

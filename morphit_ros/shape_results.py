@@ -86,6 +86,19 @@ class ShapeField(Meshed):
     solid: Solid
     properties: InertialProperties
 
+    @classmethod
+    def of_learned(cls, learned: LearnedField) -> ShapeField:
+        """The solid of a field, cut where its threshold says, with the errors to expect.
+
+        Raises:
+            InvalidInputError: what `extract_solid` refuses.
+        """
+        from morphit_ros.neural.solid.extraction import extract_solid
+        from morphit_ros.neural.solid.inertia import inertial_properties
+
+        solid = extract_solid(learned.field, learned.threshold)
+        return cls(learned, solid, inertial_properties(solid, density=1.0, eyes=learned.eyes))
+
     @property
     def field(self) -> DensityField:
         """The density."""

@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from morphit_ros import Shape
+from morphit_ros import Robot, Shape
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.geometry.inputs import as_mesh
 from morphit_ros.geometry.mesh import TriangleMesh, sample_surface
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.primitives import box_mesh, sphere_mesh
+from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.neural import inertial_properties, save_field
 from morphit_ros.neural.fields.analytic import SphereField
+from morphit_ros.neural.fields.composition import TransformedField
 from morphit_ros.spheres.metrics import nearest_gaps
 from morphit_ros.superovoid import Superovoid
 
@@ -105,7 +107,8 @@ def test_a_field_of_a_mesh_keeps_the_errors_that_it_states(tmp_path: Path) -> No
     spheres = again.spheres(1)
     assert spheres.surface_error == again.surface().error > 0.0
     assert spheres.radii[0] == pytest.approx(0.04, abs=0.003)
-    assert Shape(found.learned).field().solid.volume == pytest.approx(found.solid.volume)
+    for source in (found, found.learned, found.solid):
+        assert Shape(source).field().solid.volume == pytest.approx(found.solid.volume)
     assert found.to_trimesh().volume == pytest.approx(found.solid.volume, rel=1e-3)
 
 
@@ -113,6 +116,8 @@ def test_a_field_that_is_a_formula_and_a_cloud_with_cameras() -> None:
     field = SphereField(0.05)
     assert Shape(field).field().field is field
     assert Shape(field).surface().geometry.extents == pytest.approx([0.1] * 3, rel=0.02)
+    moved = TransformedField(field, make_transform(translation=[0.2, 0.0, 0.0]))
+    assert Shape(moved).surface().geometry.bounds.mean(axis=0) == pytest.approx([0.2, 0.0, 0.0], abs=1e-3)
     points, normals = surface_points(sphere_mesh(0.04), 20_000)
     eyes = 0.3 * np.concatenate([np.eye(3), -np.eye(3)])
     found = Shape(PointCloud(points, normals)).field(eyes, resolution=48)

@@ -12,7 +12,7 @@ from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array
 
 # sensor_msgs/PointField: FLOAT32 and FLOAT64.
-_FIELD_TYPES = {7: np.dtype(np.float32), 8: np.dtype(np.float64)}
+_FIELD_TYPES: dict[int, np.dtype[np.floating]] = {7: np.dtype(np.float32), 8: np.dtype(np.float64)}
 _NAMES = ("fields", "width", "height", "point_step", "row_step", "is_bigendian", "data", "header")
 
 
