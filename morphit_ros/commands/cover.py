@@ -83,11 +83,8 @@ def run(options: argparse.Namespace) -> int:
     Controller and plant for one case of config/cover or of a YAML file.
     """
     import dataclasses
-    from pathlib import Path
 
     from morphit_ros.cover.control.config import ControllerConfig
-    from morphit_ros.cover.figures import draw_run
-    from morphit_ros.cover.files import write_cover
     from morphit_ros.cover.noise import PAPER_NOISE, NoiseConfig
 
     seed, chosen = read_config(options, SeedConfig).seed, read_config(options, RunConfig).noise
@@ -108,16 +105,25 @@ def run(options: argparse.Namespace) -> int:
             print(run_table(case, results))
         files.json(run_content(case, results, options.data, seed), options.json)
         for name, result in results.items():
-            if options.plot:
-                path, title = Path(options.plot), f"{case.name}, {name}"
-                path = path.with_stem(f"{path.stem}-{name}") if len(results) > 1 else path
-                files.write("--plot", path, lambda path, result=result, title=title: draw_run(result, path, title))
-            if options.save_state:
-                state = result.state
-                files.write(
-                    "--save-state", options.save_state, lambda path, state=state: write_cover(case.cover, state, path)
-                )
+            _write_files(files, options, case, result, name, len(results) > 1)
     return 0 if all(result.success for result in results.values()) else 1
+
+
+def _write_files(
+    files: ResultFiles, options: argparse.Namespace, case: CoverCase, result: SimulationResult, name: str, several: bool
+) -> None:
+    """Plot and final state of a run, the plot under a name of its own where there are several runs."""
+    from pathlib import Path
+
+    from morphit_ros.cover.figures import draw_run
+    from morphit_ros.cover.files import write_cover
+
+    if options.plot:
+        plot = Path(options.plot)
+        plot = plot.with_stem(f"{plot.stem}-{name}") if several else plot
+        files.write("--plot", plot, lambda path: draw_run(result, path, f"{case.name}, {name}"))
+    if options.save_state:
+        files.write("--save-state", options.save_state, lambda path: write_cover(case.cover, result.state, path))
 
 
 def _simulate(case: CoverCase, noise: Any, options: argparse.Namespace, seed: int) -> SimulationResult:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from morphit_ros.commands.options import add_config, add_settings, given_values, read_config, settings
 from morphit_ros.commands.output_files import ResultFiles, add_json
@@ -240,6 +240,7 @@ def _experiment(options: argparse.Namespace, motions: MotionConfig, body: Contac
     from morphit_ros.neural.contact.shapes import HalfSpace, Sphere
     from morphit_ros.neural.dynamics.world import Obstacle, World
     from morphit_ros.neural.identification import Experiment, SimulatedMotion, read_track
+    from morphit_ros.neural.identification.experiments import StartKnowledge
     from morphit_ros.neural.identification.tracks import resampled_positions
 
     track = read_track(Path(file))
@@ -256,4 +257,4 @@ def _experiment(options: argparse.Namespace, motions: MotionConfig, body: Contac
         positions = resampled_positions(read_track(options.pusher[0]), times)
         obstacles.append(Obstacle(Sphere(radius), positions=positions, name="pusher"))
     world = World([body], obstacles, ContactParameters.from_flat(settings(options, ContactParameters)), step=step)
-    return Experiment(SimulatedMotion(world), (track,), None, motions.start)
+    return Experiment(SimulatedMotion(world), (track,), None, cast(StartKnowledge, motions.start))

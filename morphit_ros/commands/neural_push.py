@@ -47,6 +47,12 @@ class TaskConfig(Config):
     duration: float = parameter(2.4, "Of the push [s]", minimum=1e-3, maximum=1e4)
     iterations: int = parameter(1000, "Most steps of the optimiser in all", minimum=1, maximum=10**6)
 
+    @property
+    def box(self) -> tuple[float, float, float]:
+        """The size of the box [m]."""
+        x, y, z = self.size
+        return x, y, z
+
 
 def add_parser(commands: Any) -> None:
     add_command(commands, "push", __doc__, add_options, run)
@@ -213,7 +219,7 @@ def _planned(options: argparse.Namespace, task: TaskConfig) -> tuple[SimulatedOb
     else:
         from morphit_ros.replay.panda_push import box_for_push
 
-        standing, body = box_for_push(tuple(task.size), task.mass)
+        standing, body = box_for_push(task.box, task.mass)
         T_body_object = make_transform(translation=-standing.center_of_mass)
         pieces = [piece.transformed(T_body_object) for piece in standing.pieces]
     item = body_in_pieces(body, pieces, options.field or "box")
@@ -239,7 +245,7 @@ def _push_with_arm(
 
     from morphit_ros.replay.panda_push import PushingArm, box_for_push, workcell_for_push
 
-    item, _ = box_for_push(tuple(task.size), task.mass)
+    item, _ = box_for_push(task.box, task.mass)
     with workcell_for_push(item, task.friction, arm) as workcell:
         done = PushingArm(arm).push(workcell, body, plan)
     if done.problem:
