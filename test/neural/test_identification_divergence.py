@@ -20,7 +20,7 @@ from morphit_ros.neural.fields.analytic import BoxField
 from morphit_ros.neural.identification.experiments import Experiment
 from morphit_ros.neural.identification.identify import identify
 from morphit_ros.neural.identification.motion import Motion, Prediction
-from morphit_ros.neural.identification.residuals import residuals_of, start_directions
+from morphit_ros.neural.identification.residuals import Trial, residuals_of, start_directions
 from morphit_ros.neural.identification.simulated_motion import SimulatedMotion
 from morphit_ros.neural.identification.tracks import PoseTrack
 from morphit_ros.neural.identification.unknowns import Unknown
@@ -57,7 +57,7 @@ class FlyingApart(SlidingBlock):
 @pytest.mark.parametrize("how", ["none", "huge", "steep", "nan"])
 def test_a_search_turns_back_from_where_the_motion_flies_apart(how: str) -> None:
     experiment = block_experiment(SlidingBlock(friction=0.3), FlyingApart(how=how))
-    seen = residuals_of(experiment, ["friction"], np.array([0.33]), np.zeros((12, 0)), np.zeros(0), 1e-3, 1e-2)
+    seen = residuals_of(Trial(experiment, ["friction"], np.array([0.33]), np.zeros((12, 0)), np.zeros(0), 1e-3, 1e-2))
     assert np.isposinf(seen.residuals).all()
     assert seen.jacobian.shape == (len(seen.residuals), 1)
     # From a friction at which the block hardly moves the first step goes there: it is refused, a shorter one taken.
@@ -116,7 +116,7 @@ def test_a_rollout_that_stops_is_infinitely_far(sample) -> None:  # type: ignore
     for spin in (0.0, 2000.0):
         correction = np.zeros(12)
         correction[11] = spin
-        seen = residuals_of(experiment, names, values, directions, correction, 1e-3, 1e-2)
+        seen = residuals_of(Trial(experiment, names, values, directions, correction, 1e-3, 1e-2))
         assert seen.residuals.shape == (36,)
         assert seen.jacobian.shape == (36, len(names) + 12)
         if spin:

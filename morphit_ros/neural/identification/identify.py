@@ -26,7 +26,7 @@ from morphit_ros.neural.identification.least_squares import (
     LeastSquaresConfig,
     solve_least_squares,
 )
-from morphit_ros.neural.identification.tracking_problem import TrackingProblem
+from morphit_ros.neural.identification.tracking_problem import TrackingProblem, parts_of
 from morphit_ros.neural.identification.unknowns import Unknown
 
 # Where a look shows a lower cost the search begins again, so often at most.
@@ -128,11 +128,10 @@ def identify(
             evaluations = 1 if led and known else search.max_evaluations
             search = dataclasses.replace(search, cost_tolerance=10.0, max_evaluations=evaluations)
         estimate = solve_least_squares(problem.evaluate, problem.unknowns, search)
-        parts = problem.predict(estimate.values)
         if config.corrections:
-            estimate, parts = problem.correct(estimate, parts)
+            estimate = problem.correct(estimate)
         for attempt in range(_RESTARTS + 1 if config.looks and pushed else 0):
-            estimate, lower = problem.look_around(estimate, parts)
+            estimate, lower = problem.look_around(estimate)
             if lower is None or config.corrections or attempt == _RESTARTS:
                 break
             try:
@@ -140,7 +139,7 @@ def identify(
             except InvalidInputError:
                 # The motion can be computed there, but not its derivatives: what was found stays.
                 break
-            parts = problem.predict(estimate.values)
+    parts = parts_of(estimate)
     count = len(unknowns)
     names = [item.name for item in unknowns]
     deviations = estimate.uncertainty.standard_deviations[:count]

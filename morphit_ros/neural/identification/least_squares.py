@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
@@ -88,6 +88,7 @@ class Estimate:
         iterations: accepted and refused steps.
         history: (I, K) values at which Jacobians were evaluated, from the start.
         seconds: wall-clock time.
+        evaluation: residuals and Jacobian at the values.
     """
 
     names: tuple[str, ...]
@@ -101,6 +102,7 @@ class Estimate:
     iterations: int
     history: Array
     seconds: float
+    evaluation: Evaluation = field(repr=False, compare=False)
 
     @property
     def success(self) -> bool:
@@ -206,25 +208,23 @@ def solve_least_squares(
     )  # fmt: skip
 
 
-def white_covariance(last: Evaluation, unknowns: Sequence[Unknown], estimate: Estimate, noise_floor: float) -> Array:
+def white_covariance(estimate: Estimate, unknowns: Sequence[Unknown], noise_floor: float) -> Array:
     """(K, K) s² (JᵀJ)⁻¹ of what is free and determined, zero elsewhere: as if all residuals were independent."""
     lower, upper = bounds_of(unknowns)
     known = (estimate.values > lower) & (estimate.values < upper)
     known &= np.isfinite(estimate.uncertainty.standard_deviations)
     indices = np.flatnonzero(known)
-    root, _ = inverse_root(last.jacobian[:, known])
+    root, _ = inverse_root(estimate.evaluation.jacobian[:, known])
     covariance = np.zeros((len(known), len(known)))
     covariance[np.ix_(indices, indices)] = max(estimate.residual_ratio, noise_floor) ** 2 * root @ root.T
     return covariance
 
 
-def stretched(
-    estimate: Estimate, last: Evaluation, unknowns: Sequence[Unknown], config: LeastSquaresConfig, stretch: Array
-) -> Estimate:
+def stretched(estimate: Estimate, unknowns: Sequence[Unknown], config: LeastSquaresConfig, stretch: Array) -> Estimate:
     """The estimate with deviations drawn out by `stretch` (K, K), and what that makes of its status."""
     drawn = finish(
-        last, estimate.values, unknowns, config, estimate.start_cost, estimate.iterations, estimate.history,
-        estimate.seconds, stretch=stretch,
+        estimate.evaluation, estimate.values, unknowns, config, estimate.start_cost, estimate.iterations,
+        estimate.history, estimate.seconds, stretch=stretch,
     )  # fmt: skip
     if estimate.status is EstimationStatus.ITERATION_LIMIT and drawn.status is EstimationStatus.CONVERGED:
         return replace(drawn, status=estimate.status, message=estimate.message)
@@ -258,7 +258,7 @@ def finish(
     status, message = _outcome(stopped, last.count, unknowns, values, uncertainty, config)
     return Estimate(
         tuple(item.name for item in unknowns), values, uncertainty, 0.5 * float(last.residuals @ last.residuals),
-        start_cost, uncertainty.residual_ratio, status, message, iterations, history, seconds,
+        start_cost, uncertainty.residual_ratio, status, message, iterations, history, seconds, last,
     )  # fmt: skip
 
 

@@ -49,6 +49,39 @@ class Residuals:
         return Residuals(residuals, self.jacobian, position_errors, rotation_errors, self.start)
 
 
+@dataclass(frozen=True)
+class Trial:
+    """One experiment, and what its motion is to be predicted with.
+
+    Attributes:
+        experiment: the observed motion.
+        names: (K) parameters.
+        values: (K,) their values.
+        directions: (12 B, L) in which the start is unknown, see `start_directions`.
+        correction: (L,) along them, from the experiment's start to the one to use.
+        position_noise, rotation_noise: of the tracks [m, rad].
+    """
+
+    experiment: Experiment
+    names: Sequence[str]
+    values: Array
+    directions: Array
+    correction: Array
+    position_noise: float
+    rotation_noise: float
+
+    @property
+    def tangent(self) -> Array:
+        """(12 B,) from the experiment's start to the one to use."""
+        return self.directions @ self.correction
+
+    @property
+    def start(self) -> Array:
+        """(B, 13) the start to use."""
+        assert self.experiment.start is not None
+        return add_tangent(self.experiment.start, self.tangent)
+
+
 def start_directions(experiment: Experiment) -> Array:
     """(12 B, L) tangents of the start along which it is unknown."""
     if experiment.directions is not None:
@@ -72,50 +105,23 @@ def start_names(experiment: Experiment) -> list[str]:
     ]
 
 
-def residuals_of(
-    experiment: Experiment,
-    names: Sequence[str],
-    values: Array,
-    directions: Array,
-    correction: Array,
-    position_noise: float,
-    rotation_noise: float,
-) -> Residuals:
-    """Compare the prediction at some parameters with the tracks.
-
-    Args:
-        experiment: the observed motion.
-        names: (K) parameters.
-        values: (K,) their values.
-        directions: (12 B, L) in which the start is unknown, see `start_directions`.
-        correction: (L,) along them, from the experiment's start to the one to use.
-        position_noise: [m].
-        rotation_noise: [rad].
-    """
-    start, tangent = _start(experiment, directions, correction)
+def residuals_of(trial: Trial) -> Residuals:
+    """Compare the prediction of a trial with the tracks."""
+    start = trial.start
     # Numbers of a motion that flies apart overflow on their way: it is what comes out that is looked at.
     with np.errstate(over="ignore", invalid="ignore"):
-        prediction = experiment.motion.predict(names, values, start, experiment.times)
-        residuals, jacobian, position_errors, rotation_errors = _compare(
-            experiment, prediction, directions, tangent, position_noise, rotation_noise
-        )
+        prediction = trial.experiment.motion.predict(trial.names, trial.values, start, trial.experiment.times)
+        residuals, jacobian, position_errors, rotation_errors = _compare(trial, prediction)
     if not ((np.abs(residuals) < _LARGEST).all() and (np.abs(jacobian) < _LARGEST).all()):
-        return _infinite(experiment, start, len(names) + directions.shape[1])
+        return _infinite(trial.experiment, start, len(trial.names) + trial.directions.shape[1])
     return Residuals(
         residuals.ravel(), jacobian.reshape(-1, jacobian.shape[-1]), position_errors, rotation_errors, start
     )
 
 
-def _compare(
-    experiment: Experiment,
-    prediction: Prediction,
-    directions: Array,
-    tangent: Array,
-    position_noise: float,
-    rotation_noise: float,
-) -> tuple[Array, Array, Array, Array]:
+def _compare(trial: Trial, prediction: Prediction) -> tuple[Array, Array, Array, Array]:
     """Residuals (T', S, 6), their derivatives (T', S, 6, K + L), position errors and rotation errors (T, S, 3)."""
-    seen = list(experiment.seen)
+    seen, tangent = list(trial.experiment.seen), trial.tangent
     by_start = prediction.by_start[:, seen]
     # The correction is a rotation vector from the experiment's start: its derivative ends at the moved start.
     for body in seen:
@@ -123,13 +129,11 @@ def _compare(
         if np.any(tangent[turned]):
             by_start = by_start.copy()
             by_start[..., turned] = by_start[..., turned] @ right_jacobian(tangent[turned])
-    slopes = np.concatenate([prediction.by_parameters[:, seen], by_start @ directions], axis=-1)
-    residuals, position_errors, rotation_errors = _differences(
-        experiment, prediction.positions, prediction.quats_xyzw, position_noise, rotation_noise
-    )
+    slopes = np.concatenate([prediction.by_parameters[:, seen], by_start @ trial.directions], axis=-1)
+    residuals, position_errors, rotation_errors = _differences(trial, prediction.positions, prediction.quats_xyzw)
     turns = inverse_right_jacobians(rotation_errors.reshape(-1, 3)).reshape(*rotation_errors.shape, 3)
     jacobian = np.concatenate(
-        [slopes[..., :3, :] / position_noise, turns @ slopes[..., 3:, :] / rotation_noise], axis=-2
+        [slopes[..., :3, :] / trial.position_noise, turns @ slopes[..., 3:, :] / trial.rotation_noise], axis=-2
     )[len(slopes) - len(residuals) :]
     return residuals, jacobian, position_errors, rotation_errors
 
@@ -142,75 +146,45 @@ def _infinite(experiment: Experiment, start: Array, width: int) -> Residuals:
     return Residuals(np.full(rows, np.inf), np.zeros((rows, width)), errors, errors, start)
 
 
-def plain_residuals(
-    experiment: Experiment,
-    names: Sequence[str],
-    values: Array,
-    directions: Array,
-    correction: Array,
-    position_noise: float,
-    rotation_noise: float,
-) -> Array:
-    """(N,) residuals alone, as of `residuals_of`: without derivatives, where the motion offers that; infinite if none.
-
-    Args:
-        experiment, names, values, directions, correction, position_noise, rotation_noise: as `residuals_of`.
-    """
-    motion = experiment.motion
+def plain_residuals(trial: Trial) -> Array:
+    """(N,) residuals alone, as of `residuals_of`: without derivatives where the motion can; infinite if none."""
+    experiment, motion = trial.experiment, trial.experiment.motion
     if not isinstance(motion, PosedMotion):
-        found = residuals_of(experiment, names, values, directions, correction, position_noise, rotation_noise)
-        return found.residuals
-    start, _ = _start(experiment, directions, correction)
+        return residuals_of(trial).residuals
     with np.errstate(over="ignore", invalid="ignore"):
-        positions, quats = motion.poses(names, values, start, experiment.times)
-        residuals, _, _ = _differences(experiment, positions, quats, position_noise, rotation_noise)
+        positions, quats = motion.poses(trial.names, trial.values, trial.start, experiment.times)
+        residuals, _, _ = _differences(trial, positions, quats)
     residuals = residuals.ravel()
     return residuals if (np.abs(residuals) < _LARGEST).all() else np.full_like(residuals, np.inf)
 
 
-def refined_residuals(
-    experiment: Experiment,
-    finer: tuple[SteppedMotion, SteppedMotion],
-    names: Sequence[str],
-    values: Array,
-    directions: Array,
-    correction: Array,
-    position_noise: float,
-    rotation_noise: float,
-) -> tuple[Array, Array, Array]:
+def refined_residuals(trial: Trial, finer: tuple[SteppedMotion, SteppedMotion]) -> tuple[Array, Array, Array]:
     """Residuals (N,) as of `residuals_of` with the step's first-order error removed; position and rotation errors.
 
     Args:
-        experiment, names, values, directions, correction, position_noise, rotation_noise: as `residuals_of`.
+        trial: of the motion with its own step.
         finer: the motion with shorter steps, and with half of those: twice the second less the first is of second
             order (Richardson).
     """
-    start, _ = _start(experiment, directions, correction)
+    start = trial.start
     (long, long_quats), (short, short_quats) = (
-        motion.poses(names, values, start, experiment.times) for motion in finer
+        motion.poses(trial.names, trial.values, start, trial.experiment.times) for motion in finer
     )
     turns = rotation_vectors(multiply_quats(invert_quats(long_quats), short_quats))
     quats = multiply_quats(short_quats, quats_of_rotation_vectors(turns.reshape(-1, 3)).reshape(short_quats.shape))
-    residuals, position_errors, rotation_errors = _differences(
-        experiment, 2.0 * short - long, quats, position_noise, rotation_noise
-    )
+    residuals, position_errors, rotation_errors = _differences(trial, 2.0 * short - long, quats)
     return residuals.ravel(), position_errors, rotation_errors
 
 
-def _start(experiment: Experiment, directions: Array, correction: Array) -> tuple[Array, Array]:
-    assert experiment.start is not None
-    tangent = directions @ correction
-    return add_tangent(experiment.start, tangent), tangent
-
-
-def _differences(
-    experiment: Experiment, positions: Array, quats: Array, position_noise: float, rotation_noise: float
-) -> tuple[Array, Array, Array]:
+def _differences(trial: Trial, positions: Array, quats: Array) -> tuple[Array, Array, Array]:
     """Residuals (T', S, 6), position errors and rotation errors (T, S, 3)."""
+    experiment = trial.experiment
     seen = list(experiment.seen)
     position_errors = positions[:, seen] - experiment.positions
     rotation_errors = rotation_vectors(multiply_quats(invert_quats(experiment.quats_xyzw), quats[:, seen]))
-    residuals = np.concatenate([position_errors / position_noise, rotation_errors / rotation_noise], axis=-1)
+    residuals = np.concatenate(
+        [position_errors / trial.position_noise, rotation_errors / trial.rotation_noise], axis=-1
+    )
     return residuals[_first_row(experiment) :], position_errors, rotation_errors
 
 

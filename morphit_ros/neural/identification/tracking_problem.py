@@ -1,12 +1,17 @@
-"""The least-squares problem of tracks: residuals of all motions over parameters and what is unknown of the starts."""
+"""The least-squares problem of tracks: residuals of all motions over parameters and what is unknown of the starts.
+
+Nothing is remembered between calls: an evaluation carries the residuals of each motion that it was made of, an estimate
+the evaluation that it ends with.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 
@@ -28,6 +33,7 @@ from morphit_ros.neural.identification.probing import stretch_of
 from morphit_ros.neural.identification.residual_spectrum import Series
 from morphit_ros.neural.identification.residuals import (
     Residuals,
+    Trial,
     plain_residuals,
     refined_residuals,
     residuals_of,
@@ -40,6 +46,25 @@ from morphit_ros.neural.identification.unknowns import Unknown, bounds_of
 _SMALL_CORRECTION = 0.1
 # A look shows a lower cost where it is lower by this [variances of the residuals].
 _LOWER = 0.5
+
+_T = TypeVar("_T")
+
+
+@dataclasses.dataclass(frozen=True)
+class TrackEvaluation(Evaluation):
+    """An evaluation of all experiments.
+
+    Attributes:
+        parts: residuals of each experiment, not compressed.
+    """
+
+    parts: tuple[Residuals, ...] = ()
+
+
+def parts_of(estimate: Estimate) -> tuple[Residuals, ...]:
+    """The residuals of each experiment at an estimate of a `TrackingProblem`."""
+    assert isinstance(estimate.evaluation, TrackEvaluation)
+    return estimate.evaluation.parts
 
 
 class TrackingProblem:
@@ -63,25 +88,12 @@ class TrackingProblem:
             whose = f" of motion {index}" if len(experiments) > 1 else ""
             self.unknowns += [Unknown(name + whose, 0.0) for name in start_names(experiment)]
         self._pool = pool
-        self._last: tuple[bytes, list[Residuals]] = (b"", [])
-        self._corrected: Evaluation | None = None
 
-    def predict(self, values: Array) -> list[Residuals]:
-        """The experiments at some values; those of the last call are kept."""
-        if self._last[0] == values.tobytes():
-            return self._last[1]
-        count = len(self._names)
+    def evaluate(self, values: Array) -> TrackEvaluation:
+        """Residuals and Jacobian at values (K,) of all unknowns."""
+        return self._assembled(self._each(lambda index, trial: residuals_of(trial), values), len(values))
 
-        def one(index: int) -> Residuals:
-            return residuals_of(
-                self._experiments[index], self._names, values[:count], self._directions[index],
-                values[self._slices[index]], self._config.position_noise, self._config.rotation_noise,
-            )  # fmt: skip
-
-        self._last = values.tobytes(), list(self._pool.map(one, range(len(self._experiments))))
-        return self._last[1]
-
-    def correct(self, estimate: Estimate, parts: list[Residuals]) -> tuple[Estimate, list[Residuals]]:
+    def correct(self, estimate: Estimate) -> Estimate:
         """The estimate for a vanishing step: Gauss-Newton on residuals of finer rollouts, with the Jacobian at hand.
 
         Errors of the Jacobian slow this down but don't shift where it ends.
@@ -93,52 +105,43 @@ class TrackingProblem:
             (motion.finer(self._config.divisions), motion.finer(2 * self._config.divisions))
             for motion in (stepped(item.motion, "corrections") for item in self._experiments)
         ]
-        count = len(self._names)
+        coarse = parts_of(estimate)
         lower, upper = bounds_of(self.unknowns)
-        values, history, coarse = estimate.values, [estimate.history], parts
-
-        def one(index: int) -> Residuals:
-            residuals, position_errors, rotation_errors = refined_residuals(
-                self._experiments[index], finer[index], self._names, values[:count], self._directions[index],
-                values[self._slices[index]], self._config.position_noise, self._config.rotation_noise,
-            )  # fmt: skip
-            return parts[index].with_residuals(residuals, position_errors, rotation_errors)
-
+        values, history = estimate.values, [estimate.history]
         for _ in range(self._config.corrections):
             try:
-                parts = list(self._pool.map(one, range(len(parts))))
+                refined = self._each(
+                    lambda index, trial: coarse[index].with_residuals(*refined_residuals(trial, finer[index])), values
+                )
             except InvalidInputError as error:
                 # The coarse rollouts led to where the finer ones break down: what they found stands, and says so.
                 return dataclasses.replace(
                     estimate, status=EstimationStatus.ITERATION_LIMIT, message=f"Not corrected for the step: {error}"
-                ), coarse
-            evaluation = self._assembled(parts, len(values))
+                )
+            evaluation = self._assembled(refined, len(values))
             step = lsq_linear(evaluation.jacobian, -evaluation.residuals, (lower - values, upper - values)).x
             values = np.clip(values + step, lower, upper)
             history.append(values[None])
             if (np.abs(step) <= _SMALL_CORRECTION * estimate.uncertainty.standard_deviations).all():
                 break
         # What the last step leaves, to first order.
-        last = self._corrected = evaluation.moved(step)
-        refined = finish(
-            last, values, self.unknowns, self._config.search, estimate.start_cost,
+        return finish(
+            evaluation.moved(step), values, self.unknowns, self._config.search, estimate.start_cost,
             estimate.iterations + len(history) - 1, np.vstack(history), estimate.seconds + time.perf_counter() - begin,
         )  # fmt: skip
-        return refined, parts
 
-    def look_around(self, estimate: Estimate, parts: list[Residuals]) -> tuple[Estimate, Array | None]:
+    def look_around(self, estimate: Estimate) -> tuple[Estimate, Array | None]:
         """The estimate with deviations as wide as the cost is low about it; values where it is lower, or None.
 
         Corrections for the step shift the cost's least place, not its shape: its linear part is left out.
         """
-        values, count = estimate.values, len(self._names)
+        values = estimate.values
         config = self._config.search
-        last = self._corrected or self._assembled(parts, len(values))
         base = self._plain(values)
         if base is None:
             return estimate, None
         gradient = np.zeros(len(values))
-        for item, residuals in zip(last.series, base, strict=True):
+        for item, residuals in zip(estimate.evaluation.series, base, strict=True):
             gradient[item.columns] += item.jacobian.reshape(len(residuals), -1).T @ residuals
         variance = max(estimate.residual_ratio, config.noise_floor) ** 2
         square = sum(float(item @ item) for item in base)
@@ -156,30 +159,34 @@ class TrackingProblem:
             return (risen - float(gradient @ step)) / variance
 
         lower, upper = bounds_of(self.unknowns)
-        covariance = white_covariance(last, self.unknowns, estimate, config.noise_floor)
-        stretch = stretch_of(increase, covariance, count, (lower - values, upper - values), self._config.looks)
-        return stretched(estimate, last, self.unknowns, config, stretch), lowest[1]
+        covariance = white_covariance(estimate, self.unknowns, config.noise_floor)
+        room = (lower - values, upper - values)
+        stretch = stretch_of(increase, covariance, len(self._names), room, self._config.looks)
+        return stretched(estimate, self.unknowns, config, stretch), lowest[1]
 
     def _plain(self, values: Array) -> list[Array] | None:
         """Residuals (N,) of all experiments, None where a motion cannot be computed."""
-        count = len(self._names)
-
-        def one(index: int) -> Array:
-            return plain_residuals(
-                self._experiments[index], self._names, values[:count], self._directions[index],
-                values[self._slices[index]], self._config.position_noise, self._config.rotation_noise,
-            )  # fmt: skip
-
         try:
-            found = list(self._pool.map(one, range(len(self._experiments))))
+            found = self._each(lambda index, trial: plain_residuals(trial), values)
         except InvalidInputError:
             return None
         return found if all(np.isfinite(item).all() for item in found) else None
 
-    def evaluate(self, values: Array) -> Evaluation:
-        return self._assembled(self.predict(values), len(values))
+    def _each(self, compute: Callable[[int, Trial], _T], values: Array) -> list[_T]:
+        """What is computed for each experiment, given its index and its trial at values (K,); in parallel."""
+        count = len(self._names)
 
-    def _assembled(self, parts: list[Residuals], size: int) -> Evaluation:
+        def one(index: int) -> _T:
+            trial = Trial(
+                self._experiments[index], self._names, values[:count], self._directions[index],
+                values[self._slices[index]], self._config.position_noise, self._config.rotation_noise,
+            )  # fmt: skip
+            return compute(index, trial)
+
+        return list(self._pool.map(one, range(len(self._experiments))))
+
+    def _assembled(self, parts: list[Residuals], size: int) -> TrackEvaluation:
+        """The evaluation of all experiments: each one's residuals compressed, its derivatives in their columns."""
         known = len(self._names)
         residuals, jacobians, series, total = [], [], [], 0
         for part, columns in zip(parts, self._slices, strict=True):
@@ -194,7 +201,7 @@ class TrackingProblem:
             jacobians.append(wide)
             total += len(part.residuals)
             series.append(self._series(part, columns))
-        return Evaluation(np.concatenate(residuals), np.vstack(jacobians), total, tuple(series))
+        return TrackEvaluation(np.concatenate(residuals), np.vstack(jacobians), total, tuple(series), tuple(parts))
 
     def _series(self, part: Residuals, columns: slice) -> Series:
         """One track's residuals by time and channel: position and turn of each body."""
