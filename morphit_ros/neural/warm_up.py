@@ -44,7 +44,7 @@ def warm_up_learning() -> None:
         PosedImages(np.broadcast_to(pictures, (*masks.shape, 3)), intrinsics, poses, masks),
         ImageLearningConfig(resolution=24, iterations=2, check_poses=False),
     )
-    body = know_object(learned.field, 500.0, eyes=learned.eyes).body(100)
+    body = know_object(learned.field, 500.0, eyes=eyes).body(100)
     radius = 0.1 * body.size
     config = PushConfig.scaled(body, 0.05, 0.2, 0.3, radius)
     config = replace(config, optimization=replace(config.optimization, total_iterations=1))
