@@ -90,7 +90,7 @@ CASES = (
 
 
 def write_inputs(folder: Path) -> None:
-    """The README's `cup.ply` and `part.stl`: a cloud of a mug's upper side, a mesh of a T."""
+    """The README's `cup.ply` and `part.stl`: cloud and mesh of a T that every gripper can hold."""
     import trimesh
 
     from morphit_ros.geometry.mesh import sample_surface
@@ -98,10 +98,9 @@ def write_inputs(folder: Path) -> None:
     from morphit_ros.geometry.point_cloud_io import save_point_cloud
     from morphit_ros.simulation.objects import load_object
 
-    points, normals = sample_surface(load_object("mug").mesh, 6000, np.random.default_rng(0))
-    seen = normals @ (0.8, 0.0, 0.6) > 0.0
-    save_point_cloud(PointCloud(points[seen]), folder / "cup.ply")
     part = load_object("t_block").mesh
+    points, _ = sample_surface(part, 6000, np.random.default_rng(0))
+    save_point_cloud(PointCloud(points), folder / "cup.ply")
     trimesh.Trimesh(part.vertices, part.faces, process=False).export(folder / "part.stl")
 
 

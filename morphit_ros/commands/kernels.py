@@ -109,9 +109,10 @@ def plan_with_all_grippers() -> None:
 def _sources() -> str:
     """What was compiled, as a hash: all sources, and what compiles them."""
     import numba
-    from llvmlite import binding
+    from numba.core.registry import cpu_target
 
-    digest = hashlib.sha256(f"{sys.version} {numba.__version__} {binding.get_host_cpu_name()}".encode())
+    processor = cpu_target.target_context.codegen().magic_tuple()
+    digest = hashlib.sha256(f"{sys.version} {numba.__version__} {processor}".encode())
     package = Path(__file__).resolve().parent.parent
     for file in sorted(package.rglob("*.py")):
         digest.update(file.read_bytes())

@@ -8,6 +8,7 @@ import numpy as np
 
 from morphit_ros.geometry.transforms import look_at
 from morphit_ros.neural.dynamics.state import BodyState
+from morphit_ros.neural.fields.analytic import BoxField
 from morphit_ros.neural.learning.depth import DepthLearningConfig, learn_from_depths
 from morphit_ros.neural.learning.images import ImageLearningConfig, learn_from_images
 from morphit_ros.neural.objects.known_object import know_object
@@ -21,7 +22,7 @@ _RADIUS, _PIXELS, _FOCAL = 0.05, 48, 150.0
 
 
 def warm_up_learning() -> None:
-    """Learn a ball from depths and from pictures, and plan a push of it. Half a minute without numba's cache."""
+    """Learn a ball from depths and from pictures, and plan a push of a box. Half a minute without numba's cache."""
     eyes = 0.5 * np.array([[1.0, 0.0, 0.4], [-0.5, 0.8, 0.4], [-0.5, -0.8, 0.4], [0.1, 0.1, 1.0]])
     poses = np.stack([look_at(eye, np.zeros(3)) for eye in eyes])
     middle = 0.5 * (_PIXELS - 1)
@@ -44,7 +45,9 @@ def warm_up_learning() -> None:
         PosedImages(np.broadcast_to(pictures, (*masks.shape, 3)), intrinsics, poses, masks),
         ImageLearningConfig(resolution=24, iterations=2, check_poses=False),
     )
-    body = know_object(learned.field, 500.0, eyes=learned.eyes).body(100)
+    know_object(learned.field, 500.0, eyes=eyes)
+    # A ball would roll away.
+    body = know_object(BoxField((0.10, 0.06, 0.04)), 500.0).body(100)
     radius = 0.1 * body.size
     config = PushConfig.scaled(body, 0.05, 0.2, 0.3, radius)
     config = replace(config, optimization=replace(config.optimization, total_iterations=1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from morphit_ros.geometry.mesh import sample_surface
@@ -39,6 +41,7 @@ def warm_up_fits() -> int:
     counts = distribute_spheres(robot, 6, config, cache=False, workers=1)
     model = fit_robot_spheres(robot, config, cache=False, counts=counts, workers=1)
     self_collision_matrix(model, robot, samples=10, boxes=10, workers=1)
-    for other in ({"cover": True}, {"cover": True, "variant": "volume"}, *({"method": name} for name in _BASELINES)):
+    others: list[dict[str, Any]] = [{"cover": True}, {"cover": True, "variant": "volume"}]
+    for other in others + [{"method": name} for name in _BASELINES]:
         fit_robot_spheres(robot, SphereFitConfig.from_flat({"count": 3, **other}), cache=False, workers=1)
     return model.count

@@ -31,7 +31,7 @@ COMMANDS = (
     f"distance|{PAIR[0]}|{PAIR[1]}",
     "distance|--robot|panda|--joint|panda_joint4=-2.0",
     *(f"grasp|--cloud|cup.ply|--gripper|{name}" for name in ("franka_hand", "hande", "umi")),
-    "grasp|--cloud|cup.ply|--gripper|hande|--table-height|0.0|--picture|grasp.png",
+    "grasp|--cloud|cup.ply|--gripper|hande|--table-height|-0.01|--picture|grasp.png",
     "spheres|fit|part.obj|--count|5|--no-cache",
     "spheres|fit|part.obj|--cover|--no-cache",
     "spheres|fit|panda|--total|40|--no-cache|--output|panda.urdf|--output|panda.srdf",
@@ -48,10 +48,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a cloud and a mesh, on a machine where `morphit compile` has run."""
     assert main(["compile"]) == 0
     path = tmp_path_factory.mktemp("inputs")
-    mug = load_object("mug").mesh
-    points, normals = sample_surface(mug, 6000, np.random.default_rng(0))
-    save_point_cloud(PointCloud(points[normals @ (0.8, 0.0, 0.6) > 0.0]), path / "cup.ply")
     part = load_object("t_block").mesh
+    points, _ = sample_surface(part, 6000, np.random.default_rng(0))
+    save_point_cloud(PointCloud(points), path / "cup.ply")
     lines = [f"v {x} {y} {z}" for x, y, z in part.vertices] + [f"f {a} {b} {c}" for a, b, c in part.faces + 1]
     (path / "part.obj").write_text("\n".join(lines))
     return path
