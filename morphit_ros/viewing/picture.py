@@ -145,9 +145,10 @@ def _checked_size(size: tuple[int, int]) -> tuple[int, int]:
 
 def _drawable(cloud: CloudLike) -> PointCloud:
     """The finite points of a cloud, thinned out if there are too many."""
-    finite = as_cloud(cloud).finite()
+    own = as_cloud(cloud)
+    finite = own.finite()
     if len(finite) == 0:
-        raise InvalidInputError("cloud", f"{len(cloud)} points, none of them finite", "at least one finite point")
+        raise InvalidInputError("cloud", f"{len(own)} points, none of them finite", "at least one finite point")
     if len(finite) > _MAXIMUM_POINTS:
         chosen = np.random.default_rng(0).choice(len(finite), _MAXIMUM_POINTS, replace=False, shuffle=False)
         finite = finite.select(chosen)
