@@ -46,7 +46,7 @@ OF_MESHES: dict[str, Callable[[Any], Any]] = {
     "spherize_mesh": lambda mesh: spherize_mesh(mesh, 3)[1],
     "fit_superovoid": lambda mesh: fit_superovoid(mesh).shape.parameters,
     "ConvexMesh": lambda mesh: ConvexMesh(mesh).vertices,
-    "MeshTarget": lambda mesh: MeshTarget(mesh).sample(np.array([[0.0, 0.0, 1.0]]), 0.0).positions,
+    "MeshTarget": lambda mesh: MeshTarget(mesh).sample(np.array([[0.0, 0.0, 1.0]]), 0.0).offsets,
     "inertial_properties": lambda mesh: inertial_properties(mesh, mass=1.0).inertia,
 }
 
