@@ -55,10 +55,11 @@ class Robot:
         unit: str | None = None,
     ) -> None:
         home: dict[str, float] = {}
-        if isinstance(source, RobotDescription):
-            self.description = source
-        elif isinstance(source, (str, os.PathLike)):
-            self.description, home = load_robot(str(source), package_paths, unit)
+        given: Any = source
+        if isinstance(given, RobotDescription):
+            self.description = given
+        elif isinstance(given, (str, os.PathLike)):
+            self.description, home = load_robot(str(given), package_paths, unit)
         else:
             found = f"an object of type {type(source).__qualname__}"
             raise InvalidInputError("source", found, "a robot's name, the path of a URDF, or a RobotDescription")

@@ -165,7 +165,7 @@ def _learned_field(source: Any) -> LearnedField | None:
     if isinstance(source, ShapeField):
         return source.learned
     # A field has a function of this name: of trimesh it is a number. What learning returns holds a field.
-    field = source if callable(getattr(source, "density", None)) else getattr(source, "field", None)
+    field: Any = source if callable(getattr(source, "density", None)) else getattr(source, "field", None)
     if callable(getattr(field, "density", None)):
         from morphit_ros.neural.learning.field_file import LearnedField
 
@@ -174,7 +174,7 @@ def _learned_field(source: Any) -> LearnedField | None:
         from morphit_ros.neural.archive import is_archive
         from morphit_ros.neural.learning.field_file import load_learned_field
 
-        return load_learned_field(source) if is_archive(source) else None
+        return load_learned_field(Path(source)) if is_archive(Path(source)) else None
     return None
 
 

@@ -54,16 +54,17 @@ def as_mesh(mesh: MeshLike, name: str = "mesh") -> TriangleMesh:
         return mesh.triangle_mesh()
     if isinstance(mesh, (str, os.PathLike)):
         return load_mesh(Path(mesh))
+    other: Any = mesh
     if _is_of(mesh, "trimesh", "Trimesh"):
-        return tidied_mesh(np.array(mesh.vertices), np.array(mesh.faces))
+        return tidied_mesh(np.array(other.vertices), np.array(other.faces))
     if _is_of(mesh, "trimesh", "Scene"):
-        return as_mesh(mesh.to_mesh(), name)
+        return as_mesh(other.to_mesh(), name)
     if _is_of(mesh, "open3d", "TriangleMesh"):
-        legacy = mesh.to_legacy() if hasattr(mesh, "to_legacy") else mesh
+        legacy = other.to_legacy() if hasattr(mesh, "to_legacy") else other
         faces = np.array(legacy.triangles, dtype=np.int64)
         return tidied_mesh(np.array(legacy.vertices).reshape(-1, 3), faces.reshape(-1, 3))
     if _is_pair(mesh):
-        return tidied_mesh(_numbers(mesh[0], f"{name}: vertices"), _indices(mesh[1], f"{name}: faces"))
+        return tidied_mesh(_numbers(other[0], f"{name}: vertices"), _indices(other[1], f"{name}: faces"))
     raise InvalidInputError(name, _described(mesh), MESH_KINDS)
 
 
@@ -96,8 +97,9 @@ def as_cloud(cloud: CloudLike, name: str = "cloud") -> PointCloud:
         return cloud
     if isinstance(cloud, (str, os.PathLike)):
         return load_point_cloud(Path(cloud))
+    other: Any = cloud
     if _is_of(cloud, "open3d", "PointCloud"):
-        legacy = cloud.to_legacy() if hasattr(cloud, "to_legacy") else cloud
+        legacy = other.to_legacy() if hasattr(cloud, "to_legacy") else other
         normals = np.array(legacy.normals) if legacy.has_normals() else None
         return PointCloud(
             np.array(legacy.points).reshape(-1, 3),
@@ -105,8 +107,8 @@ def as_cloud(cloud: CloudLike, name: str = "cloud") -> PointCloud:
             colors_as_bytes(np.array(legacy.colors)) if legacy.has_colors() else None,
         )
     if _is_of(cloud, "trimesh", "PointCloud"):
-        colors = np.asarray(cloud.colors)
-        return PointCloud(np.array(cloud.vertices), None, colors[:, :3] if len(colors) else None)
+        colors = np.asarray(other.colors)
+        return PointCloud(np.array(other.vertices), None, colors[:, :3] if len(colors) else None)
     if is_cloud_message(cloud):
         return cloud_from_message(cloud)
     if isinstance(cloud, (np.ndarray, list, tuple)) or hasattr(cloud, "__array__"):

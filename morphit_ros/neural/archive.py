@@ -109,7 +109,7 @@ def _read(
         raise InvalidInputError(path, f"{total} bytes when unpacked", f"at most {LARGEST_FILE}")
     if _HEADER not in members:
         names = shown(", ".join(f"'{name}'" for name in sorted(members))) or "nothing in it"
-        raise _refused(path, f"a zip file without a header, but with {names}", kind)
+        raise _refused(path, f"a zip file without a readable header, but with {names}", kind)
     if members[_HEADER].file_size > _LARGEST_HEADER:
         raise _refused(path, f"a header of {members[_HEADER].file_size} bytes", kind)
     text = _array(archive, members.pop(_HEADER), path, kind)

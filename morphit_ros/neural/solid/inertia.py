@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -137,13 +138,10 @@ def inertial_properties(
         moments = mesh_moments(as_mesh(source, "source"))
         return _properties(moments, [np.zeros(4)], mass, density, kind, None, ())
     if kind is Weighting.DENSITY:
-        field = source.field if isinstance(source, Solid) else source
+        field = source.field if isinstance(source, Solid) else cast(DensityField, source)
         fine, coarse = _density_moments(field)
         return _properties(fine, [difference(fine, coarse)], mass, density, kind, None, _cut_off(field))
-    if isinstance(source, Solid):
-        solid = source
-    else:
-        solid = extract_solid(source, threshold, config)
+    solid = source if isinstance(source, Solid) else extract_solid(cast(DensityField, source), threshold, config)
     # Cells cut by a smooth surface err with the square of their size.
     errors = [difference(solid.moments, solid.coarse_moments) / 3.0]
     low, high = solid.threshold.range
