@@ -32,17 +32,17 @@ def viser_node(item: Item) -> tuple[str, dict[str, Any]]:
 
         quaternions = Rotation.from_matrix(item.rotations).as_quat()[:, [3, 0, 1, 2]]
         return "batched_meshes_simple", {**_batch(item, item.kind, 1.0, item.sizes, quaternions), "flat_shading": True}
-    if isinstance(item, SpheresItem):
+    if isinstance(item, SpheresItem) and np.ndim(item.radii):
         quaternions = np.tile([1.0, 0.0, 0.0, 0.0], (len(item.centers), 1))
         known = _batch(item, "sphere", 2.0, np.broadcast_to(item.radii, len(item.centers)), quaternions)
-        if np.ndim(item.radii) == 0:
-            # Marks rather than bodies: drawn after what is translucent, to be seen inside it.
-            opacity = float(item.opacity)
         return "batched_meshes_simple", {**known, "opacity": opacity, "cast_shadow": False}
-    assert isinstance(item, MeshItem | SolidsItem)
+    assert isinstance(item, MeshItem | SpheresItem | SolidsItem)
     vertices, faces = item.surface
     if isinstance(item, MeshItem):
         flat, side, casts = item.flat, item.side, False
+    elif isinstance(item, SpheresItem):
+        # With an opacity, if only of one, it is drawn in the order of what is translucent, and seen inside that.
+        flat, side, casts, opacity = False, "front", False, float(item.opacity)
     else:
         # Shadows of what stands in a scene; those of what is drawn into it would hide more than they tell.
         flat, side, casts = item.kind == "box", "front", opacity is None
