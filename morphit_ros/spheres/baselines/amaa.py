@@ -25,7 +25,7 @@ import numpy as np
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.spheres.baselines.reduction import cover_all, reduce_spheres
-from morphit_ros.spheres.baselines.solid import Solid, checked_count, make_solid
+from morphit_ros.spheres.baselines.solid import VoxelSolid, checked_count, make_solid
 
 # Samples of the first Voronoi diagram, times that samples are added, and by which share.
 _FIRST_SAMPLES, _ADAPTIONS, _ADDED_SHARE = 300, 5, 0.35
@@ -73,7 +73,7 @@ def fit_amaa(mesh: TriangleMesh | Sequence[TriangleMesh], count: int, seed: int 
     return solid.in_mesh_frame(centers, radii)
 
 
-def _medial_spheres(solid: Solid) -> tuple[Array, Array]:
+def _medial_spheres(solid: VoxelSolid) -> tuple[Array, Array]:
     """Centres (M, 3) and radii (M,) of spheres on the medial axis; points of the surface where it is not found."""
     from scipy.spatial import Voronoi, cKDTree
 

@@ -10,7 +10,7 @@ import numpy as np
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
-from morphit_ros.spheres.baselines.solid import Solid, checked_count, make_solid
+from morphit_ros.spheres.baselines.solid import VoxelSolid, checked_count, make_solid
 
 
 def fit_packing(mesh: TriangleMesh | Sequence[TriangleMesh], count: int, seed: int = 0) -> tuple[Array, Array]:
@@ -36,7 +36,7 @@ def fit_packing(mesh: TriangleMesh | Sequence[TriangleMesh], count: int, seed: i
     return solid.in_mesh_frame(centers[chosen], radii[chosen])
 
 
-def _candidates(solid: Solid, count: int) -> tuple[Array, Array]:
+def _candidates(solid: VoxelSolid, count: int) -> tuple[Array, Array]:
     """Inscribed spheres, at least `count` of them: those of a thin shape are made up by points on its surface."""
     clearance = solid.depth[solid.depth > 0.0]
     missing = max(0, count - len(solid.interior))
