@@ -17,7 +17,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.motion import MotionResult, MotionStatus, ObjectObstacle, TableObstacle
 from morphit_ros.execution.timing import time_line
 from morphit_ros.geometry.transforms import Array, check_transform, rotation_angle
-from morphit_ros.grasping.gripper import Box, Gripper
+from morphit_ros.grasping.gripper import Gripper, GripperBox
 from morphit_ros.resources import atomic_write, cache_directory
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_types import Trajectory
@@ -103,7 +103,7 @@ def _inertial(mass: float) -> str:
     )
 
 
-def _boxes(boxes: Sequence[Box], side: float) -> str:
+def _boxes(boxes: Sequence[GripperBox], side: float) -> str:
     """Collision boxes, mirrored in y for side -1."""
     parts = []
     for box in boxes:

@@ -23,7 +23,7 @@ PEAK_ORDER = 8
 
 
 @dataclass(frozen=True)
-class MassProperties:
+class BodyMass:
     """What a body of density one weighs and how it turns.
 
     Attributes:
@@ -100,7 +100,7 @@ def center_containment_loss(surface: Tensor, normals: Tensor, centers: Tensor) -
     return (relu(((centers - surface[nearest]) * normals[nearest]).sum(1)) ** 2).mean()
 
 
-def mass_losses(centers: Tensor, radii: Tensor, body: MassProperties) -> tuple[Tensor, Tensor, Tensor]:
+def mass_losses(centers: Tensor, radii: Tensor, body: BodyMass) -> tuple[Tensor, Tensor, Tensor]:
     """Squared relative errors of mass, centre of mass and inertia.
 
     The spheres' masses are added up, what overlaps counts twice. Inertia is compared about the body's centre of mass.
@@ -122,7 +122,7 @@ def total_loss(
     centers: Tensor,
     radii: Tensor,
     weights: LossWeights,
-    body: MassProperties,
+    body: BodyMass,
 ) -> Tensor:
     """The weighted sum of all losses."""
     surface_gaps = signed_gaps(surface, centers, radii)

@@ -6,6 +6,7 @@ The kernels are compiled by numba on first use and cached on disk. A cell index 
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,8 @@ _OFFSET = 1 << 20
 _MASK = (1 << 21) - 1
 # 2**64 divided by the golden ratio, as a signed number: multiplication by it spreads neighbouring keys.
 _GOLDEN_RATIO = np.int64(-7046029254386353131)
+# Steps from a cell to its neighbours along an axis.
+_OWN_FIRST = (0, -1, 1)
 
 
 # Beyond this many cells from the origin, indices would wrap around.
@@ -76,6 +79,23 @@ def cells_around(points: ArrayLike, size: float) -> CellList:
             "points", f"a coordinate of {np.abs(array).max():g} m", f"within {MAX_CELLS * size:g} m", "Crop them first."
         )
     return build_cells(array, size)
+
+
+def connected_components(points: ArrayLike, reach: float) -> NDArray[np.int64]:
+    """Component number (N,) of each point: points within `reach` [m] of each other are connected.
+
+    Raises:
+        InvalidInputError: as of `cells_around`.
+    """
+    # The diagonal of such a cell is the reach: all points of a cell are connected.
+    return _linked_cells(cells_around(points, reach / math.sqrt(3.0)), reach)
+
+
+def distances_to(queries: Array, points: Array, reach: float) -> Array:
+    """(Q,) distance of each query to the nearest of the points, inf beyond `reach` [m]."""
+    if len(points) == 0 or len(queries) == 0:
+        return np.full(len(queries), np.inf)
+    return _distances(np.ascontiguousarray(queries), build_cells(np.ascontiguousarray(points), reach))
 
 
 @njit(cache=True, inline="always")
@@ -175,67 +195,48 @@ def adjacent_ranges(grid, key, ranges):  # type: ignore[no-untyped-def]
     return used
 
 
-@njit(cache=True)
-def count_neighbors(grid, enough):  # type: ignore[no-untyped-def]
-    """How many points lie within a cell's edge of each point (N,), itself included; stops counting at `enough`."""
-    counts = np.zeros(grid.order.size, np.int64)
-    ranges = np.empty((27, 2), np.int64)
-    squared = grid.size * grid.size
-    for cell in range(grid.packed.size):
-        first, end = grid.starts[cell], grid.starts[cell + 1]
-        used = 0
-        for row in range(first, end):
-            near = 0
-            x, y, z = grid.points[row, 0], grid.points[row, 1], grid.points[row, 2]
-            # The own cell first: it mostly suffices.
-            for other in range(first, end):
-                dx, dy, dz = grid.points[other, 0] - x, grid.points[other, 1] - y, grid.points[other, 2] - z
-                if dx * dx + dy * dy + dz * dz <= squared:
-                    near += 1
-                    if near >= enough:
-                        break
-            if near < enough:
-                if used == 0:
-                    used = adjacent_ranges(grid, grid.packed[cell], ranges)
-                for part in range(used):
-                    if ranges[part, 0] == first:
-                        continue
-                    for other in range(ranges[part, 0], ranges[part, 1]):
-                        dx, dy, dz = grid.points[other, 0] - x, grid.points[other, 1] - y, grid.points[other, 2] - z
-                        if dx * dx + dy * dy + dz * dz <= squared:
-                            near += 1
-                            if near >= enough:
-                                break
-                    if near >= enough:
-                        break
-            counts[grid.order[row]] = near
-    return counts
-
-
-@njit(cache=True)
-def connected_components(grid):  # type: ignore[no-untyped-def]
-    """Component number (N,) of each point: points within a cell's edge of each other are connected."""
-    count = grid.order.size
+@njit(cache=True, nogil=True)
+def _linked_cells(grid, reach):  # type: ignore[no-untyped-def]
+    """Component number (N,) of each point, original order; the points of a cell are within `reach` of each other."""
+    count = grid.packed.size
     parent = np.arange(count)
-    ranges = np.empty((27, 2), np.int64)
-    squared = grid.size * grid.size
-    for cell in range(grid.packed.size):
-        used = adjacent_ranges(grid, grid.packed[cell], ranges)
-        for row in range(grid.starts[cell], grid.starts[cell + 1]):
-            for part in range(used):
-                for other in range(max(row + 1, ranges[part, 0]), ranges[part, 1]):
-                    a, b = find_root(parent, row), find_root(parent, other)
-                    if a == b:
-                        continue
-                    dx = grid.points[row, 0] - grid.points[other, 0]
-                    dy = grid.points[row, 1] - grid.points[other, 1]
-                    dz = grid.points[row, 2] - grid.points[other, 2]
-                    if dx * dx + dy * dy + dz * dz <= squared:
+    squared = reach * reach
+    # Indices are packed by addition: a neighbour's is a constant away, and those along z follow each other. Of
+    # each such column, sorted cells meet their neighbours in order, so that nothing has to be looked up.
+    order = np.argsort(grid.packed)
+    keys = grid.packed[order]
+    for dx in range(3):
+        for dy in range(-2 if dx > 0 else 0, 3):
+            column = (dx << 42) + (dy << 21)
+            least = -2 if dx > 0 or dy > 0 else 1
+            first = 0
+            for cell in range(count):
+                while first < count and keys[first] < keys[cell] + column + least:
+                    first += 1
+                other = first
+                while other < count and keys[other] <= keys[cell] + column + 2:
+                    a, b = find_root(parent, order[cell]), find_root(parent, order[other])
+                    if a != b and _cells_within(grid, order[cell], order[other], squared):
                         parent[max(a, b)] = min(a, b)
-    labels = np.empty(count, np.int64)
-    for row in range(count):
-        labels[grid.order[row]] = find_root(parent, row)
+                    other += 1
+    labels = np.empty(grid.order.size, np.int64)
+    for cell in range(count):
+        for row in range(grid.starts[cell], grid.starts[cell + 1]):
+            labels[grid.order[row]] = find_root(parent, cell)
     return labels
+
+
+@njit(cache=True, nogil=True)
+def _cells_within(grid, first, second, squared):  # type: ignore[no-untyped-def]
+    """Whether a point of one cell lies within a distance, given squared, of a point of the other."""
+    for row in range(grid.starts[first], grid.starts[first + 1]):
+        for other in range(grid.starts[second], grid.starts[second + 1]):
+            dx = grid.points[row, 0] - grid.points[other, 0]
+            dy = grid.points[row, 1] - grid.points[other, 1]
+            dz = grid.points[row, 2] - grid.points[other, 2]
+            if dx * dx + dy * dy + dz * dz <= squared:
+                return True
+    return False
 
 
 @njit(cache=True)
@@ -245,3 +246,79 @@ def find_root(parent, item):  # type: ignore[no-untyped-def]
         parent[item] = parent[parent[item]]
         item = parent[item]
     return item
+
+
+@njit(cache=True, nogil=True)
+def nearest_facing(grid, directions, point, normal, distance, least_cosine):  # type: ignore[no-untyped-def]
+    """Sorted row of the nearest point that faces the same way, -1 if there is none.
+
+    Args:
+        grid: `CellList` of the points.
+        directions: (N, 3) normals of the sorted points.
+        point, normal: three numbers each, of the place asked for.
+        distance: largest distance, at most a cell's edge [m].
+        least_cosine: between the normals.
+    """
+    x, y, z = point
+    i = np.int64(np.floor(x / grid.size))
+    j = np.int64(np.floor(y / grid.size))
+    k = np.int64(np.floor(z / grid.size))
+    nearest = distance * distance
+    match = -1
+    # The own cell first: most others are farther away than what it holds then.
+    for dx in _OWN_FIRST:
+        gap_x = _gap(x, i, dx, grid.size)
+        for dy in _OWN_FIRST:
+            gap_y = _gap(y, j, dy, grid.size)
+            for dz in _OWN_FIRST:
+                gap_z = _gap(z, k, dz, grid.size)
+                if gap_x * gap_x + gap_y * gap_y + gap_z * gap_z >= nearest:
+                    continue
+                slot = find_slot(grid.keys, pack(i + dx, j + dy, k + dz))
+                if grid.keys[slot] == EMPTY:
+                    continue
+                cell = grid.cells[slot]
+                for row in range(grid.starts[cell], grid.starts[cell + 1]):
+                    ex, ey, ez = x - grid.points[row, 0], y - grid.points[row, 1], z - grid.points[row, 2]
+                    squared = ex * ex + ey * ey + ez * ez
+                    if squared < nearest and (
+                        directions[row, 0] * normal[0] + directions[row, 1] * normal[1] + directions[row, 2] * normal[2]
+                        > least_cosine
+                    ):
+                        nearest = squared
+                        match = row
+    return match
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _gap(value, index, step, size):  # type: ignore[no-untyped-def]
+    """Distance along one axis from a coordinate in the cell with this index to the neighbour a step away [m]."""
+    if step == 0:
+        return 0.0
+    return value - index * size if step < 0 else (index + 1) * size - value
+
+
+@njit(cache=True, nogil=True)
+def _distances(queries: Array, cells: CellList) -> Array:
+    result = np.full(queries.shape[0], np.inf)
+    ranges = np.empty((27, 2), np.int64)
+    for q in range(queries.shape[0]):
+        key = pack(
+            np.int64(np.floor(queries[q, 0] / cells.size)),
+            np.int64(np.floor(queries[q, 1] / cells.size)),
+            np.int64(np.floor(queries[q, 2] / cells.size)),
+        )
+        used = adjacent_ranges(cells, key, ranges)
+        best = cells.size * cells.size
+        found = False
+        for part in range(used):
+            for row in range(ranges[part, 0], ranges[part, 1]):
+                gap = 0.0
+                for axis in range(3):
+                    gap += (cells.points[row, axis] - queries[q, axis]) ** 2
+                if gap <= best:
+                    best = gap
+                    found = True
+        if found:
+            result[q] = math.sqrt(best)
+    return result

@@ -13,6 +13,27 @@ from morphit_ros.geometry.spatial_hash import EMPTY, find_slot, grow, pack
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
 
+# A voxel lower than this many tolerances is noise of the plane if it holds less than this share of the
+# points that lie on the plane beneath it.
+_LOW, _NOISE_SHARE = 3.0, 0.2
+
+
+class PlaneCells(NamedTuple):
+    """A plane whose points go into square cells of their own, coarser than voxels.
+
+    Attributes:
+        frame: (3, 4) two axes along the plane and its normal, each with what is added to reach the cells' corner, and
+            height zero on the plane.
+        cells: number of cells along both axes.
+        size: edge of a cell [m].
+        tolerance: half the thickness of the plane [m]; what lies lower is dropped.
+    """
+
+    frame: Array
+    cells: tuple[int, int]
+    size: float
+    tolerance: float
+
 
 class CroppedVoxels(NamedTuple):
     """What `crop_to_voxels` keeps, and how many points each of its conditions left.
@@ -20,14 +41,20 @@ class CroppedVoxels(NamedTuple):
     Attributes:
         points: (M, 3) mean of the points in each occupied voxel, in the target frame [m].
         rows: (M,) row of the first point of each voxel, to look up its colour.
+        layer, layer_rows: (L, 3), (L,) the same of the cells on the plane.
         finite, in_range, in_box: number of points left after each condition.
+        on_plane, below: of those in the box.
     """
 
     points: Array
     rows: NDArray[np.int64]
+    layer: Array
+    layer_rows: NDArray[np.int64]
     finite: int
     in_range: int
     in_box: int
+    on_plane: int
+    below: int
 
 
 def crop_to_voxels(
@@ -36,6 +63,7 @@ def crop_to_voxels(
     depth_range: tuple[float, float],
     box: tuple[ArrayLike, ArrayLike],
     voxel_size: float,
+    plane: PlaneCells | None = None,
 ) -> CroppedVoxels:
     """Drop NaN, clip depth, move, crop to a box and thin to voxels, in one pass over the points.
 
@@ -45,6 +73,7 @@ def crop_to_voxels(
         depth_range: smallest and largest z in the optical frame [m].
         box: lower and upper corner (3,) in the target frame [m].
         voxel_size: edge of a voxel [m].
+        plane: what lies on it is kept in its cells instead, and what lies below it is dropped.
 
     Raises:
         InvalidInputError: the voxel size is not positive or the box reaches over a million voxels from the origin.
@@ -55,66 +84,111 @@ def crop_to_voxels(
     reach = 2.0**20 * voxel_size
     if max(np.abs(lower).max(), np.abs(upper).max()) >= reach:
         raise InvalidInputError("box", f"{lower.tolist()} to {upper.tolist()}", f"within {reach:g} m of the origin")
-    array = np.ascontiguousarray(points, dtype=np.float64)
-    thinned, rows, finite, in_range, in_box = _crop(
-        array, np.ascontiguousarray(T_target_source), depth_range[0], depth_range[1], lower, upper, voxel_size
+    flat = PlaneCells(np.zeros((3, 4)), (0, 0), 1.0, -1.0) if plane is None else plane
+    found = _crop(
+        np.ascontiguousarray(points, dtype=np.float64),
+        tuple(T_target_source[:3].ravel().tolist()),
+        (*depth_range, *lower.tolist(), *upper.tolist()),
+        voxel_size,
+        tuple(flat.frame.ravel().tolist()),
+        flat.cells,
+        flat.size,
+        flat.tolerance,
     )
-    return CroppedVoxels(thinned, rows, finite, in_range, in_box)
+    return CroppedVoxels(*found)
 
 
-@njit(cache=True)
-def _crop(points, transform, nearest, farthest, lower, upper, voxel):  # type: ignore[no-untyped-def]
-    keys = np.full(1 << 14, EMPTY, np.int64)
-    voxels = np.empty(1 << 14, np.int64)
-    sums = np.empty(points.shape)
-    numbers = np.empty(points.shape[0], np.int64)
+@njit(cache=True, nogil=True)
+def _crop(points, transform, bounds, voxel, frame, cells, cell, tolerance):  # type: ignore[no-untyped-def]
+    # Transform (12), bounds (8) and frame (12) are tuples: arrays would be read again after every store.
+    keys = np.full(1 << 15, EMPTY, np.int64)
+    places = np.empty(1 << 15, np.int64)
+    sums = np.empty((points.shape[0], 4))
     rows = np.empty(points.shape[0], np.int64)
-    finite = in_range = in_box = found = 0
-    inverse = 1.0 / voxel
-    last_key = EMPTY
-    last_voxel = -1
+    layer = np.zeros((cells[0] * cells[1], 4))
+    layer_rows = np.empty(cells[0] * cells[1], np.int64)
+    finite = in_range = in_box = on_plane = below = found = occupied = 0
+    inverse, per_cell = 1.0 / voxel, 1.0 / cell
+    last_key, last_place = EMPTY, -1
     for row in range(points.shape[0]):
         a, b, c = points[row, 0], points[row, 1], points[row, 2]
-        if not (np.isfinite(a) and np.isfinite(b) and np.isfinite(c)):
+        # NaN and infinity fail the first of these comparisons.
+        if not (abs(a) < np.inf and abs(b) < np.inf and abs(c) < np.inf):
             continue
         finite += 1
-        if c < nearest or c > farthest:
+        if c < bounds[0] or c > bounds[1]:
             continue
         in_range += 1
-        x = transform[0, 0] * a + transform[0, 1] * b + transform[0, 2] * c + transform[0, 3]
-        y = transform[1, 0] * a + transform[1, 1] * b + transform[1, 2] * c + transform[1, 3]
-        z = transform[2, 0] * a + transform[2, 1] * b + transform[2, 2] * c + transform[2, 3]
-        if x < lower[0] or y < lower[1] or z < lower[2] or x > upper[0] or y > upper[1] or z > upper[2]:
+        x = transform[0] * a + transform[1] * b + transform[2] * c + transform[3]
+        y = transform[4] * a + transform[5] * b + transform[6] * c + transform[7]
+        z = transform[8] * a + transform[9] * b + transform[10] * c + transform[11]
+        if x < bounds[2] or y < bounds[3] or z < bounds[4] or x > bounds[5] or y > bounds[6] or z > bounds[7]:
             continue
         in_box += 1
+        if tolerance > 0.0:
+            height = frame[8] * x + frame[9] * y + frame[10] * z + frame[11]
+            if height <= tolerance:
+                if height < -tolerance:
+                    below += 1
+                    continue
+                on_plane += 1
+                u = int(np.floor((frame[0] * x + frame[1] * y + frame[2] * z + frame[3]) * per_cell))
+                v = int(np.floor((frame[4] * x + frame[5] * y + frame[6] * z + frame[7]) * per_cell))
+                if 0 <= u < cells[0] and 0 <= v < cells[1]:
+                    place = u * cells[1] + v
+                    if layer[place, 3] == 0.0:
+                        layer_rows[place] = row
+                        occupied += 1
+                    layer[place, 0] += x
+                    layer[place, 1] += y
+                    layer[place, 2] += z
+                    layer[place, 3] += 1.0
+                continue
         key = pack(np.int64(np.floor(x * inverse)), np.int64(np.floor(y * inverse)), np.int64(np.floor(z * inverse)))
         # Neighbouring pixels often share a voxel.
         if key == last_key:
-            place = last_voxel
+            place = last_place
         else:
             slot = find_slot(keys, key)
             if keys[slot] == EMPTY:
                 if 2 * found >= keys.size:
-                    keys, voxels = grow(keys, voxels)
+                    keys, places = grow(keys, places)
                     slot = find_slot(keys, key)
                 keys[slot] = key
-                voxels[slot] = found
-                sums[found, 0] = sums[found, 1] = sums[found, 2] = 0.0
-                numbers[found] = 0
+                places[slot] = found
+                sums[found, 0] = sums[found, 1] = sums[found, 2] = sums[found, 3] = 0.0
                 rows[found] = row
                 found += 1
-            place = voxels[slot]
-            last_key = key
-            last_voxel = place
+            place = places[slot]
+            last_key, last_place = key, place
         sums[place, 0] += x
         sums[place, 1] += y
         sums[place, 2] += z
-        numbers[place] += 1
+        sums[place, 3] += 1.0
     means = np.empty((found, 3))
+    kept = 0
     for place in range(found):
-        for axis in range(3):
-            means[place, axis] = sums[place, axis] / numbers[place]
-    return means, rows[:found].copy(), finite, in_range, in_box
+        number = sums[place, 3]
+        x, y, z = sums[place, 0] / number, sums[place, 1] / number, sums[place, 2] / number
+        height = frame[8] * x + frame[9] * y + frame[10] * z + frame[11]
+        if height < _LOW * tolerance:
+            u = int(np.floor((frame[0] * x + frame[1] * y + frame[2] * z + frame[3]) * per_cell))
+            v = int(np.floor((frame[4] * x + frame[5] * y + frame[6] * z + frame[7]) * per_cell))
+            if 0 <= u < cells[0] and 0 <= v < cells[1] and number < _NOISE_SHARE * layer[u * cells[1] + v, 3]:
+                continue
+        means[kept, 0], means[kept, 1], means[kept, 2] = x, y, z
+        rows[kept] = rows[place]
+        kept += 1
+    layer_means = np.empty((occupied, 3))
+    first_rows = np.empty(occupied, np.int64)
+    filled = 0
+    for place in range(layer.shape[0]):
+        if layer[place, 3] > 0.0:
+            for axis in range(3):
+                layer_means[filled, axis] = layer[place, axis] / layer[place, 3]
+            first_rows[filled] = layer_rows[place]
+            filled += 1
+    return means[:kept], rows[:kept].copy(), layer_means, first_rows, finite, in_range, in_box, on_plane, below
 
 
 class MergedViews(NamedTuple):

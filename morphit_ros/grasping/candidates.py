@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.grasping.checking.closing import Contacts, close_fingers
+from morphit_ros.grasping.checking.closing import PadContacts, close_fingers
 from morphit_ros.grasping.checking.pad_grid import pad_grid
 from morphit_ros.grasping.checking.sweeps import (
     GripperBoxes,
@@ -223,10 +223,10 @@ def settle_above_table(
     return replace(poses, translations=poses.translations + missing[:, None] * up).select(keep)
 
 
-def contacts_of(poses: Candidates, scene: ObjectScene, gripper: Gripper, config: PlannerConfig) -> Contacts:
+def contacts_of(poses: Candidates, scene: ObjectScene, gripper: Gripper, config: PlannerConfig) -> PadContacts:
     """Close the fingers of every candidate."""
     opened = np.minimum(gripper.aperture_max, poses.apertures + 2.0 * config.opening_margin)
-    parts: dict[int, Contacts] = {}
+    parts: dict[int, PadContacts] = {}
 
     def close(part: slice) -> None:
         parts[part.start] = close_fingers(
@@ -237,8 +237,10 @@ def contacts_of(poses: Candidates, scene: ObjectScene, gripper: Gripper, config:
     in_chunks(len(poses), config.workers, close)
     ordered = [parts[start] for start in sorted(parts)]
     if not ordered:
-        return Contacts(np.zeros((0, 2, 10)), np.zeros(0), np.zeros(0, np.int64))
-    return Contacts(*(np.concatenate([getattr(part, field.name) for part in ordered]) for field in fields(Contacts)))
+        return PadContacts(np.zeros((0, 2, 10)), np.zeros(0), np.zeros(0, np.int64))
+    return PadContacts(
+        *(np.concatenate([getattr(part, field.name) for part in ordered]) for field in fields(PadContacts))
+    )
 
 
 def touching(

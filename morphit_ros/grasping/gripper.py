@@ -29,7 +29,7 @@ _REMEDY = "Lengths are in metres."
 
 
 @dataclass(frozen=True)
-class Box:
+class GripperBox:
     """An axis-aligned box: centre (3,) and full size (3,) [m]."""
 
     center: Array
@@ -61,8 +61,8 @@ class Gripper:
     aperture_max: float
     max_force: float
     max_speed: float
-    palm_boxes: tuple[Box, ...]
-    finger_boxes: tuple[Box, ...]
+    palm_boxes: tuple[GripperBox, ...]
+    finger_boxes: tuple[GripperBox, ...]
     min_force: float = 0.0
 
     def __post_init__(self) -> None:
@@ -152,17 +152,17 @@ class Gripper:
         x, z = np.meshgrid(axis(self.pad_width), axis(self.pad_height), indexing="ij")
         return np.stack([x.ravel(), np.zeros(x.size), z.ravel()], axis=1)
 
-    def collision_boxes(self, aperture: float) -> list[Box]:
+    def collision_boxes(self, aperture: float) -> list[GripperBox]:
         """All boxes in the gripper frame at an aperture [m]: palm, finger 1, finger 2."""
         boxes = list(self.palm_boxes)
         for side in (1.0, -1.0):
             mirror = np.array([1.0, side, 1.0])
             offset = np.array([0.0, side * aperture / 2.0, 0.0])
-            boxes += [Box(box.center * mirror + offset, box.size) for box in self.finger_boxes]
+            boxes += [GripperBox(box.center * mirror + offset, box.size) for box in self.finger_boxes]
         return boxes
 
 
-def _boxes(where: str, value: Any) -> tuple[Box, ...]:
+def _boxes(where: str, value: Any) -> tuple[GripperBox, ...]:
     """Boxes of a YAML list of ``{center: [x, y, z], size: [x, y, z]}``."""
     if not isinstance(value, list):
         raise InvalidInputError(where, repr(value), "a list of {center: [x, y, z], size: [x, y, z]}")
@@ -177,5 +177,5 @@ def _boxes(where: str, value: Any) -> tuple[Box, ...]:
             )
             if not typed or len(numbers) != 3:
                 raise InvalidInputError(f"{where}[{number}].{key}", repr(numbers), "three numbers [m]")
-        boxes.append(Box(np.array(entry["center"], dtype=float), np.array(entry["size"], dtype=float)))
+        boxes.append(GripperBox(np.array(entry["center"], dtype=float), np.array(entry["size"], dtype=float)))
     return tuple(boxes)

@@ -8,19 +8,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.point_cloud import PointCloud
-from morphit_ros.geometry.transforms import Array, check_transform
-from morphit_ros.grasping.completion import AutoCompletion, CompletedShape, ShapeCompletion
-from morphit_ros.grasping.normals import (
+from morphit_ros.geometry.outward_normals import (
     Index,
-    estimate_normals,
+    estimate_outward_normals,
     normals_face_viewpoints,
     normals_point_outwards,
     smooth_normals,
 )
+from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.thinning import OVERSAMPLING, finite_rows, point_spacing, surface_noise, thin_evenly
+from morphit_ros.geometry.transforms import Array, check_transform
+from morphit_ros.grasping.completion import AutoCompletion, CompletedShape, ShapeCompletion
 from morphit_ros.grasping.planner_config import PlannerConfig
 from morphit_ros.grasping.table import Table as Table
-from morphit_ros.grasping.thinning import OVERSAMPLING, finite_rows, point_spacing, surface_noise, thin_evenly
 
 # Of the spacing, what closes the gaps between evenly spread points: more blurs a rim or an edge into what is beside it.
 _FOOTPRINT = 0.7
@@ -171,7 +171,7 @@ def _thinned(
     rows = thin_evenly(points, unit, config.max_points, rng)
     if unit is not None:
         return rows, _smoothed(points, unit, config, rows), False, note
-    normals = estimate_normals(points, rows, viewpoints)
+    normals = estimate_outward_normals(points, rows, viewpoints)
     kept = points[rows]
     if config.smoothing_radius > 0.0:
         normals = smooth_normals(kept, normals, config.smoothing_radius)

@@ -14,7 +14,7 @@ from morphit_ros.robot.chain import Chain, fill_jacobian, place_tip
 _LONGEST_STEP = 1.0
 
 
-class Descent(NamedTuple):
+class PoseDescent(NamedTuple):
     """Where a descent ended.
 
     Attributes:
@@ -109,7 +109,7 @@ def descend(
     position_tolerance: float,
     rotation_tolerance: float,
     iterations: int,
-) -> Descent:
+) -> PoseDescent:
     """Move `values` (V,) in place until the tip is at a pose, as far as the limits (V,) allow.
 
     Joints at a limit that the error pushes outwards are left out of a step, else they would eat it up.
@@ -128,7 +128,7 @@ def descend(
         angle = np.sqrt(error[3] ** 2 + error[4] ** 2 + error[5] ** 2)
         reached = distance <= position_tolerance and angle <= rotation_tolerance
         if reached or steps >= iterations or not np.isfinite(cost):
-            return Descent(reached, steps, distance, angle)
+            return PoseDescent(reached, steps, distance, angle)
         steps += 1
         if fresh:
             fill_jacobian(chain, joints, tip, jacobian)

@@ -74,7 +74,7 @@ def inverse_kinematics(
     Raises:
         InvalidInputError: the pose is not rigid, a link or joint is unknown, or a seed position is missing.
     """
-    search = _Search(model, T_root_tip, tip_link, joints, seed_positions, config or IKConfig())
+    search = _PoseSearch(model, T_root_tip, tip_link, joints, seed_positions, config or IKConfig())
     best: IKResult | None = None
     for start in search.starts(rng):
         result = search.descend(start)
@@ -101,7 +101,7 @@ def inverse_kinematics_solutions(
     Arguments and errors as of `inverse_kinematics`. `config.restarts` bounds the attempts in all.
     """
     settings = config or IKConfig()
-    search = _Search(model, T_root_tip, tip_link, joints, seed_positions, settings)
+    search = _PoseSearch(model, T_root_tip, tip_link, joints, seed_positions, settings)
     found: list[Array] = []
     for start in search.starts(rng):
         if len(found) >= count:
@@ -115,7 +115,7 @@ def inverse_kinematics_solutions(
             yield result
 
 
-class _Search:
+class _PoseSearch:
     """One request: the pose, the joints and the arrays that every attempt uses."""
 
     def __init__(

@@ -40,7 +40,7 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class Descent:
+class SphereDescent:
     """The best spheres on the way, centers (N, 3) and radii (N,), their loss, and the loss before each step."""
 
     centers: Array
@@ -56,7 +56,7 @@ def descend(
     free: NDArray[np.bool_],
     weights: LossWeights,
     schedule: Schedule,
-) -> Descent:
+) -> SphereDescent:
     """Follow the gradient with Adam until a plateau or the last step; spheres that are not `free` (N,) stay.
 
     Everything is in the samples' frame. Radii stay positive, as their logarithms are optimised; centres stay in the
@@ -76,7 +76,7 @@ def descend(
         schedule.tolerance,
         history,
     )
-    return Descent(best_centers, best_radii, loss, history[:done])
+    return SphereDescent(best_centers, best_radii, loss, history[:done])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

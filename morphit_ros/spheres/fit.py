@@ -26,7 +26,7 @@ from morphit_ros.geometry.transforms import Array
 from morphit_ros.spheres.clustering import cluster_points
 from morphit_ros.spheres.configuration import LossWeights, SphereFitConfig
 from morphit_ros.spheres.density_control import move_useless, resize
-from morphit_ros.spheres.descent import MAX_RADIUS, MIN_RADIUS, Descent, Schedule, descend
+from morphit_ros.spheres.descent import MAX_RADIUS, MIN_RADIUS, Schedule, SphereDescent, descend
 from morphit_ros.spheres.metrics import checked_spheres
 from morphit_ros.spheres.samples import FitSamples, draw_samples
 
@@ -204,7 +204,7 @@ def _best_start(
     weights: LossWeights,
     config: SphereFitConfig,
     rng: np.random.Generator,
-) -> Descent:
+) -> SphereDescent:
     """The best of short descents from several arrangements."""
     starts = config.starts if config.count <= _SPHERES_OF_ONE_START else 1
     schedule = _schedule(config, _START_STEPS, 1.0)

@@ -11,10 +11,11 @@ from scipy.sparse.csgraph import connected_components as reference_components
 from scipy.spatial import cKDTree
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.nearest_grid import nearest_grid, row_at
 from morphit_ros.geometry.normals import estimate_normals, least_direction
-from morphit_ros.geometry.spatial_hash import cells_around, connected_components, count_neighbors
+from morphit_ros.geometry.spatial_hash import cells_around, connected_components, distances_to, nearest_facing
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy, transform_points, transform_vectors
-from morphit_ros.geometry.voxel_grid import crop_to_voxels, merge_views
+from morphit_ros.geometry.voxel_grid import PlaneCells, crop_to_voxels, merge_views
 
 EVERYWHERE = ((-100.0,) * 3, (100.0,) * 3)
 
@@ -36,8 +37,6 @@ def test_cells_hold_every_point_once(points: np.ndarray) -> None:
 
 def test_neighbor_counts_equal_a_kd_tree(points: np.ndarray) -> None:
     expected = np.array([len(found) for found in cKDTree(points).query_ball_point(points, 0.013)])
-    np.testing.assert_array_equal(count_neighbors(cells_around(points, 0.013), 10**6), expected)
-    np.testing.assert_array_equal(count_neighbors(cells_around(points, 0.013), 3) >= 3, expected >= 3)
     np.testing.assert_array_equal(estimate_normals(points, 0.013, np.zeros(3))[1], expected)
 
 
@@ -45,9 +44,77 @@ def test_components_equal_a_graph_search(points: np.ndarray) -> None:
     pairs = cKDTree(points).query_pairs(0.009, output_type="ndarray")
     graph = coo_matrix((np.ones(len(pairs)), pairs.T), shape=(len(points), len(points)))
     count, expected = reference_components(graph, directed=False)
-    labels = connected_components(cells_around(points, 0.009))
+    labels = connected_components(points, 0.009)
     assert 1 < count == len(np.unique(labels))
     assert len(np.unique(np.stack([labels, expected]), axis=1).T) == count
+
+
+def test_components_reach_as_far_as_asked_and_no_farther() -> None:
+    chain = np.array(
+        [[0.0, 0.0, 0.0], [0.0099, 0.0, 0.0], [0.0198, 0.0, 0.0], [0.0299, 0.0, 0.0], [0.0299, 0.0099, 0.0]]
+    )
+    labels = connected_components(chain, 0.01)
+    assert labels[0] == labels[1] == labels[2] != labels[3] == labels[4]
+
+
+def test_distances_equal_a_kd_tree(points: np.ndarray) -> None:
+    queries = np.random.default_rng(1).uniform(-0.15, 0.15, (2000, 3))
+    found = distances_to(queries, points, 0.02)
+    expected = cKDTree(points).query(queries, distance_upper_bound=0.02)[0]
+    assert 0.2 < np.isfinite(expected).mean() < 0.9
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert np.isinf(distances_to(queries, points[:0], 0.02)).all()
+    assert distances_to(queries[:0], points, 0.02).shape == (0,)
+
+
+def test_the_nearest_point_that_faces_the_same_way_is_found(points: np.ndarray) -> None:
+    rng = np.random.default_rng(2)
+    normals = rng.normal(size=points.shape)
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    grid, distance = cells_around(points, 0.02), 0.015
+    directions, answers = np.ascontiguousarray(normals[grid.order]), []
+    for query, normal in zip(rng.uniform(-0.11, 0.11, (300, 3)), normals[:300], strict=True):
+        found = nearest_facing(grid, directions, tuple(query), tuple(normal), distance, 0.7)
+        gaps = np.linalg.norm(points - query, axis=1)
+        gaps[(normals @ normal <= 0.7) | (gaps >= distance)] = np.inf
+        assert (found < 0) == np.isinf(gaps.min())
+        assert found < 0 or grid.order[found] == np.argmin(gaps)
+        answers.append(found >= 0)
+    assert 0.1 < np.mean(answers) < 0.9
+
+
+def test_a_dense_grid_knows_the_points_nearest_to_its_cells() -> None:
+    points = np.random.default_rng(3).uniform(0.0, 0.05, (400, 3))
+    low, size, reach = np.full(3, -0.01), 0.004, 0.007
+    shape = np.full(3, 18)
+    grid = nearest_grid(points, low, shape, size, 2, reach)
+    middles = low + size * (np.stack(np.meshgrid(*[np.arange(18)] * 3, indexing="ij"), axis=-1) + 0.5)
+    gaps, rows = cKDTree(points).query(middles)
+    near = gaps < reach
+    assert 0.2 < near.mean() < 0.9
+    np.testing.assert_array_equal(grid.rows[near], rows[near])
+    assert (grid.rows[~near] == -1).all()
+    place = points[0] + 0.001
+    assert row_at(grid, *place) == grid.rows[tuple(((place - low) / size).astype(int))] >= 0
+    assert row_at(grid, -1.0, 0.0, 0.0) == row_at(grid, 0.0, 0.0, 1.0) == -1
+
+
+def test_points_on_a_plane_go_into_its_cells() -> None:
+    rng = np.random.default_rng(4)
+    table = np.column_stack([rng.uniform(-0.1, 0.1, (5000, 2)), rng.uniform(0.499, 0.501, 5000)])
+    block = np.column_stack([rng.uniform(0.0, 0.02, (3000, 2)), rng.uniform(0.51, 0.53, 3000)])
+    below = np.array([[0.0, 0.0, 0.4]])
+    frame = np.hstack([np.eye(3), [[0.1], [0.1], [-0.5]]])
+    plane = PlaneCells(frame, (10, 10), 0.02, 0.002)
+    kept = crop_to_voxels(np.concatenate([table, block, below]), np.eye(4), (0.0, 1.0), EVERYWHERE, 0.005, plane)
+    assert (kept.in_box, kept.on_plane, kept.below) == (8001, 5000, 1)
+    cells, numbers = np.unique(np.floor((table[:, :2] + 0.1) / 0.02), axis=0, return_inverse=True)
+    means = np.stack([table[numbers.ravel() == cell].mean(axis=0) for cell in range(len(cells))])
+    np.testing.assert_allclose(kept.layer, means, atol=1e-12)
+    np.testing.assert_allclose(kept.points.min(axis=0), block.min(axis=0), atol=0.005)
+    alone = crop_to_voxels(block, np.eye(4), (0.0, 1.0), EVERYWHERE, 0.005)
+    np.testing.assert_array_equal(kept.points, alone.points)
+    assert len(alone.layer) == alone.on_plane == alone.below == 0
 
 
 def test_points_too_far_for_the_grid_are_refused() -> None:

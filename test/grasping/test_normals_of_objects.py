@@ -8,8 +8,15 @@ from scipy.spatial import cKDTree
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import concatenate_meshes, sample_surface
+from morphit_ros.geometry.outward_normals import (
+    estimate_outward_normals,
+    normals_face_viewpoints,
+    normals_point_outwards,
+    smooth_normals,
+)
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
+from morphit_ros.geometry.thinning import finite_rows, point_spacing, thin_evenly
 from morphit_ros.geometry.transforms import (
     make_transform,
     matrix_from_rotation_vector,
@@ -17,14 +24,7 @@ from morphit_ros.geometry.transforms import (
     transform_vectors,
 )
 from morphit_ros.grasping import PlannerConfig
-from morphit_ros.grasping.normals import (
-    estimate_normals,
-    normals_face_viewpoints,
-    normals_point_outwards,
-    smooth_normals,
-)
 from morphit_ros.grasping.scene import prepare_scene
-from morphit_ros.grasping.thinning import finite_rows, point_spacing, thin_evenly
 
 MOTION = make_transform(matrix_from_rotation_vector((0.4, -0.9, 1.3)), (0.4, -0.2, 0.7))
 
@@ -67,24 +67,24 @@ def test_normals_must_face_a_camera_that_is_known():
 @pytest.mark.parametrize("mesh", [box_mesh([0.07, 0.04, 0.06]), cylinder_mesh(0.03, 0.1), sphere_mesh(0.03)])
 def test_estimated_normals_are_those_of_the_surface(mesh):
     points, normals = surface(mesh)
-    agreement = np.einsum("ij,ij->i", estimate_normals(points), normals)
+    agreement = np.einsum("ij,ij->i", estimate_outward_normals(points), normals)
     assert (agreement > 0.0).mean() > 0.99
     assert np.median(agreement) > 0.99
     rows = np.arange(0, len(points), 5)
-    some = estimate_normals(points, rows)
+    some = estimate_outward_normals(points, rows)
     assert some.shape == (len(rows), 3)
     assert (np.einsum("ij,ij->i", some, normals[rows]) > 0.0).mean() > 0.97
 
 
 def test_estimated_normals_move_with_the_cloud():
     points, _ = surface(concatenate_meshes([box_mesh([0.2, 0.02, 0.02]), box_mesh([0.03, 0.09, 0.03])]))
-    here, there = estimate_normals(points), estimate_normals(transform_points(MOTION, points))
+    here, there = estimate_outward_normals(points), estimate_outward_normals(transform_points(MOTION, points))
     assert (np.einsum("ij,ij->i", there, transform_vectors(MOTION, here)) > 0.999).mean() > 0.999
 
 
 def test_estimate_needs_four_points():
     with pytest.raises(InvalidInputError, match="4"):
-        estimate_normals(np.zeros((3, 3)))
+        estimate_outward_normals(np.zeros((3, 3)))
 
 
 def test_smoothing_averages_only_what_faces_the_same_way():

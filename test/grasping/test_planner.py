@@ -10,13 +10,13 @@ import pytest
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes, sample_surface
+from morphit_ros.geometry.outward_normals import estimate_outward_normals, normals_point_outwards
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector, transform_points
 from morphit_ros.grasping import Gripper, PlannerConfig, plan_grasps
 from morphit_ros.grasping.completion import extrude_to_table
-from morphit_ros.grasping.normals import estimate_normals, normals_point_outwards
 from morphit_ros.grasping.scoring.quality import diverse_top
 
 FRANKA = Gripper.load("franka_hand")
@@ -223,7 +223,7 @@ def test_estimated_normals_point_outwards_also_inside_a_concavity():
     )
     points, normals = sample_surface(u_shape, 4000, np.random.default_rng(0))
     inner = (np.abs(points[:, 0]) < 0.0301) & (np.abs(normals[:, 0]) > 0.9) & (points[:, 2] > 0.02)
-    estimated = estimate_normals(points)
+    estimated = estimate_outward_normals(points)
     agree = np.einsum("ij,ij->i", estimated, normals) > 0.5
     assert agree[inner].mean() > 0.9
     assert agree.mean() > 0.85

@@ -19,7 +19,7 @@ from morphit_ros.grasping.checking.closing import (
     NORMAL_Z,
     SPREAD_X,
     SPREAD_Z,
-    Contacts,
+    PadContacts,
 )  # fmt: skip
 from morphit_ros.grasping.scoring.wrench import GRAVITY, TORQUE_LENGTH, ferrari_canny, gravity_load
 
@@ -33,7 +33,7 @@ def two_patches(aperture=0.04, spread=0.005, tilt=0.0, middle=(0.0, 0.0)):
     fingers[0, :, [SPREAD_X, SPREAD_Z]] = spread
     fingers[0, :, NORMAL_Y] = np.array([1.0, -1.0]) * math.cos(tilt)
     fingers[0, :, NORMAL_Z] = math.sin(tilt)
-    return Contacts(fingers, np.array([2e-4]), np.array([50]))
+    return PadContacts(fingers, np.array([2e-4]), np.array([50]))
 
 
 def exact_radius(contacts, friction, edges=48):

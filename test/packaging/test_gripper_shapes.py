@@ -11,7 +11,7 @@ import pytest
 from morphit_ros.geometry.mesh import TriangleMesh, sample_surface
 from morphit_ros.geometry.mesh_io import load_mesh
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, matrix_from_rpy, transform_points
-from morphit_ros.grasping.gripper import Box, Gripper
+from morphit_ros.grasping.gripper import Gripper, GripperBox
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
@@ -34,7 +34,7 @@ def surface(mesh: TriangleMesh) -> Array:
     return np.concatenate([mesh.vertices, sample_surface(mesh, 3000, np.random.default_rng(0))[0]])
 
 
-def outside(points: Array, boxes: list[Box]) -> Array:
+def outside(points: Array, boxes: list[GripperBox]) -> Array:
     """How far points stick out of a union of boxes, each by itself [m]; 0 inside."""
     distance = np.full(len(points), np.inf)
     for box in boxes:

@@ -30,7 +30,7 @@ def problem(seed, count=12, spread=1.2):
 
 def reference(samples, centers, radii, weights):
     c, r = torch.tensor(centers, requires_grad=True), torch.tensor(radii, requires_grad=True)
-    body = losses.MassProperties(
+    body = losses.BodyMass(
         torch.tensor(samples.volume, dtype=torch.float64),
         torch.tensor(samples.center),
         torch.tensor(samples.inertia),

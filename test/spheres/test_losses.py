@@ -74,9 +74,7 @@ def by_loops(p):
 
 
 def weighted(p, **weights):
-    body = losses.MassProperties(
-        torch.tensor(BODY_MASS), torch.tensor(BODY_CENTER), torch.tensor(BODY_INERTIA), BODY_LENGTH
-    )
+    body = losses.BodyMass(torch.tensor(BODY_MASS), torch.tensor(BODY_CENTER), torch.tensor(BODY_INERTIA), BODY_LENGTH)
     config = LossWeights.only(**weights)
     return losses.total_loss(p["interior"], p["surface"], p["normals"], p["centers"], p["radii"], config, body)
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from morphit_bench.spheres.baselines.reduction import cover_all, reduce_spheres
-from morphit_bench.spheres.baselines.solid import Solid, checked_count, make_solid
+from morphit_bench.spheres.baselines.solid import VoxelSolid, checked_count, make_solid
 from morphit_ros.geometry.inputs import MeshesLike
 from morphit_ros.geometry.transforms import Array
 
@@ -71,7 +71,7 @@ def fit_amaa(mesh: MeshesLike, count: int, seed: int = 0) -> tuple[Array, Array]
     return solid.in_mesh_frame(centers, radii)
 
 
-def _medial_spheres(solid: Solid) -> tuple[Array, Array]:
+def _medial_spheres(solid: VoxelSolid) -> tuple[Array, Array]:
     """Centres (M, 3) and radii (M,) of spheres on the medial axis; points of the surface where it is not found."""
     from scipy.spatial import Voronoi, cKDTree
 

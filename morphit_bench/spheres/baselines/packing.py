@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from morphit_bench.spheres.baselines.solid import Solid, checked_count, make_solid
+from morphit_bench.spheres.baselines.solid import VoxelSolid, checked_count, make_solid
 from morphit_ros.geometry.inputs import MeshesLike
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
@@ -35,7 +35,7 @@ def fit_packing(mesh: MeshesLike, count: int, seed: int = 0) -> tuple[Array, Arr
     return solid.in_mesh_frame(centers[chosen], radii[chosen])
 
 
-def _candidates(solid: Solid, count: int) -> tuple[Array, Array]:
+def _candidates(solid: VoxelSolid, count: int) -> tuple[Array, Array]:
     """Inscribed spheres, at least `count` of them: those of a thin shape are made up by points on its surface."""
     clearance = solid.depth[solid.depth > 0.0]
     missing = max(0, count - len(solid.interior))

@@ -28,7 +28,7 @@ SMALLEST_RADIUS = 1e-4
 
 
 @dataclass(frozen=True)
-class Solid:
+class VoxelSolid:
     """A shape in its normalised frame, ``shape = normalised · diagonal + origin``.
 
     Attributes:
@@ -77,7 +77,7 @@ def checked_count(count: int) -> int:
     return count
 
 
-def make_solid(mesh: MeshesLike, rng: np.random.Generator) -> Solid:
+def make_solid(mesh: MeshesLike, rng: np.random.Generator) -> VoxelSolid:
     """Sample a shape, the union of its meshes.
 
     Raises:
@@ -102,7 +102,7 @@ def make_solid(mesh: MeshesLike, rng: np.random.Generator) -> Solid:
     filled = np.zeros((*inside.shape[:2], inside.shape[2] + 1))
     if inside.any():
         np.cumsum(np.clip(0.5 + depth / spacing, 0.0, 1.0), axis=2, out=filled[:, :, 1:])
-    return Solid(
+    return VoxelSolid(
         surface,
         normals,
         _corners(parts, rng),

@@ -20,7 +20,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from morphit_bench.spheres.baselines.solid import Solid, checked_count, make_solid, outside_volume
+from morphit_bench.spheres.baselines.solid import VoxelSolid, checked_count, make_solid, outside_volume
 from morphit_ros.geometry.inputs import MeshesLike
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
@@ -73,7 +73,7 @@ def _at_most(points: Array, count: int, rng: np.random.Generator) -> Array:
     return points if len(points) <= count else points[rng.choice(len(points), count, replace=False)]
 
 
-def _search(solid: Solid, points: Array, centers: Array) -> Array:
+def _search(solid: VoxelSolid, points: Array, centers: Array) -> Array:
     """Centres after Lloyd iterations and teleportations until the sum of the outside volumes falls no more."""
     centers, radii, labels, errors = _lloyd(points, solid.interior, *solid.grid, centers, _FIRST_ITERATIONS, _TOLERANCE)
     failures = 0

@@ -20,7 +20,7 @@ from morphit_ros.grasping.fitting.correspondences import Index
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.jit import njit
 
-# Columns of a finger's row in `Contacts.fingers`.
+# Columns of a finger's row in `PadContacts.fingers`.
 HEIGHT, AREA, MEAN_X, MEAN_Z, SPREAD_X, SPREAD_Z, NORMAL_X, NORMAL_Y, NORMAL_Z, SEEN = range(10)
 _COLUMNS = 10
 # Pressure falls by a factor e over this depth below the highest places of a surface without noise [m].
@@ -28,7 +28,7 @@ SOFTNESS = 6e-4
 
 
 @dataclass(frozen=True)
-class Contacts:
+class PadContacts:
     """What the pads press at S poses.
 
     Attributes:
@@ -46,9 +46,9 @@ class Contacts:
     overlap: Array
     cells: Index
 
-    def select(self, index: slice | NDArray[np.bool_] | Index) -> Contacts:
+    def select(self, index: slice | NDArray[np.bool_] | Index) -> PadContacts:
         """The contacts of some of the poses."""
-        return Contacts(self.fingers[index], self.overlap[index], self.cells[index])
+        return PadContacts(self.fingers[index], self.overlap[index], self.cells[index])
 
     @property
     def touched(self) -> NDArray[np.bool_]:
@@ -340,7 +340,7 @@ def close_copies(
     spacing: float,
     noise: float = 0.0,
     max_cells: int = 100,
-) -> Contacts:
+) -> PadContacts:
     """Close the fingers at K copies of each of S poses, which `turns` and `shifts` move in the gripper's own frame.
 
     Args:
@@ -353,7 +353,7 @@ def close_copies(
         Contacts of S K poses, the copies of the first pose first.
     """
     count, grid = len(rotations) * len(turns), pad_grid(gripper, max_cells)
-    contacts = Contacts(np.zeros((count, 2, _COLUMNS)), np.zeros(count), np.zeros(count, np.int64))
+    contacts = PadContacts(np.zeros((count, 2, _COLUMNS)), np.zeros(count), np.zeros(count, np.int64))
     # No point of a copy's box lies further outside the pose's own one.
     size = np.linalg.norm([grid.half_width + spacing, 0.5 * gripper.aperture_max, grid.half_height + spacing])
     angles = np.linalg.norm(turns - np.eye(3), axis=(1, 2)) / np.sqrt(2.0)
@@ -378,7 +378,7 @@ def close_fingers(
     compliance: float,
     noise: float = 0.0,
     max_cells: int = 200,
-) -> Contacts:
+) -> PadContacts:
     """Close the fingers at S poses.
 
     Args:
@@ -393,7 +393,7 @@ def close_fingers(
         max_cells: of a pad; long pads are looked at more coarsely.
     """
     count = len(rotations)
-    contacts = Contacts(np.zeros((count, 2, _COLUMNS)), np.zeros(count), np.zeros(count, np.int64))
+    contacts = PadContacts(np.zeros((count, 2, _COLUMNS)), np.zeros(count), np.zeros(count, np.int64))
     _close_batch(
         points, normals, observed, np.ascontiguousarray(rotations), np.ascontiguousarray(translations), openings,
         pad_grid(gripper, max_cells), spacing, compliance, SOFTNESS + noise, contacts.fingers, contacts.overlap,

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from morphit_ros.geometry.thinning import point_spacing
 from morphit_ros.geometry.transforms import Array, invert_transform, transform_points, transform_vectors
 from morphit_ros.grasping.completion.free_space import DepthImages, depth_images, in_free_space
 from morphit_ros.grasping.completion.horizon import Horizon, arcs, find_horizon
 from morphit_ros.grasping.completion.shape import CompletedShape, confidence_of_error
 from morphit_ros.grasping.table import Table
-from morphit_ros.grasping.thinning import point_spacing
 from morphit_ros.jit import njit
 
 # Empty cells around the silhouette, for the filters.

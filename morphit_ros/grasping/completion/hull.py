@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
+from morphit_ros.geometry.spatial_hash import distances_to
+from morphit_ros.geometry.thinning import point_spacing, thin_evenly
 from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
 from morphit_ros.grasping.completion.free_space import depth_images, in_free_space
 from morphit_ros.grasping.completion.shape import CompletedShape, confidence_of_error
-from morphit_ros.grasping.completion.upright import distances_to, upright_frame
+from morphit_ros.grasping.completion.upright import upright_frame
 from morphit_ros.grasping.table import Table
-from morphit_ros.grasping.thinning import point_spacing, thin_evenly
 
 # The hull of so many even points is the cloud's but for the spacing.
 _POINTS = 400

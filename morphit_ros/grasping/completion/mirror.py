@@ -14,6 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from morphit_ros.geometry.nearest_grid import NearestGrid, nearest_grid, row_at
+from morphit_ros.geometry.spatial_hash import distances_to
+from morphit_ros.geometry.thinning import point_spacing, thin_evenly
 from morphit_ros.geometry.transforms import Array, invert_transform, transform_points, transform_vectors
 from morphit_ros.grasping.completion.extrusion import extrude_to_table
 from morphit_ros.grasping.completion.free_space import (
@@ -24,15 +27,15 @@ from morphit_ros.grasping.completion.free_space import (
     view_from_above,
 )
 from morphit_ros.grasping.completion.hull import hull_center
-from morphit_ros.grasping.completion.nearest_grid import NearestGrid, nearest_grid, partner_of, partners
 from morphit_ros.grasping.completion.shape import CompletedShape
-from morphit_ros.grasping.completion.upright import distances_to, upright_frame
+from morphit_ros.grasping.completion.upright import upright_frame
 from morphit_ros.grasping.table import Table
-from morphit_ros.grasping.thinning import point_spacing, thin_evenly
 from morphit_ros.jit import njit
 
 # Points that candidate planes are judged by.
 _JUDGES = 300
+# Cells of the grid of seen points along its longest side, at most.
+_LARGEST = 80
 # Angles of upright candidate planes, and step of their offsets [m].
 _ANGLES, _STEP = 16, 0.004
 # Mean squared cosine between matched normals and a plane's, from which on its offset is determined by the distances.
@@ -160,7 +163,7 @@ class _Jury:
         rows = thin_evenly(local, facing, _JUDGES, np.random.default_rng(0))
         self.points, self.normals = np.ascontiguousarray(local[rows]), np.ascontiguousarray(facing[rows])
         self.images, self.upright = images, upright
-        self.grid = nearest_grid(self.seen, max(spacing, 0.003))
+        self.grid = _seen_grid(self.seen, max(spacing, 0.003))
 
     def best_offsets(self, directions: Array) -> list[MirrorPlane]:
         """The best plane for each normal (D, 3)."""
@@ -190,7 +193,7 @@ class _Jury:
         for _ in range(3):
             current = MirrorPlane(normal, offset, 0.0, 0.0)
             mirrored = reflect_points(self.points, current)
-            partner = partners(mirrored, reflect_vectors(self.normals, current), self.facing, self.grid)
+            partner = _partners(mirrored, reflect_vectors(self.normals, current), self.facing, self.grid)
             matched = partner >= 0
             if matched.sum() < 8:
                 break
@@ -264,6 +267,34 @@ def reflect_vectors(vectors: Array, plane: MirrorPlane) -> Array:
     return mirrored
 
 
+def _seen_grid(points: Array, size: float) -> NearestGrid:
+    """The grid of the seen points (N, 3), with cells of `size` [m] or larger ones if there were too many."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    size = max(size, float((high - low).max()) / _LARGEST)
+    low = low - 1.5 * size
+    return nearest_grid(points, low, ((high - low) / size).astype(np.int64) + 3, size, steps=1)
+
+
+@njit(cache=True, nogil=True)
+def _partner_of(x: float, y: float, z: float, nx: float, ny: float, nz: float, facing: Array, grid: NearestGrid) -> int:
+    """The seen point near a place if its normal is within 45° of the given one, else −1."""
+    row = row_at(grid, x, y, z)
+    if row < 0 or facing[row, 0] * nx + facing[row, 1] * ny + facing[row, 2] * nz < 0.7:
+        return -1
+    return row
+
+
+@njit(cache=True, nogil=True)
+def _partners(points: Array, normals: Array, facing: Array, grid: NearestGrid) -> NDArray[np.int64]:
+    """`_partner_of` each of the points (Q, 3) with normals (Q, 3)."""
+    result = np.empty(points.shape[0], np.int64)
+    for i in range(points.shape[0]):
+        result[i] = _partner_of(
+            points[i, 0], points[i, 1], points[i, 2], normals[i, 0], normals[i, 1], normals[i, 2], facing, grid
+        )
+    return result
+
+
 @njit(cache=True, nogil=True)
 def _judge(
     points: Array,
@@ -284,7 +315,7 @@ def _judge(
             shift = 2.0 * (points[i, 0] * a + points[i, 1] * b + points[i, 2] * c - offsets[k])
             x, y, z = points[i, 0] - shift * a, points[i, 1] - shift * b, points[i, 2] - shift * c
             nx, ny, nz = normals[i, 0] - turn * a, normals[i, 1] - turn * b, normals[i, 2] - turn * c
-            if partner_of(x, y, z, nx, ny, nz, facing, grid) >= 0:
+            if _partner_of(x, y, z, nx, ny, nz, facing, grid) >= 0:
                 support[k] += 1.0
             elif z > cut and is_free(x, y, z, images):
                 contradiction[k] += 1.0

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from morphit_ros.geometry.spatial_hash import distances_to
+from morphit_ros.geometry.thinning import point_spacing, thin_evenly
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points, transform_vectors
 from morphit_ros.grasping.completion.free_space import depth_images, in_free_space
 from morphit_ros.grasping.completion.profile import SLICE, measure_profile, median_by_slice, turned_profile
 from morphit_ros.grasping.completion.shape import CompletedShape, confidence_of_error
-from morphit_ros.grasping.completion.upright import distances_to, upright_frame
+from morphit_ros.grasping.completion.upright import upright_frame
 from morphit_ros.grasping.table import Table
-from morphit_ros.grasping.thinning import point_spacing, thin_evenly
 from morphit_ros.jit import njit
 
 # Points that axes are fitted to.

@@ -25,7 +25,7 @@ from morphit_ros.grasping.checking.closing import (
     NORMAL_Z,
     SPREAD_X,
     SPREAD_Z,
-    Contacts,
+    PadContacts,
 )
 from morphit_ros.jit import njit
 
@@ -113,7 +113,7 @@ def _ball_radii(
         radii[s] = _ball_radius(places[s], inward[s], friction, directions, refinements)
 
 
-def _patches(contacts: Contacts) -> tuple[Array, Array]:
+def _patches(contacts: PadContacts) -> tuple[Array, Array]:
     """Four places of each patch (S, 2, 4, 3) in units of `TORQUE_LENGTH`, and inward normals (S, 2, 3)."""
     fingers = np.nan_to_num(contacts.fingers)
     places = np.zeros((len(fingers), 2, 4, 3))
@@ -130,7 +130,7 @@ def _patches(contacts: Contacts) -> tuple[Array, Array]:
     return np.ascontiguousarray(places / TORQUE_LENGTH), np.ascontiguousarray(inward)
 
 
-def ferrari_canny(contacts: Contacts, friction: float, refinements: int = 12) -> Array:
+def ferrari_canny(contacts: PadContacts, friction: float, refinements: int = 12) -> Array:
     """(S,) radius of the largest ball of wrenches resisted, for unit force a finger; 0 if there is no force closure.
 
     Args:
@@ -146,7 +146,7 @@ def ferrari_canny(contacts: Contacts, friction: float, refinements: int = 12) ->
 
 
 def gravity_load(
-    contacts: Contacts, rotations: Array, translations: Array, center_of_mass: Array, up: Array, friction: float,
+    contacts: PadContacts, rotations: Array, translations: Array, center_of_mass: Array, up: Array, friction: float,
     force: float, mass: float,
 ) -> Array:  # fmt: skip
     """(S,) share of the grasp's capacity that holding the object against gravity takes; above 1 it slips.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
-from morphit_ros.geometry.spatial_hash import adjacent_ranges, cells_around, find_root
+from morphit_ros.geometry.spatial_hash import adjacent_ranges, cells_around, connected_components
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.voxel_grid import merge_views
 from morphit_ros.jit import njit
@@ -30,9 +28,7 @@ def find_clusters(points: Array, config: ObjectConfig) -> list[Rows]:
     """
     if len(points) == 0:
         return []
-    # The diagonal of such a cell is the link distance: all points of a cell are connected.
-    grid = cells_around(points, config.link_distance / math.sqrt(3.0))
-    return _groups(_linked_cells(grid, config.link_distance))
+    return _groups(connected_components(points, config.link_distance))
 
 
 def _groups(labels: Rows) -> list[Rows]:
@@ -66,8 +62,7 @@ def split_at_seams(points: Array, normals: Array, config: ObjectConfig) -> list[
     if len(smooth) == 0:
         return [np.arange(len(points))]
     # Tighter links than between objects, so that they do not reach across the crease.
-    reach = _SEAM_LINK * config.link_distance
-    groups = _groups(_linked_cells(cells_around(smooth, reach / math.sqrt(3.0)), reach))
+    groups = _groups(connected_components(smooth, _SEAM_LINK * config.link_distance))
     scale = len(thin) / len(points)
     least = max(config.min_points * scale, _LEAST_SHARE * len(thin))
     large = [group for group in groups if len(group) >= least]
@@ -75,50 +70,6 @@ def split_at_seams(points: Array, normals: Array, config: ObjectConfig) -> list[
         return [np.arange(len(points))]
     owner = np.concatenate([np.full(len(group), number) for number, group in enumerate(large)])
     return _groups(owner[cKDTree(smooth[np.concatenate(large)]).query(points)[1]])
-
-
-@njit(cache=True, nogil=True)
-def _linked_cells(grid, reach):  # type: ignore[no-untyped-def]
-    """Component number (N,) of each point, original order; the points of a cell are within `reach` of each other."""
-    count = grid.packed.size
-    parent = np.arange(count)
-    squared = reach * reach
-    # Indices are packed by addition: a neighbour's is a constant away, and those along z follow each other. Of
-    # each such column, sorted cells meet their neighbours in order, so that nothing has to be looked up.
-    order = np.argsort(grid.packed)
-    keys = grid.packed[order]
-    for dx in range(3):
-        for dy in range(-2 if dx > 0 else 0, 3):
-            column = (dx << 42) + (dy << 21)
-            least = -2 if dx > 0 or dy > 0 else 1
-            first = 0
-            for cell in range(count):
-                while first < count and keys[first] < keys[cell] + column + least:
-                    first += 1
-                other = first
-                while other < count and keys[other] <= keys[cell] + column + 2:
-                    a, b = find_root(parent, order[cell]), find_root(parent, order[other])
-                    if a != b and _cells_within(grid, order[cell], order[other], squared):
-                        parent[max(a, b)] = min(a, b)
-                    other += 1
-    labels = np.empty(grid.order.size, np.int64)
-    for cell in range(count):
-        for row in range(grid.starts[cell], grid.starts[cell + 1]):
-            labels[grid.order[row]] = find_root(parent, cell)
-    return labels
-
-
-@njit(cache=True, nogil=True)
-def _cells_within(grid, first, second, squared):  # type: ignore[no-untyped-def]
-    """Whether a point of one cell lies within a distance, given squared, of a point of the other."""
-    for row in range(grid.starts[first], grid.starts[first + 1]):
-        for other in range(grid.starts[second], grid.starts[second + 1]):
-            dx = grid.points[row, 0] - grid.points[other, 0]
-            dy = grid.points[row, 1] - grid.points[other, 1]
-            dz = grid.points[row, 2] - grid.points[other, 2]
-            if dx * dx + dy * dy + dz * dz <= squared:
-                return True
-    return False
 
 
 @njit(cache=True, nogil=True)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from morphit_ros.geometry.spatial_hash import adjacent_ranges, cells_around, pack
+from morphit_ros.geometry.spatial_hash import cells_around, nearest_facing
 from morphit_ros.geometry.transforms import (
     Array,
     make_transform,
@@ -133,27 +133,14 @@ def _step(moved: Array, turned: Array, grid: object, normals: Array, distance: f
 @njit(cache=True)
 def _match(points, point_normals, grid, normals, distance):  # type: ignore[no-untyped-def]
     """Sorted row of the nearest compatible target point, −1 for none, and the distance to its plane."""
-    matches = np.full(points.shape[0], -1, np.int64)
+    matches = np.empty(points.shape[0], np.int64)
     offsets = np.zeros(points.shape[0])
-    ranges = np.empty((27, 2), np.int64)
-    inverse = 1.0 / grid.size
     for row in range(points.shape[0]):
-        x, y, z = points[row, 0], points[row, 1], points[row, 2]
-        key = pack(np.int64(np.floor(x * inverse)), np.int64(np.floor(y * inverse)), np.int64(np.floor(z * inverse)))
-        used = adjacent_ranges(grid, key, ranges)
-        nearest = distance * distance
-        for part in range(used):
-            for other in range(ranges[part, 0], ranges[part, 1]):
-                dx, dy, dz = x - grid.points[other, 0], y - grid.points[other, 1], z - grid.points[other, 2]
-                squared = dx * dx + dy * dy + dz * dz
-                if squared < nearest:
-                    agreement = (
-                        normals[other, 0] * point_normals[row, 0]
-                        + normals[other, 1] * point_normals[row, 1]
-                        + normals[other, 2] * point_normals[row, 2]
-                    )
-                    if agreement > _LEAST_NORMAL_COSINE:
-                        nearest = squared
-                        matches[row] = other
-                        offsets[row] = dx * normals[other, 0] + dy * normals[other, 1] + dz * normals[other, 2]
+        point = (points[row, 0], points[row, 1], points[row, 2])
+        normal = (point_normals[row, 0], point_normals[row, 1], point_normals[row, 2])
+        other = nearest_facing(grid, normals, point, normal, distance, _LEAST_NORMAL_COSINE)
+        matches[row] = other
+        if other >= 0:
+            for axis in range(3):
+                offsets[row] += (point[axis] - grid.points[other, axis]) * normals[other, axis]
     return matches, offsets

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from morphit_ros.geometry.spatial_hash import EMPTY, cells_around, find_slot, pack
+from morphit_ros.geometry.spatial_hash import cells_around, nearest_facing
 from morphit_ros.geometry.transforms import (
     Array,
     invert_transform,
@@ -35,8 +35,6 @@ _LEAST_NORMAL_COSINE = 0.7
 _LEAST_INFORMATION = 0.01
 # A stage ends once a step moves the overlap by less than this part of the matching distance.
 _CONVERGED = 0.01
-# Steps from a cell to its neighbours along an axis.
-_OWN_FIRST = (0, -1, 1)
 
 
 @dataclass(frozen=True)
@@ -253,7 +251,7 @@ def _matches(motion, points, normals, on_plane, grid, directions, flat, distance
         a = rotation[0, 0] * normals[row, 0] + rotation[0, 1] * normals[row, 1] + rotation[0, 2] * normals[row, 2]
         b = rotation[1, 0] * normals[row, 0] + rotation[1, 1] * normals[row, 1] + rotation[1, 2] * normals[row, 2]
         c = rotation[2, 0] * normals[row, 0] + rotation[2, 1] * normals[row, 1] + rotation[2, 2] * normals[row, 2]
-        match = _nearest(grid, directions, (x, y, z), (a, b, c), distance)
+        match = nearest_facing(grid, directions, (x, y, z), (a, b, c), distance, _LEAST_NORMAL_COSINE)
         if match < 0:
             continue
         rows[count, 0], rows[count, 1], rows[count, 2] = x, y, z
@@ -276,45 +274,3 @@ def _matches(motion, points, normals, on_plane, grid, directions, flat, distance
         if abs(offset) < distance:
             count += 1
     return rows[:count]
-
-
-@njit(cache=True, nogil=True)
-def _nearest(grid, directions, point, normal, distance):  # type: ignore[no-untyped-def]
-    """Sorted row of the nearest point within a distance, at most a cell's edge, that faces the same way, or -1."""
-    x, y, z = point
-    i = np.int64(np.floor(x / grid.size))
-    j = np.int64(np.floor(y / grid.size))
-    k = np.int64(np.floor(z / grid.size))
-    nearest = distance * distance
-    match = -1
-    # The own cell first: most others are farther away than what it holds then.
-    for dx in _OWN_FIRST:
-        gap_x = _gap(x, i, dx, grid.size)
-        for dy in _OWN_FIRST:
-            gap_y = _gap(y, j, dy, grid.size)
-            for dz in _OWN_FIRST:
-                gap_z = _gap(z, k, dz, grid.size)
-                if gap_x * gap_x + gap_y * gap_y + gap_z * gap_z >= nearest:
-                    continue
-                slot = find_slot(grid.keys, pack(i + dx, j + dy, k + dz))
-                if grid.keys[slot] == EMPTY:
-                    continue
-                cell = grid.cells[slot]
-                for row in range(grid.starts[cell], grid.starts[cell + 1]):
-                    ex, ey, ez = x - grid.points[row, 0], y - grid.points[row, 1], z - grid.points[row, 2]
-                    squared = ex * ex + ey * ey + ez * ez
-                    if squared < nearest and (
-                        directions[row, 0] * normal[0] + directions[row, 1] * normal[1] + directions[row, 2] * normal[2]
-                        > _LEAST_NORMAL_COSINE
-                    ):
-                        nearest = squared
-                        match = row
-    return match
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _gap(value, index, step, size):  # type: ignore[no-untyped-def]
-    """Distance along one axis from a coordinate in the cell with this index to the neighbour a step away [m]."""
-    if step == 0:
-        return 0.0
-    return value - index * size if step < 0 else (index + 1) * size - value

@@ -6,13 +6,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from morphit_ros.geometry.nearest_grid import NearestGrid, nearest_grid
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
 from morphit_ros.perception.views.alignment import Surface
 
-_NOBODY = -1
 # Matches must face the same way: the two sides of a wall are different surfaces. A stricter bound would
 # leave out the rounded normals at edges, which hold what flat faces leave open.
 _LEAST_COSINE = 0.6
@@ -21,18 +20,9 @@ _MOST_CELLS = 6_000_000
 
 
 class NearestPoints(NamedTuple):
-    """A block of space cut into cells, each with the row of the point nearest to its middle.
+    """Points (N, 3) and normals (N, 3) of a surface, and the grid that finds those near a place."""
 
-    Attributes:
-        cells: (X, Y, Z) row, −1 where no point lies within reach.
-        low: (3,) corner of the block [m].
-        size: edge of a cell [m].
-        points, normals: (N, 3).
-    """
-
-    cells: NDArray[np.int32]
-    low: Array
-    size: float
+    grid: NearestGrid
     points: Array
     normals: Array
 
@@ -62,29 +52,8 @@ def nearest_points(surface: Surface, size: float, reach: float) -> NearestPoints
     while int(np.prod(shape)) > _MOST_CELLS:
         size *= 1.3
         shape = np.ceil((surface.points.max(axis=0) + reach - low) / size).astype(np.int64) + 1
-    cells = np.full(tuple(shape), _NOBODY, np.int32)
-    _fill(cells, low, size, surface.points, reach)
-    return NearestPoints(cells, low, size, surface.points, surface.normals)
-
-
-@njit(cache=True)
-def _fill(cells, low, size, points, reach):  # type: ignore[no-untyped-def]
-    nearest = np.full(cells.shape, reach * reach, np.float32)
-    steps = math.ceil(reach / size)
-    for row in range(points.shape[0]):
-        ci = int((points[row, 0] - low[0]) / size)
-        cj = int((points[row, 1] - low[1]) / size)
-        ck = int((points[row, 2] - low[2]) / size)
-        for i in range(max(0, ci - steps), min(cells.shape[0], ci + steps + 1)):
-            dx = points[row, 0] - low[0] - (i + 0.5) * size
-            for j in range(max(0, cj - steps), min(cells.shape[1], cj + steps + 1)):
-                dy = points[row, 1] - low[1] - (j + 0.5) * size
-                for k in range(max(0, ck - steps), min(cells.shape[2], ck + steps + 1)):
-                    dz = points[row, 2] - low[2] - (k + 0.5) * size
-                    squared = dx * dx + dy * dy + dz * dz
-                    if squared < nearest[i, j, k]:
-                        nearest[i, j, k] = squared
-                        cells[i, j, k] = row
+    grid = nearest_grid(surface.points, low, shape, size, math.ceil(reach / size), reach)
+    return NearestPoints(grid, surface.points, surface.normals)
 
 
 def align_turn(
@@ -130,18 +99,17 @@ def align_turn(
 @njit(cache=True)
 def nearest_row(fixed, x, y, z, nx, ny, nz, distance):  # type: ignore[no-untyped-def]
     """Row of the nearest compatible point that this cell or one beside it knows, −1 for none within the distance."""
-    i = math.floor((x - fixed.low[0]) / fixed.size)
-    j = math.floor((y - fixed.low[1]) / fixed.size)
-    k = math.floor((z - fixed.low[2]) / fixed.size)
+    grid = fixed.grid
+    i = math.floor((x - grid.low[0]) / grid.size)
+    j = math.floor((y - grid.low[1]) / grid.size)
+    k = math.floor((z - grid.low[2]) / grid.size)
     found = -1
     nearest = distance * distance
     for step in range(7):
         a, b, c = i + _STEPS[step, 0], j + _STEPS[step, 1], k + _STEPS[step, 2]
-        if a < 0 or b < 0 or c < 0 or a >= fixed.cells.shape[0] or b >= fixed.cells.shape[1]:
+        if a < 0 or b < 0 or c < 0 or a >= grid.rows.shape[0] or b >= grid.rows.shape[1] or c >= grid.rows.shape[2]:
             continue
-        if c >= fixed.cells.shape[2]:
-            continue
-        other = fixed.cells[a, b, c]
+        other = grid.rows[a, b, c]
         if other < 0:
             continue
         dx, dy, dz = x - fixed.points[other, 0], y - fixed.points[other, 1], z - fixed.points[other, 2]

@@ -110,7 +110,7 @@ def cover_spheres(
         raise InvalidInputError("meshes", "zero area", "a mesh with area", "Check the scale of the mesh.")
     origin, size = proof.bounds.mean(axis=0), proof.diagonal
     rng = np.random.default_rng(seed)
-    search = _Search([TriangleMesh((part.vertices - origin) / size, part.faces) for part in parts], rng)
+    search = _CoverSearch([TriangleMesh((part.vertices - origin) / size, part.faces) for part in parts], rng)
     history = np.empty(0)
     if initial is None:
         begun = None if arrangement is None else _normalised("arrangement", arrangement, count, origin, size)
@@ -122,7 +122,7 @@ def cover_spheres(
     return CoverResult(centers, radii, proof.certify(centers, radii), history)
 
 
-class _Search:
+class _CoverSearch:
     """A shape of unit size as points, and the steps of the search."""
 
     def __init__(self, meshes: list[TriangleMesh], rng: np.random.Generator) -> None:

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.normals import estimate_normals as local_planes
+from morphit_ros.geometry.normals import estimate_normals
 from morphit_ros.geometry.spatial_hash import CellList, adjacent_ranges, build_cells
+from morphit_ros.geometry.thinning import point_spacing
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.grasping.thinning import point_spacing
 from morphit_ros.jit import njit
 
 Index = NDArray[np.int64]
@@ -84,7 +84,7 @@ def normals_point_outwards(points: Array, normals: Array, directions: int = 64) 
         return True
     # Thin walls, or two layers of different signs: let visibility decide.
     probes = np.arange(0, len(points), max(1, len(points) // _PROBES))
-    estimated = estimate_normals(points, probes)
+    estimated = estimate_outward_normals(points, probes)
     return float((np.einsum("ij,ij->i", estimated, normals[probes]) > 0.0).mean()) > 0.6
 
 
@@ -96,7 +96,7 @@ def normals_face_viewpoints(points: Array, normals: Array, viewpoints: Array, le
     return float(facing.mean()) >= least_fraction
 
 
-def estimate_normals(
+def estimate_outward_normals(
     points: Array, rows: Index | None = None, viewpoints: ArrayLike | None = None, views: int = 20
 ) -> Array:
     """Outward unit normals (M, 3) of the local planes.
@@ -121,7 +121,7 @@ def estimate_normals(
     center, axes = principal_frame(subset)
     # About ten neighbours at the thinned cloud's spacing.
     radius = float(np.clip(1.25 * spacing, 0.004, 0.01))
-    normals = np.ascontiguousarray(local_planes(points, radius, center, wanted)[0][chosen])
+    normals = np.ascontiguousarray(estimate_normals(points, radius, center, wanted)[0][chosen])
     lonely = (normals == 0.0).all(axis=1)
     outwards = subset - center
     normals[lonely] = outwards[lonely] / np.maximum(np.linalg.norm(outwards[lonely], axis=1, keepdims=True), 1e-12)
