@@ -35,7 +35,7 @@ from morphit_ros.superovoid.distances.primitives import (
     Sphere,
 )
 from morphit_ros.superovoid.robots.distance_request import DistanceType
-from morphit_ros.superovoid.robots.world import World
+from morphit_ros.superovoid.robots.world import CollisionWorld
 from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
 CORNERS = [(0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)]
@@ -231,7 +231,7 @@ def test_markers_are_one_list_for_each_link_and_object():
         WorldObject(id="tool", shapes=[shape(1), shape(2, 0.1)], attached_to="arm"),
     ]
     clear, arm, floor, tool = superovoid_markers(
-        links, World.of(objects_from_messages(items)), "base", 0.01, 0.5
+        links, CollisionWorld.of(objects_from_messages(items)), "base", 0.01, 0.5
     ).markers
     assert clear.action == Marker.DELETEALL
     assert [m.header.frame_id for m in (arm, floor, tool)] == ["arm", "base", "arm"]

@@ -18,7 +18,7 @@ from morphit_ros.superovoid.distances.packing import Shape
 from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 from morphit_ros.superovoid.distances.primitives import Box, Capsule, ConvexMesh, Cylinder, HalfSpace, Sphere
 from morphit_ros.superovoid.robots.robot_distance import StateDistances
-from morphit_ros.superovoid.robots.world import World
+from morphit_ros.superovoid.robots.world import CollisionWorld
 from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
 # Side of the square that stands for a half-space's plane, and edge of a point's cube [m].
@@ -54,7 +54,7 @@ def shape_mesh(shape: Shape, chord_error: float) -> TriangleMesh:
 
 
 def superovoid_markers(
-    links: Mapping[str, Iterable[PlacedSuperovoid]], world: World, root: str, chord_error: float, alpha: float
+    links: Mapping[str, Iterable[PlacedSuperovoid]], world: CollisionWorld, root: str, chord_error: float, alpha: float
 ) -> MarkerArray:
     """A triangle list for each link and each object, in the frame of the link that it moves with."""
     markers = []
