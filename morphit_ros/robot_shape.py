@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from morphit_ros.spheres import SphereModel
     from morphit_ros.superovoid import LinkFitConfig, RobotSuperovoids
     from morphit_ros.superovoid.robots.robot_distance import BodyDistance, RobotDistance
-    from morphit_ros.superovoid.robots.world import World
+    from morphit_ros.superovoid.robots.world import CollisionWorld
 
 Progress = Callable[[str, int, int], None]
 
@@ -131,7 +131,7 @@ class Robot:
         return fit_robot_superovoids(self.description, config, seed=seed, progress=progress)
 
     def clearance(
-        self, joints: Mapping[str, float] | ArrayLike | None = None, world: World | None = None
+        self, joints: Mapping[str, float] | ArrayLike | None = None, world: CollisionWorld | None = None
     ) -> BodyDistance:
         """The two links, or link and object, that are nearest to each other: distance, points, normal, proven bound.
 
@@ -146,9 +146,9 @@ class Robot:
         Raises:
             InvalidInputError: an unknown joint, a position that is not finite, or no two bodies to compare.
         """
-        from morphit_ros.superovoid.robots.world import World
+        from morphit_ros.superovoid.robots.world import CollisionWorld
 
-        (state,) = self._distances.compute([self._positions(joints)], world=world or World())
+        (state,) = self._distances.compute([self._positions(joints)], world=world or CollisionWorld())
         if state.minimum_distance is None:
             raise InvalidInputError("links", "no two that are checked", "links or objects that may meet")
         return state.minimum_distance

@@ -13,7 +13,7 @@ from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.geometry.primitives import box_mesh
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.superovoid import Superovoid, load_model
-from morphit_ros.superovoid.robots.world import PlacedShape, World, WorldObject
+from morphit_ros.superovoid.robots.world import PlacedShape, CollisionWorld, WorldObject
 
 
 def ball(name: str, radius: float) -> str:
@@ -52,7 +52,7 @@ def test_clearance_is_the_distance_of_the_nearest_links(row: Robot, joints: Any,
 def test_clearance_knows_objects_around_the_robot(row: Robot) -> None:
     pose = np.eye(4)
     pose[:3, 3] = [0.0, 0.15, 0.0]
-    world = World.of([WorldObject("cup", pose, (PlacedShape(Superovoid.sphere(0.01), np.eye(4)),))])
+    world = CollisionWorld.of([WorldObject("cup", pose, (PlacedShape(Superovoid.sphere(0.01), np.eye(4)),))])
     found = row.clearance(world=world)
     assert found.link_names == ("a", "cup")
     assert found.distance == pytest.approx(0.04, abs=1e-6)

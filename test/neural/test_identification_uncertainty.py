@@ -1,4 +1,4 @@
-"""Deviations of what is identified cover the truth: noise that hangs together, starts seen with noise, flat costs."""
+"""Deviations of what is identified cover the truth: autocorrelated noise, starts seen with noise, flat costs."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ from morphit_ros.superovoid.distances.primitives import (
     Sphere,
 )
 from morphit_ros.superovoid.robots.distance_request import DistanceType
-from morphit_ros.superovoid.robots.world import World
+from morphit_ros.superovoid.robots.world import CollisionWorld
 from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
 CORNERS = [(0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)]
@@ -232,7 +232,7 @@ def test_markers_are_one_list_for_each_link_and_object():
         WorldObject(id="floor", shapes=[shape(6)]),
         WorldObject(id="tool", shapes=[shape(1), shape(2, 0.1)], attached_to="arm"),
     ]
-    drawn = superovoid_items(links, World.of(objects_from_messages(items)), "base", 0.01, 0.5)
+    drawn = superovoid_items(links, CollisionWorld.of(objects_from_messages(items)), "base", 0.01, 0.5)
     clear, arm, floor, tool = marker_array(drawn, Header()).markers
     assert clear.action == Marker.DELETEALL
     assert [m.header.frame_id for m in (arm, floor, tool)] == ["arm", "base", "arm"]

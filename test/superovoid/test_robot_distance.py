@@ -19,7 +19,7 @@ from morphit_ros.superovoid.distances.primitives import Box, Capsule, HalfSpace,
 from morphit_ros.superovoid.robots.body_pairs import BodyType
 from morphit_ros.superovoid.robots.distance_request import DistanceType, RobotDistanceRequest
 from morphit_ros.superovoid.robots.robot_distance import RobotDistance
-from morphit_ros.superovoid.robots.world import PlacedShape, World, WorldObject
+from morphit_ros.superovoid.robots.world import CollisionWorld, PlacedShape, WorldObject
 from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
 # A turning chain with a link without shape, a prismatic joint, and a branch that mimics with a factor.
@@ -68,7 +68,7 @@ def thing(name: str, shape: Any, xyz: Any, **named: Any) -> WorldObject:
     return WorldObject(name, make_transform(np.eye(3), xyz), (PlacedShape(shape, np.eye(4)),), **named)
 
 
-WORLD = World.of(
+WORLD = CollisionWorld.of(
     [
         thing("box", Box((0.2, 0.1, 0.3)), (0.5, 0.1, 0.4)),
         thing("ball", Sphere(0.06), (-0.3, 0.2, 0.6)),
@@ -95,7 +95,9 @@ def robot(model: KinematicModel) -> RobotDistance:
     return RobotDistance(SHAPES, model, load_semantic_description(SRDF))
 
 
-def brute_force(model: KinematicModel, state: dict[str, float], world: World) -> dict[frozenset[str], list[float]]:
+def brute_force(
+    model: KinematicModel, state: dict[str, float], world: CollisionWorld
+) -> dict[frozenset[str], list[float]]:
     """Distances of all pairs of shapes of all pairs of bodies, one after the other."""
     poses = model.forward_kinematics(state)
     bodies: dict[str, list[tuple[Any, np.ndarray]]] = {
@@ -197,7 +199,7 @@ def test_a_batch_is_the_states_one_by_one_and_shares_them_among_threads(
     assert robot.compute([], world=WORLD) == ()
 
 
-def pairs_of(robot: RobotDistance, request: RobotDistanceRequest, world: World = WORLD) -> set[frozenset[str]]:
+def pairs_of(robot: RobotDistance, request: RobotDistanceRequest, world: CollisionWorld = WORLD) -> set[frozenset[str]]:
     (found,) = robot.compute([STATE], request, world)
     return {frozenset(pair.link_names) for pair in found.distances}
 
@@ -313,7 +315,7 @@ def test_a_group_needs_an_srdf(model: KinematicModel) -> None:
         (lambda: thing("a", Sphere(0.1), (0, 0, 0), touch_links=frozenset(["tip"])), "attached_to"),
         (lambda: thing("a", HalfSpace(), (0, 0, 0), attached_to="tip"), "half-space"),
         (lambda: WorldObject("a", 2.0 * np.eye(4), (PlacedShape(Sphere(0.1), np.eye(4)),)), "pose"),
-        (lambda: World.of([thing("a", Sphere(0.1), (0, 0, 0))] * 2), "twice"),
+        (lambda: CollisionWorld.of([thing("a", Sphere(0.1), (0, 0, 0))] * 2), "twice"),
         (lambda: WORLD.changed(remove=["a"]), "box, ball, floor, post"),
     ],
 )
@@ -336,7 +338,7 @@ def test_a_bad_object_is_refused(make: Any, words: str) -> None:
 def test_objects_must_fit_the_robot(robot: RobotDistance, named: dict[str, Any], words: str) -> None:
     item = thing(named.pop("name", "thing"), Sphere(0.1), (0, 0, 0), **named)
     with pytest.raises(InvalidInputError, match=words):
-        robot.compute([STATE], world=World.of([item]))
+        robot.compute([STATE], world=CollisionWorld.of([item]))
 
 
 def test_a_changed_world_is_another_one() -> None:

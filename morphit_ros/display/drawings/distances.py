@@ -14,7 +14,7 @@ from morphit_ros.superovoid.distances.packing import Shape
 from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 from morphit_ros.superovoid.distances.primitives import Box, Capsule, ConvexMesh, Cylinder, HalfSpace, Sphere
 from morphit_ros.superovoid.robots.robot_distance import StateDistances
-from morphit_ros.superovoid.robots.world import World
+from morphit_ros.superovoid.robots.world import CollisionWorld
 from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
 # Side of the square that stands for a half-space's plane, and edge of a point's cube [m].
@@ -50,7 +50,7 @@ def shape_mesh(shape: Shape, chord_error: float) -> TriangleMesh:
 
 
 def superovoid_items(
-    links: Mapping[str, Iterable[PlacedSuperovoid]], world: World, root: str, chord_error: float, opacity: float
+    links: Mapping[str, Iterable[PlacedSuperovoid]], world: CollisionWorld, root: str, chord_error: float, opacity: float
 ) -> list[Item]:
     """The superovoids of each link and the shapes of each object, in the frame of the link that they move with."""
     items: list[Item] = []

@@ -29,13 +29,13 @@ class IdentificationConfig(Config):
     )
     starts: int = parameter(
         0,
-        "Places that the search begins from, 0 for three for pushes of what lay still, else one",
+        "Places that the search begins from, 0 for three for pushes of an object at rest, else one",
         minimum=0,
         maximum=100,
     )
     looks: int = parameter(
         6,
-        "Most looks at the cost on either side of the solution of pushes of what lay still, which is not quadratic",
+        "Most evaluations of the cost on either side of the solution, for pushes of an object at rest",
         minimum=0,
         maximum=20,
     )

@@ -21,9 +21,9 @@ from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.identification.experiments import Experiment, check_experiments, cut_windows
 from morphit_ros.neural.identification.identification_config import IdentificationConfig
 from morphit_ros.neural.identification.least_squares import (
-    Estimate,
     EstimationStatus,
     LeastSquaresConfig,
+    LeastSquaresEstimate,
     solve_least_squares,
 )
 from morphit_ros.neural.identification.tracking_problem import TrackingProblem, parts_of
@@ -56,7 +56,7 @@ class IdentificationResult:
     position_residual: float
     rotation_residual: float
     starts: tuple[Array, ...]
-    estimate: Estimate
+    estimate: LeastSquaresEstimate
     seconds: float
 
     @property
@@ -104,7 +104,7 @@ def identify(
     if config.window:
         experiments = [part for whole in experiments for part in cut_windows(whole, config.window)]
     threads = min(config.threads or os.cpu_count() or 1, len(experiments))
-    # Where contact begins and slides the cost has kinks and valleys.
+    # Where contact begins and slides the cost has kinks and local minima.
     pushed = any(experiment.directions is not None for experiment in experiments)
     with ThreadPoolExecutor(threads) as pool:
         known = all(experiment.certain for experiment in experiments)
@@ -153,8 +153,10 @@ def identify(
     )  # fmt: skip
 
 
-def _led(problem: TrackingProblem, unknowns: Sequence[Unknown], search: LeastSquaresConfig, starts: int) -> Estimate:
-    """The best of searches that begin at several places: as told first, then towards the bounds in turn.
+def _led(
+    problem: TrackingProblem, unknowns: Sequence[Unknown], search: LeastSquaresConfig, starts: int
+) -> LeastSquaresEstimate:
+    """The best of searches that begin at several places: from the given start, then towards the bounds in turn.
 
     Where an object that is pushed turns the one way or the other, each has a valley of its own.
     """
@@ -175,7 +177,7 @@ def _led(problem: TrackingProblem, unknowns: Sequence[Unknown], search: LeastSqu
     return best
 
 
-def _moved(unknowns: Sequence[Unknown], estimate: Estimate) -> list[Unknown]:
+def _moved(unknowns: Sequence[Unknown], estimate: LeastSquaresEstimate) -> list[Unknown]:
     """The unknowns, starting from where an estimate left them."""
     return _begun_at(unknowns, estimate.values)
 

@@ -58,7 +58,7 @@ class Evaluation:
         residuals: (N,).
         jacobian: (N, K).
         count: number of measurements that they stand for: N, or more if they were compressed.
-        series: the residuals over time, for what hangs together there; none: all are independent.
+        series: the residuals over time, to estimate their autocorrelation; none: all are independent.
     """
 
     residuals: Array
@@ -73,7 +73,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class LeastSquaresEstimate:
     """The solution of a bounded least-squares problem.
 
     Attributes:
@@ -131,7 +131,7 @@ def solve_least_squares(
     evaluate: Callable[[Array], Evaluation],
     unknowns: Sequence[Unknown],
     config: LeastSquaresConfig | None = None,
-) -> Estimate:
+) -> LeastSquaresEstimate:
     """The values within bounds that minimise half the sum of squared residuals.
 
     Args:
@@ -208,7 +208,7 @@ def solve_least_squares(
     )  # fmt: skip
 
 
-def white_covariance(estimate: Estimate, unknowns: Sequence[Unknown], noise_floor: float) -> Array:
+def white_covariance(estimate: LeastSquaresEstimate, unknowns: Sequence[Unknown], noise_floor: float) -> Array:
     """(K, K) s² (JᵀJ)⁻¹ of what is free and determined, zero elsewhere: as if all residuals were independent."""
     lower, upper = bounds_of(unknowns)
     known = (estimate.values > lower) & (estimate.values < upper)
@@ -220,8 +220,10 @@ def white_covariance(estimate: Estimate, unknowns: Sequence[Unknown], noise_floo
     return covariance
 
 
-def stretched(estimate: Estimate, unknowns: Sequence[Unknown], config: LeastSquaresConfig, stretch: Array) -> Estimate:
-    """The estimate with deviations drawn out by `stretch` (K, K), and what that makes of its status."""
+def stretched(
+    estimate: LeastSquaresEstimate, unknowns: Sequence[Unknown], config: LeastSquaresConfig, stretch: Array
+) -> LeastSquaresEstimate:
+    """The estimate with deviations widened by `stretch` (K, K), and what that makes of its status."""
     drawn = finish(
         estimate.evaluation, estimate.values, unknowns, config, estimate.start_cost, estimate.iterations,
         estimate.history, estimate.seconds, stretch=stretch,
@@ -242,13 +244,13 @@ def finish(
     seconds: float,
     stopped: bool = False,
     stretch: Array | None = None,
-) -> Estimate:
+) -> LeastSquaresEstimate:
     """The estimate at the end of a search, with its uncertainty, from the evaluation there.
 
     Args:
         stopped: whether the search ran out of evaluations.
         stretch: see `estimate_uncertainty`.
-        others: as in `Estimate` and `solve_least_squares`.
+        others: as in `LeastSquaresEstimate` and `solve_least_squares`.
     """
     lower, upper = bounds_of(unknowns)
     uncertainty = estimate_uncertainty(
@@ -256,7 +258,7 @@ def finish(
         config.noise_floor, stretch,
     )  # fmt: skip
     status, message = _outcome(stopped, last.count, unknowns, values, uncertainty, config)
-    return Estimate(
+    return LeastSquaresEstimate(
         tuple(item.name for item in unknowns), values, uncertainty, 0.5 * float(last.residuals @ last.residuals),
         start_cost, uncertainty.residual_ratio, status, message, iterations, history, seconds, last,
     )  # fmt: skip

@@ -1,6 +1,6 @@
 """What identification needs of a simulation: predicted poses, and their derivatives by parameters and start.
 
-The contact dynamics of this room keep this protocol (`simulated_motion.SimulatedMotion`); so may any other model.
+The contact dynamics of this subpackage keep this protocol (`simulated_motion.SimulatedMotion`); so may any other model.
 Tangent vectors of a state have 12 numbers a body: position in the world, rotation vector in the body frame (right
 perturbation), velocity in the world, angular velocity in the body frame.
 """

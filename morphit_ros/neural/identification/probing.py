@@ -1,9 +1,9 @@
 """How far the cost really lets parameters go: where it is flatter than its curvature at the solution says.
 
 Motions of contact have kinks, where what sticks begins to slide. At a solution beside one, s² (JᵀJ)⁻¹ is that of its
-near side. So the cost itself is looked at three deviations away, along the principal directions of the parameters:
-where it has not risen as the quadratic says, the deviation along that direction is drawn out until it has. This is the
-interval of the likelihood ratio (Bates and Watts, Nonlinear Regression Analysis, 1988, chapter 6).
+near side. So the cost itself is evaluated at ±3σ along the principal directions of the parameters: where it has
+not risen as the quadratic says, the standard deviation along that direction is widened until it has. This is the
+likelihood-ratio interval (Bates and Watts, Nonlinear Regression Analysis, 1988, chapter 6).
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ import numpy as np
 
 from morphit_ros.geometry.transforms import Array
 
-# Deviations from the solution at which the cost is looked at.
+# Standard deviations from the solution at which the cost is evaluated.
 _FAR = 3.0
-# A direction is drawn out by no more in one look, and looked at again where by more than this.
+# Most by which a deviation is widened in one evaluation, and by how much it is evaluated again.
 _LARGEST, _AGAIN = 3.0, 1.05
 
 
 def stretch_of(
-    increase: Callable[[Array], float], covariance: Array, count: int, room: tuple[Array, Array], looks: int
+    increase: Callable[[Array], float], covariance: Array, count: int, margins: tuple[Array, Array], looks: int
 ) -> Array:
-    """(K, K) matrix by which a deviation of the unknowns is drawn out; the identity if the cost is quadratic.
+    """(K, K) matrix by which deviations of the unknowns are widened; the identity if the cost is quadratic.
 
     Args:
         increase: of the cost, in variances of the residuals, by a step (K,) from the solution; without its linear part.
         covariance: (K, K) as the curvature says, for that cost; rows of zeros for what is held.
         count: number of parameters: the first ones. The others follow them, as the covariance says.
-        room: steps (K,) down to the lower bounds, and up to the upper ones.
-        looks: most in one direction.
+        margins: steps (K,) down to the lower bounds, and up to the upper ones.
+        looks: most evaluations in one direction.
     """
     stretch = np.eye(len(covariance))
     deviations = np.sqrt(np.diag(covariance)[:count])
@@ -43,20 +43,20 @@ def stretch_of(
     directions = scale[:, None] * vectors * np.sqrt(np.maximum(values, 1e-12))
     # What the others do while the parameters move: least cost.
     follow = covariance[:, among] @ np.linalg.inv(block)
-    factors = np.array([_factor(increase, follow @ direction, room, looks) for direction in directions.T])
+    factors = np.array([_factor(increase, follow @ direction, margins, looks) for direction in directions.T])
     stretch[np.ix_(among, among)] = directions @ (factors[:, None] * np.linalg.inv(directions))
     return stretch
 
 
-def _factor(increase: Callable[[Array], float], step: Array, room: tuple[Array, Array], looks: int) -> float:
+def _factor(increase: Callable[[Array], float], step: Array, margins: tuple[Array, Array], looks: int) -> float:
     """How much longer, at least 1, a deviation (K,) is than it seems: on the flatter side."""
     largest = 1.0
     for side in (-1.0, 1.0):
         factor = 1.0
         for _ in range(looks):
             move = side * _FAR * factor * step
-            # Bounds cut a look short: what is not allowed needs no deviation.
-            part = min(1.0, _reach(move, room))
+            # Bounds cut a step short: what is not allowed needs no deviation.
+            part = min(1.0, _reach(move, margins))
             if part <= 0.0:
                 break
             expected = 0.5 * (_FAR * part) ** 2
@@ -68,8 +68,8 @@ def _factor(increase: Callable[[Array], float], step: Array, room: tuple[Array, 
     return largest
 
 
-def _reach(move: Array, room: tuple[Array, Array]) -> float:
+def _reach(move: Array, margins: tuple[Array, Array]) -> float:
     """Share of a move (K,) up to the first bound."""
-    bound = np.where(move < 0.0, room[0], room[1])
+    bound = np.where(move < 0.0, margins[0], margins[1])
     moving = move != 0.0
     return float(np.min(bound[moving] / move[moving], initial=np.inf))

@@ -1,6 +1,6 @@
-"""How strongly residuals vary at each frequency: what a track tells less than its number of poses says.
+"""Spectrum of autocorrelated residuals: a track tells less than its number of poses says.
 
-Residuals hang together over time where noise does (a tracker's filter) and where the model misses something. Least
+Residuals are autocorrelated where the noise is (a tracker's filter) and where the model misses something. Least
 squares stays unbiased under the first, but s² (JᵀJ)⁻¹ is then too small: what a parameter does to a motion is slow, and
 so is that part of the residuals. The covariance is that of the sandwich, (JᵀJ)⁻¹ JᵀVJ (JᵀJ)⁻¹ (White, Econometrica 48,
 1980), V being the residuals' own. Here V is diagonal in the cosine transform of each track: white noise and a process

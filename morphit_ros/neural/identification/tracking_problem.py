@@ -20,9 +20,9 @@ from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.identification.experiments import Experiment
 from morphit_ros.neural.identification.identification_config import IdentificationConfig
 from morphit_ros.neural.identification.least_squares import (
-    Estimate,
     EstimationStatus,
     Evaluation,
+    LeastSquaresEstimate,
     compress,
     finish,
     stretched,
@@ -44,7 +44,7 @@ from morphit_ros.neural.identification.unknowns import Unknown, bounds_of
 
 # Corrections end when they are this part of the standard deviations.
 _SMALL_CORRECTION = 0.1
-# A look shows a lower cost where it is lower by this [variances of the residuals].
+# The cost counts as lower where it is lower by this [variances of the residuals].
 _LOWER = 0.5
 
 _T = TypeVar("_T")
@@ -61,7 +61,7 @@ class TrackEvaluation(Evaluation):
     parts: tuple[Residuals, ...] = ()
 
 
-def parts_of(estimate: Estimate) -> tuple[Residuals, ...]:
+def parts_of(estimate: LeastSquaresEstimate) -> tuple[Residuals, ...]:
     """The residuals of each experiment at an estimate of a `TrackingProblem`."""
     assert isinstance(estimate.evaluation, TrackEvaluation)
     return estimate.evaluation.parts
@@ -93,7 +93,7 @@ class TrackingProblem:
         """Residuals and Jacobian at values (K,) of all unknowns."""
         return self._assembled(self._each(lambda index, trial: residuals_of(trial), values), len(values))
 
-    def correct(self, estimate: Estimate) -> Estimate:
+    def correct(self, estimate: LeastSquaresEstimate) -> LeastSquaresEstimate:
         """The estimate for a vanishing step: Gauss-Newton on residuals of finer rollouts, with the Jacobian at hand.
 
         Errors of the Jacobian slow this down but don't shift where it ends.
@@ -130,8 +130,8 @@ class TrackingProblem:
             estimate.iterations + len(history) - 1, np.vstack(history), estimate.seconds + time.perf_counter() - begin,
         )  # fmt: skip
 
-    def look_around(self, estimate: Estimate) -> tuple[Estimate, Array | None]:
-        """The estimate with deviations as wide as the cost is low about it; values where it is lower, or None.
+    def look_around(self, estimate: LeastSquaresEstimate) -> tuple[LeastSquaresEstimate, Array | None]:
+        """The estimate with deviations widened to where the cost rises; values where it is lower, or None.
 
         Corrections for the step shift the cost's least place, not its shape: its linear part is left out.
         """
@@ -160,8 +160,8 @@ class TrackingProblem:
 
         lower, upper = bounds_of(self.unknowns)
         covariance = white_covariance(estimate, self.unknowns, config.noise_floor)
-        room = (lower - values, upper - values)
-        stretch = stretch_of(increase, covariance, len(self._names), room, self._config.looks)
+        margins = (lower - values, upper - values)
+        stretch = stretch_of(increase, covariance, len(self._names), margins, self._config.looks)
         return stretched(estimate, self.unknowns, config, stretch), lowest[1]
 
     def _plain(self, values: Array) -> list[Array] | None:

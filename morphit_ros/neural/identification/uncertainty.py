@@ -2,7 +2,7 @@
 
 With residuals r and Jacobian J in units of the stated noise, the covariance of the free parameters is s² (JᵀJ)⁻¹ with
 s² = rᵀr / (N - K), the variance that the residuals show (Bard, Nonlinear Parameter Estimation, 1974, chapter 7). Where
-residuals are known over time, what hangs together there counts for less: see `residual_spectrum`.
+residuals are known over time, autocorrelated ones count for less: see `residual_spectrum`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def estimate_uncertainty(
         unknowns: (K) with bounds.
         held: (K,) whether the solution is at a bound: such parameters are taken as known for the others.
         noise_floor: least s that is believed: a perfect fit is not proof of perfect data.
-        stretch: (K, K) by which deviations are drawn out, where the cost is not quadratic; None for none.
+        stretch: (K, K) by which deviations are widened, where the cost is not quadratic; None for none.
     """
     size = len(unknowns)
     freedom = count - size

@@ -91,8 +91,8 @@ class PushScene:
         """
         bodies = [RigidBody.from_contact_body(body, name=OBJECT)]
         obstacles = [Obstacle(HalfSpace(), self.T_world_table, name=TABLE)]
-        # A body floats some widths above its support: that of the room's scale, 0.25 % of the size, tilts what has
-        # its weight at one end by a degree.
+        # A body floats some widths above its support: with the default width, 0.25 % of the size, a body that has its
+        # weight at one end tilts by a degree.
         width = float(np.clip(_INDICATOR_WIDTH / body.size, 1e-5, 0.1))
         parameters = ContactParameters(friction=self.used_friction, indicator_width=width)
         pairs = {}

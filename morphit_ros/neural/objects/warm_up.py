@@ -1,4 +1,4 @@
-"""Compiles, or loads, the kernels of the room, so that the first request does not wait for it."""
+"""Compiles, or loads, the kernels of the subpackage, so that the first request does not wait for it."""
 
 from __future__ import annotations
 

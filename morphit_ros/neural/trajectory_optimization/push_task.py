@@ -34,7 +34,7 @@ class _Weights(NamedTuple):
     scale: Array
 
 
-class Rest(NamedTuple):
+class RemainingPlan(NamedTuple):
     """What is left of an earlier plan, from where this task starts.
 
     Attributes:
@@ -132,7 +132,7 @@ class PushTask:
                     best, nearest = controls, miss
         return best
 
-    def rests(self, plan: PushPlan, index: int) -> list[Rest]:
+    def rests(self, plan: PushPlan, index: int) -> list[RemainingPlan]:
         """What is left of a plan from a step on, tried from this task's start by its forces and with its feedback.
 
         The better one comes first; what the simulation cannot compute is left out. Its configuration must be this
@@ -153,7 +153,7 @@ class PushTask:
         alone = forward_rollout(self._dynamics, problem.initial_state, controls)
         tolerance = self._settings.optimization.constraint_tolerance
         tried = [
-            Rest(way, forces, gains, merit_of(problem, way, forces), tolerance, plan.multipliers)
+            RemainingPlan(way, forces, gains, merit_of(problem, way, forces), tolerance, plan.multipliers)
             for way, forces in ((alone, controls), (states, led))
             if np.isfinite(way).all() and np.isfinite(forces).all()
         ]

@@ -19,7 +19,7 @@ from morphit_ros.neural.trajectory_optimization.push_plan import PushPlan
 
 
 @dataclass(frozen=True)
-class Stage:
+class StiffnessStage:
     """How hard contact is, and how long the plan is polished with it.
 
     Attributes:
@@ -37,17 +37,17 @@ class Stage:
     penalty: float
     iterations: int
 
-    def halfway_to(self, other: Stage) -> Stage:
+    def halfway_to(self, other: StiffnessStage) -> StiffnessStage:
         """A stage between two, by geometric means."""
         logarithms = 0.5 * (np.log(astuple(self)) + np.log(astuple(other)))
         spring, damper, width, step, penalty, iterations = np.exp(logarithms).tolist()
-        return Stage(spring, damper, width, step, penalty, round(iterations))
+        return StiffnessStage(spring, damper, width, step, penalty, round(iterations))
 
 
 # The last stage agrees with MuJoCo: six pushes of a bunny by the same forces end 4 to 35 mm apart.
 STAGES = (
-    Stage(spring=3e5, damper=3e6, width=3e-4, step=0.125, penalty=10.0, iterations=40),
-    Stage(spring=1e6, damper=1e7, width=1e-4, step=0.0625, penalty=100.0, iterations=60),
+    StiffnessStage(spring=3e5, damper=3e6, width=3e-4, step=0.125, penalty=10.0, iterations=40),
+    StiffnessStage(spring=1e6, damper=1e7, width=1e-4, step=0.0625, penalty=100.0, iterations=60),
 )
 _COST_TOLERANCE = 1e-3
 # A body is put down from this height, in its sizes.
@@ -91,7 +91,7 @@ def plan_stiff_push(
         if progress is not None:
             progress(steps + iteration, cost, miss)
 
-    def harder(stage: Stage, before: PushPlan, lying: BodyState) -> tuple[PushPlan, BodyState]:
+    def harder(stage: StiffnessStage, before: PushPlan, lying: BodyState) -> tuple[PushPlan, BodyState]:
         nonlocal steps
         chosen = staged(settings, stage, surface.size)
         above = np.add(lying.position, [0.0, 0.0, _DROP * surface.size])
@@ -112,7 +112,7 @@ def plan_stiff_push(
     return replace(plan, seconds=perf_counter() - began, iterations=steps)
 
 
-def staged(config: PushConfig, stage: Stage, size: float) -> PushConfig:
+def staged(config: PushConfig, stage: StiffnessStage, size: float) -> PushConfig:
     """A push with the contact, the step and the optimiser's effort of a stage, for a body of this size [m]."""
     longest = stage.step * largest_implicit_step(size)
     contact = config.contact.to_flat() | {

@@ -35,7 +35,7 @@ from morphit_ros.superovoid.robots.distance_request import DistanceType, RobotDi
 from morphit_ros.superovoid.robots.model_file import load_model
 from morphit_ros.superovoid.robots.robot_distance import RobotDistance, StateDistances
 from morphit_ros.superovoid.robots.robot_model import RobotSuperovoids
-from morphit_ros.superovoid.robots.world import World, WorldObject
+from morphit_ros.superovoid.robots.world import CollisionWorld, WorldObject
 
 # Closest points are drawn no oftener [s].
 _DRAWING_PERIOD = 0.1
@@ -102,7 +102,7 @@ class DistanceServer:
         self._state = CurrentState(node, config.state_timeout)
         self._model: RobotSuperovoids | None = None
         self._robot: RobotDistance | None = None
-        self._world = World()
+        self._world = CollisionWorld()
         # Objects that came before the robot: their frames cannot be checked yet.
         self._waiting: list[WorldObject] | None = None
         self._drawn: StateDistances | None = None
@@ -149,7 +149,7 @@ class DistanceServer:
         robot = RobotDistance(
             {name: link.shapes for name, link in model.links.items()}, KinematicModel(description), semantics
         )
-        world = self._world if self._waiting is None else World.of(self._waiting)
+        world = self._world if self._waiting is None else CollisionWorld.of(self._waiting)
         object_bodies(world, robot.model)
         # Kernels are compiled, or loaded, now and not at the first request.
         for kind in (DistanceType.GLOBAL, DistanceType.ALL):
@@ -165,10 +165,10 @@ class DistanceServer:
             InvalidInputError: an id twice, or a frame or link that the robot does not have.
         """
         if self._robot is None:
-            World.of(objects)
+            CollisionWorld.of(objects)
             self._waiting = objects
             return
-        self._take(World.of(objects), self._robot)
+        self._take(CollisionWorld.of(objects), self._robot)
 
     def update_world(self, clear: bool, remove: Sequence[str], add: list[WorldObject]) -> list[str]:
         """Clear, remove and add objects; the ids of all there are then.
@@ -179,7 +179,7 @@ class DistanceServer:
         self._take(self._world.changed(clear, remove, add), self._known_robot())
         return list(self._world.objects)
 
-    def _take(self, world: World, robot: RobotDistance) -> None:
+    def _take(self, world: CollisionWorld, robot: RobotDistance) -> None:
         object_bodies(world, robot.model)
         self._world = world
         self._draw_shapes()
@@ -198,7 +198,7 @@ class DistanceServer:
         """
         robot = self._known_robot()
         request = request_from_message(message)
-        world = World() if message.world == message.WORLD_REPLACE else self._world
+        world = CollisionWorld() if message.world == message.WORLD_REPLACE else self._world
         if message.world not in (message.WORLD_ADD, message.WORLD_REPLACE):
             raise InvalidInputError("world", message.world, "WORLD_ADD 0 or WORLD_REPLACE 1")
         if message.objects:

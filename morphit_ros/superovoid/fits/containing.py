@@ -11,7 +11,7 @@ import numpy as np
 from morphit_ros.geometry.transforms import Array, matrix_from_rotation_vector
 from morphit_ros.superovoid.fits import kernels as fit_kernels
 from morphit_ros.superovoid.fits.kernels import PARAMETERS, RADIAL, largest_convex_squareness
-from morphit_ros.superovoid.fits.search import Descent, PlacedShape, Target
+from morphit_ros.superovoid.fits.search import FitTarget, ShapeCandidate, ShapeDescent
 
 # Grows a shape beyond what rounding takes away.
 _ROUNDING = 1e-9
@@ -26,7 +26,9 @@ _ENOUGH = 1e-3
 _HEIGHTS = np.linspace(-1.0, 1.0, 129)
 
 
-def smallest_containing(points: Array, vertices: Array, shapes: Sequence[PlacedShape], descent: Descent) -> PlacedShape:
+def smallest_containing(
+    points: Array, vertices: Array, shapes: Sequence[ShapeCandidate], descent: ShapeDescent
+) -> ShapeCandidate:
     """The smallest found shape that holds all vertices (V, 3).
 
     Each of the shapes is taken as it is and after a descent in which points outside cost much more. Grown about its
@@ -40,10 +42,10 @@ def smallest_containing(points: Array, vertices: Array, shapes: Sequence[PlacedS
         shapes: to start from.
         descent: bounds of the shape's numbers.
     """
-    some = Target.of(points, np.ones(len(points)), np.empty((0, 3)), _POINTS)
+    some = FitTarget.of(points, np.ones(len(points)), np.empty((0, 3)), _POINTS)
     weights = np.concatenate([some.weights, np.full(len(vertices), len(some.weights) / len(vertices))])
     together = np.concatenate([some.points, vertices])
-    target = Target(together, weights, np.zeros(len(together), dtype=np.bool_))
+    target = FitTarget(together, weights, np.zeros(len(together), dtype=np.bool_))
     candidates = []
     for shape in shapes:
         pressed = shape.copy()
@@ -52,7 +54,7 @@ def smallest_containing(points: Array, vertices: Array, shapes: Sequence[PlacedS
     return min(candidates, key=_log_volume)
 
 
-def _shrunk(vertices: Array, start: PlacedShape, descent: Descent) -> PlacedShape:
+def _shrunk(vertices: Array, start: ShapeCandidate, descent: ShapeDescent) -> ShapeCandidate:
     best = _grown(start, vertices)
     for _ in range(_ROUNDS):
         candidate = _grown(_minimised(vertices, best, descent), vertices)
@@ -64,7 +66,7 @@ def _shrunk(vertices: Array, start: PlacedShape, descent: Descent) -> PlacedShap
     return best
 
 
-def _grown(shape: PlacedShape, vertices: Array) -> PlacedShape:
+def _grown(shape: ShapeCandidate, vertices: Array) -> ShapeCandidate:
     grown = shape.copy()
     grown.numbers[:3] *= (1.0 + _ROUNDING) * fit_kernels.greatest_inverse_scale(
         shape.numbers, shape.rotation, shape.origin, vertices
@@ -72,7 +74,7 @@ def _grown(shape: PlacedShape, vertices: Array) -> PlacedShape:
     return grown
 
 
-def _minimised(vertices: Array, shape: PlacedShape, descent: Descent) -> PlacedShape:
+def _minimised(vertices: Array, shape: ShapeCandidate, descent: ShapeDescent) -> ShapeCandidate:
     """One round of minimising ln V from a shape, by its changes (13,) as the kernels order them."""
     from scipy.optimize import minimize
 
@@ -85,7 +87,7 @@ def _minimised(vertices: Array, shape: PlacedShape, descent: Descent) -> PlacedS
     free = np.flatnonzero(moving)
     ties = descent.convex and bool(moving[5])
 
-    def changed(values: Array) -> PlacedShape:
+    def changed(values: Array) -> ShapeCandidate:
         change = np.zeros(PARAMETERS)
         change[free] = values
         if ties:
@@ -96,9 +98,9 @@ def _minimised(vertices: Array, shape: PlacedShape, descent: Descent) -> PlacedS
             numbers[4] = min(numbers[4], largest_convex_squareness(numbers[5]))
         rotation = shape.rotation @ matrix_from_rotation_vector(change[7:10])
         origin = shape.origin + shape.rotation @ change[10:]
-        return PlacedShape(numbers, np.ascontiguousarray(rotation), origin, converged=shape.converged)
+        return ShapeCandidate(numbers, np.ascontiguousarray(rotation), origin, converged=shape.converged)
 
-    def room(values: Array) -> Array:
+    def clearance(values: Array) -> Array:
         at = changed(values)
         return np.array(-fit_kernels.radial_distances(at.numbers, at.rotation, at.origin, points))
 
@@ -110,12 +112,12 @@ def _minimised(vertices: Array, shape: PlacedShape, descent: Descent) -> PlacedS
         bounds.append((min(low, 0.0), max(high, 0.0)))
     result = minimize(
         lambda values: _log_volume(changed(values)), np.zeros(len(free)), method="SLSQP", bounds=bounds,
-        constraints={"type": "ineq", "fun": room}, options={"maxiter": _STEPS, "ftol": 1e-6},
+        constraints={"type": "ineq", "fun": clearance}, options={"maxiter": _STEPS, "ftol": 1e-6},
     )  # fmt: skip
     return changed(result.x) if np.isfinite(result.x).all() else shape
 
 
-def _log_volume(shape: PlacedShape) -> float:
+def _log_volume(shape: ShapeCandidate) -> float:
     """Logarithm of the volume, up to rounding of a sum over sections."""
     a1, a2, a3, e1, e2, Tx, Ty = shape.numbers.tolist()
     squares = (1.0 - np.abs(_HEIGHTS) ** (2.0 / e2)) ** e2

@@ -15,8 +15,8 @@ from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 from morphit_ros.superovoid.fits.config import SuperovoidFitConfig
 from morphit_ros.superovoid.fits.containing import smallest_containing
 from morphit_ros.superovoid.fits.errors import FitErrors, measure_fit
-from morphit_ros.superovoid.fits.samples import FitSamples, checked_surface, placed, sample_fit_surface
-from morphit_ros.superovoid.fits.search import PlacedShape, make_descent, search
+from morphit_ros.superovoid.fits.samples import SurfaceSamples, checked_surface, placed, sample_fit_surface
+from morphit_ros.superovoid.fits.search import ShapeCandidate, make_descent, search
 from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
 Status = Literal["converged", "iteration_limit"]
@@ -95,7 +95,7 @@ def fit_superovoid(
     )
 
 
-def _best_shape(samples: FitSamples, config: SuperovoidFitConfig, rng: np.random.Generator) -> PlacedShape:
+def _best_shape(samples: SurfaceSamples, config: SuperovoidFitConfig, rng: np.random.Generator) -> ShapeCandidate:
     points = np.ascontiguousarray(samples.points[: config.samples])
     reach = float(np.linalg.norm(samples.vertices, axis=1).max())
     descent = make_descent(config, reach, samples.is_mesh)
@@ -106,7 +106,7 @@ def _best_shape(samples: FitSamples, config: SuperovoidFitConfig, rng: np.random
     return shapes[0]
 
 
-def to_superovoid(found: PlacedShape, samples: FitSamples) -> PlacedSuperovoid:
+def to_superovoid(found: ShapeCandidate, samples: SurfaceSamples) -> PlacedSuperovoid:
     """A found shape in metres in the frame of the input, its numbers in the order that equal shapes share.
 
     Raises:

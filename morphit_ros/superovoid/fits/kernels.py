@@ -15,8 +15,10 @@ with respect to ln a1, ln a2, ln a3, e1, e2, Tx, Ty.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from morphit_ros.jit import njit
 
@@ -31,6 +33,36 @@ _FOOT_STEPS, _FOOT_TOLERANCE = 12, 1e-4
 # Greatest change of ln a, of the exponents and tapering, and of the angle [rad] in a step: exponents far from the
 # truth have a Jacobian that says little about where they should go.
 _LARGEST_STEP = 0.35
+
+
+class FitCost(NamedTuple):
+    """What a descent minimises.
+
+    Attributes:
+        kind: of the distances, RADIAL or CLOSEST.
+        loss: SQUARES, HUBER or GEMAN_MCCLURE.
+        width: of the loss.
+        outside: factor on the cost of points that are outside.
+        points, weights: (N, 3) and (N,).
+        free: (N,) whether a point is known to be outside of what is fitted: it costs only if it is inside, and then
+            its square, however far.
+    """
+
+    kind: int
+    loss: int
+    width: float
+    outside: float
+    points: NDArray
+    weights: NDArray
+    free: NDArray
+
+
+class FitBounds(NamedTuple):
+    """Bounds of a shape: `low` and `high` (7,), and whether Tx = Ty, with e2 within what is convex then."""
+
+    low: NDArray
+    high: NDArray
+    convex: bool
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -337,16 +369,17 @@ def largest_convex_squareness(tapering):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _clamp(shape, low, high, convex):  # type: ignore[no-untyped-def]
+def _clamp(shape, bounds):  # type: ignore[no-untyped-def]
     for k in range(7):
-        shape[k] = min(high[k], max(low[k], shape[k]))
-    if convex:
+        shape[k] = min(bounds.high[k], max(bounds.low[k], shape[k]))
+    if bounds.convex:
         shape[4] = min(shape[4], largest_convex_squareness(shape[5]))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _cost(kind, loss, width, outside, shape, rotation, origin, points, weights, free, matrix, vector):  # type: ignore[no-untyped-def]
+def _cost(cost, shape, rotation, origin, matrix, vector):  # type: ignore[no-untyped-def]
     """Σ w ρ(r), of free points only inside; with a matrix (13, 13) and a vector (13,) also JᵀWJ and JᵀWr."""
+    kind, loss, width, outside, points, weights, free = cost
     total = 0.0
     row = np.zeros(PARAMETERS)
     needs_derivatives = len(vector) > 0
@@ -400,91 +433,102 @@ def _tie_tapering(matrix, vector):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def descend(  # type: ignore[no-untyped-def]
-    kind, loss, width, outside, shape, rotation, origin, points, weights, free, low, high, convex, iterations, tolerance
-):
+def _rests(k, shape, vector, bounds):  # type: ignore[no-untyped-def]
+    """Whether a number stays where it is: one that may not move, or that the gradient drives beyond its bound."""
+    if k >= 7:
+        return False
+    if k == 6 and bounds.convex:
+        return True
+    low, high = bounds.low[k], bounds.high[k]
+    if bounds.convex and k == 4:
+        high = min(high, largest_convex_squareness(shape[5]))
+    return (
+        bounds.low[k] == bounds.high[k]
+        or (shape[k] <= low and vector[k] > 0.0)
+        or (shape[k] >= high and vector[k] < 0.0)
+    )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _damped_step(matrix, vector, damping, shape, bounds, damped, step):  # type: ignore[no-untyped-def]
+    """Fill the step (13,) of damped normal equations, cut to the greatest one; `damped` (13, 13) is working space."""
+    damped[:] = matrix
+    for k in range(PARAMETERS):
+        if _rests(k, shape, vector, bounds):
+            step[k] = 0.0
+            damped[k, :] = 0.0
+            damped[:, k] = 0.0
+            damped[k, k] = 1.0
+        else:
+            step[k] = -vector[k]
+            damped[k, k] += damping * matrix[k, k] + 1e-12
+    step[:] = np.linalg.solve(damped, step)
+    largest = 0.0
+    for k in range(10):
+        largest = max(largest, abs(step[k]))
+    if largest > _LARGEST_STEP:
+        step *= _LARGEST_STEP / largest
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _move(shape, rotation, origin, step, bounds, new_shape, new_rotation, new_origin):  # type: ignore[no-untyped-def]
+    """Fill the shape and the frame after a step (13,), within the bounds."""
+    for k in range(3):
+        new_shape[k] = shape[k] * math.exp(step[k])
+        new_origin[k] = origin[k] + (rotation[k, 0] * step[10] + rotation[k, 1] * step[11] + rotation[k, 2] * step[12])
+    for k in range(3, 7):
+        new_shape[k] = shape[k] + step[k]
+    if bounds.convex:
+        new_shape[6] = new_shape[5]
+    _clamp(new_shape, bounds)
+    _rotated(rotation, step[7], step[8], step[9], new_rotation)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def descend(cost, bounds, shape, rotation, origin, iterations, tolerance):  # type: ignore[no-untyped-def]
     """Levenberg–Marquardt over shape and pose with bounds, in place: (cost, iterations, converged).
 
     A number at its bound that the gradient drives beyond it rests for the step. Numbers whose bounds are equal never
     move. A step is taken if it lowers the cost.
 
     Args:
-        kind: RADIAL or CLOSEST. loss: SQUARES, HUBER or GEMAN_MCCLURE, of the given width.
-        outside: factor on the cost of points that are outside.
+        cost: a `FitCost`.
+        bounds: `FitBounds`.
         shape, rotation, origin: (7,), (3, 3) and (3,), changed.
-        points, weights: (N, 3) and (N,).
-        free: (N,) whether a point is known to be outside of what is fitted: it costs only if it is inside, and then
-            its square, however far.
-        low, high: bounds of the shape's numbers (7,).
-        convex: whether Tx = Ty, and e2 within what is convex then.
-        iterations: at most. tolerance: relative decrease of the cost below which it ends.
+        iterations: at most.
+        tolerance: relative decrease of the cost below which it ends.
     """
     matrix, vector = np.zeros((PARAMETERS, PARAMETERS)), np.zeros(PARAMETERS)
     nothing, empty = np.zeros((0, 0)), np.zeros(0)
     damped, step = np.zeros((PARAMETERS, PARAMETERS)), np.zeros(PARAMETERS)
     new_shape, new_rotation, new_origin = shape.copy(), rotation.copy(), origin.copy()
-    _clamp(shape, low, high, convex)
-    cost = _cost(kind, loss, width, outside, shape, rotation, origin, points, weights, free, matrix, vector)
+    _clamp(shape, bounds)
+    value = _cost(cost, shape, rotation, origin, matrix, vector)
     damping, done, calm = 1e-3, 0, 0
     while done < iterations:
         done += 1
-        if convex:
+        if bounds.convex:
             _tie_tapering(matrix, vector)
         accepted = False
         for _ in range(8):
-            damped[:] = matrix
-            for k in range(PARAMETERS):
-                resting = k == 6 and convex
-                if k < 7:
-                    ceiling = min(high[k], largest_convex_squareness(shape[5])) if convex and k == 4 else high[k]
-                    resting = (
-                        resting
-                        or low[k] == high[k]
-                        or (shape[k] <= low[k] and vector[k] > 0.0)
-                        or (shape[k] >= ceiling and vector[k] < 0.0)
-                    )
-                step[k] = 0.0 if resting else -vector[k]
-                if resting:
-                    damped[k, :] = 0.0
-                    damped[:, k] = 0.0
-                    damped[k, k] = 1.0
-                else:
-                    damped[k, k] += damping * matrix[k, k] + 1e-12
-            step[:] = np.linalg.solve(damped, step)
-            largest = 0.0
-            for k in range(10):
-                largest = max(largest, abs(step[k]))
-            if largest > _LARGEST_STEP:
-                step *= _LARGEST_STEP / largest
-            for k in range(3):
-                new_shape[k] = shape[k] * math.exp(step[k])
-                new_origin[k] = origin[k] + (
-                    rotation[k, 0] * step[10] + rotation[k, 1] * step[11] + rotation[k, 2] * step[12]
-                )
-            for k in range(3, 7):
-                new_shape[k] = shape[k] + step[k]
-            if convex:
-                new_shape[6] = new_shape[5]
-            _clamp(new_shape, low, high, convex)
-            _rotated(rotation, step[7], step[8], step[9], new_rotation)
-            new_cost = _cost(
-                kind, loss, width, outside, new_shape, new_rotation, new_origin, points, weights, free, nothing, empty
-            )
-            if new_cost < cost:
+            _damped_step(matrix, vector, damping, shape, bounds, damped, step)
+            _move(shape, rotation, origin, step, bounds, new_shape, new_rotation, new_origin)
+            new_value = _cost(cost, new_shape, new_rotation, new_origin, nothing, empty)
+            if new_value < value:
                 accepted = True
                 break
             damping = min(1e8, damping * 5.0)
         if not accepted:
-            return cost, done, True
-        decrease = cost - new_cost
+            return value, done, True
+        decrease = value - new_value
         shape[:] = new_shape
         rotation[:] = new_rotation
         origin[:] = new_origin
         damping = max(1e-9, damping * 0.2)
-        calm = calm + 1 if decrease <= tolerance * cost else 0
-        cost = new_cost
-        if calm >= 2 or cost <= 1e-26 * len(points):
-            return cost, done, True
+        calm = calm + 1 if decrease <= tolerance * value else 0
+        value = new_value
+        if calm >= 2 or value <= 1e-26 * len(cost.points):
+            return value, done, True
         if done < iterations:
-            _cost(kind, loss, width, outside, shape, rotation, origin, points, weights, free, matrix, vector)
-    return cost, done, False
+            _cost(cost, shape, rotation, origin, matrix, vector)
+    return value, done, False

@@ -34,7 +34,7 @@ _NEIGHBOURS, _SPARSE = 6, 2.0
 
 
 @dataclass(frozen=True)
-class FitSamples:
+class SurfaceSamples:
     """Points of a surface in the frame and unit of the fit.
 
     Attributes:
@@ -72,7 +72,7 @@ def checked_surface(surface: SurfaceLike) -> tuple[TriangleMesh, ...] | PointClo
     return found
 
 
-def sample_fit_surface(surface: SurfaceLike, count: int, rng: np.random.Generator) -> FitSamples:
+def sample_fit_surface(surface: SurfaceLike, count: int, rng: np.random.Generator) -> SurfaceSamples:
     """Points of a mesh's outer surface, or of a cloud.
 
     The frame is that of the principal axes of the faces' area, or of the points; so is the drawing of points: a shape
@@ -94,7 +94,7 @@ def sample_fit_surface(surface: SurfaceLike, count: int, rng: np.random.Generato
     return _mesh_samples(found, count, rng)
 
 
-def _mesh_samples(meshes: Sequence[TriangleMesh], count: int, rng: np.random.Generator) -> FitSamples:
+def _mesh_samples(meshes: Sequence[TriangleMesh], count: int, rng: np.random.Generator) -> SurfaceSamples:
     mesh = concatenate_meshes([part if part.volume >= 0.0 else _turned(part) for part in meshes])
     if mesh.area <= 0.0:
         raise InvalidInputError("mesh", "zero area", "a mesh with area")
@@ -112,10 +112,10 @@ def _mesh_samples(meshes: Sequence[TriangleMesh], count: int, rng: np.random.Gen
     chosen = outer[_spread_order(len(outer))][:count]
     vertices = moved.vertices[np.unique(moved.faces)]
     corners, free = hull_and_beyond(vertices, count // 2)
-    return FitSamples(chosen, free, corners, T_mesh_samples, scale, True)
+    return SurfaceSamples(chosen, free, corners, T_mesh_samples, scale, True)
 
 
-def _cloud_samples(points: Array, count: int, rng: np.random.Generator) -> FitSamples:
+def _cloud_samples(points: Array, count: int, rng: np.random.Generator) -> SurfaceSamples:
     if len(points) < MIN_POINTS:
         raise InvalidInputError("points", f"{len(points)} finite points", f"at least {MIN_POINTS}")
     trusted = _dense_points(points)
@@ -128,7 +128,7 @@ def _cloud_samples(points: Array, count: int, rng: np.random.Generator) -> FitSa
     # Early rounds see the beginning only.
     chosen = np.concatenate([chosen[trusted[chosen]], chosen[~trusted[chosen]]])
     corners, _ = hull_and_beyond(moved, 0)
-    return FitSamples(moved[chosen], np.empty((0, 3)), corners, T_cloud_samples, scale, False)
+    return SurfaceSamples(moved[chosen], np.empty((0, 3)), corners, T_cloud_samples, scale, False)
 
 
 def _dense_points(points: Array) -> NDArray[np.bool_]:

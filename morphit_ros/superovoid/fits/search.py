@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.superovoid.fits import kernels as fit_kernels
 from morphit_ros.superovoid.fits.config import SuperovoidFitConfig
-from morphit_ros.superovoid.fits.kernels import CLOSEST, GEMAN_MCCLURE, HUBER, RADIAL, SQUARES
+from morphit_ros.superovoid.fits.kernels import CLOSEST, GEMAN_MCCLURE, HUBER, RADIAL, SQUARES, FitBounds, FitCost
 
 # Points and steps of the two rounds before the last, and how many of the starts go on after each.
 _FIRST_POINTS, _FIRST_STEPS, _FIRST_KEPT = 120, 15, 5
@@ -30,7 +30,7 @@ _LEAST_AXIS, _GREATEST_AXIS, _GREATEST_AXIS_OF_CLOUD = 1e-4, 1.05, 2.0
 
 
 @dataclass
-class PlacedShape:
+class ShapeCandidate:
     """A superovoid in the frame and unit of the samples.
 
     Attributes:
@@ -58,12 +58,12 @@ class PlacedShape:
         fit_kernels.gauges(self.numbers, self.rotation, self.origin, points, out)
         return out
 
-    def copy(self) -> PlacedShape:
+    def copy(self) -> ShapeCandidate:
         return replace(self, numbers=self.numbers.copy(), rotation=self.rotation.copy(), origin=self.origin.copy())
 
 
 @dataclass(frozen=True)
-class Target:
+class FitTarget:
     """What shapes are fitted to.
 
     Attributes:
@@ -76,7 +76,7 @@ class Target:
     free: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, surface: Array, weights: Array, free: Array, count: int) -> Target:
+    def of(cls, surface: Array, weights: Array, free: Array, count: int) -> FitTarget:
         """At most `count` points of a surface, and as large a share of the points that must not be inside.
 
         Args:
@@ -95,7 +95,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Descent:
+class ShapeDescent:
     """What a descent minimises and within which bounds.
 
     Attributes:
@@ -113,15 +113,18 @@ class Descent:
     convex: bool
     outside: float = 1.0
 
-    def run(self, shape: PlacedShape, target: Target, kind: int, steps: int) -> None:
+    def run(self, shape: ShapeCandidate, target: FitTarget, kind: int, steps: int) -> None:
         """Improve a shape in place."""
+        cost = FitCost(
+            kind, self.loss, float(self.width), float(self.outside), target.points, target.weights, target.free
+        )
+        bounds = FitBounds(self.low, self.high, self.convex)
         shape.cost, _, shape.converged = fit_kernels.descend(
-            kind, self.loss, self.width, self.outside, shape.numbers, shape.rotation, shape.origin,
-            target.points, target.weights, target.free, self.low, self.high, self.convex, steps, _TOLERANCE,
-        )  # fmt: skip
+            cost, bounds, shape.numbers, shape.rotation, shape.origin, steps, _TOLERANCE
+        )
 
 
-def make_descent(config: SuperovoidFitConfig, reach: float, is_mesh: bool) -> Descent:
+def make_descent(config: SuperovoidFitConfig, reach: float, is_mesh: bool) -> ShapeDescent:
     """The descent that a configuration asks for; `reach` is the greatest distance of a point from the centre."""
     largest = _GREATEST_AXIS if is_mesh else _GREATEST_AXIS_OF_CLOUD
     low = np.array([_LEAST_AXIS * reach] * 3 + [config.min_squareness] * 2 + [-config.max_tapering] * 2)
@@ -133,10 +136,10 @@ def make_descent(config: SuperovoidFitConfig, reach: float, is_mesh: bool) -> De
     names = {"squares": SQUARES, "huber": HUBER, "geman_mcclure": GEMAN_MCCLURE}
     loss = (HUBER if is_mesh else GEMAN_MCCLURE) if config.loss == "auto" else names[config.loss]
     width = _FIRST_WIDTH if loss == GEMAN_MCCLURE else config.huber_width
-    return Descent(loss, width, low, high, config.convex or config.mode == "outer")
+    return ShapeDescent(loss, width, low, high, config.convex or config.mode == "outer")
 
 
-def make_starts(points: Array, weights: Array, count: int, rng: np.random.Generator) -> list[PlacedShape]:
+def make_starts(points: Array, weights: Array, count: int, rng: np.random.Generator) -> list[ShapeCandidate]:
     """Boxes around the points: each principal axis as z, twice, half a corner turned; then at random."""
     center = np.average(points, axis=0, weights=weights)
     arms = points - center
@@ -165,38 +168,38 @@ def make_starts(points: Array, weights: Array, count: int, rng: np.random.Genera
     return [_box_start(points, rotation) for rotation in rotations[:count]]
 
 
-def _box_start(points: Array, rotation: Array) -> PlacedShape:
+def _box_start(points: Array, rotation: Array) -> ShapeCandidate:
     local = points @ rotation
     # A few points far off must not decide how large the box is.
     low, high = np.percentile(local, (2.0, 98.0), axis=0)
     half = np.maximum(0.5 * (high - low), 1e-3 * float(np.ptp(local)))
     numbers = np.array([*half, _SQUARENESS, _SQUARENESS, 0.0, 0.0])
-    return PlacedShape(numbers, np.ascontiguousarray(rotation), rotation @ (0.5 * (low + high)))
+    return ShapeCandidate(numbers, np.ascontiguousarray(rotation), rotation @ (0.5 * (low + high)))
 
 
 def search(
     points: Array,
     weights: Array,
     free: Array,
-    descent: Descent,
+    descent: ShapeDescent,
     config: SuperovoidFitConfig,
     rng: np.random.Generator,
-    starts: Sequence[PlacedShape] = (),
-) -> list[PlacedShape]:
+    starts: Sequence[ShapeCandidate] = (),
+) -> list[ShapeCandidate]:
     """The best placed shapes, best first.
 
     Early rounds take distances along rays, which cost little; the last takes those to the closest point.
 
     Args:
-        points, weights, free: as of `Target.of`.
+        points, weights, free: as of `FitTarget.of`.
         descent: what to minimise.
         config: number of starts and of steps.
         rng: source of random starts.
         starts: shapes to start from besides those made here; not changed.
     """
     shapes = [start.copy() for start in starts] + make_starts(points, weights, config.starts, rng)
-    first, second = (Target.of(points, weights, free, count) for count in (_FIRST_POINTS, _SECOND_POINTS))
-    last = Target.of(points, weights, free, len(points))
+    first, second = (FitTarget.of(points, weights, free, count) for count in (_FIRST_POINTS, _SECOND_POINTS))
+    last = FitTarget.of(points, weights, free, len(points))
     for shape in shapes:
         descent.run(shape, first, RADIAL, _FIRST_STEPS)
     shapes = sorted(shapes, key=lambda shape: shape.cost)[:_FIRST_KEPT]
@@ -218,7 +221,7 @@ def search(
     return sorted(shapes, key=lambda shape: shape.cost)
 
 
-def _narrowed(descent: Descent, shape: PlacedShape, points: Array) -> Descent:
+def _narrowed(descent: ShapeDescent, shape: ShapeCandidate, points: Array) -> ShapeDescent:
     """The bounded loss with a width from the spread of the distances; other losses as they are."""
     if descent.loss != GEMAN_MCCLURE:
         return descent

@@ -14,7 +14,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.superovoid.distances.packing import Shape
-from morphit_ros.superovoid.robots.world import World, WorldObject
+from morphit_ros.superovoid.robots.world import CollisionWorld, WorldObject
 
 if TYPE_CHECKING:
     from morphit_ros.robot.semantics import SemanticDescription
@@ -31,7 +31,7 @@ class BodyType(enum.IntEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Body:
+class CollisionBody:
     """A link, an attached object or an object of the world.
 
     Attributes:
@@ -51,7 +51,7 @@ class Body:
     touch_links: frozenset[str] = frozenset()
 
 
-def link_bodies(links: Mapping[str, Iterable[PlacedSuperovoid]], model: KinematicModel) -> list[Body]:
+def link_bodies(links: Mapping[str, Iterable[PlacedSuperovoid]], model: KinematicModel) -> list[CollisionBody]:
     """The links that have shapes, in the robot's order.
 
     Raises:
@@ -63,13 +63,13 @@ def link_bodies(links: Mapping[str, Iterable[PlacedSuperovoid]], model: Kinemati
     for link, (row, T_joint_link) in model.link_joints.items():
         shapes = tuple((item.shape, T_joint_link @ item.T_link_shape) for item in links.get(link, ()))
         if shapes:
-            bodies.append(Body(link, BodyType.ROBOT_LINK, row, shapes, link))
+            bodies.append(CollisionBody(link, BodyType.ROBOT_LINK, row, shapes, link))
     if not bodies:
         raise InvalidInputError("superovoids", "no link with a shape", "at least one")
     return bodies
 
 
-def object_bodies(world: World, model: KinematicModel) -> list[Body]:
+def object_bodies(world: CollisionWorld, model: KinematicModel) -> list[CollisionBody]:
     """The attached objects, then those of the world.
 
     Raises:
@@ -80,7 +80,7 @@ def object_bodies(world: World, model: KinematicModel) -> list[Body]:
     return sorted(bodies, key=lambda body: body.type)
 
 
-def _object_body(item: WorldObject, model: KinematicModel) -> Body:
+def _object_body(item: WorldObject, model: KinematicModel) -> CollisionBody:
     what = f"object '{item.name}'"
     if item.name in model.link_joints:
         raise InvalidInputError("object id", repr(item.name), "no name of a link")
@@ -95,10 +95,10 @@ def _object_body(item: WorldObject, model: KinematicModel) -> Body:
         raise InvalidInputError(f"{what}: frame", f"'{frame}'", bound, "Transform its pose before.")
     shapes = tuple((s.shape, T_joint_frame @ item.T_frame_object @ s.T_object_shape) for s in item.shapes)
     kind = BodyType.ROBOT_ATTACHED if item.attached_to else BodyType.WORLD_OBJECT
-    return Body(item.name, kind, row, shapes, item.attached_to, item.touch_links)
+    return CollisionBody(item.name, kind, row, shapes, item.attached_to, item.touch_links)
 
 
-def self_pairs_without_semantics(bodies: Sequence[Body], model: KinematicModel) -> set[frozenset[str]]:
+def self_pairs_without_semantics(bodies: Sequence[CollisionBody], model: KinematicModel) -> set[frozenset[str]]:
     """Links that may touch where no SRDF says so: fixed to each other, or with one joint between them.
 
     A joint that carries no shape (one of several at the same place) does not count as one between.
@@ -143,7 +143,7 @@ def group_rows(group: str, model: KinematicModel, semantics: SemanticDescription
     return moved_rows(semantics.group_joints(group, model.description), model)
 
 
-def may_touch(first: Body, second: Body) -> bool:
+def may_touch(first: CollisionBody, second: CollisionBody) -> bool:
     """Whether an attached object may touch the other body: its link, its touch links, what the same link carries."""
     for one, other in ((first, second), (second, first)):
         if one.type is BodyType.ROBOT_ATTACHED and other.type is not BodyType.WORLD_OBJECT:
@@ -155,7 +155,10 @@ def may_touch(first: Body, second: Body) -> bool:
 
 
 def compared_pairs(
-    bodies: Sequence[Body], request: RobotDistanceRequest, model: KinematicModel, semantics: SemanticDescription | None
+    bodies: Sequence[CollisionBody],
+    request: RobotDistanceRequest,
+    model: KinematicModel,
+    semantics: SemanticDescription | None,
 ) -> NDArray[np.int64]:
     """Indices (P, 2) of the bodies that a request holds against each other; the robot's come before the world's.
 
@@ -187,7 +190,7 @@ def compared_pairs(
     return np.argwhere(np.triu(compared, 1))
 
 
-def _in_scope(bodies: Sequence[Body], self_distance: bool, world_distance: bool) -> NDArray[np.bool_]:
+def _in_scope(bodies: Sequence[CollisionBody], self_distance: bool, world_distance: bool) -> NDArray[np.bool_]:
     """(B, B): whether two bodies are of a kind that is compared, before any names."""
     is_world = np.array([body.type is BodyType.WORLD_OBJECT for body in bodies])
     scope = np.zeros((len(bodies), len(bodies)), dtype=np.bool_)
@@ -204,7 +207,10 @@ def _in_scope(bodies: Sequence[Body], self_distance: bool, world_distance: bool)
 
 
 def _allowed(
-    bodies: Sequence[Body], request: RobotDistanceRequest, model: KinematicModel, semantics: SemanticDescription | None
+    bodies: Sequence[CollisionBody],
+    request: RobotDistanceRequest,
+    model: KinematicModel,
+    semantics: SemanticDescription | None,
 ) -> list[tuple[str, str]]:
     names = {body.name for body in bodies}
     for pair in request.allowed_pairs:

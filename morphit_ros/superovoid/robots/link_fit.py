@@ -18,7 +18,14 @@ from morphit_ros.superovoid.fits.errors import FitErrors, measure_fit
 from morphit_ros.superovoid.fits.fit import ERROR_POINTS, Containment, to_superovoid
 from morphit_ros.superovoid.fits.kernels import CLOSEST, RADIAL
 from morphit_ros.superovoid.fits.samples import sample_fit_surface
-from morphit_ros.superovoid.fits.search import Descent, PlacedShape, Target, make_descent, make_starts, search
+from morphit_ros.superovoid.fits.search import (
+    FitTarget,
+    ShapeCandidate,
+    ShapeDescent,
+    make_descent,
+    make_starts,
+    search,
+)
 from morphit_ros.superovoid.robots.link_pieces import LinkSolid, Piece, Plane, piece_between, possible_cuts, whole_piece
 
 # How a cut is judged: points and starts of a quick fit of both its sides.
@@ -112,7 +119,7 @@ class _Cover:
     """Pieces, the shapes on them, and the RMS distance of the link's points and of free points covered by mistake."""
 
     pieces: tuple[Piece, ...]
-    shapes: tuple[PlacedShape, ...]
+    shapes: tuple[ShapeCandidate, ...]
     error: float
 
 
@@ -141,7 +148,7 @@ class _Cutter:
         # With no gain asked for, one more shape counts even if the fit is worse.
         return min(candidates, key=lambda candidate: candidate.error) if candidates and gain == 0.0 else None
 
-    def final_shapes(self, cover: _Cover) -> Sequence[PlacedShape]:
+    def final_shapes(self, cover: _Cover) -> Sequence[ShapeCandidate]:
         """The shapes as they are or, in outer mode, the smallest around what the faces have in each piece."""
         if self._config.mode != "outer":
             return cover.shapes
@@ -168,7 +175,7 @@ class _Cutter:
         shapes[number : number + 1] = [self._fit(side, self._config) for side in best]
         return self._improved(pieces, shapes)
 
-    def _descent(self, piece: Piece) -> Descent:
+    def _descent(self, piece: Piece) -> ShapeDescent:
         points = piece.target_points
         reach = float(np.linalg.norm(points - points.mean(axis=0), axis=1).max())
         return make_descent(self._config, reach, True)
@@ -176,12 +183,12 @@ class _Cutter:
     def _side(self, piece: Piece, plane: Plane) -> Piece | None:
         return piece_between(self._solid, (*piece.planes, plane))
 
-    def _fit(self, piece: Piece, config: SuperovoidFitConfig) -> PlacedShape:
+    def _fit(self, piece: Piece, config: SuperovoidFitConfig) -> ShapeCandidate:
         return search(piece.target_points, piece.target_weights, piece.free, self._descent(piece), config, self._rng)[0]
 
     def _quick_cost(self, piece: Piece, config: SuperovoidFitConfig) -> float:
         points, weights = piece.target_points, piece.target_weights
-        target = Target.of(points, weights, piece.free, _QUICK_POINTS)
+        target = FitTarget.of(points, weights, piece.free, _QUICK_POINTS)
         descent = self._descent(piece)
         starts = make_starts(points, weights, config.starts, self._rng)
         for start in starts:
@@ -189,7 +196,7 @@ class _Cutter:
         surface = float(weights.sum()) / float(target.weights[~target.free].sum())
         return min(start.cost for start in starts) * surface
 
-    def _improved(self, pieces: tuple[Piece, ...], shapes: list[PlacedShape]) -> _Cover:
+    def _improved(self, pieces: tuple[Piece, ...], shapes: list[ShapeCandidate]) -> _Cover:
         """Points go to the shape that they are nearest to, and the shapes to their points, as long as it helps."""
         best = _Cover(pieces, tuple(shape.copy() for shape in shapes), self._error(shapes))
         for _ in range(_ROUNDS):
@@ -198,7 +205,7 @@ class _Cutter:
                 own = replace(piece, points=self._solid.points[owners == number])
                 if len(own.points) == 0:
                     continue
-                target = Target.of(own.target_points, own.target_weights, own.free, len(own.points) + len(own.caps))
+                target = FitTarget.of(own.target_points, own.target_weights, own.free, len(own.points) + len(own.caps))
                 self._descent(piece).run(shape, target, CLOSEST, _STEPS)
             error = self._error(shapes)
             if error >= best.error:
@@ -206,13 +213,13 @@ class _Cutter:
             best = _Cover(pieces, tuple(shape.copy() for shape in shapes), error)
         return best
 
-    def _nearest(self, shapes: Sequence[PlacedShape]) -> tuple[Array, Array]:
+    def _nearest(self, shapes: Sequence[ShapeCandidate]) -> tuple[Array, Array]:
         """For each point of the link the shape of least signed distance, and this distance: both (N,)."""
         distances = np.stack([shape.distances(self._solid.points) for shape in shapes])
         owners = distances.argmin(axis=0)
         return owners, distances.min(axis=0)
 
-    def _error(self, shapes: Sequence[PlacedShape]) -> float:
+    def _error(self, shapes: Sequence[ShapeCandidate]) -> float:
         covered = self._solid.samples.free[: len(self._solid.points) // 2]
         squares = self._nearest(shapes)[1] ** 2
         if len(covered):

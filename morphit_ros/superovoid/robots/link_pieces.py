@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.winding_number import InsideTest
-from morphit_ros.superovoid.fits.samples import MIN_POINTS, FitSamples, hull_and_beyond
+from morphit_ros.superovoid.fits.samples import MIN_POINTS, SurfaceSamples, hull_and_beyond
 
 # Cuts that are tried across each principal axis of a piece, as shares of its length.
 _CUTS = (0.25, 0.5, 0.75)
@@ -46,7 +46,7 @@ class LinkSolid:
         points: (N, 3) those of the samples that fits see.
     """
 
-    def __init__(self, meshes: Sequence[TriangleMesh], samples: FitSamples, count: int) -> None:
+    def __init__(self, meshes: Sequence[TriangleMesh], samples: SurfaceSamples, count: int) -> None:
         self.samples = samples
         self.points = np.ascontiguousarray(samples.points[:count])
         self._inside = InsideTest(meshes)

@@ -18,8 +18,8 @@ from morphit_ros.superovoid.distances.min_distance import STATUSES, DistanceStat
 from morphit_ros.superovoid.distances.packing import ShapeTable
 from morphit_ros.superovoid.distances.queries import COLUMNS, DISTANCE, LOWER, NORMAL, OF_HULL, POINTS, STATUS
 from morphit_ros.superovoid.robots.body_pairs import (
-    Body,
     BodyType,
+    CollisionBody,
     compared_pairs,
     link_bodies,
     object_bodies,
@@ -32,7 +32,7 @@ from morphit_ros.superovoid.robots.robot_distance_kernels import (
     solve_nearest,
     solve_within,
 )
-from morphit_ros.superovoid.robots.world import World
+from morphit_ros.superovoid.robots.world import CollisionWorld
 
 if TYPE_CHECKING:
     from morphit_ros.robot.semantics import SemanticDescription
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 # States from which on they are shared among threads: below, starting them costs more.
 _STATES_FOR_THREADS = 16
-_EMPTY = World()
+_EMPTY = CollisionWorld()
 _NEAREST = RobotDistanceRequest()
 
 
@@ -122,7 +122,7 @@ class RobotDistance:
         self,
         states: Sequence[Mapping[str, float]],
         request: RobotDistanceRequest = _NEAREST,
-        world: World = _EMPTY,
+        world: CollisionWorld = _EMPTY,
     ) -> tuple[StateDistances, ...]:
         """Distances of each state.
 
@@ -140,7 +140,7 @@ class RobotDistance:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             return tuple(pool.map(prepared.distances, positions))
 
-    def _prepare(self, request: RobotDistanceRequest, world: World) -> _Prepared:
+    def _prepare(self, request: RobotDistanceRequest, world: CollisionWorld) -> _Prepared:
         objects = object_bodies(world, self.model)
         bodies = [*self._links, *objects]
         pairs = compared_pairs(bodies, request, self.model, self.semantics)
@@ -154,7 +154,7 @@ class _Prepared:
     def __init__(
         self,
         model: KinematicModel,
-        bodies: list[Body],
+        bodies: list[CollisionBody],
         table: CarriedShapes,
         pairs: NDArray[np.int64],
         request: RobotDistanceRequest,
@@ -221,7 +221,7 @@ class _Prepared:
         )
 
 
-def _carried(bodies: Sequence[Body], links: ShapeTable, objects: ShapeTable | None) -> CarriedShapes:
+def _carried(bodies: Sequence[CollisionBody], links: ShapeTable, objects: ShapeTable | None) -> CarriedShapes:
     """The shapes of all bodies, those of the links first."""
     rows = np.array([body.row for body in bodies for _ in body.shapes], dtype=np.int64)
     poses = np.array([pose for body in bodies for _, pose in body.shapes])

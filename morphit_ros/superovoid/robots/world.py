@@ -78,19 +78,19 @@ class WorldObject:
 
 
 @dataclass(frozen=True, eq=False)
-class World:
+class CollisionWorld:
     """Objects by name. A changed world is a new value, so that a computation keeps the one that it began with."""
 
     objects: Mapping[str, WorldObject] = field(default_factory=lambda: MappingProxyType({}))
 
     @staticmethod
-    def of(objects: Iterable[WorldObject]) -> World:
+    def of(objects: Iterable[WorldObject]) -> CollisionWorld:
         """A world of these objects.
 
         Raises:
             InvalidInputError: a name twice.
         """
-        return World().changed(add=objects)
+        return CollisionWorld().changed(add=objects)
 
     def __iter__(self) -> Iterator[WorldObject]:
         return iter(self.objects.values())
@@ -98,7 +98,9 @@ class World:
     def __len__(self) -> int:
         return len(self.objects)
 
-    def changed(self, clear: bool = False, remove: Iterable[str] = (), add: Iterable[WorldObject] = ()) -> World:
+    def changed(
+        self, clear: bool = False, remove: Iterable[str] = (), add: Iterable[WorldObject] = ()
+    ) -> CollisionWorld:
         """Cleared, then without some objects, then with others; an object with a known name replaces that one.
 
         Raises:
@@ -116,7 +118,7 @@ class World:
                 raise InvalidInputError("objects", f"'{item.name}' twice", "each id once")
             added.add(item.name)
             objects[item.name] = item
-        return World(MappingProxyType(objects))
+        return CollisionWorld(MappingProxyType(objects))
 
 
 def _checked_pose(pose: Array, name: str) -> Array:
