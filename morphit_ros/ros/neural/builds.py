@@ -23,7 +23,7 @@ BUILD_STAGE, BUILD_SHARE = "build: stage", "build: share done"
 _FEEDBACK_PERIOD = 0.1
 
 
-class _GivenUp(Exception):
+class _BuildGivenUp(Exception):
     """Ends a build that nobody wants any more."""
 
 
@@ -73,7 +73,7 @@ class NeuralBuilds:
         def progress(stage: str, share: float, loss: float = float("nan")) -> None:
             nonlocal told
             if goal.is_cancel_requested:
-                raise _GivenUp
+                raise _BuildGivenUp
             now = perf_counter()
             if stage != self.stage or now - told >= _FEEDBACK_PERIOD:
                 told, self.stage, self.share = now, stage, float(share)
@@ -98,7 +98,7 @@ class NeuralBuilds:
             mass = f"{known.mass:.3g} kg ({placed.known.total_source.value})"
             words = f"'{placed.name}' built: {mass}, centre of mass ± {1e3 * known.center_error:.1f} mm."
             result = self._result(True, f"{words} {placed.doubts}".strip(), loss)
-        except _GivenUp:
+        except _BuildGivenUp:
             result = self._result(False, "cancelled")
         except MorphitError as error:
             result = self._result(False, str(error))

@@ -19,7 +19,7 @@ Progress = Callable[[str, int, int], None]
 Check = Callable[[], None]
 
 
-class _GivenUp(Exception):
+class _FitGivenUp(Exception):
     """Ends a fit that nobody wants any more."""
 
 
@@ -80,11 +80,11 @@ class FitRequests:
 
         def check() -> None:
             if self._changes != wanted:
-                raise _GivenUp
+                raise _FitGivenUp
 
         try:
             self._follow(lambda *_: check(), check)
-        except _GivenUp:
+        except _FitGivenUp:
             return
         with self._state:
             self._followed = max(self._followed, wanted)
@@ -92,7 +92,7 @@ class FitRequests:
     def _settle(self, goal: ServerGoalHandle) -> None:
         def check() -> None:
             if goal.is_cancel_requested:
-                raise _GivenUp
+                raise _FitGivenUp
 
         def progress(link: str, done: int, total: int) -> None:
             check()
@@ -111,7 +111,7 @@ class FitRequests:
             # It may have been cancelled while it waited for its turn.
             check()
             result = self._fit(goal, progress, check)
-        except _GivenUp:
+        except _FitGivenUp:
             result = FitSpheres.Result(message="cancelled: the last model is kept")
         goal.execute(end)
 
