@@ -13,6 +13,7 @@ from rclpy.node import Node
 from morphit_interfaces.action import BuildNeuralObject
 from morphit_interfaces.msg import NeuralObject
 from morphit_ros.errors import MorphitError
+from morphit_ros.ros.core.endpoints import settle
 from morphit_ros.ros.neural.messages import PlacedObject, message_from_object
 from morphit_ros.ros.neural.sources import Progress
 
@@ -79,15 +80,6 @@ class NeuralBuilds:
                 told, self.stage, self.share = now, stage, float(share)
                 goal.publish_feedback(BuildNeuralObject.Feedback(stage=stage, progress=float(share), loss=float(loss)))
 
-        def end(handle: ServerGoalHandle) -> BuildNeuralObject.Result:
-            if result.success:
-                handle.succeed()
-            elif handle.is_cancel_requested:
-                handle.canceled()
-            else:
-                handle.abort()
-            return result
-
         try:
             # It may have been cancelled while it waited for its turn.
             progress("reading", 0.0)
@@ -105,7 +97,7 @@ class NeuralBuilds:
         self.stage = ""
         result.build_time = perf_counter() - start
         self._report(result.success or goal.is_cancel_requested, result.message)
-        goal.execute(end)
+        settle(goal, result)
 
     def _result(self, success: bool, message: str, loss: float = float("nan")) -> BuildNeuralObject.Result:
         kept = self._kept()

@@ -12,6 +12,7 @@ from rclpy.node import Node
 
 from morphit_interfaces.action import FitSpheres
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.ros.core.endpoints import settle
 from morphit_ros.ros.core.parameters import with_assignments
 from morphit_ros.spheres import SphereFitConfig
 
@@ -98,22 +99,13 @@ class FitRequests:
             check()
             goal.publish_feedback(FitSpheres.Feedback(link=link, done=done, total=total))
 
-        def end(handle: ServerGoalHandle) -> FitSpheres.Result:
-            if result.success:
-                handle.succeed()
-            elif handle.is_cancel_requested:
-                handle.canceled()
-            else:
-                handle.abort()
-            return result
-
         try:
             # It may have been cancelled while it waited for its turn.
             check()
             result = self._fit(goal, progress, check)
         except _FitGivenUp:
             result = FitSpheres.Result(message="cancelled: the last model is kept")
-        goal.execute(end)
+        settle(goal, result)
 
 
 def fit_config_of(request: FitSpheres.Goal, parameters: SphereFitConfig) -> SphereFitConfig:
