@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
@@ -14,10 +15,12 @@ from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_quat_xyzw, quat_xyzw_from_matrix
 from morphit_ros.robot.motion_types import JointState, Trajectory
+
+if TYPE_CHECKING:
+    from morphit_ros.geometry.mesh import TriangleMesh
 
 _FIELD_TYPES: dict[int, np.dtype] = {
     PointField.FLOAT32: np.dtype(np.float32),
@@ -73,6 +76,9 @@ def mesh_from_message(message: Mesh) -> TriangleMesh:
     Raises:
         InvalidInputError: an index of no vertex, or a vertex that is not finite.
     """
+    # Its kernels need a compiler, which not every node loads at its start.
+    from morphit_ros.geometry.mesh import TriangleMesh
+
     faces = np.array([triangle.vertex_indices for triangle in message.triangles], dtype=np.int64).reshape(-1, 3)
     return TriangleMesh(point_rows(message.vertices), faces)
 
