@@ -70,7 +70,7 @@ class Stages:
         self.poses = [left.T_world_camera, right.T_world_camera]
         self.clouds = [left.cloud, right.cloud]
         inputs = zip(("left", "right"), self.clouds, self.poses, strict=True)
-        self.views = [camera_view.View(CameraInput(*camera), camera[2]) for camera in inputs]
+        self.views = [camera_view.CameraView(CameraInput(*camera), camera[2]) for camera in inputs]
         self.bounds = [view_bounds(view.side, self.crop, workspace=True) for view in self.views]
         rng = np.random.default_rng(0)
         self.planes = find_view_planes(self.views, self.bounds, True, UP, self.table, rng)

@@ -13,7 +13,7 @@ from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.geometry.primitives import box_mesh
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.superovoid import Superovoid, load_model
-from morphit_ros.superovoid.robots.world import PlacedShape, CollisionWorld, WorldObject
+from morphit_ros.superovoid.robots.world import CollisionWorld, PlacedShape, WorldObject
 
 
 def ball(name: str, radius: float) -> str:

@@ -29,10 +29,10 @@ from morphit_ros.execution.pick import (
     GraspTarget,
     GripperLimits,
     PickRequest,
+    PickStage,
     SendTrajectory,
     SequenceUpdate,
-    Stage,
-    Stop,
+    StopArm,
 )
 from morphit_ros.execution.reachability import Reachability
 from morphit_ros.execution.sequence import GraspSequence
@@ -116,7 +116,7 @@ class PickJob:
         sequence: SequenceConfig | None = None,
         seed: int = 0,
         on_plan: Callable[[ObjectView, GraspPlan], None] | None = None,
-        on_stage: Callable[[Stage], None] | None = None,
+        on_stage: Callable[[PickStage], None] | None = None,
         avoid: Sequence[Array] = (),
     ) -> PickResult:
         """See, plan and pick the object of a workcell, once.
@@ -221,14 +221,14 @@ class PickJob:
         view: ObjectView,
         plan: GraspPlan,
         settings: SequenceConfig,
-        on_stage: Callable[[Stage], None] | None,
+        on_stage: Callable[[PickStage], None] | None,
     ) -> PickResult:
         gripper = self.gripper
         limits = GripperLimits(gripper.aperture_min, gripper.aperture_max, gripper.max_force, gripper.min_force)
         sequence = GraspSequence(self._backend, self.robot, limits, settings, clock="simulated clock")
         before = workcell.object_pose()
         shift = float("nan")
-        stage: Stage | None = None
+        stage: PickStage | None = None
         deadline = workcell.time + _LONGEST_PICK
         sequence.start(self._request(workcell, view, plan), workcell.joint_state(), workcell.time)
         while True:
@@ -236,7 +236,7 @@ class PickJob:
             _send(workcell, update)
             if update.stage is not stage:
                 stage = update.stage
-                if stage in (Stage.PROBE, Stage.CLOSE) and np.isnan(shift):
+                if stage in (PickStage.PROBE, PickStage.CLOSE) and np.isnan(shift):
                     shift = float(np.linalg.norm(workcell.object_pose()[:3, 3] - before[:3, 3]))
                 if on_stage is not None:
                     on_stage(stage)
@@ -280,7 +280,7 @@ def _send(workcell: Workcell, update: SequenceUpdate) -> None:
             workcell.command_trajectory(command.trajectory)
         elif isinstance(command, CommandGripper):
             workcell.command_gripper(command.aperture, command.max_effort)
-        elif isinstance(command, Stop):
+        elif isinstance(command, StopArm):
             workcell.stop_motion()
 
 

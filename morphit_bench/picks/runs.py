@@ -23,7 +23,7 @@ from morphit_bench.picks.planners import PLANNERS, grasp_planner
 from morphit_bench.picks.trials import Trial, TrialConfig, draw_trial, trial_object
 from morphit_bench.picks.views import SETTINGS
 from morphit_ros.errors import InvalidInputError, MorphitError, ResourceNotFoundError
-from morphit_ros.execution.pick import Stage
+from morphit_ros.execution.pick import PickStage
 from morphit_ros.geometry.transforms import Array, rotation_angle
 from morphit_ros.simulation.objects import SimulatedObject, load_object
 from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
@@ -313,8 +313,8 @@ def _run_one(
     out_of_reach = check_feasibility(lying, job.gripper, trial.friction).reason
     moments: dict[str, Array] = {"before": workcell.configuration()}
 
-    def note(stage: Stage) -> None:
-        if stage in (Stage.PROBE, Stage.CLOSE, Stage.CHECK):
+    def note(stage: PickStage) -> None:
+        if stage in (PickStage.PROBE, PickStage.CLOSE, PickStage.CHECK):
             moments.setdefault(stage.value, workcell.configuration())
 
     again = None

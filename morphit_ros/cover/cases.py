@@ -13,7 +13,7 @@ from morphit_ros.cover.actuation.placement import place_motors
 from morphit_ros.cover.control.controller import ControllerConfig
 from morphit_ros.cover.files import load_cover, moved_to_base
 from morphit_ros.cover.goals.surfaces import plan_passage
-from morphit_ros.cover.goals.targets import HeightTarget, ParametricTarget, Target, grid_parameters
+from morphit_ros.cover.goals.targets import HeightTarget, ParametricTarget, SurfaceTarget, grid_parameters
 from morphit_ros.cover.kinematics.start import lay_on_surface, roll
 from morphit_ros.cover.model import DEFAULT_RANGE_OF_MOTION, Cover
 from morphit_ros.cover.state import CoverState
@@ -52,7 +52,7 @@ class CoverCase:
     name: str
     cover: Cover
     state: CoverState
-    target: Target
+    target: SurfaceTarget
     controller: ControllerConfig
     duration: float
     published: tuple[tuple[float, float, float], ...]
@@ -144,7 +144,7 @@ def _body(content: Any) -> CylinderBody | None:
     return CylinderBody(float(radius), float(length), tuple(float(value) for value in pose))
 
 
-def _target(content: Any, cover: Cover, state: CoverState, controller: ControllerConfig) -> Target:
+def _target(content: Any, cover: Cover, state: CoverState, controller: ControllerConfig) -> SurfaceTarget:
     if isinstance(content, str):
         return HeightTarget(content)
     if "passage" in content:

@@ -11,7 +11,7 @@ import numpy as np
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.cover.control.controller import ControllerConfig, CoverController, StepResult, StepStatus
 from morphit_ros.cover.control.quadratic_program import QpSolver
-from morphit_ros.cover.goals.targets import Target
+from morphit_ros.cover.goals.targets import SurfaceTarget
 from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
 from morphit_ros.cover.model import Cover
 from morphit_ros.cover.noise import NoiseConfig, NoiseSource
@@ -77,7 +77,7 @@ class SimulationResult:
 def simulate_cover(
     cover: Cover,
     state: CoverState,
-    target: Target,
+    target: SurfaceTarget,
     config: SimulationConfig | None = None,
     controller: ControllerConfig | None = None,
     noise: NoiseConfig | None = None,

@@ -14,7 +14,7 @@ from morphit_ros.execution.supervision import StateWatch
 from morphit_ros.robot.configuration import RobotConfiguration
 
 
-class Step(Protocol):
+class SequenceStep(Protocol):
     """A part of a stage. It begins with its first `update`."""
 
     def update(self, now: float) -> tuple[tuple[Command, ...], bool]:

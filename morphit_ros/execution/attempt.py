@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from morphit_ros.execution.arm_and_hand import ArmAndHand, Step
+from morphit_ros.execution.arm_and_hand import ArmAndHand, SequenceStep
 from morphit_ros.execution.candidates import PlanCandidates
 from morphit_ros.execution.failure import FailureMode, PickFailed
 from morphit_ros.execution.fingers import CloseFingers, OpenFingers, ProbeFingers
 from morphit_ros.execution.lift import HoldStill, Lift, TestLift, WhileHolding
 from morphit_ros.execution.moves import FollowTrajectory
-from morphit_ros.execution.pick import Command, GraspTarget, PickRequest, SendTrajectory, Stage
+from morphit_ros.execution.pick import Command, GraspTarget, PickRequest, PickStage, SendTrajectory
 from morphit_ros.execution.slip_watch import SlipWatch
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.motion_types import Trajectory
@@ -30,12 +30,12 @@ class Attempt:
         self._height = request.lift_height or robot.config.lift_height
         self._plan = PlanCandidates(robot, request, indices)
         self._stages = self._make_stages()
-        self._step: Step | None = None
+        self._step: SequenceStep | None = None
         self._probe: ProbeFingers | None = None
         self._slip: SlipWatch | None = None
-        self._sent: list[tuple[Stage, Trajectory]] = []
+        self._sent: list[tuple[PickStage, Trajectory]] = []
         self._attached: list[str] = []
-        self.stage = Stage.PLAN
+        self.stage = PickStage.PLAN
         self.message = ""
 
     @property
@@ -73,15 +73,15 @@ class Attempt:
             self._step = self._stages[self.stage]()
         commands, done = self._step.update(now)
         self._sent += [(self.stage, command.trajectory) for command in commands if isinstance(command, SendTrajectory)]
-        if self._plan.chosen >= 0 and self.stage is Stage.PLAN:
+        if self._plan.chosen >= 0 and self.stage is PickStage.PLAN:
             self.message = f"grasp {self._plan.chosen + 1} of {len(self._request.candidates)} can be reached"
         if done:
-            order = [*self._stages, Stage.DONE]
+            order = [*self._stages, PickStage.DONE]
             self.stage = order[order.index(self.stage) + 1]
             self._step = None
         return commands
 
-    def way_of(self, *stages: Stage) -> list[Trajectory]:
+    def way_of(self, *stages: PickStage) -> list[Trajectory]:
         """What the arm was sent in these stages, the latest first."""
         return [trajectory for stage, trajectory in reversed(self._sent) if stage in stages]
 
@@ -104,36 +104,36 @@ class Attempt:
         while self._attached:
             self._robot.backend.detach(self._attached.pop())
 
-    def _make_stages(self) -> dict[Stage, Callable[[], Step]]:
+    def _make_stages(self) -> dict[PickStage, Callable[[], SequenceStep]]:
         """What is done in each stage, in order."""
         robot, config = self._robot, self._robot.config
-        stages: dict[Stage, Callable[[], Step]] = {
-            Stage.PLAN: lambda: self._plan,
-            Stage.OPEN: lambda: OpenFingers(robot, self.grasp.open_aperture),
-            Stage.PREGRASP: self._go_to_pregrasp,
-            Stage.APPROACH: self._approach,
-            Stage.PROBE: self._start_probe,
-            Stage.CLOSE: lambda: CloseFingers(robot, self._contact, touching=self._probe is not None),
-            Stage.CHECK: lambda: _Once(self._check),
-            Stage.ATTACH: lambda: _Once(self._attach),
-            Stage.TEST_LIFT: lambda: self._holding(
+        stages: dict[PickStage, Callable[[], SequenceStep]] = {
+            PickStage.PLAN: lambda: self._plan,
+            PickStage.OPEN: lambda: OpenFingers(robot, self.grasp.open_aperture),
+            PickStage.PREGRASP: self._go_to_pregrasp,
+            PickStage.APPROACH: self._approach,
+            PickStage.PROBE: self._start_probe,
+            PickStage.CLOSE: lambda: CloseFingers(robot, self._contact, touching=self._probe is not None),
+            PickStage.CHECK: lambda: _Once(self._check),
+            PickStage.ATTACH: lambda: _Once(self._attach),
+            PickStage.TEST_LIFT: lambda: self._holding(
                 TestLift(robot, self._request.lifted(self.grasp, config.slip.test_height), config.slip.test_time)
             ),
-            Stage.LIFT: lambda: self._holding(Lift(robot, self.top)),
-            Stage.VERIFY: lambda: self._holding(HoldStill(config.hold_time)),
+            PickStage.LIFT: lambda: self._holding(Lift(robot, self.top)),
+            PickStage.VERIFY: lambda: self._holding(HoldStill(config.hold_time)),
         }
         if not config.probe.enabled:
-            del stages[Stage.PROBE]
+            del stages[PickStage.PROBE]
         # A test lift of nearly the whole height would be no test.
         if config.slip.test_height == 0.0 or config.slip.test_height > 0.7 * self._height:
-            del stages[Stage.TEST_LIFT]
+            del stages[PickStage.TEST_LIFT]
         return stages
 
-    def _go_to_pregrasp(self) -> Step:
+    def _go_to_pregrasp(self) -> SequenceStep:
         assert self._plan.pregrasp is not None
         return FollowTrajectory(self._robot, self._plan.pregrasp, FailureMode.CONTACT_PREGRASP, free=True)
 
-    def _approach(self) -> Step:
+    def _approach(self) -> SequenceStep:
         moved = self._request.displacement() if self._request.displacement is not None else None
         bound = self._robot.config.displacement_bound
         if moved is not None and moved > bound:
@@ -144,7 +144,7 @@ class Attempt:
         assert self._plan.approach is not None
         return FollowTrajectory(self._robot, self._plan.approach, FailureMode.CONTACT_APPROACH)
 
-    def _start_probe(self) -> Step:
+    def _start_probe(self) -> SequenceStep:
         self._probe = ProbeFingers(self._robot, self.grasp)
         return self._probe
 
@@ -161,7 +161,7 @@ class Attempt:
             self._attached.append(name)
         self._slip = SlipWatch(self._robot.config.slip, self._robot.aperture, self._empty, self._robot.grip_effort)
 
-    def _holding(self, step: Step) -> Step:
+    def _holding(self, step: SequenceStep) -> SequenceStep:
         assert self._slip is not None
         return WhileHolding(step, self._robot, self._slip)
 

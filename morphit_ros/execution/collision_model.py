@@ -17,7 +17,7 @@ from morphit_ros.robot.kinematics import KinematicModel
 
 
 @dataclass(frozen=True)
-class Contact:
+class SphereContact:
     """Two bodies that touch, and how deep their spheres overlap [m]."""
 
     pair: Pair
@@ -122,13 +122,13 @@ class CollisionModel:
             np.array(slab_pairs, dtype=np.int64).reshape(-1, 2),
         )
 
-    def contacts(self, positions: Mapping[str, float], allowed: Collection[Pair] = ()) -> list[Contact]:
+    def contacts(self, positions: Mapping[str, float], allowed: Collection[Pair] = ()) -> list[SphereContact]:
         """Bodies that touch at joint positions [rad or m], deepest first, without the `allowed` pairs."""
         depths = np.empty(len(self._pairs))
         if not fill_depths(self._geometry, self._kinematics.configuration(positions), depths):
             return []
         touching = [(self._pairs[row], float(depths[row])) for row in np.flatnonzero(depths > 0.0)]
-        found = [Contact(pair, depth) for pair, depth in touching if pair not in allowed]
+        found = [SphereContact(pair, depth) for pair, depth in touching if pair not in allowed]
         return sorted(found, key=lambda contact: (-contact.depth, sorted(contact.pair)))
 
     def first_touching(self, rows: Array) -> int:

@@ -44,7 +44,7 @@ def pairs_between(first: Iterable[str], second: Iterable[str]) -> set[Pair]:
 
 
 @dataclass(frozen=True)
-class AttachedObject:
+class GraspedObject:
     """An object in the gripper: `centers` (N, 3) in the frame of the tip link, `radii` (N,) [m]."""
 
     name: str
@@ -64,7 +64,7 @@ class Environment:
 
     table: TableObstacle | None = None
     objects: tuple[ObjectObstacle, ...] = ()
-    attached: tuple[AttachedObject, ...] = ()
+    attached: tuple[GraspedObject, ...] = ()
 
     def table_slabs(self, touch_clearance: float) -> list[tuple[str, Array, Array]]:
         """Name, ``T_base_box`` (4, 4) and full size (3,) of the table and of its lowered copy."""

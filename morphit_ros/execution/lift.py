@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from morphit_ros.execution.arm_and_hand import ArmAndHand, Step
+from morphit_ros.execution.arm_and_hand import ArmAndHand, SequenceStep
 from morphit_ros.execution.candidates import reason
 from morphit_ros.execution.failure import FailureMode, PickFailed
 from morphit_ros.execution.moves import FollowTrajectory
@@ -14,7 +14,7 @@ from morphit_ros.geometry.transforms import Array
 class WhileHolding:
     """Another step, as long as the object is held."""
 
-    def __init__(self, step: Step, robot: ArmAndHand, slip: SlipWatch) -> None:
+    def __init__(self, step: SequenceStep, robot: ArmAndHand, slip: SlipWatch) -> None:
         self._step, self._robot, self._slip = step, robot, slip
 
     def update(self, now: float) -> tuple[tuple[Command, ...], bool]:

@@ -9,7 +9,7 @@ import numpy as np
 from morphit_ros.execution.arm_and_hand import ArmAndHand
 from morphit_ros.execution.contact_watch import ContactWatch
 from morphit_ros.execution.failure import FailureMode, PickFailed
-from morphit_ros.execution.pick import Command, SendTrajectory, Stop
+from morphit_ros.execution.pick import Command, SendTrajectory, StopArm
 from morphit_ros.execution.supervision import TrajectoryWatch
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.motion_types import Trajectory
@@ -82,7 +82,7 @@ class Retrace:
 
     def __init__(self, robot: ArmAndHand, trajectory: Trajectory, until_contact: bool = False) -> None:
         self._robot, self._trajectory, self._until_contact = robot, trajectory, until_contact
-        self._rest = Rest(robot)
+        self._rest = ArmAtRest(robot)
         self._follow: FollowTrajectory | None = None
 
     def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
@@ -96,7 +96,7 @@ class Retrace:
             return self._follow.update(now)
         except PickFailed as failure:
             if self._until_contact and failure.mode is FailureMode.NOT_LIFTED:
-                return (Stop(),), True
+                return (StopArm(),), True
             raise
 
 
@@ -111,7 +111,7 @@ class GoStraight:
 
     def __init__(self, robot: ArmAndHand, T_base_goal: Array, touchable: tuple[str, ...]) -> None:
         self._robot, self._goal, self._touchable = robot, T_base_goal, touchable
-        self._rest = Rest(robot)
+        self._rest = ArmAtRest(robot)
         self._follow: FollowTrajectory | None = None
 
     def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
@@ -129,7 +129,7 @@ class GoStraight:
         return (), False
 
 
-class Rest:
+class ArmAtRest:
     """Waits until the arm rests after a stop."""
 
     def __init__(self, robot: ArmAndHand) -> None:

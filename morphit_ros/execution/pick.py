@@ -16,7 +16,7 @@ from morphit_ros.robot.clearance import ClearanceFunction
 from morphit_ros.robot.motion_types import Trajectory
 
 
-class Stage(enum.Enum):
+class PickStage(enum.Enum):
     """Where a pick is. SET_DOWN, RELEASE and RETREAT come after a failed attempt only."""
 
     PLAN = "plan"
@@ -152,11 +152,11 @@ class CommandGripper:
 
 
 @dataclass(frozen=True)
-class Stop:
+class StopArm:
     """Command: stop the arm where it is. The gripper keeps what it holds."""
 
 
-Command = SendTrajectory | CommandGripper | Stop
+Command = SendTrajectory | CommandGripper | StopArm
 
 
 @dataclass(frozen=True)
@@ -177,13 +177,13 @@ class SequenceUpdate:
         ready: it failed, and the hand is open and back where nothing is in its way: another pick may begin.
     """
 
-    stage: Stage
+    stage: PickStage
     commands: tuple[Command, ...] = ()
     finished: bool = False
     success: bool = False
-    failed_stage: Stage | None = None
+    failed_stage: PickStage | None = None
     message: str = ""
-    durations: tuple[tuple[Stage, float], ...] = ()
+    durations: tuple[tuple[PickStage, float], ...] = ()
     grasp_index: int = -1
     mode: FailureMode | None = None
     attempt: int = 1

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from morphit_ros.execution.arm_and_hand import ArmAndHand, Step
+from morphit_ros.execution.arm_and_hand import ArmAndHand, SequenceStep
 from morphit_ros.execution.attempt import Attempt
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.fingers import AwaitRest, OpenFingers
 from morphit_ros.execution.moves import GoStraight, Retrace
-from morphit_ros.execution.pick import Command, Stage, Stop
+from morphit_ros.execution.pick import Command, PickStage, StopArm
 
-_Part = tuple[Stage, Callable[[], Step]]
+_Part = tuple[PickStage, Callable[[], SequenceStep]]
 # Fingers that lose an object pass the bound of slip on their way: so long they show which it is [s].
 _SLIDE_TIME = 0.5
 
@@ -31,16 +31,16 @@ class Recovery:
 
     def __init__(self, robot: ArmAndHand, attempt: Attempt, mode: FailureMode) -> None:
         self._robot, self._attempt = robot, attempt
-        self._release: _Part = (Stage.RELEASE, self._let_go)
-        self._up: _Part = (Stage.RETREAT, lambda: GoStraight(robot, attempt.top, attempt.target_names))
+        self._release: _Part = (PickStage.RELEASE, self._let_go)
+        self._up: _Part = (PickStage.RETREAT, lambda: GoStraight(robot, attempt.top, attempt.target_names))
         self._steps = self._planned(mode)
-        self._step: Step | None = None
+        self._step: SequenceStep | None = None
         self.lost = mode is FailureMode.LOST
 
     @property
-    def stage(self) -> Stage:
+    def stage(self) -> PickStage:
         """The present one, DONE at the end."""
-        return self._steps[0][0] if self._steps else Stage.DONE
+        return self._steps[0][0] if self._steps else PickStage.DONE
 
     def update(self, now: float) -> tuple[Command, ...]:
         """Go on.
@@ -50,11 +50,11 @@ class Recovery:
         """
         if not self._steps:
             return ()
-        if self.stage is Stage.SET_DOWN and self._attempt.holds_nothing():
+        if self.stage is PickStage.SET_DOWN and self._attempt.holds_nothing():
             # Fallen meanwhile: nothing is left to be set down.
             self.lost = True
             self._steps, self._step = [self._release, self._up], None
-            return (Stop(),)
+            return (StopArm(),)
         if self._step is None:
             self._step = self._steps[0][1]()
         commands, done = self._step.update(now)
@@ -68,19 +68,19 @@ class Recovery:
         if mode is FailureMode.LOST:
             return [self._release, self._up]
         if mode is FailureMode.CONTACT_PREGRASP:
-            return self._back(Stage.RETREAT, Stage.PREGRASP)
+            return self._back(PickStage.RETREAT, PickStage.PREGRASP)
         if mode is FailureMode.CONTACT_APPROACH:
-            return self._back(Stage.RETREAT, Stage.APPROACH)
-        set_down = self._back(Stage.SET_DOWN, Stage.TEST_LIFT, Stage.LIFT)
+            return self._back(PickStage.RETREAT, PickStage.APPROACH)
+        set_down = self._back(PickStage.SET_DOWN, PickStage.TEST_LIFT, PickStage.LIFT)
         if mode is FailureMode.SLIPPED:
-            set_down.insert(0, (Stage.SET_DOWN, lambda: AwaitRest(self._robot, _SLIDE_TIME)))
-        return [*set_down, self._release, *self._back(Stage.RETREAT, Stage.APPROACH)]
+            set_down.insert(0, (PickStage.SET_DOWN, lambda: AwaitRest(self._robot, _SLIDE_TIME)))
+        return [*set_down, self._release, *self._back(PickStage.RETREAT, PickStage.APPROACH)]
 
-    def _let_go(self) -> Step:
+    def _let_go(self) -> SequenceStep:
         self._attempt.detach()
         return OpenFingers(self._robot, self._attempt.grasp.open_aperture)
 
-    def _back(self, stage: Stage, *gone: Stage) -> list[_Part]:
-        landing = stage is Stage.SET_DOWN
+    def _back(self, stage: PickStage, *gone: PickStage) -> list[_Part]:
+        landing = stage is PickStage.SET_DOWN
         way = self._attempt.way_of(*gone)
         return [(stage, partial(Retrace, self._robot, path, landing)) for path in way]

@@ -16,13 +16,13 @@ from morphit_ros.execution.candidates import is_near
 from morphit_ros.execution.contact_watch import FreeMotion
 from morphit_ros.execution.failure import OBJECT_LOST, AttemptRecord, FailureMode, PickFailed
 from morphit_ros.execution.motion import MotionBackend
-from morphit_ros.execution.pick import Command, GripperLimits, PickRequest, SequenceUpdate, Stage, Stop
+from morphit_ros.execution.pick import Command, GripperLimits, PickRequest, PickStage, SequenceUpdate, StopArm
 from morphit_ros.execution.recovery import Recovery
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_types import JointState
 
-_CONTACTS = {Stage.PREGRASP: FailureMode.CONTACT_PREGRASP, Stage.APPROACH: FailureMode.CONTACT_APPROACH}
+_CONTACTS = {PickStage.PREGRASP: FailureMode.CONTACT_PREGRASP, PickStage.APPROACH: FailureMode.CONTACT_APPROACH}
 
 
 class GraspSequence:
@@ -70,10 +70,10 @@ class GraspSequence:
         self._arm = ArmAndHand(self._backend, self._robot, self._gripper, self._config, self._clock, self._free_motion)
         self._attempt = Attempt(self._arm, request, range(len(request.candidates)))
         self._recovery: Recovery | None = None
-        self._failed_stage = Stage.PLAN
+        self._failed_stage = PickStage.PLAN
         self._records: list[AttemptRecord] = []
-        self._stage, self._begin, self._last_now = Stage.PLAN, now, now
-        self._durations: list[tuple[Stage, float]] = []
+        self._stage, self._begin, self._last_now = PickStage.PLAN, now, now
+        self._durations: list[tuple[PickStage, float]] = []
         self._problem = self._arm.state.check(now, state) if state is not None else ""
 
     def update(self, now: float, state: JointState | None) -> SequenceUpdate:
@@ -140,11 +140,13 @@ class GraspSequence:
     def _go_on(self, commands: tuple[Command, ...]) -> SequenceUpdate:
         self._enter(self._attempt.stage)
         message = self._attempt.message
-        if self._stage is not Stage.DONE:
+        if self._stage is not PickStage.DONE:
             return self._report(SequenceUpdate(self._stage, commands, message=message))
         message = f"lifted and held for {self._durations[-1][1]:.1f} s"
-        self._record(FailureMode.SUCCESS, Stage.DONE, message)
-        return self._end(SequenceUpdate(Stage.DONE, commands, True, True, message=message, mode=FailureMode.SUCCESS))
+        self._record(FailureMode.SUCCESS, PickStage.DONE, message)
+        return self._end(
+            SequenceUpdate(PickStage.DONE, commands, True, True, message=message, mode=FailureMode.SUCCESS)
+        )
 
     def _take_failure(self, failure: PickFailed) -> SequenceUpdate:
         """Note it, and recover from it where the robot can."""
@@ -159,10 +161,10 @@ class GraspSequence:
         if not failure.mode.recoverable:
             return self._fail(failure.mode, str(failure), stop=True)
         self._recovery = Recovery(self._arm, self._attempt, failure.mode)
-        if self._recovery.stage is Stage.DONE:
-            return self._after_recovery((Stop(),))
+        if self._recovery.stage is PickStage.DONE:
+            return self._after_recovery((StopArm(),))
         self._enter(self._recovery.stage)
-        return self._report(SequenceUpdate(self._stage, (Stop(),), message=str(failure)))
+        return self._report(SequenceUpdate(self._stage, (StopArm(),), message=str(failure)))
 
     def _recover(self, recovery: Recovery) -> SequenceUpdate:
         commands = recovery.update(self._last_now)
@@ -170,7 +172,7 @@ class GraspSequence:
         if recovery.lost and last.mode is FailureMode.SLIPPED:
             last = replace(last, mode=FailureMode.LOST, message=f"{OBJECT_LOST}: {last.message}")
             self._records[-1] = last
-        if recovery.stage is Stage.DONE:
+        if recovery.stage is PickStage.DONE:
             return self._after_recovery(commands)
         self._enter(recovery.stage)
         return self._report(SequenceUpdate(self._stage, commands, message=last.message))
@@ -191,7 +193,7 @@ class GraspSequence:
             return self._fail(last.mode, text, commands, ready=True)
         self._recovery = None
         self._attempt = Attempt(self._arm, self._request, others)
-        self._enter(Stage.PLAN)
+        self._enter(PickStage.PLAN)
         return self._report(SequenceUpdate(self._stage, commands, message=f"again, after: {last.message}"))
 
     def _other_candidates(self) -> list[int]:
@@ -206,10 +208,10 @@ class GraspSequence:
             if not any(is_near(candidates[index].T_base_gripper, pose, *near) for pose in failed)
         ]
 
-    def _record(self, mode: FailureMode, stage: Stage, message: str) -> None:
+    def _record(self, mode: FailureMode, stage: PickStage, message: str) -> None:
         self._records.append(AttemptRecord(mode, self._attempt.grasp_index, stage.value, message))
 
-    def _enter(self, stage: Stage) -> None:
+    def _enter(self, stage: PickStage) -> None:
         if stage is not self._stage:
             self._durations.append((self._stage, self._last_now - self._begin))
             self._stage, self._begin = stage, self._last_now
@@ -223,7 +225,7 @@ class GraspSequence:
         ready: bool = False,
     ) -> SequenceUpdate:
         self._durations.append((self._stage, self._last_now - self._begin))
-        given = (*commands, Stop()) if stop else commands
+        given = (*commands, StopArm()) if stop else commands
         return self._end(
             SequenceUpdate(self._failed_stage, given, True, False, self._failed_stage, message, mode=mode, ready=ready)
         )

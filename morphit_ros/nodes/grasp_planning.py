@@ -24,7 +24,7 @@ from morphit_ros.ros.core.markers import marker_array
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.execution.object_clearance import ClearanceConfig, object_clearance
-from morphit_ros.ros.grasping.known_object import KnownObject, KnownObjectConfig
+from morphit_ros.ros.grasping.known_object import KnownObjectConfig, KnownObjectMatch
 from morphit_ros.ros.grasping.messages import message_from_plan
 from morphit_ros.ros.grasping.plan_inputs import PlanInput, PlanInputs, PlanInputsConfig
 from morphit_ros.ros.grasping.reach import GraspReach, ReachConfig, with_reach
@@ -58,7 +58,7 @@ class GraspPlanning(Node):
         # Before the action is there: the first goal must not wait for compilers.
         warm_up(self._gripper)
         self._reach = GraspReach(self, reach, base)
-        self._known = KnownObject(self, known)
+        self._known = KnownObjectMatch(self, known)
         self._diagnostics = Diagnostics(self)
         self._grasps = interfaces.GRASPS.publish(self)
         self._markers = interfaces.GRASP_MARKERS.publish(self)

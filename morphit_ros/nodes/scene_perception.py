@@ -22,7 +22,7 @@ from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
 from morphit_ros.ros.core.frames import BaseFrame, BaseFrameConfig, CameraFrameConfig, CameraFrames
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
-from morphit_ros.ros.scene.camera_clouds import CameraClouds, CameraCloudsConfig, CameraViews
+from morphit_ros.ros.scene.camera_clouds import CameraClouds, CameraCloudsConfig, CloudPair
 from morphit_ros.ros.scene.messages import perception_of_request
 from morphit_ros.ros.scene.publisher import ScenePublisher
 from morphit_ros.ros.scene.self_filter import SelfFilter
@@ -87,7 +87,7 @@ class ScenePerception(Node):
             self._diagnostics.report(ERROR, response.message, self._counts())
         return response
 
-    def _segment(self, views: CameraViews, config: PerceptionConfig) -> tuple[Scene, SegmentedObjectArray, TablePlane]:
+    def _segment(self, views: CloudPair, config: PerceptionConfig) -> tuple[Scene, SegmentedObjectArray, TablePlane]:
         T_world_left, T_world_right = self._pose("left", views), self._pose("right", views)
         known = T_world_left is not None or T_world_right is not None
         # Without any pose the scene is in the left camera's frame, and says so: nobody can mistake it for the world.
@@ -104,7 +104,7 @@ class ScenePerception(Node):
         self._diagnostics.report(OK if scene.status is SceneStatus.OK else WARN, scene.message, values, periodic=True)
         return scene, objects, table
 
-    def _pose(self, camera: str, views: CameraViews) -> Array | None:
+    def _pose(self, camera: str, views: CloudPair) -> Array | None:
         message = views.left if camera == "left" else views.right
         if message is None:
             return None

@@ -38,7 +38,7 @@ from morphit_ros.perception.stages import (
     thin_views,
 )
 from morphit_ros.perception.summary import describe_objects, judge_consistency
-from morphit_ros.perception.views.view import View
+from morphit_ros.perception.views.view import CameraView
 
 
 def perceive(
@@ -114,7 +114,9 @@ def _choose(task: Task, seen: Seen, objects: Objects, evidence: list[ObjectEvide
     return _scene(task, seen, status, "; ".join([message, *remarks]), objects, evidence, target)
 
 
-def _as_given(views: list[View], refused: RegistrationResult, evidence: list[ObjectEvidence]) -> RegistrationResult:
+def _as_given(
+    views: list[CameraView], refused: RegistrationResult, evidence: list[ObjectEvidence]
+) -> RegistrationResult:
     """The registration by the given extrinsics, once objects that moved explain why the views do not fit."""
     T_left_right = invert_transform(views[0].T_frame_camera) @ views[1].T_frame_camera
     vouching = [known.residual for known in evidence if known.consistent and known.compared]

@@ -31,7 +31,7 @@ from morphit_ros.perception.thinning import thin_view, view_bounds
 from morphit_ros.perception.views.extrinsics_check import as_placed, check_extrinsics, plane_misfit
 from morphit_ros.perception.views.fusion import FusedCloud, fuse_views
 from morphit_ros.perception.views.registration import register_views
-from morphit_ros.perception.views.view import View
+from morphit_ros.perception.views.view import CameraView
 from morphit_ros.perception.views.view_planes import find_view_planes, middle_eye, refine_view_plane
 
 _UP = np.array([0.0, 0.0, 1.0])
@@ -54,7 +54,7 @@ class Seen(NamedTuple):
         fused, labels: the views in one, and for each of its points `ON_TABLE`, `LOOSE` or the index of its object.
     """
 
-    views: list[View]
+    views: list[CameraView]
     placed: bool
     registration: RegistrationResult | None = None
     motion: Array | None = None
@@ -101,7 +101,7 @@ class Task:
         """The views before the first stage."""
         placed = all(pose is not None for pose in self.poses) or len(cameras) == 1
         poses = [np.eye(4) if pose is None or not placed else pose for pose in self.poses]
-        return Seen([View(camera, pose) for camera, pose in zip(cameras, poses, strict=True)], placed)
+        return Seen([CameraView(camera, pose) for camera, pose in zip(cameras, poses, strict=True)], placed)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

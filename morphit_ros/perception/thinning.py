@@ -12,7 +12,7 @@ from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.voxel_grid import PlaneCells, crop_to_voxels
 from morphit_ros.perception.configuration import CropConfig
-from morphit_ros.perception.tabletop.table import Plane, plane_axes
+from morphit_ros.perception.tabletop.table import PlaneFit, plane_axes
 
 # The box of a cloud whose place in the world is not known yet: everything within the largest range.
 _ANYWHERE = 100.0
@@ -73,7 +73,7 @@ def thin_view(
     T_target_camera: Array,
     bounds: Bounds,
     voxel_size: float,
-    plane: Plane | None,
+    plane: PlaneFit | None,
     tolerance: float,
     cell_size: float,
 ) -> ThinnedView:

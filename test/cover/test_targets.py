@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from cover_samples import bowl
 
-from morphit_ros.cover.goals.closest_points import ClosestPoints
+from morphit_ros.cover.goals.closest_points import TriangleTree
 from morphit_ros.cover.goals.surfaces import (
     HeightMapTarget,
     MeshTarget,
@@ -14,7 +14,13 @@ from morphit_ros.cover.goals.surfaces import (
     fitted_surface,
     plan_passage,
 )
-from morphit_ros.cover.goals.targets import HeightTarget, ParametricTarget, Target, examine_target, grid_parameters
+from morphit_ros.cover.goals.targets import (
+    HeightTarget,
+    ParametricTarget,
+    SurfaceTarget,
+    examine_target,
+    grid_parameters,
+)
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.primitives import sphere_mesh
@@ -23,7 +29,7 @@ POINTS = np.random.default_rng(0).uniform(-0.2, 0.2, (12, 3))
 FORMULA = "(cos(t/8 + 10*x - 20*y) - cos(t/8))/40 + x*y*t"
 
 
-def targets() -> dict[str, Target]:
+def targets() -> dict[str, SurfaceTarget]:
     parameters = POINTS[:, :2] + 0.5
     return {
         "height": HeightTarget(FORMULA),
@@ -113,7 +119,7 @@ def test_closest_points_of_a_mesh_are_those_of_brute_force(count: int) -> None:
     generator = np.random.default_rng(count)
     triangles = generator.uniform(-0.3, 0.3, (count, 1, 3)) + generator.normal(0.0, 0.1, (count, 3, 3))
     triangles[0, 2] = triangles[0, 1] + 1e-7  # a needle
-    tree = ClosestPoints(triangles)
+    tree = TriangleTree(triangles)
     points = np.concatenate([generator.uniform(-0.5, 0.5, (12, 3)), triangles[0], triangles[:1].mean(axis=1)])
     expected = [min(np.linalg.norm(point - closest_by_projection(point, t)) for t in triangles) for point in points]
     for guesses in (None, generator.integers(0, count, len(points))):

@@ -11,8 +11,8 @@ from morphit_ros.execution.collision_model import CollisionModel, rigid_group
 from morphit_ros.execution.environment import (
     LOWERED_TABLE,
     TABLE,
-    AttachedObject,
     Environment,
+    GraspedObject,
     environment_urdf,
     object_body,
     robot_urdf,
@@ -94,7 +94,7 @@ def test_the_table_is_lower_for_fingers(panda_urdf, panda, home):
 
 
 def test_the_description_holds_every_body(panda_urdf, table, box):
-    held = AttachedObject("cup", np.array([[0.0, 0.0, 0.05]]), np.array([0.03]))
+    held = GraspedObject("cup", np.array([[0.0, 0.0, 0.05]]), np.array([0.03]))
     robot = robot_urdf(panda_urdf, BASE, TIP)
     root = ElementTree.fromstring(environment_urdf(robot, BASE, TIP, Environment(table, (box,), (held,)), 0.004))
     parents = {j.find("child").get("link"): j.find("parent").get("link") for j in root.findall("joint")}

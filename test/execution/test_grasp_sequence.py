@@ -15,9 +15,9 @@ from morphit_ros.execution.pick import (
     GraspTarget,
     GripperLimits,
     PickRequest,
+    PickStage,
     SendTrajectory,
-    Stage,
-    Stop,
+    StopArm,
 )
 from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.sequence_config import ContactConfig, ProbeConfig, SequenceConfig, SlipConfig
@@ -25,7 +25,11 @@ from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.robot.motion_types import JointState, Trajectory
 
 PERIOD = 0.02
-FORWARD = [stage for stage in Stage if stage not in (Stage.SET_DOWN, Stage.RELEASE, Stage.RETREAT, Stage.DONE)]
+FORWARD = [
+    stage
+    for stage in PickStage
+    if stage not in (PickStage.SET_DOWN, PickStage.RELEASE, PickStage.RETREAT, PickStage.DONE)
+]
 LIMITS = GripperLimits(0.0, 0.08, 40.0)
 
 
@@ -188,14 +192,14 @@ def run(sequence, robot, pick=None, disturb=lambda robot, update: None, limit=60
 
 
 def stops(updates):
-    return sum(isinstance(command, Stop) for update in updates for command in update.commands)
+    return sum(isinstance(command, StopArm) for update in updates for command in update.commands)
 
 
 def test_a_pick_goes_through_all_stages(sequence, robot, backend):
     updates = run(sequence, robot, request())
     last = updates[-1]
     assert last.success, last.message
-    assert last.stage is Stage.DONE
+    assert last.stage is PickStage.DONE
     assert last.failed_stage is None
     assert last.grasp_index == 0
     assert last.mode is FailureMode.SUCCESS
@@ -203,10 +207,10 @@ def test_a_pick_goes_through_all_stages(sequence, robot, backend):
     assert [stage for stage, _ in last.durations] == FORWARD
     durations = dict(last.durations)
     assert sum(durations.values()) == pytest.approx(robot.now - 100.0, abs=1e-6)
-    assert durations[Stage.PLAN] == pytest.approx(PERIOD)
-    for stage in (Stage.PREGRASP, Stage.APPROACH, Stage.TEST_LIFT, Stage.LIFT):
+    assert durations[PickStage.PLAN] == pytest.approx(PERIOD)
+    for stage in (PickStage.PREGRASP, PickStage.APPROACH, PickStage.TEST_LIFT, PickStage.LIFT):
         assert durations[stage] >= 2.0
-    assert durations[Stage.VERIFY] == pytest.approx(1.0, abs=2 * PERIOD)
+    assert durations[PickStage.VERIFY] == pytest.approx(1.0, abs=2 * PERIOD)
     np.testing.assert_allclose(robot.arm[:3], [0.3, 0.1, 0.25])
     assert stops(updates) == 0
     heights = [command.trajectory.positions[-1][2] for command in robot.received if isinstance(command, SendTrajectory)]
@@ -242,7 +246,7 @@ def test_nothing_moves_before_a_whole_grasp_can_be_planned(sequence, robot, back
     assert updates[-1].success
     assert updates[-1].grasp_index == 2
     sent = next(i for i, update in enumerate(updates) if update.commands)
-    assert all(update.stage in (Stage.PLAN, Stage.OPEN) for update in updates[: sent + 1])
+    assert all(update.stage in (PickStage.PLAN, PickStage.OPEN) for update in updates[: sent + 1])
     assert robot.received[1].trajectory.positions[-1][0] == pytest.approx(0.3)
 
 
@@ -250,7 +254,7 @@ def test_no_reachable_grasp_says_why_for_each(sequence, robot, backend):
     backend.refuse = {("pose", 0.1): MotionStatus.UNREACHABLE, ("line", 0.2): MotionStatus.PATH_BLOCKED}
     updates = run(sequence, robot, request(grasp(0.1), grasp(0.2), grasp(0.3, opening=0.2)))
     last = updates[-1]
-    assert last.failed_stage is Stage.PLAN
+    assert last.failed_stage is PickStage.PLAN
     assert last.grasp_index == -1
     assert "grasp 1: pre-grasp" in last.message
     assert "grasp 2: approach" in last.message
@@ -262,7 +266,7 @@ def test_no_reachable_grasp_says_why_for_each(sequence, robot, backend):
 def test_a_start_in_collision_is_no_fault_of_the_grasps(sequence, robot, backend):
     backend.refuse = {("pose", 0.1): MotionStatus.START_IN_COLLISION}
     last = run(sequence, robot, request(grasp(0.1), grasp(0.2)))[-1]
-    assert last.failed_stage is Stage.PLAN
+    assert last.failed_stage is PickStage.PLAN
     assert "start is in collision" in last.message
     assert "told to" in last.message
 
@@ -271,7 +275,7 @@ def test_a_start_in_collision_is_no_fault_of_the_grasps(sequence, robot, backend
 def test_closing_on_nothing(make_sequence, robot, probe):
     robot.width = 0.0
     last = run(make_sequence(probe=ProbeConfig(enabled=probe)), robot, request())[-1]
-    assert last.failed_stage is (Stage.PROBE if probe else Stage.CHECK)
+    assert last.failed_stage is (PickStage.PROBE if probe else PickStage.CHECK)
     assert last.mode is FailureMode.CLOSED_ON_NOTHING
     assert last.mode.outcome is PickOutcome.MISGRASP
     assert "closed on nothing" in last.message
@@ -284,7 +288,7 @@ def test_closing_on_nothing(make_sequence, robot, probe):
 # Quick fingers show the loss before the test lift moves: there is no way yet to set the object down by.
 @pytest.mark.parametrize("finger_speed", [0.1, 0.25])
 @pytest.mark.parametrize("delay", [0.0, 0.5])
-@pytest.mark.parametrize("stage", [Stage.TEST_LIFT, Stage.LIFT, Stage.VERIFY])
+@pytest.mark.parametrize("stage", [PickStage.TEST_LIFT, PickStage.LIFT, PickStage.VERIFY])
 def test_an_object_that_is_lost(sequence, robot, backend, stage, delay, finger_speed):
     robot.finger_speed = finger_speed
 
@@ -304,7 +308,7 @@ def test_an_object_that_is_lost(sequence, robot, backend, stage, delay, finger_s
     assert robot.aperture == pytest.approx(0.07, abs=0.003)
 
 
-@pytest.mark.parametrize("stage", [Stage.TEST_LIFT, Stage.LIFT, Stage.VERIFY])
+@pytest.mark.parametrize("stage", [PickStage.TEST_LIFT, PickStage.LIFT, PickStage.VERIFY])
 @pytest.mark.parametrize("change", [-0.008, 0.008])
 def test_an_object_that_slips_is_set_down(sequence, robot, stage, change):
     def slip(robot, update):
@@ -319,16 +323,16 @@ def test_an_object_that_slips_is_set_down(sequence, robot, stage, change):
     assert "slips" in last.message
     assert last.ready
     after = [name for name, _ in last.durations][FORWARD.index(stage) + 1 :]
-    assert after == [Stage.SET_DOWN, Stage.RELEASE, Stage.RETREAT]
+    assert after == [PickStage.SET_DOWN, PickStage.RELEASE, PickStage.RETREAT]
     # It opens where it had closed, not above.
-    opened = next(i for i, update in enumerate(updates) if update.stage is Stage.RELEASE)
+    opened = next(i for i, update in enumerate(updates) if update.stage is PickStage.RELEASE)
     assert robot.released_at == pytest.approx(0.05, abs=0.002), opened
     np.testing.assert_allclose(robot.arm[:3], [0.3, 0.1, 0.2], atol=1e-3)
 
 
 def test_a_slow_drift_is_slip(sequence, robot):
     def creep(robot, update):
-        if update.stage is Stage.LIFT:
+        if update.stage is PickStage.LIFT:
             robot.width -= 0.006 * PERIOD
 
     last = run(sequence, robot, request(), creep)[-1]
@@ -338,7 +342,7 @@ def test_a_slow_drift_is_slip(sequence, robot):
 
 def test_fingers_that_lose_their_effort_slip(sequence, robot):
     def weaken(robot, update):
-        robot.finger_effort = 5.0 if update.stage is Stage.LIFT else 30.0
+        robot.finger_effort = 5.0 if update.stage is PickStage.LIFT else 30.0
 
     robot.finger_effort = 30.0
     last = run(sequence, robot, request(), weaken)[-1]
@@ -351,7 +355,7 @@ def test_fingers_whose_driver_reports_no_effort_hold(sequence, robot):
     assert run(sequence, robot, request())[-1].success
 
 
-@pytest.mark.parametrize("stage", [Stage.PREGRASP, Stage.APPROACH, Stage.LIFT])
+@pytest.mark.parametrize("stage", [PickStage.PREGRASP, PickStage.APPROACH, PickStage.LIFT])
 def test_a_joint_that_is_stuck(make_sequence, robot, stage):
     def stick(robot, update):
         if update.stage is stage:
@@ -377,32 +381,32 @@ def test_an_arm_that_lags_behind(make_sequence, robot, lag, accepted):
 
 def test_a_joint_that_stops_short_of_its_goal(make_sequence, robot):
     def stick(robot, update):
-        if update.stage is Stage.APPROACH and robot.arm[2] < 0.09:
+        if update.stage is PickStage.APPROACH and robot.arm[2] < 0.09:
             robot.stuck = 2
 
     last = run(make_sequence(contact=ContactConfig(enabled=False)), robot, request(), stick)[-1]
-    assert last.failed_stage is Stage.APPROACH
+    assert last.failed_stage is PickStage.APPROACH
     assert "panda_joint3 is 0.0" in last.message
     assert "from its goal" in last.message
 
 
 def test_an_arm_that_was_pushed_between_planning_and_moving(sequence, robot):
     def push(robot, update):
-        if update.stage is Stage.OPEN:
+        if update.stage is PickStage.OPEN:
             robot.arm = np.full(7, 0.5)
 
     last = run(sequence, robot, request(), push)[-1]
-    assert last.failed_stage is Stage.PREGRASP
+    assert last.failed_stage is PickStage.PREGRASP
     assert "moved since" in last.message
 
 
-@pytest.mark.parametrize("stage", [Stage.OPEN, Stage.PROBE, Stage.CLOSE])
+@pytest.mark.parametrize("stage", [PickStage.OPEN, PickStage.PROBE, PickStage.CLOSE])
 def test_a_gripper_that_does_not_respond(make_sequence, robot, stage):
     def freeze(robot, update):
         robot.frozen_gripper = update.stage is stage
 
-    robot.frozen_gripper = stage is Stage.OPEN
-    updates = run(make_sequence(probe=ProbeConfig(enabled=stage is Stage.PROBE)), robot, request(), freeze)
+    robot.frozen_gripper = stage is PickStage.OPEN
+    updates = run(make_sequence(probe=ProbeConfig(enabled=stage is PickStage.PROBE)), robot, request(), freeze)
     assert updates[-1].failed_stage is stage
     assert "gripper does not respond" in updates[-1].message
     assert stops(updates) == 1
@@ -426,18 +430,18 @@ def test_joint_states_that_stop(sequence, robot):
 def test_joint_states_of_another_clock(sequence, robot, offset):
     robot.stamp_offset = offset
     last = run(sequence, robot, request())[-1]
-    assert last.failed_stage is Stage.PLAN
+    assert last.failed_stage is PickStage.PLAN
     assert "simulation clock" in last.message
     assert "30.0" in last.message
 
 
 def test_a_clock_that_goes_back(sequence, robot):
     def reset(robot, update):
-        if update.stage is Stage.APPROACH:
+        if update.stage is PickStage.APPROACH:
             robot.now = 0.0
 
     updates = run(sequence, robot, request(), reset, limit=200.0)
-    assert updates[-1].failed_stage is Stage.APPROACH
+    assert updates[-1].failed_stage is PickStage.APPROACH
     assert "went back" in updates[-1].message
     assert all(time >= 0.0 for _, time in updates[-1].durations)
     assert stops(updates) == 1
@@ -487,17 +491,17 @@ def test_velocities_may_be_missing(sequence, robot):
 @pytest.mark.parametrize("error", [MotionBackendError("broken"), RuntimeError("broken")])
 def test_a_backend_that_breaks(sequence, robot, backend, error):
     def break_down(robot, update):
-        if update.stage is Stage.CLOSE:
+        if update.stage is PickStage.CLOSE:
             backend.raises = error
 
     updates = run(sequence, robot, request(), break_down)
-    assert updates[-1].failed_stage is Stage.TEST_LIFT
+    assert updates[-1].failed_stage is PickStage.TEST_LIFT
     assert updates[-1].mode is FailureMode.ROBOT_FAULT
     assert "broken" in updates[-1].message
     assert stops(updates) == 1
 
 
-@pytest.mark.parametrize("stage", [stage for stage in Stage if stage is not Stage.DONE])
+@pytest.mark.parametrize("stage", [stage for stage in PickStage if stage is not PickStage.DONE])
 def test_cancelling_in_any_stage_stops_once(sequence, robot, stage):
     sequence.start(request(), robot.state(), robot.now)
     forward = stage in FORWARD
@@ -507,11 +511,11 @@ def test_cancelling_in_any_stage_stops_once(sequence, robot, stage):
         assert not update.finished
         if update.stage is stage:
             break
-        if not forward and update.stage is Stage.LIFT:
+        if not forward and update.stage is PickStage.LIFT:
             robot.width = 0.032
         robot.step()
     end = sequence.cancel("operator")
-    assert end.failed_stage is (stage if forward else Stage.LIFT)
+    assert end.failed_stage is (stage if forward else PickStage.LIFT)
     assert end.mode is (FailureMode.CANCELLED if forward else FailureMode.SLIPPED)
     assert "cancelled: operator" in end.message
     assert not end.ready
@@ -523,7 +527,7 @@ def test_the_lift_falls_back_to_slower_and_to_any_path(sequence, robot, backend,
     config = SequenceConfig()
 
     def refuse(robot, update):
-        if update.stage is Stage.CLOSE:
+        if update.stage is PickStage.CLOSE:
             backend.refuse = {("line", 0.3): MotionStatus.PATH_BLOCKED}
 
     assert run(sequence, robot, request(), refuse)[-1].success
@@ -536,11 +540,11 @@ def test_the_lift_falls_back_to_slower_and_to_any_path(sequence, robot, backend,
 
 def test_a_lift_that_is_impossible(sequence, robot, backend):
     def refuse(robot, update):
-        if update.stage is Stage.CLOSE:
+        if update.stage is PickStage.CLOSE:
             backend.refuse = {(kind, 0.3): MotionStatus.NO_PATH for kind in ("line", "pose")}
 
     last = run(sequence, robot, request(), refuse)[-1]
-    assert last.failed_stage is Stage.LIFT
+    assert last.failed_stage is PickStage.LIFT
     assert last.mode is FailureMode.NOT_LIFTED
     assert last.ready
     assert "straight lift" in last.message
@@ -654,7 +658,7 @@ def test_commands_that_come_late_are_no_contact(make_sequence, robot):
     held = []
 
     def hold_back(robot, update):
-        if update.stage is Stage.PROBE and robot.aperture < 0.0665:
+        if update.stage is PickStage.PROBE and robot.aperture < 0.0665:
             held.append(robot.now)
             robot.frozen_gripper = robot.now - held[0] < 0.36
 
@@ -676,9 +680,9 @@ def test_the_probe_presses_with_no_less_than_the_gripper_can(robot, backend, pan
 def test_a_test_lift_can_be_left_out(make_sequence, robot):
     last = run(make_sequence(slip=SlipConfig(test_height=0.0)), robot, request())[-1]
     assert last.success
-    assert Stage.TEST_LIFT not in dict(last.durations)
+    assert PickStage.TEST_LIFT not in dict(last.durations)
     # One of nearly the whole height would be no test.
-    assert Stage.TEST_LIFT not in dict(run(make_sequence(), robot, request(lift_height=0.04))[-1].durations)
+    assert PickStage.TEST_LIFT not in dict(run(make_sequence(), robot, request(lift_height=0.04))[-1].durations)
 
 
 @pytest.mark.parametrize(
@@ -688,7 +692,7 @@ def test_what_is_not_as_wide_as_planned_is_let_go(make_sequence, robot, width, m
     robot.width = width
     updates = run(make_sequence(), robot, request(grasp(), grasp(0.4)))
     last = updates[-1]
-    assert last.failed_stage is Stage.PROBE
+    assert last.failed_stage is PickStage.PROBE
     assert last.mode is mode
     assert f"{1000 * width:.1f} mm, expected 40.0 mm (15.0 to 52.0)" in last.message
     # The full force was never used on it, and the other grasp is not tried: the object may have moved.
@@ -701,9 +705,9 @@ def test_what_is_not_as_wide_as_planned_is_let_go(make_sequence, robot, width, m
 
 def test_a_probe_is_repeated_once_the_object_is_centred(sequence, robot):
     def settle(robot, update):
-        if update.stage is Stage.PROBE and robot.aperture <= 0.0551 and robot.goal < robot.aperture:
+        if update.stage is PickStage.PROBE and robot.aperture <= 0.0551 and robot.goal < robot.aperture:
             robot.wide_seen = True
-        if update.stage is Stage.PROBE and getattr(robot, "wide_seen", False) and robot.goal > robot.aperture:
+        if update.stage is PickStage.PROBE and getattr(robot, "wide_seen", False) and robot.goal > robot.aperture:
             robot.width = 0.042
 
     robot.width = 0.055
@@ -716,8 +720,8 @@ def test_an_object_that_fills_the_opening_is_known_by_the_fingers_effort(sequenc
     """Fingers that cannot move press, or do not respond: only their effort tells."""
 
     def press(robot, update):
-        robot.finger_effort = None if effort is None else effort if update.stage is not Stage.OPEN else 0.0
-        if update.stage is Stage.APPROACH:
+        robot.finger_effort = None if effort is None else effort if update.stage is not PickStage.OPEN else 0.0
+        if update.stage is PickStage.APPROACH:
             robot.width = robot.aperture
 
     last = run(sequence, robot, request(grasp(aperture=0.066, opening=0.068)), press)[-1]
@@ -739,8 +743,8 @@ def block(at, joint=2):
     """A joint that goes no further on the way to the object."""
 
     def disturb(robot, update):
-        inside = update.stage in (Stage.PREGRASP, Stage.APPROACH)
-        past = robot.arm[joint] < at if update.stage is Stage.APPROACH else robot.arm[joint] > at
+        inside = update.stage in (PickStage.PREGRASP, PickStage.APPROACH)
+        past = robot.arm[joint] < at if update.stage is PickStage.APPROACH else robot.arm[joint] > at
         robot.stuck = joint if inside and past else -1
 
     return disturb
@@ -749,8 +753,8 @@ def block(at, joint=2):
 @pytest.mark.parametrize(
     ("stage", "at", "mode"),
     [
-        (Stage.PREGRASP, 0.1, FailureMode.CONTACT_PREGRASP),
-        (Stage.APPROACH, 0.15, FailureMode.CONTACT_APPROACH),
+        (PickStage.PREGRASP, 0.1, FailureMode.CONTACT_PREGRASP),
+        (PickStage.APPROACH, 0.15, FailureMode.CONTACT_APPROACH),
     ],
 )
 def test_an_obstacle_in_the_way_stops_the_arm_and_it_retreats(sequence, robot, stage, at, mode):
@@ -769,16 +773,16 @@ def test_an_obstacle_in_the_way_stops_the_arm_and_it_retreats(sequence, robot, s
     assert last.ready
     assert stops(updates) == 1
     # Noticed well before the coarse bound of 0.15 rad, and back to where the motion had begun.
-    stopped = next(update for update in updates if update.commands == (Stop(),))
+    stopped = next(update for update in updates if update.commands == (StopArm(),))
     assert dict(stopped.durations)[stage] < 1.9
     np.testing.assert_allclose(
-        robot.arm[:3], [0.0, 0.0, 0.0] if stage is Stage.PREGRASP else [0.3, 0.1, 0.2], atol=2e-3
+        robot.arm[:3], [0.0, 0.0, 0.0] if stage is PickStage.PREGRASP else [0.3, 0.1, 0.2], atol=2e-3
     )
 
 
 def test_fingers_that_are_displaced_on_the_way(sequence, robot):
     def push(robot, update):
-        if update.stage is Stage.APPROACH and update.durations[-1][1] > 0.5:
+        if update.stage is PickStage.APPROACH and update.durations[-1][1] > 0.5:
             robot.frozen_gripper, robot.aperture = True, 0.066
         else:
             robot.frozen_gripper = False
@@ -792,7 +796,7 @@ def test_fingers_that_are_displaced_on_the_way(sequence, robot):
 def test_a_jump_of_the_efforts(sequence, robot, jump, contact):
     def push(robot, update):
         robot.arm_effort = np.zeros(7)
-        if update.stage is Stage.APPROACH and update.durations[-1][1] > 1.0:
+        if update.stage is PickStage.APPROACH and update.durations[-1][1] > 1.0:
             robot.arm_effort[1] = jump
 
     robot.finger_effort = 0.0
@@ -813,13 +817,13 @@ def test_efforts_of_free_motion_are_learned(sequence, robot):
 
 def test_contacts_may_be_ignored(make_sequence, robot):
     def push(robot, update):
-        robot.arm_effort = np.full(7, 50.0 if update.stage is Stage.APPROACH else 0.0)
+        robot.arm_effort = np.full(7, 50.0 if update.stage is PickStage.APPROACH else 0.0)
 
     robot.finger_effort = 0.0
     assert run(make_sequence(contact=ContactConfig(enabled=False)), robot, request(), push)[-1].success
 
 
-@pytest.mark.parametrize("stage", [Stage.PREGRASP, Stage.APPROACH, Stage.LIFT])
+@pytest.mark.parametrize("stage", [PickStage.PREGRASP, PickStage.APPROACH, PickStage.LIFT])
 def test_a_controller_that_gives_up_by_itself(sequence, robot, stage):
     sequence.start(request(), robot.state(), robot.now)
     for _ in range(1000):
@@ -829,12 +833,12 @@ def test_a_controller_that_gives_up_by_itself(sequence, robot, stage):
             break
         robot.step()
     end = sequence.block("path tolerance violated")
-    if stage is Stage.LIFT:
+    if stage is PickStage.LIFT:
         assert end.finished
         assert end.mode is FailureMode.ROBOT_FAULT
     else:
         assert not end.finished
-        assert end.commands == (Stop(),)
+        assert end.commands == (StopArm(),)
         assert run(sequence, robot)[-1].mode.outcome is PickOutcome.CONTACT_ABORT
 
 
@@ -892,7 +896,7 @@ def test_a_second_attempt_that_cannot_be_planned_leaves_the_first_to_count(seque
 
 def test_a_recovery_that_fails_is_said_and_stops(sequence, robot):
     def freeze(robot, update):
-        robot.frozen_gripper = update.stage is Stage.RELEASE
+        robot.frozen_gripper = update.stage is PickStage.RELEASE
 
     robot.width = 0.0
     updates = run(sequence, robot, request(grasp(), grasp(0.4)), freeze)
@@ -900,7 +904,7 @@ def test_a_recovery_that_fails_is_said_and_stops(sequence, robot):
     assert last.mode is FailureMode.CLOSED_ON_NOTHING
     assert not last.ready
     assert "then in release: the gripper does not respond" in last.message
-    assert last.commands == (Stop(),)
+    assert last.commands == (StopArm(),)
 
 
 @pytest.mark.parametrize(("moved", "aborted"), [(None, False), (0.005, False), (0.03, True)])

@@ -19,9 +19,9 @@ from morphit_ros.execution.pick import (
     GraspTarget,
     GripperLimits,
     PickRequest,
+    PickStage,
     SendTrajectory,
-    Stage,
-    Stop,
+    StopArm,
 )
 from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.sequence_config import ProbeConfig, SequenceConfig
@@ -34,7 +34,7 @@ PERIOD = 0.02
 LIMITS = GripperLimits(0.0, 0.08, 40.0)
 # The tea box is 55 × 90 × 120 mm; the fingers close along its short side.
 WIDTH = 0.055
-RETREATED = [Stage.RELEASE, Stage.RETREAT]
+RETREATED = [PickStage.RELEASE, PickStage.RETREAT]
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def run(workcell, sequence, pick, disturb=lambda update: None, efforts=True, lim
                 workcell.command_trajectory(command.trajectory)
             elif isinstance(command, CommandGripper):
                 workcell.command_gripper(command.aperture, command.max_effort)
-            elif isinstance(command, Stop):
+            elif isinstance(command, StopArm):
                 workcell.stop_motion()
         if update.finished:
             return update, height
@@ -128,7 +128,7 @@ def test_a_finger_that_lands_on_a_shifted_object(make_workcell, make_sequence, e
     update, _ = run(workcell, sequence, request(grasp(0.5), grasp(0.53)), efforts=efforts)
     assert update.mode is FailureMode.CONTACT_APPROACH
     assert update.mode.outcome is PickOutcome.CONTACT_ABORT
-    assert stages(update)[-1] is Stage.RETREAT
+    assert stages(update)[-1] is PickStage.RETREAT
     # The object may have moved: nothing is tried blindly, and what was seen since is picked.
     assert len(update.attempts) == 1
     assert update.ready
@@ -175,7 +175,7 @@ def test_fingers_that_close_on_another_body(make_workcell, make_sequence):
     assert update.ready
     # Without the probe the same would have been taken for the object.
     blind, _ = run(workcell, make_sequence(probe=ProbeConfig(enabled=False)), request())
-    assert Stage.TEST_LIFT in stages(blind)
+    assert PickStage.TEST_LIFT in stages(blind)
 
 
 def test_a_slippery_object_is_noticed_at_the_table(make_workcell, make_sequence):
@@ -184,12 +184,12 @@ def test_a_slippery_object_is_noticed_at_the_table(make_workcell, make_sequence)
     update, height = run(workcell, make_sequence(), request(grasp(z=0.105)))
     assert update.mode.outcome is PickOutcome.MISGRASP
     assert update.mode in (FailureMode.SLIPPED, FailureMode.LOST)
-    assert update.failed_stage is Stage.TEST_LIFT
+    assert update.failed_stage is PickStage.TEST_LIFT
     assert height < 0.03, "it was not dropped from the height of the lift"
     assert update.ready
     # Nothing is in the hand's way now: it may look and try again.
     again, _ = run(workcell, make_sequence(), request(grasp(z=0.105)))
-    assert again.failed_stage is Stage.TEST_LIFT
+    assert again.failed_stage is PickStage.TEST_LIFT
 
 
 def test_an_object_that_is_pulled_out_high_above_the_table(make_workcell, make_sequence):
@@ -198,12 +198,12 @@ def test_an_object_that_is_pulled_out_high_above_the_table(make_workcell, make_s
     body = workcell._model.body("object").id
 
     def pull(update):
-        pulled = update.stage is Stage.LIFT and workcell.object_pose()[2, 3] > 0.08
+        pulled = update.stage is PickStage.LIFT and workcell.object_pose()[2, 3] > 0.08
         workcell._data.xfrc_applied[body, 2] = -120.0 if pulled else 0.0
 
     update, height = run(workcell, make_sequence(), request(grasp(z=0.105)), pull)
     assert update.mode in (FailureMode.SLIPPED, FailureMode.LOST)
-    assert update.failed_stage is Stage.LIFT
+    assert update.failed_stage is PickStage.LIFT
     assert height > 0.05
     assert update.ready
 
@@ -217,12 +217,12 @@ def test_an_object_that_moves_away_before_the_approach_is_not_approached(make_wo
     address = workcell._model.joint("object").qposadr[0]
 
     def shift(update):
-        if update.stage is Stage.PREGRASP:
+        if update.stage is PickStage.PREGRASP:
             workcell._data.qpos[address : address + 2] = [0.53, 0.0]
 
     sequence = make_sequence()
     update, _ = run(workcell, sequence, request(displacement=displacement), shift)
     assert update.mode is FailureMode.OBJECT_MOVED
-    assert Stage.CLOSE not in stages(update)
+    assert PickStage.CLOSE not in stages(update)
     assert update.ready
     assert run(workcell, sequence, request(grasp(0.53)))[0].success

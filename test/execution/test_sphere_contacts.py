@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from morphit_ros.execution.collision_model import CollisionModel
-from morphit_ros.execution.environment import AttachedObject, Environment, object_body
+from morphit_ros.execution.environment import Environment, GraspedObject, object_body
 from morphit_ros.execution.motion import ObjectObstacle, TableObstacle
 from morphit_ros.execution.sphere_contacts import slab_depth
 from morphit_ros.geometry.transforms import invert_transform, make_transform, matrix_from_rpy
@@ -45,7 +45,7 @@ def surroundings(rng: np.random.Generator) -> Environment:
         )
         for name, count in (("left", 17), ("right", 1))
     )
-    held = AttachedObject("held", rng.uniform(-0.05, 0.15, (6, 3)), rng.uniform(0.01, 0.03, 6))
+    held = GraspedObject("held", rng.uniform(-0.05, 0.15, (6, 3)), rng.uniform(0.01, 0.03, 6))
     return Environment(TableObstacle(tilted, np.array([0.6, 0.5]), 0.04), crowds, (held,))
 
 

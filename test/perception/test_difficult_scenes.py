@@ -13,7 +13,7 @@ from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy
 from morphit_ros.perception import PerceptionConfig, Scene, SceneStatus, perceive
 from morphit_ros.perception.configuration import ObjectConfig
-from morphit_ros.perception.tabletop.table import Plane
+from morphit_ros.perception.tabletop.table import PlaneFit
 from morphit_ros.perception.views.see_through import SeenTable
 
 POSES = camera_pair(60.0)
@@ -203,7 +203,7 @@ def test_turns_of_the_extrinsics_are_measured(
 def test_the_table_shows_behind_a_point_only_along_the_ray() -> None:
     grid = np.stack(np.meshgrid(np.arange(-0.2, 0.2, 0.004), np.arange(-0.2, 0.2, 0.004)), axis=-1).reshape(-1, 2)
     points = np.column_stack([grid, np.zeros(len(grid))])
-    seen = SeenTable(Plane(np.array([0.0, 0.0, 1.0]), 0.0, points, 0.0), points, np.array([0.0, 0.0, 0.5]))
+    seen = SeenTable(PlaneFit(np.array([0.0, 0.0, 1.0]), 0.0, points, 0.0), points, np.array([0.0, 0.0, 0.5]))
     probes = {(0.0, 0.0, 0.1): True, (0.0, 0.0, 0.005): False, (0.15, 0.0, 0.25): False, (0.0, 0.0, 0.6): False}
     assert seen.behind(np.array(list(probes))).tolist() == list(probes.values())
 

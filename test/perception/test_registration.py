@@ -22,7 +22,7 @@ from morphit_ros.geometry.transforms import (
 )
 from morphit_ros.perception import PerceptionConfig, Scene, SceneStatus, perceive
 from morphit_ros.perception.configuration import ObjectConfig, RegistrationConfig
-from morphit_ros.perception.tabletop.table import Plane
+from morphit_ros.perception.tabletop.table import PlaneFit
 from morphit_ros.perception.tabletop.table_view import TableView, clearance, over_bare_table, view_table
 from morphit_ros.perception.views.alignment import Surface, align, sample_by_normal
 from morphit_ros.perception.views.explanation import explain
@@ -242,7 +242,7 @@ def seen_from(T_world_camera: Array, seed: int = 0) -> tuple[TableView, Array]:
     normals = np.concatenate([shape.normals[facing], np.tile([0.0, 0.0, 1.0], (len(table), 1))])
     back = invert_transform(T_world_camera)
     plane_normal = back[:3, :3] @ [0.0, 0.0, 1.0]
-    plane = Plane(plane_normal, float(plane_normal @ back[:3, 3]), np.ones(len(points), bool), 0.0)
+    plane = PlaneFit(plane_normal, float(plane_normal @ back[:3, 3]), np.ones(len(points), bool), 0.0)
     view = view_table(Surface(transform_points(back, points), transform_vectors(back, normals)), plane, ObjectConfig())
     return view, view.T_table_camera @ back
 
@@ -295,7 +295,7 @@ def test_bounds_of_the_configuration_decide() -> None:
         back = invert_transform(pose)
         normal = back[:3, :3] @ [0.0, 0.0, 1.0]
         surfaces.append(Surface(points, estimate_normals(points, 0.009, np.zeros(3))[0]))
-        planes.append(Plane(normal, float(normal @ back[:3, 3]), np.ones(len(points), bool), 0.0))
+        planes.append(PlaneFit(normal, float(normal @ back[:3, 3]), np.ones(len(points), bool), 0.0))
 
     def register(config: RegistrationConfig, objects: ObjectConfig | None = None) -> str:
         rng = np.random.default_rng(0)

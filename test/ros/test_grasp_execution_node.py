@@ -24,7 +24,7 @@ from std_msgs.msg import String
 
 from morphit_interfaces.action import ExecuteGrasp, Pick, PlanGrasp
 from morphit_interfaces.msg import Grasp, GraspArray, SegmentedObject, TablePlane
-from morphit_ros.execution.pick import Stage
+from morphit_ros.execution.pick import PickStage
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
@@ -49,7 +49,7 @@ PATIENT = {
     "slip__test_time": 0.1, "tracking_delay": 1.5,
 }  # fmt: skip
 BLOCK = np.array([0.06, 0.05, 0.12])
-BACKWARD = (Stage.SET_DOWN, Stage.RELEASE, Stage.RETREAT, Stage.DONE)
+BACKWARD = (PickStage.SET_DOWN, PickStage.RELEASE, PickStage.RETREAT, PickStage.DONE)
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +184,7 @@ def test_a_block_is_grasped_from_above_and_lifted(cell):
     # Nobody keeps the robot's spheres here: no reason to fail, but it is said.
     assert "attach_object is not there" in result.message
     assert result.grasp_index == 0
-    in_order = [stage.value for stage in Stage if stage not in BACKWARD]
+    in_order = [stage.value for stage in PickStage if stage not in BACKWARD]
     assert list(result.stages) == in_order
     assert (result.outcome, result.failure_mode) == ("success", "success")
     assert (result.attempts, list(result.attempt_modes)) == (1, ["success"])
@@ -299,7 +299,7 @@ def test_known_positions_of_the_pregrasp_are_gone_to_if_they_are_this_robots(gra
     arrived = []
 
     def on_feedback(message):
-        if message.feedback.stage == Stage.APPROACH.value:
+        if message.feedback.stage == PickStage.APPROACH.value:
             arrived.append(cell.robot.arm.copy())
 
     goal = goal_for(grasp)
@@ -374,7 +374,7 @@ def test_silence_of_the_robot_stops_it(graph, spherized_panda):
     status, result = graph.result(handle)
     assert status == GoalStatus.STATUS_ABORTED
     assert "joint state" in result.message
-    assert result.failed_stage == Stage.PREGRASP.value
+    assert result.failed_stage == PickStage.PREGRASP.value
     graph.wait_until(lambda: cell.robot.stops, what="the empty trajectory")
     assert not cell.robot.moving
 
@@ -442,7 +442,7 @@ def test_a_cancelled_retreat_stops_the_robot(cell):
     cell.graph.wait_until(cancelled.done, what="the answer to cancelling")
     status, result = cell.graph.result(handle)
     assert status == GoalStatus.STATUS_CANCELED
-    assert result.failed_stage == Stage.PROBE.value
+    assert result.failed_stage == PickStage.PROBE.value
     assert result.outcome == "misgrasp"
     assert "then in retreat: cancelled" in result.message
     # One at the failed attempt, one now; they may arrive after the result.
@@ -458,7 +458,7 @@ def test_an_object_that_moved_meanwhile_is_not_approached(cell):
 
     def on_feedback(message):
         stages.append(message.feedback.stage)
-        if stages[-1] == Stage.PREGRASP.value:
+        if stages[-1] == PickStage.PREGRASP.value:
             stamp = cell.graph.node.get_clock().now().nanoseconds * 1e-9
             objects.publish(message_from_objects([moved], 0, header("world", stamp)))
 
@@ -466,7 +466,7 @@ def test_an_object_that_moved_meanwhile_is_not_approached(cell):
     assert not result.success
     assert result.failure_mode == "object_moved"
     assert result.outcome == "not_executed"
-    assert Stage.PROBE.value not in stages
+    assert PickStage.PROBE.value not in stages
 
 
 class FakeEyes:
@@ -514,7 +514,7 @@ def test_a_pick_looks_and_plans_again_after_a_failed_attempt(graph, spherized_pa
         # Not the one that failed.
         assert result.grasp.pose.position.x == pytest.approx(0.53)
     else:
-        assert result.failed_stage == Stage.PROBE.value
+        assert result.failed_stage == PickStage.PROBE.value
         assert result.outcome == "misgrasp"
 
 

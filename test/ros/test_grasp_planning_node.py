@@ -24,7 +24,7 @@ from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.packages import resolve_uri
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.conversions import header, matrix_from_pose, message_from_cloud, pose_from_matrix
-from morphit_ros.ros.grasping.known_object import KnownObject, KnownObjectConfig
+from morphit_ros.ros.grasping.known_object import KnownObjectConfig, KnownObjectMatch
 from morphit_ros.ros.scene.messages import TablePatch, message_from_object, message_from_objects, message_from_table
 from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, spherized_urdf
 
@@ -295,7 +295,7 @@ def test_the_planner_gets_a_mass_only_if_somebody_vouches_for_it(total, mass):
         def create_subscription(self, kind, name, callback, quality, callback_group):
             callback(neural_object(total=total))
 
-    known = KnownObject(Subscriber(), KnownObjectConfig(use_neural_object=True))
+    known = KnownObjectMatch(Subscriber(), KnownObjectConfig(use_neural_object=True))
     completion, _ = known.completion_for(object_cloud(), "world", None, None)
     assert completion.mass == mass
     assert completion.center_of_mass == pytest.approx([0.5, 0.03, BOX_SIZE[2] / 2.0])

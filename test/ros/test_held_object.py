@@ -11,7 +11,7 @@ from rclpy.task import Future
 
 from morphit_interfaces.msg import LinkSpheres, SphereModel
 from morphit_interfaces.srv import AttachObject
-from morphit_ros.execution.pick import Stage
+from morphit_ros.execution.pick import PickStage
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.ros.execution.held_object import HeldObject
@@ -78,7 +78,7 @@ class Job:
     failed = False
     message = ""
 
-    def __init__(self, stage=Stage.LIFT):
+    def __init__(self, stage=PickStage.LIFT):
         self.stage = stage.value
 
     def fail(self, message):
@@ -125,7 +125,7 @@ def test_it_is_told_once(hand, spheres):
     job = hand.lift()
     assert spheres.told == ["attach"]
     assert hand.held.in_model
-    job.stage = Stage.VERIFY.value
+    job.stage = PickStage.VERIFY.value
     spheres.publish()
     hand.turn(job)
     assert spheres.told == ["attach"]
@@ -148,7 +148,7 @@ def test_robot_spheres_that_starts_anew_is_told_again(hand, spheres):
     assert hand.held.problem == ""
     assert hand.held.in_model
     # And put down as ever.
-    hand.turn(Job(Stage.OPEN))
+    hand.turn(Job(PickStage.OPEN))
     assert not spheres.attached
     assert not hand.held.in_model
 
@@ -172,7 +172,7 @@ def test_the_end_of_robot_spheres_does_not_hide_the_next_problem(hand, spheres):
     spheres.running = False
     spheres.publish()
     hand.turn(None)
-    hand.turn(Job(Stage.OPEN))
+    hand.turn(Job(PickStage.OPEN))
     assert not hand.held.in_model
     hand.lift()
     assert "is robot_spheres running" in hand.held.problem
@@ -189,7 +189,7 @@ def test_a_model_of_before_does_not_count(spheres, monkeypatch):
     assert spheres.told == ["attach"]
 
 
-@pytest.mark.parametrize("stage", [Stage.LIFT, Stage.VERIFY])
+@pytest.mark.parametrize("stage", [PickStage.LIFT, PickStage.VERIFY])
 @pytest.mark.parametrize("cause", ["cancelled: by the client", "no joint state for 2.0 s", "the arm is 0.3 rad off"])
 def test_a_failure_with_the_gripper_closed_keeps_it(hand, spheres, stage, cause):
     job = hand.lift()
@@ -198,7 +198,7 @@ def test_a_failure_with_the_gripper_closed_keeps_it(hand, spheres, stage, cause)
     hand.turn(job)
     assert len(spheres.attached) == 1
     assert hand.held.in_model
-    hand.turn(Job(Stage.OPEN))
+    hand.turn(Job(PickStage.OPEN))
     assert not spheres.attached
 
 

@@ -15,7 +15,7 @@ from morphit_ros.cover.control.config import ControllerConfig
 from morphit_ros.cover.control.programme import MotionProgramme, Situation
 from morphit_ros.cover.control.quadratic_program import QpSolver, make_solver
 from morphit_ros.cover.control.step import StepResult, StepStatus
-from morphit_ros.cover.goals.targets import Target
+from morphit_ros.cover.goals.targets import SurfaceTarget
 from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
 from morphit_ros.cover.model import Cover
 from morphit_ros.cover.state import CoverState, observe
@@ -59,7 +59,7 @@ class CoverController:
         """Forget the last command and the last active limits."""
         self._programme.reset()
 
-    def step(self, state: CoverState, target: Target, time: float) -> StepResult:
+    def step(self, state: CoverState, target: SurfaceTarget, time: float) -> StepResult:
         """The motor rates for now.
 
         Args:

@@ -9,7 +9,7 @@ import numpy as np
 
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.cover.goals.surfaces import plan_passage
-from morphit_ros.cover.goals.targets import HeightTarget, Target, TargetSample, examine_target
+from morphit_ros.cover.goals.targets import HeightTarget, SurfaceTarget, TargetSample, examine_target
 from morphit_ros.cover.model import Cover
 from morphit_ros.cover.state import CoverState
 from morphit_ros.errors import InvalidInputError
@@ -85,8 +85,8 @@ class Course:
         approach: as asked for.
     """
 
-    target: Target
-    goal: Target
+    target: SurfaceTarget
+    goal: SurfaceTarget
     duration: float
     start: float
     name: str
@@ -99,7 +99,7 @@ class Course:
         return f"{self.name}, {self.way}" if self.way else self.name
 
 
-def examine_course(cover: Cover, state: CoverState, target: Target, config: SupervisionConfig) -> TargetSample:
+def examine_course(cover: Cover, state: CoverState, target: SurfaceTarget, config: SupervisionConfig) -> TargetSample:
     """The target at the nodes now, if it is finite and passes the father node over the whole horizon.
 
     Raises:
@@ -115,7 +115,7 @@ def examine_course(cover: Cover, state: CoverState, target: Target, config: Supe
 def plan_course(
     cover: Cover,
     state: CoverState,
-    target: Target,
+    target: SurfaceTarget,
     name: str,
     now: float,
     approach: str,
@@ -157,7 +157,7 @@ def plan_course(
     return Course(target, target, 0.0, now, name, f"{far}: direct", approach)
 
 
-def _examine_later(cover: Cover, target: Target, positions: Array, time: float) -> None:
+def _examine_later(cover: Cover, target: SurfaceTarget, positions: Array, time: float) -> None:
     sample = target.sample(positions, time)
     if not sample.finite:
         raise InvalidInputError("target", f"not finite at t = {time:g} s", "finite heights and slopes at all nodes")

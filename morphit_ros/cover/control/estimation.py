@@ -28,7 +28,7 @@ _LONGEST_STEP = 0.2
 
 
 @dataclass(frozen=True)
-class Estimate:
+class EncoderEstimate:
     """A configuration that fits the encoders.
 
     Attributes:
@@ -57,7 +57,7 @@ class ClosureEstimator:
         self.cover = cover
         self._columns = free_columns(cover)
 
-    def estimate(self, angles: Array, previous: CoverState) -> Estimate:
+    def estimate(self, angles: Array, previous: CoverState) -> EncoderEstimate:
         """The configuration near `previous` whose motors read `angles` (M,) [rad], see `motors.motor_angles`.
 
         Raises:
@@ -79,7 +79,7 @@ class ClosureEstimator:
             size = float(np.abs(residual).max())
             if size < CONVERGED:
                 orthonormalize(rotations)
-                return Estimate(CoverState(rotations, previous.origin), size, True)
+                return EncoderEstimate(CoverState(rotations, previous.origin), size, True)
             matrix = vstack([closure_matrix(cover, rotations), self._angle_rows(rotations, vectors)])
             turns = np.zeros(3 * cover.node_count)
             try:
@@ -92,7 +92,7 @@ class ClosureEstimator:
             turned = np.empty_like(rotations)
             rotate(rotations, turns * min(1.0, _LONGEST_STEP / max(longest, 1e-12)), turned)
             rotations = turned
-        return Estimate(previous, size, False)
+        return EncoderEstimate(previous, size, False)
 
     def _angle_rows(self, rotations: Array, vectors: Array) -> csc_array:
         """(M, 3 N): rates of the encoders' angles from angular velocities of the nodes."""

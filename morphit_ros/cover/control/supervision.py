@@ -17,7 +17,7 @@ from morphit_ros.cover.control.course import Course, SupervisionConfig, examine_
 from morphit_ros.cover.control.stops import STOP_OF_STEP, Stop, WayBack
 from morphit_ros.cover.control.tracking import JointTracker, PoseTracker, TrackedState
 from morphit_ros.cover.goals.surfaces import MeshTarget
-from morphit_ros.cover.goals.targets import HeightTarget, Target, TargetSample
+from morphit_ros.cover.goals.targets import HeightTarget, SurfaceTarget, TargetSample
 from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
 from morphit_ros.cover.model import Cover
 from morphit_ros.cover.state import CoverState
@@ -153,7 +153,7 @@ class SupervisedController:
         if self._course is not None:
             self._course = self._plan(self._course.goal, self._course.name, now, self._course.approach)
 
-    def set_target(self, target: Target, name: str, now: float, approach: str = "") -> Course:
+    def set_target(self, target: SurfaceTarget, name: str, now: float, approach: str = "") -> Course:
         """Accept a target, which counts from the next cycle on. If it is refused the last one stays.
 
         Args:
@@ -168,11 +168,11 @@ class SupervisedController:
         self._course = self._plan(target, name, now, approach or self.config.approach)
         return self._course
 
-    def examine(self, target: Target) -> TargetSample:
+    def examine(self, target: SurfaceTarget) -> TargetSample:
         """The target at the nodes now, if it can be one; see `course.examine_course`."""
         return examine_course(self.cover, self.state, target, self.config)
 
-    def _plan(self, target: Target, name: str, now: float, approach: str) -> Course:
+    def _plan(self, target: SurfaceTarget, name: str, now: float, approach: str) -> Course:
         rate_limit = self.controller_config.rate_limit
         return plan_course(self.cover, self.state, target, name, now, approach, self.config, rate_limit)
 

@@ -12,7 +12,7 @@ from morphit_ros.jit import njit
 _LEAF, _DEPTH, _BITS = 8, 42, 20
 
 
-class ClosestPoints:
+class TriangleTree:
     """A tree over triangles: neighbours along a Z-order curve share leaves, leaves next to each other share parents.
 
     Args:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from morphit_ros.cover.goals.closest_points import ClosestPoints
-from morphit_ros.cover.goals.targets import HeightTarget, Target, TargetSample, sample_heights
+from morphit_ros.cover.goals.closest_points import TriangleTree
+from morphit_ros.cover.goals.targets import HeightTarget, SurfaceTarget, TargetSample, sample_heights
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.inputs import MeshLike, as_mesh
 from morphit_ros.geometry.transforms import Array
@@ -54,7 +54,7 @@ class HeightMapTarget:
         return found
 
     def sample(self, positions: Array, time: float) -> TargetSample:
-        """See `Target`."""
+        """See `SurfaceTarget`."""
         return sample_heights(positions, self.heights(positions[:, 0], positions[:, 1], time))
 
 
@@ -89,11 +89,11 @@ class MeshTarget:
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)
         self._normals = (sums / np.where(lengths > 0.0, lengths, 1.0))[corners]
         self._face_normals = across / np.linalg.norm(across, axis=1, keepdims=True)
-        self._closest = ClosestPoints(self._triangles)
+        self._closest = TriangleTree(self._triangles)
         self._faces: NDArray[np.int64] | None = None
 
     def sample(self, positions: Array, time: float) -> TargetSample:
-        """See `Target`."""
+        """See `SurfaceTarget`."""
         # Nodes move little between two samples: where they were is a good guess. It decides nothing but time.
         guesses = self._faces if self._faces is not None and len(self._faces) == len(positions) else None
         self._faces, weights = self._closest.query(positions, guesses)
@@ -124,7 +124,7 @@ class PassageTarget:
         self._first, self._last, self._duration, self._start = first, last, duration, start
 
     def sample(self, positions: Array, time: float) -> TargetSample:
-        """See `Target`."""
+        """See `SurfaceTarget`."""
         x, y = positions[:, 0], positions[:, 1]
         after = self._last.heights(x, y, time)
         share = (time - self._start) / self._duration
@@ -148,7 +148,7 @@ class Passage:
         duration: how long the passage takes [s].
     """
 
-    target: Target
+    target: SurfaceTarget
     duration: float
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from morphit_ros.cover.goals.targets import Target
+from morphit_ros.cover.goals.targets import SurfaceTarget
 from morphit_ros.cover.model import Cover
 from morphit_ros.geometry.transforms import Array
 
@@ -13,7 +13,9 @@ from morphit_ros.geometry.transforms import Array
 _POINTS = 24
 
 
-def target_surface(target: Target, cover: Cover, positions: Array, time: float) -> tuple[Array, NDArray[np.int64]]:
+def target_surface(
+    target: SurfaceTarget, cover: Cover, positions: Array, time: float
+) -> tuple[Array, NDArray[np.int64]]:
     """Corners (V, 3) [m] and triangles (F, 3) of the target where the cover is; none where it is not finite.
 
     A height target over the rectangle that the cover takes up, a pitch larger on each side; of others the points that

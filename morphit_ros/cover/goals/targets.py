@@ -58,7 +58,7 @@ class TargetSample:
         )  # fmt: skip
 
 
-class Target(Protocol):
+class SurfaceTarget(Protocol):
     """Anything that can say what a node at a position shall do."""
 
     def sample(self, positions: Array, time: float) -> TargetSample:
@@ -91,7 +91,7 @@ class HeightTarget:
         return self.expression(time).evaluate(x, y, time)
 
     def sample(self, positions: Array, time: float) -> TargetSample:
-        """See `Target`."""
+        """See `SurfaceTarget`."""
         return sample_heights(positions, self.heights(positions[:, 0], positions[:, 1], time))
 
 
@@ -115,7 +115,7 @@ class ParametricTarget:
             raise InvalidInputError("parameters", f"shape {self._parameters.shape}", "finite numbers of shape (N, 2)")
 
     def sample(self, positions: Array, time: float) -> TargetSample:
-        """See `Target`."""
+        """See `SurfaceTarget`."""
         u, v = self._parameters.T
         if len(u) != len(positions):
             raise InvalidInputError("parameters", f"{len(u)} nodes", f"{len(positions)}, as the cover has")
@@ -176,7 +176,7 @@ def _normalized(vectors: Array, rates: Array) -> tuple[Array, Array]:
     return normals, unit_rates - normals * np.einsum("ij,ij->i", normals, unit_rates)[:, None]
 
 
-def examine_target(cover: Cover, positions: Array, target: Target, time: float = 0.0) -> TargetSample:
+def examine_target(cover: Cover, positions: Array, target: SurfaceTarget, time: float = 0.0) -> TargetSample:
     """The target at a cover's nodes, if the cover can start towards it.
 
     Raises:

@@ -50,7 +50,11 @@ def shape_mesh(shape: Shape, chord_error: float) -> TriangleMesh:
 
 
 def superovoid_items(
-    links: Mapping[str, Iterable[PlacedSuperovoid]], world: CollisionWorld, root: str, chord_error: float, opacity: float
+    links: Mapping[str, Iterable[PlacedSuperovoid]],
+    world: CollisionWorld,
+    root: str,
+    chord_error: float,
+    opacity: float,
 ) -> list[Item]:
     """The superovoids of each link and the shapes of each object, in the frame of the link that they move with."""
     items: list[Item] = []

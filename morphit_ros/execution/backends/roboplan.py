@@ -17,8 +17,8 @@ from morphit_ros.execution.backends.path_search import PathSearch, PathTiming, R
 from morphit_ros.execution.collision_model import CollisionModel, rigid_group
 from morphit_ros.execution.environment import (
     LOWERED_TABLE,
-    AttachedObject,
     Environment,
+    GraspedObject,
     Pair,
     check_objects,
     environment_urdf,
@@ -192,7 +192,7 @@ class RoboPlanBackend:
             known = ", ".join(item.name for item in self._environment.objects) or "none"
             raise InvalidInputError("object_name", repr(object_name), f"an object of the world ({known})")
         T_tip_base = invert_transform(self._tip_pose(T_base_gripper)) @ self._T_root_base
-        held = AttachedObject(object_name, transform_points(T_tip_base, found[0].centers), found[0].radii)
+        held = GraspedObject(object_name, transform_points(T_tip_base, found[0].centers), found[0].radii)
         others = tuple(item for item in self._environment.objects if item.name != object_name)
         self._environment = replace(self._environment, objects=others, attached=(*self._environment.attached, held))
         self._rebuild()

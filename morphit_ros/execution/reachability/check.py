@@ -192,7 +192,7 @@ class Reachability:
 
     def grasp_filter(self) -> GraspFilter:
         """The form that `plan_grasps(reachable=…)` takes, for one plan in the present world."""
-        return GraspFilter(self)
+        return GraspFilter(self.check_grasps)
 
     def check_grasps(self, grasps: Sequence[PlannedGrasp]) -> ReachResults:
         """Grasps as a planner returns them, in the world of `set_world`."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 
-from morphit_ros.execution.reachability.result import ReachResult, ReachStatus
+from morphit_ros.execution.reachability.result import ReachResult, ReachResults, ReachStatus
 from morphit_ros.geometry.transforms import Array
-
-if TYPE_CHECKING:
-    from morphit_ros.execution.reachability.check import Reachability
-
 
 # The gripper turned by 180° about its approach.
 FLIP: Array = np.diag([-1.0, -1.0, 1.0, 1.0])
@@ -37,12 +34,15 @@ class PlannedGrasp(Protocol):
 class GraspFilter:
     """Answers whether grasps can be reached, and remembers how.
 
+    Args:
+        check: answers for several grasps, as `Reachability.check_grasps`.
+
     Attributes:
         counts: outcome → number of grasps that were asked for.
     """
 
-    def __init__(self, reachability: Reachability) -> None:
-        self._reachability = reachability
+    def __init__(self, check: Callable[[Sequence[PlannedGrasp]], ReachResults]) -> None:
+        self._check = check
         # With the grasp itself, so that its identity stays its own.
         self._answers: dict[int, tuple[PlannedGrasp, ReachResult]] = {}
         self.counts: Counter[ReachStatus] = Counter()
@@ -53,7 +53,7 @@ class GraspFilter:
     def result(self, grasp: PlannedGrasp) -> ReachResult:
         """The answer for a grasp."""
         if id(grasp) not in self._answers:
-            self._answers[id(grasp)] = grasp, self._reachability.check_grasps([grasp])[0]
+            self._answers[id(grasp)] = grasp, self._check([grasp])[0]
             self.counts[self._answers[id(grasp)][1].status] += 1
         return self._answers[id(grasp)][1]
 

@@ -15,7 +15,7 @@ from morphit_ros.perception.scene import ObjectEvidence
 from morphit_ros.perception.views.alignment import Surface
 from morphit_ros.perception.views.extrinsics_check import Fit, fit_views, shrinking_distances
 from morphit_ros.perception.views.see_through import SeenTable
-from morphit_ros.perception.views.view import View
+from morphit_ros.perception.views.view import CameraView
 
 # Points of an object that are held against the other view, and from how many on the answer counts.
 _SAMPLES, _LEAST_SAMPLES = 300, 30
@@ -39,7 +39,7 @@ class _Part:
 
 
 def gather_evidence(
-    views: Sequence[View],
+    views: Sequence[CameraView],
     labels: Sequence[NDArray[np.int64]],
     count: int,
     config: PerceptionConfig,
@@ -74,7 +74,7 @@ def gather_evidence(
 
 
 def _judged(
-    views: Sequence[View], parts: Sequence[_Part], config: PerceptionConfig, most_displaced: float | None
+    views: Sequence[CameraView], parts: Sequence[_Part], config: PerceptionConfig, most_displaced: float | None
 ) -> ObjectEvidence:
     counts = {view.side: len(part.points) for view, part in zip(views, parts, strict=True)}
     total = sum(counts.values())
@@ -133,5 +133,5 @@ def _coverage(parts: Sequence[_Part], config: PerceptionConfig) -> float:
     return min(1.0, max(dense, default=0.0) / full)
 
 
-def _seen_table(view: View) -> SeenTable | None:
+def _seen_table(view: CameraView) -> SeenTable | None:
     return None if view.plane is None else SeenTable(view.plane, view.on_plane.points, view.eye)

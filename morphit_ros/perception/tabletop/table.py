@@ -19,7 +19,7 @@ _REFINEMENTS = 3
 _CELL = 0.01
 
 
-class Plane(NamedTuple):
+class PlaneFit(NamedTuple):
     """n·x = offset, with its points.
 
     Attributes:
@@ -37,7 +37,7 @@ class Plane(NamedTuple):
 
 def find_plane(
     points: Array, viewpoint: ArrayLike, config: TableConfig, rng: np.random.Generator, up: ArrayLike | None
-) -> Plane | None:
+) -> PlaneFit | None:
     """The plane with the most points on it, horizontal where `up` is given; None where there is none.
 
     Args:
@@ -61,7 +61,7 @@ def find_plane(
 
 def refine_plane(
     points: Array, normal: Array, offset: float, viewpoint: ArrayLike, config: TableConfig, up: ArrayLike | None
-) -> Plane | None:
+) -> PlaneFit | None:
     """The least-squares plane through the points near a given one; arguments as in `find_plane`."""
     upwards = np.zeros(3) if up is None else np.asarray(up, dtype=np.float64)
     for _ in range(_REFINEMENTS):
@@ -79,7 +79,7 @@ def refine_plane(
     inliers = np.abs(distances) <= config.tolerance
     if not inliers.any():
         return None
-    return Plane(normal, offset, points[inliers], float(np.sqrt(np.mean(distances[inliers] ** 2))))
+    return PlaneFit(normal, offset, points[inliers], float(np.sqrt(np.mean(distances[inliers] ** 2))))
 
 
 @njit(cache=True, nogil=True)
@@ -147,7 +147,7 @@ def plane_axes(normal: Array) -> Array:
     return np.stack([axis_u, np.cross(normal, axis_u)])
 
 
-def bound_table(plane: Plane, config: TableConfig) -> Table | None:
+def bound_table(plane: PlaneFit, config: TableConfig) -> Table | None:
     """The rectangle of least area around the largest connected part of the plane; None if that part is too small.
 
     Args:
@@ -171,7 +171,7 @@ def bound_table(plane: Plane, config: TableConfig) -> Table | None:
     return _table_along(plane, origin, direction @ axes, size)
 
 
-def may_be_table(plane: Plane, config: TableConfig) -> bool:
+def may_be_table(plane: PlaneFit, config: TableConfig) -> bool:
     """Whether a plane known by a sparse sample, points up to 20 mm apart, can be of the least area."""
     return _largest_part(plane_axes(plane.normal) @ plane.points.T, 2.0 * _CELL)[2] >= config.min_area
 
@@ -191,7 +191,7 @@ def _largest_part(flat: Array, cell: float) -> tuple[NDArray[np.int64], NDArray[
     return cells, labels == largest, float(areas[largest - 1]) * cell**2
 
 
-def _table_along(plane: Plane, origin: Array, side: Array, size: Array) -> Table:
+def _table_along(plane: PlaneFit, origin: Array, side: Array, size: Array) -> Table:
     """The table whose x axis is the side of the rectangle nearest to world x."""
     other = np.cross(plane.normal, side)
     candidates = [(side, size), (other, size[::-1]), (-side, size), (-other, size[::-1])]

@@ -11,7 +11,7 @@ from morphit_ros.geometry.transforms import Array, invert_transform, make_transf
 from morphit_ros.geometry.voxel_grid import merge_views
 from morphit_ros.jit import njit
 from morphit_ros.perception.configuration import ObjectConfig
-from morphit_ros.perception.tabletop.table import Plane
+from morphit_ros.perception.tabletop.table import PlaneFit
 from morphit_ros.perception.views.alignment import Surface
 
 # What a place of a view's maps holds, where it is not the row of a point.
@@ -44,7 +44,7 @@ class TableView(NamedTuple):
     bare: NDArray[np.bool_]
 
 
-def view_table(surface: Surface, plane: Plane, objects: ObjectConfig) -> TableView:
+def view_table(surface: Surface, plane: PlaneFit, objects: ObjectConfig) -> TableView:
     """The view of a camera.
 
     Args:
@@ -71,7 +71,7 @@ def thinned(view: TableView, voxel_size: float) -> Surface:
     return Surface(merged.points, merged.normals)
 
 
-def _to_plane(plane: Plane) -> Array:
+def _to_plane(plane: PlaneFit) -> Array:
     """``T_plane_camera``: z along the plane's normal, z = 0 on it."""
     axis_x = np.cross(np.eye(3)[int(np.argmin(np.abs(plane.normal)))], plane.normal)
     axis_x /= np.linalg.norm(axis_x)

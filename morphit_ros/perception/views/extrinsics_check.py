@@ -18,9 +18,9 @@ from morphit_ros.geometry.transforms import (
 from morphit_ros.jit import njit
 from morphit_ros.perception.configuration import RegistrationConfig
 from morphit_ros.perception.scene import RegistrationResult
-from morphit_ros.perception.tabletop.table import Plane
+from morphit_ros.perception.tabletop.table import PlaneFit
 from morphit_ros.perception.views.alignment import Surface
-from morphit_ros.perception.views.view import View
+from morphit_ros.perception.views.view import CameraView
 
 # Matching distance of the last stage [m].
 _FINEST_DISTANCE = 0.01
@@ -50,11 +50,11 @@ class PlacedView:
 
     above: Surface
     on_plane: Array
-    plane: Plane | None
+    plane: PlaneFit | None
     T_world_camera: Array
 
 
-def as_placed(view: View) -> PlacedView:
+def as_placed(view: CameraView) -> PlacedView:
     """A view whose points are in the world by its given pose."""
     return PlacedView(Surface(view.points, view.normals), view.on_plane.points, view.plane, view.T_frame_camera)
 
@@ -165,7 +165,7 @@ def fit_views(
     points: Array,
     normals: Array,
     on_plane: Array,
-    target: tuple[Surface, Plane | None],
+    target: tuple[Surface, PlaneFit | None],
     distances: list[float],
     iterations: int,
     voxel_size: float,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.voxel_grid import merge_views
-from morphit_ros.perception.views.view import View
+from morphit_ros.perception.views.view import CameraView
 
 
 class FusedCloud(NamedTuple):
@@ -27,7 +27,7 @@ class FusedCloud(NamedTuple):
     places: list[NDArray[np.int64]]
 
 
-def fuse_views(views: Sequence[View], voxel_size: float, frame: str) -> FusedCloud:
+def fuse_views(views: Sequence[CameraView], voxel_size: float, frame: str) -> FusedCloud:
     """Join the views.
 
     Args:
@@ -53,6 +53,6 @@ def fuse_views(views: Sequence[View], voxel_size: float, frame: str) -> FusedClo
     return FusedCloud(cloud, len(merged.points), np.split(merged.places, borders))
 
 
-def _colors(view: View, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+def _colors(view: CameraView, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
     assert view.cloud.colors is not None
     return view.cloud.colors[rows]

@@ -16,7 +16,7 @@ from morphit_ros.geometry.transforms import (
 )
 from morphit_ros.perception.configuration import ObjectConfig, RegistrationConfig
 from morphit_ros.perception.scene import RegistrationResult
-from morphit_ros.perception.tabletop.table import Plane
+from morphit_ros.perception.tabletop.table import PlaneFit
 from morphit_ros.perception.tabletop.table_view import TableView, thinned, view_table
 from morphit_ros.perception.views.alignment import Surface
 from morphit_ros.perception.views.explanation import Explanation, explain
@@ -47,8 +47,8 @@ class _Candidate(NamedTuple):
 def register_views(
     left: Surface,
     right: Surface,
-    left_plane: Plane,
-    right_plane: Plane,
+    left_plane: PlaneFit,
+    right_plane: PlaneFit,
     config: RegistrationConfig,
     objects: ObjectConfig,
     rng: np.random.Generator,

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
-from morphit_ros.perception.tabletop.table import Plane, plane_axes
+from morphit_ros.perception.tabletop.table import PlaneFit, plane_axes
 
 # Cells of the plane in which a camera saw it [m]; larger than the distance of the points that tell.
 _CELL = 0.01
@@ -26,7 +26,7 @@ class SeenTable:
         eye: (3,) the camera's position [m].
     """
 
-    def __init__(self, plane: Plane, points: Array, eye: Array) -> None:
+    def __init__(self, plane: PlaneFit, points: Array, eye: Array) -> None:
         from scipy.ndimage import binary_erosion
 
         self._plane, self._eye = plane, eye

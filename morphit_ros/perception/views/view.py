@@ -9,12 +9,12 @@ from morphit_ros.geometry.normals import estimate_normals
 from morphit_ros.geometry.transforms import Array, transform_points, transform_vectors
 from morphit_ros.perception.configuration import SurfaceConfig
 from morphit_ros.perception.inputs import CameraInput
-from morphit_ros.perception.tabletop.table import Plane
+from morphit_ros.perception.tabletop.table import PlaneFit
 from morphit_ros.perception.thinning import Points, ThinnedView
 from morphit_ros.perception.views.alignment import Surface
 
 
-class View:
+class CameraView:
     """One camera's points on their way through the stages.
 
     All geometry is in the frame of `T_frame_camera`: the world, or the camera's own optical frame
@@ -37,7 +37,7 @@ class View:
         self.density = np.empty(0, np.int64)
         self.rows = np.empty(0, np.int64)
         self.on_plane = Points(np.empty((0, 3)), np.empty(0, np.int64))
-        self.plane: Plane | None = None
+        self.plane: PlaneFit | None = None
 
     @property
     def blind(self) -> bool:

@@ -8,27 +8,27 @@ import numpy as np
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.perception.configuration import TableConfig
-from morphit_ros.perception.tabletop.table import Plane, find_plane, may_be_table, refine_plane
+from morphit_ros.perception.tabletop.table import PlaneFit, find_plane, may_be_table, refine_plane
 from morphit_ros.perception.thinning import Bounds, sample_view
-from morphit_ros.perception.views.view import View
+from morphit_ros.perception.views.view import CameraView
 
 # A view's own plane is believed before the common one if it has this many times its points.
 _MORE_POINTS = 1.5
 
 
-def middle_eye(views: Sequence[View]) -> Array:
+def middle_eye(views: Sequence[CameraView]) -> Array:
     """(3,) a point on the side that the plane was seen from [m]."""
     return np.mean([view.eye for view in views], axis=0)
 
 
 def find_view_planes(
-    views: Sequence[View],
+    views: Sequence[CameraView],
     bounds: Sequence[Bounds],
     placed: bool,
     up: Array | None,
     config: TableConfig,
     rng: np.random.Generator,
-) -> list[Plane | None]:
+) -> list[PlaneFit | None]:
     """The support plane to thin each view with, found in a sample of its measurements.
 
     Args:
@@ -43,7 +43,7 @@ def find_view_planes(
     if not placed:
         return [find_plane(points, view.eye, config, rng, up) for points, view in zip(samples, views, strict=True)]
     common = find_plane(np.concatenate(samples), middle_eye(views), config, rng, up)
-    planes: list[Plane | None] = []
+    planes: list[PlaneFit | None] = []
     for points, view in zip(samples, views, strict=True):
         shared = 0
         if common is not None:
@@ -64,7 +64,9 @@ def find_view_planes(
     ]
 
 
-def refine_view_plane(view: View, plane: Plane | None, up: Array | None, config: TableConfig) -> Plane | None:
+def refine_view_plane(
+    view: CameraView, plane: PlaneFit | None, up: Array | None, config: TableConfig
+) -> PlaneFit | None:
     """The plane through all that the camera saw of it; the one given where that is next to nothing."""
     if plane is None:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
@@ -15,10 +16,12 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.cloud_message import cloud_from_message as cloud_from_message
-from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_quat_xyzw, quat_xyzw_from_matrix
 from morphit_ros.robot.motion_types import JointState, Trajectory
+
+if TYPE_CHECKING:
+    from morphit_ros.geometry.mesh import TriangleMesh
 
 
 def seconds_from_stamp(stamp: Time) -> float:
@@ -69,6 +72,9 @@ def mesh_from_message(message: Mesh) -> TriangleMesh:
     Raises:
         InvalidInputError: an index of no vertex, or a vertex that is not finite.
     """
+    # Its kernels need a compiler, which not every node loads at its start.
+    from morphit_ros.geometry.mesh import TriangleMesh
+
     faces = np.array([triangle.vertex_indices for triangle in message.triangles], dtype=np.int64).reshape(-1, 3)
     return TriangleMesh(point_rows(message.vertices), faces)
 

@@ -113,5 +113,20 @@ class Action:
         return ActionClient(node, self.type, self.name, callback_group=group)
 
 
+def settle(goal: ServerGoalHandle, result: Any) -> None:
+    """End a goal with its result: succeeded if that says so, else cancelled if that was asked for, else aborted."""
+
+    def end(handle: ServerGoalHandle) -> Any:
+        if result.success:
+            handle.succeed()
+        elif handle.is_cancel_requested:
+            handle.canceled()
+        else:
+            handle.abort()
+        return result
+
+    goal.execute(end)
+
+
 def _settled_elsewhere(_goal: ServerGoalHandle) -> None:
     raise RuntimeError("goals are settled by whoever took them")

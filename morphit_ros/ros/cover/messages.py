@@ -19,7 +19,7 @@ from morphit_ros.cover.control.supervision import Measurement
 from morphit_ros.cover.control.tracking import axis_named
 from morphit_ros.cover.files import cover_content, read_cover
 from morphit_ros.cover.goals.surfaces import HeightMapTarget, MeshTarget
-from morphit_ros.cover.goals.targets import HeightTarget, ParametricTarget, Target, grid_parameters
+from morphit_ros.cover.goals.targets import HeightTarget, ParametricTarget, SurfaceTarget, grid_parameters
 from morphit_ros.cover.model import Cover
 from morphit_ros.cover.state import CoverState
 from morphit_ros.errors import InvalidInputError
@@ -146,7 +146,7 @@ def cover_from_description(text: str) -> tuple[Cover, CoverState, dict[str, Any]
     return cover, state, content
 
 
-def target_from_message(message: CoverTarget, cover: Cover, frame: str) -> tuple[Target, str]:
+def target_from_message(message: CoverTarget, cover: Cover, frame: str) -> tuple[SurfaceTarget, str]:
     """The target of a message, and what to call it.
 
     Raises:
@@ -166,7 +166,7 @@ def target_from_message(message: CoverTarget, cover: Cover, frame: str) -> tuple
     raise InvalidInputError("target kind", message.kind, "HEIGHT 0, PARAMETRIC 1, HEIGHT_MAP 2 or MESH 3")
 
 
-def formula_target(text: str, cover: Cover) -> tuple[Target, str]:
+def formula_target(text: str, cover: Cover) -> tuple[SurfaceTarget, str]:
     """A target as typed: z = f(x, y, t), or three formulas of u, v, t with semicolons between.
 
     Raises:
@@ -177,7 +177,7 @@ def formula_target(text: str, cover: Cover) -> tuple[Target, str]:
     return target_from_message(CoverTarget(kind=kind, formulas=formulas), cover, "")
 
 
-def _height_target(formulas: Sequence[str], until: Sequence[float]) -> tuple[Target, str]:
+def _height_target(formulas: Sequence[str], until: Sequence[float]) -> tuple[SurfaceTarget, str]:
     if not formulas or len(until) != len(formulas) - 1:
         raise InvalidInputError(
             "target", f"{len(formulas)} formulas, {len(until)} end times", "formulas, and an end for all but the last"

@@ -12,7 +12,7 @@ from morphit_ros.cover.actuation.placement import place_motors
 from morphit_ros.cover.cases import CylinderBody, load_case
 from morphit_ros.cover.control.controller import ControllerConfig
 from morphit_ros.cover.files import load_cover, moved_to_base
-from morphit_ros.cover.goals.targets import HeightTarget, Target
+from morphit_ros.cover.goals.targets import HeightTarget, SurfaceTarget
 from morphit_ros.cover.kinematics.start import lay_on_surface
 from morphit_ros.cover.model import DEFAULT_PITCH, Cover
 from morphit_ros.cover.state import CoverState
@@ -58,7 +58,7 @@ class LoadedCover:
     cover: Cover
     state: CoverState
     controller: dict[str, Any]
-    target: Target | None
+    target: SurfaceTarget | None
     name: str
     body: CylinderBody | None = None
 

@@ -6,7 +6,7 @@ import time
 
 from morphit_interfaces.msg import CoverTarget
 from morphit_ros.cover.control.supervision import SupervisedController
-from morphit_ros.cover.goals.targets import Target
+from morphit_ros.cover.goals.targets import SurfaceTarget
 from morphit_ros.errors import MorphitError
 from morphit_ros.ros.cover.driver import CommandGate
 from morphit_ros.ros.cover.messages import formula_target, target_from_message
@@ -32,7 +32,7 @@ class TargetInput:
     ) -> None:
         self._supervised, self._gate, self._frame = supervised, gate, frame
         # Target, what to call it, and how to approach it: waits for an activation.
-        self._wanted: tuple[Target, str, str] | None = None
+        self._wanted: tuple[SurfaceTarget, str, str] | None = None
         self.refusal = ""
         if typed:
             self._wanted = *formula_target(typed, model.cover), ""
@@ -67,6 +67,6 @@ class TargetInput:
             kept = self._wanted[1] if self._wanted else kept
             self.refusal = f"target refused, {f'the last one is kept ({kept})' if kept else 'there is none'}: {error}"
 
-    def _accept(self, target: Target, name: str, approach: str) -> None:
+    def _accept(self, target: SurfaceTarget, name: str, approach: str) -> None:
         self._supervised.set_target(target, name, time.monotonic(), approach)
         self._wanted = None

@@ -14,7 +14,7 @@ from rclpy.task import Future
 from morphit_interfaces.msg import SphereModel
 from morphit_interfaces.srv import AttachObject, DetachObject
 from morphit_ros.execution.failure import OBJECT_LOST
-from morphit_ros.execution.pick import GraspTarget, Stage
+from morphit_ros.execution.pick import GraspTarget, PickStage
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import invert_transform
 from morphit_ros.robot.configuration import RobotConfiguration
@@ -28,7 +28,7 @@ _UNKNOWN = "unknown"
 # What it was told it has forgotten, for it has been started anew.
 _FORGOTTEN = "forgotten"
 # Stages that begin with the object in the hand, whichever comes first.
-_LIFTING = (Stage.TEST_LIFT.value, Stage.LIFT.value)
+_LIFTING = (PickStage.TEST_LIFT.value, PickStage.LIFT.value)
 
 
 class HeldObject:
@@ -84,7 +84,7 @@ class HeldObject:
 
         Any other failure leaves the gripper closed around it.
         """
-        if job.stage in (Stage.OPEN.value, Stage.RELEASE.value):
+        if job.stage in (PickStage.OPEN.value, PickStage.RELEASE.value):
             self.release()
         elif job.stage in _LIFTING and self._taken_by is not job and self._object is not None:
             T_base_gripper = self._grasps[job.grasp_index].T_base_gripper

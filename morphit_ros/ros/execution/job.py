@@ -16,7 +16,7 @@ from rclpy.task import Future
 
 from morphit_interfaces.action import Pick
 from morphit_ros.execution.failure import AttemptRecord, FailureMode
-from morphit_ros.execution.pick import CommandGripper, PickRequest, SendTrajectory, SequenceUpdate, Stop
+from morphit_ros.execution.pick import CommandGripper, PickRequest, SendTrajectory, SequenceUpdate, StopArm
 from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.robot.motion_types import JointState
 from morphit_ros.ros.core.diagnostics import ERROR, OK, diagnostic_status
@@ -186,7 +186,7 @@ class ExecutionJob:
                 self._commands.send(command.trajectory)
             elif isinstance(command, CommandGripper):
                 self._commands.grip(command.aperture, command.max_effort)
-            elif isinstance(command, Stop):
+            elif isinstance(command, StopArm):
                 self._commands.stop()
         self._grasp_index, self._records = update.grasp_index, update.attempts
         self._attempt = len(self._ended) + update.attempt

@@ -40,7 +40,7 @@ class KnownObjectConfig(Config):
     )
 
 
-class KnownObject:
+class KnownObjectMatch:
     """Holds the latest neural object and compares clouds with it.
 
     Args:

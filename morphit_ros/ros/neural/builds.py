@@ -13,6 +13,7 @@ from rclpy.node import Node
 from morphit_interfaces.action import BuildNeuralObject
 from morphit_interfaces.msg import NeuralObject
 from morphit_ros.errors import MorphitError
+from morphit_ros.ros.core.endpoints import settle
 from morphit_ros.ros.neural.messages import PlacedObject, message_from_object
 from morphit_ros.ros.neural.sources import Progress
 
@@ -23,7 +24,7 @@ BUILD_STAGE, BUILD_SHARE = "build: stage", "build: share done"
 _FEEDBACK_PERIOD = 0.1
 
 
-class _GivenUp(Exception):
+class _BuildGivenUp(Exception):
     """Ends a build that nobody wants any more."""
 
 
@@ -73,20 +74,11 @@ class NeuralBuilds:
         def progress(stage: str, share: float, loss: float = float("nan")) -> None:
             nonlocal told
             if goal.is_cancel_requested:
-                raise _GivenUp
+                raise _BuildGivenUp
             now = perf_counter()
             if stage != self.stage or now - told >= _FEEDBACK_PERIOD:
                 told, self.stage, self.share = now, stage, float(share)
                 goal.publish_feedback(BuildNeuralObject.Feedback(stage=stage, progress=float(share), loss=float(loss)))
-
-        def end(handle: ServerGoalHandle) -> BuildNeuralObject.Result:
-            if result.success:
-                handle.succeed()
-            elif handle.is_cancel_requested:
-                handle.canceled()
-            else:
-                handle.abort()
-            return result
 
         try:
             # It may have been cancelled while it waited for its turn.
@@ -98,14 +90,14 @@ class NeuralBuilds:
             mass = f"{known.mass:.3g} kg ({placed.known.total_source.value})"
             words = f"'{placed.name}' built: {mass}, centre of mass ± {1e3 * known.center_error:.1f} mm."
             result = self._result(True, f"{words} {placed.doubts}".strip(), loss)
-        except _GivenUp:
+        except _BuildGivenUp:
             result = self._result(False, "cancelled")
         except MorphitError as error:
             result = self._result(False, str(error))
         self.stage = ""
         result.build_time = perf_counter() - start
         self._report(result.success or goal.is_cancel_requested, result.message)
-        goal.execute(end)
+        settle(goal, result)
 
     def _result(self, success: bool, message: str, loss: float = float("nan")) -> BuildNeuralObject.Result:
         kept = self._kept()

@@ -35,7 +35,7 @@ class CameraCloudsConfig(Config):
     )
 
 
-class CameraViews(NamedTuple):
+class CloudPair(NamedTuple):
     """Clouds to be segmented together; one may be missing. `stamp` [s] is that of the left one, if it is there."""
 
     left: PointCloud2 | None
@@ -65,7 +65,7 @@ class CameraClouds:
         self._synchronizer: StampSynchronizer[PointCloud2] = StampSynchronizer(
             perception.sync_tolerance, config.points_depth
         )
-        self._pair: CameraViews | None = None
+        self._pair: CloudPair | None = None
         self._newest: dict[str, PointCloud2] = {}
         best_effort = config.points_reliability == "best_effort"
         for camera, topic in CAMERAS.items():
@@ -75,9 +75,9 @@ class CameraClouds:
         self._newest[camera] = message
         pair = self._synchronizer.push(camera, seconds_from_stamp(message.header.stamp), message)
         if pair is not None:
-            self._pair = CameraViews(pair.left, pair.right, pair.left_stamp)
+            self._pair = CloudPair(pair.left, pair.right, pair.left_stamp)
 
-    def fresh(self) -> CameraViews:
+    def fresh(self) -> CloudPair:
         """The newest pair; the newest single cloud where one view is allowed and no pair is fresh.
 
         Raises:
@@ -92,7 +92,7 @@ class CameraClouds:
             if fresh:
                 camera = max(fresh, key=lambda name: fresh[name])
                 views = {"left": None, "right": None, camera: self._newest[camera]}
-                return CameraViews(**views, stamp=fresh[camera])
+                return CloudPair(**views, stamp=fresh[camera])
         missing = self._synchronizer.status(now).message
         if self._pair is None:
             raise InvalidInputError("clouds", missing, "a cloud of each camera with matching stamps")

@@ -12,6 +12,7 @@ from rclpy.node import Node
 
 from morphit_interfaces.action import FitSpheres
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.ros.core.endpoints import settle
 from morphit_ros.ros.core.parameters import with_assignments
 from morphit_ros.spheres import SphereFitConfig
 
@@ -19,7 +20,7 @@ Progress = Callable[[str, int, int], None]
 Check = Callable[[], None]
 
 
-class _GivenUp(Exception):
+class _FitGivenUp(Exception):
     """Ends a fit that nobody wants any more."""
 
 
@@ -80,11 +81,11 @@ class FitRequests:
 
         def check() -> None:
             if self._changes != wanted:
-                raise _GivenUp
+                raise _FitGivenUp
 
         try:
             self._follow(lambda *_: check(), check)
-        except _GivenUp:
+        except _FitGivenUp:
             return
         with self._state:
             self._followed = max(self._followed, wanted)
@@ -92,28 +93,19 @@ class FitRequests:
     def _settle(self, goal: ServerGoalHandle) -> None:
         def check() -> None:
             if goal.is_cancel_requested:
-                raise _GivenUp
+                raise _FitGivenUp
 
         def progress(link: str, done: int, total: int) -> None:
             check()
             goal.publish_feedback(FitSpheres.Feedback(link=link, done=done, total=total))
 
-        def end(handle: ServerGoalHandle) -> FitSpheres.Result:
-            if result.success:
-                handle.succeed()
-            elif handle.is_cancel_requested:
-                handle.canceled()
-            else:
-                handle.abort()
-            return result
-
         try:
             # It may have been cancelled while it waited for its turn.
             check()
             result = self._fit(goal, progress, check)
-        except _GivenUp:
+        except _FitGivenUp:
             result = FitSpheres.Result(message="cancelled: the last model is kept")
-        goal.execute(end)
+        settle(goal, result)
 
 
 def fit_config_of(request: FitSpheres.Goal, parameters: SphereFitConfig) -> SphereFitConfig:
