@@ -123,7 +123,8 @@ class Shape:
         """
         if self._learned is not None:
             return self._own_field
-        from morphit_ros.neural.learning.depth import DepthLearningConfig, learn_from_depths
+        from morphit_ros.neural.learning.config import DepthLearningConfig
+        from morphit_ros.neural.learning.depth import learn_from_depths
         from morphit_ros.neural.learning.field_file import LearnedField
         from morphit_ros.neural.views.cloud_views import views_of_cloud
 
@@ -140,7 +141,7 @@ class Shape:
 
     def _oriented_points(self, viewpoints: ArrayLike | None, seed: int) -> tuple[Any, Any, Any, int]:
         """Points, outward normals, viewpoints, and the width of a picture, as `views_of_cloud` takes them."""
-        from morphit_ros.grasping.normals import sphere_directions
+        from morphit_ros.geometry.outward_normals import sphere_directions
         from morphit_ros.spheres.exposed_surface import sample_exposed_surface, shape_bounds
 
         if self._cloud is not None:

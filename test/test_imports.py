@@ -70,7 +70,7 @@ SUBPACKAGES = {
     ),
     "shape": line(
         "`Shape`, half of the front door: one shape as spheres, superovoid, surface or field",
-        "geometry grasping neural shape_results spheres superovoid",
+        "geometry neural shape_results spheres superovoid",
     ),
     "shape_results": line("what `Shape` returns, each form with its error", "geometry neural spheres"),
     "robot_shape": line(

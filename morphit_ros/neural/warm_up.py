@@ -9,8 +9,9 @@ import numpy as np
 from morphit_ros.geometry.transforms import look_at
 from morphit_ros.neural.dynamics.state import BodyState
 from morphit_ros.neural.fields.analytic import BoxField
-from morphit_ros.neural.learning.depth import DepthLearningConfig, learn_from_depths
-from morphit_ros.neural.learning.images import ImageLearningConfig, learn_from_images
+from morphit_ros.neural.learning.config import DepthLearningConfig, ImageLearningConfig
+from morphit_ros.neural.learning.depth import learn_from_depths
+from morphit_ros.neural.learning.images import learn_from_images
 from morphit_ros.neural.objects.known_object import know_object
 from morphit_ros.neural.trajectory_optimization.push import plan_push, rest_on_plane
 from morphit_ros.neural.trajectory_optimization.push_config import PushConfig

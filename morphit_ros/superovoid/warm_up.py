@@ -14,7 +14,8 @@ from morphit_ros.superovoid.distances.min_distance import DistanceQuery, min_dis
 from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 from morphit_ros.superovoid.fits.config import SuperovoidFitConfig
 from morphit_ros.superovoid.fits.fit import SuperovoidFitResult, fit_superovoid
-from morphit_ros.superovoid.robots.robot_distance import DistanceType, RobotDistance, RobotDistanceRequest
+from morphit_ros.superovoid.robots.distance_request import DistanceType, RobotDistanceRequest
+from morphit_ros.superovoid.robots.robot_distance import RobotDistance
 from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
 _ROBOT = """<robot name="two_links"><link name="base"/><link name="arm"/>

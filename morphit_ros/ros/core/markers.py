@@ -97,9 +97,10 @@ def _listed(item: Item) -> tuple[int, Vector3, Array, int] | None:
 def _solids(item: Item, header: Header) -> Iterator[Marker]:
     """A marker for each solid and each sphere of its own size: no list can hold them."""
     assert isinstance(item, SpheresItem | SolidsItem)
-    is_ball = isinstance(item, SpheresItem)
-    kind = Marker.SPHERE if is_ball else _KINDS[item.kind]
-    sizes = np.repeat(2.0 * np.asarray(item.radii)[:, None], 3, axis=1) if is_ball else item.sizes
+    if isinstance(item, SpheresItem):
+        kind, sizes = Marker.SPHERE, np.repeat(2.0 * np.asarray(item.radii)[:, None], 3, axis=1)
+    else:
+        kind, sizes = _KINDS[item.kind], item.sizes
     orientation, colors = pose_from_matrix(item.pose).orientation, [ColorRGBA() for _ in item.centers]
     _set_colors(colors, _rgba(item, len(colors)))
     rows = zip(transform_points(item.pose, item.centers).tolist(), sizes.tolist(), colors, strict=True)

@@ -11,7 +11,8 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from morphit_interfaces.msg import NeuralObject
 from morphit_ros.display.drawings.neural_object import half_axes
-from morphit_ros.display.neural_scene import NeuralScene, NeuralView
+from morphit_ros.display.neural_panel import NeuralView
+from morphit_ros.display.neural_scene import NeuralScene
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import transform_points
 from morphit_ros.ros.core.conversions import array_from_point, cloud_from_message, matrix_from_pose
