@@ -25,6 +25,7 @@ export OMP_NUM_THREADS ?= 1
 WORKERS ?= 2
 
 PYTEST := $(BIN)/python -m pytest
+LINT := $(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy
 
 INTERFACES := $(shell find morphit_interfaces -type f -not -name '*.pyc')
 # Samples are collected first and weights fitted then: no single call.
@@ -46,17 +47,20 @@ demo: setup ## pick an object in simulation: make demo OBJECT=mug, make demo OBJ
 	$(BIN)/morphit demo --object "$(OBJECT)" $(if $(MASS),--mass "$(MASS)") --output "$(OUTPUT)"
 
 .PHONY: test
-# In three runs: tests that render get fresh processes (after much else, OpenGL could not be loaded in some). They
-# come second, when the rooms that they use have compiled their kernels.
-test: setup $(STAMPS)/bench $(STAMPS)/system-test .colcon/stamp lint ## all checks and tests
-	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not ros" --ignore test/simulation --ignore test/bench
-	$(PYTEST) -n $(WORKERS) --dist loadfile test/simulation test/bench
-	$(PYTEST) -n $(WORKERS) --dist loadfile -m ros
+# Lint runs beside the tests, which wait for nodes now and then; what it says comes last, if it says something.
+test: setup $(STAMPS)/bench $(STAMPS)/docs $(STAMPS)/system-test .colcon/stamp ## all checks and tests
+	@{ $(LINT); } > $(STAMPS)/lint.log 2>&1 & lint=$$!; \
+	$(PYTEST) -n $(WORKERS) --dist loadfile --durations=30; tests=$$?; \
+	wait $$lint || { cat $(STAMPS)/lint.log; exit 1; }; exit $$tests
 
 .PHONY: test-fast
 test-fast: setup $(STAMPS)/bench ## tests that need neither a ROS graph nor more than ten seconds
-	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not slow and not ros" --ignore test/simulation --ignore test/bench
-	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not slow and not ros" test/simulation test/bench
+	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not slow and not ros"
+
+.PHONY: nightly
+nightly: fuzz $(STAMPS)/system-test ## what takes long: ten thousand damaged files, nodes whose topics come late, first answers
+	MORPHIT_TEST_TOPIC_DELAY=0.7 $(PYTEST) -n $(WORKERS) --dist loadfile -m ros
+	$(BIN)/python benchmarks/first_answer.py
 
 .PHONY: fuzz
 fuzz: setup ## ten thousand damaged mesh files and robot descriptions: none may crash a reader
@@ -64,9 +68,7 @@ fuzz: setup ## ten thousand damaged mesh files and robot descriptions: none may 
 
 .PHONY: lint
 lint: setup $(STAMPS)/bench ## ruff and mypy
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
-	$(BIN)/mypy
+	$(LINT)
 
 .PHONY: docs
 docs: $(STAMPS)/docs ## the documentation site in build/site; a warning is an error
@@ -80,7 +82,7 @@ bench: setup $(STAMPS)/bench ## measure: one table a capability, JSON in OUTPUT
 	done
 
 .PHONY: lock
-lock: setup ## write constraints.txt from the present environment
+lock: setup $(STAMPS)/docs ## write constraints.txt from the present environment
 	$(BIN)/python tools/lock.py > constraints.txt.new && mv constraints.txt.new constraints.txt
 
 .PHONY: clean
