@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
-from morphit_ros.superovoid.distances.broad_phase import solve_pairs, sort_pairs, world_spheres
+from morphit_ros.superovoid.distances.broad_phase import PlacedTable, solve_pairs, sort_pairs, world_spheres
 from morphit_ros.superovoid.distances.min_distance import (
     DEFAULT_CONFIG,
     STATUSES,
@@ -142,29 +142,11 @@ def min_distances(
     warm = np.empty((0, COLUMNS)) if warm_start is None else warm_start.rows
     if warm_start is not None and len(warm) != count:
         raise InvalidInputError("warm_start", f"{len(warm)} pairs", f"the same {count} pairs")
-    spheres_a, spheres_b = world_spheres(table_a.spheres, poses_a), world_spheres(table_b.spheres, poses_b)
-    order = sort_pairs(chosen, spheres_a, spheres_b) if nearest_only else np.arange(count)
+    placed_a, placed_b = _placed(table_a, poses_a), _placed(table_b, poses_b)
+    order = sort_pairs(chosen, placed_a.spheres, placed_b.spheres) if nearest_only else np.arange(count)
 
     def solve(part: NDArray[np.int64]) -> None:
-        solve_pairs(
-            table_a.rows,
-            table_a.vertices,
-            table_a.offsets,
-            poses_a,
-            spheres_a,
-            table_b.rows,
-            table_b.vertices,
-            table_b.offsets,
-            poses_b,
-            spheres_b,
-            chosen,
-            part,
-            float(threshold),
-            nearest_only,
-            warm,
-            config.certify_depth,
-            rows,
-        )
+        solve_pairs(placed_a, placed_b, chosen, part, float(threshold), nearest_only, warm, config.certify_depth, rows)
 
     workers = 1 if nearest_only else min(threads or os.cpu_count() or 1, max(1, count // _PAIRS_PER_THREAD))
     if workers == 1:
@@ -175,6 +157,10 @@ def min_distances(
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(solve, parts))
     return DistancesResult(rows)
+
+
+def _placed(table: ShapeTable, poses: Array) -> PlacedTable:
+    return PlacedTable(table.rows, table.vertices, table.offsets, poses, world_spheres(table.spheres, poses))
 
 
 def _poses(name: str, poses: ArrayLike, count: int) -> Array:

@@ -18,6 +18,7 @@ from morphit_ros.superovoid.distances.support import (
     SUPEROVOID,
     Body,
     chart_hint,
+    inner,
     superovoid_support,
 )
 
@@ -37,6 +38,23 @@ class RelativePose(NamedTuple):
     x: float
     y: float
     z: float
+
+
+class Pair(NamedTuple):
+    """Two bodies, as the solvers take them.
+
+    Attributes:
+        body1, body2: their constants.
+        vertices1, vertices2: (N, 3) corners of a POLYTOPE, or the table of sections of a superovoid that may be dented;
+            ignored otherwise.
+        pose: body 2 in the frame of body 1.
+    """
+
+    body1: Body
+    vertices1: NDArray
+    body2: Body
+    vertices2: NDArray
+    pose: RelativePose
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
@@ -60,7 +78,7 @@ def relative_pose(T_world_1: NDArray, T_world_2: NDArray) -> RelativePose:
     )
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def body_support(
     body: Body, vertices: NDArray, nx: float, ny: float, nz: float
 ) -> tuple[float, float, float, float, float, float]:
@@ -97,7 +115,7 @@ def body_support(
     return vertices[best, 0], vertices[best, 1], vertices[best, 2], 0.0, 0.0, 0.0
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def body_support_near(
     body: Body, vertices: NDArray, nx: float, ny: float, nz: float, u1: float, u2: float, u3: float
 ) -> tuple[float, float, float, float, float, float]:
@@ -109,7 +127,7 @@ def body_support_near(
     return body_support(body, vertices, nx, ny, nz)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def to_first(pose: RelativePose, x: float, y: float, z: float) -> tuple[float, float, float]:
     """A point of frame 2 in frame 1."""
     return (
@@ -119,7 +137,7 @@ def to_first(pose: RelativePose, x: float, y: float, z: float) -> tuple[float, f
     )
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def turn_to_first(pose: RelativePose, x: float, y: float, z: float) -> tuple[float, float, float]:
     """A vector of frame 2 in frame 1."""
     return (
@@ -129,7 +147,7 @@ def turn_to_first(pose: RelativePose, x: float, y: float, z: float) -> tuple[flo
     )
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def turn_to_second(pose: RelativePose, x: float, y: float, z: float) -> tuple[float, float, float]:
     """A vector of frame 1 in frame 2."""
     return (
@@ -139,18 +157,8 @@ def turn_to_second(pose: RelativePose, x: float, y: float, z: float) -> tuple[fl
     )
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def pair_support(
-    body1: Body,
-    vertices1: NDArray,
-    body2: Body,
-    vertices2: NDArray,
-    pose: RelativePose,
-    nx: float,
-    ny: float,
-    nz: float,
-    vertex: NDArray,
-) -> float:
+@inner
+def pair_support(pair: Pair, nx: float, ny: float, nz: float, vertex: NDArray) -> float:
     """g(n): write into `vertex` (15,) the point of body 2 - body 1 that is least along n, and return its height.
 
     The row holds q - p (3), p (3), q (3), the charts of both (3 + 3); margins are left out. For unit n the height is
@@ -158,27 +166,16 @@ def pair_support(
     """
     for c in range(9, 15):
         vertex[c] = 0.0
-    return pair_support_near(body1, vertices1, body2, vertices2, pose, nx, ny, nz, vertex, vertex)
+    return pair_support_near(pair, nx, ny, nz, vertex, vertex)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def pair_support_near(
-    body1: Body,
-    vertices1: NDArray,
-    body2: Body,
-    vertices2: NDArray,
-    pose: RelativePose,
-    nx: float,
-    ny: float,
-    nz: float,
-    near: NDArray,
-    vertex: NDArray,
-) -> float:
+@inner
+def pair_support_near(pair: Pair, nx: float, ny: float, nz: float, near: NDArray, vertex: NDArray) -> float:
     """As `pair_support`, quicker where `near` (15,) is the support pair of a direction nearby; it may be `vertex`."""
-    p1, p2, p3, u1, u2, u3 = body_support_near(body1, vertices1, nx, ny, nz, near[9], near[10], near[11])
-    mx, my, mz = turn_to_second(pose, nx, ny, nz)
-    q1, q2, q3, w1, w2, w3 = body_support_near(body2, vertices2, -mx, -my, -mz, near[12], near[13], near[14])
-    q1, q2, q3 = to_first(pose, q1, q2, q3)
+    p1, p2, p3, u1, u2, u3 = body_support_near(pair.body1, pair.vertices1, nx, ny, nz, near[9], near[10], near[11])
+    mx, my, mz = turn_to_second(pair.pose, nx, ny, nz)
+    q1, q2, q3, w1, w2, w3 = body_support_near(pair.body2, pair.vertices2, -mx, -my, -mz, near[12], near[13], near[14])
+    q1, q2, q3 = to_first(pair.pose, q1, q2, q3)
     vertex[0], vertex[1], vertex[2] = q1 - p1, q2 - p2, q3 - p3
     vertex[3], vertex[4], vertex[5] = p1, p2, p3
     vertex[6], vertex[7], vertex[8] = q1, q2, q3
@@ -187,7 +184,7 @@ def pair_support_near(
     return nx * (q1 - p1) + ny * (q2 - p2) + nz * (q3 - p3)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def unit(x: float, y: float, z: float) -> tuple[float, float, float, float]:
     """Length of a vector, and the vector at unit length; (0, 0, 1) where it has none."""
     n = math.sqrt(x * x + y * y + z * z)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.jit import njit
-from morphit_ros.superovoid.distances.bodies import pair_support, relative_pose
+from morphit_ros.superovoid.distances.bodies import Pair, pair_support, relative_pose
 from morphit_ros.superovoid.distances.queries import (
     BEYOND,
     CHARTS,
@@ -24,6 +25,23 @@ from morphit_ros.superovoid.distances.queries import (
 )
 from morphit_ros.superovoid.distances.solver import make_workspace
 from morphit_ros.superovoid.distances.support import FAST, HALF_SPACE, make_body
+
+
+class PlacedTable(NamedTuple):
+    """Packed shapes at their places.
+
+    Attributes:
+        rows, vertices, offsets: as of `packing.ShapeTable`.
+        poses: (S, 4, 4) in the world.
+        spheres: (S, 4) bounding spheres in the world.
+    """
+
+    rows: NDArray
+    vertices: NDArray
+    offsets: NDArray
+    poses: NDArray
+    spheres: NDArray
+
 
 # Roundings of bounds are kept on the safe side by this share of the lengths that enter.
 _SAFE = 1e-14
@@ -84,17 +102,36 @@ def _write_bound(row: NDArray, bound: float) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def _height_bound(a: PlacedTable, i: int, b: PlacedTable, j: int, warm: NDArray, vertex: NDArray) -> float:
+    """Lower bound of the distance of two shapes: the support height along their centres' line or a warm normal.
+
+    -inf where one is a half-space or there is no such line. `warm` is an earlier row of the pair, or has no elements.
+    """
+    if a.rows[i, 0] == HALF_SPACE or b.rows[j, 0] == HALF_SPACE:
+        return -math.inf
+    body1, body2 = make_body(a.rows[i]), make_body(b.rows[j])
+    pose = relative_pose(a.poses[i], b.poses[j])
+    nx, ny, nz = pose.x, pose.y, pose.z
+    if warm.shape[0] > 0:
+        T = a.poses[i]
+        wx, wy, wz = warm[NORMAL], warm[NORMAL + 1], warm[NORMAL + 2]
+        nx = T[0, 0] * wx + T[1, 0] * wy + T[2, 0] * wz
+        ny = T[0, 1] * wx + T[1, 1] * wy + T[2, 1] * wz
+        nz = T[0, 2] * wx + T[1, 2] * wy + T[2, 2] * wz
+    length = math.sqrt(nx * nx + ny * ny + nz * nz)
+    if not length > 0.0:
+        return -math.inf
+    vertices1, vertices2 = a.vertices[a.offsets[i] : a.offsets[i + 1]], b.vertices[b.offsets[j] : b.offsets[j + 1]]
+    pair = Pair(body1, vertices1, body2, vertices2, pose)
+    g = pair_support(pair, nx / length, ny / length, nz / length, vertex)
+    reach = abs(pose.x) + abs(pose.y) + abs(pose.z) + body1.size + body2.size
+    return g - body1.margin - body2.margin - _SAFE * reach
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
 def solve_pairs(
-    rows_a: NDArray,
-    vertices_a: NDArray,
-    offsets_a: NDArray,
-    poses_a: NDArray,
-    spheres_a: NDArray,
-    rows_b: NDArray,
-    vertices_b: NDArray,
-    offsets_b: NDArray,
-    poses_b: NDArray,
-    spheres_b: NDArray,
+    a: PlacedTable,
+    b: PlacedTable,
     pairs: NDArray,
     order: NDArray,
     threshold: float,
@@ -103,7 +140,7 @@ def solve_pairs(
     prove_depth: bool,
     out: NDArray,
 ) -> None:
-    """Solve the pairs named by `order` and write their rows (P, 21); see `min_distances`.
+    """Solve the pairs (P, 2) named by `order` and write their rows (P, 21); see `min_distances`.
 
     With `nearest_only` the threshold sinks to the least distance found, which takes pairs in order of their bounds.
     """
@@ -114,40 +151,22 @@ def solve_pairs(
     for position in range(order.shape[0]):
         k = order[position]
         i, j = pairs[k, 0], pairs[k, 1]
+        start = warm[k] if warm.shape[0] > 0 and abs(warm[k, NORMAL]) <= 1.0 else cold
         if limit < math.inf:
-            bound = sphere_bound(spheres_a[i], spheres_b[j])
+            bound = sphere_bound(a.spheres[i], b.spheres[j])
+            if not bound > limit:
+                bound = _height_bound(a, i, b, j, start, vertex)
             if bound > limit:
                 _write_bound(out[k], bound)
                 continue
-        va = vertices_a[offsets_a[i] : offsets_a[i + 1]]
-        vb = vertices_b[offsets_b[j] : offsets_b[j + 1]]
-        if limit < math.inf and rows_a[i, 0] != HALF_SPACE and rows_b[j, 0] != HALF_SPACE:
-            # The height along the centres' line, or along the normal of before.
-            body1, body2 = make_body(rows_a[i]), make_body(rows_b[j])
-            pose = relative_pose(poses_a[i], poses_b[j])
-            nx, ny, nz = pose.x, pose.y, pose.z
-            if warm.shape[0] > 0 and abs(warm[k, NORMAL]) <= 1.0:
-                T = poses_a[i]
-                wx, wy, wz = warm[k, NORMAL], warm[k, NORMAL + 1], warm[k, NORMAL + 2]
-                nx = T[0, 0] * wx + T[1, 0] * wy + T[2, 0] * wz
-                ny = T[0, 1] * wx + T[1, 1] * wy + T[2, 1] * wz
-                nz = T[0, 2] * wx + T[1, 2] * wy + T[2, 2] * wz
-            length = math.sqrt(nx * nx + ny * ny + nz * nz)
-            if length > 0.0:
-                g = pair_support(body1, va, body2, vb, pose, nx / length, ny / length, nz / length, vertex)
-                reach = abs(pose.x) + abs(pose.y) + abs(pose.z) + body1.size + body2.size
-                bound = g - body1.margin - body2.margin - _SAFE * reach
-                if bound > limit:
-                    _write_bound(out[k], bound)
-                    continue
         query(
-            rows_a[i],
-            va,
-            poses_a[i],
-            rows_b[j],
-            vb,
-            poses_b[j],
-            warm[k] if warm.shape[0] > 0 and abs(warm[k, NORMAL]) <= 1.0 else cold,
+            a.rows[i],
+            a.vertices[a.offsets[i] : a.offsets[i + 1]],
+            a.poses[i],
+            b.rows[j],
+            b.vertices[b.offsets[j] : b.offsets[j + 1]],
+            b.poses[j],
+            start,
             prove_depth,
             workspace,
             out[k],

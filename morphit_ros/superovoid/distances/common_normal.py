@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from numpy.typing import NDArray
 
-from morphit_ros.jit import njit
 from morphit_ros.superovoid.distances.bodies import RelativePose, to_first, turn_to_first, unit
-from morphit_ros.superovoid.distances.support import FAST, SUPEROVOID, Body, chart_basis, surface_frame
+from morphit_ros.superovoid.distances.support import SUPEROVOID, Body, chart_basis, inner, surface_frame
 
 # Features of a contact: corner, edge and face of a polytope; rim and side of a cylinder, whose ends are faces.
 CORNER = 0
@@ -49,14 +48,14 @@ class Contact(NamedTuple):
     feature: int
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def chart_contact(u1: float, u2: float, u3: float) -> Contact:
     """The contact of a superovoid at a chart vector of any length."""
     _, u1, u2, u3 = unit(u1, u2, u3)
     return Contact(u1, u2, u3, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def contact_frame(body: Body, contact: Contact) -> tuple[float, ...]:
     """As `surface_frame`, for any body."""
     if body.kind == SUPEROVOID:
@@ -85,7 +84,7 @@ def contact_frame(body: Body, contact: Contact) -> tuple[float, ...]:
     return x1, x2, x3, m1, m2, m3, s * a1, s * a2, s * a3, s * b1, s * b2, s * b3, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def move_contact(body: Body, contact: Contact, ya: float, yb: float) -> Contact:
     """The contact moved along its two directions."""
     if body.kind == SUPEROVOID:
@@ -121,7 +120,7 @@ def move_contact(body: Body, contact: Contact, ya: float, yb: float) -> Contact:
     )
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def solve_4(a: NDArray) -> bool:
     """Solve a linear system of four rows (4, 5) in place, the solution in the last column; False if singular."""
     for r in range(4):
@@ -188,7 +187,7 @@ class Step(NamedTuple):
     turn: float
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def newton_step(
     body1: Body, body2: Body, pose: RelativePose, contact1: Contact, contact2: Contact, system: NDArray
 ) -> Step:

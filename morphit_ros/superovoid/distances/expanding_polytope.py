@@ -13,12 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from morphit_ros.jit import njit
-from morphit_ros.superovoid.distances.bodies import RelativePose, pair_support, pair_support_near, unit
+from morphit_ros.superovoid.distances.bodies import Pair, pair_support, pair_support_near, unit
 from morphit_ros.superovoid.distances.common_normal import newton_step
-from morphit_ros.superovoid.distances.features import FIRST, SECOND, contact_from, is_on_feature
+from morphit_ros.superovoid.distances.features import are_on_features, contacts_from
 from morphit_ros.superovoid.distances.gjk import is_new
-from morphit_ros.superovoid.distances.support import FAST, Body
+from morphit_ros.superovoid.distances.support import inner
 
 _VERTICES = 384
 _FACES = 2 * _VERTICES
@@ -42,27 +41,62 @@ class Depth(NamedTuple):
     steps: int
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _set_face(
-    face: int,
-    i: int,
-    j: int,
-    k: int,
-    vertices: NDArray,
-    corners: NDArray,
-    planes: NDArray,
-    cx: float,
-    cy: float,
-    cz: float,
-) -> bool:
-    """Write a face with its normal away from an inner point; False where it has no area."""
+class Polytope(NamedTuple):
+    """A polytope inside the difference set, and working space for its growth.
+
+    Attributes:
+        points: (384, 15) support pairs: the corners, in the order in which they came.
+        corners: (768, 3) of the faces, as rows of `points`.
+        planes: (768, 4) of the faces: outward unit normal, and height above the origin [m].
+        edges: (768, 2) rim of the faces that a new corner sees.
+        face, chosen, candidate: (3, 15), (4,) and (15,) for `_follow`: the face that it starts from, and the optimum
+            as `best` of `penetration_depth` has it.
+        cx, cy, cz: a point inside of it.
+        above: how far above a face's plane a corner sees the face [m].
+    """
+
+    points: NDArray
+    corners: NDArray
+    planes: NDArray
+    edges: NDArray
+    face: NDArray
+    chosen: NDArray
+    candidate: NDArray
+    cx: float
+    cy: float
+    cz: float
+    above: float
+
+
+@inner
+def _polytope(points: NDArray, above: float) -> Polytope:
+    """A polytope without faces around the middle of its first four corners."""
+    return Polytope(
+        points,
+        np.empty((_FACES, 3), dtype=np.int64),
+        np.empty((_FACES, 4)),
+        np.empty((_FACES, 2), dtype=np.int64),
+        np.empty((3, 15)),
+        np.empty(4),
+        np.empty(15),
+        0.25 * (points[0, 0] + points[1, 0] + points[2, 0] + points[3, 0]),
+        0.25 * (points[0, 1] + points[1, 1] + points[2, 1] + points[3, 1]),
+        0.25 * (points[0, 2] + points[1, 2] + points[2, 2] + points[3, 2]),
+        above,
+    )
+
+
+@inner
+def _set_face(polytope: Polytope, face: int, i: int, j: int, k: int) -> bool:
+    """Write a face with its normal away from the inner point; False where it has no area."""
+    vertices, corners, planes = polytope.points, polytope.corners, polytope.planes
     ax, ay, az = vertices[i, 0], vertices[i, 1], vertices[i, 2]
     bx, by, bz = vertices[j, 0] - ax, vertices[j, 1] - ay, vertices[j, 2] - az
     ex, ey, ez = vertices[k, 0] - ax, vertices[k, 1] - ay, vertices[k, 2] - az
     area, nx, ny, nz = unit(by * ez - bz * ey, bz * ex - bx * ez, bx * ey - by * ex)
     if not area > 0.0:
         return False
-    if nx * (ax - cx) + ny * (ay - cy) + nz * (az - cz) < 0.0:
+    if nx * (ax - polytope.cx) + ny * (ay - polytope.cy) + nz * (az - polytope.cz) < 0.0:
         nx, ny, nz = -nx, -ny, -nz
         j, k = k, j
     corners[face, 0], corners[face, 1], corners[face, 2] = i, j, k
@@ -71,44 +105,41 @@ def _set_face(
     return True
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def _follow(
-    body1: Body,
-    vertices1: NDArray,
-    body2: Body,
-    vertices2: NDArray,
-    pose: RelativePose,
-    best: NDArray,
-    vertex: NDArray,
+    pair: Pair,
+    polytope: Polytope,
+    near: int,
+    new: int,
     system: NDArray,
     tolerance: float,
-    face: NDArray,
-    chosen: NDArray,
-    nx: float,
-    ny: float,
-    nz: float,
+    n: tuple[float, float, float],
 ) -> tuple[float, int]:
-    """Newton's method from the contacts on a face (3, 15); the optimum's support pair is left in `vertex`.
+    """Newton's method from the contacts on face `near`, whose support pair along n is the corner `new`.
 
-    Returns g at the optimum, and the steps made.
+    Returns g at the optimum, -inf without one, and the steps made. The optimum is left in `candidate`, its support pair
+    in the row behind `new`.
     """
-    ok1, contact1 = contact_from(body1, FIRST, pose, face, len(face), chosen, vertex, nx, ny, nz)
-    ok2, contact2 = contact_from(body2, SECOND, pose, face, len(face), chosen, vertex, nx, ny, nz)
-    if not (ok1 and ok2):
+    points, face, chosen, best = polytope.points, polytope.face, polytope.chosen, polytope.candidate
+    vertex = points[new + 1]
+    for c in range(15):
+        vertex[c] = points[new, c]
+        for corner in range(3):
+            face[corner, c] = points[polytope.corners[near, corner], c]
+    ok, contact1, contact2 = contacts_from(pair, face, len(face), chosen, vertex, n[0], n[1], n[2])
+    if not ok:
         return -np.inf, 0
     for k in range(_NEWTON_STEPS):
-        step = newton_step(body1, body2, pose, contact1, contact2, system)
+        step = newton_step(pair.body1, pair.body2, pair.pose, contact1, contact2, system)
         if (step.angle < 1e-9 and step.offset < tolerance) or not step.ok or k == _NEWTON_STEPS - 1:
-            g = pair_support(body1, vertices1, body2, vertices2, pose, step.nx, step.ny, step.nz, vertex)
+            g = pair_support(pair, step.nx, step.ny, step.nz, vertex)
             best[0], best[1], best[2] = step.nx, step.ny, step.nz
             best[3], best[4], best[5] = step.p1, step.p2, step.p3
             best[6], best[7], best[8] = step.q1, step.q2, step.q3
             best[9], best[10], best[11] = contact1.u1, contact1.u2, contact1.u3
             best[12], best[13], best[14] = contact2.u1, contact2.u2, contact2.u3
-            if not (
-                is_on_feature(body1, FIRST, pose, face, len(face), chosen, step.p1, step.p2, step.p3)
-                and is_on_feature(body2, SECOND, pose, face, len(face), chosen, step.q1, step.q2, step.q3)
-            ):
+            p, q = (step.p1, step.p2, step.p3), (step.q1, step.q2, step.q3)
+            if not are_on_features(pair, face, len(face), chosen, p, q):
                 # The direction counts all the same, with the points that support it.
                 for c in range(12):
                     best[3 + c] = vertex[3 + c]
@@ -117,17 +148,8 @@ def _follow(
     return -np.inf, _NEWTON_STEPS
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _complete(
-    body1: Body,
-    vertices1: NDArray,
-    body2: Body,
-    vertices2: NDArray,
-    pose: RelativePose,
-    points: NDArray,
-    count: int,
-    tiny: float,
-) -> int:
+@inner
+def _complete(pair: Pair, points: NDArray, count: int, tiny: float) -> int:
     """Add support points to a simplex until it has four corners and volume; fewer where the set itself is flat."""
     for axis in range(14):
         if count >= 4:
@@ -143,7 +165,7 @@ def _complete(
             nz = 1.0 if axis // 2 % 3 == 2 else 0.3
         if axis % 2:
             nx, ny, nz = -nx, -ny, -nz
-        pair_support(body1, vertices1, body2, vertices2, pose, nx, ny, nz, points[count])
+        pair_support(pair, nx, ny, nz, points[count])
         if count == 0:
             count = 1
             continue
@@ -162,24 +184,20 @@ def _complete(
     return count
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _insert(
-    points: NDArray,
-    new: int,
-    corners: NDArray,
-    planes: NDArray,
-    edges: NDArray,
-    faces: int,
-    cx: float,
-    cy: float,
-    cz: float,
-    above: float,
-) -> tuple[int, int]:
+@inner
+def _insert(polytope: Polytope, new: int, faces: int) -> tuple[int, int]:
     """Join a corner to a polytope: the faces that see it go, their rim is joined to it.
 
     Returns the number of faces, and 1 where the polytope has grown, 0 where no face saw the corner, -1 where rounding
     or space forbade to go on (the faces are then not to be used any more).
     """
+    points, corners, planes, edges, above = (
+        polytope.points,
+        polytope.corners,
+        polytope.planes,
+        polytope.edges,
+        polytope.above,
+    )
     wx, wy, wz = points[new, 0], points[new, 1], points[new, 2]
     rim = 0
     f = 0
@@ -211,21 +229,34 @@ def _insert(
     if rim == 0:
         return faces, 0 if faces else -1
     for r in range(rim):
-        if faces >= corners.shape[0] or not _set_face(
-            faces, edges[r, 0], edges[r, 1], new, points, corners, planes, cx, cy, cz
-        ):
+        if faces >= corners.shape[0] or not _set_face(polytope, faces, edges[r, 0], edges[r, 1], new):
             return faces, -1
         faces += 1
     return faces, 1
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
+def _set_first_faces(polytope: Polytope) -> int:
+    """Write the faces of the first four corners and return their number; 0 where one has no area."""
+    for skip in range(4):
+        if not _set_face(polytope, skip, (skip + 1) % 4, (skip + 2) % 4, (skip + 3) % 4):
+            return 0
+    return 4
+
+
+@inner
+def _nearest_face(planes: NDArray, faces: int) -> int:
+    """The face that is nearest to the origin."""
+    near = 0
+    for f in range(1, faces):
+        if planes[f, 3] < planes[near, 3]:
+            near = f
+    return near
+
+
+@inner
 def penetration_depth(
-    body1: Body,
-    vertices1: NDArray,
-    body2: Body,
-    vertices2: NDArray,
-    pose: RelativePose,
+    pair: Pair,
     simplex: NDArray,
     count: int,
     known: float,
@@ -243,28 +274,18 @@ def penetration_depth(
         prove: go on until the gap is closed; otherwise only as long as new local optima are found.
     """
     points = np.empty((_VERTICES, 15))
-    corners = np.empty((_FACES, 3), dtype=np.int64)
-    planes = np.empty((_FACES, 4))
-    edges = np.empty((_FACES, 2), dtype=np.int64)
-    candidate = np.empty(15)
     for i in range(count):
         for c in range(15):
             points[i, c] = simplex[i, c]
-    size = max(body1.size, body2.size)
-    count = _complete(body1, vertices1, body2, vertices2, pose, points, count, 1e-10 * size)
+    size = max(pair.body1.size, pair.body2.size)
+    count = _complete(pair, points, count, 1e-10 * size)
     if count < 4:
         return Depth(min(known, 0.0), 0.0, 14, 0)
-    cx = 0.25 * (points[0, 0] + points[1, 0] + points[2, 0] + points[3, 0])
-    cy = 0.25 * (points[0, 1] + points[1, 1] + points[2, 1] + points[3, 1])
-    cz = 0.25 * (points[0, 2] + points[1, 2] + points[2, 2] + points[3, 2])
-    faces = 0
-    for skip in range(4):
-        i, j, k = (skip + 1) % 4, (skip + 2) % 4, (skip + 3) % 4
-        if not _set_face(faces, i, j, k, points, corners, planes, cx, cy, cz):
-            return Depth(known, -1.0, 0, 0)
-        faces += 1
-    face = np.empty((3, 15))
-    chosen = np.empty(4)
+    polytope = _polytope(points, 1e-15 * size)
+    planes = polytope.planes
+    faces = _set_first_faces(polytope)
+    if faces == 0:
+        return Depth(known, -1.0, 0, 0)
     proven = -1.0
     starts = 0
     steps = 0
@@ -272,18 +293,13 @@ def penetration_depth(
     quiet = 0
     while count < _VERTICES - 2:
         # The face nearest to the origin, and the set's height above it.
-        near = 0
-        for f in range(1, faces):
-            if planes[f, 3] < planes[near, 3]:
-                near = f
+        near = _nearest_face(planes, faces)
         floor = planes[near, 3]
         proven = max(proven, floor)
         if known - floor <= tolerance or (not prove and quiet > 6):
             break
         nx, ny, nz = -planes[near, 0], -planes[near, 1], -planes[near, 2]
-        height = -pair_support_near(
-            body1, vertices1, body2, vertices2, pose, nx, ny, nz, points[corners[near, 0]], points[count]
-        )
+        height = -pair_support_near(pair, nx, ny, nz, points[polytope.corners[near, 0]], points[count])
         supports += 1
         quiet += 1
         followed = False
@@ -293,44 +309,24 @@ def penetration_depth(
             best[0], best[1], best[2] = nx, ny, nz
             for c in range(12):
                 best[3 + c] = points[count, 3 + c]
-            if starts < _NEWTON_STARTS:
+            followed = starts < _NEWTON_STARTS
+            if followed:
                 starts += 1
-                followed = True
-                for c in range(15):
-                    points[count + 1, c] = points[count, c]
-                    for corner in range(3):
-                        face[corner, c] = points[corners[near, corner], c]
-                g, made = _follow(
-                    body1,
-                    vertices1,
-                    body2,
-                    vertices2,
-                    pose,
-                    candidate,
-                    points[count + 1],
-                    system,
-                    1e-3 * tolerance,
-                    face,
-                    chosen,
-                    nx,
-                    ny,
-                    nz,
-                )
+                g, made = _follow(pair, polytope, near, count, system, 1e-3 * tolerance, (nx, ny, nz))
                 steps += made
                 supports += 1
                 if -g < known:
                     known = -g
-                    for c in range(15):
-                        best[c] = candidate[c]
+                    best[:] = polytope.candidate
         if not is_new(points, count, points[count]):
             break
-        faces, state = _insert(points, count, corners, planes, edges, faces, cx, cy, cz, 1e-15 * size)
+        faces, state = _insert(polytope, count, faces)
         if state <= 0:
             # Rounding has the last word: the corner is on the polytope already, or a sliver has no normal.
             break
         count += 1
         if followed:
-            faces, state = _insert(points, count, corners, planes, edges, faces, cx, cy, cz, 1e-15 * size)
+            faces, state = _insert(polytope, count, faces)
             if state < 0:
                 break
             count += 1

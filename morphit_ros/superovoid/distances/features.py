@@ -7,10 +7,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from morphit_ros.jit import njit
-from morphit_ros.superovoid.distances.bodies import RelativePose, turn_to_second, unit
+from morphit_ros.superovoid.distances.bodies import Pair, RelativePose, turn_to_second, unit
 from morphit_ros.superovoid.distances.common_normal import FACE, RIM, SIDE, Contact, chart_contact
-from morphit_ros.superovoid.distances.support import CYLINDER, FAST, SUPEROVOID, Body
+from morphit_ros.superovoid.distances.support import CYLINDER, SUPEROVOID, Body, inner
 
 # Which of two bodies. Not Python's True and False, nor 0: kernels are compiled once more for every literal.
 FIRST, SECOND = np.False_, np.True_
@@ -21,7 +20,7 @@ _OFF = -1e-9
 _INNER = 0.98
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def _distinct(simplex: NDArray, count: int, column: int, chosen: NDArray) -> int:
     """Rows of a simplex whose points on one body (three columns) differ; at most three."""
     kept = 0
@@ -44,14 +43,13 @@ def _distinct(simplex: NDArray, count: int, column: int, chosen: NDArray) -> int
     return kept
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def _into_second(pose: RelativePose, x: float, y: float, z: float) -> tuple[float, float, float]:
     return turn_to_second(pose, x - pose.x, y - pose.y, z - pose.z)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def feature_contact(
-    body: Body,
+@inner
+def _feature_contact(
     second: bool,
     pose: RelativePose,
     simplex: NDArray,
@@ -106,8 +104,8 @@ def feature_contact(
     return True, Contact((ax + bx + cx) / 3.0, (ay + by + cy) / 3.0, (az + bz + cz) / 3.0, fx, fy, fz, fx, fy, fz, 2)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def cylinder_contact(
+@inner
+def _cylinder_contact(
     body: Body, second: bool, pose: RelativePose, simplex: NDArray, count: int, nx: float, ny: float, nz: float
 ) -> Contact:
     """The contact of a cylinder that a simplex's corners mean, all of which are on its rims.
@@ -145,8 +143,8 @@ def cylinder_contact(
     )
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def contact_from(
+@inner
+def _contact_from(
     body: Body,
     second: bool,
     pose: RelativePose,
@@ -164,12 +162,12 @@ def contact_from(
             return True, chart_contact(vertex[12], vertex[13], vertex[14])
         return True, chart_contact(vertex[9], vertex[10], vertex[11])
     if body.kind == CYLINDER:
-        return True, cylinder_contact(body, second, pose, simplex, count, nx, ny, nz)
-    return feature_contact(body, second, pose, simplex, count, chosen, nx, ny, nz)
+        return True, _cylinder_contact(body, second, pose, simplex, count, nx, ny, nz)
+    return _feature_contact(second, pose, simplex, count, chosen, nx, ny, nz)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def is_on_feature(
+@inner
+def _is_on_feature(
     body: Body,
     second: bool,
     pose: RelativePose,
@@ -208,3 +206,35 @@ def is_on_feature(
     v /= nn
     w /= nn
     return v >= _OFF and w >= _OFF and v + w <= 1.0 - _OFF and math.isfinite(nn)
+
+
+@inner
+def contacts_from(
+    pair: Pair, simplex: NDArray, count: int, chosen: NDArray, vertex: NDArray, nx: float, ny: float, nz: float
+) -> tuple[bool, Contact, Contact]:
+    """The contacts of both bodies to start Newton's method from; False where the simplex spans no feature of one.
+
+    Args:
+        simplex: (4, 15) support pairs, the first `count` of which count.
+        chosen: (4,) working space.
+        vertex: (15,) the last support pair, which gives the charts of superovoids.
+        nx, ny, nz: the normal, from 1 to 2.
+    """
+    ok1, contact1 = _contact_from(pair.body1, FIRST, pair.pose, simplex, count, chosen, vertex, nx, ny, nz)
+    ok2, contact2 = _contact_from(pair.body2, SECOND, pair.pose, simplex, count, chosen, vertex, nx, ny, nz)
+    return ok1 and ok2, contact1, contact2
+
+
+@inner
+def are_on_features(
+    pair: Pair,
+    simplex: NDArray,
+    count: int,
+    chosen: NDArray,
+    p: tuple[float, float, float],
+    q: tuple[float, float, float],
+) -> bool:
+    """Whether the points p of body 1 and q of body 2 (frame 1) lie between the corners of a simplex's features."""
+    return _is_on_feature(pair.body1, FIRST, pair.pose, simplex, count, chosen, p[0], p[1], p[2]) and _is_on_feature(
+        pair.body2, SECOND, pair.pose, simplex, count, chosen, q[0], q[1], q[2]
+    )

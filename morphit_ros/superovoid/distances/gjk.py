@@ -10,11 +10,10 @@ import math
 
 from numpy.typing import NDArray
 
-from morphit_ros.jit import njit
-from morphit_ros.superovoid.distances.support import FAST
+from morphit_ros.superovoid.distances.support import inner
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def _segment(simplex: NDArray, weights: NDArray, i: int, j: int) -> float:
     """Squared distance of the origin to an edge; weights of its ends."""
     ax, ay, az = simplex[i, 0], simplex[i, 1], simplex[i, 2]
@@ -28,7 +27,7 @@ def _segment(simplex: NDArray, weights: NDArray, i: int, j: int) -> float:
     return x * x + y * y + z * z
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def _triangle(simplex: NDArray, weights: NDArray, i: int, j: int, k: int) -> float:
     """Squared distance of the origin to a triangle; weights of its corners."""
     # Around the corner nearest to the origin: differences are then as exact as they can be.
@@ -61,7 +60,7 @@ def _triangle(simplex: NDArray, weights: NDArray, i: int, j: int, k: int) -> flo
     return best
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def _volume(simplex: NDArray, i: int, j: int, k: int, x: float, y: float, z: float) -> float:
     """Six times the signed volume of a triangle and a point."""
     ax, ay, az = simplex[i, 0] - x, simplex[i, 1] - y, simplex[i, 2] - z
@@ -70,7 +69,7 @@ def _volume(simplex: NDArray, i: int, j: int, k: int, x: float, y: float, z: flo
     return ax * (by * cz - bz * cy) + ay * (bz * cx - bx * cz) + az * (bx * cy - by * cx)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def reduce_simplex(simplex: NDArray, count: int, weights: NDArray) -> int:
     """Keep the corners that carry the point nearest to the origin; weights (4,) of them. 5 if the origin is inside.
 
@@ -117,7 +116,7 @@ def reduce_simplex(simplex: NDArray, count: int, weights: NDArray) -> int:
     return kept
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def nearest_point(simplex: NDArray, count: int, weights: NDArray, column: int) -> tuple[float, float, float]:
     """The weighted sum of three columns of a simplex: its point nearest to the origin, or that point on a body."""
     x = y = z = 0.0
@@ -128,7 +127,7 @@ def nearest_point(simplex: NDArray, count: int, weights: NDArray, column: int) -
     return x, y, z
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def is_new(simplex: NDArray, count: int, vertex: NDArray) -> bool:
     """Whether a support point is none of a simplex's corners."""
     for i in range(count):
@@ -137,7 +136,7 @@ def is_new(simplex: NDArray, count: int, vertex: NDArray) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def length(x: float, y: float, z: float) -> float:
     """Length of a vector."""
     return math.sqrt(x * x + y * y + z * z)

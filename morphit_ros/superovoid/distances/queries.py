@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.jit import njit
-from morphit_ros.superovoid.distances.bodies import RelativePose, body_support, relative_pose, turn_to_second
-from morphit_ros.superovoid.distances.solver import CERTIFIED_GAP, Answer, make_workspace, solve_pair
-from morphit_ros.superovoid.distances.support import FAST, HALF_SPACE, SUPEROVOID, Body, make_body, norm_pair
+from morphit_ros.superovoid.distances.bodies import Pair, RelativePose, body_support, relative_pose, turn_to_second
+from morphit_ros.superovoid.distances.solver import CERTIFIED_GAP, Answer, Workspace, make_workspace, solve_pair
+from morphit_ros.superovoid.distances.support import FAST, HALF_SPACE, SUPEROVOID, Body, inner, make_body, norm_pair
 
 # Columns of a row of results.
 DISTANCE, LOWER, UPPER, POINTS, NORMAL, CHARTS, ITERATIONS, STATUS, OF_HULL = 0, 1, 2, 3, 9, 12, 18, 19, 20
@@ -41,7 +41,7 @@ def is_rigid(T: NDArray) -> bool:
     return volume > 0.0 and T[3, 0] == 0.0 and T[3, 1] == 0.0 and T[3, 2] == 0.0 and T[3, 3] == 1.0
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def _plane(body: Body, vertices: NDArray, pose: RelativePose) -> tuple[float, float, float]:
     """Lowest point of body 2 over the plane z = 0 of frame 1: its height, and its x and y."""
     mx, my, mz = turn_to_second(pose, 0.0, 0.0, -1.0)
@@ -52,7 +52,7 @@ def _plane(body: Body, vertices: NDArray, pose: RelativePose) -> tuple[float, fl
     return h, px, py
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def is_in_superovoid(body: Body, x: float, y: float, z: float) -> bool:
     """Whether a point of the body's frame belongs to the shape itself."""
     s = z / body.a3
@@ -67,7 +67,7 @@ def is_in_superovoid(body: Body, x: float, y: float, z: float) -> bool:
     return n <= 1.0 + _ON_SHAPE
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def query(
     row1: NDArray,
     vertices1: NDArray,
@@ -77,7 +77,7 @@ def query(
     T2: NDArray,
     warm: NDArray,
     prove_depth: bool,
-    workspace: tuple[NDArray, NDArray, NDArray, NDArray, NDArray],
+    workspace: Workspace,
     out: NDArray,
 ) -> None:
     """Solve one pair and write a row of results (21,) in the world's frame.
@@ -131,11 +131,12 @@ def query(
                 # No direction was left behind: a cold start for two superovoids.
                 empty = empty or side == 0 or (body1.kind == SUPEROVOID and body2.kind == SUPEROVOID)
         is_warm = not empty
-    answer = solve_pair(body1, vertices1, body2, vertices2, pose, is_warm, start, prove_depth, workspace)
+    pair = Pair(body1, vertices1, body2, vertices2, pose)
+    answer = solve_pair(pair, is_warm, start, prove_depth, workspace)
     _write(answer, body1, body2, pose, T1, out)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def _write(answer: Answer, body1: Body, body2: Body, pose: RelativePose, T1: NDArray, out: NDArray) -> None:
     out[DISTANCE], out[LOWER], out[UPPER] = answer.distance, answer.lower, answer.upper
     for i in range(3):

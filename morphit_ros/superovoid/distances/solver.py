@@ -13,13 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from morphit_ros.jit import njit
-from morphit_ros.superovoid.distances.bodies import RelativePose, body_support, pair_support, turn_to_second, unit
+from morphit_ros.superovoid.distances.bodies import Pair, body_support, pair_support, turn_to_second, unit
 from morphit_ros.superovoid.distances.common_normal import Contact, chart_contact, newton_step
 from morphit_ros.superovoid.distances.expanding_polytope import penetration_depth
-from morphit_ros.superovoid.distances.features import FIRST, NO_CORNERS, ONE_CORNER, SECOND, contact_from, is_on_feature
+from morphit_ros.superovoid.distances.features import NO_CORNERS, ONE_CORNER, are_on_features, contacts_from
 from morphit_ros.superovoid.distances.gjk import is_new, nearest_point, reduce_simplex
-from morphit_ros.superovoid.distances.support import FAST, POINT, SUPEROVOID, Body, chart_hint, superovoid_support
+from morphit_ros.superovoid.distances.support import POINT, SUPEROVOID, Body, chart_hint, inner, superovoid_support
 
 CERTIFIED_GAP = 1e-6
 # What is aimed at where it costs nothing more, as a share of the size.
@@ -31,6 +30,9 @@ _FIRST_STEPS = np.int64(9)
 _LATER_STEPS = np.int64(7)
 _GJK_STEPS = 300
 _DEPTH_GAP = 0.5 * CERTIFIED_GAP
+# A polytope may find that bodies do not meet after all, and send the simplex on.
+_ATTEMPTS = 3
+_FULL, _OVERFULL = np.int64(4), 5
 
 
 class Answer(NamedTuple):
@@ -66,25 +68,71 @@ class Answer(NamedTuple):
     iterations: int
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def make_workspace() -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray]:
-    """Working arrays of one thread: simplex, its weights, linear system, support pair, incumbent."""
-    return np.empty((4, 15)), np.empty(4), np.empty((4, 5)), np.empty(15), np.empty(15)
+class Workspace(NamedTuple):
+    """Working arrays of one thread.
+
+    Attributes:
+        simplex: (4, 15) support pairs, as `pair_support` writes them.
+        weights: (4,) of their corners.
+        system: (4, 5) linear system of Newton's method.
+        vertex: (15,) the last support pair.
+        best: (15,) the incumbent: normal, points p and q, charts u and w, margins left out.
+    """
+
+    simplex: NDArray
+    weights: NDArray
+    system: NDArray
+    vertex: NDArray
+    best: NDArray
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _height(body: Body, vertices: NDArray, contact: Contact, nx: float, ny: float, nz: float) -> float:
-    """h(n) of a body without its margin, quickest where the contact's normal is near n."""
-    if body.kind == SUPEROVOID:
-        c, s = chart_hint(body, contact.u1, contact.u2, contact.u3)
-        h, _, _, _, _, _, _, _ = superovoid_support(body, vertices, nx, ny, nz, c, s)
-        return h
-    x, y, z, _, _, _ = body_support(body, vertices, nx, ny, nz)
-    return x * nx + y * ny + z * nz
+class Tolerances(NamedTuple):
+    """Lengths that decide about a pair [m].
+
+    Attributes:
+        size: of the larger body.
+        rounding: what rounding may change.
+        aim: gap between the bounds that ends the search.
+    """
+
+    size: float
+    rounding: float
+    aim: float
 
 
-class Descent(NamedTuple):
-    """What Newton's method came to: bounds, and the contact that gave them."""
+class Search(NamedTuple):
+    """What is known of a pair, margins left out; the incumbent is in the workspace.
+
+    Attributes:
+        lower, upper: bounds of the signed distance [m]: a support height, and the length between two points.
+        distance: what would be reported now [m]: `upper`, but the negative depth in penetration.
+        depth: of the incumbent, if it is a local optimum of the penetration [m]; inf otherwise.
+        nx, ny, nz: unit direction to go on from.
+        iterations: made.
+        settled: nothing is left to do: bounds and incumbent are the answer.
+    """
+
+    lower: float
+    upper: float
+    distance: float
+    depth: float
+    nx: float
+    ny: float
+    nz: float
+    iterations: int
+    settled: bool
+
+
+class NewtonResult(NamedTuple):
+    """What Newton's method came to: bounds, and the contact that gave them.
+
+    Attributes:
+        lower, upper: bounds of the signed distance [m]; -inf and inf where it came to nothing.
+        height: of the last points along their normal [m], negative in penetration.
+        settled: the bounds meet, or it is a stationary point in penetration.
+        contact1, contact2, n, p, q: where, in frame 1 but for the contacts.
+        steps: made.
+    """
 
     lower: float
     upper: float
@@ -104,20 +152,37 @@ class Descent(NamedTuple):
     steps: int
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _descend(
-    body1: Body,
-    vertices1: NDArray,
-    body2: Body,
-    vertices2: NDArray,
-    pose: RelativePose,
-    contact1: Contact,
-    contact2: Contact,
-    system: NDArray,
-    limit: int,
-    aim: float,
-) -> Descent:
-    """Newton's method from two contacts; settled where the bounds meet, or at a stationary point in penetration."""
+@inner
+def make_workspace() -> Workspace:
+    """Working arrays of one thread, not initialised."""
+    return Workspace(np.empty((4, 15)), np.empty(4), np.empty((4, 5)), np.empty(15), np.empty(15))
+
+
+@inner
+def _tolerances(pair: Pair) -> Tolerances:
+    # The distance of the frames sets the rounding of everything.
+    pose = pair.pose
+    reach = math.sqrt(pose.x * pose.x + pose.y * pose.y + pose.z * pose.z)
+    size = max(pair.body1.size, pair.body2.size)
+    rounding = _ROUNDING * (size + reach)
+    return Tolerances(size, rounding, _AIM * size + rounding)
+
+
+@inner
+def _height(body: Body, vertices: NDArray, contact: Contact, nx: float, ny: float, nz: float) -> float:
+    """h(n) of a body without its margin, quickest where the contact's normal is near n."""
+    if body.kind == SUPEROVOID:
+        c, s = chart_hint(body, contact.u1, contact.u2, contact.u3)
+        h, _, _, _, _, _, _, _ = superovoid_support(body, vertices, nx, ny, nz, c, s)
+        return h
+    x, y, z, _, _, _ = body_support(body, vertices, nx, ny, nz)
+    return x * nx + y * ny + z * nz
+
+
+@inner
+def _newton(pair: Pair, contact1: Contact, contact2: Contact, system: NDArray, limit: int, aim: float) -> NewtonResult:
+    """Newton's method from two contacts, at most `limit` steps; its bounds hold wherever it ends."""
+    pose = pair.pose
     lower = -np.inf
     upper = np.inf
     height = np.inf
@@ -125,7 +190,7 @@ def _descend(
     wanted = 1e-8
     k = 0
     while True:
-        step = newton_step(body1, body2, pose, contact1, contact2, system)
+        step = newton_step(pair.body1, pair.body2, pose, contact1, contact2, system)
         k += 1
         d1, d2, d3 = step.q1 - step.p1, step.q2 - step.p2, step.q3 - step.p3
         height = d1 * step.nx + d2 * step.ny + d3 * step.nz
@@ -134,9 +199,9 @@ def _descend(
         last = not step.ok or k == limit
         if near or (last and step.angle < 1e-2):
             upper = math.sqrt(d1 * d1 + d2 * d2 + d3 * d3)
-            h1 = _height(body1, vertices1, contact1, step.nx, step.ny, step.nz)
+            h1 = _height(pair.body1, pair.vertices1, contact1, step.nx, step.ny, step.nz)
             mx, my, mz = turn_to_second(pose, step.nx, step.ny, step.nz)
-            h2 = _height(body2, vertices2, contact2, -mx, -my, -mz)
+            h2 = _height(pair.body2, pair.vertices2, contact2, -mx, -my, -mz)
             lower = step.nx * pose.x + step.ny * pose.y + step.nz * pose.z - h1 - h2
             settled = upper - lower <= aim or (height < 0.0 and abs(lower - height) <= aim)
             if settled or last:
@@ -145,7 +210,7 @@ def _descend(
         if last:
             break
         contact1, contact2 = step.contact1, step.contact2
-    return Descent(
+    return NewtonResult(
         lower,
         upper,
         height,
@@ -165,23 +230,214 @@ def _descend(
     )
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _answer(
-    lower: float,
-    upper: float,
-    distance: float,
-    best: NDArray,
-    margin1: float,
-    margin2: float,
-    iterations: int,
-) -> Answer:
-    """The answer of an incumbent (15,): normal, points, charts; margins are put on."""
+@inner
+def _record(found: NewtonResult, best: NDArray) -> None:
+    """Make a Newton result the incumbent."""
+    best[0], best[1], best[2] = found.nx, found.ny, found.nz
+    best[3], best[4], best[5] = found.p1, found.p2, found.p3
+    best[6], best[7], best[8] = found.q1, found.q2, found.q3
+    best[9], best[10], best[11] = found.contact1.u1, found.contact1.u2, found.contact1.u3
+    best[12], best[13], best[14] = found.contact2.u1, found.contact2.u2, found.contact2.u3
+
+
+@inner
+def _newton_first(
+    pair: Pair, search: Search, warm: bool, start: tuple[float, ...], tolerances: Tolerances, workspace: Workspace
+) -> Search:
+    """Newton's method on two smooth bodies from a warm start, or from the support points along the search's direction.
+
+    Settled where the bounds meet. A stationary point in penetration is kept as the depth known so far.
+    """
+    simplex, weights, system, vertex, best = workspace
+    nx, ny, nz = search.nx, search.ny, search.nz
+    if warm and pair.body1.kind == SUPEROVOID and pair.body2.kind == SUPEROVOID:
+        contact1 = chart_contact(start[3], start[4], start[5])
+        contact2 = chart_contact(start[6], start[7], start[8])
+    else:
+        # To start from, any peak of a shape with dents is good enough: without its table it is found quicker.
+        rough = Pair(pair.body1, pair.vertices1[:0], pair.body2, pair.vertices2[:0], pair.pose)
+        pair_support(rough, nx, ny, nz, vertex)
+        for c in range(15):
+            simplex[0, c] = vertex[c]
+        _, contact1, contact2 = contacts_from(pair, simplex, ONE_CORNER, weights, vertex, nx, ny, nz)
+    found = _newton(pair, contact1, contact2, system, _FIRST_STEPS, tolerances.aim)
+    if not found.upper < np.inf:
+        return Search(
+            search.lower, search.upper, search.distance, search.depth, nx, ny, nz, found.steps, search.settled
+        )
+    _record(found, best)
+    settled = found.settled and found.upper - found.lower <= tolerances.aim
+    distance = found.lower if settled and not found.height > 0.0 else found.upper
+    depth = -found.lower if found.settled and found.height < 0.0 else np.inf
+    return Search(found.lower, found.upper, distance, depth, found.nx, found.ny, found.nz, found.steps, settled)
+
+
+@inner
+def _newton_from_simplex(
+    pair: Pair, search: Search, count: int, tolerances: Tolerances, workspace: Workspace
+) -> Search:
+    """Newton's method from the features that a simplex spans; its bounds narrow the search's.
+
+    Its points count only where they lie on these features. Settled where its own bounds then meet.
+    """
+    simplex, weights, system, vertex, best = workspace
+    nx, ny, nz = search.nx, search.ny, search.nz
+    ok, contact1, contact2 = contacts_from(pair, simplex, count, weights, vertex, nx, ny, nz)
+    if not ok:
+        return search
+    found = _newton(pair, contact1, contact2, system, _LATER_STEPS, tolerances.aim)
+    lower, upper, depth = search.lower, search.upper, search.depth
+    distance = upper
+    settled = False
+    if found.upper < np.inf:
+        if found.lower > lower:
+            lower = found.lower
+            if depth == np.inf:
+                best[0], best[1], best[2] = found.nx, found.ny, found.nz
+        p, q = (found.p1, found.p2, found.p3), (found.q1, found.q2, found.q3)
+        if are_on_features(pair, simplex, count, weights, p, q):
+            settled = found.settled and found.upper - found.lower <= tolerances.aim
+            if settled:
+                _record(found, best)
+                lower, upper = found.lower, found.upper
+                distance = upper if found.height > 0.0 else lower
+            elif found.settled and found.height < 0.0 and -found.lower < depth:
+                depth = -found.lower
+                _record(found, best)
+            elif found.upper < upper:
+                upper = distance = found.upper
+                if depth == np.inf:
+                    best[3], best[4], best[5] = p
+                    best[6], best[7], best[8] = q
+    return Search(lower, upper, distance, depth, nx, ny, nz, search.iterations + found.steps, settled)
+
+
+@inner
+def _probe(pair: Pair, search: Search, workspace: Workspace) -> Search:
+    """Take the support pair along the search's direction: its height is a lower bound."""
+    nx, ny, nz = search.nx, search.ny, search.nz
+    lower = search.lower
+    height = pair_support(pair, nx, ny, nz, workspace.vertex)
+    if height > lower:
+        lower = height
+        if search.depth == np.inf:
+            workspace.best[0], workspace.best[1], workspace.best[2] = nx, ny, nz
+    return Search(lower, search.upper, search.distance, search.depth, nx, ny, nz, search.iterations + 1, search.settled)
+
+
+@inner
+def _approach(search: Search, count: int, length: float, workspace: Workspace) -> float:
+    """The upper bound after a simplex came as near as `length` to the origin; its nearest points are recorded."""
+    simplex, weights, _, vertex, best = workspace
+    if not length < search.upper:
+        return search.upper
+    if search.depth == np.inf:
+        best[3], best[4], best[5] = nearest_point(simplex, count, weights, 3)
+        best[6], best[7], best[8] = nearest_point(simplex, count, weights, 6)
+        for c in range(9, 15):
+            best[c] = vertex[c]
+    return length
+
+
+@inner
+def _is_closed(search: Search, aim: float) -> bool:
+    """Whether the bounds of bodies that do not penetrate meet."""
+    return search.upper - search.lower <= aim and search.lower > -aim
+
+
+@inner
+def _simplex_steps(pair: Pair, search: Search, tolerances: Tolerances, workspace: Workspace) -> tuple[Search, np.int64]:
+    """Simplex steps from the search's direction, and Newton's method now and then from what the simplex touches.
+
+    Returns the search, and the corners of a simplex that holds the origin within rounding: the bodies touch or
+    penetrate. 0 corners: the search is settled, its bounds meet, or rounding lets no step improve on them.
+    """
+    simplex, weights, vertex = workspace.simplex, workspace.weights, workspace.vertex
+    count = NO_CORNERS
+    stalled = 0
+    next_newton = 5 if pair.body1.kind == SUPEROVOID and pair.body2.kind == SUPEROVOID else 2
+    shortest = np.inf
+    for k in range(_GJK_STEPS):
+        search = _probe(pair, search, workspace)
+        if _is_closed(search, tolerances.aim):
+            break
+        new = is_new(simplex, count, vertex)
+        if count > 0 and (not new or k >= next_newton):
+            next_newton = k + 6 + k // 2
+            search = _newton_from_simplex(pair, search, count, tolerances, workspace)
+            if search.settled or _is_closed(search, tolerances.aim):
+                break
+        if not new:
+            break
+        for c in range(15):
+            simplex[count, c] = vertex[c]
+        count = reduce_simplex(simplex, count + 1, weights)
+        if count == _OVERFULL:
+            return search, _FULL
+        x, y, z = nearest_point(simplex, count, weights, 0)
+        length, nx, ny, nz = unit(x, y, z)
+        upper = _approach(search, count, length, workspace)
+        search = Search(search.lower, upper, upper, search.depth, nx, ny, nz, search.iterations, False)
+        if length <= tolerances.rounding:
+            # The origin is on the simplex: touching or inside, which the polytope will tell.
+            return search, count
+        if length >= shortest:
+            stalled += 1
+            if stalled > 2:
+                break
+        else:
+            shortest = length
+    return search, NO_CORNERS
+
+
+@inner
+def _polytope_steps(
+    pair: Pair, search: Search, count: int, prove_depth: bool, tolerances: Tolerances, workspace: Workspace
+) -> Search:
+    """The depth of bodies whose simplex holds the origin, by an expanding polytope.
+
+    Settled with the least height found as lower bound, and as upper bound what the polytope proves. Not settled where
+    a flat simplex was taken for one around the origin: a direction that separates is then the one to go on from.
+    """
+    best = workspace.best
+    depth = penetration_depth(
+        pair, workspace.simplex, count, search.depth, best, workspace.system, _DEPTH_GAP * tolerances.size, prove_depth
+    )
+    iterations = search.iterations + depth.supports + depth.steps
+    lower = -depth.depth
+    if depth.depth >= -tolerances.aim:
+        upper = max(lower, 0.0)
+        # A face further out than a height: slivers have made the polytope no longer convex, and it proves nothing.
+        if 0.0 < depth.proven <= depth.depth + tolerances.rounding:
+            upper = -depth.proven
+        return Search(lower, upper, lower, depth.depth, best[0], best[1], best[2], iterations, True)
+    lower = max(search.lower, lower)
+    return Search(lower, search.upper, search.distance, np.inf, best[0], best[1], best[2], iterations, False)
+
+
+@inner
+def _without_contradiction(pair: Pair, search: Search, tolerances: Tolerances, workspace: Workspace) -> Search:
+    """The search with a lower bound that is not above the upper one."""
+    if not search.lower > search.upper + tolerances.rounding:
+        return search
+    # A peak of a shape with dents was overlooked in some direction. Only that of the points counts then.
+    best = workspace.best
+    _, nx, ny, nz = unit(best[6] - best[3], best[7] - best[4], best[8] - best[5])
+    lower = min(pair_support(pair, nx, ny, nz, workspace.vertex), search.upper)
+    best[0], best[1], best[2] = nx, ny, nz
+    return Search(lower, search.upper, search.upper, search.depth, nx, ny, nz, search.iterations, True)
+
+
+@inner
+def _answer(pair: Pair, search: Search, best: NDArray) -> Answer:
+    """The answer of a search and its incumbent (15,); margins are put on."""
+    margin1, margin2 = pair.body1.margin, pair.body2.margin
     n1, n2, n3 = best[0], best[1], best[2]
     m = margin1 + margin2
     return Answer(
-        distance - m,
-        lower - m,
-        upper - m,
+        search.distance - m,
+        search.lower - m,
+        search.upper - m,
         best[3] + margin1 * n1,
         best[4] + margin1 * n2,
         best[5] + margin1 * n3,
@@ -197,193 +453,49 @@ def _answer(
         best[12],
         best[13],
         best[14],
-        iterations,
+        search.iterations,
     )
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _record(descent: Descent, best: NDArray) -> None:
-    """Make a Newton result the incumbent."""
-    best[0], best[1], best[2] = descent.nx, descent.ny, descent.nz
-    best[3], best[4], best[5] = descent.p1, descent.p2, descent.p3
-    best[6], best[7], best[8] = descent.q1, descent.q2, descent.q3
-    best[9], best[10], best[11] = descent.contact1.u1, descent.contact1.u2, descent.contact1.u3
-    best[12], best[13], best[14] = descent.contact2.u1, descent.contact2.u2, descent.contact2.u3
+@inner
+def _begin(pair: Pair, warm: bool, start: tuple[float, ...], best: NDArray) -> Search:
+    """A search that knows nothing, along the line of the frames or a warm start's normal; two points are settled."""
+    pose = pair.pose
+    length, nx, ny, nz = unit(pose.x, pose.y, pose.z)
+    best[:] = 0.0
+    best[0], best[1], best[2] = nx, ny, nz
+    if pair.body1.kind == POINT and pair.body2.kind == POINT:
+        best[6], best[7], best[8] = pose.x, pose.y, pose.z
+        return Search(length, length, length, np.inf, nx, ny, nz, 0, True)
+    if warm:
+        nx, ny, nz = start[0], start[1], start[2]
+    return Search(-np.inf, np.inf, np.inf, np.inf, nx, ny, nz, 0, False)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def solve_pair(
-    body1: Body,
-    vertices1: NDArray,
-    body2: Body,
-    vertices2: NDArray,
-    pose: RelativePose,
-    warm: bool,
-    start: tuple[float, ...],
-    prove_depth: bool,
-    workspace: tuple[NDArray, NDArray, NDArray, NDArray, NDArray],
-) -> Answer:
+@inner
+def _is_smooth(body: Body) -> bool:
+    return body.kind == SUPEROVOID or body.kind == POINT
+
+
+@inner
+def solve_pair(pair: Pair, warm: bool, start: tuple[float, ...], prove_depth: bool, workspace: Workspace) -> Answer:
     """Signed distance of two bodies; of the hulls of shapes that are not convex.
 
     Args:
-        vertices1, vertices2: (N, 3) corners of a POLYTOPE, ignored otherwise.
-        pose: body 2 in the frame of body 1.
         warm: whether `start`, normal (3) and charts (3 + 3) of an earlier answer, is to be started from.
         prove_depth: in penetration, go on until no better local optimum can exist.
     """
-    simplex, weights, system, vertex, best = workspace
-    # The distance of the frames sets the rounding of everything.
-    reach = math.sqrt(pose.x * pose.x + pose.y * pose.y + pose.z * pose.z)
-    size = max(body1.size, body2.size)
-    rounding = _ROUNDING * (size + reach)
-    aim = _AIM * size + rounding
-    margin1, margin2 = body1.margin, body2.margin
-    lower = -np.inf
-    upper = np.inf
-    iterations = 0
-    depth_known = np.inf
-    _, nx, ny, nz = unit(pose.x, pose.y, pose.z)
-    best[:] = 0.0
-    best[0], best[1], best[2] = nx, ny, nz
-    if body1.kind == POINT and body2.kind == POINT:
-        best[6], best[7], best[8] = pose.x, pose.y, pose.z
-        return _answer(reach, reach, reach, best, margin1, margin2, 0)
-    smooth = body1.kind == SUPEROVOID and body2.kind == SUPEROVOID
-    if warm:
-        nx, ny, nz = start[0], start[1], start[2]
-    if (body1.kind == SUPEROVOID or body1.kind == POINT) and (body2.kind == SUPEROVOID or body2.kind == POINT):
-        if warm and smooth:
-            contact1 = chart_contact(start[3], start[4], start[5])
-            contact2 = chart_contact(start[6], start[7], start[8])
-        else:
-            # To start from, any peak of a shape with dents is good enough: without its table it is found quicker.
-            pair_support(body1, vertices1[:0], body2, vertices2[:0], pose, nx, ny, nz, vertex)
-            for c in range(15):
-                simplex[0, c] = vertex[c]
-            _, contact1 = contact_from(body1, FIRST, pose, simplex, ONE_CORNER, weights, vertex, nx, ny, nz)
-            _, contact2 = contact_from(body2, SECOND, pose, simplex, ONE_CORNER, weights, vertex, nx, ny, nz)
-        descent = _descend(body1, vertices1, body2, vertices2, pose, contact1, contact2, system, _FIRST_STEPS, aim)
-        iterations += descent.steps
-        if descent.upper < np.inf:
-            _record(descent, best)
-            lower, upper = descent.lower, descent.upper
-            nx, ny, nz = descent.nx, descent.ny, descent.nz
-            if descent.settled and upper - lower <= aim:
-                distance = upper if descent.height > 0.0 else lower
-                return _answer(lower, upper, distance, best, margin1, margin2, iterations)
-            if descent.settled and descent.height < 0.0:
-                depth_known = -lower
-    for _ in range(3):
-        # Simplex steps, from the best direction so far.
-        count = NO_CORNERS
-        inside = False
-        stalled = 0
-        next_descent = 5 if smooth else 2
-        shortest = np.inf
-        for k in range(_GJK_STEPS):
-            iterations += 1
-            g = pair_support(body1, vertices1, body2, vertices2, pose, nx, ny, nz, vertex)
-            if g > lower:
-                lower = g
-                if depth_known == np.inf:
-                    best[0], best[1], best[2] = nx, ny, nz
-            if upper - lower <= aim and lower > -aim:
-                break
-            new = is_new(simplex, count, vertex)
-            if count > 0 and (not new or k >= next_descent):
-                next_descent = k + 6 + k // 2
-                ok1, contact1 = contact_from(body1, FIRST, pose, simplex, count, weights, vertex, nx, ny, nz)
-                ok2, contact2 = contact_from(body2, SECOND, pose, simplex, count, weights, vertex, nx, ny, nz)
-                if ok1 and ok2:
-                    descent = _descend(
-                        body1, vertices1, body2, vertices2, pose, contact1, contact2, system, _LATER_STEPS, aim
-                    )
-                    iterations += descent.steps
-                    if descent.upper < np.inf:
-                        if descent.lower > lower:
-                            lower = descent.lower
-                            if depth_known == np.inf:
-                                best[0], best[1], best[2] = descent.nx, descent.ny, descent.nz
-                        if is_on_feature(
-                            body1, FIRST, pose, simplex, count, weights, descent.p1, descent.p2, descent.p3
-                        ) and is_on_feature(
-                            body2, SECOND, pose, simplex, count, weights, descent.q1, descent.q2, descent.q3
-                        ):
-                            if descent.settled and descent.upper - descent.lower <= aim:
-                                _record(descent, best)
-                                distance = descent.upper if descent.height > 0.0 else descent.lower
-                                return _answer(
-                                    descent.lower, descent.upper, distance, best, margin1, margin2, iterations
-                                )
-                            if descent.settled and descent.height < 0.0 and -descent.lower < depth_known:
-                                depth_known = -descent.lower
-                                _record(descent, best)
-                            elif descent.upper < upper:
-                                upper = descent.upper
-                                if depth_known == np.inf:
-                                    best[3], best[4], best[5] = descent.p1, descent.p2, descent.p3
-                                    best[6], best[7], best[8] = descent.q1, descent.q2, descent.q3
-                        if upper - lower <= aim and lower > -aim:
-                            break
-            if not new:
-                break
-            for c in range(15):
-                simplex[count, c] = vertex[c]
-            count = reduce_simplex(simplex, count + 1, weights)
-            if count == 5:
-                count = np.int64(4)
-                inside = True
-                break
-            x, y, z = nearest_point(simplex, count, weights, 0)
-            length, dx, dy, dz = unit(x, y, z)
-            if length < upper:
-                upper = length
-                if depth_known == np.inf:
-                    best[3], best[4], best[5] = nearest_point(simplex, count, weights, 3)
-                    best[6], best[7], best[8] = nearest_point(simplex, count, weights, 6)
-                    for c in range(9, 15):
-                        best[c] = vertex[c]
-            if length <= rounding:
-                # The origin is on the simplex: touching or inside, which the polytope will tell.
-                inside = True
-                break
-            if length >= shortest:
-                stalled += 1
-                if stalled > 2:
-                    break
-            else:
-                shortest = length
-            nx, ny, nz = dx, dy, dz
-        if not inside:
+    tolerances = _tolerances(pair)
+    search = _begin(pair, warm, start, workspace.best)
+    if not search.settled and _is_smooth(pair.body1) and _is_smooth(pair.body2):
+        search = _newton_first(pair, search, warm, start, tolerances, workspace)
+    for _ in range(_ATTEMPTS):
+        if search.settled:
             break
-        depth = penetration_depth(
-            body1,
-            vertices1,
-            body2,
-            vertices2,
-            pose,
-            simplex,
-            count,
-            depth_known,
-            best,
-            system,
-            _DEPTH_GAP * size,
-            prove_depth,
-        )
-        iterations += depth.supports + depth.steps
-        if depth.depth >= -aim:
-            bound = max(-depth.depth, 0.0)
-            # A face further out than a height: slivers have made the polytope no longer convex, and it proves nothing.
-            if 0.0 < depth.proven <= depth.depth + rounding:
-                bound = -depth.proven
-            return _answer(-depth.depth, bound, -depth.depth, best, margin1, margin2, iterations)
-        # A flat simplex was taken for one around the origin; a direction is known now that separates.
-        lower = max(lower, -depth.depth)
-        nx, ny, nz = best[0], best[1], best[2]
-        depth_known = np.inf
-    if lower > upper + rounding:
-        # A peak of a shape with dents was overlooked in some direction. Only that of the points counts then.
-        _, nx, ny, nz = unit(best[6] - best[3], best[7] - best[4], best[8] - best[5])
-        lower = min(pair_support(body1, vertices1, body2, vertices2, pose, nx, ny, nz, vertex), upper)
-        best[0], best[1], best[2] = nx, ny, nz
-    return _answer(lower, upper, upper, best, margin1, margin2, iterations)
+        search, count = _simplex_steps(pair, search, tolerances, workspace)
+        if count == 0:
+            break
+        search = _polytope_steps(pair, search, count, prove_depth, tolerances, workspace)
+    if not search.settled:
+        search = _without_contradiction(pair, search, tolerances, workspace)
+    return _answer(pair, search, workspace.best)

@@ -26,6 +26,10 @@ from morphit_ros.jit import njit
 # Contraction to fused multiply-adds cannot introduce NaN or infinity; nothing else of fast mathematics is used.
 FAST = {"contract", "arcp", "nsz"}
 
+# Kernels that only kernels call. They get no wrapper for Python, which takes as long to compile as a small kernel:
+# calling one of them from Python ends the process.
+inner = njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
 # Kinds of a body: what its parameters mean. All but the first are primitives (primitives.py).
 SUPEROVOID = 0
 POINT = 1
@@ -81,7 +85,7 @@ class Body(NamedTuple):
     size: float
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def make_body(row: NDArray) -> Body:
     """The constants of a packed row (10,): kind, a1, a2, a3, e1, e2, t1, t2, dented, margin."""
     e1, e2 = row[4], row[5]
@@ -104,7 +108,7 @@ def make_body(row: NDArray) -> Body:
     )
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def norm_pair(a: float, b: float, p: float) -> tuple[float, float, float, float, float]:
     """Norm N = ‖(a, b)‖_p of two numbers ≥ 0, (a, b) / N, and their powers p - 1, which are its gradient."""
     if p == 2.0:
@@ -133,7 +137,7 @@ def norm_pair(a: float, b: float, p: float) -> tuple[float, float, float, float,
     return n, k, small, conjugate, small_conjugate
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def norm_pair_derivative(a: float, b: float, p: float) -> tuple[float, float, float, float, float, float, float]:
     """As `norm_pair` for p ≥ 2, and the powers p - 2 of (a, b) / N."""
     if p == 2.0:
@@ -158,7 +162,7 @@ def norm_pair_derivative(a: float, b: float, p: float) -> tuple[float, float, fl
     return n, k, small, conjugate, small_conjugate, curve, small_curve
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def superovoid_support(
     body: Body, sections: NDArray, nx: float, ny: float, nz: float, hint_c: float, hint_s: float
 ) -> tuple[float, float, float, float, float, float, float, float]:
@@ -214,7 +218,7 @@ def superovoid_support(
     return h, px, py, body.a3 * q, u1, u2, s, c
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def chart_hint(body: Body, u1: float, u2: float, u3: float) -> tuple[float, float]:
     """Outer pair of a chart vector, as `superovoid_support` takes it for a hint; 0 where none is needed."""
     if body.t1 == 0.0 and body.t2 == 0.0:
@@ -223,7 +227,7 @@ def chart_hint(body: Body, u1: float, u2: float, u3: float) -> tuple[float, floa
     return c, u3
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def _outer(body: Body, c: float, s: float) -> tuple[float, float]:
     """(r, s) of the section that an outer chart pair (c ≥ 0, s) means."""
     _, r, q, rc, qc = norm_pair(c, abs(s), body.chart2)
@@ -232,7 +236,7 @@ def _outer(body: Body, c: float, s: float) -> tuple[float, float]:
     return r, (-q if s < 0.0 else q)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def _section(
     body: Body,
     a: float,
@@ -312,14 +316,14 @@ def _section(
     return c, s
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def _height(body: Body, a: float, b: float, z: float, c: float, s: float) -> float:
     r, q = _outer(body, c, s)
     m, _, _, _, _ = norm_pair(a * (1.0 + body.t1 * q), b * (1.0 + body.t2 * q), body.dual1)
     return r * m + q * z
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def fill_sections(body: Body, sections: NDArray) -> None:
     """The table of a shape that may have a dent: sections at even angles of (r, s) as r, s, and c of the chart pair."""
     for k in range(SECTIONS):
@@ -338,7 +342,7 @@ def fill_sections(body: Body, sections: NDArray) -> None:
         sections[k, 2] = c / math.sqrt(c * c + s * s)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def _node(sections: NDArray, k: int) -> tuple[float, float]:
     """Outer chart pair of a section of the table."""
     c = sections[k, 2]
@@ -377,7 +381,7 @@ def may_be_dented(parameters: NDArray) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def _beyond_valley(
     body: Body, a: float, b: float, z: float, known_c: float, known_s: float, end_c: float, end_s: float
 ) -> tuple[float, float]:
@@ -397,7 +401,7 @@ def _beyond_valley(
     return known_c, known_s
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@inner
 def _best_section(
     body: Body, sections: NDArray, a: float, b: float, z: float, c: float, s: float
 ) -> tuple[float, float]:

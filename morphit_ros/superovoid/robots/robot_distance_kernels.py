@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
 from morphit_ros.robot.chain import JointMotions, multiply, place_joints
-from morphit_ros.superovoid.distances.bodies import pair_support, relative_pose, unit
+from morphit_ros.superovoid.distances.bodies import Pair, pair_support, relative_pose, unit
 from morphit_ros.superovoid.distances.broad_phase import sphere_bound
 from morphit_ros.superovoid.distances.queries import COLUMNS, DISTANCE, NORMAL, POINTS, query
 from morphit_ros.superovoid.distances.solver import make_workspace
@@ -75,12 +75,15 @@ def _direction_gap(table: CarriedShapes, spheres: Array, poses: Array, i: int, j
     if length == 0.0:
         return -math.inf
     T = poses[i]
-    g = pair_support(
+    pair = Pair(
         body1,
         table.vertices[table.offsets[i] : table.offsets[i + 1]],
         body2,
         table.vertices[table.offsets[j] : table.offsets[j + 1]],
         relative_pose(poses[i], poses[j]),
+    )
+    g = pair_support(
+        pair,
         T[0, 0] * x + T[1, 0] * y + T[2, 0] * z,
         T[0, 1] * x + T[1, 1] * y + T[2, 1] * z,
         T[0, 2] * x + T[1, 2] * y + T[2, 2] * z,
