@@ -52,7 +52,7 @@ setup(
     zip_safe=True,
     maintainer="morphit_ros maintainers",
     maintainer_email="maintainers@morphit-ros.example.org",
-    description="A sense of shape for robots: sphere models, contact-stable grasps, and their execution.",
+    description="A sense of shape for robots: spheres, superovoids, grasps, morphing covers, neural objects.",
     license="Apache-2.0",
     entry_points={"console_scripts": ["morphit = morphit_ros.cli:main"]},
 )

@@ -69,6 +69,14 @@ def test_both_packages_are_found_with_their_types(workspace: Path) -> None:
     ]
 
 
+def test_packages_are_found_in_a_workspace_with_src(workspace: Path) -> None:
+    # As the documents say; without the nested folder colcon finds only the outer package.
+    source = workspace.parent
+    nested = source / "morphit_ros/morphit_interfaces"
+    lines = colcon(workspace, "list", "--names-only", "--base-paths", str(source), str(nested)).stdout.split()
+    assert lines == ["morphit_interfaces", "morphit_ros"]
+
+
 def test_executables_are_where_ros2_run_looks(workspace: Path) -> None:
     folder = workspace / "install/lib/morphit_ros"
     nodes = {path.stem for path in (ROOT / "morphit_ros/nodes").glob("*.py")} - {"__init__"}
