@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from morphit_bench.spheres.baselines import fit_baseline
 from morphit_ros.cover.goals.surfaces import MeshTarget
+from morphit_ros.display.picture import draw_grasp
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.obstacles import loose_obstacle, object_obstacle
 from morphit_ros.geometry.mesh import sample_surface
@@ -20,12 +22,10 @@ from morphit_ros.perception import PerceptionConfig, perceive, select_target
 from morphit_ros.perception.configuration import TargetConfig
 from morphit_ros.simulation.convex_pieces import convex_pieces
 from morphit_ros.spheres import SphereFitConfig, fewest_spheres, fit_spheres, measure_spheres, spherize_cloud
-from morphit_ros.spheres.baselines import fit_baseline
 from morphit_ros.spheres.clustering import spherize_mesh
 from morphit_ros.spheres.cover.certificate import certify_cover
 from morphit_ros.spheres.cover.search import cover_spheres
 from morphit_ros.superovoid import ConvexMesh, fit_superovoid
-from morphit_ros.viewing.picture import draw_grasp
 
 BOX = box_mesh((0.06, 0.04, 0.03))
 CENTERS, RADII = np.array([[-0.01, 0.0, 0.0], [0.01, 0.0, 0.0]]), np.array([0.06, 0.06])

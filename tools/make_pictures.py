@@ -133,7 +133,7 @@ def make_pick(data: str) -> None:
 
 def make_grasp(data: str) -> None:
     """The best grasp of the same pick, as `morphit grasp --picture` draws it."""
-    from morphit_ros.viewing.picture import draw_grasp
+    from morphit_ros.display.picture import draw_grasp
 
     _, gripper, view, plan = filmed_pick()
     draw_grasp(view.cloud, gripper, plan.grasps[0], IMAGES / "grasp.png")
@@ -143,10 +143,10 @@ def make_recorded_clouds(data: str) -> None:
     """The best grasp of each gripper on each recorded cloud, side by side."""
     from PIL import Image
 
+    from morphit_ros.display.grasp_view import PERSPECTIVE, draw_view
     from morphit_ros.geometry.point_cloud_io import load_point_cloud
     from morphit_ros.grasping import Gripper, PlannerConfig, plan_grasps
     from morphit_ros.resources import atomic_write
-    from morphit_ros.viewing.grasp_view import PERSPECTIVE, draw_view
 
     rows = []
     for name in ("franka_hand", "hande", "umi"):
@@ -167,7 +167,7 @@ def make_spheres_view(data: str) -> None:
     """The editor of `morphit spheres view panda`."""
     from morphit_ros.cli import make_parser
     from morphit_ros.commands.spheres_view import make_editor
-    from morphit_ros.viewing.screenshot import screenshot
+    from morphit_ros.display.screenshot import screenshot
 
     options = make_parser().parse_args(["spheres", "view", "panda", "--port", "0"])
     with make_editor(options) as editor:
@@ -176,7 +176,7 @@ def make_spheres_view(data: str) -> None:
 
 def make_viewer(data: str) -> None:
     """The browser's view of the job grasp, when grasps of the mug are planned and the arm is on its way."""
-    from morphit_ros.viewing.screenshot import screenshot
+    from morphit_ros.display.screenshot import screenshot
 
     # Slowed down: the picture takes longer than the way.
     words = ["grasp", "object:=mug", "pick:=true", "realtime_factor:=0.2", f"viewer_port:={VIEWER_PORT}"]
@@ -186,7 +186,7 @@ def make_viewer(data: str) -> None:
 
 def make_neural_view(data: str) -> None:
     """The browser's view of the job neural, after the client that docs/neural/node.md shows."""
-    from morphit_ros.viewing.screenshot import screenshot
+    from morphit_ros.display.screenshot import screenshot
 
     (client,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/neural/node.md").read_text(encoding="utf-8"), re.S)
     with tempfile.TemporaryDirectory(prefix="morphit-pictures-") as folder:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from morphit_ros.geometry.mesh import sample_surface
@@ -17,7 +15,6 @@ from morphit_ros.spheres.self_collision.matrix import self_collision_matrix
 
 # Every kernel is called, which is all that matters here.
 _POINTS, _COUNT = 600, 5
-_BASELINES = ("vssa", "amaa", "packing")
 _ROBOT = """<robot name="two_links">
 <link name="base"><collision><geometry><box size="0.06 0.04 0.1"/></geometry></collision></link>
 <link name="arm"><collision><geometry><cylinder radius="0.02" length="0.1"/></geometry></collision>
@@ -41,7 +38,6 @@ def warm_up_fits() -> int:
     counts = distribute_spheres(robot, 6, config, cache=False, workers=1)
     model = fit_robot_spheres(robot, config, cache=False, counts=counts, workers=1)
     self_collision_matrix(model, robot, samples=10, boxes=10, workers=1)
-    others: list[dict[str, Any]] = [{"cover": True}, {"cover": True, "variant": "volume"}]
-    for other in others + [{"method": name} for name in _BASELINES]:
-        fit_robot_spheres(robot, SphereFitConfig.from_flat({"count": 3, **other}), cache=False, workers=1)
+    for variant in ("balanced", "volume"):
+        fit_robot_spheres(robot, SphereFitConfig(count=3, cover=True, variant=variant), cache=False, workers=1)
     return model.count
