@@ -40,7 +40,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
-setup: $(STAMPS)/system $(STAMPS)/kernels ## system packages and the Python environment in .venv
+setup: $(STAMPS)/system $(STAMPS)/package $(STAMPS)/kernels ## system packages and the Python environment in .venv
 
 .PHONY: demo
 demo: setup ## pick an object in simulation: make demo OBJECT=mug, make demo OBJECT=part.stl MASS=0.2
@@ -146,8 +146,9 @@ $(STAMPS)/docs: requirements-docs.txt constraints.txt $(STAMPS)/requirements
 	@touch $@
 
 # So that no command or test waits for a compiler. Compiled kernels are kept by content: what has not changed is found.
-$(STAMPS)/kernels: $(STAMPS)/package $(shell find morphit_ros -name '*.py')
-	$(BIN)/morphit compile
+# It needs no message package, and so runs beside the step that builds it.
+$(STAMPS)/kernels: $(STAMPS)/requirements $(shell find morphit_ros -name '*.py')
+	PYTHONPATH=. $(BIN)/python -m morphit_ros.cli compile
 	@touch $@
 
 # What measures, in use from its place: benchmarks and tests import it.

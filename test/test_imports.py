@@ -223,7 +223,7 @@ def table() -> str:
 
 def architecture(text: str) -> str:
     """ARCHITECTURE.md with the table as it should be."""
-    begin, end = "<!-- written by test/test_imports.py -->\n", "\n<!-- end -->"
+    begin, end = "<!-- written by test/test_imports.py -->\n\n", "\n\n<!-- end -->"
     before, after = text[: text.index(begin)], text[text.index(end) + len(end) :]
     return before + begin + table() + end + after
 

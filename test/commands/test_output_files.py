@@ -16,6 +16,7 @@ from morphit_ros.errors import InvalidInputError
 # Command → words that it needs besides; each of its options for files gets one that cannot be written.
 NEEDED = {
     "morphit up": ["grasp"],
+    "morphit compile": [],
     "morphit demo": [],
     "morphit grasp": ["--cloud", "c.ply", "--gripper", "hande"],
     "morphit spheres fit": ["panda"],

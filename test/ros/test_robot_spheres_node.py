@@ -26,7 +26,7 @@ from morphit_ros.geometry.primitives import box_mesh
 from morphit_ros.nodes.robot_spheres import RobotSpheres
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.conversions import message_from_cloud
-from morphit_ros.ros.spheres.fit_requests import FitRequests, _GivenUp
+from morphit_ros.ros.spheres.fit_requests import FitRequests, _FitGivenUp
 from morphit_ros.ros.spheres.messages import link_spheres_from_message
 
 pytestmark = pytest.mark.ros
@@ -422,7 +422,7 @@ def test_a_change_that_is_overtaken_at_its_end_is_not_taken(known):
 
     def switch(_config, _seed):
         # The shape is locked now; the worker may have waited for this moment to take its fit.
-        with pytest.raises(_GivenUp):
+        with pytest.raises(_FitGivenUp):
             checks[0]()
         return "a shape" if known else None
 
