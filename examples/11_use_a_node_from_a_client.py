@@ -13,10 +13,10 @@ from sensor_msgs.msg import JointState
 from morphit_interfaces.srv import RobotDistance
 
 picture = Path(*sys.argv[1:2], "11_use_a_node_from_a_client.png")
-# The elbow of a Panda bends: 50 states in one request.
-bends = np.linspace(-0.5, -2.7, 50)
+# A folded Panda turns its wrist: 50 states in one request.
+turns = np.linspace(0.4, 1.8, 50)
 names = [f"panda_joint{number}" for number in range(1, 8)] + ["panda_finger_joint1"]
-states = [JointState(name=names, position=[0.0, 0.0, 0.0, bend, 0.0, 1.5, 0.7, 0.02]) for bend in bends]
+states = [JointState(name=names, position=[0.0, -0.6, 0.0, -2.6, 0.0, turn, 0.8, 0.02]) for turn in turns]
 # With ROS installed: `ros2 run morphit_ros superovoid_distance --ros-args -p robot:=panda`.
 command = [sys.executable, "-m", "morphit_ros.nodes.superovoid_distance", "--ros-args", "-p", "robot:=panda"]
 server = subprocess.Popen(command)
@@ -35,6 +35,6 @@ pairs = [state.minimum_distance for state in future.result().states]
 least = min(pairs, key=lambda pair: pair.distance)
 print(f"{sum(pair.status == 'certified' for pair in pairs)} of {len(pairs)} distances are certified")
 print(f"least: {1e3 * least.distance:.2f} mm from {' to '.join(least.link_names)}")
-plt.plot(np.degrees(bends), [1e3 * pair.distance for pair in pairs])
-plt.gca().set(xlabel="elbow [°]", ylabel="distance of the nearest links [mm]", title="panda, 50 states in one request")
+plt.plot(np.degrees(turns), [1e3 * pair.distance for pair in pairs])
+plt.gca().set(xlabel="wrist [°]", ylabel="distance of the nearest links [mm]", title="panda, 50 states in one request")
 plt.savefig(picture, dpi=80)

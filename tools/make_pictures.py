@@ -11,6 +11,7 @@ Pictures of the browser need Chromium, the pick needs EGL or OSMesa.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import re
 import shutil
@@ -33,6 +34,9 @@ IMAGES = ROOT / "docs/images"
 
 # The film of the pick: so many simulated seconds a picture, shown as long; width and height [px].
 FRAME_TIME, FRAME_SIZE, FRAME_QUALITY = 0.12, (640, 426), 55
+# A picture in the gallery [bytes].
+LARGEST_EXAMPLE = 80_000
+EXAMPLES = sorted((ROOT / "examples").glob("[0-9][0-9]_*.py"))
 # Neither a free port of this machine nor that of a viewer which is open now.
 VIEWER_PORT = 8571
 # A job that has not planned by then will not [s].
@@ -133,7 +137,7 @@ def make_pick(data: str) -> None:
 
 def make_grasp(data: str) -> None:
     """The best grasp of the same pick, as `morphit grasp --picture` draws it."""
-    from morphit_ros.viewing.picture import draw_grasp
+    from morphit_ros.display.picture import draw_grasp
 
     _, gripper, view, plan = filmed_pick()
     draw_grasp(view.cloud, gripper, plan.grasps[0], IMAGES / "grasp.png")
@@ -143,10 +147,10 @@ def make_recorded_clouds(data: str) -> None:
     """The best grasp of each gripper on each recorded cloud, side by side."""
     from PIL import Image
 
+    from morphit_ros.display.grasp_view import PERSPECTIVE, draw_view
     from morphit_ros.geometry.point_cloud_io import load_point_cloud
     from morphit_ros.grasping import Gripper, PlannerConfig, plan_grasps
     from morphit_ros.resources import atomic_write
-    from morphit_ros.viewing.grasp_view import PERSPECTIVE, draw_view
 
     rows = []
     for name in ("franka_hand", "hande", "umi"):
@@ -167,7 +171,7 @@ def make_spheres_view(data: str) -> None:
     """The editor of `morphit spheres view panda`."""
     from morphit_ros.cli import make_parser
     from morphit_ros.commands.spheres_view import make_editor
-    from morphit_ros.viewing.screenshot import screenshot
+    from morphit_ros.display.screenshot import screenshot
 
     options = make_parser().parse_args(["spheres", "view", "panda", "--port", "0"])
     with make_editor(options) as editor:
@@ -176,7 +180,7 @@ def make_spheres_view(data: str) -> None:
 
 def make_viewer(data: str) -> None:
     """The browser's view of the job grasp, when grasps of the mug are planned and the arm is on its way."""
-    from morphit_ros.viewing.screenshot import screenshot
+    from morphit_ros.display.screenshot import screenshot
 
     # Slowed down: the picture takes longer than the way.
     words = ["grasp", "object:=mug", "pick:=true", "realtime_factor:=0.2", f"viewer_port:={VIEWER_PORT}"]
@@ -186,7 +190,7 @@ def make_viewer(data: str) -> None:
 
 def make_neural_view(data: str) -> None:
     """The browser's view of the job neural, after the client that docs/neural/node.md shows."""
-    from morphit_ros.viewing.screenshot import screenshot
+    from morphit_ros.display.screenshot import screenshot
 
     (client,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/neural/node.md").read_text(encoding="utf-8"), re.S)
     with tempfile.TemporaryDirectory(prefix="morphit-pictures-") as folder:
@@ -232,6 +236,33 @@ def wait_for_line(stream: IO[str], words: str) -> None:
     raise SystemExit(f"no line with {words!r}:\n{''.join(lines[-20:])}")
 
 
+def make_examples(data: str) -> None:
+    """The picture of each examples/NN_name.py, made smaller until it suits the gallery."""
+    from PIL import Image
+
+    from morphit_ros.resources import atomic_write
+
+    (IMAGES / "examples").mkdir(exist_ok=True)
+    for example in EXAMPLES:
+        with tempfile.TemporaryDirectory(prefix="morphit-pictures-") as folder:
+            subprocess.run([sys.executable, str(example), folder], check=True, cwd=ROOT)
+            with Image.open(Path(folder, f"{example.stem}.png")) as made:
+                picture = made.convert("RGB")
+        width = picture.width
+        while len(stored := png_bytes(picture)) > LARGEST_EXAMPLE:
+            width -= 40
+            picture.thumbnail((width, picture.height))
+        with atomic_write(IMAGES / f"examples/{example.stem}.png", "wb") as stream:
+            stream.write(stored)
+
+
+def png_bytes(picture: Any) -> bytes:
+    """A picture of PIL as a file."""
+    stream = io.BytesIO()
+    picture.save(stream, "PNG", optimize=True)
+    return stream.getvalue()
+
+
 def command(name: str, *words: str) -> Callable[[str], None]:
     """A recipe that runs a command; FOLDER in it is where its picture `name` is made, DATA the folder of data."""
 
@@ -265,6 +296,9 @@ RECIPES = {
         ("neural_view.png",), make_neural_view, 0, "morphit up neural and its client, in the browser"
     ),
     "cover_thigh": Recipe(("cover_thigh.png",), command("cover_thigh", *COVER_VIEW), 0, "morphit cover view 4x8"),
+    "examples": Recipe(
+        tuple(f"examples/{example.stem}.png" for example in EXAMPLES), make_examples, 0, "the gallery, from examples/"
+    ),
     "recorded_clouds": Recipe(("recorded_clouds.jpg",), make_recorded_clouds, 1, "grasps on recorded clouds"),
     "cover": Recipe(("cover_open.png", "cover_cost.png"), benchmark("cover", *COVER), 2, COVER[0]),
     "collisions": Recipe(("spheres-collisions.png",), benchmark("collisions", *COLLISIONS), 2, COLLISIONS[0]),

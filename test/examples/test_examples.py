@@ -17,6 +17,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 COUNT, MOST_LINES = 12, 40
 # Bytes of a picture, and of 8-bit values, how far a picture that shows something spreads.
 LEAST_BYTES, LEAST_SPREAD = 10_000, 8.0
+LARGEST_IN_GALLERY = 80_000
 # Of one example on a machine with other work [s].
 LIMIT = 300.0
 SLOW, ROS = ("01", "06", "08", "10"), ("06", "11")
@@ -147,6 +148,12 @@ def test_an_example_is_short_and_reads_from_top_to_bottom(example: Path) -> None
     assert not any(isinstance(node, ast.FunctionDef | ast.ClassDef) for node in ast.walk(tree))
     assert "argparse" not in text and "morphit_bench" not in text
     assert f'"{example.stem}.png"' in text
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
+def test_the_gallery_has_a_small_picture_of_an_example(example: Path) -> None:
+    picture = ROOT / f"docs/images/examples/{example.stem}.png"
+    assert 0 < picture.stat().st_size <= LARGEST_IN_GALLERY, "python tools/make_pictures.py examples"
 
 
 @pytest.mark.parametrize("example", [marked(example) for example in EXAMPLES])
