@@ -11,6 +11,7 @@ Pictures of the browser need Chromium, the pick needs EGL or OSMesa.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import re
 import shutil
@@ -33,6 +34,9 @@ IMAGES = ROOT / "docs/images"
 
 # The film of the pick: so many simulated seconds a picture, shown as long; width and height [px].
 FRAME_TIME, FRAME_SIZE, FRAME_QUALITY = 0.12, (640, 426), 55
+# A picture in the gallery [bytes].
+LARGEST_EXAMPLE = 80_000
+EXAMPLES = sorted((ROOT / "examples").glob("[0-9][0-9]_*.py"))
 # Neither a free port of this machine nor that of a viewer which is open now.
 VIEWER_PORT = 8571
 # A job that has not planned by then will not [s].
@@ -232,6 +236,33 @@ def wait_for_line(stream: IO[str], words: str) -> None:
     raise SystemExit(f"no line with {words!r}:\n{''.join(lines[-20:])}")
 
 
+def make_examples(data: str) -> None:
+    """The picture of each examples/NN_name.py, made smaller until it suits the gallery."""
+    from PIL import Image
+
+    from morphit_ros.resources import atomic_write
+
+    (IMAGES / "examples").mkdir(exist_ok=True)
+    for example in EXAMPLES:
+        with tempfile.TemporaryDirectory(prefix="morphit-pictures-") as folder:
+            subprocess.run([sys.executable, str(example), folder], check=True, cwd=ROOT)
+            with Image.open(Path(folder, f"{example.stem}.png")) as made:
+                picture = made.convert("RGB")
+        width = picture.width
+        while len(stored := png_bytes(picture)) > LARGEST_EXAMPLE:
+            width -= 40
+            picture.thumbnail((width, picture.height))
+        with atomic_write(IMAGES / f"examples/{example.stem}.png", "wb") as stream:
+            stream.write(stored)
+
+
+def png_bytes(picture: Any) -> bytes:
+    """A picture of PIL as a file."""
+    stream = io.BytesIO()
+    picture.save(stream, "PNG", optimize=True)
+    return stream.getvalue()
+
+
 def command(name: str, *words: str) -> Callable[[str], None]:
     """A recipe that runs a command; FOLDER in it is where its picture `name` is made, DATA the folder of data."""
 
@@ -265,6 +296,9 @@ RECIPES = {
         ("neural_view.png",), make_neural_view, 0, "morphit up neural and its client, in the browser"
     ),
     "cover_thigh": Recipe(("cover_thigh.png",), command("cover_thigh", *COVER_VIEW), 0, "morphit cover view 4x8"),
+    "examples": Recipe(
+        tuple(f"examples/{example.stem}.png" for example in EXAMPLES), make_examples, 0, "the gallery, from examples/"
+    ),
     "recorded_clouds": Recipe(("recorded_clouds.jpg",), make_recorded_clouds, 1, "grasps on recorded clouds"),
     "cover": Recipe(("cover_open.png", "cover_cost.png"), benchmark("cover", *COVER), 2, COVER[0]),
     "collisions": Recipe(("spheres-collisions.png",), benchmark("collisions", *COLLISIONS), 2, COLLISIONS[0]),

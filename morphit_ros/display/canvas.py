@@ -212,23 +212,24 @@ class Canvas:
         pixels, nearness, _ = self._project(corners, nudge)
         normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
         normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
-        tint = np.asarray(color, dtype=np.float64) * self._light(normals)[:, None]
-        for face in np.argsort(np.where(np.isfinite(nearness), nearness, -np.inf).mean(axis=1)):
-            if np.isfinite(nearness[face]).all():
-                self._fill(pixels[face], nearness[face], np.clip(tint[face], 0.0, 1.0), opacity)
+        tint = np.clip(np.asarray(color, dtype=np.float64) * self._light(normals)[:, None], 0.0, 1.0)
+        # On a grid of sixteenths the edge functions of `_fill` are exact, and so is who owns a shared edge.
+        rounded = np.round(pixels * 16.0) / 16.0
+        (ux, uy), (vx, vy) = (rounded[:, 1] - rounded[:, 0]).T, (rounded[:, 2] - rounded[:, 1]).T
+        doubled_areas = ux * vy - uy * vx
+        # With y down, a face that looks at the camera has negative area; NaN where a corner is behind a pinhole.
+        faces = np.flatnonzero(np.isfinite(nearness).all(axis=1) & (doubled_areas < 0.0))
+        for face in faces[np.argsort(nearness[faces].mean(axis=1))]:
+            self._fill(rounded[face], float(doubled_areas[face]), nearness[face], tint[face], opacity)
 
-    def _fill(self, pixels: Array, nearness: Array, color: Array, opacity: float) -> None:
-        """Fill one triangle given by its corners (3, 2) [px]."""
+    def _fill(self, corners: Array, doubled_area: float, nearness: Array, color: Array, opacity: float) -> None:
+        """Fill one triangle that looks at the camera, given by its corners (3, 2) [px] on the grid."""
         limit = np.array([self.camera.width, self.camera.height]) - 1
-        # On a grid of sixteenths the edge functions below are exact, and so is who owns a shared edge.
-        corners = np.round(pixels * 16.0) / 16.0
         low = np.maximum(np.ceil(corners.min(axis=0)), 0).astype(int)
         high = np.minimum(np.floor(corners.max(axis=0)), limit).astype(int)
-        sides = np.roll(corners, -1, axis=0) - corners
-        doubled_area = float(sides[0, 0] * sides[1, 1] - sides[0, 1] * sides[1, 0])
-        # With y down, a face that looks at the camera has negative area.
-        if (high < low).any() or doubled_area >= 0.0:
+        if (high < low).any():
             return
+        sides = np.roll(corners, -1, axis=0) - corners
         x, y = np.arange(low[0], high[0] + 1), np.arange(low[1], high[1] + 1)[:, None]
         inside = np.ones((y.size, x.size), dtype=bool)
         near = np.zeros(inside.shape)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _CLOUD_COLOR = (0.93, 0.80, 0.55)
 _BACKGROUND = ((0.975, 0.98, 0.99), (0.87, 0.89, 0.925))  # top, bottom
-_SUPERSAMPLING = 2
+SUPERSAMPLING = 2
 
 
 @dataclass(frozen=True)
@@ -63,22 +63,29 @@ def draw_view(
         framed,
         transform_vectors(T_world_gripper, view.direction),
         transform_vectors(T_world_gripper, view.up),
-        width * _SUPERSAMPLING,
-        height * _SUPERSAMPLING,
+        width * SUPERSAMPLING,
+        height * SUPERSAMPLING,
         orthographic=view.orthographic,
     )
-    canvas = Canvas(camera, _background(camera.height))
+    canvas = Canvas(camera, background(camera.height))
     extent = float(np.linalg.norm(np.ptp(framed, axis=0)))
     colors = _CLOUD_COLOR if cloud.colors is None else cloud.colors / 255.0
     size_of_point = 1.5 * typical_spacing(cloud.points)
     canvas.draw([PointsItem("object/points", colors, cloud.points, size_of_point, cloud.normals)])
-    canvas.shade_depth_edges(extent, reach=_SUPERSAMPLING)
-    canvas.draw([*approach_items(grasp, gripper, extent), boxes], _SUPERSAMPLING)
-    fine = canvas.pixels().reshape(height, _SUPERSAMPLING, width, _SUPERSAMPLING, 3)
-    return np.rint(fine.mean(axis=(1, 3))).astype(np.uint8)
+    canvas.shade_depth_edges(extent, reach=SUPERSAMPLING)
+    canvas.draw([*approach_items(grasp, gripper, extent), boxes], SUPERSAMPLING)
+    return shrunk(canvas)
 
 
-def _background(height: int) -> NDArray[np.float32]:
+def background(height: int) -> NDArray[np.float32]:
     """A vertical gradient (height, 1, 3)."""
     top, bottom = np.array(_BACKGROUND)
     return (top + np.linspace(0.0, 1.0, height)[:, None, None] * (bottom - top)).astype(np.float32)
+
+
+def shrunk(canvas: Canvas) -> NDArray[np.uint8]:
+    """The picture of a canvas that is `SUPERSAMPLING` times as wide and high, with smooth edges."""
+    fine = canvas.pixels()
+    rows, columns = fine.shape[0] // SUPERSAMPLING, fine.shape[1] // SUPERSAMPLING
+    blocks = fine.reshape(rows, SUPERSAMPLING, columns, SUPERSAMPLING, 3)
+    return np.rint(blocks.mean(axis=(1, 3))).astype(np.uint8)

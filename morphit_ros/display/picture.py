@@ -1,20 +1,32 @@
-"""Pictures of grasps, rendered off screen: cloud, gripper, contact points and approach in several views."""
+"""Pictures rendered off screen: grasps with cloud, gripper and contact points in several views; any display list."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from morphit_ros.display.grasp_view import FRONT, PERSPECTIVE, SIDE, TOP, draw_view
+from morphit_ros.display.canvas import Camera, Canvas
+from morphit_ros.display.display_list import DisplayList, Item, LinesItem, MeshItem, PointsItem, SolidsItem, SpheresItem
+from morphit_ros.display.grasp_view import (
+    FRONT,
+    PERSPECTIVE,
+    SIDE,
+    SUPERSAMPLING,
+    TOP,
+    background,
+    draw_view,
+    shrunk,
+)
 from morphit_ros.display.sampling import thinned
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.inputs import CloudLike, as_cloud
 from morphit_ros.geometry.point_cloud import PointCloud
-from morphit_ros.geometry.transforms import check_transform
+from morphit_ros.geometry.transforms import Array, check_transform, transform_points
 from morphit_ros.resources import atomic_write
 
 if TYPE_CHECKING:
@@ -119,6 +131,66 @@ def draw_plan(
     if path is not None:
         save_png(picture, path)
     return picture
+
+
+def draw_items(
+    items: DisplayList,
+    path: str | Path | None = None,
+    poses: Mapping[str, Array] | None = None,
+    caption: str = "",
+    direction: ArrayLike = (-0.6, 0.7, -0.4),
+    size: tuple[int, int] = (640, 480),
+) -> Picture:
+    """A display list in perspective, z upwards, framed by all of it.
+
+    Args:
+        items: transparent ones are drawn after the opaque ones, far to near.
+        path: also save the picture there as PNG.
+        poses: frame → (4, 4) in one common frame; needed of every frame that an item names.
+        caption: a line below, shrunk until it fits.
+        direction: (3,) in which the camera looks.
+        size: width and height [px].
+
+    Returns:
+        RGB picture (height, width, 3).
+
+    Raises:
+        InvalidInputError: nothing to draw, a frame without pose, or a size out of range.
+    """
+    width, height = _checked_size(size)
+    frames = {"": np.eye(4), **(poses or {})}
+    unknown = sorted({item.frame for item in items} - set(frames))
+    if unknown:
+        raise InvalidInputError("poses", f"none of {', '.join(unknown)}", "a pose of every frame that items name")
+    placed = [replace(item, pose=frames[item.frame] @ item.pose, frame="") for item in items]
+    extents = [transform_points(item.pose, _points_of(item)) for item in placed]
+    drawn = [(item, points) for item, points in zip(placed, extents, strict=True) if len(points)]
+    if not drawn:
+        raise InvalidInputError("items", f"{len(items)}, none with a point", "at least one with a point")
+    bottom = height - (max(height // 14, 24) if caption else 0)
+    framed = np.concatenate([points for _, points in drawn])
+    camera = Camera.framing(framed, direction, (0.0, 0.0, 1.0), width * SUPERSAMPLING, bottom * SUPERSAMPLING)
+    canvas = Canvas(camera, background(camera.height))
+    view = np.asarray(direction, dtype=np.float64)
+    # Farthest first, as transparency asks for.
+    drawn.sort(key=lambda entry: -float(entry[1].mean(axis=0) @ view))
+    canvas.draw([item for item, _ in drawn if np.min(item.opacity) == 1.0], SUPERSAMPLING)
+    canvas.draw([item for item, _ in drawn if np.min(item.opacity) < 1.0], SUPERSAMPLING)
+    picture = np.full((height, width, 3), 255, dtype=np.uint8)
+    picture[:bottom] = shrunk(canvas)
+    if caption:
+        _annotate(picture, (), [caption], bottom)
+    if path is not None:
+        save_png(picture, path)
+    return picture
+
+
+def _points_of(item: Item) -> Array:
+    """What of an item has to be in the picture: (N, 3), in its own frame."""
+    if isinstance(item, PointsItem | LinesItem):
+        return item.points.reshape(-1, 3)
+    assert isinstance(item, MeshItem | SpheresItem | SolidsItem)
+    return item.surface[0]
 
 
 def save_png(picture: Picture, path: str | Path) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from morphit_ros.display.canvas import Camera, Canvas
-from morphit_ros.display.picture import draw_grasp, draw_plan, save_png
+from morphit_ros.display.display_list import LinesItem, SolidsItem, SpheresItem
+from morphit_ros.display.picture import draw_grasp, draw_items, draw_plan, save_png
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.primitives import box_mesh
@@ -227,3 +228,33 @@ def test_observed_clouds_are_drawn(name: str) -> None:
     picture = draw_grasp(cloud, GRIPPER, Grasp(pose, pose, 0.05, 0.08, 0.0, {}, *no_contacts), size=(480, 360))
     red, _, blue = np.moveaxis(picture.astype(int), 2, 0)
     assert (red - blue > 40).mean() > 0.02, "no sand-coloured object in the picture"
+
+
+def test_items_are_drawn_in_their_frames_and_what_is_transparent_last(tmp_path: Path) -> None:
+    glass = SolidsItem("a/glass", (0, 0.8, 0), "box", np.zeros((1, 3)), np.full((1, 3), 0.1), frame="1", opacity=0.3)
+    ball = SpheresItem("b/ball", (0.9, 0.0, 0.0), np.zeros((1, 3)), 0.02, frame="2")
+    near, far = make_transform(translation=(0.0, -0.2, 0.0)), make_transform(translation=(0.0, 0.2, 0.0))
+    path, ahead = tmp_path / "items.png", (0.0, 1.0, 0.0)
+    behind = draw_items([glass, ball], path, {"1": near, "2": far}, direction=ahead, size=(400, 320))
+    in_front = draw_items([glass, ball], None, {"1": far, "2": near}, direction=ahead, size=(400, 320))
+    assert behind.shape == (320, 400, 3)
+    assert path.stat().st_size > 1000
+    # The ball shines through the glass, or hides it.
+    assert behind[160, 200, 0] > 60 and behind[160, 200, 1] > 25
+    assert in_front[160, 200, 0] > 60 and in_front[160, 200, 1] < 5
+    # The order of the list does not matter.
+    again = draw_items([ball, glass], None, {"1": near, "2": far}, direction=ahead, size=(400, 320))
+    np.testing.assert_array_equal(again, behind)
+    # A caption takes white space below.
+    captioned = draw_items([ball], None, {"2": far}, "a caption", size=(400, 320))
+    assert 0.5 < (captioned[-20:] == 255).mean() < 1.0
+
+
+def test_items_without_a_point_or_a_pose_are_refused() -> None:
+    ball = SpheresItem("b/ball", (1.0, 0.0, 0.0), np.zeros((1, 3)), 0.02, frame="link")
+    with pytest.raises(InvalidInputError, match="none of link"):
+        draw_items([ball])
+    with pytest.raises(InvalidInputError, match="none with a point"):
+        draw_items([LinesItem("a/none", (1.0, 0.0, 0.0), np.zeros((0, 2, 3)))])
+    with pytest.raises(InvalidInputError, match="pixels"):
+        draw_items([ball], poses={"link": np.eye(4)}, size=(10, 10))

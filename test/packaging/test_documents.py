@@ -98,7 +98,12 @@ def test_every_picture_is_shown_and_one_command_makes_it_anew() -> None:
         for path in DOCUMENTS
         for target in re.findall(r"!\[[^\]]*\]\((\S*images/[^)\s]+)\)", path.read_text(encoding="utf-8"))
     }
-    there = {path.name for path in (ROOT / "docs/images").iterdir() if path.suffix in (".png", ".jpg", ".webp")}
+    # The gallery shows one of every example.
+    shown |= {f"examples/{path.stem}.png" for path in (ROOT / "examples").glob("[0-9][0-9]_*.py")}
+    images = ROOT / "docs/images"
+    there = {
+        path.relative_to(images).as_posix() for path in images.rglob("*") if path.suffix in (".png", ".jpg", ".webp")
+    }
     made = {file for recipe in recipes().values() for file in recipe.files}
     assert shown == there == made
 
