@@ -12,12 +12,12 @@ from morphit_ros.display.drawings.distances import superovoid_items
 from morphit_ros.display.picture import draw_items
 from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.superovoid import Box
-from morphit_ros.superovoid.robots.world import PlacedShape, World, WorldObject
+from morphit_ros.superovoid.robots.world import CollisionWorld, PlacedShape, WorldObject
 
 picture = Path(*sys.argv[1:2], "04_clearance_along_a_motion.png")
 robot = Robot("panda")
 crate = PlacedShape(Box((0.2, 0.3, 0.3)), np.eye(4))
-world = World.of([WorldObject("crate", make_transform(translation=(0.5, 0.0, 0.15)), (crate,))])
+world = CollisionWorld.of([WorldObject("crate", make_transform(translation=(0.5, 0.0, 0.15)), (crate,))])
 
 # The arm swings over the crate, and bends forwards meanwhile: 100 steps in 2 s. Other joints stay at home.
 times = np.linspace(0.0, 2.0, 101)

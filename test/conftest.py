@@ -15,7 +15,7 @@ from morphit_ros.resources import cache_directory
 # Tests have caches of their own, but compile no kernels anew.
 os.environ.setdefault("MORPHIT_KERNELS", str(cache_directory("kernels")))
 
-# Folders whose tests render off screen. They come first: after much else, OpenGL could not be loaded in some processes.
+# Folders whose tests render off screen, which takes long: they come first.
 RENDERING = ("bench", "display", "simulation")
 # How many of the others a test with the mark "slow" takes as long as.
 SLOW = 100

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-pytest.importorskip("mujoco", reason="needs the simulation")
+# Not imported here: this package first chooses what MuJoCo renders with.
+if importlib.util.find_spec("mujoco") is None:
+    pytest.skip("needs the simulation: mujoco", allow_module_level=True)
 pytest.importorskip("roboplan", reason="needs the embedded motion planner")
 
 from morphit_ros.execution.backends.roboplan import RoboPlanBackend
