@@ -1,1 +1,1 @@
-"""Rigid motions, point clouds and triangle meshes. Imports nothing of the other rooms."""
+"""Rigid motions, point clouds and triangle meshes. Imports nothing of the other subpackages."""

@@ -1,6 +1,6 @@
 """Off-screen rendering without a display: EGL where it works, else OSMesa.
 
-MuJoCo reads its backend from the environment when it is imported, so every module of this room gets MuJoCo from
+MuJoCo reads its backend from the environment when it is imported, so every module of this subpackage gets MuJoCo from
 `import_mujoco`, which chooses first. ``MUJOCO_GL`` set by the user is respected.
 """
 
