@@ -5,8 +5,10 @@ Without workers the order is pytest's own.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections import Counter
+from types import ModuleType
 
 import pytest
 
@@ -19,6 +21,16 @@ os.environ.setdefault("MORPHIT_KERNELS", str(cache_directory("kernels")))
 RENDERING = ("bench", "display", "simulation")
 # How many of the others a test with the mark "slow" takes as long as.
 SLOW = 100
+
+
+@pytest.fixture(scope="session")
+def mujoco() -> ModuleType:
+    """The module mujoco, imported by this package first: it chooses what MuJoCo renders with, once for a process."""
+    if importlib.util.find_spec("mujoco") is None:
+        pytest.skip("needs the simulation: mujoco")
+    from morphit_ros.simulation.rendering import import_mujoco
+
+    return import_mujoco()
 
 
 def file_of(nodeid: str) -> str:

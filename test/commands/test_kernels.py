@@ -61,7 +61,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_no_command_of_the_readme_waits_for_a_compiler(command: str, folder: Path) -> None:
     words = [sys.executable, "-c", COUNT, *command.split("|")]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.stderr.splitlines()[-1] == "status 0, compiled []", done.stderr
+    # One iteration finds no push, and has called every kernel.
+    status = 1 if command.startswith("neural|push") else 0
+    assert done.stderr.splitlines()[-1] == f"status {status}, compiled []", done.stderr
 
 
 @pytest.fixture

@@ -94,8 +94,8 @@ def test_demo_hands_the_unit_to_the_job(files: dict[str, str], monkeypatch: pyte
     assert "object_unit:=mm" in given
 
 
+@pytest.mark.usefixtures("mujoco")
 def test_the_simulated_workcell_takes_the_unit(files: dict[str, str]) -> None:
-    pytest.importorskip("mujoco")
     pytest.importorskip("coacd")
     assert load_object(files["mesh"], 0.1, unit="mm").mesh.extents == pytest.approx([0.06, 0.04, 0.03])
     with Workcell(WorkcellConfig(object=files["mesh"], object_mass=0.1, object_unit="mm")) as workcell:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -260,8 +261,7 @@ def test_a_spin_ends_as_the_integral_of_friction_over_the_base_says(disc: bool) 
     assert lost == pytest.approx(0.3 * body.mass * 9.81 * radius / body.inertia[2, 2] * 0.1, rel=0.03)
 
 
-def test_a_slide_is_as_long_as_in_mujoco() -> None:
-    mujoco = pytest.importorskip("mujoco")
+def test_a_slide_is_as_long_as_in_mujoco(mujoco: ModuleType) -> None:
     size, friction, velocity = (0.1, 0.06, 0.04), 0.3, np.array([0.8, 0.4])
     model = mujoco.MjModel.from_xml_string(
         f"""<mujoco><option timestep="0.002" cone="elliptic" impratio="100" integrator="implicitfast"/><worldbody>

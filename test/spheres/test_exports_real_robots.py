@@ -144,8 +144,7 @@ def test_pinocchio_has_the_spheres(robot, placed):
     assert_same_set(np.array(found), expected)
 
 
-def test_mujoco_has_the_spheres(robot, placed):
-    mujoco = pytest.importorskip("mujoco")
+def test_mujoco_has_the_spheres(robot, placed, mujoco):
     _, _, text = robot
     positions, expected = placed
     # Visual meshes are left out of a URDF by default, so that their files are not looked for.
