@@ -26,6 +26,7 @@ WORKERS ?= 2
 
 PYTEST := $(BIN)/python -m pytest
 LINT := $(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy
+SITE := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 INTERFACES := $(shell find morphit_interfaces -type f -not -name '*.pyc')
 # Samples are collected first and weights fitted then: no single call.
@@ -47,9 +48,10 @@ demo: setup ## pick an object in simulation: make demo OBJECT=mug, make demo OBJ
 	$(BIN)/morphit demo --object "$(OBJECT)" $(if $(MASS),--mass "$(MASS)") --output "$(OUTPUT)"
 
 .PHONY: test
-# Lint runs beside the tests, which wait for nodes now and then; what it says comes last, if it says something.
+# Lint and the documentation site are made beside the tests, which wait for nodes now and then; what they say comes last,
+# if one of them fails.
 test: setup $(STAMPS)/bench $(STAMPS)/docs $(STAMPS)/system-test .colcon/stamp ## all checks and tests
-	@{ $(LINT); } > $(STAMPS)/lint.log 2>&1 & lint=$$!; \
+	@{ $(LINT) && $(SITE); } > $(STAMPS)/lint.log 2>&1 & lint=$$!; \
 	$(PYTEST) -n $(WORKERS) --dist loadfile --durations=30; tests=$$?; \
 	wait $$lint || { cat $(STAMPS)/lint.log; exit 1; }; exit $$tests
 
@@ -72,7 +74,7 @@ lint: setup $(STAMPS)/bench ## ruff and mypy
 
 .PHONY: docs
 docs: $(STAMPS)/docs ## the documentation site in build/site; a warning is an error
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(SITE)
 
 .PHONY: bench
 bench: setup $(STAMPS)/bench ## measure: one table a capability, JSON in OUTPUT
