@@ -29,7 +29,7 @@ POST = (
     "<robot name='post'><link name='base'><collision><geometry><sphere radius='0.1'/></geometry></collision></link>"
     "</robot>"
 )
-# A node whose publishers and services have not become more for so long is known [s], on a machine with nothing else to do.
+# A node whose publishers and services have not become more for so long is known [s], where nothing else runs.
 SETTLED = 3.0
 
 
