@@ -26,6 +26,7 @@ from typing import Any
 
 import numba
 from numba.core import caching
+from numba.np import arrayobj
 
 from morphit_ros.resources import cache_directory
 
@@ -38,6 +39,12 @@ _NO_KERNELS = {f"{name}.py" for name in ("errors", "configuration", "resources",
 _IMPORT = re.compile(r"^from ((?:morphit_ros|morphit_bench)[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
 # A folder of the cache counts as used from its time of change, which is set once a day, and goes after a month [s].
 _DAY, _MONTH = 86_400.0, 30 * 86_400.0
+
+
+# Every kernel that assigns to a slice carries numba's code that writes the two shapes into the message of a mismatch:
+# strings, joined and converted, a fifth of all compilation. numba's own shorter message (of targets without strings)
+# says as much to who calls a kernel.
+arrayobj.ol_raise_with_shape_context_cpu.__code__ = arrayobj.ol_raise_with_shape_context_generic.__code__
 
 
 def njit(function: Any = None, **options: Any) -> Any:

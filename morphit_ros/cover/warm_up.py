@@ -7,8 +7,8 @@ from morphit_ros.cover.cases import load_case
 from morphit_ros.cover.control.supervision import SupervisedController
 from morphit_ros.cover.simulation import SimulationConfig, simulate_cover
 
-# A formula, a cylinder that is left, a strip, and a tunnel: all kinds of target and closure.
-_CASES = ("3x3", "thigh", "strip", "passage")
+# A formula, a cylinder that is left, a strip, and a tunnel: all kinds of target, closure and cost.
+_CASES = ("8x8", "thigh", "strip", "passage")
 # Some periods of the controller [s].
 _DURATION = 0.05
 
@@ -18,6 +18,7 @@ def warm_up() -> int:
     for name in _CASES:
         case = load_case(name)
         simulate_cover(case.cover, case.state, case.target, SimulationConfig(duration=_DURATION), case.controller)
-    place_motors(case.cover, [case.state], starts=1)
-    SupervisedController(case.cover, case.state, case.controller).rehearse()
+    small = load_case("3x3")
+    place_motors(small.cover, [small.state], starts=1)
+    SupervisedController(small.cover, small.state, small.controller).rehearse()
     return len(_CASES)

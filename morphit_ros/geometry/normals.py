@@ -45,7 +45,7 @@ def estimate_normals(
     if len(array) == 0:
         return np.empty((0, 3)), np.empty(0, np.int64)
     wanted = np.ones(len(array), np.bool_) if selected is None else np.asarray(selected, dtype=np.bool_)
-    return _estimate(array, build_cells(array, radius), np.asarray(viewpoint, dtype=np.float64), wanted)
+    return _estimate(array, build_cells(array, radius), np.ascontiguousarray(viewpoint, dtype=np.float64), wanted)
 
 
 @njit(cache=True)

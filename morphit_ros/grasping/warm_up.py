@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from morphit_ros.geometry.mesh import sample_surface
+from morphit_ros.geometry.outward_normals import estimate_outward_normals
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.primitives import box_mesh
 from morphit_ros.geometry.support_plane import SupportPlane
@@ -23,5 +24,6 @@ def warm_up(gripper: Gripper) -> GraspPlan:
     """Plan on a small box. Takes up to half a minute where nothing is in numba's cache, else well under a second."""
     size = np.array([0.6 * gripper.aperture_max, 0.06, 0.08])
     points, normals = sample_surface(box_mesh(size), _POINTS, np.random.default_rng(0))
+    estimate_outward_normals(points)
     table = SupportPlane(make_transform(translation=(0.0, 0.0, -0.04)))
     return plan_grasps(PointCloud(points, normals), gripper, _CONFIG, table=table)
