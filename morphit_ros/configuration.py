@@ -23,6 +23,7 @@ from typing import Any, Self
 from morphit_ros.errors import InvalidInputError
 
 _METADATA_KEY = "morphit_parameter"
+_TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,21 @@ def nested(config_type: type[Config]) -> Any:
 def parameter_info(field: dataclasses.Field[Any]) -> ParameterInfo | None:
     """The `ParameterInfo` of a dataclass field, None for a nested configuration."""
     return field.metadata.get(_METADATA_KEY)
+
+
+def parse_text(text: str, like: Any) -> Any:
+    """What somebody typed, as the type of another value: a bool, a number, a text, or a tuple with commas between.
+
+    Raises:
+        ValueError: it is of another type.
+    """
+    if isinstance(like, bool):
+        if text.lower() not in _TRUTH:
+            raise ValueError(text)
+        return _TRUTH[text.lower()]
+    if isinstance(like, tuple):
+        return tuple(parse_text(word, like[0] if like else "") for word in text.split(","))
+    return type(like)(text) if isinstance(like, int | float) else text
 
 
 @functools.cache

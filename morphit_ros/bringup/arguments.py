@@ -6,11 +6,10 @@ import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
+from morphit_ros.configuration import parse_text
 from morphit_ros.errors import InvalidInputError
-
-_TRUTH = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
 
 @dataclass(frozen=True)
@@ -48,26 +47,22 @@ class Argument:
         Raises:
             InvalidInputError: not of the argument's type, out of range, or none of its choices.
         """
-        if isinstance(self.default, bool):
-            if text.lower() not in _TRUTH:
-                raise InvalidInputError(self.name, repr(text), "true or false")
-            return _TRUTH[text.lower()]
-        if isinstance(self.default, int | float):
-            return self._parse_number(text)
-        if self.choices and text not in self.choices:
-            raise InvalidInputError(self.name, repr(text), f"one of {', '.join(self.choices)}")
-        return text
-
-    def _parse_number(self, text: str) -> int | float:
         kind = type(self.default)
-        bound = f"{'an integer' if kind is int else 'a number'} in [{self.minimum:g}, {self.maximum:g}]"
+        if kind is bool:
+            bound = "true or false"
+        elif kind is str:
+            bound = f"one of {', '.join(self.choices)}"
+        else:
+            bound = f"{'an integer' if kind is int else 'a number'} in [{self.minimum:g}, {self.maximum:g}]"
         try:
-            value: int | float = int(text) if kind is int else float(text)
+            value: Any = parse_text(text, self.default)
         except ValueError:
             raise InvalidInputError(self.name, repr(text), bound) from None
-        if not math.isfinite(value) or not self.minimum <= value <= self.maximum:
+        if self.choices and value not in self.choices:
+            raise InvalidInputError(self.name, repr(text), bound)
+        if kind in (int, float) and not (math.isfinite(value) and self.minimum <= value <= self.maximum):
             raise InvalidInputError(self.name, text, bound)
-        return value
+        return cast("str | bool | int | float", value)
 
 
 def parse_assignments(words: Iterable[str]) -> dict[str, str]:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from morphit_ros.bringup.arguments import Argument
-from morphit_ros.bringup.job import Job, NodeDescription, WhenEnded
+from morphit_ros.bringup.common import NAMESPACE, RVIZ, VIEWER_PORT, chosen, completed, rviz
+from morphit_ros.bringup.job import Job, NodeDescription
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.resources import resource
 
@@ -27,9 +28,9 @@ ARGUMENTS = (
     Argument("overrun_limit", 4.0, "delay of a command at which motors stop [periods]", minimum=1.5, maximum=1e3),
     Argument("autostart", True, "activate the control once states arrive"),
     Argument("viewer", True, "serve a view of the cover to web browsers on this machine"),
-    Argument("viewer_port", 8080, "TCP port of the viewer on the loopback interface", minimum=1024, maximum=65535),
-    Argument("rviz", False, "open RViz"),
-    Argument("namespace", "", "namespace of all nodes"),
+    VIEWER_PORT,
+    RVIZ,
+    NAMESPACE,
 )
 
 
@@ -48,38 +49,22 @@ def describe_cover(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
     if case and not case.endswith((".yaml", ".yml")):
         # Here, before anything is started.
         resource(f"config/cover/{case}.yaml")
-    namespace = values["namespace"].strip("/")
-    if case:
-        cover: dict[str, Any] = {"case": case}
-    elif file:
-        cover = {"cover_file": file}
-    else:
-        cover = {"rows": values["rows"], "cols": values["cols"]}
+    cover = chosen(values, *(("case",) if case else ("cover_file",) if file else ("rows", "cols")))
     control = {
         **cover,
-        "period": values["period"],
-        "state_source": values["state_source"],
-        "state_timeout": values["state_timeout"],
-        "overrun_limit": values["overrun_limit"],
-        "autostart": values["autostart"],
+        **chosen(values, "period", "state_source", "state_timeout", "overrun_limit", "autostart"),
         "target": values["target"] or ("" if case or file else _WAVE),
     }
     nodes = []
     if values["sim"]:
         simulated = {**cover, "rate": 1.0 / values["period"], "paper_noise": values["noise"]}
-        nodes.append(NodeDescription("cover_sim", simulated, namespace=namespace))
-    nodes.append(NodeDescription("cover_control", control, namespace=namespace))
+        nodes.append(NodeDescription("cover_sim", simulated))
+    nodes.append(NodeDescription("cover_control", control))
     if values["viewer"]:
-        viewer = {"scene": "cover", "port": values["viewer_port"]}
-        nodes.append(NodeDescription("web_viewer", viewer, namespace=namespace))
+        nodes.append(NodeDescription("web_viewer", {"scene": "cover", "port": values["viewer_port"]}))
     if values["rviz"]:
-        words = ("-d", str(resource("rviz/cover.rviz")))
-        nodes.append(
-            NodeDescription(
-                "rviz2", package="rviz2", namespace=namespace, arguments=words, when_ended=WhenEnded.CONTINUE
-            )
-        )
-    return tuple(nodes)
+        nodes.append(rviz("cover"))
+    return completed(nodes, values)
 
 
 COVER = Job(

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from morphit_ros.bringup.arguments import Argument
-from morphit_ros.bringup.job import Job, NodeDescription, WhenEnded
-from morphit_ros.resources import resource
+from morphit_ros.bringup.common import NAMESPACE, ROBOT, RVIZ, USE_SIM_TIME, completed, robot_state_publisher, rviz
+from morphit_ros.bringup.job import Job, NodeDescription
 from morphit_ros.robot.configuration import RobotConfiguration
 
 ARGUMENTS = (
-    Argument("robot", "panda", "robot in config/robots, or a YAML file like those"),
+    ROBOT,
     Argument(
         "description",
         "file",
@@ -22,9 +22,9 @@ ARGUMENTS = (
     Argument("semantics", "", "SRDF: path or package://; empty: that of the robot's file"),
     Argument("state_timeout", 0.5, "age from which on joint states are stale [s]", minimum=0.01, maximum=60.0),
     Argument("robot_state_publisher", False, "publish the robot's frames on /tf, for RViz"),
-    Argument("rviz", False, "open RViz"),
-    Argument("use_sim_time", False, "take the time from 'clock'"),
-    Argument("namespace", "", "namespace of all nodes"),
+    RVIZ,
+    USE_SIM_TIME,
+    NAMESPACE,
 )
 
 
@@ -42,34 +42,12 @@ def describe_distance(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
         "state_timeout": values["state_timeout"],
         **({"robot": values["robot"]} if values["description"] == "file" else {}),
     }
-    common = {"use_sim_time": values["use_sim_time"]}
-    namespace = values["namespace"].strip("/")
-    nodes = [NodeDescription("superovoid_distance", {**parameters, **common}, namespace=namespace)]
+    nodes = [NodeDescription("superovoid_distance", parameters)]
     if values["robot_state_publisher"]:
-        from morphit_ros.robot.description import load_robot_description
-
-        xml = load_robot_description(robot.description).xml
-        nodes.append(
-            NodeDescription(
-                "robot_state_publisher",
-                {"robot_description": xml, **common},
-                package="robot_state_publisher",
-                namespace=namespace,
-            )
-        )
+        nodes.append(robot_state_publisher(robot.description))
     if values["rviz"]:
-        words = ("-d", str(resource("rviz/superovoids.rviz")))
-        nodes.append(
-            NodeDescription(
-                "rviz2",
-                common,
-                package="rviz2",
-                namespace=namespace,
-                arguments=words,
-                when_ended=WhenEnded.CONTINUE,
-            )
-        )
-    return tuple(nodes)
+        nodes.append(rviz("superovoids"))
+    return completed(nodes, values, use_sim_time=values["use_sim_time"])
 
 
 DISTANCE = Job(

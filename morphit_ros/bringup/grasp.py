@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from morphit_ros.bringup.arguments import Argument
+from morphit_ros.bringup.common import NAMESPACE, ROBOT, VIEWER_PORT, chosen, completed, robot_state_publisher, rviz
 from morphit_ros.bringup.job import Job, NodeDescription, WhenEnded, is_installed
 from morphit_ros.bringup.parameter_files import read_parameters, unmatched_sections
 from morphit_ros.bringup.poses import parse_pose, rpy_from_quat_xyzw
@@ -27,7 +28,7 @@ _SIMULATION = (
 _WHEN_SIMULATED = {"grasp_execution": {"silence_timeout": 15.0}}
 
 ARGUMENTS = (
-    Argument("robot", "panda", "robot in config/robots, or a YAML file like those"),
+    ROBOT,
     Argument("sim", True, "simulate the robot, the object and both cameras; false: they are real"),
     Argument("object", "box", "object of the simulation: an own one, a YCB folder, or a mesh file"),
     Argument(
@@ -58,7 +59,7 @@ ARGUMENTS = (
     Argument("report", "", "with pick: JSON file for stages and times; empty: none"),
     Argument("continuous", False, "plan grasps on every new object cloud, not only on request"),
     Argument("viewer", True, "serve a view of the job to web browsers on this machine"),
-    Argument("viewer_port", 8080, "TCP port of the viewer on the loopback interface", minimum=1024, maximum=65535),
+    VIEWER_PORT,
     Argument("rviz", False, "open RViz with every topic of the job"),
     Argument(
         "robot_state_publisher",
@@ -96,7 +97,7 @@ ARGUMENTS = (
         "T_world_base of the robot's base link, 'x y z qx qy qz qw' [m]; a real robot needs this or base_source:=tf; "
         "the simulated one stands where its file says",
     ),
-    Argument("namespace", "", "namespace of all nodes"),
+    NAMESPACE,
     Argument("params_file", "", "ROS parameter file; its values override config/grasp.yaml"),
 )
 
@@ -115,51 +116,56 @@ def describe_grasp(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
     simulated = values["sim"]
     base = _base_parameters(values)
     topics = _camera_topics(values)
-    seeing = {**_chosen(values, "robot", "points_reliability"), **base, **_camera_parameters(values)}
+    seeing = {**chosen(values, "robot", "points_reliability"), **base, **_camera_parameters(values)}
     # Grasps are for the robot and for the lift that executes them.
     planning = {
         "gripper": robot.gripper,
-        **_chosen(values, "robot", "seed", "continuous"),
+        **chosen(values, "robot", "seed", "continuous"),
         **base,
         "reach.lift_height": values["lift_height"],
     }
     # A lifecycle node: it moves nothing before it is active, and in a job it activates itself.
     execution = {
-        **_chosen(values, "robot", "backend", "moveit_parameters", "lift_height", "seed"),
+        **chosen(values, "robot", "backend", "moveit_parameters", "lift_height", "seed"),
         **base,
         "command_interface": _command_interface(values),
         "autostart": True,
     }
     nodes = [
         # A real robot's driver publishes its description, calibrated: spheres are for that one.
-        NodeDescription("robot_spheres", _chosen(values, *(("robot",) if simulated else ()), "seed")),
+        NodeDescription("robot_spheres", chosen(values, *(("robot",) if simulated else ()), "seed")),
         NodeDescription("scene_perception", seeing, remappings=topics),
         NodeDescription("grasp_planning", planning),
         NodeDescription("grasp_execution", execution),
     ]
     if simulated:
-        nodes.insert(0, NodeDescription("workcell_sim", _chosen(values, *_SIMULATION)))
+        nodes.insert(0, NodeDescription("workcell_sim", chosen(values, *_SIMULATION)))
     if values["viewer"]:
         nodes.append(NodeDescription("web_viewer", {**seeing, "port": values["viewer_port"]}, remappings=topics))
-    if _automatic(values["robot_state_publisher"], simulated and _has_robot_state_publisher()):
-        nodes.append(_robot_state_publisher(robot.description))
+    has_publisher = is_installed("robot_state_publisher", "robot_state_publisher")
+    if _automatic(values["robot_state_publisher"], simulated and has_publisher):
+        nodes.append(robot_state_publisher(robot.description))
     if _automatic(values["static_frames"], simulated and can_publish_static_frames()):
         nodes += _static_frames(values, robot)
     if values["rviz"]:
-        nodes.append(_rviz())
+        nodes.append(rviz("grasp"))
     if values["pick"]:
-        parameters = {**_chosen(values, "lift_height", "output", "report"), "verify": simulated}
+        parameters = {**chosen(values, "lift_height", "output", "report"), "verify": simulated}
         nodes.append(NodeDescription("pick_client", parameters, when_ended=WhenEnded.END_JOB))
     sim_time = _automatic(values["use_sim_time"], simulated)
     placed = _simulated_base(robot) if simulated else {}
-    defaults = {
-        node.node_name: {
+    whole = []
+    for node in nodes:
+        # The simulator makes the clock: it cannot follow it.
+        given = {**node.parameters, "use_sim_time": sim_time and node.executable != "workcell_sim"}
+        defaults = {
             **(placed if "base_source" in node.parameters else {}),
             **(_WHEN_SIMULATED.get(node.node_name, {}) if simulated else {}),
         }
-        for node in nodes
-    }
-    return tuple(_completed(node, nodes, values, sim_time, defaults[node.node_name]) for node in nodes)
+        from_files = _parameters_from_files(node.node_name, values, given)
+        whole.append(replace(node, parameters={**defaults, **from_files, **given}))
+    _check_sections(values, {node.node_name for node in nodes})
+    return completed(whole, values)
 
 
 def _robot(values: Mapping[str, Any]) -> RobotConfiguration:
@@ -170,10 +176,6 @@ def _robot(values: Mapping[str, Any]) -> RobotConfiguration:
     if values["sim"]:
         robot.check_description(load_robot_description(robot.description))
     return robot
-
-
-def _chosen(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: values[name] for name in names}
 
 
 def _camera_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -220,10 +222,7 @@ def _static_frames(values: Mapping[str, Any], robot: RobotConfiguration) -> list
     from morphit_ros.geometry.transforms import make_transform, matrix_from_quat_xyzw
 
     if values["sim"]:
-        changed: dict[str, Any] = {}
-        for path in _parameter_files(values):
-            changed |= read_parameters(path, "workcell_sim")
-        return simulated_publishers(robot, changed)
+        return simulated_publishers(robot, _parameters_from_files("workcell_sim", values, {}))
     if not values["base_pose"]:
         remedy = "With base_source:=tf somebody else publishes the base already."
         raise InvalidInputError("static_frames", "true without base_pose", "a base_pose to publish", remedy)
@@ -236,29 +235,6 @@ def _camera_topics(values: Mapping[str, Any]) -> dict[str, str]:
     return {inner: outer for inner, outer in topics.items() if inner != outer}
 
 
-def _has_robot_state_publisher() -> bool:
-    return is_installed("robot_state_publisher", "robot_state_publisher")
-
-
-def _robot_state_publisher(description: str) -> NodeDescription:
-    from morphit_ros.robot.description import load_robot_description
-
-    return NodeDescription(
-        "robot_state_publisher",
-        {"robot_description": load_robot_description(description).xml},
-        package="robot_state_publisher",
-    )
-
-
-def _rviz() -> NodeDescription:
-    return NodeDescription(
-        "rviz2",
-        package="rviz2",
-        arguments=("-d", str(resource("rviz/grasp.rviz"))),
-        when_ended=WhenEnded.CONTINUE,
-    )
-
-
 def _automatic(choice: str, value: bool) -> bool:
     return value if choice == "auto" else choice == "true"
 
@@ -268,44 +244,27 @@ def _parameter_files(values: Mapping[str, Any]) -> list[Path]:
     return [resource("config/grasp.yaml"), *given]
 
 
-def _completed(
-    node: NodeDescription,
-    nodes: list[NodeDescription],
-    values: Mapping[str, Any],
-    sim_time: bool,
-    defaults: Mapping[str, Any],
-) -> NodeDescription:
-    """The node with what all of them have in common, and with the parameters from files.
-
-    `defaults` are the job's own; files may say otherwise.
-    """
-    # The simulator makes the clock: it cannot follow it.
-    from_arguments = {**node.parameters, "use_sim_time": sim_time and node.executable != "workcell_sim"}
-    from_files: dict[str, Any] = dict(defaults)
+def _parameters_from_files(node: str, values: Mapping[str, Any], from_arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What the parameter files say for a node, and no argument does."""
+    found: dict[str, Any] = {}
     for path in _parameter_files(values):
-        section = read_parameters(path, node.node_name)
-        _check_parameter_file(path, node, section, from_arguments, nodes)
-        from_files |= section
-    return replace(node, namespace=values["namespace"].strip("/"), parameters={**from_files, **from_arguments})
+        section = read_parameters(path, node)
+        doubled = sorted(set(section) & set(from_arguments))
+        if doubled:
+            bound = "only parameters that no argument of the job sets"
+            remedy = "Give the job's argument instead: one of the two would be ignored."
+            raise InvalidInputError(f"{path.name}: {node}", ", ".join(doubled), bound, remedy)
+        found |= section
+    return found
 
 
-def _check_parameter_file(
-    path: Path,
-    node: NodeDescription,
-    section: Mapping[str, Any],
-    from_arguments: Mapping[str, Any],
-    nodes: list[NodeDescription],
-) -> None:
+def _check_sections(values: Mapping[str, Any], nodes: set[str]) -> None:
     # Sections may also be of nodes that these arguments leave out.
-    names = sorted({"workcell_sim", "web_viewer", "pick_client", *(other.node_name for other in nodes)})
-    strangers = unmatched_sections(path, names)
-    if strangers:
-        raise InvalidInputError(path.name, f"sections {strangers}", f"one of {', '.join(names)}")
-    doubled = sorted(set(section) & set(from_arguments))
-    if doubled:
-        bound = "only parameters that no argument of the job sets"
-        remedy = "Give the job's argument instead: one of the two would be ignored."
-        raise InvalidInputError(f"{path.name}: {node.node_name}", ", ".join(doubled), bound, remedy)
+    names = sorted({"workcell_sim", "web_viewer", "pick_client", *nodes})
+    for path in _parameter_files(values):
+        strangers = unmatched_sections(path, names)
+        if strangers:
+            raise InvalidInputError(path.name, f"sections {strangers}", f"one of {', '.join(names)}")
 
 
 GRASP = Job(

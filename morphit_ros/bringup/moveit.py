@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from morphit_ros.bringup.arguments import Argument
-from morphit_ros.bringup.job import Job, NodeDescription, WhenEnded
+from morphit_ros.bringup.common import NAMESPACE, ROBOT, RVIZ, USE_SIM_TIME, completed, rviz
+from morphit_ros.bringup.job import Job, NodeDescription
+from morphit_ros.bringup.parameter_files import flat_parameters, read_mapping
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.resources import resource
 from morphit_ros.robot.configuration import RobotConfiguration
@@ -18,7 +20,7 @@ PIPELINES = ("ompl", "pilz_industrial_motion_planner")
 _DESCRIPTION_WAIT = 300.0
 
 ARGUMENTS = (
-    Argument("robot", "panda", "robot in config/robots, or a YAML file like those"),
+    ROBOT,
     Argument(
         "config",
         "",
@@ -31,10 +33,10 @@ ARGUMENTS = (
         "spheres of the description in the robot's file; false: of the one that the driver publishes",
     ),
     Argument("execution", True, "whether move_group may move the robot with its controllers"),
-    Argument("rviz", False, "open RViz"),
-    Argument("use_sim_time", False, "take the time from 'clock'"),
+    RVIZ,
+    USE_SIM_TIME,
     Argument("seed", 0, "seed of the sphere fit", minimum=0, maximum=2**31 - 1),
-    Argument("namespace", "", "namespace of all nodes"),
+    NAMESPACE,
 )
 
 
@@ -100,52 +102,18 @@ def describe_moveit(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
         **_mapping(resource("config/moveit/planning_scene.yaml")),
     }
     fit = {"seed": values["seed"], **({"robot": values["robot"]} if values["sim"] else {})}
-    nodes = [
-        NodeDescription("robot_spheres", fit),
-        NodeDescription(
-            "move_group", parameters, package="moveit_ros_move_group", remappings={"robot_description": SPHERES}
-        ),
-    ]
-    if values["rviz"]:
-        rviz = ("-d", str(resource("rviz/spheres.rviz")))
-        nodes.append(NodeDescription("rviz2", package="rviz2", arguments=rviz, when_ended=WhenEnded.CONTINUE))
-    return tuple(
-        NodeDescription(
-            node.executable,
-            {**flat_parameters(node.parameters), "use_sim_time": values["use_sim_time"]},
-            package=node.package,
-            namespace=values["namespace"].strip("/"),
-            remappings=node.remappings,
-            arguments=node.arguments,
-            when_ended=node.when_ended,
-        )
-        for node in nodes
+    move_group = NodeDescription(
+        "move_group",
+        flat_parameters(parameters),
+        package="moveit_ros_move_group",
+        remappings={"robot_description": SPHERES},
     )
-
-
-def flat_parameters(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested parameters with dotted names, as nodes take them."""
-    flat: dict[str, Any] = {}
-    for name, value in tree.items():
-        if isinstance(value, Mapping):
-            flat |= flat_parameters(value, f"{prefix}{name}.")
-        else:
-            flat[f"{prefix}{name}"] = value
-    return flat
+    nodes = [NodeDescription("robot_spheres", fit), move_group, *([rviz("spheres")] if values["rviz"] else [])]
+    return completed(nodes, values, use_sim_time=values["use_sim_time"])
 
 
 def _mapping(path: Path) -> dict[str, Any]:
-    import yaml
-
-    if not path.is_file():
-        raise ResourceNotFoundError(path.name, [str(path.parent)], "See config/moveit for one that works.")
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise InvalidInputError(path.name, " ".join(str(error).split()), "a YAML file") from None
-    if not isinstance(content, dict):
-        raise InvalidInputError(path.name, type(content).__name__, "a mapping of parameters")
-    return content
+    return read_mapping(path, "a mapping of parameters", "See config/moveit for one that works.")
 
 
 MOVEIT = Job(

@@ -28,17 +28,8 @@ def read_parameters(path: Path, node: str) -> dict[str, Any]:
         ResourceNotFoundError: no such file.
         InvalidInputError: not YAML, or not of that layout.
     """
-    if not path.is_file():
-        raise ResourceNotFoundError(str(path), [str(path.parent)], "Name an existing ROS parameter file.")
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise InvalidInputError(path.name, " ".join(str(error).split()), "a YAML file") from None
-    if content is None:
-        return {}
     layout = f"a mapping of node names, each with '{_SECTION}'"
-    if not isinstance(content, dict):
-        raise InvalidInputError(path.name, type(content).__name__, layout)
+    content = read_mapping(path, layout, "Name an existing ROS parameter file.", empty=True)
     parameters: dict[str, Any] = {}
     for section in ("/**", node, f"/{node}", f"/**/{node}"):
         if section not in content:
@@ -46,7 +37,7 @@ def read_parameters(path: Path, node: str) -> dict[str, Any]:
         body = content[section]
         if not isinstance(body, dict) or not isinstance(body.get(_SECTION), dict):
             raise InvalidInputError(f"{path.name}: {section}", type(body).__name__, layout)
-        parameters.update(_flat(body[_SECTION]))
+        parameters |= flat_parameters(body[_SECTION])
     return parameters
 
 
@@ -69,11 +60,38 @@ def write_parameters(node: NodeDescription, directory: Path) -> Path:
     return path
 
 
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def read_mapping(path: Path, layout: str, remedy: str, empty: bool = False) -> dict[str, Any]:
+    """A YAML file that holds a mapping.
+
+    Args:
+        path: of the file.
+        layout: what it should hold, in words.
+        remedy: where there is no such file.
+        empty: whether an empty file is an empty mapping.
+
+    Raises:
+        ResourceNotFoundError: no such file.
+        InvalidInputError: not YAML, or no mapping.
+    """
+    if not path.is_file():
+        raise ResourceNotFoundError(str(path), [str(path.parent)], remedy)
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise InvalidInputError(path.name, " ".join(str(error).split()), "a YAML file") from None
+    if content is None and empty:
+        return {}
+    if not isinstance(content, dict):
+        raise InvalidInputError(path.name, type(content).__name__, layout)
+    return content
+
+
+def flat_parameters(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested parameters with dotted names, as nodes take them."""
     flat: dict[str, Any] = {}
     for name, value in tree.items():
         if isinstance(value, Mapping):
-            flat.update(_flat(value, f"{prefix}{name}."))
+            flat |= flat_parameters(value, f"{prefix}{name}.")
         else:
-            flat[prefix + str(name)] = value
+            flat[f"{prefix}{name}"] = value
     return flat

@@ -8,6 +8,7 @@ from typing import Any
 
 from morphit_ros.bringup.arguments import Argument, parse_assignments
 from morphit_ros.bringup.job import Job
+from morphit_ros.commands.options import add_typed
 from morphit_ros.commands.parser import CommandParser
 from morphit_ros.errors import InvalidInputError
 
@@ -42,12 +43,8 @@ def _add(group: Any, argument: Argument) -> None:
     default = "yes" if argument.default is True else argument.default_text
     shown = "" if argument.default in ("", False) else f" (default: {default})"
     text = (argument.description + shown).replace("%", "%%")
-    if isinstance(argument.default, bool):
-        group.add_argument(name, dest=dest, action=argparse.BooleanOptionalAction, default=None, help=text)
-        return
-    kind = type(argument.default)
-    metavar = "|".join(argument.choices) or {int: "N", float: "X"}.get(kind, "TEXT")
-    group.add_argument(name, dest=dest, type=kind, metavar=metavar, help=text)
+    metavar = "|".join(argument.choices) or {int: "N", float: "X"}.get(type(argument.default), "TEXT")
+    add_typed(group, name, argument.default, metavar, dest=dest, help=text)
 
 
 def given_arguments(options: argparse.Namespace) -> dict[str, str]:

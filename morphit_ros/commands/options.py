@@ -14,12 +14,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from morphit_ros.configuration import Config, ParameterInfo, parameter
+from morphit_ros.configuration import Config, ParameterInfo, parameter, parse_text
 from morphit_ros.errors import InvalidInputError
 
 AnyConfig = TypeVar("AnyConfig", bound=Config)
-
-_TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
 @dataclass(frozen=True)
@@ -142,13 +140,19 @@ def _add(parser: Any, config: type[Config], option: _Option) -> None:
     if shared:
         return
     like = option.default
+    if isinstance(like, tuple):
+        like, shape = like[0] if like else "", {"nargs": option.info.length or "+"}
+    else:
+        shape = {}
+    add_typed(parser, option.name, like, _metavar(type(like), option.info), help=option.help, **shape)
+
+
+def add_typed(parser: Any, name: str, like: Any, metavar: str, **more: Any) -> None:
+    """Add an option of the type of a value: a bool as ``--x`` and ``--no-x``. Not given, it is None."""
     if isinstance(like, bool):
-        parser.add_argument(option.name, action=argparse.BooleanOptionalAction, default=None, help=option.help)
-        return
-    several = isinstance(like, tuple)
-    kind = type(like[0]) if several and like else str if several else type(like)
-    shape = {"nargs": option.info.length or "+"} if several else {}
-    parser.add_argument(option.name, type=kind, metavar=_metavar(kind, option.info), help=option.help, **shape)
+        parser.add_argument(name, action=argparse.BooleanOptionalAction, default=None, **more)
+    else:
+        parser.add_argument(name, type=type(like), metavar=metavar, **more)
 
 
 def _metavar(kind: type, info: ParameterInfo) -> str:
@@ -217,20 +221,11 @@ def settings(options: argparse.Namespace, config: type[Config]) -> dict[str, Any
     for name, text in assignments("--set", options.set).items():
         like, info = known.get(name, (None, None))
         try:
-            values[name] = _parsed(text, like)
-        except (ValueError, KeyError):
+            values[name] = parse_text(text, like)
+        except ValueError:
             kind = "true or false" if isinstance(like, bool) else f"a value of type {type(like).__name__}"
             raise InvalidInputError(f"--set {name}", repr(text), f"{kind}, {info.bound if info else ''}") from None
     return values
-
-
-def _parsed(text: str, like: Any) -> Any:
-    if isinstance(like, bool):
-        return _TRUTH[text.lower()]
-    if isinstance(like, tuple):
-        kind = type(like[0]) if like else str
-        return tuple(kind(word) for word in text.split(","))
-    return type(like)(text) if isinstance(like, int | float) else text
 
 
 def assignments(

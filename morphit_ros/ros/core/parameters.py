@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValu
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from morphit_ros.configuration import Config, ParameterInfo
+from morphit_ros.configuration import Config, ParameterInfo, parse_text
 from morphit_ros.errors import InvalidInputError, MorphitError
 
 # Declared by rclpy itself for every node.
@@ -77,19 +78,11 @@ def with_assignments(values: Mapping[str, Any], assignments: Sequence[str]) -> d
         name, equals, value = text.partition("=")
         if not equals:
             raise InvalidInputError("settings", repr(text), "name=value")
-        changed[name.strip()] = _parsed(value.strip(), changed.get(name.strip()))
+        name, value = name.strip(), value.strip()
+        with contextlib.suppress(ValueError):
+            value = parse_text(value, changed.get(name, ""))
+        changed[name] = value
     return changed
-
-
-def _parsed(text: str, like: object) -> object:
-    try:
-        if isinstance(like, bool):
-            return {"true": True, "false": False}[text.lower()]
-        if isinstance(like, (int, float)):
-            return type(like)(text)
-    except (ValueError, KeyError):
-        pass
-    return text
 
 
 class FollowedConfig:

@@ -1,0 +1,46 @@
+"""What jobs have in common: arguments, and nodes that several of them start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from morphit_ros.bringup.arguments import Argument
+from morphit_ros.bringup.job import NodeDescription, WhenEnded
+from morphit_ros.resources import resource
+
+ROBOT = Argument("robot", "panda", "robot in config/robots, or a YAML file like those")
+VIEWER_PORT = Argument(
+    "viewer_port", 8080, "TCP port of the viewer on the loopback interface", minimum=1024, maximum=65535
+)
+RVIZ = Argument("rviz", False, "open RViz")
+USE_SIM_TIME = Argument("use_sim_time", False, "take the time from 'clock'")
+NAMESPACE = Argument("namespace", "", "namespace of all nodes")
+
+
+def chosen(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Arguments that are parameters of a node under the same names."""
+    return {name: values[name] for name in names}
+
+
+def rviz(name: str) -> NodeDescription:
+    """RViz with a file of rviz/; a window that somebody closes ends nothing."""
+    words = ("-d", str(resource(f"rviz/{name}.rviz")))
+    return NodeDescription("rviz2", package="rviz2", arguments=words, when_ended=WhenEnded.CONTINUE)
+
+
+def robot_state_publisher(description: str) -> NodeDescription:
+    """The node that publishes the frames of a robot description, which is given as a file."""
+    from morphit_ros.robot.description import load_robot_description
+
+    parameters = {"robot_description": load_robot_description(description).xml}
+    return NodeDescription("robot_state_publisher", parameters, package="robot_state_publisher")
+
+
+def completed(
+    nodes: Iterable[NodeDescription], values: Mapping[str, Any], **shared: Any
+) -> tuple[NodeDescription, ...]:
+    """The nodes in the namespace that was asked for, with the parameters that all of them share."""
+    namespace = values["namespace"].strip("/")
+    return tuple(replace(node, namespace=namespace, parameters={**node.parameters, **shared}) for node in nodes)
