@@ -16,7 +16,7 @@ from visualization_msgs.msg import MarkerArray
 from morphit_ros.bringup.parameter_files import read_parameters, unmatched_sections
 from morphit_ros.resources import resource, share_directory
 from morphit_ros.ros.core import interfaces
-from morphit_ros.ros.core.documentation import generated_files, node_parameters
+from tools.interface_pages import generated_files, node_parameters
 
 # What rclpy itself brings for every node.
 OWN_TOPICS = {"/rosout", "/parameter_events"}
@@ -68,7 +68,7 @@ def named(entries):
 def test_generated_pages_are_up_to_date(path):
     content = {str(file): text for file, text in generated_files().items()}[path]
     written = share_directory() / path
-    assert written.read_text(encoding="utf-8") == content, "run python -m morphit_ros.ros.core.documentation"
+    assert written.read_text(encoding="utf-8") == content, "run python tools/interface_pages.py"
 
 
 def test_every_start_is_tried():

@@ -1,6 +1,6 @@
 """Writes docs/interfaces.md and docs/parameters.md from the code.
 
-``python -m morphit_ros.ros.core.documentation`` writes them; a test fails if they are out of date.
+``python tools/interface_pages.py`` writes them; a test fails if they are out of date.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from morphit_ros.resources import atomic_write, share_directory
 from morphit_ros.ros.core.endpoints import Action, Quality, Service, Topic
 from morphit_ros.ros.core.interfaces import COMMON, NODES
 
-_GENERATED = "made by `python -m morphit_ros.ros.core.documentation`: change the code, not this file"
+_GENERATED = "made by `python tools/interface_pages.py`: change the code, not this file"
 
 _INTERFACE_HEAD = ("| | name | type | quality | meaning |", "|---|---|---|---|---|")
 
