@@ -5,10 +5,8 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, replace
 
-from geometry_msgs.msg import PoseArray
 from rclpy.lifecycle import LifecycleNodeMixin, LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
-from sensor_msgs.msg import JointState as JointStateMsg
 
 from morphit_interfaces.msg import CoverTarget
 from morphit_ros.configuration import Config, parameter
@@ -18,14 +16,13 @@ from morphit_ros.errors import MorphitError
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.autostart import Autostart
 from morphit_ros.ros.core.clocks import steady_timer
-from morphit_ros.ros.core.conversions import seconds_from_stamp
 from morphit_ros.ros.core.diagnostics import ERROR, OK
 from morphit_ros.ros.core.log_writer import QUIET_ARGUMENTS
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.cover.display import CoverDisplay, CoverDisplayConfig
 from morphit_ros.ros.cover.driver import CoverDriver, warm_up
-from morphit_ros.ros.cover.messages import JointReader, poses_measurement
+from morphit_ros.ros.cover.messages import follow_states
 from morphit_ros.ros.cover.model import CoverModelConfig, load_model
 from morphit_ros.ros.cover.outputs import CoverOutputs
 from morphit_ros.ros.cover.report import CoverReport
@@ -63,7 +60,7 @@ class CoverControl(LifecycleNodeMixin, Node):
         # A case brings settings of the controller with it; parameters that were given win.
         asked = {name: value for name, value in model.controller.items() if name not in self._parameter_overrides}
         controller = replace(controller, **asked)
-        self._frame = frame = model_config.cover_frame
+        frame = model_config.cover_frame
         self._supervised = SupervisedController(model.cover, model.state, controller, supervision)
         self._outputs = CoverOutputs(self, self._supervised, config.publish_trajectory)
         self._driver = CoverDriver(self._supervised, self._outputs.command, len(model.cover.motors))
@@ -72,22 +69,11 @@ class CoverControl(LifecycleNodeMixin, Node):
         self._report = CoverReport(
             self, self._driver, self._supervised, self._display, self._targets, config.diagnostics_period, model.name
         )
-        self._reader = JointReader(model.cover)
-        if config.state_source == "joint_states":
-            interfaces.COVER_JOINT_STATES.subscribe(self, self._on_joint_states, depth=1)
-        else:
-            interfaces.COVER_NODE_POSES.subscribe(self, self._on_node_poses, depth=1)
+        follow_states(self, config.state_source, model.cover, frame, self._driver.receive)
         interfaces.COVER_TARGET.subscribe(self, self._on_target, depth=1)
         self._outputs.describe(model, self._display)
         steady_timer(self, 1.0 / display.display_rate, self._show)
         self._autostart = Autostart(self, lambda: self._driver.received > 0) if config.autostart else None
-
-    def _on_joint_states(self, message: JointStateMsg) -> None:
-        self._driver.receive(self._reader.read(message), seconds_from_stamp(message.header.stamp))
-
-    def _on_node_poses(self, message: PoseArray) -> None:
-        measurement = poses_measurement(message, self._model.cover, self._frame)
-        self._driver.receive(measurement, seconds_from_stamp(message.header.stamp))
 
     def _on_target(self, message: CoverTarget) -> None:
         self._targets.receive(message)

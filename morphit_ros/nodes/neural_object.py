@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from time import perf_counter
-from typing import Any
 
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.node import Node
 
 from morphit_interfaces.action import BuildNeuralObject
 from morphit_interfaces.msg import SegmentedObjectArray, TablePlane
-from morphit_interfaces.srv import EstimateInertia, Identify, SimulatePush
 from morphit_ros.compilation import telling_of_compilation
 from morphit_ros.configuration import Config, parameter
-from morphit_ros.errors import MorphitError
 from morphit_ros.neural.objects.push_scene import PredictionConfig
 from morphit_ros.neural.objects.warm_up import warm_up
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
 from morphit_ros.ros.core.parameters import declare_configs
+from morphit_ros.ros.core.requests import Requests
 from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.neural.builds import BUILD_SHARE, BUILD_STAGE, NeuralBuilds
 from morphit_ros.ros.neural.messages import PlacedObject
@@ -47,8 +43,8 @@ class NeuralObject(Node):
         self._diagnostics = Diagnostics(self)
         self._objects: SegmentedObjectArray | None = None
         self._table: TablePlane | None = None
-        self._counts = {"built": 0, "not built": 0, "requests": 0, "refused": 0}
-        self._last_request, self._problem = 0.0, ""
+        self._counts = {"built": 0, "not built": 0}
+        self._problem = ""
         # Before the first request: it must not wait for compilers.
         with telling_of_compilation(self.get_logger().info):
             warm_up()
@@ -58,10 +54,10 @@ class NeuralObject(Node):
         self._builds = NeuralBuilds(self, self._build, self._server.take, lambda: self._server.placed, self._on_built)
         self._action = interfaces.BUILD_NEURAL_OBJECT.take(self, self._builds.add)
         # A long prediction must not keep a goal from being accepted or cancelled.
-        answers = MutuallyExclusiveCallbackGroup()
-        interfaces.ESTIMATE_INERTIA.serve(self, self._on_estimate, answers)
-        interfaces.SIMULATE_PUSH.serve(self, self._on_simulate, answers)
-        interfaces.IDENTIFY.serve(self, self._on_identify, answers)
+        self._requests = Requests(self, MutuallyExclusiveCallbackGroup())
+        self._requests.serve(interfaces.ESTIMATE_INERTIA, self._server.estimate)
+        self._requests.serve(interfaces.SIMULATE_PUSH, self._server.simulate)
+        self._requests.serve(interfaces.IDENTIFY, self._server.identify)
         self.create_timer(config.diagnostics_period, self._report)
         self._report()
 
@@ -82,34 +78,10 @@ class NeuralObject(Node):
         self._problem = "" if good else words
         self._report()
 
-    def _on_estimate(
-        self, request: EstimateInertia.Request, response: EstimateInertia.Response
-    ) -> EstimateInertia.Response:
-        return self._answer(response, lambda: self._server.estimate(request, response))
-
-    def _on_simulate(self, request: SimulatePush.Request, response: SimulatePush.Response) -> SimulatePush.Response:
-        return self._answer(response, lambda: self._server.simulate(request, response))
-
-    def _on_identify(self, request: Identify.Request, response: Identify.Response) -> Identify.Response:
-        return self._answer(response, lambda: self._server.identify(request, response))
-
-    def _answer(self, response: Any, compute: Callable[[], str]) -> Any:
-        start = perf_counter()
-        try:
-            response.message = compute()
-            response.success = True
-        except MorphitError as error:
-            response = type(response)(message=str(error))
-            self._counts["refused"] += 1
-            self.get_logger().warning(f"request refused: {error}", throttle_duration_sec=5.0)
-        self._counts["requests"] += 1
-        self._last_request = perf_counter() - start
-        return response
-
     def _report(self) -> None:
         values: dict[str, object] = {
             **self._counts,
-            "last request [s]": self._last_request,
+            **self._requests.values(),
             "builds waiting": self._builds.waiting,
         }
         summary, stage = self._server.summary, self._builds.stage

@@ -27,8 +27,6 @@ from morphit_ros.ros.scene.messages import perception_of_request
 from morphit_ros.ros.scene.publisher import ScenePublisher
 from morphit_ros.ros.scene.self_filter import SelfFilter
 
-_EXTRINSICS = {"left": interfaces.LEFT_EXTRINSICS, "right": interfaces.RIGHT_EXTRINSICS}
-
 
 @dataclass(frozen=True)
 class ScenePerceptionConfig(Config):
@@ -55,7 +53,7 @@ class ScenePerception(Node):
         # Before the service is there: the first request must not wait for compilers.
         warm_up()
         self._diagnostics = Diagnostics(self)
-        self._frames = CameraFrames(self, world_frame, camera_config, _EXTRINSICS)
+        self._frames = CameraFrames(self, world_frame, camera_config)
         base = BaseFrame(self, world_frame, base_config)
         self._self_filter = SelfFilter(self, robot, base) if config.self_filter else None
         self._done_stamp = -1.0

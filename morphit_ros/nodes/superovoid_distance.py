@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from time import perf_counter
-from typing import Any
 
 from rclpy.node import Node
 from std_msgs.msg import String
 
 from morphit_interfaces.msg import WorldObjectArray
-from morphit_interfaces.srv import MinDistance, RobotDistance, UpdateWorld
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import MorphitError
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.description_source import DescriptionConfig
 from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
 from morphit_ros.ros.core.parameters import declare_configs
+from morphit_ros.ros.core.requests import Requests
 from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.distance.messages import answer_min_distance, objects_from_messages
 from morphit_ros.ros.distance.server import DistanceServer, SuperovoidModelConfig
@@ -41,8 +38,6 @@ class SuperovoidDistance(Node):
         self._source, model_config, config = declare_configs(self, CONFIGS)
         self._diagnostics = Diagnostics(self)
         self._server = DistanceServer(self, model_config, self._source.robot, self._source.package_paths)
-        self._counts = {"requests": 0, "refused": 0}
-        self._last_request = 0.0
         self._problem = ""
         interfaces.WORLD_OBJECTS.subscribe(self, self._on_world)
         description = self._source.load()
@@ -52,9 +47,10 @@ class SuperovoidDistance(Node):
             self._server.set_robot(description)
             interfaces.ROBOT_DESCRIPTION.publish(self).publish(String(data=description.xml))
         # Last of all: nobody is to find a service that cannot answer yet.
-        interfaces.MIN_DISTANCE.serve(self, self._on_min_distance)
-        interfaces.ROBOT_DISTANCE.serve(self, self._on_robot_distance)
-        interfaces.UPDATE_WORLD.serve(self, self._on_update_world)
+        self._requests = Requests(self)
+        self._requests.serve(interfaces.MIN_DISTANCE, lambda *pair: f"{answer_min_distance(*pair)} pairs")
+        self._requests.serve(interfaces.ROBOT_DISTANCE, self._server.robot_distance)
+        self._requests.serve(interfaces.UPDATE_WORLD, self._server.update_world)
         self.create_timer(config.diagnostics_period, self._report)
         self._report()
 
@@ -74,39 +70,8 @@ class SuperovoidDistance(Node):
             self._problem = f"{interfaces.WORLD_OBJECTS.name} refused, the last objects are kept: {error}"
         self._report()
 
-    def _on_min_distance(self, request: MinDistance.Request, response: MinDistance.Response) -> MinDistance.Response:
-        return self._answer(response, lambda: f"{answer_min_distance(request, response)} pairs")
-
-    def _on_robot_distance(
-        self, request: RobotDistance.Request, response: RobotDistance.Response
-    ) -> RobotDistance.Response:
-        return self._answer(response, lambda: self._server.robot_distance(request, response))
-
-    def _on_update_world(self, request: UpdateWorld.Request, response: UpdateWorld.Response) -> UpdateWorld.Response:
-        def update() -> str:
-            objects = objects_from_messages(request.objects)
-            response.ids = self._server.update_world(request.clear, request.remove, objects)
-            return f"{len(response.ids)} objects"
-
-        return self._answer(response, update)
-
-    def _answer(self, response: Any, compute: Callable[[], str]) -> Any:
-        start = perf_counter()
-        try:
-            response.message = compute()
-            response.success = True
-        except MorphitError as error:
-            response.message = str(error)
-            self._counts["refused"] += 1
-            self.get_logger().warning(f"request refused: {error}", throttle_duration_sec=5.0)
-        self._counts["requests"] += 1
-        self._last_request = perf_counter() - start
-        if hasattr(response, "computation_time"):
-            response.computation_time = self._last_request
-        return response
-
     def _report(self) -> None:
-        values = {**self._counts, "last request [s]": self._last_request, **self._server.values()}
+        values = {**self._requests.values(), **self._server.values()}
         if self._problem:
             self._diagnostics.report(ERROR, self._problem, values)
         elif not self._server.ready:

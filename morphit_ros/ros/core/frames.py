@@ -17,8 +17,10 @@ from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError, MissingDependencyError
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_quat_xyzw, matrix_from_rpy
 from morphit_ros.ros.core.conversions import matrix_from_transform, stamp_from_seconds
-from morphit_ros.ros.core.endpoints import Topic
+from morphit_ros.ros.core.interfaces import LEFT_EXTRINSICS, RIGHT_EXTRINSICS
 
+# Camera → the topic with its pose.
+EXTRINSICS = {"left": LEFT_EXTRINSICS, "right": RIGHT_EXTRINSICS}
 _ORIGIN = (0.0, 0.0, 0.0)
 
 
@@ -138,23 +140,21 @@ class CameraFrames:
         node: subscribes to the extrinsics, or listens to tf2.
         world_frame: name of the world frame.
         config: the source.
-        topics: camera name → its extrinsics topic.
 
     Attributes:
         failures: number of look-ups that failed.
     """
 
-    def __init__(self, node: Node, world_frame: str, config: CameraFrameConfig, topics: dict[str, Topic]) -> None:
+    def __init__(self, node: Node, world_frame: str, config: CameraFrameConfig) -> None:
         self._node = node
         self._world_frame = world_frame
         self._source = config.camera_source
-        self._topics = topics
         self._known: dict[str, Array] = {}
         self._tree: TransformTree | None = None
         self.failures = 0
         if self._source == "tf":
             self._tree = TransformTree(node, _TF_TIMEOUT)
-        for camera, topic in topics.items():
+        for camera, topic in EXTRINSICS.items():
             pose = getattr(config, f"{camera}_extrinsics")
             if pose:
                 self._known[camera] = make_transform(matrix_from_quat_xyzw(pose[3:]), pose[:3])
@@ -167,7 +167,7 @@ class CameraFrames:
                 raise InvalidInputError("frame", repr(message.header.frame_id), f"the world frame {self._world_frame}")
             self._known[camera] = matrix_from_transform(message.transform)
         except InvalidInputError as error:
-            self._node.get_logger().error(f"{self._topics[camera].name} ignored: {error}", throttle_duration_sec=5.0)
+            self._node.get_logger().error(f"{EXTRINSICS[camera].name} ignored: {error}", throttle_duration_sec=5.0)
 
     def T_world_camera(self, camera: str, frame: str, stamp: float) -> Array | None:
         """Pose of a camera when its cloud was taken; None if the clouds are to be registered without it.
@@ -189,7 +189,7 @@ class CameraFrames:
                 return self._tree.look_up(self._world_frame, frame, stamp)
             raise UnknownTransformError(
                 f"pose of the {camera} camera", "nothing yet",
-                f"a transform from {self._world_frame} on {self._topics[camera].name}",
+                f"a transform from {self._world_frame} on {EXTRINSICS[camera].name}",
                 f"Publish it latched, give {camera}_extrinsics, or set camera_source to tf.",
             )  # fmt: skip
         except UnknownTransformError:

@@ -9,6 +9,7 @@ from typing import Any
 
 from rclpy.node import Node
 
+from morphit_ros.display.served_scene import ServedScene
 from morphit_ros.errors import MorphitError
 from morphit_ros.ros.core.clocks import steady_timer
 from morphit_ros.ros.core.diagnostics import WARN, Diagnostics
@@ -17,6 +18,26 @@ from morphit_ros.ros.core.frames import UnknownTransformError
 
 # Wall time after the first message that needs it, after which a missing pose is worth a word [s].
 _POSE_PATIENCE = 10.0
+
+
+class Viewer:
+    """Shows the messages of some topics in a browser.
+
+    Attributes:
+        scene: what browsers see.
+        topics: each with what shows a message of it, in the order in which they are shown.
+    """
+
+    scene: ServedScene
+    topics: Mapping[Topic, Callable[[Any], None]]
+
+    def is_wanted(self, topic: Topic, message: Any) -> bool:
+        """Whether a message counts at all."""
+        return True
+
+    def is_ready(self, topic: Topic) -> bool:
+        """Whether messages of a topic can be shown yet."""
+        return True
 
 
 class LatestMessages:

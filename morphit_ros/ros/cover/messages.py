@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import array
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Point, Pose, PoseArray, Quaternion
+from rclpy.node import Node
 from sensor_msgs.msg import JointState as JointStateMsg
 from std_msgs.msg import Float64MultiArray, Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -25,7 +26,13 @@ from morphit_ros.cover.state import CoverState
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.rotations import matrices_of_quats, quats_of_matrices
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.ros.core.conversions import duration_from_seconds, mesh_from_message, numbers_from_poses
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.conversions import (
+    duration_from_seconds,
+    mesh_from_message,
+    numbers_from_poses,
+    seconds_from_stamp,
+)
 
 # A formula that is longer is not written by anybody [characters].
 _LONGEST_FORMULA = 4000
@@ -88,6 +95,23 @@ def poses_measurement(message: PoseArray, cover: Cover, frame: str) -> Measureme
         bad = int(np.abs(lengths - 1.0).argmax()) + 1
         return Measurement(problem=f"quaternion of node {bad} has length {lengths[bad - 1]:.3g}")
     return Measurement(positions=values[:, :3], rotations=matrices_of_quats(values[:, 3:] / lengths[:, None]))
+
+
+def follow_states(
+    node: Node, source: str, cover: Cover, frame: str, receive: Callable[[Measurement, float], None]
+) -> None:
+    """Hand on each state of a cover as a measurement with its stamp [s].
+
+    Args:
+        node: subscribes.
+        source: where states come from: joint_states or poses.
+        cover, frame: as of `JointReader` and `poses_measurement`.
+        receive: called in the executor's thread.
+    """
+    topic, read = interfaces.COVER_JOINT_STATES, JointReader(cover).read
+    if source == "poses":
+        topic, read = interfaces.COVER_NODE_POSES, lambda message: poses_measurement(message, cover, frame)
+    topic.subscribe(node, lambda message: receive(read(message), seconds_from_stamp(message.header.stamp)), depth=1)
 
 
 def pose_array(state: CoverState, cover: Cover, frame: str, stamp: Time) -> PoseArray:

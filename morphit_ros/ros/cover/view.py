@@ -9,10 +9,12 @@ from morphit_interfaces.msg import CoverState
 from morphit_ros.display.cover_scene import CoverScene, CoverView
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import make_transform, matrix_from_quat_xyzw
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.latest import Viewer
 from morphit_ros.ros.cover.messages import cover_from_description
 
 
-class CoverViewer:
+class CoverViewer(Viewer):
     """Shows descriptions and states of a cover.
 
     Args:
@@ -20,7 +22,11 @@ class CoverViewer:
     """
 
     def __init__(self, port: int) -> None:
-        self.scene = CoverScene(port=port)
+        self.scene: CoverScene = CoverScene(port=port)
+        self.topics = {
+            interfaces.COVER_DESCRIPTION: self.show_description,
+            interfaces.COVER_STATE: self.show_state,
+        }
         self._nodes = self._motors = 0
 
     def show_description(self, message: String) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from rclpy.node import Node
 
-from morphit_interfaces.srv import RobotDistance as RobotDistanceSrv
+from morphit_interfaces.srv import RobotDistance as RobotDistanceSrv, UpdateWorld
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.display.drawings.distances import closest_point_items, superovoid_items
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
@@ -170,14 +170,16 @@ class DistanceServer:
             return
         self._take(CollisionWorld.of(objects), self._robot)
 
-    def update_world(self, clear: bool, remove: Sequence[str], add: list[WorldObject]) -> list[str]:
-        """Clear, remove and add objects; the ids of all there are then.
+    def update_world(self, message: UpdateWorld.Request, response: UpdateWorld.Response) -> str:
+        """Clear, remove and add objects, and answer with the ids of all there are then; how many, in words.
 
         Raises:
-            InvalidInputError: no robot yet, an id that is not there, or as of `set_world`.
+            InvalidInputError: no robot yet, an id that is not there, no object, or as of `set_world`.
         """
-        self._take(self._world.changed(clear, remove, add), self._known_robot())
-        return list(self._world.objects)
+        changed = self._world.changed(message.clear, message.remove, objects_from_messages(message.objects))
+        self._take(changed, self._known_robot())
+        response.ids = list(self._world.objects)
+        return f"{len(response.ids)} objects"
 
     def _take(self, world: CollisionWorld, robot: RobotDistance) -> None:
         object_bodies(world, robot.model)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -159,7 +158,6 @@ class NeuralServer:
         Raises:
             InvalidInputError: no such object, another frame, negative numbers, a start in the table.
         """
-        start = perf_counter()
         placed = self.named(request.name)
         header = _frame_of(placed, request.header)
         pose = matrix_from_pose(request.pose) if request.use_pose else placed.T_frame_object
@@ -185,7 +183,6 @@ class NeuralServer:
         )  # fmt: skip
         if placed is self._placed and header.frame_id == placed.header.frame_id:
             self._draw(placed, response.times, response.poses)
-        response.computation_time = perf_counter() - start
         return " ".join(filter(None, (motion.message, _coarse(scene), placed.doubts)))
 
     def identify(self, request: Identify.Request, response: Identify.Response) -> str:
@@ -194,7 +191,6 @@ class NeuralServer:
         Raises:
             InvalidInputError: no such object, a track that is none, unknown parameters, another frame.
         """
-        start = perf_counter()
         placed = self.named(request.name)
         header = _frame_of(placed, request.header)
         times, poses = track_from_messages(request.times, request.poses)
@@ -221,7 +217,6 @@ class NeuralServer:
         if request.keep and any(determined):
             changed = replace(placed, known=with_result(placed.known, result), T_frame_object=poses[-1])
             self._keep(True, placed, changed)
-        response.computation_time = perf_counter() - start
         return " ".join(filter(None, (result.message, _coarse(scene))))
 
 

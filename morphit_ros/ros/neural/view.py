@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -15,13 +16,16 @@ from morphit_ros.display.neural_panel import NeuralView
 from morphit_ros.display.neural_scene import NeuralScene
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import transform_points
+from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.conversions import array_from_point, cloud_from_message, matrix_from_pose
+from morphit_ros.ros.core.endpoints import Topic
+from morphit_ros.ros.core.latest import Viewer
 from morphit_ros.ros.neural.builds import BUILD_SHARE, BUILD_STAGE
 from morphit_ros.ros.neural.messages import inertia_matrix, motion_from_message
 from morphit_ros.ros.neural.server import INERTIA_ERROR, MASS_ERROR
 
 
-class NeuralViewer:
+class NeuralViewer(Viewer):
     """Shows the object of a neural_object, its predicted motion, and what the node says of itself.
 
     Args:
@@ -30,15 +34,21 @@ class NeuralViewer:
     """
 
     def __init__(self, port: int, node_name: str) -> None:
-        self.scene = NeuralScene(port=port)
+        self.scene: NeuralScene = NeuralScene(port=port)
+        # The object before its motion.
+        self.topics = {
+            interfaces.NEURAL_OBJECT: self.show_object,
+            interfaces.NEURAL_MOTION: self.show_motion,
+            interfaces.DIAGNOSTICS: self.show_diagnostics,
+        }
         self._node_name = node_name
         self._object: NeuralObject | None = None
         self._errors: dict[str, str] = {}
         self._shown: tuple[object, ...] = ()
 
-    def is_about_it(self, message: DiagnosticArray) -> bool:
-        """Whether a message of /diagnostics has a status of this neural_object."""
-        return any(status.name == self._node_name for status in message.status)
+    def is_wanted(self, topic: Topic, message: Any) -> bool:
+        # All nodes share this topic: the newest message of another must not take the place of the wanted one.
+        return topic is not interfaces.DIAGNOSTICS or any(s.name == self._node_name for s in message.status)
 
     def show_object(self, message: NeuralObject) -> None:
         """Show another object.
