@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from morphit_ros.cover.model import Cover
 from morphit_ros.display.drawings.cover import LARGEST_ANGLE, ON_DARK, body_item, cover_items
 from morphit_ros.display.layers import Lights
-from morphit_ros.display.panel import table_html
+from morphit_ros.display.panel import table_html, titled_html
 from morphit_ros.display.served_scene import ServedScene
 from morphit_ros.geometry.transforms import Array, check_transform
 
@@ -115,11 +114,10 @@ def panel_html(view: CoverView) -> str:
         rows["position error, mean"] = f"{distances.mean():.2f} mm"
         rows["position error, 90 %"] = f"{np.percentile(distances, 90.0):.2f} mm"
     scale = "linear-gradient(90deg, rgb(41,161,112), rgb(237,201,64), rgb(217,66,51))"
-    return (
-        '<div style="padding:6px 12px 8px;font-size:13px;line-height:1.5">'
-        f'<div style="font-size:15px;font-weight:600;margin-bottom:4px">{html.escape(view.status)}</div>'
-        f"{table_html({**rows, **view.figures})}"
+    return titled_html(
+        view.status,
+        table_html({**rows, **view.figures}),
         f'<div style="margin-top:8px;height:8px;border-radius:4px;background:{scale}"></div>'
         '<div style="display:flex;justify-content:space-between;opacity:0.7"><span>0°</span>'
-        f"<span>angle error</span><span>{np.degrees(LARGEST_ANGLE):.0f}°</span></div></div>"
+        f"<span>angle error</span><span>{np.degrees(LARGEST_ANGLE):.0f}°</span></div>",
     )

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from morphit_ros.display.picture import save_png
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.field import DensityField
 from morphit_ros.neural.fields.grid import grid_nodes
 from morphit_ros.neural.learning.result import Renderer
 from morphit_ros.neural.views.posed_views import PosedViews
 from morphit_ros.neural.views.recording import Recording
-from morphit_ros.resources import atomic_write
 
 _MOST_VIEWS = 8
 _SLICE_NODES = 240
@@ -32,7 +32,7 @@ def draw_views(recording: Recording, path: str | Path) -> None:
         rows.append(np.stack([_gray(recording.depths.depth[number]) for number in chosen]))
     if views.masks is not None:
         rows.append(np.repeat(views.masks[chosen, :, :, None].astype(np.float32), 3, axis=3))
-    _save(np.concatenate([np.concatenate(list(row), axis=1) for row in rows]), path)
+    save_png(_bytes(np.concatenate([np.concatenate(list(row), axis=1) for row in rows])), path)
 
 
 def draw_learned_field(recording: Recording, field: DensityField, render: Renderer | None, path: str | Path) -> None:
@@ -64,7 +64,7 @@ def draw_learned_field(recording: Recording, field: DensityField, render: Render
         frame = np.full((side, panel.shape[1] + 12, 3), 0.25, dtype=np.float32)
         frame[side - panel.shape[0] :, 6:-6] = panel
         enlarged.append(frame)
-    _save(np.concatenate(enlarged, axis=1), path)
+    save_png(_bytes(np.concatenate(enlarged, axis=1)), path)
 
 
 def drawn_view(views: PosedViews) -> int:
@@ -122,12 +122,8 @@ def _shaded(field: DensityField, intrinsics: Array, pose: Array, width: int, hei
 
 
 def _resized(image: Any, picture: NDArray[np.float32], width: int, height: int, method: Any) -> NDArray[np.float32]:
-    drawn = image.fromarray(np.rint(255.0 * np.clip(picture, 0.0, 1.0)).astype(np.uint8))
-    return np.asarray(drawn.resize((width, height), method), dtype=np.float32) / 255.0
+    return np.asarray(image.fromarray(_bytes(picture)).resize((width, height), method), dtype=np.float32) / 255.0
 
 
-def _save(picture: NDArray[np.float32], path: str | Path) -> None:
-    from PIL import Image
-
-    with atomic_write(path, "wb") as stream:
-        Image.fromarray(np.rint(255.0 * np.clip(picture, 0.0, 1.0)).astype(np.uint8)).save(stream, format="PNG")
+def _bytes(picture: NDArray[np.float32]) -> NDArray[np.uint8]:
+    return np.rint(255.0 * np.clip(picture, 0.0, 1.0)).astype(np.uint8)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from morphit_ros.display.panel import table_html
+from morphit_ros.display.panel import table_html, titled_html
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, check_transform
 
@@ -53,8 +53,7 @@ class NeuralView:
 
 def panel_html(view: NeuralView | None, status: str, is_error: bool, build: Mapping[str, str]) -> str:
     """Object, figures, confidence and state as HTML; all text is escaped."""
-    title = "no object yet" if view is None else view.name
-    parts = [f'<div style="font-size:15px;font-weight:600;margin-bottom:4px">{html.escape(title)}</div>']
+    parts = []
     if view is not None:
         share = min(max(view.confidence, 0.0), 1.0)
         hue = "rgb(217,66,51)" if share < 0.5 else "rgb(41,161,112)"
@@ -70,4 +69,4 @@ def panel_html(view: NeuralView | None, status: str, is_error: bool, build: Mapp
     if build:
         parts.append(f'<div style="margin-top:6px;font-weight:600">build under way</div>{table_html(build)}')
     parts.append(f'<div style="margin-top:6px;overflow-wrap:anywhere;{color}">{html.escape(status)}</div>')
-    return f'<div style="padding:6px 12px 8px;font-size:13px;line-height:1.5">{"".join(parts)}</div>'
+    return titled_html("no object yet" if view is None else view.name, *parts)

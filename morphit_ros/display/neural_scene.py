@@ -147,14 +147,6 @@ class NeuralScene(ServedScene):
             self._status, self._is_error, self._build = status, is_error, dict(build or {})
             self._write()
 
-    def look_from(self, direction: Array) -> None:
-        """Look at the object and its motion from a direction (3,), from it towards the eye."""
-        with self._lock:
-            if self._view is not None:
-                poses = [self._view.T_world_object, *self._poses[[0, -1]]] if len(self._poses) else None
-                poses = poses or [self._view.T_world_object]
-                self._aim(np.concatenate([transform_points(pose, self._view.points) for pose in poses]), direction)
-
     def close(self) -> None:
         """Stop serving; browsers lose their connection. May be called again."""
         self._ended.set()

@@ -55,11 +55,16 @@ def status_html(stage: str, times: Mapping[str, float], messages: Sequence[str])
         f'<div style="margin-top:4px;overflow-wrap:anywhere">{html.escape(message)}</div>'
         for message in messages[-_MAXIMUM_MESSAGES:]
     )
+    seconds = table_html({name: f"{spent:.2f} s" for name, spent in times.items()})
+    return _STYLE + titled_html(stage, seconds, f'<div style="opacity:0.7">{notes}</div>')
+
+
+def titled_html(title: str, *parts: str, color: str = "inherit") -> str:
+    """A panel with a title, which is escaped, and parts of HTML."""
     return (
-        f'{_STYLE}<div style="padding:6px 12px 8px;font-size:13px;line-height:1.45">'
-        f'<div style="font-size:15px;font-weight:600;margin-bottom:4px">{html.escape(stage)}</div>'
-        f"{table_html({name: f'{seconds:.2f} s' for name, seconds in times.items()})}"
-        f'<div style="opacity:0.7">{notes}</div></div>'
+        '<div style="padding:6px 12px 8px;font-size:13px;line-height:1.5">'
+        f'<div style="font-size:15px;font-weight:600;margin-bottom:4px;color:{color};overflow-wrap:anywhere">'
+        f"{html.escape(title)}</div>{''.join(parts)}</div>"
     )
 
 

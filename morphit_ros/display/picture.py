@@ -18,6 +18,7 @@ from morphit_ros.display.grasp_view import (
     SIDE,
     SUPERSAMPLING,
     TOP,
+    PictureView,
     background,
     draw_view,
     shrunk,
@@ -71,22 +72,9 @@ def draw_grasp(
         InvalidInputError: no finite point, a pose that is not rigid, an aperture that is not finite,
             contact points that do not match their fingers, or a size out of range.
     """
-    width, height = _checked_size(size)
-    points = _drawable(cloud)
-    _check_grasp(grasp)
-    bottom = height - max(height // 14, 36)
-    picture = np.full((height, width, 3), 255, dtype=np.uint8)
-    labels = []
-    for index, view in enumerate((PERSPECTIVE, FRONT, SIDE, TOP)):
-        row, column = divmod(index, 2)
-        left, top, right, below = _tile(row, column, 2, 2, width, bottom)
-        picture[top:below, left:right] = draw_view(points, gripper, grasp, view, (right - left, below - top))
-        labels.append((left, below, view.label))
+    tiles = [(grasp, view, view.label) for view in (PERSPECTIVE, FRONT, SIDE, TOP)]
     title = f"{gripper.name}    aperture {1e3 * grasp.aperture:.1f} mm    score {grasp.score:.4g}"
-    _annotate(picture, labels, [title, _metrics_line(grasp)], bottom)
-    if path is not None:
-        save_png(picture, path)
-    return picture
+    return _sheet(cloud, gripper, tiles, [title, _metrics_line(grasp)], max(size[1] // 14, 36), size, path)
 
 
 def draw_plan(
@@ -114,23 +102,37 @@ def draw_plan(
         raise InvalidInputError("limit", limit, "at least 1")
     if not plan.grasps:
         raise InvalidInputError("plan", "no grasps", "at least one grasp", plan.message)
+    tiles = [
+        (grasp, PERSPECTIVE, f"{rank}    {1e3 * grasp.aperture:.1f} mm    score {grasp.score:.4g}")
+        for rank, grasp in enumerate(plan.grasps[:limit], start=1)
+    ]
+    caption = f"{gripper.name}    {len(tiles)} of {len(plan.grasps)} grasps, best first"
+    return _sheet(cloud, gripper, tiles, [caption], max(size[1] // 24, 24), size, path)
+
+
+def _sheet(
+    cloud: CloudLike,
+    gripper: Gripper,
+    tiles: Sequence[tuple[Grasp, PictureView, str]],
+    caption: Sequence[str],
+    strip: int,
+    size: tuple[int, int],
+    path: str | Path | None,
+) -> Picture:
+    """Views of grasps with their labels, in rows about as many as columns, above a strip [px] with a caption."""
     width, height = _checked_size(size)
     points = _drawable(cloud)
-    grasps = plan.grasps[:limit]
-    columns = int(np.ceil(np.sqrt(len(grasps))))
-    rows = int(np.ceil(len(grasps) / columns))
-    bottom = height - max(height // 24, 24)
+    bottom = height - strip
+    columns = int(np.ceil(np.sqrt(len(tiles))))
+    rows = int(np.ceil(len(tiles) / columns))
     picture = np.full((height, width, 3), 255, dtype=np.uint8)
     labels = []
-    for index, grasp in enumerate(grasps):
+    for index, (grasp, view, label) in enumerate(tiles):
         _check_grasp(grasp)
         left, top, right, below = _tile(*divmod(index, columns), rows, columns, width, bottom)
-        picture[top:below, left:right] = draw_view(points, gripper, grasp, PERSPECTIVE, (right - left, below - top))
-        labels.append((left, below, f"{index + 1}    {1e3 * grasp.aperture:.1f} mm    score {grasp.score:.4g}"))
-    _annotate(picture, labels, [f"{gripper.name}    {len(grasps)} of {len(plan.grasps)} grasps, best first"], bottom)
-    if path is not None:
-        save_png(picture, path)
-    return picture
+        picture[top:below, left:right] = draw_view(points, gripper, grasp, view, (right - left, below - top))
+        labels.append((left, below, label))
+    return _finished(picture, labels, caption, bottom, path)
 
 
 def draw_items(
@@ -178,11 +180,7 @@ def draw_items(
     canvas.draw([item for item, _ in drawn if np.min(item.opacity) < 1.0], SUPERSAMPLING)
     picture = np.full((height, width, 3), 255, dtype=np.uint8)
     picture[:bottom] = shrunk(canvas)
-    if caption:
-        _annotate(picture, (), [caption], bottom)
-    if path is not None:
-        save_png(picture, path)
-    return picture
+    return _finished(picture, (), [caption] if caption else (), bottom, path)
 
 
 def _points_of(item: Item) -> Array:
@@ -255,8 +253,14 @@ def _metrics_line(grasp: Grasp) -> str:
     return "    ".join(parts)
 
 
-def _annotate(picture: Picture, labels: Sequence[tuple[int, int, str]], caption: Sequence[str], top: int) -> None:
-    """Write labels (left, lower end, text) into a picture, and caption lines below `top`."""
+def _finished(
+    picture: Picture,
+    labels: Sequence[tuple[int, int, str]],
+    caption: Sequence[str],
+    top: int,
+    path: str | Path | None,
+) -> Picture:
+    """A picture with labels (left, lower end, text) in it and caption lines below `top`, also saved where asked for."""
     from PIL import Image, ImageDraw, ImageFont
 
     image = Image.fromarray(picture)
@@ -274,3 +278,6 @@ def _annotate(picture: Picture, labels: Sequence[tuple[int, int, str]], caption:
                 break
         draw.text((size, top + (index + 0.2) * step), text, fill=_INK, font=font)
     picture[:] = np.asarray(image)
+    if path is not None:
+        save_png(picture, path)
+    return picture

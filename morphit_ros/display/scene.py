@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morphit_ros.display.display_list import LinesItem, PointsItem, SolidsItem
-from morphit_ros.display.drawings.grasps import ranked_items
+from morphit_ros.display.display_list import LinesItem, PointsItem
+from morphit_ros.display.drawings.grasps import grasp_items
+from morphit_ros.display.drawings.perceived_scene import table_item
 from morphit_ros.display.drawings.robot_spheres import sphere_items
 from morphit_ros.display.layers import Lights
 from morphit_ros.display.robot_visuals import link_glbs
@@ -20,7 +21,6 @@ from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import (
     Array,
     check_transform,
-    make_transform,
 )
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel
@@ -39,7 +39,7 @@ LAYERS = {
 }
 
 _CLOUD_COLORS = np.array([[52, 120, 200], [200, 90, 50], [90, 150, 70], [150, 90, 170]]) / 255.0
-_OBJECT_COLOR, _NORMAL_COLOR, _TABLE_COLOR = (0.95, 0.55, 0.09), (0.35, 0.24, 0.08), (0.69, 0.62, 0.53)
+_OBJECT_COLOR, _NORMAL_COLOR = (0.95, 0.55, 0.09), (0.35, 0.24, 0.08)
 _SPHERE_COLOR, _SPHERE_OPACITY = (0.24, 0.59, 0.86), 0.35
 _NORMAL_LENGTH = 0.008
 _MAXIMUM_NORMALS = 1500
@@ -200,10 +200,8 @@ class ViewerScene(ServedScene):
         sides = np.asarray(size, dtype=np.float64)
         if sides.shape != (2,) or not (np.isfinite(sides).all() and (sides > 0.0).all() and thickness > 0.0):
             raise InvalidInputError("size", [sides.tolist(), thickness], "two positive lengths and a thickness [m]")
-        below = pose @ make_transform(translation=(0.0, 0.0, -thickness / 2.0))
-        slab = np.array([[*sides, thickness]])
         with self._lock:
-            self._server.draw([SolidsItem("table/slab", _TABLE_COLOR, "box", np.zeros((1, 3)), slab, pose=below)])
+            self._server.draw([table_item(pose, sides, thickness)])
 
     def set_grasps(self, grasps: Sequence[tuple[ArrayLike, float, float]], gripper: Gripper) -> None:
         """Show grasps (T_world_gripper (4, 4), aperture [m], score): the best as a gripper, others as forks.
@@ -223,7 +221,7 @@ class ViewerScene(ServedScene):
             self.clear("grasps")
             return
         with self._lock:
-            self._server.draw(ranked_items(checked, gripper))
+            self._server.draw(grasp_items(checked, gripper))
 
     def set_status(self, stage: str, times: Mapping[str, float] | None = None, messages: Sequence[str] = ()) -> None:
         """Show the state of the job: stage under way, stages done → seconds, messages (the last ones are kept)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,19 +14,7 @@ from morphit_ros.geometry.transforms import Array
 
 if TYPE_CHECKING:
     from morphit_ros.spheres.editing import EditedLink, EditedModel
-
-
-class SphereQuality(Protocol):
-    """Measured figures of a link, as `SphereMetrics` has them: [m], and volumes over the mesh's."""
-
-    @property
-    def d_avg(self) -> float: ...
-    @property
-    def d_max(self) -> float: ...
-    @property
-    def inside(self) -> float: ...
-    @property
-    def outside(self) -> float: ...
+    from morphit_ros.spheres.metrics import SphereMetrics
 
 
 @dataclass(frozen=True)
@@ -54,9 +42,9 @@ class FigureTable:
 
     def __init__(self, meshes: Mapping[str, TriangleMesh]) -> None:
         self._meshes = meshes
-        self._measured: dict[str, tuple[EditedLink, SphereQuality | None]] = {}
+        self._measured: dict[str, tuple[EditedLink, SphereMetrics | None]] = {}
 
-    def put(self, link: str, spheres: EditedLink, quality: SphereQuality | None) -> None:
+    def put(self, link: str, spheres: EditedLink, quality: SphereMetrics | None) -> None:
         """Note what was measured of the spheres of a link, None if it cannot be."""
         self._measured[link] = (spheres, quality)
 

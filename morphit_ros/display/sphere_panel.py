@@ -7,39 +7,20 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from morphit_ros.display.panel import titled_html
 from morphit_ros.display.sphere_figures import Figures
 from morphit_ros.display.sphere_shape import JointRange
 from morphit_ros.errors import MorphitError
 
+if TYPE_CHECKING:
+    from morphit_ros.display.sphere_editor import SphereEditor
+
 WHOLE_ROBOT = "(all links)"
 _ERROR_COLOR, _BUSY_COLOR = "#ff8a8a", "#ffcf66"
-
-
-class SphereActions(Protocol):
-    """What the controls call."""
-
-    def select_link(self, link: str | None) -> None: ...
-    def select_sphere(self, sphere: int | None) -> None: ...
-    def look_at_link(self) -> None: ...
-    def look_at_all(self) -> None: ...
-    def set_count(self, count: int) -> None: ...
-    def set_variant(self, variant: str) -> None: ...
-    def resize_sphere(self, radius: float) -> None: ...
-    def lock_sphere(self, locked: bool) -> None: ...
-    def add_sphere(self) -> None: ...
-    def remove_sphere(self) -> None: ...
-    def unlock_all(self) -> None: ...
-    def refit(self) -> None: ...
-    def undo(self) -> None: ...
-    def redo(self) -> None: ...
-    def show_gaps(self, shown: bool) -> None: ...
-    def export(self, label: str) -> None: ...
-    def move_joint(self, joint: str, position: float) -> None: ...
-    def report(self, error: Exception) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -80,7 +61,7 @@ class SpherePanel:
     def __init__(
         self,
         gui: Any,
-        actions: SphereActions,
+        actions: SphereEditor,
         links: Sequence[str],
         variants: Sequence[str],
         exports: Sequence[str],
@@ -90,7 +71,7 @@ class SpherePanel:
 
         Args:
             gui: viser's.
-            actions: called from other threads, never while the panel is being updated.
+            actions: what the controls call, from other threads, never while the panel is being updated.
             links: to choose from.
             variants: presets to choose from.
             exports: labels of the buttons that write files.
@@ -106,7 +87,10 @@ class SpherePanel:
 
         with gui.add_folder("Link", order=self._next()):
             options = [*links] if self._whole else [WHOLE_ROBOT, *links]
-            self._link = self._input(gui.add_dropdown("Link", options), self._call_link(actions))
+            self._link = self._input(
+                gui.add_dropdown("Link", options),
+                lambda value: actions.select_link(None if value == WHOLE_ROBOT else value),
+            )
             self._count = self._input(
                 gui.add_slider("Count", 1, 64, 1, 1, hint="Refits this link with so many spheres"),
                 lambda value: actions.set_count(int(value)),
@@ -204,9 +188,6 @@ class SpherePanel:
         except (MorphitError, OSError) as error:
             self._actions.report(error)
 
-    def _call_link(self, actions: SphereActions) -> Callable[[str], None]:
-        return lambda value: actions.select_link(None if value == WHOLE_ROBOT else value)
-
 
 def _set_slider(slider: Any, value: float, limit: float) -> None:
     slider.max = type(slider.max)(max(limit, value))
@@ -217,12 +198,8 @@ def editor_html(state: PanelState) -> str:
     """State of the editor and the table of figures; all text is escaped."""
     color = _ERROR_COLOR if state.is_error else _BUSY_COLOR if state.busy else "inherit"
     rows = "".join(_rows(figures) for figures in state.figures)
-    return (
-        '<div style="padding:6px 12px 8px;font-size:13px;line-height:1.5">'
-        f'<div style="font-size:15px;font-weight:600;color:{color};overflow-wrap:anywhere">'
-        f"{html.escape(state.message)}</div>"
-        f'<table style="width:100%;border-collapse:collapse;font-variant-numeric:tabular-nums">{rows}</table></div>'
-    )
+    style = "width:100%;border-collapse:collapse;font-variant-numeric:tabular-nums"
+    return titled_html(state.message, f'<table style="{style}">{rows}</table>', color=color)
 
 
 def _rows(figures: Figures) -> str:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morphit_ros.display.sphere_figures import SphereQuality
 from morphit_ros.display.sphere_worker import NewestWorker
 from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.geometry.transforms import Array
 
 if TYPE_CHECKING:
     from morphit_ros.spheres.editing import EditedLink, EditedModel, EditHistory
+    from morphit_ros.spheres.metrics import SphereMetrics
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class EditorFunctions:
     """
 
     fit: Callable[[str, EditedLink, int], EditedLink]
-    measure: Callable[[str, EditedLink], SphereQuality]
+    measure: Callable[[str, EditedLink], SphereMetrics]
     gaps: Callable[[Array, Array, Array], Array]
     exports: Mapping[str, Callable[[EditedModel], Path]] = field(default_factory=dict)
 

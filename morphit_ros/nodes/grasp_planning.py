@@ -120,7 +120,9 @@ class GraspPlanning(Node):
         plan = replace(plan, grasps=grasps, message=" ".join(filter(None, (plan.message, known, doubts))))
         message = message_from_plan(plan, self._gripper.name, target.header, self._reach.arm_joints, ways)
         self._grasps.publish(message)
-        self._markers.publish(marker_array(grasp_items(plan.grasps, self._gripper), target.header))
+        shown = [(grasp.T_world_gripper, grasp.aperture, grasp.score) for grasp in grasps]
+        items = grasp_items(shown, self._gripper, grasps[0].contact_points if grasps else None)
+        self._markers.publish(marker_array(items, target.header))
         values = {
             "candidates": plan.candidates, **plan.rejected, **{f"{k} [s]": v for k, v in plan.timings.items()},
             "reachability": "not checked" if reachable is None else reachable.account or "all within reach",

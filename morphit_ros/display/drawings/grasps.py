@@ -15,32 +15,23 @@ if TYPE_CHECKING:
     from morphit_ros.grasping.grasp import Grasp
     from morphit_ros.grasping.gripper import Gripper
 
-_BEST_COLOR, _CONTACT_COLOR, _OTHER_COLOR = (0.2, 0.8, 0.3), (1.0, 0.1, 0.1), (0.5, 0.5, 0.9)
-# Of ranked grasps, the worst and the best that is no more than a fork.
+_BEST_COLOR, _CONTACT_COLOR = (0.2, 0.8, 0.3), (1.0, 0.1, 0.1)
+# The worst fork and the best.
 _WORST_COLOR, _GOOD_COLOR = np.array([0.78, 0.8, 0.82]), np.array([0.16, 0.59, 0.78])
 PALM_COLOR, FINGER_COLORS = (0.42, 0.50, 0.62), ((0.88, 0.16, 0.28), (0.12, 0.40, 0.95))
 _APPROACH_COLOR, _OUTLINE_COLOR = (0.06, 0.58, 0.36), (0.62, 0.66, 0.72)
 
 
-def grasp_items(grasps: Sequence[Grasp], gripper: Gripper) -> list[Item]:
-    """The first grasp as boxes of the gripper with its contact points, the others as forks of one size."""
-    items: list[Item] = []
-    for grasp in grasps[:1]:
-        items.append(gripper_item("gripper_0", gripper, grasp.T_world_gripper, grasp.aperture))
-        items.append(PointsItem("grasps/contacts", _CONTACT_COLOR, grasp.contact_points, 0.003))
-    forks = [
-        transform_points(grasp.T_world_gripper, fork(-0.08, -0.04, 0.0, grasp.open_aperture)) for grasp in grasps[1:]
-    ]
-    if forks:
-        items.append(LinesItem("grasps/candidates", _OTHER_COLOR, np.concatenate(forks), 0.0015, opacity=0.6))
-    return items
-
-
-def ranked_items(grasps: Sequence[tuple[Array, float, float]], gripper: Gripper) -> list[Item]:
+def grasp_items(
+    grasps: Sequence[tuple[Array, float, float]], gripper: Gripper, contacts: Array | None = None
+) -> list[Item]:
     """Grasps (T_world_gripper (4, 4), aperture [m], score) in any order: the best as the gripper with its frame.
 
-    The others are forks of the gripper's own size: the better the score among those shown, the bluer.
+    The others are forks of the gripper's own size: the better the score among those shown, the bluer. Contact points
+    (N, 3) of the best are drawn where they are known.
     """
+    if not grasps:
+        return []
     scores = np.array([score for _, _, score in grasps])
     best = int(scores.argmax())
     pose, aperture, _ = grasps[best]
@@ -58,6 +49,7 @@ def ranked_items(grasps: Sequence[tuple[Array, float, float]], gripper: Gripper)
         gripper_item("best", gripper, pose, aperture),
         axes_item("grasps/frame", pose, np.full(3, 0.06)),
         LinesItem("grasps/others", np.concatenate(tints), np.concatenate(forks), 0.0015, 1.5),
+        PointsItem("grasps/contacts", _CONTACT_COLOR, np.zeros((0, 3)) if contacts is None else contacts, 0.003),
     ]
 
 

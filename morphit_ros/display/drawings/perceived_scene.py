@@ -1,4 +1,4 @@
-"""What is drawn of a perceived scene: the table as a thin slab, the boxes around its objects."""
+"""What is drawn of a perceived scene: the table as a slab, the boxes around its objects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from morphit_ros.display.display_list import Item, LinesItem, SolidsItem, box_edges
-from morphit_ros.geometry.transforms import Array
+from morphit_ros.geometry.transforms import Array, make_transform
+
+
+def table_item(pose: Array, sides: Array, thickness: float = 0.02) -> Item:
+    """A slab below the upper face z = 0 of the table's frame (4, 4), so long (2,) along x and y, and so thick [m]."""
+    below = pose @ make_transform(translation=(0.0, 0.0, -thickness / 2.0))
+    slab = np.array([[*sides, thickness]])
+    return SolidsItem("table/slab", (0.69, 0.62, 0.53), "box", np.zeros((1, 3)), slab, pose=below)
 
 
 def scene_items(table: tuple[Array, Array] | None, clouds: Sequence[Array], target: int | None) -> list[Item]:
@@ -20,9 +27,7 @@ def scene_items(table: tuple[Array, Array] | None, clouds: Sequence[Array], targ
     """
     items: list[Item] = []
     if table is not None:
-        pose, sides = table
-        slab = np.array([[*sides, 0.002]])
-        items.append(SolidsItem("table/table", (0.6, 0.55, 0.5), "box", np.zeros((1, 3)), slab, pose=pose, opacity=0.5))
+        items.append(table_item(*table))
     for index, points in enumerate(clouds):
         low, high = points.min(axis=0), points.max(axis=0)
         color = (1.0, 0.8, 0.1) if index == target else (0.7, 0.7, 0.7)

@@ -40,9 +40,7 @@ def save_report(path: str, text: str, success: bool, result: Pick.Result, height
     report = {
         "success": success,
         "message": text,
-        "failed_stage": result.failed_stage,
-        "outcome": result.outcome,
-        "failure_mode": result.failure_mode,
+        **{name: getattr(result, name) for name in ("failed_stage", "outcome", "failure_mode")},
         "attempt_modes": list(result.attempt_modes),
         "stages": dict(zip(result.stages, result.durations, strict=True)),
         "object_rise": heights[-1] - heights[0] if heights else None,
@@ -58,7 +56,6 @@ def save_picture(path: Path, message: Image) -> None:
     Raises:
         InvalidInputError: another encoding than rgb8.
     """
-    from PIL import Image as PillowImage
+    from morphit_ros.display.picture import save_png
 
-    with atomic_write(path, "wb") as stream:
-        PillowImage.fromarray(image_from_message(message)).save(stream, format="PNG")
+    save_png(image_from_message(message), path)
