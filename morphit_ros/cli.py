@@ -9,13 +9,59 @@ import os
 import sys
 from collections.abc import Sequence
 
-from morphit_ros.commands import cover, demo, distance, grasp, kernels, neural, sample, spheres, superovoid, up
+from morphit_ros.commands import (
+    cover_place,
+    cover_run,
+    cover_view,
+    demo,
+    distance,
+    grasp,
+    kernels,
+    neural_identify,
+    neural_push,
+    neural_record,
+    neural_train,
+    sample,
+    spheres_compare,
+    spheres_export,
+    spheres_fit,
+    spheres_view,
+    superovoid_fit,
+    up,
+)
 from morphit_ros.commands.output_files import check_outputs
-from morphit_ros.commands.parser import CommandParser
+from morphit_ros.commands.parser import CommandParser, add_command, add_group
 from morphit_ros.errors import MorphitError
 
-# Each adds its parsers; whatever takes time to import, they import when they are completed or run.
-_COMMANDS = (up, cover, demo, grasp, spheres, superovoid, distance, neural, sample, kernels)
+# Whatever takes time to import, commands import when they are completed or run. A group has a name, a summary, a
+# description and commands.
+_COMMANDS = (
+    up,
+    (
+        "cover",
+        "morphing covers: run a case, place motors, watch",
+        "A cover of plates that changes a robot's shape: its controller in simulation, and its motors.",
+        (cover_run, cover_place, cover_view),
+    ),
+    demo,
+    grasp,
+    (
+        "spheres",
+        "sphere models of robots",
+        "Sphere models of robots.",
+        (spheres_fit, spheres_view, spheres_export, spheres_compare),
+    ),
+    ("superovoid", "superovoid models of robots", "Superovoid models.", (superovoid_fit,)),
+    distance,
+    (
+        "neural",
+        "record, learn, identify and push objects known only from cameras",
+        "Density fields of objects from posed pictures: record in simulation, train, identify, push.",
+        (neural_record, neural_train, neural_identify, neural_push),
+    ),
+    sample,
+    kernels,
+)
 
 
 def make_parser() -> CommandParser:
@@ -27,7 +73,10 @@ def make_parser() -> CommandParser:
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in _COMMANDS:
-        command.add_parser(commands)
+        if isinstance(command, tuple):
+            add_group(commands, *command)
+        else:
+            add_command(commands, command)
     return parser
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from morphit_ros.commands.cover_case import add_case, case_of
 from morphit_ros.commands.options import PageConfig, add_config, read_config
 from morphit_ros.commands.output_files import PICTURES, ResultFiles, add_output
-from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.reports import say
 from morphit_ros.compilation import telling_of_compilation
 
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     from morphit_ros.display.cover_scene import CoverView
 
 _FRAMES = 10.0
-
-
-def add_view(actions: Any) -> None:
-    """Add the action to those of `morphit cover`."""
-    add_command(actions, "view", __doc__, add_options, view)
 
 
 def add_options(parser: CommandParser) -> None:
@@ -41,8 +36,7 @@ def add_options(parser: CommandParser) -> None:
 
 
 @telling_of_compilation(say)
-def view(options: argparse.Namespace) -> int:
-    """Run the action; the exit status."""
+def run(options: argparse.Namespace) -> int:
     from morphit_ros.cover.control.controller import CoverController
     from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
     from morphit_ros.cover.plant import CoverPlant

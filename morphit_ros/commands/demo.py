@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from morphit_ros.commands.output_files import ResultFiles, add_json, add_output
-from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.robots import add_unit
 
 _FOLDER = "demo-output"
@@ -20,11 +20,7 @@ _FOLDER = "demo-output"
 _OWN = ("output", "report", "pick", "object_mass", "object_unit")
 
 
-def add_parser(commands: Any) -> None:
-    add_command(commands, "demo", __doc__, add_options, run, prepare=_prepare)
-
-
-def _prepare(parser: CommandParser, words: list[str]) -> list[str]:
+def prepare(parser: CommandParser, words: list[str]) -> list[str]:
     from morphit_ros.commands.job_options import take_assignments
 
     return take_assignments(parser, words)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from morphit_ros.commands.options import add_repeated, assignments, finite
 from morphit_ros.commands.output_files import ResultFiles, add_json
-from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.reports import say
 from morphit_ros.commands.robots import add_links, add_package_path, load_robot
 from morphit_ros.compilation import telling_of_compilation
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 
 _SHOWN = 10
-
-
-def add_parser(commands: Any) -> None:
-    add_command(commands, "distance", __doc__, add_options, run)
 
 
 def add_options(parser: CommandParser) -> None:

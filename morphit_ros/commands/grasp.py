@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from morphit_ros.commands.options import SeedConfig, add_config, add_settings, read_config, settings
 from morphit_ros.commands.output_files import PICTURES, ResultFiles, add_json, add_output
-from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.reports import say
 from morphit_ros.commands.robots import add_unit
 from morphit_ros.compilation import telling_of_compilation
@@ -28,10 +28,6 @@ class GraspConfig(Config):
 
     top: int = parameter(10, "Grasps to print", minimum=1)
     table_height: float = parameter(0.0, "Keep clear of a table at this height of the cloud's frame [m]")
-
-
-def add_parser(commands: Any) -> None:
-    add_command(commands, "grasp", __doc__, add_options, run)
 
 
 def add_options(parser: CommandParser) -> None:

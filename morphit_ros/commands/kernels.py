@@ -12,9 +12,8 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
-from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.parser import CommandParser
 
 # Longest first, and beside each other what has few kernels in common; name → module and functions.
 PARTS = {
@@ -29,10 +28,6 @@ PARTS = {
     "covers": ("cover.warm_up", "warm_up"),
     "sphere clusters": ("spheres.warm_up", "warm_up"),
 }
-
-
-def add_parser(commands: Any) -> None:
-    add_command(commands, "compile", __doc__, add_options, run)
 
 
 def add_options(parser: CommandParser) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from morphit_ros.commands.options import add_config, add_settings, given_values, read_config, settings
 from morphit_ros.commands.output_files import ResultFiles, add_json
-from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.reports import say
 from morphit_ros.compilation import telling_of_compilation
 from morphit_ros.configuration import Config, parameter
@@ -49,10 +49,6 @@ class MotionConfig(Config):
     )
     step: float = parameter(_STEP, "Of the rollouts [s]", minimum=1e-7, maximum=10.0)
     noise: tuple[float, ...] = parameter((0.001, 0.02), "Of the tracks [m], [rad]", minimum=1e-9, length=2)
-
-
-def add_parser(actions: Any) -> None:
-    add_command(actions, "identify", __doc__, add_options, run)
 
 
 def add_options(parser: CommandParser) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from morphit_ros.commands.options import add_config, read_config
 from morphit_ros.commands.output_files import PICTURES, ResultFiles, add_json, add_output
-from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.reports import say
 from morphit_ros.compilation import telling_of_compilation
 from morphit_ros.configuration import Config, parameter
@@ -52,10 +52,6 @@ class TaskConfig(Config):
         """The size of the box [m]."""
         x, y, z = self.size
         return x, y, z
-
-
-def add_parser(commands: Any) -> None:
-    add_command(commands, "push", __doc__, add_options, run)
 
 
 def add_options(parser: CommandParser) -> None:

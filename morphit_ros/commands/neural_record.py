@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from morphit_ros.commands.options import add_config, read_config
 from morphit_ros.commands.output_files import PICTURES, ResultFiles, add_output
-from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.robots import add_unit
 
 if TYPE_CHECKING:
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from morphit_ros.neural.views.recording import Recording
     from morphit_ros.simulation.object_views import ObjectViewsConfig
     from morphit_ros.simulation.objects import SimulatedObject
-
-
-def add_parser(commands: Any) -> None:
-    add_command(commands, "record", __doc__, add_options, run)
 
 
 def add_options(parser: CommandParser) -> None:

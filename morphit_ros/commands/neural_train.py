@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from morphit_ros.commands.neural_judgement import judge, with_threshold
 from morphit_ros.commands.options import add_config, add_settings, read_config, settings
 from morphit_ros.commands.output_files import PICTURES, ResultFiles, add_json, add_output
-from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.reports import say
 from morphit_ros.compilation import telling_of_compilation
 from morphit_ros.configuration import Config, parameter
@@ -45,10 +45,6 @@ class TrainConfig(Config):
     mass: float = parameter(1.0, "Known mass of the object, for the report [kg]", minimum=1e-9, maximum=1e9)
     density: float = parameter(500.0, "Else, of its material [kg/m^3]", minimum=1e-6, maximum=1e6)
     threads: int = parameter(1, "Threads of torch", minimum=1, maximum=1024)
-
-
-def add_parser(commands: Any) -> None:
-    add_command(commands, "train", __doc__, add_options, run)
 
 
 def add_options(parser: CommandParser) -> None:

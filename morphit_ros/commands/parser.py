@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from types import ModuleType
 from typing import Any, TypeAlias
 
 Prepare: TypeAlias = "Callable[[CommandParser, list[str]], list[str]]"
@@ -51,37 +52,31 @@ class CommandParser(argparse.ArgumentParser):
         return super().format_usage()
 
 
-def add_command(
-    commands: Any,
-    name: str,
-    doc: str | None,
-    add_options: Callable[[CommandParser], None],
-    run: Callable[[argparse.Namespace], int],
-    prepare: Prepare | None = None,
-) -> None:
-    """Add a command to those of a parser.
+def add_command(commands: Any, module: ModuleType) -> None:
+    """Add the command of a module to those of a parser.
 
     Args:
         commands: what `add_subparsers` of a `CommandParser` returned.
-        name: as it is typed.
-        doc: a docstring whose first line is "`morphit NAME`: summary.", then a paragraph that describes the command,
-            then, if need be, one that ends its help.
-        add_options, prepare: see `CommandParser`.
-        run: from the options, the exit status.
+        module: its docstring begins with "`morphit NAME`: summary."; then comes a paragraph that describes the command,
+            and, if need be, one that ends its help. It has the functions `add_options`, `run` (from the options, the
+            exit status) and perhaps `prepare`; see `CommandParser`.
     """
-    first, description, *rest = inspect.cleandoc(doc or "").split("\n\n")
+    first, description, *rest = inspect.cleandoc(module.__doc__ or "").split("\n\n")
+    words, _, summary = first.partition("`: ")
     parser = commands.add_parser(
-        name,
-        help=first.partition("`: ")[2].rstrip("."),
+        words.split()[-1],
+        help=summary.rstrip("."),
         description=description,
         epilog=rest[0] if rest else None,
-        add_options=add_options,
-        prepare=prepare,
+        add_options=module.add_options,
+        prepare=getattr(module, "prepare", None),
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=module.run)
 
 
-def add_group(commands: Any, name: str, summary: str, description: str) -> Any:
-    """Add a command that has commands of its own; returns what these are added to."""
+def add_group(commands: Any, name: str, summary: str, description: str, modules: Iterable[ModuleType]) -> None:
+    """Add a command that has commands of its own, those of modules."""
     parser = commands.add_parser(name, help=summary, description=description)
-    return parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for module in modules:
+        add_command(actions, module)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from morphit_ros.commands.output_files import ResultFiles, add_output
-from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.parser import CommandParser
 
 if TYPE_CHECKING:
     from morphit_ros.geometry.mesh import TriangleMesh
@@ -34,10 +34,6 @@ class Sample:
     description: str
     command: str
     write: Callable[[Path], object]
-
-
-def add_parser(commands: Any) -> None:
-    add_command(commands, "sample", __doc__, add_options, run)
 
 
 def add_options(parser: CommandParser) -> None:

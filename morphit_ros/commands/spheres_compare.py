@@ -7,20 +7,20 @@ what was measured. Needs morphit_bench, which is installed apart.
 
 from __future__ import annotations
 
+import argparse
 from typing import Any
 
 from morphit_ros.bench import bench_module
-from morphit_ros.commands.parser import add_command
+from morphit_ros.commands.parser import CommandParser
 
 
-def add_parser(parsers: Any) -> None:
-    add_command(
-        parsers,
-        "compare",
-        __doc__,
-        lambda parser: _comparison().add_options(parser),
-        lambda options: _comparison().run(options),
-    )
+def add_options(parser: CommandParser) -> None:
+    _comparison().add_options(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    status: int = _comparison().run(options)
+    return status
 
 
 def _comparison() -> Any:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from morphit_ros.commands.options import SeedConfig, add_config, add_repeated, read_config
 from morphit_ros.commands.output_files import ResultFiles, add_output
-from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.robots import add_package_path, load_robot
 from morphit_ros.commands.spheres_fit import PaddingConfig
 from morphit_ros.configuration import Config, parameter
@@ -27,10 +27,6 @@ class SamplesConfig(Config):
     """How self-collision is looked for."""
 
     samples: int = parameter(10000, "Joint positions for self-collision", minimum=0)
-
-
-def add_parser(parsers: Any) -> None:
-    add_command(parsers, "export", __doc__, add_options, run)
 
 
 def add_options(parser: CommandParser) -> None:

@@ -25,7 +25,7 @@ from morphit_ros.commands.options import (
     settings,
 )
 from morphit_ros.commands.output_files import ResultFiles, add_json, add_output
-from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.reports import link_progress, say
 from morphit_ros.commands.robots import GeometryConfig, add_links, add_robot, load_robot
 from morphit_ros.compilation import telling_of_compilation
@@ -50,10 +50,6 @@ class PaddingConfig(Config):
     """How much larger the spheres of planners are."""
 
     padding: float = parameter(0.0, "Add to radii in URDF and SRDF, or as the planner's buffer [m]")
-
-
-def add_parser(parsers: Any) -> None:
-    add_command(parsers, "fit", __doc__, add_options, run)
 
 
 def add_options(parser: CommandParser) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from morphit_ros.commands.options import PageConfig, SeedConfig, add_config, add_settings, read_config, settings
 from morphit_ros.commands.output_files import add_output
-from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.robots import add_robot, load_robot
 from morphit_ros.commands.spheres_fit import FitConfig
 
@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 _MESH_SUFFIXES = (".stl", ".obj", ".ply", ".dae", ".glb", ".off")
 # Enough for three digits of the ratios, and quick enough to follow a drag.
 _SURFACE_SAMPLES, _VOLUME_SAMPLES = 5000, 40_000
-
-
-def add_parser(commands: Any) -> None:
-    add_command(commands, "view", __doc__, add_options, run)
 
 
 def add_options(parser: CommandParser) -> None:

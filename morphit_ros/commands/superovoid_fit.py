@@ -23,7 +23,7 @@ from morphit_ros.commands.options import (
     settings,
 )
 from morphit_ros.commands.output_files import ResultFiles, add_json, add_output
-from morphit_ros.commands.parser import CommandParser, add_command
+from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.reports import link_progress, say
 from morphit_ros.commands.robots import GeometryConfig, add_links, add_robot, load_robot
 from morphit_ros.compilation import telling_of_compilation
@@ -38,10 +38,6 @@ class DentsConfig(Config):
     """What the shapes of this command are, unlike those of the library: convex, unless it is told otherwise."""
 
     allow_dents: bool = parameter(False, "Also shapes that are not convex")
-
-
-def add_parser(parsers: Any) -> None:
-    add_command(parsers, "fit", __doc__, add_options, run)
 
 
 def add_options(parser: CommandParser) -> None:

@@ -13,11 +13,7 @@ import argparse
 from typing import Any
 
 from morphit_ros.commands.output_files import ResultFiles, add_json
-from morphit_ros.commands.parser import CommandParser, add_command
-
-
-def add_parser(commands: Any) -> None:
-    add_command(commands, "up", __doc__, add_options, run, prepare=_prepare)
+from morphit_ros.commands.parser import CommandParser
 
 
 def add_options(parser: CommandParser) -> None:
@@ -27,7 +23,7 @@ def add_options(parser: CommandParser) -> None:
     add_json(parser)
 
 
-def _prepare(parser: CommandParser, words: list[str]) -> list[str]:
+def prepare(parser: CommandParser, words: list[str]) -> list[str]:
     """Add the options of the job that the words name."""
     from morphit_ros.bringup import JOBS
     from morphit_ros.commands.job_options import add_job_options, take_assignments

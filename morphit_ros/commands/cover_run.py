@@ -1,4 +1,7 @@
-"""`morphit cover run|place`: the paper's cases in simulation, and motor placement."""
+"""`morphit cover run`: simulate a case and compare it with the paper.
+
+Controller and plant for one case of config/cover or of a YAML file.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from morphit_ros.commands.cover_case import add_case, case_of
-from morphit_ros.commands.cover_view import add_view
 from morphit_ros.commands.options import SeedConfig, add_config, add_settings, read_config, settings
 from morphit_ros.commands.output_files import ResultFiles, add_json, add_output
-from morphit_ros.commands.parser import CommandParser, add_command, add_group
+from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.reports import say
 from morphit_ros.compilation import telling_of_compilation
 from morphit_ros.configuration import Config, parameter
 
 if TYPE_CHECKING:
-    from morphit_ros.cover.actuation.placement import PlacementResult
     from morphit_ros.cover.cases import CoverCase
     from morphit_ros.cover.simulation import SimulationResult
-
-
-_DESCRIPTION = "A cover of plates that changes a robot's shape: its controller in simulation, and its motors."
 
 
 @dataclass(frozen=True)
@@ -31,21 +29,7 @@ class RunConfig(Config):
     noise: str = parameter("none", "Of motors and joint angles", choices=("none", "paper", "both"))
 
 
-@dataclass(frozen=True)
-class PlaceConfig(Config):
-    """How motors are chosen."""
-
-    method: str = parameter("exchange", "How to search", choices=("exchange", "genetic"))
-
-
-def add_parser(commands: Any) -> None:
-    actions = add_group(commands, "cover", "morphing covers: run a case, place motors, watch", _DESCRIPTION)
-    add_command(actions, "run", run.__doc__, add_run_options, run)
-    add_command(actions, "place", place.__doc__, add_place_options, place)
-    add_view(actions)
-
-
-def add_run_options(parser: CommandParser) -> None:
+def add_options(parser: CommandParser) -> None:
     from morphit_ros.cover.noise import NoiseConfig
     from morphit_ros.cover.simulation import SimulationConfig
 
@@ -65,23 +49,8 @@ def add_run_options(parser: CommandParser) -> None:
     add_json(parser)
 
 
-def add_place_options(parser: CommandParser) -> None:
-    from morphit_ros.cover.actuation.genetic import GeneticConfig
-
-    add_case(parser)
-    add_config(parser, PlaceConfig)
-    add_config(parser, GeneticConfig, "generations", helps={"generations": "Most generations of the genetic algorithm"})
-    add_config(parser, SeedConfig, helps={"seed": "Seed of the search"})
-    add_output(parser, "--output", "write cover, configuration and motors as JSON")
-    add_json(parser)
-
-
 @telling_of_compilation(say)
 def run(options: argparse.Namespace) -> int:
-    """`morphit cover run`: simulate a case and compare it with the paper.
-
-    Controller and plant for one case of config/cover or of a YAML file.
-    """
     import dataclasses
 
     from morphit_ros.cover.control.config import ControllerConfig
@@ -139,38 +108,6 @@ def _simulate(case: CoverCase, noise: Any, options: argparse.Namespace, seed: in
             case.cover, case.state, case.target, config, case.controller, noise, seed,
             progress=lambda now, _: bar.update(now - bar.n),
         )  # fmt: skip
-
-
-@telling_of_compilation(say)
-def place(options: argparse.Namespace) -> int:
-    """`morphit cover place`: choose motors for a cover.
-
-    Motors for a case's start configuration: pivoted QR with swaps, or the paper's genetic algorithm.
-    """
-    from morphit_ros.cover.actuation.genetic import GeneticConfig, evolve_motors
-    from morphit_ros.cover.actuation.placement import place_motors
-    from morphit_ros.cover.files import write_cover
-
-    seed, method = read_config(options, SeedConfig).seed, read_config(options, PlaceConfig).method
-    genetic = read_config(options, GeneticConfig)
-    case = case_of(options)
-    if method == "genetic":
-        placed = evolve_motors(case.cover, case.state, genetic, seed)
-    else:
-        placed = place_motors(case.cover, [case.state], seed)
-    chosen = case.cover.with_motors(placed.motors)
-    if options.json != "-":
-        print(
-            f"{case.name}: {len(placed.motors)} motors, log|det| {placed.log_determinants[0]:.2f}, "
-            f"condition {placed.conditions[0]:.3g}, at most {placed.most_on_a_joint} on a joint, "
-            f"{placed.on_fold_axis} on the fold axis, {placed.steps} steps, {placed.seconds:.2f} s"
-        )
-        print("  ".join(chosen.motor_labels))
-    with ResultFiles() as files:
-        files.json(place_content(case, placed, chosen.motor_labels, method, seed), options.json)
-        if options.output:
-            files.write("--output", options.output, lambda path: write_cover(chosen, case.state, path))
-    return 0 if placed.spans else 1
 
 
 def run_table(case: CoverCase, results: dict[str, SimulationResult]) -> str:
@@ -233,22 +170,3 @@ def run_content(case: CoverCase, results: dict[str, SimulationResult], data: str
             "seconds": float(result.controller_seconds.sum() + result.plant_seconds.sum()),
         }
     return content
-
-
-def place_content(
-    case: CoverCase, placed: PlacementResult, labels: list[str], method: str, seed: int
-) -> dict[str, Any]:
-    """A placement for JSON."""
-    return {
-        "case": case.name,
-        "method": method,
-        "seed": seed,
-        "motors": [[int(joint) + 1, int(axis)] for joint, axis in placed.motors],
-        "labels": labels,
-        "log_determinant": float(placed.log_determinants[0]) if placed.spans else None,
-        "condition": float(placed.conditions[0]) if placed.spans else None,
-        "most_on_a_joint": placed.most_on_a_joint,
-        "on_fold_axis": placed.on_fold_axis,
-        "steps": placed.steps,
-        "seconds": placed.seconds,
-    }

@@ -1,0 +1,87 @@
+"""`morphit cover place`: choose motors for a cover.
+
+Motors for a case's start configuration: pivoted QR with swaps, or the paper's genetic algorithm.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from morphit_ros.commands.cover_case import add_case, case_of
+from morphit_ros.commands.options import SeedConfig, add_config, read_config
+from morphit_ros.commands.output_files import ResultFiles, add_json, add_output
+from morphit_ros.commands.parser import CommandParser
+from morphit_ros.commands.reports import say
+from morphit_ros.compilation import telling_of_compilation
+from morphit_ros.configuration import Config, parameter
+
+if TYPE_CHECKING:
+    from morphit_ros.cover.actuation.placement import PlacementResult
+    from morphit_ros.cover.cases import CoverCase
+
+
+@dataclass(frozen=True)
+class PlaceConfig(Config):
+    """How motors are chosen."""
+
+    method: str = parameter("exchange", "How to search", choices=("exchange", "genetic"))
+
+
+def add_options(parser: CommandParser) -> None:
+    from morphit_ros.cover.actuation.genetic import GeneticConfig
+
+    add_case(parser)
+    add_config(parser, PlaceConfig)
+    add_config(parser, GeneticConfig, "generations", helps={"generations": "Most generations of the genetic algorithm"})
+    add_config(parser, SeedConfig, helps={"seed": "Seed of the search"})
+    add_output(parser, "--output", "write cover, configuration and motors as JSON")
+    add_json(parser)
+
+
+@telling_of_compilation(say)
+def run(options: argparse.Namespace) -> int:
+    from morphit_ros.cover.actuation.genetic import GeneticConfig, evolve_motors
+    from morphit_ros.cover.actuation.placement import place_motors
+    from morphit_ros.cover.files import write_cover
+
+    seed, method = read_config(options, SeedConfig).seed, read_config(options, PlaceConfig).method
+    genetic = read_config(options, GeneticConfig)
+    case = case_of(options)
+    if method == "genetic":
+        placed = evolve_motors(case.cover, case.state, genetic, seed)
+    else:
+        placed = place_motors(case.cover, [case.state], seed)
+    chosen = case.cover.with_motors(placed.motors)
+    if options.json != "-":
+        print(
+            f"{case.name}: {len(placed.motors)} motors, log|det| {placed.log_determinants[0]:.2f}, "
+            f"condition {placed.conditions[0]:.3g}, at most {placed.most_on_a_joint} on a joint, "
+            f"{placed.on_fold_axis} on the fold axis, {placed.steps} steps, {placed.seconds:.2f} s"
+        )
+        print("  ".join(chosen.motor_labels))
+    with ResultFiles() as files:
+        files.json(place_content(case, placed, chosen.motor_labels, method, seed), options.json)
+        if options.output:
+            files.write("--output", options.output, lambda path: write_cover(chosen, case.state, path))
+    return 0 if placed.spans else 1
+
+
+def place_content(
+    case: CoverCase, placed: PlacementResult, labels: list[str], method: str, seed: int
+) -> dict[str, Any]:
+    """A placement for JSON."""
+    return {
+        "case": case.name,
+        "method": method,
+        "seed": seed,
+        "motors": [[int(joint) + 1, int(axis)] for joint, axis in placed.motors],
+        "labels": labels,
+        "log_determinant": float(placed.log_determinants[0]) if placed.spans else None,
+        "condition": float(placed.conditions[0]) if placed.spans else None,
+        "most_on_a_joint": placed.most_on_a_joint,
+        "on_fold_axis": placed.on_fold_axis,
+        "steps": placed.steps,
+        "seconds": placed.seconds,
+    }
