@@ -57,14 +57,14 @@ def add_command(commands: Any, module: ModuleType) -> None:
 
     Args:
         commands: what `add_subparsers` of a `CommandParser` returned.
-        module: its docstring begins with "`morphit NAME`: summary."; then comes a paragraph that describes the command,
+        module: its docstring begins with "`morphit name`: summary."; then comes a paragraph that describes the command,
             and, if need be, one that ends its help. It has the functions `add_options`, `run` (from the options, the
             exit status) and perhaps `prepare`; see `CommandParser`.
     """
     first, description, *rest = inspect.cleandoc(module.__doc__ or "").split("\n\n")
     words, _, summary = first.partition("`: ")
     parser = commands.add_parser(
-        words.split()[-1],
+        [word for word in words.split() if word.islower()][-1],
         help=summary.rstrip("."),
         description=description,
         epilog=rest[0] if rest else None,
