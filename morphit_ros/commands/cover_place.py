@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from morphit_ros.commands.cover_case import add_case, case_of
 from morphit_ros.commands.options import SeedConfig, add_config, read_config
-from morphit_ros.commands.output_files import ResultFiles, add_json, add_output
+from morphit_ros.commands.output_files import ResultFiles, add_json, add_output, plain
 from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.reports import say
 from morphit_ros.compilation import telling_of_compilation
@@ -80,8 +80,5 @@ def place_content(
         "labels": labels,
         "log_determinant": float(placed.log_determinants[0]) if placed.spans else None,
         "condition": float(placed.conditions[0]) if placed.spans else None,
-        "most_on_a_joint": placed.most_on_a_joint,
-        "on_fold_axis": placed.on_fold_axis,
-        "steps": placed.steps,
-        "seconds": placed.seconds,
+        **plain(placed, "most_on_a_joint", "on_fold_axis", "steps", "seconds"),
     }

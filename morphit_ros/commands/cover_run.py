@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from morphit_ros.commands.cover_case import add_case, case_of
 from morphit_ros.commands.options import SeedConfig, add_config, add_settings, read_config, settings
-from morphit_ros.commands.output_files import ResultFiles, add_json, add_output
+from morphit_ros.commands.output_files import ResultFiles, add_json, add_output, plain
 from morphit_ros.commands.parser import CommandParser
-from morphit_ros.commands.reports import say
+from morphit_ros.commands.reports import progress_bar, say
 from morphit_ros.compilation import telling_of_compilation
 from morphit_ros.configuration import Config, parameter
 
@@ -96,17 +96,13 @@ def _write_files(
 
 
 def _simulate(case: CoverCase, noise: Any, options: argparse.Namespace, seed: int) -> SimulationResult:
-    import sys
-
-    from tqdm import tqdm
-
     from morphit_ros.cover.simulation import SimulationConfig, simulate_cover
 
     config = read_config(options, SimulationConfig, {"duration": case.duration})
-    with tqdm(total=config.duration, unit="s", disable=not sys.stderr.isatty(), leave=False) as bar:
+    with progress_bar("simulating", "s", config.duration, leave=False) as bar:
         return simulate_cover(
             case.cover, case.state, case.target, config, case.controller, noise, seed,
-            progress=lambda now, _: bar.update(now - bar.n),
+            progress=lambda now, _: bar(now),
         )  # fmt: skip
 
 
@@ -157,8 +153,7 @@ def run_content(case: CoverCase, results: dict[str, SimulationResult], data: str
     for name, result in results.items():
         every = max(1, round(0.1 / case.controller.period))
         content["runs"][name] = {
-            "success": result.success,
-            "message": result.message,
+            **plain(result, "success", "message"),
             "times": result.times[::every].tolist(),
             "mean_angle": result.angles[::every].mean(axis=1).tolist(),
             "mean_distance": result.distances[::every].mean(axis=1).tolist(),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from morphit_ros.commands.options import add_repeated, assignments, finite
-from morphit_ros.commands.output_files import ResultFiles, add_json
+from morphit_ros.commands.output_files import ResultFiles, add_json, plain
 from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.reports import say
 from morphit_ros.commands.robots import add_links, add_package_path, load_robot
@@ -165,12 +165,4 @@ def _print_pair(result: DistanceResult) -> None:
 
 
 def _content(result: DistanceResult) -> dict[str, Any]:
-    return {
-        "distance": result.distance,
-        "lower_bound": result.lower_bound,
-        "points": result.points.tolist(),
-        "normal": result.normal.tolist(),
-        "status": str(result.status),
-        "of_hull": result.of_hull,
-        "iterations": result.iterations,
-    }
+    return plain(result, "distance", "lower_bound", "points", "normal", "status", "of_hull", "iterations")

@@ -6,14 +6,13 @@ Rank contact-stable grasps of a parallel gripper on the cloud of one object.
 from __future__ import annotations
 
 import argparse
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from morphit_ros.commands.options import SeedConfig, add_config, add_settings, read_config, settings
-from morphit_ros.commands.output_files import PICTURES, ResultFiles, add_json, add_output
+from morphit_ros.commands.output_files import PICTURES, ResultFiles, add_json, add_output, plain
 from morphit_ros.commands.parser import CommandParser
-from morphit_ros.commands.reports import say
+from morphit_ros.commands.reports import progress_bar, say
 from morphit_ros.commands.robots import add_unit
 from morphit_ros.compilation import telling_of_compilation
 from morphit_ros.configuration import Config, parameter
@@ -46,8 +45,6 @@ def add_options(parser: CommandParser) -> None:
 
 @telling_of_compilation(say)
 def run(options: argparse.Namespace) -> int:
-    from tqdm import tqdm
-
     from morphit_ros.geometry.point_cloud_io import load_point_cloud
     from morphit_ros.geometry.support_plane import SupportPlane
     from morphit_ros.geometry.transforms import make_transform
@@ -61,13 +58,10 @@ def run(options: argparse.Namespace) -> int:
         table = SupportPlane(make_transform(translation=(0.0, 0.0, own.table_height)))
     gripper = Gripper.load(options.gripper)
     cloud = in_metres(load_point_cloud(options.cloud), options.unit, options.cloud)
-    with tqdm(total=100, desc="planning", unit="%", disable=not sys.stderr.isatty(), leave=False) as bar:
-
-        def progress(stage: str, share: float) -> None:
-            bar.set_postfix_str(stage, refresh=False)
-            bar.update(int(100 * share) - bar.n)
-
-        plan = plan_grasps(cloud, gripper, config, table=table, seed=seed, progress=progress)
+    with progress_bar("planning", "%", 100, leave=False) as bar:
+        plan = plan_grasps(
+            cloud, gripper, config, table=table, seed=seed, progress=lambda stage, share: bar(int(100 * share), stage)
+        )
     # With the JSON on standard output, nothing else belongs there.
     if options.json != "-":
         print_plan(plan, gripper.name, len(cloud), own.top)
@@ -110,21 +104,14 @@ def plan_content(plan: GraspPlan, gripper: str, cloud: str, seed: int) -> dict[s
         "cloud": cloud,
         "gripper": gripper,
         "seed": seed,
-        "success": plan.success,
-        "message": plan.message,
-        "candidates": plan.candidates,
+        **plain(plan, "success", "message", "candidates"),
         "rejected": dict(plan.rejected),
         "timings": {stage: float(seconds) for stage, seconds in plan.timings.items()},
         "grasps": [
             {
-                "T_world_gripper": grasp.T_world_gripper.tolist(),
-                "T_world_pregrasp": grasp.T_world_pregrasp.tolist(),
-                "aperture": float(grasp.aperture),
-                "open_aperture": float(grasp.open_aperture),
-                "score": float(grasp.score),
+                **plain(grasp, "T_world_gripper", "T_world_pregrasp", "aperture", "open_aperture", "score"),
                 "metrics": {name: float(value) for name, value in grasp.metrics.items()},
-                "contact_points": grasp.contact_points.tolist(),
-                "contact_fingers": [int(finger) for finger in grasp.contact_fingers],
+                **plain(grasp, "contact_points", "contact_fingers"),
             }
             for grasp in plan.grasps
         ],

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from morphit_ros.commands.options import add_config, read_config
-from morphit_ros.commands.output_files import PICTURES, ResultFiles, add_json, add_output
+from morphit_ros.commands.output_files import PICTURES, ResultFiles, add_json, add_output, plain
 from morphit_ros.commands.parser import CommandParser
-from morphit_ros.commands.reports import say
+from morphit_ros.commands.reports import progress_bar, say
 from morphit_ros.compilation import telling_of_compilation
 from morphit_ros.configuration import Config, parameter
 
@@ -80,10 +80,7 @@ def run(options: argparse.Namespace) -> int:
     ways: dict[str, Any] = {}
     report: dict[str, Any] = {
         "status": plan.status.name.lower(),
-        "message": plan.message,
-        "seconds": plan.seconds,
-        "iterations": plan.iterations,
-        "goal": plan.goal.tolist(),
+        **plain(plan, "message", "seconds", "iterations", "goal"),
         "planned_miss": plan.miss,
     }
     if plan.success:
@@ -175,17 +172,13 @@ def _check_speed(task: TaskConfig, size: float) -> None:
 @contextmanager
 def _planning() -> Iterator[Callable[[int, float, float], None]]:
     """Tells of the optimiser's steps: a bar in a terminal, a line now and then elsewhere."""
-    from tqdm import tqdm
-
-    terminal = sys.stderr.isatty()
     say("planning")
-    with tqdm(desc="planning", unit="step", disable=not terminal) as bar:
+    with progress_bar("planning", "step") as bar:
 
         def progress(iteration: int, cost: float, miss: float) -> None:
             text = f"cost {cost:.4g}, {1e3 * miss:.1f} mm from the goal"
-            bar.set_postfix_str(text, refresh=False)
-            bar.update(iteration - bar.n)
-            if not terminal and iteration % _LINE_EVERY == 0:
+            bar(iteration, text)
+            if not sys.stderr.isatty() and iteration % _LINE_EVERY == 0:
                 say(f"planning, step {iteration}: {text}")
 
         yield progress

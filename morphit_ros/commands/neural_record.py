@@ -6,12 +6,12 @@ Record colour and depth pictures with camera poses of one object of the simulate
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 from morphit_ros.commands.options import add_config, read_config
 from morphit_ros.commands.output_files import PICTURES, ResultFiles, add_output
 from morphit_ros.commands.parser import CommandParser
+from morphit_ros.commands.reports import progress_bar
 from morphit_ros.commands.robots import add_unit
 
 if TYPE_CHECKING:
@@ -63,16 +63,12 @@ def run(options: argparse.Namespace) -> int:
 
 def recorded(item: SimulatedObject, config: ObjectViewsConfig, T_world_object: Array) -> Recording:
     """Pictures, depths and the true shape of an object at a pose."""
-    from tqdm import tqdm
-
     from morphit_ros.neural.views.posed_views import PosedDepths, PosedImages
     from morphit_ros.neural.views.recording import Recording
     from morphit_ros.simulation.object_views import render_object
 
-    with tqdm(total=config.views, desc=f"recording {item.name}", unit="view", disable=not sys.stderr.isatty()) as bar:
-        views = render_object(
-            item, T_world_object, config, lambda share: bar.update(round(share * config.views) - bar.n) and None
-        )
+    with progress_bar(f"recording {item.name}", "view", config.views) as bar:
+        views = render_object(item, T_world_object, config, lambda share: bar(round(share * config.views)))
     return Recording(
         PosedImages(views.rgb, views.intrinsics, views.T_world_camera, views.masks),
         PosedDepths(views.depth, views.intrinsics, views.T_world_camera, views.masks),

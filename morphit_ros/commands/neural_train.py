@@ -15,7 +15,7 @@ from morphit_ros.commands.neural_judgement import judge, with_threshold
 from morphit_ros.commands.options import add_config, add_settings, read_config, settings
 from morphit_ros.commands.output_files import PICTURES, ResultFiles, add_json, add_output
 from morphit_ros.commands.parser import CommandParser
-from morphit_ros.commands.reports import say
+from morphit_ros.commands.reports import progress_bar, say
 from morphit_ros.compilation import telling_of_compilation
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.neural.solid.threshold_choice import THRESHOLDS
@@ -143,18 +143,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _config(options: argparse.Namespace, source: str) -> ImageLearningConfig | DepthLearningConfig:
-    if source == "images":
-        from morphit_ros.neural.learning.config import ImageLearningConfig
+    from morphit_ros.neural.learning.config import DepthLearningConfig, ImageLearningConfig
 
-        return read_config(options, ImageLearningConfig, settings(options, ImageLearningConfig))
-    from morphit_ros.neural.learning.config import DepthLearningConfig
-
-    return read_config(options, DepthLearningConfig, settings(options, DepthLearningConfig))
+    kind: Any = ImageLearningConfig if source == "images" else DepthLearningConfig
+    config: ImageLearningConfig | DepthLearningConfig = read_config(options, kind, settings(options, kind))
+    return config
 
 
 def _learn(recording: Recording, config: ImageLearningConfig | DepthLearningConfig, threads: int) -> LearningResult:
     import torch
-    from tqdm import tqdm
 
     from morphit_ros.neural.learning.config import DepthLearningConfig
     from morphit_ros.neural.learning.depth import learn_from_depths
@@ -162,11 +159,10 @@ def _learn(recording: Recording, config: ImageLearningConfig | DepthLearningConf
 
     torch.set_num_threads(threads)
     source = "depth" if isinstance(config, DepthLearningConfig) else "images"
-    with tqdm(total=100, desc=f"learning from {source}", unit="%", disable=not sys.stderr.isatty()) as bar:
+    with progress_bar(f"learning from {source}", "%", 100) as bar:
 
         def progress(share: float, loss: float) -> None:
-            bar.set_postfix_str(f"loss {loss:.2e}", refresh=False)
-            bar.update(int(100 * share) - bar.n)
+            bar(int(100 * share), f"loss {loss:.2e}")
 
         if isinstance(config, DepthLearningConfig):
             assert recording.depths is not None
@@ -176,19 +172,14 @@ def _learn(recording: Recording, config: ImageLearningConfig | DepthLearningConf
         return learn_from_images(images, config, progress)
 
 
-def _held_out_view(images: PosedImages) -> int:
-    """The view that `display.learned_field` draws."""
-    from morphit_ros.display.learned_field import drawn_view
-
-    return drawn_view(images)
-
-
 def _held_out_ratio(images: PosedImages, render: Renderer) -> float:
     """Peak signal-to-noise ratio [dB] of the object's pixels in the view that was held out."""
     import numpy as np
     from scipy.ndimage import binary_erosion
 
-    number = _held_out_view(images)
+    from morphit_ros.display.learned_field import drawn_view
+
+    number = drawn_view(images)
     height, width = images.rgb.shape[1:3]
     picture = render(images.intrinsics[number], images.T_world_camera[number], width, height)
     shown = np.ones((height, width), dtype=np.bool_)
@@ -200,19 +191,15 @@ def _held_out_ratio(images: PosedImages, render: Renderer) -> float:
 
 
 def _learned_from(images: PosedImages | None) -> PosedImages | None:
-    """All views, but one if there are enough."""
+    """All views; if there are enough, but the one that is drawn, by which the result is judged."""
     if images is None or len(images) < _ENOUGH_VIEWS:
         return images
-    return _without(images, _held_out_view(images))
-
-
-def _without(images: PosedImages, number: int) -> PosedImages:
-    """All views but one, by which the result is judged."""
     import numpy as np
 
+    from morphit_ros.display.learned_field import drawn_view
     from morphit_ros.neural.views.posed_views import PosedImages
 
-    kept = np.arange(len(images)) != number
+    kept = np.arange(len(images)) != drawn_view(images)
     masks = None if images.masks is None else images.masks[kept]
     return PosedImages(images.rgb[kept], images.intrinsics[kept], images.T_world_camera[kept], masks, images.bounds)
 

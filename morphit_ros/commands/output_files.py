@@ -77,6 +77,12 @@ def check_output(option: str, file: str, folder: bool = False, suffixes: Sequenc
         raise InvalidInputError(option, repr(file), bound, "Choose another place.") from None
 
 
+def plain(source: object, *names: str) -> dict[str, Any]:
+    """Attributes of an object for JSON: arrays and NumPy's numbers as Python's own."""
+    values = {name: getattr(source, name) for name in names}
+    return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in values.items()}
+
+
 class ResultFiles:
     """Writes the files of a result. One that fails does not keep the others from being written.
 

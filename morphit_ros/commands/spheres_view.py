@@ -141,6 +141,7 @@ def _first_model(
     """The spheres to begin with: from a file, where links that it lacks are fitted, or fitted."""
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.spheres import LinkSpheres, SphereModel, fit_robot_spheres, fit_spheres
+    from morphit_ros.spheres.editing import EditedLink
     from morphit_ros.spheres.exports import read_model
 
     seed = read_config(options, SeedConfig).seed
@@ -157,15 +158,9 @@ def _first_model(
         cache = read_config(options, FitConfig).cache
         return fit_robot_spheres(description, config, missing, seed, cache, start=model)
     result = fit_spheres(parts[name], config, seed)
-    quality = _measure_function(parts)(name, _as_edited(result.centers, result.radii))
+    quality = _measure_function(parts)(name, EditedLink(result.centers, result.radii))
     spheres = LinkSpheres(name, result.centers, result.radii, quality.d_avg, quality.d_max, "")
     return SphereModel(name, config.variant, {name: spheres})
-
-
-def _as_edited(centers: Any, radii: Any) -> EditedLink:
-    from morphit_ros.spheres.editing import EditedLink
-
-    return EditedLink(centers, radii)
 
 
 def _fit_function(
