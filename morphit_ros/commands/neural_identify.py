@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from morphit_ros.commands.options import add_config, add_settings, given_values, read_config, settings
-from morphit_ros.commands.output_files import ResultFiles, add_json
+from morphit_ros.commands.output_files import ResultFiles, add_json, finite_or_none, plain
 from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.reports import say
 from morphit_ros.compilation import telling_of_compilation
@@ -135,15 +135,13 @@ def report(result: IdentificationResult, step: float) -> str:
 
 def content(result: IdentificationResult, unknowns: list[Unknown], step: float) -> dict[str, Any]:
     """The result for machines, with the step of its rollouts [s]; a deviation that is infinite is null."""
-    import math
-
     return {
         "status": result.status.value,
         "message": result.message,
         "parameters": {
             item.name: {
                 "value": result.values[item.name],
-                "standard_deviation": _finite(result.standard_deviations[item.name]),
+                "standard_deviation": finite_or_none(result.standard_deviations[item.name]),
                 "bounds": [item.lower, item.upper],
                 "identifiable": item.name not in result.unidentifiable,
             }
@@ -151,18 +149,11 @@ def content(result: IdentificationResult, unknowns: list[Unknown], step: float) 
         },
         "position_residual_m": result.position_residual,
         "rotation_residual_rad": result.rotation_residual,
-        "residual_ratio": result.estimate.residual_ratio if math.isfinite(result.estimate.residual_ratio) else None,
-        "explained": result.explained,
+        "residual_ratio": finite_or_none(result.estimate.residual_ratio),
         "step_s": step,
         "iterations": result.estimate.iterations,
-        "seconds": result.seconds,
+        **plain(result, "explained", "seconds"),
     }
-
-
-def _finite(value: float) -> float | None:
-    import math
-
-    return value if math.isfinite(value) else None
 
 
 def _config(options: argparse.Namespace) -> IdentificationConfig:

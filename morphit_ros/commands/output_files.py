@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -81,6 +82,11 @@ def plain(source: object, *names: str) -> dict[str, Any]:
     """Attributes of an object for JSON: arrays and NumPy's numbers as Python's own."""
     values = {name: getattr(source, name) for name in names}
     return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in values.items()}
+
+
+def finite_or_none(value: float) -> float | None:
+    """A number for JSON, which has neither infinity nor NaN."""
+    return value if math.isfinite(value) else None
 
 
 class ResultFiles:

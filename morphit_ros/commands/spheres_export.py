@@ -18,8 +18,7 @@ from morphit_ros.commands.spheres_fit import PaddingConfig
 from morphit_ros.configuration import Config, parameter
 
 if TYPE_CHECKING:
-    from morphit_ros.robot.description import RobotDescription
-    from morphit_ros.spheres import SelfCollisionMatrix, SphereModel
+    from morphit_ros.spheres import SelfCollisionMatrix
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ def add_options(parser: CommandParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from morphit_ros.errors import InvalidInputError
-    from morphit_ros.spheres import FORMATS, PlannerConfig, export_model, format_of, read_model
+    from morphit_ros.spheres import FORMATS, PlannerConfig, export_model, format_of, read_model, self_collision_matrix
 
     padding = read_config(options, PaddingConfig).padding
     if options.format is None and options.output == "-":
@@ -62,7 +61,9 @@ def run(options: argparse.Namespace) -> int:
     model = read_model(Path(options.model), description, options.source_format)
     matrix = None
     if description is not None and target in ("srdf", "curobo", "xrdf"):
-        matrix = _self_collision(model, description, home, options, padding if target == "srdf" else 0.0)
+        samples, seed = read_config(options, SamplesConfig).samples, read_config(options, SeedConfig).seed
+        wider = padding if target == "srdf" else 0.0
+        matrix = self_collision_matrix(model, description, samples, seed, wider, home=home)
     text = export_model(
         model,
         description,
@@ -81,19 +82,6 @@ def run(options: argparse.Namespace) -> int:
     if matrix is not None:
         print(_pairs_line(matrix))
     return 0
-
-
-def _self_collision(
-    model: SphereModel,
-    description: RobotDescription,
-    home: dict[str, float],
-    options: argparse.Namespace,
-    padding: float,
-) -> SelfCollisionMatrix:
-    from morphit_ros.spheres import self_collision_matrix
-
-    samples, seed = read_config(options, SamplesConfig).samples, read_config(options, SeedConfig).seed
-    return self_collision_matrix(model, description, samples, seed, padding, home=home)
 
 
 def _pairs_line(matrix: SelfCollisionMatrix) -> str:

@@ -22,7 +22,7 @@ from morphit_ros.commands.options import (
     read_config,
     settings,
 )
-from morphit_ros.commands.output_files import ResultFiles, add_json, add_output
+from morphit_ros.commands.output_files import ResultFiles, add_json, add_output, finite_or_none, plain
 from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.reports import link_progress, say
 from morphit_ros.commands.robots import GeometryConfig, add_links, add_robot, load_robot
@@ -103,14 +103,9 @@ def _content(model: RobotSuperovoids) -> dict[str, Any]:
         errors = {} if link.errors is None else asdict(link.errors)
         links[name] = {
             "containment": link.containment,
-            "errors": {key: value if math.isfinite(value) else None for key, value in errors.items()},
+            "errors": {key: finite_or_none(value) for key, value in errors.items()},
             "superovoids": [
-                {
-                    "semi_axes": placed.shape.semi_axes,
-                    "squareness": placed.shape.squareness,
-                    "tapering": placed.shape.tapering,
-                    "T_link_shape": placed.T_link_shape.tolist(),
-                }
+                plain(placed.shape, "semi_axes", "squareness", "tapering") | plain(placed, "T_link_shape")
                 for placed in link.shapes
             ],
         }
