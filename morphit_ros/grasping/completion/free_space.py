@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
-from morphit_ros.geometry.transforms import Array
+from morphit_ros.geometry.transforms import Array, plane_axes
 from morphit_ros.jit import njit
 
 # Pixels along a depth image's side, at most.
@@ -67,10 +67,7 @@ def _depth_images(points: Array, eyes: Array, spacing: float, empty_is_free: boo
     nearest = np.full((len(eyes), _LARGEST + 6, _LARGEST + 6), np.inf)
     for k, eye in enumerate(eyes):
         forward = (center - eye) / np.linalg.norm(center - eye)
-        across = np.eye(3)[int(np.argmin(np.abs(forward)))]
-        right = np.cross(forward, across)
-        right /= np.linalg.norm(right)
-        frames[k] = np.stack([right, np.cross(forward, right), forward])
+        frames[k] = np.stack([*plane_axes(forward), forward])
         seen = (points - eye) @ frames[k].T
         # A point behind or in the camera is none that it saw.
         seen = seen[seen[:, 2] > 1e-3]
