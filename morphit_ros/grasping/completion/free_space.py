@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
-from morphit_ros.geometry.transforms import Array, plane_axes
+from morphit_ros.geometry.transforms import Array, plane_axes, transform_points
 from morphit_ros.jit import njit
 
 # Pixels along a depth image's side, at most.
@@ -48,6 +48,14 @@ def depth_images(points: Array, viewpoints: ArrayLike, spacing: float) -> DepthI
     """The images of a cloud (N, 3), `spacing` apart, for cameras at `viewpoints` (K, 3); K may be 0."""
     eyes = np.asarray(viewpoints, dtype=np.float64).reshape(-1, 3)
     return _depth_images(points, eyes, spacing, empty_is_free=True)
+
+
+def images_of_scene(
+    points: Array, obstacles: Array | None, viewpoints: ArrayLike, T_frame_world: Array, spacing: float
+) -> DepthImages:
+    """The images of an object (N, 3) and of other things (M, 3) around it, all moved into a frame."""
+    seen = points if obstacles is None else np.concatenate([points, obstacles])
+    return depth_images(transform_points(T_frame_world, seen), transform_points(T_frame_world, viewpoints), spacing)
 
 
 def view_from_above(points: Array, spacing: float) -> DepthImages:
