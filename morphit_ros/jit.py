@@ -61,7 +61,7 @@ def _imports(path: Path) -> frozenset[Path]:
     for package, names in _IMPORT.findall(path.read_text(encoding="utf-8")):
         base = root.joinpath(*package.split("."))
         found.add(base.with_suffix(".py"))
-        # A module may stand among the names: `from morphit_ros.superovoid.fits import kernels`.
+        # A module may stand among the names: `from morphit_ros.superovoid.fits import gauge`.
         found.update(base / f"{name}.py" for name in re.findall(r"\w+", names))
     left_out = {root / _PACKAGES[0] / name for name in _NO_KERNELS}
     return frozenset(file for file in found - left_out if file.is_file())

@@ -71,14 +71,20 @@ def _first_of_equal(bits):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _uncancelled(faces, vertex_count):  # type: ignore[no-untyped-def]
-    """Edges by their lower vertex, then forwards minus backwards for each upper vertex."""
+def lower_vertices(faces, vertex_count):  # type: ignore[no-untyped-def]
+    """Where the list of edges with each lower vertex starts (V + 1,) in one of all edges, and where it goes on (V,)."""
     starts = np.zeros(vertex_count + 1, dtype=np.int64)
     for f in range(len(faces)):
         for c in range(3):
             starts[min(faces[f, c], faces[f, (c + 1) % 3]) + 1] += 1
     starts = np.cumsum(starts)
-    cursor = starts[:-1].copy()
+    return starts, starts[:-1].copy()
+
+
+@njit(cache=True, nogil=True)
+def _uncancelled(faces, vertex_count):  # type: ignore[no-untyped-def]
+    """Edges by their lower vertex, then forwards minus backwards for each upper vertex."""
+    starts, cursor = lower_vertices(faces, vertex_count)
     upper = np.empty(3 * len(faces), dtype=np.int64)
     sign = np.empty(3 * len(faces), dtype=np.int8)
     for f in range(len(faces)):

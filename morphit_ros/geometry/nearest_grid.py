@@ -39,12 +39,13 @@ def nearest_grid(
         reach: and no farther from its middle than this [m].
     """
     rows = np.full(tuple(shape), -1, np.int32)
-    _fill(rows, low, size, np.ascontiguousarray(points), steps, reach)
+    fill_nearest(rows, low, size, np.ascontiguousarray(points), steps, reach)
     return NearestGrid(rows, low, size)
 
 
 @njit(cache=True, nogil=True)
-def _fill(rows, low, size, points, steps, reach):  # type: ignore[no-untyped-def]
+def fill_nearest(rows, low, size, points, steps, reach):  # type: ignore[no-untyped-def]
+    """Write the rows of the points (N, 3) into the cells (X, Y, Z) near them; other cells stay as they are."""
     nearest = np.full(rows.shape, reach * reach, np.float32)
     for row in range(points.shape[0]):
         ci = int((points[row, 0] - low[0]) / size)

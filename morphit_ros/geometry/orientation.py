@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from morphit_ros.geometry.boundary import first_of_equal_rows
+from morphit_ros.geometry.boundary import first_of_equal_rows, lower_vertices
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
 
@@ -41,12 +41,7 @@ def consistent_faces(faces: Faces, areas: Array) -> Faces:
 @njit(cache=True, nogil=True)
 def _neighbors(faces, vertex_count):  # type: ignore[no-untyped-def]
     """Neighbour (F, 3) across the edge from each corner to the next or -1, and whether it runs the other way there."""
-    starts = np.zeros(vertex_count + 1, dtype=np.int64)
-    for f in range(len(faces)):
-        for c in range(3):
-            starts[min(faces[f, c], faces[f, (c + 1) % 3]) + 1] += 1
-    starts = np.cumsum(starts)
-    cursor = starts[:-1].copy()
+    starts, cursor = lower_vertices(faces, vertex_count)
     edges = np.empty(3 * len(faces), dtype=np.int64)
     for f in range(len(faces)):
         for c in range(3):

@@ -128,11 +128,10 @@ def estimate_outward_normals(
     normals[(normals == 0.0).all(axis=1)] = axes[:, 0]
     if viewpoints is None:
         directions = sphere_directions(views) @ axes.T
-        sees = _visible_directions(subset, directions, axes, spacing)
     else:
         offsets = np.asarray(viewpoints, dtype=np.float64).reshape(-1, 3) - center
         directions = offsets / np.linalg.norm(offsets, axis=1, keepdims=True)
-        sees = _visible_directions(subset, directions, axes, spacing)
+    sees = _visible_directions(subset, directions, axes, spacing)
     votes = np.einsum("ij,ij->i", normals, sees)
     normals *= np.where(votes < 0.0, -1.0, 1.0)[:, None]
     # A point seen from nowhere (or edge-on) takes the side of its neighbours.

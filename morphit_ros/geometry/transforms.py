@@ -157,3 +157,10 @@ def look_at(eye: ArrayLike, target: ArrayLike, up: ArrayLike = (0.0, 0.0, 1.0)) 
     forward /= np.linalg.norm(forward)
     right /= np.linalg.norm(right)
     return make_transform(np.column_stack([right, np.cross(forward, right), forward]), origin)
+
+
+def plane_axes(normal: Array) -> Array:
+    """Two unit vectors (2, 3) across a plane; with the normal they make a right-handed frame."""
+    axis_u = np.cross(normal, np.eye(3)[int(np.argmin(np.abs(normal)))])
+    axis_u /= np.linalg.norm(axis_u)
+    return np.stack([axis_u, np.cross(normal, axis_u)])

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.grasping.checking.closing import PadContacts, close_fingers
+from morphit_ros.grasping.checking.closing import close_fingers
+from morphit_ros.grasping.checking.pad_contacts import PadContacts
 from morphit_ros.grasping.checking.pad_grid import pad_grid
 from morphit_ros.grasping.checking.sweeps import (
     GripperBoxes,

@@ -12,7 +12,6 @@ import numpy as np
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
-from morphit_ros.spheres.configuration import LossWeights
 from morphit_ros.spheres.samples import FitSamples
 
 # Sums may be reordered, which lets them be vectorised; NaN and infinity keep their meaning.
@@ -22,33 +21,6 @@ _HAUSDORFF_SHARE = 0.15
 _PEAK_ORDER = 8
 _COVERAGE, _OVERLAP, _BOUNDARY, _SURFACE, _CONTAINMENT, _SQEM = range(6)
 _HAUSDORFF, _PEAK, _CENTER_CONTAINMENT, _MASS, _CENTER_OF_MASS, _INERTIA = range(6, 12)
-
-
-def weighted_loss(
-    samples: FitSamples, centers: Array, radii: Array, weights: LossWeights
-) -> tuple[float, Array, Array]:
-    """The weighted sum of the losses and its gradient.
-
-    Args:
-        samples: what the spheres are measured against.
-        centers, radii: (N, 3) and (N,), in the samples' frame.
-        weights: complete ones.
-
-    Returns:
-        value, gradient by centres (N, 3) and by radii (N,).
-    """
-    count = len(radii)
-    center_gradient, radius_gradient = np.zeros((count, 3)), np.zeros(count)
-    value = evaluate_losses(
-        *sample_arrays(samples),
-        np.ascontiguousarray(centers),
-        np.ascontiguousarray(radii),
-        weights.to_array(),
-        center_gradient,
-        radius_gradient,
-        np.zeros(len(samples.interior), dtype=np.int64),
-    )
-    return value, center_gradient, radius_gradient
 
 
 def sample_arrays(samples: FitSamples) -> tuple[Array, Array, Array, Array]:

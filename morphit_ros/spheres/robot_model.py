@@ -12,12 +12,13 @@ import numpy as np
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, transform_points
 from morphit_ros.robot.description import RobotDescription
+from morphit_ros.robot.link_elements import link_elements
+from morphit_ros.robot.link_jobs import Progress as Progress, naming_link, run_link_jobs
 from morphit_ros.robot.links import LinkGeometry
 from morphit_ros.spheres.configuration import SphereFitConfig
 from morphit_ros.spheres.links.cache import ShapeFit
 from morphit_ros.spheres.links.fit import fit_shape, shape_fit_key, start_in_shape
-from morphit_ros.spheres.links.jobs import Progress as Progress, naming_link, run_link_jobs
-from morphit_ros.spheres.links.shape import link_elements, load_link_shape
+from morphit_ros.spheres.links.shape import load_link_shape
 
 # Variant of a model whose links were fitted with different ones.
 MIXED = "mixed"

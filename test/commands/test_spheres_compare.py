@@ -83,7 +83,7 @@ def test_mistakes_end_with_status_2(words, message, mesh_file, capsys):
 
 def test_methods_offered_are_those_of_the_comparison():
     from morphit_bench.spheres.comparison.runs import METHODS
-    from morphit_ros.spheres.links.shape import SOURCES
+    from morphit_ros.robot.link_elements import SOURCES
 
     parser = CommandParser()
     spheres_compare.add_options(parser)

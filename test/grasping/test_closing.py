@@ -11,7 +11,8 @@ from morphit_ros.geometry.mesh import sample_surface_evenly
 from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector
 from morphit_ros.grasping import Gripper
-from morphit_ros.grasping.checking.closing import (
+from morphit_ros.grasping.checking.closing import close_copies, close_fingers
+from morphit_ros.grasping.checking.pad_contacts import (  # fmt: skip
     AREA,
     HEIGHT,
     MEAN_X,
@@ -21,9 +22,7 @@ from morphit_ros.grasping.checking.closing import (
     SEEN,
     SPREAD_X,
     SPREAD_Z,
-    close_copies,
-    close_fingers,
-)  # fmt: skip
+)
 
 FRANKA = Gripper.load("franka_hand")
 PAD_AREA = FRANKA.pad_width * FRANKA.pad_height

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
 
-from morphit_ros.grasping.checking.closing import (
+from morphit_ros.grasping.checking.pad_contacts import (
     AREA,
     HEIGHT,
     MEAN_X,

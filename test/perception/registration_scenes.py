@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import trimesh
 from numba import njit
+from numpy.typing import NDArray
 from raycast_scenes import SHAPES, TableScene, View, box, cylinder
 
 from morphit_ros.geometry.transforms import (
@@ -27,6 +28,7 @@ from morphit_ros.geometry.transforms import (
     rotation_angle,
     transform_points,
 )
+from morphit_ros.perception.views.view import Surface
 
 DATA = Path(os.environ.get("MORPHIT_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 WIDTH, HEIGHT = 640, 480
@@ -361,3 +363,18 @@ def _try_all(left, right, to_left, to_right, seen_left, seen_right, focal, yaws,
                 if score > best[block, 0]:
                     best[block, 0], best[block, 1], best[block, 2], best[block, 3] = score, yaws[a], x, y
     return best
+
+
+def sample_by_normal(surface: Surface, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Rows of at most `count` points, spread evenly over directions of the normal.
+
+    Normal-space sampling (Rusinkiewicz and Levoy 2001): the table must not outvote the objects.
+    """
+    if len(surface.points) <= count:
+        return np.arange(len(surface.points))
+    cells = np.round(surface.normals * 2.0).astype(np.int64) + 2
+    codes = cells @ np.array([25, 5, 1])
+    frequency = np.bincount(codes, minlength=125)
+    # Gumbel top-k with weight 1 / frequency draws without replacement.
+    scores = -np.log(frequency[codes]) + rng.gumbel(size=len(codes))
+    return np.sort(np.argpartition(-scores, count)[:count])

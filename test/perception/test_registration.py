@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from raycast_scenes import TableScene, View, camera_pair
-from registration_scenes import OWN, RegistrationScene, is_determined, pose_error, random_scene
+from registration_scenes import OWN, RegistrationScene, is_determined, pose_error, random_scene, sample_by_normal
 
 from morphit_ros.geometry.normals import estimate_normals
 from morphit_ros.geometry.point_cloud import PointCloud
@@ -24,11 +24,12 @@ from morphit_ros.perception import PerceptionConfig, Scene, SceneStatus, perceiv
 from morphit_ros.perception.configuration import ObjectConfig, RegistrationConfig
 from morphit_ros.perception.tabletop.table import PlaneFit
 from morphit_ros.perception.tabletop.table_view import TableView, clearance, over_bare_table, view_table
-from morphit_ros.perception.views.alignment import Surface, align, sample_by_normal
 from morphit_ros.perception.views.explanation import explain
+from morphit_ros.perception.views.extrinsics_check import Fit, fit_views
 from morphit_ros.perception.views.registration import register_views
 from morphit_ros.perception.views.turn_alignment import NearestPoints, align_turn, nearest_points
 from morphit_ros.perception.views.turn_search import search_poses
+from morphit_ros.perception.views.view import Surface
 
 MOST_SHIFT, MOST_TURN = 0.002, math.radians(0.5)
 
@@ -319,14 +320,21 @@ def corner(rng: np.random.Generator, count: int = 9000) -> Surface:
     return Surface(np.concatenate(points), np.concatenate(normals))
 
 
+def aligned(source: Surface, target: Surface, distances: list[float], iterations: int) -> Fit:
+    """The fit of one surface to another that is sampled about every 2.5 mm."""
+    rows = sample_by_normal(source, 3000, np.random.default_rng(2))
+    moved = np.ascontiguousarray(source.points[rows]), np.ascontiguousarray(source.normals[rows])
+    return fit_views(*moved, np.empty((0, 3)), (target, None), distances, iterations, voxel_size=0.0025)
+
+
 def test_icp_recovers_a_known_motion() -> None:
     target = corner(np.random.default_rng(0))
     motion = make_transform(matrix_from_rpy((0.02, -0.03, 0.04)), (0.008, -0.005, 0.006))
     back = invert_transform(motion)
     other = corner(np.random.default_rng(1))
     source = Surface(transform_points(back, other.points), other.normals @ back[:3, :3].T)
-    fit = align(source, target, [0.03, 0.01], 20, np.random.default_rng(2))
-    np.testing.assert_allclose(fit.T_target_source, motion, atol=2e-4)
+    fit = aligned(source, target, [0.03, 0.01], 20)
+    np.testing.assert_allclose(fit.motion, motion, atol=2e-4)
     assert fit.constrained == 6 and fit.residual < 1e-4 and fit.overlap > 0.95
 
 
@@ -335,16 +343,16 @@ def test_icp_leaves_undetermined_directions_alone() -> None:
     flat = np.column_stack([rng.uniform(-0.2, 0.2, (5000, 2)), np.zeros(5000)])
     normals = np.tile([0.0, 0.0, 1.0], (5000, 1))
     lifted = Surface(flat + np.array([0.005, 0.0, 0.004]), normals)
-    fit = align(lifted, Surface(flat, normals), [0.02, 0.01], 10, rng)
+    fit = aligned(lifted, Surface(flat, normals), [0.02, 0.01], 10)
     assert fit.constrained == 3
-    np.testing.assert_allclose(fit.T_target_source[:3, 3], (0.0, 0.0, -0.004), atol=1e-6)
+    np.testing.assert_allclose(fit.motion[:3, 3], (0.0, 0.0, -0.004), atol=1e-6)
 
 
 def test_icp_without_overlap_moves_nothing() -> None:
     target = corner(np.random.default_rng(0))
     far = Surface(target.points + 1.0, target.normals)
-    fit = align(far, target, [0.03, 0.01], 5, np.random.default_rng(0))
-    np.testing.assert_array_equal(fit.T_target_source, np.eye(4))
+    fit = aligned(far, target, [0.03, 0.01], 5)
+    np.testing.assert_array_equal(fit.motion, np.eye(4))
     assert math.isnan(fit.residual) and fit.overlap == 0.0 and fit.constrained == 0
 
 

@@ -9,11 +9,39 @@ torch = pytest.importorskip("torch")
 
 from morphit_bench.spheres import losses  # noqa: E402
 from morphit_ros.geometry.primitives import box_mesh, capsule_mesh, sphere_mesh  # noqa: E402
+from morphit_ros.geometry.transforms import Array  # noqa: E402
 from morphit_ros.spheres.configuration import VARIANTS, LossWeights, SphereFitConfig  # noqa: E402
-from morphit_ros.spheres.loss_kernels import evaluate_losses, sample_arrays, weighted_loss  # noqa: E402
-from morphit_ros.spheres.samples import draw_samples  # noqa: E402
+from morphit_ros.spheres.loss_kernels import evaluate_losses, sample_arrays  # noqa: E402
+from morphit_ros.spheres.samples import FitSamples, draw_samples  # noqa: E402
 
 TERMS = [field.name for field in dataclasses.fields(LossWeights)]
+
+
+def weighted_loss(
+    samples: FitSamples, centers: Array, radii: Array, weights: LossWeights
+) -> tuple[float, Array, Array]:
+    """The weighted sum of the losses and its gradient.
+
+    Args:
+        samples: what the spheres are measured against.
+        centers, radii: (N, 3) and (N,), in the samples' frame.
+        weights: complete ones.
+
+    Returns:
+        value, gradient by centres (N, 3) and by radii (N,).
+    """
+    count = len(radii)
+    center_gradient, radius_gradient = np.zeros((count, 3)), np.zeros(count)
+    value = evaluate_losses(
+        *sample_arrays(samples),
+        np.ascontiguousarray(centers),
+        np.ascontiguousarray(radii),
+        weights.to_array(),
+        center_gradient,
+        radius_gradient,
+        np.zeros(len(samples.interior), dtype=np.int64),
+    )
+    return value, center_gradient, radius_gradient
 
 
 def problem(seed, count=12, spread=1.2):

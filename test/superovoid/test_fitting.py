@@ -17,11 +17,11 @@ from morphit_ros.geometry.transforms import (
     transform_points,
 )
 from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
-from morphit_ros.superovoid.fits import kernels as fit_kernels
+from morphit_ros.superovoid.fits import gauge
 from morphit_ros.superovoid.fits.config import SuperovoidFitConfig
 from morphit_ros.superovoid.fits.errors import measure_fit, union_distances
 from morphit_ros.superovoid.fits.fit import fit_superovoid
-from morphit_ros.superovoid.fits.kernels import CLOSEST, RADIAL
+from morphit_ros.superovoid.fits.gauge import CLOSEST, RADIAL
 from morphit_ros.superovoid.fits.samples import outer_points, sample_fit_surface
 from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
@@ -32,7 +32,7 @@ POSE = make_transform(matrix_from_rotation_vector([0.4, -1.1, 0.7]), [0.3, -0.2,
 def surface(shape: Superovoid, count: int = 1500, seed: int = 0) -> Array:
     """Points on the surface along rays from the centre."""
     rays = np.random.default_rng(seed).normal(size=(count, 3)) * shape.semi_axes
-    scales = [fit_kernels.radial_scale(shape.parameters, *ray) for ray in rays]
+    scales = [gauge.radial_scale(shape.parameters, *ray) for ray in rays]
     return rays * np.array(scales)[:, None]
 
 
@@ -54,7 +54,7 @@ class TestKernels:
             numbers = np.concatenate([rng.uniform(0.5, 2, 3), rng.uniform(0.4, 1.6, 2), rng.uniform(-0.4, 0.4, 2)])
             point = rng.normal(size=3)
             row = np.zeros(13)
-            fit_kernels.residual(kind, numbers, *point, row)
+            gauge.residual(kind, numbers, *point, row)
             numerical = np.zeros(13)
             for k in range(13):
                 values = []
@@ -68,7 +68,7 @@ class TestKernels:
                         moved = point - np.cross(np.eye(3)[k - 7] * step, point)
                     else:
                         moved[k - 10] -= step
-                    values.append(fit_kernels.residual(kind, changed, *moved, np.zeros(13)))
+                    values.append(gauge.residual(kind, changed, *moved, np.zeros(13)))
                 numerical[k] = (values[0] - values[1]) / 2e-6
             worst.append(np.abs(numerical - row).max())
         # At ridges and on the medial axis the search for a foot ends early, or there are two of them.
@@ -76,7 +76,7 @@ class TestKernels:
 
     def test_gauge_is_one_on_the_surface_and_agrees_with_the_implicit_function(self) -> None:
         points = np.random.default_rng(0).normal(size=(100, 3)) * 0.03
-        values = np.array([fit_kernels.gauge(TAPERED.parameters, *point) for point in points])
+        values = np.array([gauge.gauge(TAPERED.parameters, *point) for point in points])
         assert values ** (2.0 / TAPERED.squareness[1]) == pytest.approx(TAPERED.implicit(points), rel=1e-9)
         on_it = surface(TAPERED, 50)
         assert TAPERED.implicit(on_it) == pytest.approx(1.0, abs=1e-9)
@@ -86,7 +86,7 @@ class TestKernels:
         shape = Superovoid((1.0, 0.7, 1.3), (0.7, 1.1), (0.2, 0.2))
         points = rng.normal(size=(300, 3)) * 1.2
         closest = np.linalg.norm(surface(shape, 20_000)[None, :, :] - points[:, None, :], axis=2).min(axis=1)
-        found = np.abs([fit_kernels.closest_foot(shape.parameters, *point)[0] for point in points])
+        found = np.abs([gauge.closest_foot(shape.parameters, *point)[0] for point in points])
         outside = shape.implicit(points) > 1.0
         # Points drawn on the surface are at most so far from the closest one.
         assert (found[outside] <= closest[outside] + 1e-6).all()

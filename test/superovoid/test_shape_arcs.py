@@ -7,9 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from morphit_ros.superovoid.shapes.arcs import angle_on_arc, arc_derivatives, arc_point
+from morphit_ros.superovoid.shapes.arcs import arc_derivatives, arc_point
 
 EXPONENTS = [0.1, 0.3, 0.8, 1.0, 1.3, 1.9]
+
+
+def angle_on_arc(c: float, s: float, exponent: float) -> float:
+    """The angle [rad] of a point in the direction (c, s) from the centre: the inverse of `arc_point`."""
+    largest = max(abs(c), abs(s))
+    inverse = 1.0 / max(exponent, 1.0)
+    return math.atan2(math.copysign((abs(s) / largest) ** inverse, s), math.copysign((abs(c) / largest) ** inverse, c))
 
 
 @pytest.mark.parametrize("exponent", EXPONENTS)

@@ -13,9 +13,10 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.primitives import box_mesh
 from morphit_ros.robot.description import RobotDescription
+from morphit_ros.robot.link_elements import link_elements
 from morphit_ros.spheres.configuration import SphereFitConfig
 from morphit_ros.spheres.fit import fit_spheres
-from morphit_ros.spheres.links.shape import link_elements, load_link_shape
+from morphit_ros.spheres.links.shape import load_link_shape
 from morphit_ros.spheres.metrics import SphereMetrics, measure_spheres
 
 # Name in tables and plots → settings that make it.

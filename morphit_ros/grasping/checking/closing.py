@@ -8,71 +8,28 @@ and so cannot tell that half of a pad meets an edge.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.checking.blocks import gather_box, group_points
+from morphit_ros.grasping.checking.pad_contacts import (
+    AREA,
+    HEIGHT,
+    MEAN_X,
+    MEAN_Z,
+    NORMAL_X,
+    SEEN,
+    SPREAD_X,
+    SPREAD_Z,
+    PadContacts,
+)
 from morphit_ros.grasping.checking.pad_grid import PadGrid, pad_grid
 from morphit_ros.grasping.fitting.correspondences import Index
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.jit import njit
 
-# Columns of a finger's row in `PadContacts.fingers`.
-HEIGHT, AREA, MEAN_X, MEAN_Z, SPREAD_X, SPREAD_Z, NORMAL_X, NORMAL_Y, NORMAL_Z, SEEN = range(10)
-_COLUMNS = 10
 # Pressure falls by a factor e over this depth below the highest places of a surface without noise [m].
 SOFTNESS = 6e-4
-
-
-@dataclass(frozen=True)
-class PadContacts:
-    """What the pads press at S poses.
-
-    Attributes:
-        fingers: (S, 2, 10) a finger: distance of its touching plane from the middle towards the finger [m] (NaN where
-            it touches nothing), area [m²], middle along x and z [m], standard deviation along x and z [m], mean
-            outward normal of the patch (3, unit, gripper frame), share of the patch that a camera saw. Places count by
-            the pressure on them, which falls with their depth below the highest ones; for the normal all count alike.
-        overlap: (S,) area borne from both sides [m²]: pressed, or between pressed places of the pad. Where it is not
-            empty, a line along the closing direction joins the two contacts: a pinch of a thin wall needs it as much as
-            a grasp of a box.
-        cells: (S,) smaller number of touched cells of the two fingers.
-    """
-
-    fingers: Array
-    overlap: Array
-    cells: Index
-
-    def select(self, index: slice | NDArray[np.bool_] | Index) -> PadContacts:
-        """The contacts of some of the poses."""
-        return PadContacts(self.fingers[index], self.overlap[index], self.cells[index])
-
-    @property
-    def touched(self) -> NDArray[np.bool_]:
-        """(S,) whether both fingers touch something."""
-        finite = np.isfinite(self.fingers[:, :, HEIGHT])
-        return finite[:, 0] & finite[:, 1]
-
-    @property
-    def apertures(self) -> Array:
-        """(S,) opening at contact [m]."""
-        opening: Array = self.fingers[:, :, HEIGHT].sum(axis=1)
-        return opening
-
-    @property
-    def shifts(self) -> Array:
-        """(S,) how far the middle of the contacts lies from the gripper's middle, towards finger 1 [m]."""
-        shift: Array = 0.5 * (self.fingers[:, 0, HEIGHT] - self.fingers[:, 1, HEIGHT])
-        return shift
-
-    @property
-    def angles(self) -> Array:
-        """(S, 2) between the mean normal of a patch and the closing direction [rad]; a right angle without contact."""
-        cosine = self.fingers[:, :, NORMAL_Y] * np.array([1.0, -1.0])
-        return np.where(np.isfinite(cosine), np.arccos(np.clip(np.nan_to_num(cosine), -1.0, 1.0)), 0.5 * np.pi)
 
 
 @njit(cache=True, nogil=True)
@@ -247,58 +204,6 @@ def _close_batch(
 
 
 @njit(cache=True, nogil=True)
-def _close_copies(
-    points: Array,
-    normals: Array,
-    observed: Array,
-    rotation: Array,
-    translation: Array,
-    opening: float,
-    turns: Array,
-    shifts: Array,
-    depths: Array,
-    softness: float,
-    grid: PadGrid,
-    radius: float,
-    margin: float,
-    fingers: Array,
-    overlap: Array,
-    cells: Index,
-) -> None:
-    """Contacts of perturbed copies (K) of one pose: what may be near a pad is gathered once, in the gripper's frame."""
-    rows = np.empty(points.shape[0], np.int64)
-    count = 0
-    reach_x, reach_z = grid.half_width + radius + margin, grid.half_height + radius + margin
-    for i in range(points.shape[0]):
-        dx, dy, dz = points[i, 0] - translation[0], points[i, 1] - translation[1], points[i, 2] - translation[2]
-        if abs(rotation[0, 0] * dx + rotation[1, 0] * dy + rotation[2, 0] * dz) > reach_x:
-            continue
-        if abs(rotation[0, 2] * dx + rotation[1, 2] * dy + rotation[2, 2] * dz) > reach_z:
-            continue
-        if abs(rotation[0, 1] * dx + rotation[1, 1] * dy + rotation[2, 1] * dz) > 0.5 * opening + margin:
-            continue
-        rows[count] = i
-        count += 1
-    near, facing, seen = np.empty((count, 3)), np.empty((count, 3)), np.empty(count)
-    for m in range(count):
-        i = rows[m]
-        seen[m] = observed[i]
-        for axis in range(3):
-            near[m, axis] = 0.0
-            facing[m, axis] = 0.0
-            for k in range(3):
-                near[m, axis] += rotation[k, axis] * (points[i, k] - translation[k])
-                facing[m, axis] += rotation[k, axis] * normals[i, k]
-    heights, weights = np.empty((2, grid.columns * grid.rows)), np.empty((2, grid.columns * grid.rows))
-    holders = np.empty((2, grid.columns * grid.rows), np.int64)
-    for k in range(turns.shape[0]):
-        overlap[k], cells[k] = _close(
-            near, facing, seen, turns[k], shifts[k], 0.5 * opening, grid, radius, depths[k], softness, heights, weights,
-            holders, fingers[k],
-        )  # fmt: skip
-
-
-@njit(cache=True, nogil=True)
 def _copies_batch(
     points: Array,
     normals: Array,
@@ -317,13 +222,40 @@ def _copies_batch(
     overlap: Array,
     cells: Index,
 ) -> None:
-    copies = turns.shape[0]
+    """Contacts of K perturbed copies of S poses: what may be near a pad is gathered once, in the gripper's frame."""
+    rows = np.empty(points.shape[0], np.int64)
+    heights, weights = np.empty((2, grid.columns * grid.rows)), np.empty((2, grid.columns * grid.rows))
+    holders = np.empty((2, grid.columns * grid.rows), np.int64)
+    reach_x, reach_z = grid.half_width + radius + margin, grid.half_height + radius + margin
     for s in range(rotations.shape[0]):
-        part = slice(s * copies, (s + 1) * copies)
-        _close_copies(
-            points, normals, observed, rotations[s], translations[s], openings[s], turns, shifts, depths, softness,
-            grid, radius, margin, fingers[part], overlap[part], cells[part],
-        )  # fmt: skip
+        rotation, translation, opening = rotations[s], translations[s], openings[s]
+        count = 0
+        for i in range(points.shape[0]):
+            dx, dy, dz = points[i, 0] - translation[0], points[i, 1] - translation[1], points[i, 2] - translation[2]
+            if abs(rotation[0, 0] * dx + rotation[1, 0] * dy + rotation[2, 0] * dz) > reach_x:
+                continue
+            if abs(rotation[0, 2] * dx + rotation[1, 2] * dy + rotation[2, 2] * dz) > reach_z:
+                continue
+            if abs(rotation[0, 1] * dx + rotation[1, 1] * dy + rotation[2, 1] * dz) > 0.5 * opening + margin:
+                continue
+            rows[count] = i
+            count += 1
+        near, facing, seen = np.empty((count, 3)), np.empty((count, 3)), np.empty(count)
+        for m in range(count):
+            i = rows[m]
+            seen[m] = observed[i]
+            for axis in range(3):
+                near[m, axis] = 0.0
+                facing[m, axis] = 0.0
+                for k in range(3):
+                    near[m, axis] += rotation[k, axis] * (points[i, k] - translation[k])
+                    facing[m, axis] += rotation[k, axis] * normals[i, k]
+        for k in range(turns.shape[0]):
+            copy = s * turns.shape[0] + k
+            overlap[copy], cells[copy] = _close(
+                near, facing, seen, turns[k], shifts[k], 0.5 * opening, grid, radius, depths[k], softness, heights,
+                weights, holders, fingers[copy],
+            )  # fmt: skip
 
 
 def close_copies(
@@ -353,7 +285,7 @@ def close_copies(
         Contacts of S K poses, the copies of the first pose first.
     """
     count, grid = len(rotations) * len(turns), pad_grid(gripper, max_cells)
-    contacts = PadContacts(np.zeros((count, 2, _COLUMNS)), np.zeros(count), np.zeros(count, np.int64))
+    contacts = PadContacts.empty(count)
     # No point of a copy's box lies further outside the pose's own one.
     size = np.linalg.norm([grid.half_width + spacing, 0.5 * gripper.aperture_max, grid.half_height + spacing])
     angles = np.linalg.norm(turns - np.eye(3), axis=(1, 2)) / np.sqrt(2.0)
@@ -392,8 +324,7 @@ def close_fingers(
         noise: of the points along their normals; pressure is told apart no finer [m].
         max_cells: of a pad; long pads are looked at more coarsely.
     """
-    count = len(rotations)
-    contacts = PadContacts(np.zeros((count, 2, _COLUMNS)), np.zeros(count), np.zeros(count, np.int64))
+    contacts = PadContacts.empty(len(rotations))
     _close_batch(
         points, normals, observed, np.ascontiguousarray(rotations), np.ascontiguousarray(translations), openings,
         pad_grid(gripper, max_cells), spacing, compliance, SOFTNESS + noise, contacts.fingers, contacts.overlap,

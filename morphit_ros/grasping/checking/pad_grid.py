@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from morphit_ros.grasping.gripper import Gripper
 
 
@@ -45,10 +43,3 @@ def pad_grid(gripper: Gripper, max_cells: int = 100_000) -> PadGrid:
         gripper.pad_width / (columns - 1),
         gripper.pad_height / (rows - 1),
     )
-
-
-def cell_centers(grid: PadGrid) -> np.ndarray:
-    """(C, 2) x and z of the cells' centres [m]."""
-    x = np.linspace(-grid.half_width, grid.half_width, grid.columns)
-    z = np.linspace(-grid.half_height, grid.half_height, grid.rows)
-    return np.stack(np.meshgrid(x, z, indexing="ij"), axis=-1).reshape(-1, 2)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
-from morphit_ros.geometry.transforms import Array
+from morphit_ros.geometry.transforms import Array, plane_axes, transform_points
 from morphit_ros.jit import njit
 
 # Pixels along a depth image's side, at most.
@@ -50,6 +50,14 @@ def depth_images(points: Array, viewpoints: ArrayLike, spacing: float) -> DepthI
     return _depth_images(points, eyes, spacing, empty_is_free=True)
 
 
+def images_of_scene(
+    points: Array, obstacles: Array | None, viewpoints: ArrayLike, T_frame_world: Array, spacing: float
+) -> DepthImages:
+    """The images of an object (N, 3) and of other things (M, 3) around it, all moved into a frame."""
+    seen = points if obstacles is None else np.concatenate([points, obstacles])
+    return depth_images(transform_points(T_frame_world, seen), transform_points(T_frame_world, viewpoints), spacing)
+
+
 def view_from_above(points: Array, spacing: float) -> DepthImages:
     """The image of a camera far above the cloud (z up), where the real ones are not known: they look down as a rule.
 
@@ -67,10 +75,7 @@ def _depth_images(points: Array, eyes: Array, spacing: float, empty_is_free: boo
     nearest = np.full((len(eyes), _LARGEST + 6, _LARGEST + 6), np.inf)
     for k, eye in enumerate(eyes):
         forward = (center - eye) / np.linalg.norm(center - eye)
-        across = np.eye(3)[int(np.argmin(np.abs(forward)))]
-        right = np.cross(forward, across)
-        right /= np.linalg.norm(right)
-        frames[k] = np.stack([right, np.cross(forward, right), forward])
+        frames[k] = np.stack([*plane_axes(forward), forward])
         seen = (points - eye) @ frames[k].T
         # A point behind or in the camera is none that it saw.
         seen = seen[seen[:, 2] > 1e-3]

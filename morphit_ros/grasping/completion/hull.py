@@ -10,7 +10,7 @@ from scipy.spatial import ConvexHull, QhullError
 from morphit_ros.geometry.spatial_hash import distances_to
 from morphit_ros.geometry.thinning import point_spacing, thin_evenly
 from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
-from morphit_ros.grasping.completion.free_space import depth_images, in_free_space
+from morphit_ros.grasping.completion.free_space import images_of_scene, in_free_space
 from morphit_ros.grasping.completion.shape import CompletedShape, confidence_of_error
 from morphit_ros.grasping.completion.upright import upright_frame
 from morphit_ros.grasping.table import Table
@@ -53,13 +53,8 @@ class HullCompletion:
         if self.viewpoints is None:
             new[:] = False
         else:
-            others = np.empty((0, 3)) if self.obstacles is None else self.obstacles
             T_frame_world = invert_transform(upright_frame(points, table))
-            images = depth_images(
-                transform_points(T_frame_world, np.concatenate([points, others])),
-                transform_points(T_frame_world, self.viewpoints),
-                spacing,
-            )
+            images = images_of_scene(points, self.obstacles, self.viewpoints, T_frame_world, spacing)
             new &= ~in_free_space(transform_points(T_frame_world, virtual), images)
         extent = float(np.linalg.norm(points.max(axis=0) - points.min(axis=0)))
         return CompletedShape(

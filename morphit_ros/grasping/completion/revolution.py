@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from morphit_ros.geometry.spatial_hash import distances_to
 from morphit_ros.geometry.thinning import point_spacing, thin_evenly
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points, transform_vectors
-from morphit_ros.grasping.completion.free_space import depth_images, in_free_space
+from morphit_ros.grasping.completion.free_space import images_of_scene, in_free_space
 from morphit_ros.grasping.completion.profile import SLICE, measure_profile, median_by_slice, turned_profile
 from morphit_ros.grasping.completion.shape import CompletedShape, confidence_of_error
 from morphit_ros.grasping.completion.upright import upright_frame
@@ -119,14 +119,8 @@ class RevolutionCompletion:
             keep &= (world - table.T_world_table[:3, 3]) @ table.T_world_table[:3, 2] > 0.0
         refuted = 0.0
         if self.viewpoints is not None:
-            others = np.empty((0, 3)) if self.obstacles is None else self.obstacles
-            frame = upright_frame(points, table)
-            T_frame_world = invert_transform(frame)
-            images = depth_images(
-                transform_points(T_frame_world, np.concatenate([points, others])),
-                transform_points(T_frame_world, self.viewpoints),
-                spacing,
-            )
+            T_frame_world = invert_transform(upright_frame(points, table))
+            images = images_of_scene(points, self.obstacles, self.viewpoints, T_frame_world, spacing)
             free = in_free_space(transform_points(T_frame_world, world), images)
             refuted = float((keep & free).sum()) / max(len(world), 1)
             keep &= ~free

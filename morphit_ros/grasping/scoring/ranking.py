@@ -10,7 +10,7 @@ import numpy as np
 
 from morphit_ros.geometry.transforms import Array, make_transform
 from morphit_ros.grasping.candidates import COMPLIANCE, REACH, Candidates, contacts_of, in_chunks
-from morphit_ros.grasping.checking.closing import MEAN_X, MEAN_Z, SEEN
+from morphit_ros.grasping.checking.pad_contacts import MEAN_X, MEAN_Z, SEEN
 from morphit_ros.grasping.fitting.energies import measure_energies
 from morphit_ros.grasping.fitting.matching import facing_pairs
 from morphit_ros.grasping.grasp import Grasp

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.grasping.checking.closing import (
+from morphit_ros.grasping.checking.pad_contacts import (
     AREA,
     HEIGHT,
     MEAN_X,

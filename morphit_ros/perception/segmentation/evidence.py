@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.perception.configuration import PerceptionConfig
 from morphit_ros.perception.scene import ObjectEvidence
-from morphit_ros.perception.views.alignment import Surface
 from morphit_ros.perception.views.extrinsics_check import Fit, fit_views, shrinking_distances
 from morphit_ros.perception.views.see_through import SeenTable
-from morphit_ros.perception.views.view import CameraView
+from morphit_ros.perception.views.view import CameraView, Surface
 
 # Points of an object that are held against the other view, and from how many on the answer counts.
 _SAMPLES, _LEAST_SAMPLES = 300, 30

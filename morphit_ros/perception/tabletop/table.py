@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from morphit_ros.geometry.transforms import Array, make_transform
+from morphit_ros.geometry.transforms import Array, make_transform, plane_axes
 from morphit_ros.jit import njit
 from morphit_ros.perception.configuration import TableConfig
 from morphit_ros.perception.scene import Table
@@ -138,13 +138,6 @@ def _moments(points, normal, offset, tolerance):  # type: ignore[no-untyped-def]
             products[i, j] -= count * mean[i] * mean[j]
             products[j, i] = products[i, j]
     return count, mean + base, products
-
-
-def plane_axes(normal: Array) -> Array:
-    """Two unit vectors (2, 3) across a plane; with the normal they make a right-handed frame."""
-    axis_u = np.cross(normal, np.eye(3)[int(np.argmin(np.abs(normal)))])
-    axis_u /= np.linalg.norm(axis_u)
-    return np.stack([axis_u, np.cross(normal, axis_u)])
 
 
 def bound_table(plane: PlaneFit, config: TableConfig) -> Table | None:

@@ -12,7 +12,7 @@ from morphit_ros.geometry.voxel_grid import merge_views
 from morphit_ros.jit import njit
 from morphit_ros.perception.configuration import ObjectConfig
 from morphit_ros.perception.tabletop.table import PlaneFit
-from morphit_ros.perception.views.alignment import Surface
+from morphit_ros.perception.views.view import Surface
 
 # What a place of a view's maps holds, where it is not the row of a point.
 FREE, UNKNOWN = -2, -1

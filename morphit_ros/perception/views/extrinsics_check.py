@@ -19,8 +19,7 @@ from morphit_ros.jit import njit
 from morphit_ros.perception.configuration import RegistrationConfig
 from morphit_ros.perception.scene import RegistrationResult
 from morphit_ros.perception.tabletop.table import PlaneFit
-from morphit_ros.perception.views.alignment import Surface
-from morphit_ros.perception.views.view import CameraView
+from morphit_ros.perception.views.view import CameraView, Surface
 
 # Matching distance of the last stage [m].
 _FINEST_DISTANCE = 0.01

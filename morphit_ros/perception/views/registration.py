@@ -18,10 +18,10 @@ from morphit_ros.perception.configuration import ObjectConfig, RegistrationConfi
 from morphit_ros.perception.scene import RegistrationResult
 from morphit_ros.perception.tabletop.table import PlaneFit
 from morphit_ros.perception.tabletop.table_view import TableView, thinned, view_table
-from morphit_ros.perception.views.alignment import Surface
 from morphit_ros.perception.views.explanation import Explanation, explain
 from morphit_ros.perception.views.turn_alignment import TurnFit, align_turn, nearest_points
 from morphit_ros.perception.views.turn_search import search_poses
+from morphit_ros.perception.views.view import Surface
 
 # Poses from the search that are refined.
 _PROPOSALS = 40

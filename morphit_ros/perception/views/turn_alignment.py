@@ -10,7 +10,7 @@ import numpy as np
 from morphit_ros.geometry.nearest_grid import NearestGrid, nearest_grid
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
-from morphit_ros.perception.views.alignment import Surface
+from morphit_ros.perception.views.view import Surface
 
 # Matches must face the same way: the two sides of a wall are different surfaces. A stricter bound would
 # leave out the rounded normals at edges, which hold what flat faces leave open.

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from morphit_ros.geometry.nearest_grid import fill_nearest
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
 from morphit_ros.perception.tabletop.table_view import FREE, UNKNOWN, TableView, clearance, over_bare_table, thinned
-from morphit_ros.perception.views.alignment import Surface
+from morphit_ros.perception.views.view import Surface
 
 # Cells of the maps [m] and the grid of poses: an object 0.2 m from the centre moves by 17 mm in a step of the turn.
 _CELL = 0.01
@@ -94,12 +95,13 @@ def _map(view: TableView, surface: Surface) -> _Map:
     high = np.array([*(surface.points[:, :2].max(axis=0) + _MARGIN), surface.points[:, 2].max() + 2 * _CELL])
     sizes = np.ceil((high - low) / _CELL).astype(np.int64)
     cells = np.full(tuple(sizes), UNKNOWN, np.int32)
-    _fill(cells, low, surface.points, view.T_camera_table, view.depth, view.bare)
+    _mark_free(cells, low, view.T_camera_table, view.depth, view.bare)
+    fill_nearest(cells, low, _CELL, surface.points, 1, np.inf)
     return _Map(cells, low, surface.normals)
 
 
 @njit(cache=True)
-def _fill(cells, low, points, camera, depth, bare):  # type: ignore[no-untyped-def]
+def _mark_free(cells, low, camera, depth, bare):  # type: ignore[no-untyped-def]
     for i in range(cells.shape[0]):
         x = low[0] + (i + 0.5) * _CELL
         for j in range(cells.shape[1]):
@@ -109,21 +111,6 @@ def _fill(cells, low, points, camera, depth, bare):  # type: ignore[no-untyped-d
                 z = low[2] + (k + 0.5) * _CELL
                 if (on_bare and k < _BARE_LAYERS) or clearance(x, y, z, camera, depth) > _CLEARANCE:
                     cells[i, j, k] = FREE
-    nearest = np.full(cells.shape, np.inf, np.float32)
-    for row in range(points.shape[0]):
-        ci = int((points[row, 0] - low[0]) / _CELL)
-        cj = int((points[row, 1] - low[1]) / _CELL)
-        ck = int((points[row, 2] - low[2]) / _CELL)
-        for i in range(max(0, ci - 1), min(cells.shape[0], ci + 2)):
-            dx = points[row, 0] - low[0] - (i + 0.5) * _CELL
-            for j in range(max(0, cj - 1), min(cells.shape[1], cj + 2)):
-                dy = points[row, 1] - low[1] - (j + 0.5) * _CELL
-                for k in range(max(0, ck - 1), min(cells.shape[2], ck + 2)):
-                    dz = points[row, 2] - low[2] - (k + 0.5) * _CELL
-                    squared = dx * dx + dy * dy + dz * dz
-                    if squared < nearest[i, j, k]:
-                        nearest[i, j, k] = squared
-                        cells[i, j, k] = row
 
 
 @njit(cache=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +13,13 @@ from morphit_ros.perception.configuration import SurfaceConfig
 from morphit_ros.perception.inputs import CameraInput
 from morphit_ros.perception.tabletop.table import PlaneFit
 from morphit_ros.perception.thinning import Points, ThinnedView
-from morphit_ros.perception.views.alignment import Surface
+
+
+class Surface(NamedTuple):
+    """Points (N, 3) and unit normals (N, 3) in one frame."""
+
+    points: Array
+    normals: Array
 
 
 class CameraView:

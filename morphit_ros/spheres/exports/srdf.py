@@ -11,9 +11,7 @@ from xml.sax.saxutils import quoteattr
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.urdf import parse_xml
-from morphit_ros.spheres.exports.records import Row, imported_model, numbers_in
-from morphit_ros.spheres.exports.urdf import check_links, check_padding
-from morphit_ros.spheres.exports.xml_edits import (
+from morphit_ros.robot.xml_edits import (
     ElementSpan,
     append_elements,
     apply_edits,
@@ -21,6 +19,8 @@ from morphit_ros.spheres.exports.xml_edits import (
     refuse_entities,
     replace_elements,
 )
+from morphit_ros.spheres.exports.records import Row, imported_model, numbers_in
+from morphit_ros.spheres.exports.urdf import check_links, check_padding
 from morphit_ros.spheres.robot_model import LinkSpheres, SphereModel
 from morphit_ros.spheres.self_collision.matrix import SelfCollisionMatrix
 

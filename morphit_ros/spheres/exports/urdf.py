@@ -10,8 +10,7 @@ import math
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.urdf import parse_xml
-from morphit_ros.spheres.exports.records import imported_model, numbers_in
-from morphit_ros.spheres.exports.xml_edits import (
+from morphit_ros.robot.xml_edits import (
     Edit,
     append_elements,
     apply_edits,
@@ -19,6 +18,7 @@ from morphit_ros.spheres.exports.xml_edits import (
     refuse_entities,
     replace_elements,
 )
+from morphit_ros.spheres.exports.records import imported_model, numbers_in
 from morphit_ros.spheres.robot_model import LinkSpheres, SphereModel
 
 _LINK = ("robot", "link")

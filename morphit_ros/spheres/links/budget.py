@@ -14,13 +14,14 @@ from morphit_ros.geometry.inputs import MeshesLike, as_meshes
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.description import RobotDescription
+from morphit_ros.robot.link_elements import link_elements
+from morphit_ros.robot.link_jobs import Progress, naming_link, run_link_jobs
 from morphit_ros.spheres.configuration import SphereFitConfig
 from morphit_ros.spheres.exposed_surface import sample_exposed_surface
 from morphit_ros.spheres.fit import SphereFitResult, fit_spheres
 from morphit_ros.spheres.links.cache import ShapeFit
 from morphit_ros.spheres.links.fit import fit_shape
-from morphit_ros.spheres.links.jobs import Progress, naming_link, run_link_jobs
-from morphit_ros.spheres.links.shape import LinkShape, link_elements, load_link_shape
+from morphit_ros.spheres.links.shape import LinkShape, load_link_shape
 from morphit_ros.spheres.metrics import nearest_gaps
 
 OBJECTIVES = ("mean", "greatest")

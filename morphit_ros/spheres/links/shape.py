@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
-from morphit_ros.geometry.transforms import Array, invert_transform
+from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.winding_number import InsideTest
-from morphit_ros.robot.links import GeometryKind, Link, LinkGeometry, element_mesh
+from morphit_ros.robot.link_elements import mesh_digest, meshes_in_first, poses_in_first
+from morphit_ros.robot.links import GeometryKind, LinkGeometry
 from morphit_ros.spheres.configuration import SphereFitConfig
 from morphit_ros.spheres.exposed_surface import sample_exposed_surface, shape_bounds
 
-SOURCES = ("collision", "visual", "collision_or_visual")
-
-# Digits kept of the elements' poses [m] and of their rotations, so that rounding does not tell equal shapes apart.
-_POSE_DIGITS = 9
 # How far in front of its face a point is tested for the other elements, relative to the diagonal of the shape.
 _IN_FRONT = 1e-6
 # Points on each element that its exposed share is taken from.
@@ -61,11 +55,7 @@ class LinkShape:
     @cached_property
     def content_hash(self) -> str:
         """Identifies the shape wherever it is in its link."""
-        digest = hashlib.sha256(",".join(kind.value for kind in self.kinds).encode())
-        for mesh in self.meshes:
-            digest.update(np.array([len(mesh.vertices), len(mesh.faces)]).tobytes())
-            digest.update(np.ascontiguousarray(mesh.vertices).tobytes())
-            digest.update(np.ascontiguousarray(mesh.faces).tobytes())
+        digest = mesh_digest(",".join(kind.value for kind in self.kinds), self.meshes)
         digest.update(self.ball_centers.tobytes())
         digest.update(self.ball_radii.tobytes())
         return digest.hexdigest()
@@ -88,26 +78,6 @@ class LinkShape:
         return exposed if exposed > 0.0 else sum(areas)
 
 
-def link_elements(link: Link, source: str) -> tuple[LinkGeometry, ...]:
-    """The geometry elements that make up the shape of a link.
-
-    Args:
-        link: a link of a description.
-        source: one of `SOURCES`; collision_or_visual takes the visual elements of a link without collision ones.
-
-    Raises:
-        InvalidInputError: an unknown source.
-    """
-    choices: dict[str, Callable[[], tuple[LinkGeometry, ...]]] = {
-        "collision": lambda: link.collisions,
-        "visual": lambda: link.visuals,
-        "collision_or_visual": lambda: link.collisions or link.visuals,
-    }
-    if source not in choices:
-        raise InvalidInputError("source", repr(source), f"one of {', '.join(SOURCES)}")
-    return choices[source]()
-
-
 def load_link_shape(elements: tuple[LinkGeometry, ...], enclosing: bool = False) -> LinkShape:
     """Load the meshes of a link's elements, at least one.
 
@@ -119,25 +89,14 @@ def load_link_shape(elements: tuple[LinkGeometry, ...], enclosing: bool = False)
         ResourceNotFoundError: a mesh file is missing.
         InvalidInputError: a mesh file is unreadable, or a dimension is zero.
     """
-    T_link_shape = elements[0].T_link_geometry
-    T_shape_link = invert_transform(T_link_shape)
-    meshes, centers = [], []
-    for element in elements:
-        # Adding zero turns -0 into 0, which has other bits.
-        T_shape_geometry = np.round(T_shape_link @ element.T_link_geometry, _POSE_DIGITS) + 0.0
-        if element.kind is GeometryKind.SPHERE:
-            # However it is turned, it is the same.
-            T_shape_geometry[:3, :3] = np.eye(3)
-        mesh = element_mesh(element, enclosing)
-        meshes.append(mesh if element is elements[0] else mesh.transformed(T_shape_geometry))
-        if element.kind is GeometryKind.SPHERE:
-            centers.append(T_shape_geometry[:3, 3])
+    poses = zip(elements, poses_in_first(elements), strict=True)
+    centers = [pose[:3, 3] for element, pose in poses if element.kind is GeometryKind.SPHERE]
     balls = [element for element in elements if element.kind is GeometryKind.SPHERE]
     return LinkShape(
-        meshes=tuple(meshes),
+        meshes=meshes_in_first(elements, enclosing),
         kinds=tuple(element.kind for element in elements),
         ball_centers=np.array(centers).reshape(-1, 3),
         ball_radii=np.array([element.dimensions[0] for element in balls]),
-        T_link_shape=T_link_shape,
+        T_link_shape=elements[0].T_link_geometry,
         link_ball_centers=np.array([element.T_link_geometry[:3, 3] for element in balls]).reshape(-1, 3),
     )

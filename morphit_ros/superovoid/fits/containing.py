@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array, matrix_from_rotation_vector
-from morphit_ros.superovoid.fits import kernels as fit_kernels
-from morphit_ros.superovoid.fits.kernels import PARAMETERS, RADIAL, largest_convex_squareness
+from morphit_ros.superovoid.fits import gauge
+from morphit_ros.superovoid.fits.descent import PARAMETERS, largest_convex_squareness
+from morphit_ros.superovoid.fits.gauge import RADIAL
 from morphit_ros.superovoid.fits.search import FitTarget, ShapeCandidate, ShapeDescent
 
 # Grows a shape beyond what rounding takes away.
@@ -68,7 +69,7 @@ def _shrunk(vertices: Array, start: ShapeCandidate, descent: ShapeDescent) -> Sh
 
 def _grown(shape: ShapeCandidate, vertices: Array) -> ShapeCandidate:
     grown = shape.copy()
-    grown.numbers[:3] *= (1.0 + _ROUNDING) * fit_kernels.greatest_inverse_scale(
+    grown.numbers[:3] *= (1.0 + _ROUNDING) * gauge.greatest_inverse_scale(
         shape.numbers, shape.rotation, shape.origin, vertices
     )
     return grown
@@ -102,7 +103,7 @@ def _minimised(vertices: Array, shape: ShapeCandidate, descent: ShapeDescent) ->
 
     def clearance(values: Array) -> Array:
         at = changed(values)
-        return np.array(-fit_kernels.radial_distances(at.numbers, at.rotation, at.origin, points))
+        return np.array(-gauge.radial_distances(at.numbers, at.rotation, at.origin, points))
 
     bounds = []
     for k in free:

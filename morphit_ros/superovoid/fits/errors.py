@@ -13,7 +13,7 @@ from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array, transform_points
 from morphit_ros.geometry.winding_number import InsideTest
 from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
-from morphit_ros.superovoid.fits import kernels as fit_kernels
+from morphit_ros.superovoid.fits import gauge
 
 # Points of the volume estimates.
 _VOLUME_POINTS = 12_000
@@ -57,7 +57,7 @@ def union_distances(shapes: Sequence[PlacedSuperovoid], points: Array) -> Array:
         scaled[:3] /= scale
         pose = shape.T_link_shape
         # In units of the shape: thresholds of the search for the closest point are absolute.
-        fit_kernels.distances(scaled, np.ascontiguousarray(pose[:3, :3]), pose[:3, 3] / scale, points / scale, out)
+        gauge.distances(scaled, np.ascontiguousarray(pose[:3, :3]), pose[:3, 3] / scale, points / scale, out)
         best = np.minimum(best, scale * out)
     return best
 

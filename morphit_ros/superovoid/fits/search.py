@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from morphit_ros.geometry.rotations import matrices_of_quats
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.superovoid.fits import kernels as fit_kernels
+from morphit_ros.superovoid.fits import gauge
 from morphit_ros.superovoid.fits.config import SuperovoidFitConfig
-from morphit_ros.superovoid.fits.kernels import CLOSEST, GEMAN_MCCLURE, HUBER, RADIAL, SQUARES, FitBounds, FitCost
+from morphit_ros.superovoid.fits.descent import GEMAN_MCCLURE, HUBER, SQUARES, FitBounds, FitCost, descend
+from morphit_ros.superovoid.fits.gauge import CLOSEST, RADIAL
 
 # Points and steps of the two rounds before the last, and how many of the starts go on after each.
 _FIRST_POINTS, _FIRST_STEPS, _FIRST_KEPT = 120, 15, 5
@@ -49,13 +51,13 @@ class ShapeCandidate:
     def distances(self, points: Array) -> Array:
         """Signed distances (N,) of points (N, 3) to the surface, negative inside."""
         out = np.empty(len(points))
-        fit_kernels.distances(self.numbers, self.rotation, self.origin, points, out)
+        gauge.distances(self.numbers, self.rotation, self.origin, points, out)
         return out
 
     def gauges(self, points: Array) -> Array:
         """G (N,) of points (N, 3): below 1 inside."""
         out = np.empty(len(points))
-        fit_kernels.gauges(self.numbers, self.rotation, self.origin, points, out)
+        gauge.gauges(self.numbers, self.rotation, self.origin, points, out)
         return out
 
     def copy(self) -> ShapeCandidate:
@@ -119,7 +121,7 @@ class ShapeDescent:
             kind, self.loss, float(self.width), float(self.outside), target.points, target.weights, target.free
         )
         bounds = FitBounds(self.low, self.high, self.convex)
-        shape.cost, _, shape.converged = fit_kernels.descend(
+        shape.cost, _, shape.converged = descend(
             cost, bounds, shape.numbers, shape.rotation, shape.origin, steps, _TOLERANCE
         )
 
@@ -155,16 +157,8 @@ def make_starts(points: Array, weights: Array, count: int, rng: np.random.Genera
                 rotation = np.stack([(x + y), (y - x), math.sqrt(2.0) * rotation[:, 2]], axis=1) / math.sqrt(2.0)
             rotations.append(rotation)
     while len(rotations) < count:
-        w, x, y, z = (quaternion := rng.normal(size=4)) / np.linalg.norm(quaternion)
-        rotations.append(
-            np.array(
-                [
-                    [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-                    [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-                    [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
-                ]
-            )
-        )
+        quaternion = rng.normal(size=4)
+        rotations.append(matrices_of_quats(np.roll(quaternion / np.linalg.norm(quaternion), -1)[None])[0])
     return [_box_start(points, rotation) for rotation in rotations[:count]]
 
 

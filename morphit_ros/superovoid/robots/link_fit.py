@@ -16,7 +16,7 @@ from morphit_ros.superovoid.fits.config import LinkFitConfig, SuperovoidFitConfi
 from morphit_ros.superovoid.fits.containing import smallest_containing
 from morphit_ros.superovoid.fits.errors import FitErrors, measure_fit
 from morphit_ros.superovoid.fits.fit import ERROR_POINTS, Containment, to_superovoid
-from morphit_ros.superovoid.fits.kernels import CLOSEST, RADIAL
+from morphit_ros.superovoid.fits.gauge import CLOSEST, RADIAL
 from morphit_ros.superovoid.fits.samples import sample_fit_surface
 from morphit_ros.superovoid.fits.search import (
     FitTarget,

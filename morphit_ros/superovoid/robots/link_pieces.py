@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.mesh import TriangleMesh
-from morphit_ros.geometry.transforms import Array
+from morphit_ros.geometry.transforms import Array, plane_axes
 from morphit_ros.geometry.winding_number import InsideTest
 from morphit_ros.superovoid.fits.samples import MIN_POINTS, SurfaceSamples, hull_and_beyond
 
@@ -140,17 +140,15 @@ def possible_cuts(piece: Piece) -> list[Plane]:
 def _cap(solid: LinkSolid, points: Array, planes: tuple[Plane, ...], number: int) -> Array:
     """Points of the solid on one of the planes, between the others."""
     plane = planes[number]
-    first = np.cross(plane.normal, np.eye(3)[int(np.argmin(np.abs(plane.normal)))])
-    first /= np.linalg.norm(first)
-    second = np.cross(plane.normal, first)
-    flat = points @ np.stack([first, second], axis=1)
+    axes = plane_axes(plane.normal)
+    flat = points @ axes.T
     low, high = flat.min(axis=0), flat.max(axis=0)
     step = float((high - low).max()) / _CAP_POINTS
     if step <= 0.0:
         return np.empty((0, 3))
     u, v = (np.arange(low[k] + 0.5 * step, high[k], step) for k in (0, 1))
     grid = np.stack(np.meshgrid(u, v, indexing="ij"), axis=-1).reshape(-1, 2)
-    on_plane = plane.offset * plane.normal + grid @ np.stack([first, second])
+    on_plane = plane.offset * plane.normal + grid @ axes
     for other in planes[:number] + planes[number + 1 :]:
         on_plane = on_plane[other.holds(on_plane)]
     return on_plane[solid.contains(on_plane)]

@@ -18,7 +18,7 @@ Numbers are written so that they read back exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,35 @@ if TYPE_CHECKING:
 MAX_FILE_BYTES = 1 << 24
 _CONTAINMENTS = ("proven", "vertices", "none")
 _ERROR_KEYS = ("mean", "rms", "max", "inside", "outside")
+# What a placed superovoid is written as: how many numbers, and what they are where they may be missing.
+NUMBERS: Mapping[str, tuple[int, tuple[float, ...]]] = {
+    "semi_axes": (3, ()),
+    "squareness": (2, (1.0, 1.0)),
+    "tapering": (2, (0.0, 0.0)),
+    "xyz": (3, (0.0, 0.0, 0.0)),
+    "quat_xyzw": (4, (0.0, 0.0, 0.0, 1.0)),
+}
+
+
+def numbers_of_placed(placed: PlacedSuperovoid) -> dict[str, Sequence[float]]:
+    """The numbers of a placed superovoid by the keys of `NUMBERS` [m]."""
+    return {
+        "semi_axes": placed.shape.semi_axes,
+        "squareness": placed.shape.squareness,
+        "tapering": placed.shape.tapering,
+        "xyz": placed.T_link_shape[:3, 3].tolist(),
+        "quat_xyzw": quat_xyzw_from_matrix(placed.T_link_shape[:3, :3]).tolist(),
+    }
+
+
+def placed_from_numbers(values: Mapping[str, Sequence[float]]) -> PlacedSuperovoid:
+    """The inverse of `numbers_of_placed`; the quaternion is normalised.
+
+    Raises:
+        InvalidInputError: numbers that make no superovoid or no pose; names their key.
+    """
+    shape = Superovoid.from_parameters([*values["semi_axes"], *values["squareness"], *values["tapering"]])
+    return PlacedSuperovoid(shape, make_transform(matrix_from_quat_xyzw(values["quat_xyzw"]), values["xyz"]))
 
 
 def format_model(model: RobotSuperovoids, comment: str = "") -> str:
@@ -54,14 +83,7 @@ def format_model(model: RobotSuperovoids, comment: str = "") -> str:
             lines.append(f"    errors: {{{figures}}}")
         lines.append("    superovoids:")
         for placed in link.shapes:
-            pairs = {
-                "semi_axes": placed.shape.semi_axes,
-                "squareness": placed.shape.squareness,
-                "tapering": placed.shape.tapering,
-                "xyz": placed.T_link_shape[:3, 3].tolist(),
-                "quat_xyzw": quat_xyzw_from_matrix(placed.T_link_shape[:3, :3]).tolist(),
-            }
-            for number, (key, values) in enumerate(pairs.items()):
+            for number, (key, values) in enumerate(numbers_of_placed(placed).items()):
                 lines.append(f"    {'- ' if number == 0 else '  '}{key}: {_numbers(values)}")
     return "\n".join(lines) + "\n"
 
@@ -103,16 +125,7 @@ def parse_model(text: str, source: str = "superovoids") -> RobotSuperovoids:
     Raises:
         InvalidInputError: as of `load_model`.
     """
-    import yaml
-
-    try:
-        # Nodes know their lines, and no tag makes an object of them.
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, RecursionError) as error:
-        detail = " ".join(str(error).split())[:300]
-        raise InvalidInputError(source, f"no YAML ({detail})", "a YAML file of keys and values") from error
-    if root is None:
-        raise InvalidInputError(source, "nothing", "the keys robot, links")
+    root = _composed(text, source, "a YAML file of keys and values", "the keys robot, links")
     reader = _Reader(source)
     top = reader.mapping(root, "", ("robot", "links"))
     links = {}
@@ -127,16 +140,22 @@ def parse_superovoid(text: str, source: str = "superovoid") -> PlacedSuperovoid:
     Raises:
         InvalidInputError: as of `load_model`.
     """
+    root = _composed(text, source, "keys and values", "the key semi_axes")
+    return _Reader(source).superovoid(root, "", ("semi_axes",), ("xyz", "quat_xyzw"))
+
+
+def _composed(text: str, source: str, kind: str, keys: str) -> yaml.Node:
+    """The root node of a YAML text. Nodes know their lines, and no tag makes an object of them."""
     import yaml
 
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError) as error:
         detail = " ".join(str(error).split())[:300]
-        raise InvalidInputError(source, f"no YAML ({detail})", "keys and values") from error
+        raise InvalidInputError(source, f"no YAML ({detail})", kind) from error
     if root is None:
-        raise InvalidInputError(source, "nothing", "the key semi_axes")
-    return _Reader(source).superovoid(root, "", ("semi_axes",), ("xyz", "quat_xyzw"))
+        raise InvalidInputError(source, "nothing", keys)
+    return root
 
 
 class _Reader:
@@ -177,23 +196,15 @@ class _Reader:
         optional: Sequence[str] = (),
     ) -> PlacedSuperovoid:
         entries = self.mapping(node, key, required, ("squareness", "tapering", *optional))
-        defaults: dict[str, tuple[int, Sequence[float]]] = {
-            "semi_axes": (3, ()),
-            "squareness": (2, (1.0, 1.0)),
-            "tapering": (2, (0.0, 0.0)),
-            "xyz": (3, (0.0, 0.0, 0.0)),
-            "quat_xyzw": (4, (0.0, 0.0, 0.0, 1.0)),
-        }
         values = {
-            name: self._numbers(entries[name], _below(key, name), count) if name in entries else list(default)
-            for name, (count, default) in defaults.items()
+            name: self._numbers(entries[name], _below(key, name), count) if name in entries else default
+            for name, (count, default) in NUMBERS.items()
         }
         try:
-            shape = Superovoid.from_parameters([*values["semi_axes"], *values["squareness"], *values["tapering"]])
             length = float(np.linalg.norm(values["quat_xyzw"]))
             if abs(length - 1.0) > 1e-6:
                 raise InvalidInputError("quat_xyzw", f"a quaternion of length {length:g}", "length 1")
-            return PlacedSuperovoid(shape, make_transform(matrix_from_quat_xyzw(values["quat_xyzw"]), values["xyz"]))
+            return placed_from_numbers(values)
         except InvalidInputError as error:
             at = entries.get(error.name, node)
             raise self._error(at, _below(key, error.name), error.value, error.bound, error.remedy) from error

@@ -14,19 +14,16 @@ that they don't know. Collision and visual geometry stay as they are.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from xml.etree.ElementTree import Element
-from xml.parsers import expat
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.transforms import make_transform, matrix_from_quat_xyzw, quat_xyzw_from_matrix
 from morphit_ros.robot.urdf import parse_xml
+from morphit_ros.robot.xml_edits import Edit, ElementSpan, apply_edits, find_elements, replace_elements
 from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
+from morphit_ros.superovoid.robots.model_file import NUMBERS, numbers_of_placed, placed_from_numbers
 from morphit_ros.superovoid.robots.robot_model import LinkSuperovoids, RobotSuperovoids
-from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
-_COUNTS = {"semi_axes": 3, "squareness": 2, "tapering": 2, "xyz": 3, "quat_xyzw": 4}
-_REQUIRED = ("semi_axes",)
+_LINK, _OURS = ("robot", "link"), ("robot", "link", "superovoids")
 
 
 def urdf_with_superovoids(urdf: str, model: RobotSuperovoids) -> str:
@@ -45,20 +42,10 @@ def urdf_with_superovoids(urdf: str, model: RobotSuperovoids) -> str:
             "model", f"superovoids of {', '.join(unknown)}", f"links of the URDF: {', '.join(names)}"
         )
     document = urdf.strip().encode("utf-8")
-    for start, end in reversed(_Scan(document).old):
-        begin = len(document[:start].rstrip())
-        document = document[:begin] + document[end:]
-    for name, start, close, end in reversed(_Scan(document).links):
-        if name not in model.links:
-            continue
-        text = _element(model.links[name]).encode()
-        if close < 0:
-            opening = document.rindex(b"/>", start, end)
-            document = document[:opening] + b">" + text + b"\n  </link>" + document[end:]
-        else:
-            begin = len(document[:close].rstrip())
-            document = document[:begin] + text + b"\n  " + document[close:]
-    return document.decode("utf-8") + "\n"
+    document = apply_edits(document, replace_elements(document, find_elements(document, (_OURS,)), []))
+    spans = {span.attributes.get("name", ""): span for span in find_elements(document, (_LINK,))}
+    edits = [_appended(document, spans[name], link) for name, link in model.links.items()]
+    return apply_edits(document, edits).decode("utf-8") + "\n"
 
 
 def superovoids_from_urdf(urdf: str, source: str = "robot description") -> RobotSuperovoids:
@@ -85,26 +72,23 @@ def superovoids_from_urdf(urdf: str, source: str = "robot description") -> Robot
     return RobotSuperovoids(root.get("name", ""), links)
 
 
-def _element(link: LinkSuperovoids) -> str:
+def _appended(document: bytes, span: ElementSpan, link: LinkSuperovoids) -> Edit:
+    """The edit that puts superovoids at the end of the element of their link."""
     lines = ["", "    <superovoids>"]
     for placed in link.shapes:
-        values: Mapping[str, object] = {
-            "semi_axes": placed.shape.semi_axes,
-            "squareness": placed.shape.squareness,
-            "tapering": placed.shape.tapering,
-            "xyz": placed.T_link_shape[:3, 3].tolist(),
-            "quat_xyzw": quat_xyzw_from_matrix(placed.T_link_shape[:3, :3]).tolist(),
-        }
-        texts = [f'{key}="{" ".join(repr(float(value)) for value in values[key])}"' for key in _COUNTS]  # type: ignore[attr-defined]
+        values = numbers_of_placed(placed)
+        texts = [f'{key}="{" ".join(repr(float(value)) for value in values[key])}"' for key in NUMBERS]
         lines.append(f"      <superovoid {' '.join(texts)}/>")
-    return "\n".join([*lines, "    </superovoids>"])
+    text = "\n".join([*lines, "    </superovoids>", "  "]).encode()
+    if span.close < 0:
+        return Edit(document.rindex(b"/>", span.start, span.end), span.end, b">" + text + b"</link>")
+    return Edit(len(document[: span.close].rstrip()), span.close, text)
 
 
 def _placed(element: Element, where: str) -> PlacedSuperovoid:
-    defaults = {"squareness": "1 1", "tapering": "0 0", "xyz": "0 0 0", "quat_xyzw": "0 0 0 1"}
     values = {}
-    for key, count in _COUNTS.items():
-        text = element.get(key, defaults.get(key))
+    for key, (count, default) in NUMBERS.items():
+        text = element.get(key, " ".join(map(str, default)) or None)
         if text is None:
             raise InvalidInputError(f"{where}: {key}", "nothing", f"{count} numbers")
         try:
@@ -115,42 +99,6 @@ def _placed(element: Element, where: str) -> PlacedSuperovoid:
             raise InvalidInputError(f"{where}: {key}", repr(text[:80]), f"{count} finite numbers")
         values[key] = numbers
     try:
-        shape = Superovoid.from_parameters([*values["semi_axes"], *values["squareness"], *values["tapering"]])
-        return PlacedSuperovoid(shape, make_transform(matrix_from_quat_xyzw(values["quat_xyzw"]), values["xyz"]))
+        return placed_from_numbers(values)
     except InvalidInputError as error:
         raise InvalidInputError(f"{where}: {error.name}", error.value, error.bound, error.remedy) from error
-
-
-class _Scan:
-    """Where the links of a URDF, and superovoids that they hold, lie in its bytes.
-
-    Attributes:
-        links: (name, start, start of the end tag or −1 for <link/>, end).
-        old: (start, end) of every <superovoids>.
-    """
-
-    def __init__(self, document: bytes) -> None:
-        self.links: list[tuple[str, int, int, int]] = []
-        self.old: list[tuple[int, int]] = []
-        self._document = document
-        self._open: list[tuple[str, str, int]] = []
-        self._parser = expat.ParserCreate("utf-8")
-        self._parser.StartElementHandler = self._start
-        self._parser.EndElementHandler = self._end
-        self._parser.Parse(document, True)
-
-    def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        self._open.append((tag, attributes.get("name", ""), self._parser.CurrentByteIndex))
-
-    def _end(self, tag: str) -> None:
-        _, name, start = self._open.pop()
-        close = self._parser.CurrentByteIndex
-        path = (*(outer for outer, _, _ in self._open), tag)
-        # Of an element without end tag expat gives the place of its only one, or what follows it.
-        single = not self._document.startswith(b"</", close)
-        if path in (("robot", "link"), ("robot", "link", "superovoids")):
-            end = self._document.index(b">", start if single else close) + 1
-            if path[-1] == "link":
-                self.links.append((name, start, -1 if single else close, end))
-            else:
-                self.old.append((start, end))

@@ -60,16 +60,3 @@ def _bounded_power(base, exponent):  # type: ignore[no-untyped-def]
     if base == 0.0:
         return 1.0 if exponent == 0.0 else (0.0 if exponent > 0.0 else _HUGE)
     return min(base**exponent, _HUGE)
-
-
-@njit(cache=True, nogil=True)
-def angle_on_arc(c, s, exponent):  # type: ignore[no-untyped-def]
-    """The angle [rad] of a point in the direction (c, s) from the centre: the inverse of `arc_point`."""
-    if exponent >= 1.0:
-        inverse = 1.0 / exponent
-        largest = max(abs(c), abs(s))
-        if largest == 0.0:
-            return 0.0
-        c = math.copysign(power(abs(c) / largest, inverse), c)
-        s = math.copysign(power(abs(s) / largest, inverse), s)
-    return math.atan2(s, c)

@@ -105,15 +105,6 @@ def gradient(parameters, x, y, z):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def implicit_and_gradient(parameters, x, y, z):  # type: ignore[no-untyped-def]
-    """F and its gradient (4 numbers), for the price of one of them."""
-    value, gx, gy, gz = level_and_gradient(parameters, x, y, z)
-    q = 2.0 / parameters[4]
-    lower = power(value, q - 1.0)
-    return lower * value, q * lower * gx, q * lower * gy, q * lower * gz
-
-
-@njit(cache=True, nogil=True)
 def unit_normal(parameters, x, y, z):  # type: ignore[no-untyped-def]
     """Outward unit normal of the level surface through a point; zero at the centre, which has none."""
     _, gx, gy, gz = level_and_gradient(parameters, x, y, z)
