@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from morphit_ros.geometry.support_plane import SupportPlaneLike
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.checking.closing import PadContacts, close_fingers
 from morphit_ros.grasping.checking.pad_grid import pad_grid
@@ -26,7 +27,7 @@ from morphit_ros.grasping.fitting.disf import fit_batch
 from morphit_ros.grasping.fitting.starts import Starts, antipodal_pairs, starts_from_normals, starts_from_pairs
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner_config import PlannerConfig
-from morphit_ros.grasping.scene import ObjectScene, Table, crosswise
+from morphit_ros.grasping.scene import ObjectScene, crosswise
 
 # Contacts this close below a patch's highest places belong to it: noise of the cloud and softness of the pads [m].
 COMPLIANCE = 0.002
@@ -120,7 +121,7 @@ def make_starts(
 
 
 def clear_of_table(
-    starts: Starts, gripper: Gripper, config: PlannerConfig, table: Table | None, rejected: dict[str, int]
+    starts: Starts, gripper: Gripper, config: PlannerConfig, table: SupportPlaneLike | None, rejected: dict[str, int]
 ) -> Starts:
     """Lift starts whose fingers would enter the table; drop those that would have to leave their surfaces."""
     if table is None:
@@ -209,7 +210,7 @@ def fit_all(
 
 
 def settle_above_table(
-    poses: Candidates, gripper: Gripper, config: PlannerConfig, table: Table | None, rejected: dict[str, int]
+    poses: Candidates, gripper: Gripper, config: PlannerConfig, table: SupportPlaneLike | None, rejected: dict[str, int]
 ) -> Candidates:
     """Undo what the fit sank towards the table, up to 5 mm; drop the rest."""
     if table is None or len(poses) == 0:
@@ -268,7 +269,7 @@ def collision_free(
     solid: Array,
     gripper: Gripper,
     config: PlannerConfig,
-    table: Table | None,
+    table: SupportPlaneLike | None,
     rejected: dict[str, int],
 ) -> tuple[Candidates, Candidates]:
     """Poses whose approach and closing are free, and the others; fills the open aperture and the clearance.

@@ -7,7 +7,6 @@ for each of its candidates. Not checked: the way from where the arm is to the pr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,22 +26,12 @@ from morphit_ros.execution.reachability.search import (
     find_ways,
 )
 from morphit_ros.execution.reachability.world import empty_world, make_world
+from morphit_ros.geometry.support_plane import SupportPlaneLike
 from morphit_ros.geometry.transforms import Array, check_transform, invert_transform
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.spheres import SphereModel
-
-
-class TablePlane(Protocol):
-    """What is asked of a table: `geometry.support_plane.SupportPlane` and perception's have it."""
-
-    @property
-    def T_world_table(self) -> Array: ...
-
-    @property
-    def size(self) -> Array | None: ...
-
 
 _STATUS = {
     REACHED: ReachStatus.REACHABLE,
@@ -116,7 +105,7 @@ class Reachability:
     def set_world(
         self,
         T_base_world: ArrayLike,
-        table: TablePlane | None = None,
+        table: SupportPlaneLike | None = None,
         object_points: ArrayLike | None = None,
         obstacle_points: ArrayLike | None = None,
     ) -> None:

@@ -33,13 +33,13 @@ from morphit_ros.grasping.checking.pad_grid import PadGrid, pad_grid
 from morphit_ros.grasping.fitting.centering import centering
 from morphit_ros.grasping.fitting.correspondences import Index
 from morphit_ros.grasping.fitting.energies import measure_energies
-from morphit_ros.grasping.fitting.fit_result import DisfResult, FitStatus, check_fit_input
+from morphit_ros.grasping.fitting.fit_result import DisfResult, GraspFitStatus, check_fit_input
 from morphit_ros.grasping.fitting.matching import gather, matched_pairs, met_points, project
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.jit import njit
 
 # Order of the kernel's status codes.
-_STATUSES = (FitStatus.CONVERGED, FitStatus.ROUND_LIMIT, FitStatus.ONE_SIDED, FitStatus.NO_CONTACT)
+_STATUSES = (GraspFitStatus.CONVERGED, GraspFitStatus.ROUND_LIMIT, GraspFitStatus.ONE_SIDED, GraspFitStatus.NO_CONTACT)
 # Points this far around the pads are looked at again in later rounds; who moves further gathers anew [m].
 _MARGIN = 0.012
 
