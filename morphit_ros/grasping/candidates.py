@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from morphit_ros.geometry.support_plane import SupportPlaneLike
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.checking.closing import PadContacts, close_fingers
-from morphit_ros.grasping.checking.pad_grid import pad_grid
 from morphit_ros.grasping.checking.sweeps import (
     GripperBoxes,
     approach_hits,
@@ -23,7 +22,7 @@ from morphit_ros.grasping.checking.sweeps import (
     lowest_heights,
 )
 from morphit_ros.grasping.fitting.correspondences import Index
-from morphit_ros.grasping.fitting.disf import fit_batch
+from morphit_ros.grasping.fitting.disf import fit_batch, fit_settings
 from morphit_ros.grasping.fitting.starts import Starts, antipodal_pairs, starts_from_normals, starts_from_pairs
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner_config import PlannerConfig
@@ -178,26 +177,13 @@ def fit_all(
     approaches = starts.rotations[:, :, 2].copy()
     apertures = np.minimum(gripper.aperture_max, starts.widths + 2.0 * config.opening_margin)
     status, contacts = np.zeros(count, np.int64), np.zeros((count, 2), np.int64)
-    disf, grid = config.disf, pad_grid(gripper, max_cells=200)
+    settings = fit_settings(config.disf, gripper, max_cells=200)
 
     def fit(part: slice) -> None:
         fit_batch(
-            scene.points,
-            scene.normals,
-            rotations[part],
-            translations[part],
-            apertures[part],
-            approaches[part],
-            grid,
-            np.array([gripper.aperture_min, gripper.aperture_max]),
-            np.array([disf.alpha, disf.beta]),
-            np.array([disf.translation_tolerance, disf.rotation_tolerance]),
-            disf.max_rounds,
-            disf.min_contacts,
-            disf.cosine_limit,
-            status[part],
-            contacts[part],
-        )
+            scene.points, scene.normals, rotations[part], translations[part], apertures[part], approaches[part],
+            settings, status[part], contacts[part],
+        )  # fmt: skip
 
     in_chunks(count, config.workers, fit)
     usable = status <= 1

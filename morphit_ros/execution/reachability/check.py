@@ -23,6 +23,8 @@ from morphit_ros.execution.reachability.search import (
     NO_IK,
     REACHED,
     Effort,
+    Surroundings,
+    Ways,
     find_ways,
 )
 from morphit_ros.execution.reachability.world import empty_world, make_world
@@ -85,7 +87,7 @@ class Reachability:
         c = self.config
         self._effort = Effort(
             c.position_tolerance, c.rotation_tolerance, c.iterations, c.line_step, c.lift_step, c.joint_rate,
-            c.turn_radius, _DISTINCT,
+            c.turn_radius, _DISTINCT, c.attempts,
         )  # fmt: skip
         # Then the turned pose differs in one joint only, and is out of reach where the other is.
         self._flip_is_last_joint = self._model.last_joint_turns_about(robot.T_tip_gripper)
@@ -172,8 +174,8 @@ class Reachability:
         found = np.zeros((count, 4))
         before, positions = np.full((count, joints), np.nan), np.full((count, joints), np.nan)
         find_ways(
-            m.arm, m.parts, self._rules, self._world, self._effort, self._seeds, before_tips, tips, lifted,
-            m.with_fingers(opened), m.with_fingers(closed), self._start, self.config.attempts,
+            Surroundings(m.arm, m.parts, self._rules, self._world), self._effort, self._seeds,
+            Ways(before_tips, tips, lifted, m.with_fingers(opened), m.with_fingers(closed)), self._start,
             self._flip_is_last_joint, found, before, positions,
         )  # fmt: skip
         statuses = tuple(_STATUS[int(outcome)] for outcome in found[:, 0])
