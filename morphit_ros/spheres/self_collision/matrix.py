@@ -142,7 +142,7 @@ def self_collision_matrix(
     at_home = None
     if home is not None:
         at_home = _count_contacts(kinematics, names, spheres, ranges.positions(home)[None])
-    neighbours = _adjacent_links(description, names)
+    neighbours = description.neighbours(names)
     pairs = [(a, b) for a in range(len(names)) for b in range(a + 1, len(names))]
     others = [(a, b) for a, b in pairs if frozenset((names[a], names[b])) not in neighbours]
 
@@ -210,19 +210,6 @@ def _link_balls(centers: Array, radii: Array, counts: Sequence[int]) -> LinkBall
         balls[link] = 0.5 * ((points - sizes[:, None]).min(axis=0) + (points + sizes[:, None]).max(axis=0))
         reaches[link] = (np.linalg.norm(points - balls[link], axis=1) + sizes).max()
     return LinkBalls(centers, radii, starts, balls, reaches)
-
-
-def _adjacent_links(description: RobotDescription, names: Sequence[str]) -> set[frozenset[str]]:
-    """Pairs of links with spheres that are next to each other once links without spheres are passed over."""
-    known = set(names)
-    pairs = set()
-    for name in names:
-        joint = description.parent_joint(name)
-        while joint is not None and joint.parent not in known:
-            joint = description.parent_joint(joint.parent)
-        if joint is not None:
-            pairs.add(frozenset((name, joint.parent)))
-    return pairs
 
 
 @njit(cache=True, nogil=True)
