@@ -44,8 +44,7 @@ from morphit_ros.geometry.point_cloud_io import load_point_cloud
 from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import Array, matrix_from_rotation_vector
 from morphit_ros.grasping import Gripper, fit_disf
-from morphit_ros.grasping.checking.pad_grid import pad_grid
-from morphit_ros.grasping.fitting.disf import DisfConfig, fit_batch
+from morphit_ros.grasping.fitting.disf import DisfConfig, fit_batch, fit_settings
 
 GRIPPERS = ("franka_hand", "hande", "umi")
 KNOWN = ("T", "RubberDuck", "Hammer")
@@ -185,10 +184,7 @@ def bench_speed(data: Path | None, starts: int = 2000) -> list[dict[str, object]
         ) -> None:  # fmt: skip
             fit_batch(
                 points, normals, rotations.copy(), translations.copy(), np.full(starts, case.start.aperture),
-                np.ascontiguousarray(rotations[:, :, 2]), pad_grid(case.gripper),
-                np.array([case.gripper.aperture_min, case.gripper.aperture_max]), np.array([config.alpha, config.beta]),
-                np.array([config.translation_tolerance, config.rotation_tolerance]), config.max_rounds,
-                config.min_contacts, config.cosine_limit, status, contacts,
+                np.ascontiguousarray(rotations[:, :, 2]), fit_settings(config, case.gripper), status, contacts,
             )  # fmt: skip
 
         _, elapsed = measure(many)

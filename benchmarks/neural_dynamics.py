@@ -27,13 +27,13 @@ from morphit_bench.data_option import add_data  # noqa: E402
 from morphit_ros.geometry.rotations import multiply_quats  # noqa: E402
 from morphit_ros.neural.body import ContactBody  # noqa: E402
 from morphit_ros.neural.contact.parameters import ContactParameters  # noqa: E402
-from morphit_ros.neural.contact.shapes import HalfSpace  # noqa: E402
+from morphit_ros.neural.contact.shapes import ContactHalfSpace  # noqa: E402
 from morphit_ros.neural.dynamics.rollouts import simulate_batch  # noqa: E402
 from morphit_ros.neural.dynamics.simulate import rollout_derivatives, simulate  # noqa: E402
 from morphit_ros.neural.dynamics.state import BodyState  # noqa: E402
 from morphit_ros.neural.dynamics.world import Obstacle, World  # noqa: E402
 
-TABLE = Obstacle(HalfSpace(), name="table")
+TABLE = Obstacle(ContactHalfSpace(), name="table")
 CORNERS = list(itertools.product([1e4, 1e5], [1e5, 1e6], [0.0, 1.0], [0.0, 0.1]))
 
 

@@ -28,7 +28,7 @@ from morphit_bench.neural.level_sets import LevelSet, compare_level_sets  # noqa
 from morphit_ros.errors import InvalidInputError  # noqa: E402
 from morphit_ros.geometry.transforms import Array, matrix_from_quat_xyzw, quat_xyzw_from_matrix  # noqa: E402
 from morphit_ros.neural.body import ContactBody  # noqa: E402
-from morphit_ros.neural.contact.shapes import HalfSpace  # noqa: E402
+from morphit_ros.neural.contact.shapes import ContactHalfSpace  # noqa: E402
 from morphit_ros.neural.dynamics.simulate import simulate  # noqa: E402
 from morphit_ros.neural.dynamics.state import BodyState  # noqa: E402
 from morphit_ros.neural.dynamics.world import Obstacle, World  # noqa: E402
@@ -66,7 +66,7 @@ def settle(body: ContactBody, rotation: Array, step: float) -> dict[str, float]:
     """Tilt [deg] and speed at the end [sizes/s] of a body let go just above the plane."""
     height = -float((body.points @ rotation.T)[:, 2].min()) + 1e-3 * body.size
     start = BodyState([0.0, 0.0, height], quat_xyzw_from_matrix(rotation))
-    world = World(bodies=[body], obstacles=[Obstacle(HalfSpace())], step=step)
+    world = World(bodies=[body], obstacles=[Obstacle(ContactHalfSpace())], step=step)
     # Larger bodies fall as if slower: the same number of their own time units.
     steps = int(SECONDS * np.sqrt(max(body.size, 0.1) / 0.1) / step)
     result = simulate(world, [start], steps)

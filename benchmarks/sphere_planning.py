@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from morphit_bench.spheres.collision_experiment import Obstacle
+from morphit_bench.spheres.collision_experiment import ObstacleShape
 from morphit_bench.spheres.collision_truth import mesh_hits, mesh_self_hits
 from morphit_ros.execution.backends.roboplan import RoboPlanBackend, RoboPlanConfig
 from morphit_ros.execution.motion import ObjectObstacle
@@ -85,7 +85,7 @@ class MeshRobot:
     def touching(self, states: list[dict[str, float]], posts: list[ObjectObstacle], thinner: float = 0.0) -> np.ndarray:
         """(C,) whether the robot touches posts that are thinner by so much [m]."""
         solids = [
-            Obstacle(GeometryKind.SPHERE, make_transform(translation=center), np.array([radius - thinner]))
+            ObstacleShape(GeometryKind.SPHERE, make_transform(translation=center), np.array([radius - thinner]))
             for post in posts
             for center, radius in zip(post.centers, post.radii, strict=True)
         ]

@@ -7,14 +7,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from morphit_ros import neural
-from morphit_ros.neural.contact.shapes import HalfSpace
+from morphit_ros.neural.contact.shapes import ContactHalfSpace
 from morphit_ros.replay.panda_push import box_for_push
 
 picture, truth, noise = Path(*sys.argv[1:2], "09_identify_friction.png"), 0.35, 1e-3
 
 # A box of 0.2 kg on a table, which slides until friction stops it. Its mass does not matter here.
 _, body = box_for_push((0.10, 0.06, 0.04), mass=0.2)
-table = neural.Obstacle(HalfSpace(), name="table")
+table = neural.Obstacle(ContactHalfSpace(), name="table")
 start = neural.BodyState([0.0, 0.0, 0.02], velocity=[1.2, 0.3, 0.0], angular_velocity=[0.0, 0.0, 2.0])
 world = neural.World([body], [table], neural.ContactParameters(friction=truth), step=0.004)
 states = neural.simulate(world, [start], 120).states[:, 0]

@@ -72,10 +72,10 @@ class Shape:
         """
         from morphit_ros.spheres import SphereFitConfig, fit_spheres, spherize_cloud
         from morphit_ros.spheres.exposed_surface import sample_exposed_surface
-        from morphit_ros.spheres.fit import FitStatus
+        from morphit_ros.spheres.fit import SphereFitStatus
         from morphit_ros.spheres.metrics import nearest_gaps
 
-        surface, status = self.surface(), FitStatus.FITTED
+        surface, status = self.surface(), SphereFitStatus.FITTED
         if isinstance(surface.geometry, PointCloud):
             if variant is not None:
                 raise InvalidInputError("variant", repr(variant), "none with a cloud", "Its spheres hold its points.")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from morphit_ros.neural.learning.field_file import LearnedField
     from morphit_ros.neural.solid.extraction import Solid
     from morphit_ros.neural.solid.inertia import InertialProperties
-    from morphit_ros.spheres.fit import FitStatus
+    from morphit_ros.spheres.fit import SphereFitStatus
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class ShapeSpheres(Meshed):
     d_max: float
     cover_margin: float | None
     surface_error: float
-    status: FitStatus
+    status: SphereFitStatus
 
     def __len__(self) -> int:
         return len(self.radii)

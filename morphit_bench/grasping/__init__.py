@@ -13,7 +13,7 @@ from morphit_bench.grasping.cma_es import CmaEsConfig, fit_cma_es
 from morphit_bench.grasping.disf import fit_published_disf
 from morphit_bench.grasping.fit import PublishedConfig, PublishedFit
 from morphit_bench.grasping.protocols import GenericConfig, GenericProtocol, PaperProtocol, StartPose
-from morphit_bench.grasping.surface import SURFACES, SurfaceConfig, prepare_surface
+from morphit_bench.grasping.surface import SURFACES, ObservedSurfaceConfig, prepare_surface
 from morphit_bench.grasping.visf import VisfConfig, fit_visf
 
 __all__ = [
@@ -21,11 +21,11 @@ __all__ = [
     "CmaEsConfig",
     "GenericConfig",
     "GenericProtocol",
+    "ObservedSurfaceConfig",
     "PaperProtocol",
     "PublishedConfig",
     "PublishedFit",
     "StartPose",
-    "SurfaceConfig",
     "VisfConfig",
     "fit_cma_es",
     "fit_published_disf",

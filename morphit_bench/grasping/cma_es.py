@@ -21,7 +21,7 @@ from morphit_ros.configuration import parameter
 from morphit_ros.errors import MissingDependencyError
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.grasping.fitting.fit_result import FitStatus
+from morphit_ros.grasping.fitting.fit_result import GraspFitStatus
 from morphit_ros.grasping.gripper import Gripper
 
 MAX_TRANSLATION = 0.1
@@ -91,5 +91,5 @@ def fit_cma_es(
     evaluations = int(strategy.result.evaluations)
     turn = rodrigues(best[:3])
     shift = best[3:6] + start.origin - turn @ start.origin
-    status = FitStatus.ROUND_LIMIT if evaluations >= settings.max_evaluations else FitStatus.CONVERGED
+    status = GraspFitStatus.ROUND_LIMIT if evaluations >= settings.max_evaluations else GraspFitStatus.CONVERGED
     return finish_fit(start, turn, shift, float(best[6]), evaluations, status, np.empty(0), settings.alpha)

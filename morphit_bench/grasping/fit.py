@@ -21,7 +21,7 @@ from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, make_transform
 from morphit_ros.grasping.fitting.correspondences import Correspondences
 from morphit_ros.grasping.fitting.energies import FitEnergies
-from morphit_ros.grasping.fitting.fit_result import FitStatus, check_fit_input
+from morphit_ros.grasping.fitting.fit_result import GraspFitStatus, check_fit_input
 from morphit_ros.grasping.gripper import Gripper
 
 
@@ -67,7 +67,7 @@ class FitStart:
     n_q: Array
     side: Array
     pairs: Correspondences
-    status: FitStatus
+    status: GraspFitStatus
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class PublishedFit:
     energies: FitEnergies
     E_com_matched: float
     iterations: int
-    status: FitStatus
+    status: GraspFitStatus
     correspondences: Correspondences
     history: Array
 
@@ -128,7 +128,13 @@ def start_fit(
     side = np.where(pairs.finger == 1, 1.0, -1.0)
     n_p = -side[:, None] * pose[:3, 1]
     enough = [pairs.count(finger) >= config.min_contacts for finger in (1, 2)]
-    status = FitStatus.CONVERGED if all(enough) else FitStatus.ONE_SIDED if any(enough) else FitStatus.NO_CONTACT
+    status = (
+        GraspFitStatus.CONVERGED
+        if all(enough)
+        else GraspFitStatus.ONE_SIDED
+        if any(enough)
+        else GraspFitStatus.NO_CONTACT
+    )
     return FitStart(
         points=points,
         normals=normals,
@@ -153,7 +159,7 @@ def finish_fit(
     shift: Array,
     opening: float,
     iterations: int,
-    status: FitStatus,
+    status: GraspFitStatus,
     history: Array,
     alpha: float,
 ) -> PublishedFit:

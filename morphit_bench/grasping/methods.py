@@ -21,17 +21,17 @@ from morphit_bench.grasping.cma_es import CmaEsConfig, fit_cma_es
 from morphit_bench.grasping.disf import fit_published_disf
 from morphit_bench.grasping.fit import PublishedConfig, PublishedFit
 from morphit_bench.grasping.protocols import GenericProtocol, StartPose, StartProtocol
-from morphit_bench.grasping.surface import SURFACES, SurfaceConfig, prepare_surface
+from morphit_bench.grasping.surface import SURFACES, ObservedSurfaceConfig, prepare_surface
 from morphit_bench.grasping.visf import VisfConfig, fit_visf
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.support_plane import SupportPlaneLike
 from morphit_ros.geometry.transforms import Array, check_transform
-from morphit_ros.grasping.fitting.fit_result import FitStatus
+from morphit_ros.grasping.fitting.fit_result import GraspFitStatus
 from morphit_ros.grasping.grasp import Grasp, GraspPlan
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner import plan_grasps
 from morphit_ros.grasping.planner_config import PlannerConfig
-from morphit_ros.grasping.scene import Table
 
 METHODS = ("morphit", "disf", "visf", "cma_es")
 
@@ -51,7 +51,7 @@ class GraspMethod(Protocol):
         self,
         cloud: PointCloud,
         gripper: Gripper,
-        table: Table | None = None,
+        table: SupportPlaneLike | None = None,
         seed: int = 0,
         *,
         approach: ArrayLike | None = None,
@@ -82,7 +82,7 @@ class MorphitMethod:
         self,
         cloud: PointCloud,
         gripper: Gripper,
-        table: Table | None = None,
+        table: SupportPlaneLike | None = None,
         seed: int = 0,
         *,
         approach: ArrayLike | None = None,
@@ -130,7 +130,7 @@ class PublishedMethod:
         name: str,
         config: PublishedConfig | None = None,
         protocol: StartProtocol | None = None,
-        surface: SurfaceConfig | None = None,
+        surface: ObservedSurfaceConfig | None = None,
         pregrasp_distance: float = PREGRASP_DISTANCE,
     ) -> None:
         if name not in _CONFIGS:
@@ -150,7 +150,7 @@ class PublishedMethod:
         self,
         cloud: PointCloud,
         gripper: Gripper,
-        table: Table | None = None,
+        table: SupportPlaneLike | None = None,
         seed: int = 0,
         *,
         approach: ArrayLike | None = None,
@@ -173,13 +173,13 @@ class PublishedMethod:
         prepared = time.perf_counter()
         starts = self.protocol.starts(surface, gripper, up, approach, seed)
         started = time.perf_counter()
-        rejected = {FitStatus.NO_CONTACT.value: 0, "contact on one finger only": 0, "unreachable": 0}
+        rejected = {GraspFitStatus.NO_CONTACT.value: 0, "contact on one finger only": 0, "unreachable": 0}
         grasps: list[Grasp] = []
         for start in starts:
             fit = self.fit(surface, gripper, start, seed)
             if not fit.status.usable:
-                one_sided = fit.status is FitStatus.ONE_SIDED
-                rejected["contact on one finger only" if one_sided else FitStatus.NO_CONTACT.value] += 1
+                one_sided = fit.status is GraspFitStatus.ONE_SIDED
+                rejected["contact on one finger only" if one_sided else GraspFitStatus.NO_CONTACT.value] += 1
                 continue
             grasp = self._grasp(fit, surface, start)
             if reachable is None or reachable(grasp):
@@ -218,7 +218,7 @@ class PublishedMethod:
             "contacts_1": float(pairs.count(1)),
             "contacts_2": float(pairs.count(2)),
             "iterations": float(fit.iterations),
-            "settled": float(fit.status is FitStatus.CONVERGED),
+            "settled": float(fit.status is GraspFitStatus.CONVERGED),
         }
         return Grasp(
             T_world_gripper=fit.T_world_gripper,

@@ -24,7 +24,7 @@ from morphit_ros.grasping.gripper import Gripper
 
 
 @dataclass(frozen=True)
-class SurfaceConfig(Config):
+class ObservedSurfaceConfig(Config):
     """How a cloud becomes the object's surface; the defaults are the paper's for observed clouds."""
 
     voxel_size: float = parameter(0.003, "One point a voxel; 0 keeps the cloud as it is [m]", minimum=0.0, maximum=0.1)
@@ -41,13 +41,13 @@ class SurfaceConfig(Config):
 
 # Known shapes are sampled with 3000 points and not thinned; YCB clouds are denser.
 SURFACES = {
-    "known": SurfaceConfig(voxel_size=0.0, normal_radius=0.1),
-    "ycb": SurfaceConfig(voxel_size=0.005, normal_radius=0.1),
-    "observed": SurfaceConfig(),
+    "known": ObservedSurfaceConfig(voxel_size=0.0, normal_radius=0.1),
+    "ycb": ObservedSurfaceConfig(voxel_size=0.005, normal_radius=0.1),
+    "observed": ObservedSurfaceConfig(),
 }
 
 
-def prepare_surface(cloud: PointCloud, config: SurfaceConfig) -> PointCloud:
+def prepare_surface(cloud: PointCloud, config: ObservedSurfaceConfig) -> PointCloud:
     """The object's surface: thinned points with unit normals.
 
     Raises:

@@ -23,7 +23,7 @@ from morphit_bench.grasping.fit import PublishedConfig, PublishedFit, finish_fit
 from morphit_ros.configuration import parameter
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.grasping.fitting.fit_result import FitStatus
+from morphit_ros.grasping.fitting.fit_result import GraspFitStatus
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.jit import njit
 
@@ -123,6 +123,6 @@ def fit_visf(
         np.array([gripper.aperture_min, gripper.aperture_max]), settings.alpha, settings.beta,
         settings.energy_tolerance, settings.max_iterations, settings.linearize_at == "start",
     )  # fmt: skip
-    status = FitStatus.CONVERGED if settled else FitStatus.ROUND_LIMIT
+    status = GraspFitStatus.CONVERGED if settled else GraspFitStatus.ROUND_LIMIT
     shift = shift + start.origin - turn @ start.origin
     return finish_fit(start, turn, shift, opening, iterations, status, history, settings.alpha)

@@ -15,7 +15,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.contact.parameters import GRAVITY, ContactParameters
-from morphit_ros.neural.contact.shapes import HalfSpace
+from morphit_ros.neural.contact.shapes import ContactHalfSpace
 from morphit_ros.neural.dynamics.simulate import simulate
 from morphit_ros.neural.dynamics.world import Obstacle, RigidBody, World
 from morphit_ros.neural.identification.experiments import Experiment
@@ -61,7 +61,7 @@ def push_world(body: ContactBody, laws: ContactParameters, step: float, config: 
     ball = RigidBody.ball(config.radius, config.mass, name="ball")
     thing = RigidBody.from_contact_body(body, name="object")
     return World(
-        [thing, ball], [Obstacle(HalfSpace(), name="table")], laws, step=step, controls=[("ball", "force")]
+        [thing, ball], [Obstacle(ContactHalfSpace(), name="table")], laws, step=step, controls=[("ball", "force")]
     )  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def settled_state(body: ContactBody, laws: ContactParameters, seconds: float = 4
     Raises:
         InvalidInputError: it doesn't come to rest in that time.
     """
-    world = World([body], [Obstacle(HalfSpace(), name="table")], laws, step=step)
+    world = World([body], [Obstacle(ContactHalfSpace(), name="table")], laws, step=step)
     start = np.zeros((1, 13))
     start[0, 2], start[0, 6] = -body.points[:, 2].min(), 1.0
     result = simulate(world, start, round(seconds / step))

@@ -26,7 +26,7 @@ _DIMENSIONS = {GeometryKind.SPHERE: 1, GeometryKind.BOX: 3, GeometryKind.CYLINDE
 
 
 @dataclass(frozen=True)
-class Obstacle:
+class ObstacleShape:
     """A solid in the world.
 
     Attributes:
@@ -77,7 +77,7 @@ class Outcomes:
 
 def random_obstacles(
     count: int, low: ArrayLike, high: ArrayLike, sizes: tuple[float, float], rng: np.random.Generator
-) -> list[Obstacle]:
+) -> list[ObstacleShape]:
     """Spheres, boxes and cylinders in turn, at random poses.
 
     Args:
@@ -105,7 +105,7 @@ def random_obstacles(
         # A normalised Gaussian quadruple is a uniform rotation.
         quat_xyzw = rng.normal(size=4)
         rotation = matrix_from_quat_xyzw(quat_xyzw / np.linalg.norm(quat_xyzw))
-        obstacles.append(Obstacle(kind, make_transform(rotation, rng.uniform(*corners)), size))
+        obstacles.append(ObstacleShape(kind, make_transform(rotation, rng.uniform(*corners)), size))
     return obstacles
 
 
@@ -133,7 +133,7 @@ def random_link_poses(
 
 
 def sphere_hits(
-    spheres: Mapping[str, tuple[Array, Array]], poses: Mapping[str, Array], obstacles: Sequence[Obstacle]
+    spheres: Mapping[str, tuple[Array, Array]], poses: Mapping[str, Array], obstacles: Sequence[ObstacleShape]
 ) -> NDArray[np.bool_]:
     """Which links' spheres touch which obstacles: (C, O, L), links in the order of `poses`.
 
@@ -168,7 +168,7 @@ def count_outcomes(found: NDArray[np.bool_], truth: NDArray[np.bool_]) -> Outcom
     return Outcomes(*(int(answer.sum()) for answer in answers))
 
 
-def _solid_arrays(obstacles: Sequence[Obstacle]) -> tuple[NDArray[np.int64], Array, Array]:
+def _solid_arrays(obstacles: Sequence[ObstacleShape]) -> tuple[NDArray[np.int64], Array, Array]:
     """Kind (O,), ``T_world_obstacle`` (O, 4, 4) and dimensions (O, 3) as the kernels take them."""
     dimensions = np.zeros((len(obstacles), 3))
     for row, obstacle in zip(dimensions, obstacles, strict=True):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from morphit_bench.spheres.collision_experiment import Obstacle, sphere_hits
+from morphit_bench.spheres.collision_experiment import ObstacleShape, sphere_hits
 from morphit_ros.errors import InvalidInputError, MissingDependencyError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
@@ -18,7 +18,7 @@ from morphit_ros.robot.links import GeometryKind
 
 
 def mesh_hits(
-    meshes: Mapping[str, Sequence[TriangleMesh]], poses: Mapping[str, Array], obstacles: Sequence[Obstacle]
+    meshes: Mapping[str, Sequence[TriangleMesh]], poses: Mapping[str, Array], obstacles: Sequence[ObstacleShape]
 ) -> NDArray[np.bool_]:
     """Which links' meshes touch or contain which obstacles: (C, O, L), links in the order of `poses`.
 
@@ -125,7 +125,7 @@ def _coal_mesh(coal: Any, mesh: TriangleMesh) -> Any:
     return model
 
 
-def _coal_solid(coal: Any, obstacle: Obstacle) -> Any:
+def _coal_solid(coal: Any, obstacle: ObstacleShape) -> Any:
     size = obstacle.dimensions.tolist()
     match obstacle.kind:
         case GeometryKind.BOX:

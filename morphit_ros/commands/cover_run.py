@@ -19,7 +19,7 @@ from morphit_ros.configuration import Config, parameter
 
 if TYPE_CHECKING:
     from morphit_ros.cover.cases import CoverCase
-    from morphit_ros.cover.simulation import SimulationResult
+    from morphit_ros.cover.simulation import CoverSimulationResult
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write_files(
-    files: ResultFiles, options: argparse.Namespace, case: CoverCase, result: SimulationResult, name: str, several: bool
+    files: ResultFiles,
+    options: argparse.Namespace,
+    case: CoverCase,
+    result: CoverSimulationResult,
+    name: str,
+    several: bool,
 ) -> None:
     """Plot and final state of a run, the plot under a name of its own where there are several runs."""
     from pathlib import Path
@@ -95,7 +100,7 @@ def _write_files(
         files.write("--save-state", options.save_state, lambda path: write_cover(case.cover, result.state, path))
 
 
-def _simulate(case: CoverCase, noise: Any, options: argparse.Namespace, seed: int) -> SimulationResult:
+def _simulate(case: CoverCase, noise: Any, options: argparse.Namespace, seed: int) -> CoverSimulationResult:
     from morphit_ros.cover.simulation import SimulationConfig, simulate_cover
 
     config = read_config(options, SimulationConfig, {"duration": case.duration})
@@ -106,7 +111,7 @@ def _simulate(case: CoverCase, noise: Any, options: argparse.Namespace, seed: in
         )  # fmt: skip
 
 
-def run_table(case: CoverCase, results: dict[str, SimulationResult]) -> str:
+def run_table(case: CoverCase, results: dict[str, CoverSimulationResult]) -> str:
     """Ours beside the paper's figures, and what a step took."""
     import numpy as np
 
@@ -137,7 +142,9 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:g}"
 
 
-def run_content(case: CoverCase, results: dict[str, SimulationResult], data: str | None, seed: int) -> dict[str, Any]:
+def run_content(
+    case: CoverCase, results: dict[str, CoverSimulationResult], data: str | None, seed: int
+) -> dict[str, Any]:
     """Runs for JSON: SI units; one entry every tenth of a second."""
     import numpy as np
 

@@ -34,7 +34,7 @@ _BOUNDS = {"friction": (0.3, 0.0, 1.0), "mass_scale": (1.0, 0.1, 10.0), "inertia
 
 
 @dataclass(frozen=True)
-class MotionConfig(Config):
+class ExperimentConfig(Config):
     """How the tracks were observed, and how they are predicted."""
 
     mass: float = parameter(1.0, "Of the object, with --field [kg]", minimum=1e-9, maximum=1e9)
@@ -61,19 +61,19 @@ def add_options(parser: CommandParser) -> None:
     source.add_argument(
         "--soap", action="store_true", help="TRACK is the authors' folder: their soap, as they set it up"
     )
-    add_config(parser, MotionConfig, "mass")
+    add_config(parser, ExperimentConfig, "mass")
     parser.add_argument(
         "--unknown", action="append", metavar="NAME[=START:LOWER:UPPER]",
         help="friction, mass_scale, inertia_scale, spring ... repeatable (default: friction)",
     )  # fmt: skip
     add_settings(parser, "contact")
-    add_config(parser, MotionConfig, "frame", "table")
+    add_config(parser, ExperimentConfig, "frame", "table")
     parser.add_argument(
         "--pusher", nargs=2, metavar=("TRACK", "RADIUS"), help="a ball that was moved along a track, for one TRACK"
     )
-    add_config(parser, MotionConfig, "start", none="velocity_unknown; with --soap known")
-    add_config(parser, MotionConfig, "step", none="0.01, less for objects under 10 cm")
-    add_config(parser, MotionConfig, "noise")
+    add_config(parser, ExperimentConfig, "start", none="velocity_unknown; with --soap known")
+    add_config(parser, ExperimentConfig, "step", none="0.01, less for objects under 10 cm")
+    add_config(parser, ExperimentConfig, "noise")
     add_config(parser, IdentificationConfig, "window", "corrections")
     add_json(parser)
 
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
     from morphit_ros.neural.identification import SimulatedMotion, identify
 
     _refuse_foreign_options(options)
-    motions, config = read_config(options, MotionConfig), _config(options)
+    motions, config = read_config(options, ExperimentConfig), _config(options)
     unknowns = [_unknown(word) for word in options.unknown or ["friction"]]
     experiments = _experiments(options, motions)
     motion = experiments[0].motion
@@ -164,7 +164,7 @@ def _config(options: argparse.Namespace) -> IdentificationConfig:
         from morphit_ros.neural.identification.soap import SOAP_CONFIG
 
         more = SOAP_CONFIG.to_flat()
-    noise = given_values(options, MotionConfig).get("noise")
+    noise = given_values(options, ExperimentConfig).get("noise")
     if noise:
         more["position_noise"], more["rotation_noise"] = noise
     return read_config(options, IdentificationConfig, more)
@@ -188,7 +188,7 @@ def _unknown(word: str) -> Unknown:
     return Unknown(name, start, lower, upper)
 
 
-def _experiments(options: argparse.Namespace, motions: MotionConfig) -> list[Experiment]:
+def _experiments(options: argparse.Namespace, motions: ExperimentConfig) -> list[Experiment]:
     from morphit_ros.errors import InvalidInputError
 
     if options.soap:
@@ -218,13 +218,13 @@ def _body(options: argparse.Namespace, mass: float) -> ContactBody:
     return body
 
 
-def _experiment(options: argparse.Namespace, motions: MotionConfig, body: ContactBody, file: str) -> Experiment:
+def _experiment(options: argparse.Namespace, motions: ExperimentConfig, body: ContactBody, file: str) -> Experiment:
     import numpy as np
 
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.geometry.transforms import make_transform
     from morphit_ros.neural.contact.parameters import ContactParameters, largest_implicit_step
-    from morphit_ros.neural.contact.shapes import HalfSpace, Sphere
+    from morphit_ros.neural.contact.shapes import ContactHalfSpace, ContactSphere
     from morphit_ros.neural.dynamics.world import Obstacle, World
     from morphit_ros.neural.identification import Experiment, SimulatedMotion, read_track
     from morphit_ros.neural.identification.experiments import StartKnowledge
@@ -233,7 +233,7 @@ def _experiment(options: argparse.Namespace, motions: MotionConfig, body: Contac
     track = read_track(Path(file))
     if motions.frame == "field":
         track = track.moved_frame(body.center_of_mass)
-    obstacles = [Obstacle(HalfSpace(), make_transform(translation=[0.0, 0.0, motions.table]), name="table")]
+    obstacles = [Obstacle(ContactHalfSpace(), make_transform(translation=[0.0, 0.0, motions.table]), name="table")]
     step = min(_STEP, largest_implicit_step(body.size)) if options.step is None else motions.step
     if options.pusher:
         try:
@@ -242,6 +242,6 @@ def _experiment(options: argparse.Namespace, motions: MotionConfig, body: Contac
             raise InvalidInputError("--pusher", options.pusher[1], "a radius [m]") from None
         times = np.arange(track.times[0], track.times[-1] + step, step)
         positions = resampled_positions(read_track(options.pusher[0]), times)
-        obstacles.append(Obstacle(Sphere(radius), positions=positions, name="pusher"))
+        obstacles.append(Obstacle(ContactSphere(radius), positions=positions, name="pusher"))
     world = World([body], obstacles, ContactParameters.from_flat(settings(options, ContactParameters)), step=step)
     return Experiment(SimulatedMotion(world), (track,), None, cast(StartKnowledge, motions.start))

@@ -47,7 +47,14 @@ def add_options(parser: CommandParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from morphit_ros.errors import InvalidInputError
-    from morphit_ros.spheres import FORMATS, PlannerConfig, export_model, format_of, read_model, self_collision_matrix
+    from morphit_ros.spheres import (
+        FORMATS,
+        MotionPlannerConfig,
+        export_model,
+        format_of,
+        read_model,
+        self_collision_matrix,
+    )
 
     padding = read_config(options, PaddingConfig).padding
     if options.format is None and options.output == "-":
@@ -71,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
         padding=padding,
         self_collision=matrix,
         srdf=_text(options.merge) if options.merge else None,
-        planner=PlannerConfig(tool_frames=tuple(options.tool)),
+        planner=MotionPlannerConfig(tool_frames=tuple(options.tool)),
         home=home,
     )
     with ResultFiles() as files:

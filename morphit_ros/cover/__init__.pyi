@@ -6,8 +6,8 @@ from .control.controller import (
 )
 from .model import Cover as Cover
 from .simulation import (
+    CoverSimulationResult as CoverSimulationResult,
     SimulationConfig as SimulationConfig,
-    SimulationResult as SimulationResult,
     simulate_cover as simulate_cover,
 )
 from .state import CoverState as CoverState

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from morphit_ros.cover.simulation import SimulationResult
+from morphit_ros.cover.simulation import CoverSimulationResult
 
 
-def draw_run(result: SimulationResult, path: str | Path, title: str = "") -> None:
+def draw_run(result: CoverSimulationResult, path: str | Path, title: str = "") -> None:
     """Draw a run into a PNG, PDF or SVG file."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -30,7 +30,7 @@ class SimulationConfig(Config):
 
 
 @dataclass(frozen=True)
-class SimulationResult:
+class CoverSimulationResult:
     """What happened in a run of S steps.
 
     Attributes:
@@ -84,7 +84,7 @@ def simulate_cover(
     seed: int = 0,
     solver: QpSolver | None = None,
     progress: Callable[[float, StepResult], None] | None = None,
-) -> SimulationResult:
+) -> CoverSimulationResult:
     """Run a cover towards a target.
 
     Args:
@@ -129,7 +129,7 @@ def simulate_cover(
                 break
     results = [entry[0] for entry in record]
     numbers = np.array([entry[1:] for entry in record])
-    return SimulationResult(
+    return CoverSimulationResult(
         times=controller.period * np.arange(len(record), dtype=np.float64),
         angles=np.array([result.angles for result in results]),
         distances=np.array([result.distances for result in results]),

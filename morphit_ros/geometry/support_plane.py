@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from morphit_ros.geometry.transforms import Array, check_transform
+
+
+class SupportPlaneLike(Protocol):
+    """What planning asks of a table: `SupportPlane` and perception's table have it."""
+
+    @property
+    def T_world_table(self) -> Array: ...
+
+    @property
+    def size(self) -> Array | None: ...
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from morphit_ros.geometry.support_plane import SupportPlaneLike
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.checking.closing import close_fingers
 from morphit_ros.grasping.checking.pad_contacts import PadContacts
-from morphit_ros.grasping.checking.pad_grid import pad_grid
 from morphit_ros.grasping.checking.sweeps import (
     GripperBoxes,
     approach_hits,
@@ -23,11 +23,11 @@ from morphit_ros.grasping.checking.sweeps import (
     lowest_heights,
 )
 from morphit_ros.grasping.fitting.correspondences import Index
-from morphit_ros.grasping.fitting.disf import fit_batch
+from morphit_ros.grasping.fitting.disf import fit_batch, fit_settings
 from morphit_ros.grasping.fitting.starts import Starts, antipodal_pairs, starts_from_normals, starts_from_pairs
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner_config import PlannerConfig
-from morphit_ros.grasping.scene import ObjectScene, Table, crosswise
+from morphit_ros.grasping.scene import ObjectScene, crosswise
 
 # Contacts this close below a patch's highest places belong to it: noise of the cloud and softness of the pads [m].
 COMPLIANCE = 0.002
@@ -121,7 +121,7 @@ def make_starts(
 
 
 def clear_of_table(
-    starts: Starts, gripper: Gripper, config: PlannerConfig, table: Table | None, rejected: dict[str, int]
+    starts: Starts, gripper: Gripper, config: PlannerConfig, table: SupportPlaneLike | None, rejected: dict[str, int]
 ) -> Starts:
     """Lift starts whose fingers would enter the table; drop those that would have to leave their surfaces."""
     if table is None:
@@ -178,26 +178,13 @@ def fit_all(
     approaches = starts.rotations[:, :, 2].copy()
     apertures = np.minimum(gripper.aperture_max, starts.widths + 2.0 * config.opening_margin)
     status, contacts = np.zeros(count, np.int64), np.zeros((count, 2), np.int64)
-    disf, grid = config.disf, pad_grid(gripper, max_cells=200)
+    settings = fit_settings(config.disf, gripper, max_cells=200)
 
     def fit(part: slice) -> None:
         fit_batch(
-            scene.points,
-            scene.normals,
-            rotations[part],
-            translations[part],
-            apertures[part],
-            approaches[part],
-            grid,
-            np.array([gripper.aperture_min, gripper.aperture_max]),
-            np.array([disf.alpha, disf.beta]),
-            np.array([disf.translation_tolerance, disf.rotation_tolerance]),
-            disf.max_rounds,
-            disf.min_contacts,
-            disf.cosine_limit,
-            status[part],
-            contacts[part],
-        )
+            scene.points, scene.normals, rotations[part], translations[part], apertures[part], approaches[part],
+            settings, status[part], contacts[part],
+        )  # fmt: skip
 
     in_chunks(count, config.workers, fit)
     usable = status <= 1
@@ -210,7 +197,7 @@ def fit_all(
 
 
 def settle_above_table(
-    poses: Candidates, gripper: Gripper, config: PlannerConfig, table: Table | None, rejected: dict[str, int]
+    poses: Candidates, gripper: Gripper, config: PlannerConfig, table: SupportPlaneLike | None, rejected: dict[str, int]
 ) -> Candidates:
     """Undo what the fit sank towards the table, up to 5 mm; drop the rest."""
     if table is None or len(poses) == 0:
@@ -269,7 +256,7 @@ def collision_free(
     solid: Array,
     gripper: Gripper,
     config: PlannerConfig,
-    table: Table | None,
+    table: SupportPlaneLike | None,
     rejected: dict[str, int],
 ) -> tuple[Candidates, Candidates]:
     """Poses whose approach and closing are free, and the others; fills the open aperture and the clearance.

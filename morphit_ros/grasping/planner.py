@@ -16,15 +16,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morphit_ros.geometry.inputs import CloudLike, as_cloud
+from morphit_ros.geometry.support_plane import SupportPlaneLike
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.checking.sweeps import gripper_boxes
 from morphit_ros.grasping.completion import ShapeCompletion
 from morphit_ros.grasping.grasp import Grasp, GraspPlan
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner_config import PlannerConfig
-from morphit_ros.grasping.scene import ObjectScene, Table, prepare_scene
+from morphit_ros.grasping.scene import ObjectScene, prepare_scene
 from morphit_ros.grasping.scoring.ranking import select_grasps
-from morphit_ros.grasping.search import Search, Stopwatch
+from morphit_ros.grasping.search import GraspSearch, Stopwatch
 from morphit_ros.robot.clearance import ClearanceFunction
 
 
@@ -32,7 +33,7 @@ def plan_grasps(
     cloud: CloudLike,
     gripper: Gripper,
     config: PlannerConfig | None = None,
-    table: Table | None = None,
+    table: SupportPlaneLike | None = None,
     seed: int = 0,
     approach: ArrayLike | None = None,
     center_of_mass: ArrayLike | None = None,
@@ -81,7 +82,7 @@ def plan_grasps(
     if table is not None:
         settings = replace(settings, table_clearance=_clearance_above(table, scene, settings))
     clock.lap("prepare")
-    search = Search(scene, solid, gripper, settings, table, rng)
+    search = GraspSearch(scene, solid, gripper, settings, table, rng)
     clear = None if clearance is None else _Measured(clearance, settings.min_clearance)
     reaches = None if reachable is None else _Remembered(reachable)
     found = search.round(report, clock)
@@ -140,7 +141,7 @@ class _Measured:
         return sum(not answer >= self._least for answer in self._answers.values())
 
 
-def _clearance_above(table: Table, scene: ObjectScene, config: PlannerConfig) -> float:
+def _clearance_above(table: SupportPlaneLike, scene: ObjectScene, config: PlannerConfig) -> float:
     """Fingers must get well below the top of a thin thing that lies on the table, wherever they grasp it [m]."""
     up, origin = table.T_world_table[:3, 2], table.T_world_table[:3, 3]
     heights = (scene.points - origin) @ up

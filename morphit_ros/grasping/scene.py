@@ -16,11 +16,11 @@ from morphit_ros.geometry.outward_normals import (
     smooth_normals,
 )
 from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.support_plane import SupportPlaneLike
 from morphit_ros.geometry.thinning import OVERSAMPLING, finite_rows, point_spacing, surface_noise, thin_evenly
 from morphit_ros.geometry.transforms import Array, check_transform
 from morphit_ros.grasping.completion import AutoCompletion, CompletedShape, ShapeCompletion
 from morphit_ros.grasping.planner_config import PlannerConfig
-from morphit_ros.grasping.table import Table as Table
 
 # Of the spacing, what closes the gaps between evenly spread points: more blurs a rim or an edge into what is beside it.
 _FOOTPRINT = 0.7
@@ -65,7 +65,7 @@ class ObjectScene:
 def prepare_scene(
     cloud: PointCloud,
     config: PlannerConfig,
-    table: Table | None,
+    table: SupportPlaneLike | None,
     approach: ArrayLike | None,
     center_of_mass: ArrayLike | None,
     rng: np.random.Generator,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from morphit_ros.geometry.support_plane import SupportPlaneLike
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.candidates import (
     Candidates,
@@ -27,7 +28,7 @@ from morphit_ros.grasping.candidates import (
 from morphit_ros.grasping.fitting.starts import starts_near
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner_config import PlannerConfig
-from morphit_ros.grasping.scene import ObjectScene, Table
+from morphit_ros.grasping.scene import ObjectScene
 from morphit_ros.grasping.scoring.ranking import Ranking, score_candidates
 
 # Of the best candidates so many are varied, in so many copies each, by so much [m], [rad].
@@ -51,7 +52,7 @@ class Stopwatch:
 
 
 @dataclass(frozen=True)
-class Search:
+class GraspSearch:
     """Where grasps are looked for.
 
     Attributes:
@@ -65,7 +66,7 @@ class Search:
     solid: Array
     gripper: Gripper
     config: PlannerConfig
-    table: Table | None
+    table: SupportPlaneLike | None
     rng: np.random.Generator
 
     def round(self, report: Report, clock: Stopwatch, before: Found | None = None) -> Found:

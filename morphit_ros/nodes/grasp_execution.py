@@ -21,7 +21,7 @@ from morphit_ros.ros.core.diagnostics import ERROR, OK, Diagnostics
 from morphit_ros.ros.core.frames import BaseFrameConfig
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
-from morphit_ros.ros.execution.motion_backends import MotionConfig, MotionPlanning
+from morphit_ros.ros.execution.motion_backends import MotionPlanning, MotionPlanningConfig
 from morphit_ros.ros.execution.object_clearance import ExecutedClearanceConfig
 from morphit_ros.ros.execution.pick_jobs import PickJobs, PickJobsConfig
 from morphit_ros.ros.execution.pick_request import GoalConfig, GoalReader
@@ -39,8 +39,8 @@ class GraspExecutionConfig(Config):
 
 
 CONFIGS = (
-    GraspExecutionConfig, GoalConfig, PickJobsConfig, SequenceConfig, MotionConfig, CommandConfig, BaseFrameConfig,
-    ExecutedClearanceConfig,
+    GraspExecutionConfig, GoalConfig, PickJobsConfig, SequenceConfig, MotionPlanningConfig, CommandConfig,
+    BaseFrameConfig, ExecutedClearanceConfig,
 )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from morphit_ros.geometry.transforms import (
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.contact.parameters import ContactParameters
-from morphit_ros.neural.contact.shapes import HalfSpace, SphereSet
+from morphit_ros.neural.contact.shapes import ContactHalfSpace, SphereSet
 from morphit_ros.neural.dynamics.simulate import simulate
 from morphit_ros.neural.dynamics.state import BodyState
 from morphit_ros.neural.dynamics.world import Obstacle, World
@@ -232,7 +232,7 @@ class PushingArm:
             frames = self._kinematics.forward_kinematics(self._joints(workcell, trajectory, index * step))
             for name, track in tracks.items():
                 track.append(base @ frames[name])
-        obstacles = [Obstacle(HalfSpace(), name="table")]
+        obstacles = [Obstacle(ContactHalfSpace(), name="table")]
         for name, track in tracks.items():
             spheres = self._spheres.links[name]
             poses = np.array(track)

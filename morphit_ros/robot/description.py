@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +39,17 @@ class RobotDescription:
     def parent_joint(self, link: str) -> Joint | None:
         """The joint that carries a link, None for the root."""
         return next((joint for joint in self.joints.values() if joint.child == link), None)
+
+    def neighbours(self, links: Collection[str]) -> set[frozenset[str]]:
+        """Pairs of some links that are next to each other once all other links are passed over."""
+        known, pairs = set(links), set()
+        for link in links:
+            joint = self.parent_joint(link)
+            while joint is not None and joint.parent not in known:
+                joint = self.parent_joint(joint.parent)
+            if joint is not None:
+                pairs.add(frozenset((link, joint.parent)))
+        return pairs
 
     def adjacent_links(self) -> list[tuple[str, str]]:
         """Pairs (parent, child) of links that a joint connects."""

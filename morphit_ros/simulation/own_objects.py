@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
-from morphit_ros.simulation.solids import Solid, block, lathe, loft, tube
+from morphit_ros.simulation.solids import SolidPart, block, lathe, loft, tube
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class ObjectDesign:
         color: RGB in [0, 1].
     """
 
-    build: Callable[[], list[Solid]]
+    build: Callable[[], list[SolidPart]]
     mass: float
     color: tuple[float, float, float]
 
@@ -35,7 +35,7 @@ def _arc(center: tuple[float, float], radius: float, start: float, end: float, c
     return [(center[0] + radius * np.cos(a), center[1] + radius * np.sin(a)) for a in angles]
 
 
-def _mug() -> list[Solid]:
+def _mug() -> list[SolidPart]:
     """78 mm wide, 95 mm high, 4.5 mm wall, with a handle on the +x side."""
     outer, height, wall, bottom = 0.039, 0.095, 0.0045, 0.007
     inner = outer - wall
@@ -57,10 +57,10 @@ def _mug() -> list[Solid]:
     path = np.column_stack(
         [outer - 0.002 + 0.027 * np.cos(turn), np.zeros(turn.size), 0.049 + 0.029 * np.sin(turn)],
     )
-    return [Solid(cup.surface, cup.pieces + wall_pieces), tube(path, (0.004, 0.006))]
+    return [SolidPart(cup.surface, cup.pieces + wall_pieces), tube(path, (0.004, 0.006))]
 
 
-def _wine_glass() -> list[Solid]:
+def _wine_glass() -> list[SolidPart]:
     """205 mm high: foot 70 mm, stem 8 mm, bowl 76 mm at its widest, 2 mm wall."""
     wall = 0.002
     # Outside of the bowl (radius, z), from the stem to the rim.
@@ -84,10 +84,10 @@ def _wine_glass() -> list[Solid]:
     glass = lathe(profile, solid_part)
     wall_rings = [(0.0965, 0.0, 0.017)]
     wall_rings += [(z, radius - wall, radius) for radius, z in bowl[1:]]
-    return [Solid(glass.surface, glass.pieces + lathe(profile, wall_rings, wedges=16).pieces)]
+    return [SolidPart(glass.surface, glass.pieces + lathe(profile, wall_rings, wedges=16).pieces)]
 
 
-def _hammer() -> list[Solid]:
+def _hammer() -> list[SolidPart]:
     """Lies on its side: wooden handle 26 × 20 mm along x, 105 mm steel head along y."""
     head_height = 0.025
     axis = head_height / 2.0
@@ -121,12 +121,12 @@ def _hammer() -> list[Solid]:
     return [handle, body, neck, face, wedge]
 
 
-def _box() -> list[Solid]:
+def _box() -> list[SolidPart]:
     """A tea box of 55 × 90 × 120 mm."""
     return [block((0.055, 0.090, 0.120), (0.0, 0.0, 0.060), bevel=0.0015)]
 
 
-def _t_block() -> list[Solid]:
+def _t_block() -> list[SolidPart]:
     """A wooden T that lies flat: bar 120 × 35 mm, stem 35 × 75 mm, 40 mm high."""
     return [
         block((0.120, 0.035, 0.040), (0.0, 0.0375, 0.020), bevel=0.001),
@@ -135,7 +135,7 @@ def _t_block() -> list[Solid]:
     ]
 
 
-def _bottle() -> list[Solid]:
+def _bottle() -> list[SolidPart]:
     """A closed half-litre bottle: 64 mm wide, 215 mm high, with a neck of 28 mm."""
     profile = [
         (0.0, 0.0),
@@ -156,7 +156,7 @@ def _bottle() -> list[Solid]:
     rings += [(0.180, 0.0, 0.019), (0.190, 0.0, 0.013), (0.1955, 0.0, 0.0125)]
     cap = lathe(profile, [(0.1955, 0.0, 0.014), (0.213, 0.0, 0.014), (0.215, 0.0, 0.0125)]).pieces
     bottle = lathe(profile, rings)
-    return [Solid(bottle.surface, bottle.pieces + cap)]
+    return [SolidPart(bottle.surface, bottle.pieces + cap)]
 
 
 OWN_OBJECTS: dict[str, ObjectDesign] = {

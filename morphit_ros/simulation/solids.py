@@ -15,7 +15,7 @@ from morphit_ros.geometry.transforms import Array
 
 
 @dataclass(frozen=True)
-class Solid:
+class SolidPart:
     """A body as seen and as touched.
 
     Attributes:
@@ -28,9 +28,9 @@ class Solid:
     pieces: tuple[TriangleMesh, ...]
     density: float = 1.0
 
-    def transformed(self, transform: Array) -> Solid:
+    def transformed(self, transform: Array) -> SolidPart:
         """The solid moved by a rigid (4, 4) transform."""
-        return Solid(
+        return SolidPart(
             self.surface.transformed(transform),
             tuple(piece.transformed(transform) for piece in self.pieces),
             self.density,
@@ -62,7 +62,9 @@ def convex_hull(points: ArrayLike) -> TriangleMesh:
     return TriangleMesh(vertices, faces)
 
 
-def lathe(profile: ArrayLike, rings: ArrayLike, segments: int = 64, wedges: int = 16, density: float = 1.0) -> Solid:
+def lathe(
+    profile: ArrayLike, rings: ArrayLike, segments: int = 64, wedges: int = 16, density: float = 1.0
+) -> SolidPart:
     """A solid of revolution about z.
 
     Args:
@@ -115,10 +117,10 @@ def lathe(profile: ArrayLike, rings: ArrayLike, segments: int = 64, wedges: int 
                 for radius, z in ((in0, z0), (out0, z0), (in1, z1), (out1, z1))
             ]
             pieces.append(convex_hull(np.unique(np.concatenate(corners).round(9), axis=0)))
-    return Solid(TriangleMesh(vertices, np.concatenate(faces)), tuple(pieces), density)
+    return SolidPart(TriangleMesh(vertices, np.concatenate(faces)), tuple(pieces), density)
 
 
-def block(size: ArrayLike, center: ArrayLike = (0.0, 0.0, 0.0), bevel: float = 0.0, density: float = 1.0) -> Solid:
+def block(size: ArrayLike, center: ArrayLike = (0.0, 0.0, 0.0), bevel: float = 0.0, density: float = 1.0) -> SolidPart:
     """A box with its edges cut at 45° by `bevel` [m]; `size` (3,) and `center` (3,) [m]."""
     half = np.asarray(size, dtype=np.float64) / 2.0
     signs = np.array([[x, y, z] for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
@@ -129,10 +131,10 @@ def block(size: ArrayLike, center: ArrayLike = (0.0, 0.0, 0.0), bevel: float = 0
     else:
         corners = signs * half
     hull = convex_hull(corners + np.asarray(center, dtype=np.float64))
-    return Solid(hull, (hull,), density)
+    return SolidPart(hull, (hull,), density)
 
 
-def loft(sections: ArrayLike, density: float = 1.0) -> Solid:
+def loft(sections: ArrayLike, density: float = 1.0) -> SolidPart:
     """A solid through convex sections, with one convex piece between each two.
 
     Args:
@@ -156,10 +158,10 @@ def loft(sections: ArrayLike, density: float = 1.0) -> Solid:
     if surface.volume < 0.0:
         surface = TriangleMesh(surface.vertices, surface.faces[:, ::-1])
     pieces = tuple(convex_hull(np.concatenate(pair)) for pair in pairwise(stations))
-    return Solid(surface, pieces, density)
+    return SolidPart(surface, pieces, density)
 
 
-def tube(path: ArrayLike, radii: tuple[float, float], segments: int = 16, density: float = 1.0) -> Solid:
+def tube(path: ArrayLike, radii: tuple[float, float], segments: int = 16, density: float = 1.0) -> SolidPart:
     """A bent bar of elliptic cross-section along a path in the x-z plane.
 
     Args:
@@ -178,7 +180,7 @@ def tube(path: ArrayLike, radii: tuple[float, float], segments: int = 16, densit
     return loft(line[:, None] + in_plane + radii[1] * np.sin(angle)[None, :, None] * sideways, density)
 
 
-def unite(solids: Sequence[Solid]) -> TriangleMesh:
+def unite(solids: Sequence[SolidPart]) -> TriangleMesh:
     """One closed surface around several solids: what lies inside another is gone, as a camera would see it.
 
     Raises:

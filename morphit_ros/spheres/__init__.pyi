@@ -2,7 +2,7 @@ from .clustering import spherize_cloud as spherize_cloud
 from .configuration import LossWeights as LossWeights, SphereFitConfig as SphereFitConfig
 from .exports import (
     FORMATS as FORMATS,
-    PlannerConfig as PlannerConfig,
+    MotionPlannerConfig as MotionPlannerConfig,
     export_model as export_model,
     format_of as format_of,
     read_model as read_model,
@@ -14,7 +14,7 @@ from .exports.tables import (
     model_from_json as model_from_json,
 )
 from .exports.urdf import spherized_urdf as spherized_urdf
-from .fit import FitStatus as FitStatus, SphereFitResult as SphereFitResult, fit_spheres as fit_spheres
+from .fit import SphereFitResult as SphereFitResult, SphereFitStatus as SphereFitStatus, fit_spheres as fit_spheres
 from .links.budget import (
     counts_for_distance as counts_for_distance,
     distribute_spheres as distribute_spheres,

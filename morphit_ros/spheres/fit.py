@@ -42,7 +42,7 @@ _PLATEAU, _LAST_PLATEAU = 1e-3, 1e-4
 _SPHERES_OF_ONE_START = 256
 
 
-class FitStatus(enum.Enum):
+class SphereFitStatus(enum.Enum):
     """Outcome of a fit; spheres are usable in each case."""
 
     FITTED = "fitted"
@@ -65,7 +65,7 @@ class SphereFitResult(Meshed):
 
     centers: Array
     radii: Array
-    status: FitStatus
+    status: SphereFitStatus
     history: Array
     cover_margin: float | None = None
 
@@ -105,7 +105,7 @@ def fit_spheres(
     if settings.method != "morphit":
         baselines = bench_module("spheres.baselines", f"method '{settings.method}'")
         centers, radii = baselines.fit_baseline(settings.method, meshes, settings.count, seed)
-        return SphereFitResult(centers, radii, FitStatus.FITTED, np.empty(0))
+        return SphereFitResult(centers, radii, SphereFitStatus.FITTED, np.empty(0))
     if settings.cover:
         return _fit_cover(meshes, settings, seed, start)
     return _fit(meshes, settings, seed, start)
@@ -152,7 +152,7 @@ def _fit_cover(
         fitted = _fit(meshes, config, seed, start)
         result = cover_spheres(meshes, config.count, seed, initial=(fitted.centers, fitted.radii))
     proven = result.certificate.covered
-    status = FitStatus.FITTED if proven else FitStatus.COVER_NOT_PROVEN
+    status = SphereFitStatus.FITTED if proven else SphereFitStatus.COVER_NOT_PROVEN
     margin = result.certificate.margin if proven else None
     return SphereFitResult(result.centers, result.radii, status, fitted.history, margin)
 
@@ -190,7 +190,7 @@ def _fit(meshes: Sequence[TriangleMesh], config: SphereFitConfig, seed: int, sta
         # Scaling there and back would cost the locked ones their last digit.
         kept = int((~start.free).sum())
         centers[:kept], radii[:kept] = start.centers[:kept], start.radii[:kept]
-    status = FitStatus.FITTED if samples.has_volume else FitStatus.NO_VOLUME
+    status = SphereFitStatus.FITTED if samples.has_volume else SphereFitStatus.NO_VOLUME
     return SphereFitResult(centers, radii, status, np.concatenate(history))
 
 

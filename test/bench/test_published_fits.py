@@ -13,9 +13,9 @@ import pytest
 from morphit_bench.grasping import (
     SURFACES,
     CmaEsConfig,
+    ObservedSurfaceConfig,
     PaperProtocol,
     PublishedConfig,
-    SurfaceConfig,
     VisfConfig,
     fit_cma_es,
     fit_published_disf,
@@ -29,7 +29,7 @@ from morphit_ros.geometry.mesh import TriangleMesh, sample_surface_evenly
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector, transform_points
-from morphit_ros.grasping import FitStatus, Gripper
+from morphit_ros.grasping import GraspFitStatus, Gripper
 
 FRANKA = Gripper.load("franka_hand")
 DATA = Path(os.environ.get("MORPHIT_DATA", Path(__file__).parents[2] / ".." / "shared" / "data"))
@@ -99,7 +99,7 @@ def test_published_normals_point_away_from_the_centroid_even_where_that_is_wrong
 def test_thinning_leaves_the_mean_of_each_voxel():
     rng = np.random.default_rng(3)
     points = rng.uniform(0.0, 0.05, (4000, 3))
-    thin = prepare_surface(PointCloud(points), SurfaceConfig(voxel_size=0.01, normal_radius=0.1))
+    thin = prepare_surface(PointCloud(points), ObservedSurfaceConfig(voxel_size=0.01, normal_radius=0.1))
     cells = np.floor((thin.points - points.min(axis=0) + 0.005) / 0.01)
     assert len(np.unique(cells, axis=0)) == len(thin.points)
     assert 150 < len(thin) < 300
@@ -109,10 +109,10 @@ def test_thinning_leaves_the_mean_of_each_voxel():
 def test_given_normals_are_kept_when_asked_for():
     mesh = box_mesh([0.06, 0.04, 0.05])
     points, normals = sample_surface_evenly(mesh, 500, np.random.default_rng(0))
-    kept = prepare_surface(PointCloud(points, 3.0 * normals), SurfaceConfig(voxel_size=0.0, normals="given"))
+    kept = prepare_surface(PointCloud(points, 3.0 * normals), ObservedSurfaceConfig(voxel_size=0.0, normals="given"))
     np.testing.assert_allclose(kept.normals, normals, atol=1e-12)
     with pytest.raises(InvalidInputError, match="no finite normals"):
-        prepare_surface(PointCloud(points), SurfaceConfig(normals="given"))
+        prepare_surface(PointCloud(points), ObservedSurfaceConfig(normals="given"))
 
 
 # Correspondences
@@ -166,11 +166,11 @@ def test_without_finger_1_there_is_no_finger_2():
     far_side = BOX.select(BOX.points[:, 1] < 0.0)
     result = run("disf", far_side, FRANKA, start(), 0.07)
     assert (result.correspondences.count(1), result.correspondences.count(2)) == (0, 0)
-    assert result.status is FitStatus.NO_CONTACT
+    assert result.status is GraspFitStatus.NO_CONTACT
     near_side = BOX.select(BOX.points[:, 1] > 0.0)
     result = run("disf", near_side, FRANKA, start(), 0.07)
     assert result.correspondences.count(1) > 30 and result.correspondences.count(2) == 0
-    assert result.status is FitStatus.ONE_SIDED
+    assert result.status is GraspFitStatus.ONE_SIDED
     np.testing.assert_array_equal(result.T_world_gripper, start())
     assert result.iterations == 0
 
@@ -269,10 +269,10 @@ def test_disf_bounces_as_published():
     for result in histories:
         changes = np.abs(np.diff(result.history))
         assert (changes[:-1] > 1e-4).all()
-        if result.status is FitStatus.CONVERGED:
+        if result.status is GraspFitStatus.CONVERGED:
             assert changes[-1] <= 1e-4
         else:
-            assert result.status is FitStatus.ROUND_LIMIT and result.iterations == 100
+            assert result.status is GraspFitStatus.ROUND_LIMIT and result.iterations == 100
 
 
 @pytest.mark.parametrize("method", ["disf", "visf", "visf at the start"])
@@ -301,7 +301,7 @@ def test_disf_does_not_depend_on_the_origin_of_the_turns():
 def test_visf_step_is_a_stationary_point_of_its_energy():
     # At a settled pose, re-linearising finds nothing to move.
     result = run("visf", BOX, FRANKA, start((0.0, 0.0, 0.1), (0.0, 0.003, 0.0)), 0.07, energy_tolerance=1e-14)
-    assert result.status is FitStatus.CONVERGED
+    assert result.status is GraspFitStatus.CONVERGED
     assert abs(result.history[-1] - result.history[-2]) <= 1e-14
     assert result.history[-1] < result.history[0]
 
@@ -325,7 +325,7 @@ def test_cma_es_closes_by_default_and_only_opens_with_the_published_bound():
 def test_cma_es_repeats_with_its_seed():
     first, second = (run("cma_es", BOX, FRANKA, start(), 0.06, max_evaluations=300, seed=7) for _ in range(2))
     np.testing.assert_array_equal(first.T_world_gripper, second.T_world_gripper)
-    assert first.status is FitStatus.ROUND_LIMIT
+    assert first.status is GraspFitStatus.ROUND_LIMIT
     other = run("cma_es", BOX, FRANKA, start(), 0.06, max_evaluations=300, seed=8)
     assert not np.array_equal(first.T_world_gripper, other.T_world_gripper)
 

@@ -15,7 +15,7 @@ from morphit_ros.geometry.mesh import TriangleMesh, sample_surface_evenly
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector
-from morphit_ros.grasping import DisfConfig, FitStatus, Gripper, fit_disf
+from morphit_ros.grasping import DisfConfig, GraspFitStatus, Gripper, fit_disf
 from morphit_ros.grasping.fitting.disf import closing_rotation
 from morphit_ros.grasping.fitting.energies import measure_energies
 from morphit_ros.grasping.fitting.matching import facing_pairs
@@ -56,7 +56,7 @@ def test_no_finger_box_stands_in_front_of_its_pad(name):
 
 def test_box_is_met_flat_and_as_wide_as_it_is():
     result = fit_disf(BOX, FRANKA, start((0.1, 0.0, 0.15), (0.005, 0.006, 0.004)), 0.075)
-    assert result.status is FitStatus.CONVERGED
+    assert result.status is GraspFitStatus.CONVERGED
     assert result.aperture == pytest.approx(0.040, abs=1e-4)
     # The approach weight holds the start's tilt back; the closing direction about z is free to align.
     aligned = fit_disf(BOX, FRANKA, start((0.0, 0.0, 0.15), (0.005, 0.006, 0.004)), 0.075)
@@ -158,7 +158,7 @@ def test_kernel_agrees_with_the_definition(name, rounds, seed):
     config = DisfConfig(max_rounds=rounds)
     fast = fit_disf(cloud, gripper, pose, 0.07, config, approach=(0.1, 0.0, 1.0))
     plain, aperture, done, pairs, settled = fit_plainly(cloud, gripper, pose, 0.07, config, (0.1, 0.0, 1.0))
-    assert (fast.status is FitStatus.CONVERGED) == settled
+    assert (fast.status is GraspFitStatus.CONVERGED) == settled
     assert fast.iterations == done
     np.testing.assert_allclose(fast.T_world_gripper, plain, atol=1e-9)
     assert fast.aperture == pytest.approx(aperture, abs=1e-9)
@@ -265,8 +265,8 @@ def test_aperture_stays_within_the_gripper():
 
 def test_one_side_of_an_object_is_no_grasp():
     half = BOX.select(BOX.points[:, 1] > 0.0)
-    assert fit_disf(half, FRANKA, start(), 0.07).status is FitStatus.ONE_SIDED
-    assert fit_disf(BOX, FRANKA, start(shift=(0.3, 0.0, 0.0)), 0.07).status is FitStatus.NO_CONTACT
+    assert fit_disf(half, FRANKA, start(), 0.07).status is GraspFitStatus.ONE_SIDED
+    assert fit_disf(BOX, FRANKA, start(shift=(0.3, 0.0, 0.0)), 0.07).status is GraspFitStatus.NO_CONTACT
 
 
 def test_fingers_of_a_lopsided_cloud_meet_both_sides():

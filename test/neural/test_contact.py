@@ -13,26 +13,34 @@ from morphit_ros.neural.contact.density_shape import DensityShape
 from morphit_ros.neural.contact.gaps import gap
 from morphit_ros.neural.contact.leaves import group_points
 from morphit_ros.neural.contact.parameters import ContactParameters, largest_explicit_step, largest_implicit_step
-from morphit_ros.neural.contact.shapes import Box, Capsule, ConvexMesh, HalfSpace, Shape, Sphere, SphereSet
+from morphit_ros.neural.contact.shapes import (
+    ContactBox,
+    ContactCapsule,
+    ContactHalfSpace,
+    ContactPolytope,
+    ContactShape,
+    ContactSphere,
+    SphereSet,
+)
 from morphit_ros.neural.fields.analytic import SphereField
 
 CUBE = np.array([[x, y, z] for x in (-0.3, 0.3) for y in (-0.2, 0.2) for z in (-0.1, 0.1)])
 SHAPES = {
-    "half-space": HalfSpace(),
-    "sphere": Sphere(0.4),
-    "capsule": Capsule(0.2, 0.6),
-    "box": Box(np.array([0.6, 0.4, 0.2])),
-    "convex mesh": ConvexMesh.from_vertices(CUBE),
+    "half-space": ContactHalfSpace(),
+    "sphere": ContactSphere(0.4),
+    "capsule": ContactCapsule(0.2, 0.6),
+    "box": ContactBox(np.array([0.6, 0.4, 0.2])),
+    "convex mesh": ContactPolytope.from_vertices(CUBE),
     "spheres": SphereSet(np.array([[0.3, 0.0, 0.0], [-0.3, 0.1, 0.0]]), np.array([0.2, 0.3])),
     "density": DensityShape.from_field(SphereField(0.3, edge=0.01), 0.5, 0.04, center_of_mass=(0.02, 0.0, 0.0)),
 }
 POINTS = np.random.default_rng(1).uniform(-0.6, 0.6, (40, 3))
 
 
-def gap_of(shape: Shape, point: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, float]:
+def gap_of(shape: ContactShape, point: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, float]:
     normal, curvature = np.empty(3), np.empty((3, 3))
     numbers = shape.numbers()
-    count = len(numbers) // 4 if isinstance(shape, ConvexMesh | SphereSet) else len(numbers)
+    count = len(numbers) // 4 if isinstance(shape, ContactPolytope | SphereSet) else len(numbers)
     value, steepness = gap(shape.kind, numbers, 0, count, np.array(point), normal, curvature)
     return value, normal, curvature, steepness
 
@@ -72,12 +80,12 @@ def test_density_shape_is_the_distance_to_its_level_set():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Sphere(-1.0),
-        lambda: Sphere(math.nan),
-        lambda: Capsule(0.1, 0.0),
-        lambda: Box(np.array([1.0, -1.0, 1.0])),
-        lambda: ConvexMesh(np.eye(3), np.ones(3)),
-        lambda: ConvexMesh.from_vertices(np.zeros((5, 3))),
+        lambda: ContactSphere(-1.0),
+        lambda: ContactSphere(math.nan),
+        lambda: ContactCapsule(0.1, 0.0),
+        lambda: ContactBox(np.array([1.0, -1.0, 1.0])),
+        lambda: ContactPolytope(np.eye(3), np.ones(3)),
+        lambda: ContactPolytope.from_vertices(np.zeros((5, 3))),
         lambda: SphereSet(np.zeros((0, 3)), np.zeros(0)),
         lambda: SphereSet(np.zeros((1, 3)), np.array([-0.1])),
         lambda: DensityShape(np.ones((8, 8, 8)), np.zeros(3), 0.1),

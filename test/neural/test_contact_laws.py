@@ -16,7 +16,15 @@ from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_q
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.contact.density_shape import DensityShape
 from morphit_ros.neural.contact.parameters import ContactParameters
-from morphit_ros.neural.contact.shapes import Box, Capsule, ConvexMesh, HalfSpace, Shape, Sphere, SphereSet
+from morphit_ros.neural.contact.shapes import (
+    ContactBox,
+    ContactCapsule,
+    ContactHalfSpace,
+    ContactPolytope,
+    ContactShape,
+    ContactSphere,
+    SphereSet,
+)
 from morphit_ros.neural.dynamics.simulate import simulate
 from morphit_ros.neural.dynamics.state import BodyState
 from morphit_ros.neural.dynamics.world import Obstacle, RigidBody, World
@@ -156,10 +164,10 @@ def touching(distance: Distance, rotation: Array, origin: Array, depth: float = 
 
 
 PLACE = make_transform(matrix_from_rotation_vector([0.3, -0.4, 0.7]), (0.2, -0.1, 0.05))
-SHAPES: dict[str, tuple[Shape, Distance]] = {
-    "half-space": (HalfSpace(), above_plane),
-    "sphere": (Sphere(RADIUS), from_ball),
-    "box": (Box(2.0 * HALF), from_box),
+SHAPES: dict[str, tuple[ContactShape, Distance]] = {
+    "half-space": (ContactHalfSpace(), above_plane),
+    "sphere": (ContactSphere(RADIUS), from_ball),
+    "box": (ContactBox(2.0 * HALF), from_box),
 }
 
 
@@ -207,9 +215,9 @@ def test_a_ball_gets_the_reaction_of_what_it_pushes(form: str) -> None:
 
 
 TURNED = {
-    "capsule": Capsule(0.2, 1.2),
-    "box": Box(np.array([1.4, 1.0, 0.4])),
-    "convex mesh": ConvexMesh.from_vertices(np.array([[1, 0, 0], [-1, 1, 0], [-1, -1, 0], [0, 0, -1.0]])),
+    "capsule": ContactCapsule(0.2, 1.2),
+    "box": ContactBox(np.array([1.4, 1.0, 0.4])),
+    "convex mesh": ContactPolytope.from_vertices(np.array([[1, 0, 0], [-1, 1, 0], [-1, -1, 0], [0, 0, -1.0]])),
     "spheres": SphereSet(np.array([[0.3, 0.0, -0.3], [-0.3, 0.1, -0.3]]), np.array([0.3, 0.25])),
     "density": DensityShape.from_field(SphereField(0.5, edge=0.02), 0.5, 0.05, center_of_mass=(0.1, 0.0, 0.5)),
 }
@@ -250,7 +258,7 @@ def flat_body(size: tuple[float, float, float], disc: bool) -> ContactBody:
 def test_a_spin_ends_as_the_integral_of_friction_over_the_base_says(disc: bool) -> None:
     size = (0.1, 0.1, 0.02) if disc else (0.1, 0.06, 0.02)
     body = flat_body(size, disc)
-    world = World([body], [Obstacle(HalfSpace())], ContactParameters(friction=0.3), STEP)
+    world = World([body], [Obstacle(ContactHalfSpace())], ContactParameters(friction=0.3), STEP)
     start = simulate(world, BodyState([0.0, 0.0, 0.011]), 400).states[-1]
     start[0, 7:] = 0.0
     start[0, 12] = 15.0
@@ -273,7 +281,7 @@ def test_a_slide_is_as_long_as_in_mujoco(mujoco: ModuleType) -> None:
     data.qvel[:], data.qvel[:2] = 0.0, velocity
     begin = data.qpos[:2].copy()
     mujoco.mj_step(model, data, 400)
-    world = World([box_body(size, 2000)], [Obstacle(HalfSpace())], ContactParameters(friction=friction), STEP)
+    world = World([box_body(size, 2000)], [Obstacle(ContactHalfSpace())], ContactParameters(friction=friction), STEP)
     start = simulate(world, BodyState([0.0, 0.0, 0.021]), 400).states[-1]
     start[0, 7:9] = velocity
     moved = simulate(world, start, 400).positions[-1, 0, :2] - start[0, :2]
@@ -287,7 +295,7 @@ def test_a_turntable_carries_its_load_round() -> None:
     rate, steps = math.pi, 200
     angles = rate * 0.005 * np.arange(steps + 1)
     quats = np.column_stack([np.zeros((steps + 1, 2)), np.sin(0.5 * angles), np.cos(0.5 * angles)])
-    table = Obstacle(Box(np.array([1.0, 1.0, 0.1])), positions=np.tile([0.0, 0.0, -0.05], (steps + 1, 1)),
+    table = Obstacle(ContactBox(np.array([1.0, 1.0, 0.1])), positions=np.tile([0.0, 0.0, -0.05], (steps + 1, 1)),
                      quats_xyzw=quats)  # fmt: skip
     body = box_body((0.1, 0.06, 0.04), 300)
     law = ContactParameters(friction=0.5, indicator_width=0.002)
@@ -320,7 +328,7 @@ def test_a_small_body_moves_as_a_large_one_in_the_root_of_the_time(form: str) ->
         root = math.sqrt(size)
         start = BodyState([0.0, 0.0, 0.3 * size], [0.1, 0.05, 0.3, 1.0], [0.5 * root, 0.2 * root, 0.0],
                           [0.3 / root, 0.1 / root, 1.0 / root])  # fmt: skip
-        world = World([scaled_body(size)], [Obstacle(HalfSpace())], law, 0.002 * root, form=form)  # type: ignore[arg-type]
+        world = World([scaled_body(size)], [Obstacle(ContactHalfSpace())], law, 0.002 * root, form=form)  # type: ignore[arg-type]
         result = simulate(world, start, 150)
         results.append((result.positions / size, result.velocities / root, result.angular_velocities * root))
     # It bounces and tumbles.
@@ -334,7 +342,7 @@ def test_named_values_are_those_that_are_configured_whatever_the_size() -> None:
         "friction": 0.4, "spring": 2e4, "damper": 2e5, "sliding_drag": 0.03, "rolling_friction": 0.02,
         "torsional_friction": 0.05,
     }  # fmt: skip
-    body, table = scaled_body(0.04), Obstacle(HalfSpace())
+    body, table = scaled_body(0.04), Obstacle(ContactHalfSpace())
     configured = World([body], [table], ContactParameters(**given))
     named, _, _ = World([body], [table]).with_values(tuple(given), list(given.values()))
     np.testing.assert_allclose(named[:, :6], configured.pair_values[:, :6], rtol=1e-12)
@@ -346,7 +354,9 @@ def test_a_body_that_is_thrown_round_feels_what_it_was_far_from() -> None:
     lowest = (BODY.points @ matrix_from_quat_xyzw(before[3:7]).T)[:, 2].min()
     before[2] = 0.1 - lowest
     outer = np.array([0.0, 0.0, 0.0, 0.0, 1.5e4, 0.0])
-    after = simulate(World([BODY], [Obstacle(HalfSpace())], LAW, STEP), before, 1, wrenches=outer[None]).states[1, 0]
+    after = simulate(World([BODY], [Obstacle(ContactHalfSpace())], LAW, STEP), before, 1, wrenches=outer[None]).states[
+        1, 0
+    ]
     still = np.zeros(3)
     force, torque = wrench("points", before, after, (np.eye(3), still, still, still), above_plane)
     assert force[2] > 1e3

@@ -18,7 +18,7 @@ from morphit_ros.geometry.transforms import matrix_from_quat_xyzw
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.contact.density_shape import DensityShape
 from morphit_ros.neural.contact.parameters import ContactParameters
-from morphit_ros.neural.contact.shapes import Box, HalfSpace, Sphere
+from morphit_ros.neural.contact.shapes import ContactBox, ContactHalfSpace, ContactSphere
 from morphit_ros.neural.dynamics.rollouts import simulate_batch
 from morphit_ros.neural.dynamics.simulate import rollout_derivatives, simulate
 from morphit_ros.neural.dynamics.state import (
@@ -32,7 +32,7 @@ from morphit_ros.neural.published import load_published_body, load_published_tra
 
 DATA = Path(os.environ.get("MORPHIT_DATA", Path(__file__).parents[3] / "shared" / "data")) / "neural"
 BODY = box_body()
-TABLE = Obstacle(HalfSpace(), name="table")
+TABLE = Obstacle(ContactHalfSpace(), name="table")
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the authors' data is not there")
 
 
@@ -147,7 +147,10 @@ def test_no_energy_is_gained_elsewhere(name):
         points = points[inside] - points[inside].mean(axis=0)
         weights = np.full(len(points), 2.0 / len(points))
         body = ContactBody(points, weights, np.zeros_like(points), 2.0, np.eye(3) * 0.2, np.zeros(3))
-        obstacles = [Obstacle(HalfSpace(), tilted(0.6), name="left"), Obstacle(HalfSpace(), tilted(-0.7), name="right")]
+        obstacles = [
+            Obstacle(ContactHalfSpace(), tilted(0.6), name="left"),
+            Obstacle(ContactHalfSpace(), tilted(-0.7), name="right"),
+        ]
         start = BodyState([0.0, 0.1, 0.8], velocity=[0.5, 1.0, 0.0], angular_velocity=[1.0, 3.0, -2.0])
     elif name == "on a density field":
         shape = DensityShape.from_field(BoxField((2.0, 2.0, 0.5), edge=0.05), 0.5, 0.08)
@@ -200,7 +203,7 @@ def test_turning_the_world_turns_the_motion():
     bodies = [BODY, RigidBody.ball(0.25, 3.0)]
     here = simulate(World(bodies, [TABLE]), [start, ball], 300)
     there = simulate(
-        World(bodies, [Obstacle(HalfSpace(), T)], gravity=R @ [0.0, 0.0, -9.81]), [other, turned_ball], 300
+        World(bodies, [Obstacle(ContactHalfSpace(), T)], gravity=R @ [0.0, 0.0, -9.81]), [other, turned_ball], 300
     )
     np.testing.assert_allclose(there.positions, here.positions @ R.T, atol=1e-8)
     np.testing.assert_allclose(there.angular_velocities[:, 0], here.angular_velocities[:, 0], atol=1e-6)
@@ -209,10 +212,10 @@ def test_turning_the_world_turns_the_motion():
 def test_a_driven_finger_pushes_and_its_frame_doesnt_matter():
     track = np.column_stack([np.linspace(-0.8, -0.3, 200), np.zeros(200), np.full(200, 0.2)])
     start = BodyState([0.0, 0.0, 0.22])
-    finger = World([BODY], [TABLE, Obstacle(Sphere(0.1), positions=track, name="finger")], step=0.01)
+    finger = World([BODY], [TABLE, Obstacle(ContactSphere(0.1), positions=track, name="finger")], step=0.01)
     result = simulate(finger, start, 250)
     assert result.positions[-1, 0, 0] == pytest.approx(0.3, abs=0.03)
-    box = World([BODY], [TABLE, Obstacle(Box(np.array([0.2, 0.2, 0.2])), positions=track)], step=0.01)
+    box = World([BODY], [TABLE, Obstacle(ContactBox(np.array([0.2, 0.2, 0.2])), positions=track)], step=0.01)
     assert simulate(box, start, 250).positions[-1, 0, 0] == pytest.approx(0.3, abs=0.03)
 
 
@@ -300,8 +303,8 @@ START = BodyState([0.0, 0.0, 0.3])
         lambda: World([BODY], form="other"),  # type: ignore[arg-type]
         lambda: RigidBody(-1.0, np.eye(3)),
         lambda: RigidBody(1.0, -np.eye(3)),
-        lambda: Obstacle(Sphere(0.1), positions=np.zeros((0, 3))),
-        lambda: Obstacle(Sphere(0.1), quats_xyzw=np.zeros((2, 4))),
+        lambda: Obstacle(ContactSphere(0.1), positions=np.zeros((0, 3))),
+        lambda: Obstacle(ContactSphere(0.1), quats_xyzw=np.zeros((2, 4))),
         lambda: BodyState([0.0, math.nan, 0.0]),
         lambda: BodyState(quat_xyzw=[0.0, 0.0, 0.0, 0.0]),
         lambda: simulate(WORLD, START, 0),

@@ -10,7 +10,14 @@ from contact_samples import box_body, difference
 
 from morphit_ros.neural.contact.density_shape import DensityShape
 from morphit_ros.neural.contact.parameters import ContactParameters
-from morphit_ros.neural.contact.shapes import Box, Capsule, ConvexMesh, HalfSpace, Sphere, SphereSet
+from morphit_ros.neural.contact.shapes import (
+    ContactBox,
+    ContactCapsule,
+    ContactHalfSpace,
+    ContactPolytope,
+    ContactSphere,
+    SphereSet,
+)
 from morphit_ros.neural.dynamics.simulate import rollout_derivatives, simulate, step_derivatives
 from morphit_ros.neural.dynamics.state import BodyState, add_tangent, subtract_states
 from morphit_ros.neural.dynamics.world import Obstacle, RigidBody, World
@@ -66,19 +73,20 @@ def check(
 
 
 OBSTACLES = {
-    "half-space": Obstacle(HalfSpace(), placed(0.05, (0.0, 0.0, 0.0))),
-    "sphere": Obstacle(Sphere(0.5), placed(0.0, (0.0, 0.0, -0.5))),
-    "capsule": Obstacle(Capsule(0.3, 1.0), placed(1.4, (0.0, 0.0, -0.3))),
-    "box": Obstacle(Box(np.array([0.3, 0.3, 0.2])), placed(0.05, (0.0, 0.1, -0.1))),
+    "half-space": Obstacle(ContactHalfSpace(), placed(0.05, (0.0, 0.0, 0.0))),
+    "sphere": Obstacle(ContactSphere(0.5), placed(0.0, (0.0, 0.0, -0.5))),
+    "capsule": Obstacle(ContactCapsule(0.3, 1.0), placed(1.4, (0.0, 0.0, -0.3))),
+    "box": Obstacle(ContactBox(np.array([0.3, 0.3, 0.2])), placed(0.05, (0.0, 0.1, -0.1))),
     "convex mesh": Obstacle(
-        ConvexMesh.from_vertices(np.array([[1, 0, 0], [-1, 1, 0], [-1, -1, 0], [0, 0, -1.0]])), placed(0.05, (0, 0, 0))
+        ContactPolytope.from_vertices(np.array([[1, 0, 0], [-1, 1, 0], [-1, -1, 0], [0, 0, -1.0]])),
+        placed(0.05, (0, 0, 0)),
     ),
     "spheres": Obstacle(SphereSet(np.array([[0.3, 0, -0.3], [-0.3, 0, -0.3]]), np.array([0.3, 0.3]))),
     "density": Obstacle(
         DensityShape.from_field(SphereField(0.5, edge=0.02), 0.5, 0.05), placed(0.1, (0.0, 0.0, -0.5))
     ),
     "driven": Obstacle(
-        Sphere(0.5), positions=np.array([[0.0, 0.0, -0.5], [0.002, 0.001, -0.499]]),
+        ContactSphere(0.5), positions=np.array([[0.0, 0.0, -0.5], [0.002, 0.001, -0.499]]),
         quats_xyzw=np.array([[0.0, 0.0, 0.0, 1.0], [0.001, 0.002, 0.001, 1.0]]),
     ),
 }  # fmt: skip
@@ -144,8 +152,8 @@ def test_two_densities_touch_with_both_point_sets():
 SETTINGS = {
     "table": [OBSTACLES["half-space"]],
     "groove": [
-        Obstacle(HalfSpace(), placed(0.3, (0.0, 0.0, 0.0)), name="left"),
-        Obstacle(HalfSpace(), placed(-0.4, (0.0, 0.0, 0.0)), name="right"),
+        Obstacle(ContactHalfSpace(), placed(0.3, (0.0, 0.0, 0.0)), name="left"),
+        Obstacle(ContactHalfSpace(), placed(-0.4, (0.0, 0.0, 0.0)), name="right"),
     ],
     "density": [OBSTACLES["density"]],
 }

@@ -9,7 +9,7 @@ from contact_samples import box_body, difference
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.neural.contact.parameters import ContactParameters
-from morphit_ros.neural.contact.shapes import HalfSpace
+from morphit_ros.neural.contact.shapes import ContactHalfSpace
 from morphit_ros.neural.dynamics.gradients import differentiable_rollout
 from morphit_ros.neural.dynamics.simulate import simulate
 from morphit_ros.neural.dynamics.state import BodyState
@@ -18,7 +18,7 @@ from morphit_ros.neural.dynamics.world import Obstacle, RigidBody, World
 STEPS = 50
 PARAMETERS = ContactParameters(friction=0.3, indicator_width=0.01, slip_speed=0.05)
 WORLD = World(
-    [box_body(), RigidBody.ball(0.3, 5.0, name="ball")], [Obstacle(HalfSpace())], PARAMETERS, 0.005,
+    [box_body(), RigidBody.ball(0.3, 5.0, name="ball")], [Obstacle(ContactHalfSpace())], PARAMETERS, 0.005,
     controls=[("ball", "force")],
 )  # fmt: skip
 START = np.array(
@@ -78,7 +78,7 @@ def test_by_parameters(gradients):
 
 
 def test_without_controls_or_parameters():
-    world = World([box_body()], [Obstacle(HalfSpace())])
+    world = World([box_body()], [Obstacle(ContactHalfSpace())])
     state = torch.tensor(START[:1], requires_grad=True)
     differentiable_rollout(world, state, 5)[-1, 0, 0].backward()
     assert state.grad is not None

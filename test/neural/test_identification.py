@@ -17,7 +17,7 @@ from morphit_ros.neural.identification.least_squares import (
     compress,
     solve_least_squares,
 )
-from morphit_ros.neural.identification.residuals import Trial, residuals_of, start_directions
+from morphit_ros.neural.identification.residuals import ParameterTrial, residuals_of, start_directions
 from morphit_ros.neural.identification.unknowns import Unknown
 
 FRICTION = Unknown("friction", 0.2, 0.0, 1.0)
@@ -193,7 +193,7 @@ def test_jacobian_of_residuals_equals_central_differences(knowledge):
 
     def residuals(point):
         return residuals_of(
-            Trial(experiment, ["friction", "mass_scale"], point[:2], directions, point[2:], 0.001, 0.01)
+            ParameterTrial(experiment, ["friction", "mass_scale"], point[:2], directions, point[2:], 0.001, 0.01)
         )
 
     jacobian = residuals(values).jacobian

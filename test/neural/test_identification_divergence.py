@@ -13,14 +13,14 @@ from identification_samples import SlidingBlock, block_experiment, block_start
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.contact.shapes import HalfSpace
-from morphit_ros.neural.dynamics.simulate import SimulationResult, simulate
+from morphit_ros.neural.contact.shapes import ContactHalfSpace
+from morphit_ros.neural.dynamics.simulate import RolloutResult, simulate
 from morphit_ros.neural.dynamics.world import Obstacle, World
 from morphit_ros.neural.fields.analytic import BoxField
 from morphit_ros.neural.identification.experiments import Experiment
 from morphit_ros.neural.identification.identify import identify
 from morphit_ros.neural.identification.motion import Motion, Prediction
-from morphit_ros.neural.identification.residuals import Trial, residuals_of, start_directions
+from morphit_ros.neural.identification.residuals import ParameterTrial, residuals_of, start_directions
 from morphit_ros.neural.identification.simulated_motion import SimulatedMotion
 from morphit_ros.neural.identification.tracks import PoseTrack
 from morphit_ros.neural.identification.unknowns import Unknown
@@ -57,7 +57,9 @@ class FlyingApart(SlidingBlock):
 @pytest.mark.parametrize("how", ["none", "huge", "steep", "nan"])
 def test_a_search_turns_back_from_where_the_motion_flies_apart(how: str) -> None:
     experiment = block_experiment(SlidingBlock(friction=0.3), FlyingApart(how=how))
-    seen = residuals_of(Trial(experiment, ["friction"], np.array([0.33]), np.zeros((12, 0)), np.zeros(0), 1e-3, 1e-2))
+    seen = residuals_of(
+        ParameterTrial(experiment, ["friction"], np.array([0.33]), np.zeros((12, 0)), np.zeros(0), 1e-3, 1e-2)
+    )
     assert np.isposinf(seen.residuals).all()
     assert seen.jacobian.shape == (len(seen.residuals), 1)
     # From a friction at which the block hardly moves the first step goes there: it is refused, a shorter one taken.
@@ -89,7 +91,7 @@ def test_a_start_that_flies_apart_is_refused() -> None:
 
 def simulated() -> tuple[Motion, Array, list[str], Array]:
     body = box_body()
-    motion = SimulatedMotion(World([body], [Obstacle(HalfSpace(), name="table")], step=0.01))
+    motion = SimulatedMotion(World([body], [Obstacle(ContactHalfSpace(), name="table")], step=0.01))
     start = np.zeros((1, 13))
     start[0, 2], start[0, 6] = -body.points[:, 2].min(), 1.0
     return motion, start, ["friction"], np.array([0.3])
@@ -116,7 +118,7 @@ def test_a_rollout_that_stops_is_infinitely_far(sample) -> None:  # type: ignore
     for spin in (0.0, 2000.0):
         correction = np.zeros(12)
         correction[11] = spin
-        seen = residuals_of(Trial(experiment, names, values, directions, correction, 1e-3, 1e-2))
+        seen = residuals_of(ParameterTrial(experiment, names, values, directions, correction, 1e-3, 1e-2))
         assert seen.residuals.shape == (36,)
         assert seen.jacobian.shape == (36, len(names) + 12)
         if spin:
@@ -134,7 +136,7 @@ def test_a_difference_of_which_one_side_stops_is_none(monkeypatch) -> None:  # t
     asked = ["center_of_mass_x"], np.array([0.01]), start, times
     assert np.isfinite(motion.predict(*asked).positions).all()
 
-    def stopping(world: World, *rest: Any, **named: Any) -> SimulationResult:
+    def stopping(world: World, *rest: Any, **named: Any) -> RolloutResult:
         center = world.rigid_bodies[0].contact.center_of_mass[0]
         return replace(simulate(world, *rest, **named), status="stalled" if center > 0.01 else "completed")
 

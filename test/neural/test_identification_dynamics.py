@@ -25,7 +25,7 @@ from morphit_ros.geometry.rotations import (
 )
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.contact.parameters import ContactParameters
-from morphit_ros.neural.contact.shapes import HalfSpace, Sphere
+from morphit_ros.neural.contact.shapes import ContactHalfSpace, ContactSphere
 from morphit_ros.neural.dynamics.state import add_tangent
 from morphit_ros.neural.dynamics.world import Obstacle, World
 from morphit_ros.neural.fields.analytic import BoxField
@@ -63,7 +63,7 @@ LAWS = ContactParameters(friction=0.3)
 
 
 def sliding(step: float, laws: ContactParameters = LAWS, height: float = 0.0) -> SimulatedMotion:
-    table = Obstacle(HalfSpace(), np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, -height], [0, 0, 0, 1.0]]))
+    table = Obstacle(ContactHalfSpace(), np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, -height], [0, 0, 0, 1.0]]))
     return SimulatedMotion(World([BODY], [table], laws, step=step))
 
 
@@ -169,8 +169,8 @@ def test_a_known_motion_of_the_pusher_tells_friction_but_not_mass(start):
     still[:, 7:] = 0.0
     way = np.tile([0.0, 0.01, 0.03], (31, 1))
     way[:, 0] = np.linspace(-0.12, 0.06, 31)
-    driven = Obstacle(Sphere(0.05), positions=way, name="finger")
-    motion = SimulatedMotion(World([BODY], [Obstacle(HalfSpace()), driven], LAWS, step=0.01))
+    driven = Obstacle(ContactSphere(0.05), positions=way, name="finger")
+    motion = SimulatedMotion(World([BODY], [Obstacle(ContactHalfSpace()), driven], LAWS, step=0.01))
     times = 0.02 * np.arange(16)
     positions, quats = motion.poses((), np.zeros(0), still, times)
     assert positions[-1, 0, 0] > 0.03
@@ -213,7 +213,7 @@ def test_free_flight_is_exact_at_any_step(start):
 def test_a_motion_seen_later_and_in_finer_steps_is_the_same_motion(pushes):
     motion = push_experiments(pushes, BODY, LAWS, 0.005, PUSH)[0].motion
     way = np.outer(np.linspace(0.0, 1.0, 21) ** 2, [1.0, 0.0, 0.0])
-    driven = Obstacle(Sphere(0.05), positions=way, name="finger")
+    driven = Obstacle(ContactSphere(0.05), positions=way, name="finger")
     other = SimulatedMotion(
         dataclasses.replace(motion.world, obstacles=[*motion.world.obstacles, driven]), motion.controls, 0.02
     )
@@ -232,8 +232,8 @@ def test_a_driven_obstacle_is_seen_later_where_it_is_even_within_a_step():
     times = 0.01 * np.arange(21)
     way = np.outer(times, [0.5, -0.2, 0.1])
     quats = quats_of_rotation_vectors(np.outer(times, [0.0, 3.0, 4.0]))
-    driven = Obstacle(Sphere(0.05), positions=way, quats_xyzw=quats, name="finger")
-    motion = SimulatedMotion(World([BODY], [Obstacle(HalfSpace()), driven], LAWS, step=0.01))
+    driven = Obstacle(ContactSphere(0.05), positions=way, quats_xyzw=quats, name="finger")
+    motion = SimulatedMotion(World([BODY], [Obstacle(ContactHalfSpace()), driven], LAWS, step=0.01))
     for seconds in (0.034, 0.0366, 0.1):
         ahead = motion.later(seconds).world.obstacles[1]
         # It stops where it stops, in the step in which it does.

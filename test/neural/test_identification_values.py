@@ -19,7 +19,7 @@ from morphit_ros.neural.identification.identification_config import Identificati
 from morphit_ros.neural.identification.identify import identify
 from morphit_ros.neural.identification.least_squares import Evaluation, LeastSquaresConfig, solve_least_squares
 from morphit_ros.neural.identification.motion import Prediction
-from morphit_ros.neural.identification.residuals import Trial, refined_residuals
+from morphit_ros.neural.identification.residuals import ParameterTrial, refined_residuals
 from morphit_ros.neural.identification.simulated_motion import SimulatedMotion
 from morphit_ros.neural.identification.tracks import PoseTrack, resampled_positions
 from morphit_ros.neural.identification.unknowns import Unknown
@@ -97,7 +97,7 @@ def drifted(speed: float) -> Experiment:
 
 def test_two_finer_rollouts_have_no_error_of_first_order_left() -> None:
     motion = Drifting()
-    trial = Trial(drifted(0.7), ["speed"], np.array([0.7]), np.zeros((12, 0)), np.zeros(0), 0.001, 0.01)
+    trial = ParameterTrial(drifted(0.7), ["speed"], np.array([0.7]), np.zeros((12, 0)), np.zeros(0), 0.001, 0.01)
     residuals, position_errors, rotation_errors = refined_residuals(trial, (motion.finer(2), motion.finer(4)))
     np.testing.assert_allclose(position_errors, 0.0, atol=1e-12)
     np.testing.assert_allclose(rotation_errors, 0.0, atol=1e-12)

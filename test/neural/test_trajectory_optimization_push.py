@@ -10,7 +10,7 @@ import pytest
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.contact.parameters import ContactParameters
-from morphit_ros.neural.contact.shapes import HalfSpace, Sphere
+from morphit_ros.neural.contact.shapes import ContactHalfSpace, ContactSphere
 from morphit_ros.neural.dynamics.simulate import simulate
 from morphit_ros.neural.dynamics.state import BodyState, add_tangent, subtract_states
 from morphit_ros.neural.dynamics.world import Obstacle, RigidBody, World
@@ -67,7 +67,7 @@ def plan(body: ContactBody, start: BodyState):
 def push_world(body: ContactBody) -> World:
     ball = RigidBody.ball(0.25, 10.0, "ball")
     parameters = ContactParameters(friction=0.2, indicator_width=1e-3)
-    return World([body, ball], [Obstacle(HalfSpace())], parameters, 0.015, controls=[("ball", "force")])
+    return World([body, ball], [Obstacle(ContactHalfSpace())], parameters, 0.015, controls=[("ball", "force")])
 
 
 def test_steps_of_a_world_are_its_simulation_and_have_its_derivatives(body: ContactBody, start: BodyState) -> None:
@@ -126,7 +126,7 @@ def test_push_reaches_its_goal_and_the_forces_do_it_again(plan, body: ContactBod
     # The same world through the front door, open loop.
     ball = RigidBody.ball(0.25, 10.0, "ball")
     parameters = ContactParameters(friction=0.2, indicator_width=1e-3)
-    world = World([body, ball], [Obstacle(HalfSpace())], parameters, 0.03, controls=[("ball", "force")])
+    world = World([body, ball], [Obstacle(ContactHalfSpace())], parameters, 0.03, controls=[("ball", "force")])
     carried = np.zeros((2, 6))
     carried[1, 2] = 98.1
     again = simulate(world, [start, BodyState(PUSHER)], 30, controls=plan.forces, wrenches=carried)
@@ -147,7 +147,7 @@ def test_plan_made_anew_mends_a_disturbance(plan, body: ContactBody) -> None:
     carried[1, 2] = 98.1
     ball = RigidBody.ball(0.25, 10.0, "ball")
     parameters = ContactParameters(friction=0.2, indicator_width=1e-3)
-    world = World([body, ball], [Obstacle(HalfSpace())], parameters, 0.03, controls=[("ball", "force")])
+    world = World([body, ball], [Obstacle(ContactHalfSpace())], parameters, 0.03, controls=[("ball", "force")])
     blind = simulate(world, nudged, 25, controls=plan.forces[5:], wrenches=carried)
     blind_miss = np.linalg.norm(blind.positions[-1, 0] - plan.goal)
     anew = replan_push(body, plan, 5, nudged)
@@ -181,7 +181,7 @@ def merit_by_hand(body: ContactBody, plan, index: int, seen: np.ndarray, with_fe
     """Cost and violation of the rest of a plan, by another way than the planner's: the paper's sums."""
     ball = RigidBody.ball(0.25, 10.0, "ball")
     parameters = ContactParameters(friction=0.2, indicator_width=1e-3)
-    world = World([body, ball], [Obstacle(HalfSpace())], parameters, 0.03, controls=[("ball", "force")])
+    world = World([body, ball], [Obstacle(ContactHalfSpace())], parameters, 0.03, controls=[("ball", "force")])
     carried = np.zeros((2, 6))
     carried[1, 2] = 98.1
     goal = np.stack([BodyState(plan.goal, plan.goal_quat_xyzw).flat, BodyState(plan.pusher_goal).flat])
@@ -320,8 +320,8 @@ def test_bad_input_is_refused(body: ContactBody, start: BodyState) -> None:
     with pytest.raises(InvalidInputError, match="steps"):
         PushConfig(steps=0)
     with pytest.raises(InvalidInputError, match="controls"):
-        WorldDynamics(World([body], [Obstacle(HalfSpace())]))
-    moving = Obstacle(Sphere(0.1), positions=np.array([[2.0, 0.0, 1.0], [2.0, 0.0, 1.1]]))
+        WorldDynamics(World([body], [Obstacle(ContactHalfSpace())]))
+    moving = Obstacle(ContactSphere(0.1), positions=np.array([[2.0, 0.0, 1.0], [2.0, 0.0, 1.1]]))
     with pytest.raises(InvalidInputError, match="driven"):
         WorldDynamics(World([body], [moving], controls=[("body0", "force")]))
 

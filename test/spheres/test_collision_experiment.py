@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from morphit_bench.spheres.collision_experiment import (
-    Obstacle,
+    ObstacleShape,
     Outcomes,
     count_outcomes,
     random_link_poses,
@@ -29,8 +29,8 @@ def at(*translation: float, rpy: tuple[float, float, float] = (0.0, 0.0, 0.0)) -
     return make_transform(matrix_from_rpy(rpy), translation or None)
 
 
-def ball(*center: float, radius: float = 0.1) -> Obstacle:
-    return Obstacle(GeometryKind.SPHERE, at(*center), np.array([radius]))
+def ball(*center: float, radius: float = 0.1) -> ObstacleShape:
+    return ObstacleShape(GeometryKind.SPHERE, at(*center), np.array([radius]))
 
 
 def one_sphere(radius: float) -> tuple[np.ndarray, np.ndarray]:
@@ -50,7 +50,7 @@ def one_sphere(radius: float) -> tuple[np.ndarray, np.ndarray]:
 def test_a_sphere_touches_a_turned_solid_exactly_at_its_surface(kind, dimensions, reach, gap):
     turn = (0.0, np.pi / 2, 0.0) if kind is GeometryKind.CYLINDER else (0.0, 0.0, 0.0)
     T_world_scene = at(0.4, -0.7, 0.2, rpy=(0.3, 1.1, -2.0))
-    obstacle = Obstacle(kind, T_world_scene @ at(rpy=turn), np.array(dimensions))
+    obstacle = ObstacleShape(kind, T_world_scene @ at(rpy=turn), np.array(dimensions))
     pose = T_world_scene @ at(reach + 0.05 + gap, 0.0, 0.0)
     hits = sphere_hits({"a": one_sphere(0.05)}, {"a": pose[None]}, [obstacle])
     assert hits.shape == (1, 1, 1)
@@ -58,8 +58,8 @@ def test_a_sphere_touches_a_turned_solid_exactly_at_its_surface(kind, dimensions
 
 
 def test_distances_to_edges_and_corners_are_not_those_of_the_box_around_them():
-    cube = Obstacle(GeometryKind.BOX, np.eye(4), np.array([2.0, 2.0, 2.0]))
-    drum = Obstacle(GeometryKind.CYLINDER, np.eye(4), np.array([1.0, 2.0]))
+    cube = ObstacleShape(GeometryKind.BOX, np.eye(4), np.array([2.0, 2.0, 2.0]))
+    drum = ObstacleShape(GeometryKind.CYLINDER, np.eye(4), np.array([1.0, 2.0]))
     corner, rim = np.full(3, 1.0 + 0.1 / np.sqrt(3)), np.array([np.sqrt(0.5), np.sqrt(0.5), 1.0]) * 1.0
     rim = rim + 0.1 * np.array([0.5, 0.5, np.sqrt(0.5)])
     for obstacle, center in ((cube, corner), (drum, rim)):
@@ -120,7 +120,7 @@ def test_hits_depend_on_relative_poses_only():
     obstacles = random_obstacles(30, (-0.5,) * 3, (0.5,) * 3, (0.05, 0.2), rng)
     poses = {"a": np.array([at(*rng.uniform(-0.5, 0.5, 3)) for _ in range(20)])}
     T_other_world = at(1.0, -2.0, 0.5, rpy=(0.4, -0.9, 2.2))
-    moved = [Obstacle(o.kind, T_other_world @ o.T_world_obstacle, o.dimensions) for o in obstacles]
+    moved = [ObstacleShape(o.kind, T_other_world @ o.T_world_obstacle, o.dimensions) for o in obstacles]
     spheres, meshes = {"a": one_sphere(0.1)}, {"a": [box_mesh((0.1, 0.3, 0.2))]}
     away = {"a": T_other_world @ poses["a"]}
     np.testing.assert_array_equal(sphere_hits(spheres, poses, obstacles), sphere_hits(spheres, away, moved))
@@ -164,12 +164,12 @@ def test_random_poses_fill_the_joint_range():
 
 def test_bad_input_is_named():
     with pytest.raises(InvalidInputError, match="kind"):
-        Obstacle(GeometryKind.MESH, np.eye(4), np.array([1.0]))
+        ObstacleShape(GeometryKind.MESH, np.eye(4), np.array([1.0]))
     for dimensions in ([1.0, 1.0], [0.0, 1.0, 1.0], [np.nan, 1.0, 1.0]):
         with pytest.raises(InvalidInputError, match="dimensions"):
-            Obstacle(GeometryKind.BOX, np.eye(4), np.array(dimensions))
+            ObstacleShape(GeometryKind.BOX, np.eye(4), np.array(dimensions))
     with pytest.raises(InvalidInputError, match="T_world_obstacle"):
-        Obstacle(GeometryKind.SPHERE, np.zeros((4, 4)), np.array([1.0]))
+        ObstacleShape(GeometryKind.SPHERE, np.zeros((4, 4)), np.array([1.0]))
     poses, rng = {"a": np.eye(4)[None]}, np.random.default_rng(0)
     with pytest.raises(InvalidInputError, match=r"spheres.*none of a"):
         sphere_hits({}, poses, [ball(0, 0, 0)])
@@ -196,7 +196,7 @@ def test_no_obstacles_is_no_hit():
 def test_obstacles_in_the_frame_of_a_link_are_those_of_the_world():
     T_world_link = at(0.3, 0.1, -0.2, rpy=(1.0, 0.2, 0.5))
     obstacle = ball(0.35, 0.1, -0.2)
-    seen = Obstacle(obstacle.kind, invert_transform(T_world_link) @ obstacle.T_world_obstacle, obstacle.dimensions)
+    seen = ObstacleShape(obstacle.kind, invert_transform(T_world_link) @ obstacle.T_world_obstacle, obstacle.dimensions)
     for radius, expected in ((0.02, True), (0.2, True), (1e-4, True)):
         spheres = {"a": (np.array([[0.05, 0.0, 0.0]]), np.array([radius]))}
         world = sphere_hits(spheres, {"a": T_world_link[None]}, [obstacle])

@@ -15,7 +15,7 @@ from morphit_ros.robot.semantics import load_semantic_description
 from morphit_ros.spheres import (
     FORMATS,
     LinkSpheres,
-    PlannerConfig,
+    MotionPlannerConfig,
     SelfCollisionMatrix,
     SphereModel,
     export_model,
@@ -335,7 +335,7 @@ def test_curobo_has_the_keys_of_its_template(arm):
 
 
 def test_xrdf_has_the_sections_of_its_version(arm):
-    planner = PlannerConfig(tool_frames=("empty",), acceleration_limit=3.0, jerk_limit=40.0)
+    planner = MotionPlannerConfig(tool_frames=("empty",), acceleration_limit=3.0, jerk_limit=40.0)
     text = export_model(MODEL, arm, "xrdf", self_collision=MATRIX, planner=planner, home={"turn": 0.75})
     assert text.startswith("format: xrdf\nformat_version: 1.0\n")
     document = yaml.safe_load(text)
@@ -351,7 +351,7 @@ def test_xrdf_has_the_sections_of_its_version(arm):
     assert document["self_collision"] == {"geometry": name, "ignore": {"base": ["tip", "bare"]}}
     assert list(document["geometry"][name]["spheres"]) == ["base", "tip", "bare"]
     with pytest.raises(InvalidInputError, match="ghost"):
-        export_model(MODEL, arm, "xrdf", self_collision=MATRIX, planner=PlannerConfig(tool_frames=("ghost",)))
+        export_model(MODEL, arm, "xrdf", self_collision=MATRIX, planner=MotionPlannerConfig(tool_frames=("ghost",)))
 
 
 def test_files_of_other_programs_are_read():

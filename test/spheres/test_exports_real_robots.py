@@ -281,13 +281,13 @@ def test_fitted_panda_is_free_at_home_and_blocked_when_folded():
 
 
 def test_talos_has_a_tool_at_the_end_of_each_limb():
-    from morphit_ros.spheres.exports.planner import PlannerConfig, planner_facts
+    from morphit_ros.spheres.exports.planner import MotionPlannerConfig, planner_facts
 
     try:
         description = load_robot_description(ROBOTS["talos"])
     except ResourceNotFoundError as error:
         pytest.skip(f"example-robot-data is not installed: {error}")
-    facts = planner_facts(description, PlannerConfig())
+    facts = planner_facts(description, MotionPlannerConfig())
     assert facts.base_link == description.root_link
     assert len(facts.tool_frames) == 4
     assert sum("left" in tip for tip in facts.tool_frames) == sum("right" in tip for tip in facts.tool_frames) == 2

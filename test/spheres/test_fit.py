@@ -9,7 +9,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes, sample_surface
 from morphit_ros.geometry.primitives import box_mesh, capsule_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import make_transform
-from morphit_ros.spheres import FitStatus, LossWeights, SphereFitConfig, fit_spheres, measure_spheres
+from morphit_ros.spheres import LossWeights, SphereFitConfig, SphereFitStatus, fit_spheres, measure_spheres
 from morphit_ros.spheres.metrics import nearest_gaps
 
 QUICK = SphereFitConfig(count=8, iterations=60, rounds=2, interior_samples=400, surface_samples=400)
@@ -25,7 +25,7 @@ def test_one_sphere_on_a_sphere_is_that_sphere():
     result = fit_spheres(mesh, SphereFitConfig(count=1))
     np.testing.assert_allclose(result.centers, [[1, 2, 3]], atol=0.001)
     np.testing.assert_allclose(result.radii, [0.1], atol=0.002)
-    assert result.status is FitStatus.FITTED
+    assert result.status is SphereFitStatus.FITTED
     assert result.history[-1] < result.history[0]
 
 
@@ -109,7 +109,7 @@ def test_open_and_disconnected_meshes_are_covered():
 
 def test_sheet_is_covered_and_says_so():
     result = fit_spheres(sheet(), SphereFitConfig(count=20))
-    assert result.status is FitStatus.NO_VOLUME
+    assert result.status is SphereFitStatus.NO_VOLUME
     metrics = measure_spheres(sheet(), result.centers, result.radii)
     assert np.isnan(metrics.inside)
     assert metrics.d_avg < 0.02
@@ -244,7 +244,7 @@ def test_cover_is_proven_from_a_warm_start_of_another_count_as_well(variant):
     config = SphereFitConfig(count=9, variant=variant, cover=True)
     for start in (None, (before.centers, before.radii)):
         result = fit_spheres(mesh, config, initial=start)
-        assert result.status is FitStatus.FITTED
+        assert result.status is SphereFitStatus.FITTED
         assert len(result.radii) == 9
         assert 0.0 < result.cover_margin < 0.01
         assert nearest_gaps(points, result.centers, result.radii).max() <= -result.cover_margin

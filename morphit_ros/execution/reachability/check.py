@@ -7,7 +7,6 @@ for each of its candidates. Not checked: the way from where the arm is to the pr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,25 +23,17 @@ from morphit_ros.execution.reachability.search import (
     NO_IK,
     REACHED,
     Effort,
+    Surroundings,
+    Ways,
     find_ways,
 )
 from morphit_ros.execution.reachability.world import empty_world, make_world
+from morphit_ros.geometry.support_plane import SupportPlaneLike
 from morphit_ros.geometry.transforms import Array, check_transform, invert_transform
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.spheres import SphereModel
-
-
-class TablePlane(Protocol):
-    """What is asked of a table: `geometry.support_plane.SupportPlane` and perception's have it."""
-
-    @property
-    def T_world_table(self) -> Array: ...
-
-    @property
-    def size(self) -> Array | None: ...
-
 
 _STATUS = {
     REACHED: ReachStatus.REACHABLE,
@@ -96,7 +87,7 @@ class Reachability:
         c = self.config
         self._effort = Effort(
             c.position_tolerance, c.rotation_tolerance, c.iterations, c.line_step, c.lift_step, c.joint_rate,
-            c.turn_radius, _DISTINCT,
+            c.turn_radius, _DISTINCT, c.attempts,
         )  # fmt: skip
         # Then the turned pose differs in one joint only, and is out of reach where the other is.
         self._flip_is_last_joint = self._model.last_joint_turns_about(robot.T_tip_gripper)
@@ -116,7 +107,7 @@ class Reachability:
     def set_world(
         self,
         T_base_world: ArrayLike,
-        table: TablePlane | None = None,
+        table: SupportPlaneLike | None = None,
         object_points: ArrayLike | None = None,
         obstacle_points: ArrayLike | None = None,
     ) -> None:
@@ -183,8 +174,8 @@ class Reachability:
         found = np.zeros((count, 4))
         before, positions = np.full((count, joints), np.nan), np.full((count, joints), np.nan)
         find_ways(
-            m.arm, m.parts, self._rules, self._world, self._effort, self._seeds, before_tips, tips, lifted,
-            m.with_fingers(opened), m.with_fingers(closed), self._start, self.config.attempts,
+            Surroundings(m.arm, m.parts, self._rules, self._world), self._effort, self._seeds,
+            Ways(before_tips, tips, lifted, m.with_fingers(opened), m.with_fingers(closed)), self._start,
             self._flip_is_last_joint, found, before, positions,
         )  # fmt: skip
         statuses = tuple(_STATUS[int(outcome)] for outcome in found[:, 0])

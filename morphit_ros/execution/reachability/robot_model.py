@@ -225,7 +225,7 @@ def _checked_pairs(
     model: KinematicModel, parts: Parts, links: tuple[str, ...], srdf: str, home: Array, samples: Array
 ) -> Indices:
     """Pairs of parts that move against each other, and whose contact says something."""
-    exempt = srdf_pairs(srdf) | _neighbours(model.description, links)
+    exempt = srdf_pairs(srdf) | model.description.neighbours(links)
     pairs = np.array(
         [
             (a, b)
@@ -242,15 +242,3 @@ def _checked_pairs(
     count_pair_contacts(parts, pairs, frames, at_home)
     count_pair_contacts(parts, pairs, samples, often)
     return np.ascontiguousarray(pairs[(at_home == 0) & (often < _ALWAYS_SHARE * len(samples))])
-
-
-def _neighbours(description: RobotDescription, links: tuple[str, ...]) -> set[frozenset[str]]:
-    """Pairs of links with spheres that are next to each other once links without are passed over."""
-    pairs = set()
-    for link in links:
-        joint = description.parent_joint(link)
-        while joint is not None and joint.parent not in links:
-            joint = description.parent_joint(joint.parent)
-        if joint is not None:
-            pairs.add(frozenset((link, joint.parent)))
-    return pairs

@@ -52,8 +52,39 @@ class Arm(NamedTuple):
     all_parts: Indices
 
 
+class Surroundings(NamedTuple):
+    """The robot among what it may not touch.
+
+    Attributes:
+        arm: the robot.
+        parts: its spheres.
+        rules: which contacts count.
+        world: what stands around.
+    """
+
+    arm: Arm
+    parts: Parts
+    rules: Rules
+    world: ReachWorld
+
+
+class Ways(NamedTuple):
+    """What is asked of the robot: from a pre-grasp to a grasp, then up. One grasp, or S with F variants each.
+
+    Attributes:
+        pregrasps, grasps, lifted: (4, 4) or (S, F, 4, 4) poses of the tip in the root's frame.
+        opened, closed: (V,) or (S, V) positions of all joints with the fingers open and at the object.
+    """
+
+    pregrasps: Array
+    grasps: Array
+    lifted: Array
+    opened: Array
+    closed: Array
+
+
 class Effort(NamedTuple):
-    """Tolerances and steps; see `ReachabilityConfig`."""
+    """Tolerances, steps and number of attempts; see `ReachabilityConfig`."""
 
     position_tolerance: float
     rotation_tolerance: float
@@ -63,6 +94,7 @@ class Effort(NamedTuple):
     joint_rate: float
     turn_radius: float
     distinct: float
+    attempts: int
 
 
 class Seeds(NamedTuple):
@@ -124,10 +156,9 @@ def pose_between(first: Array, twist: Array, fraction: float, pose: Array) -> No
 
 
 @njit(cache=True, nogil=True)
-def hand_contact(
-    arm: Arm, parts: Parts, rules: Rules, world: ReachWorld, pose: Array, positions: Array, apart: bool
-) -> int:
+def hand_contact(around: Surroundings, pose: Array, positions: Array, apart: bool) -> int:
     """What the gripper touches at a pose of the tip, whatever the arm does there."""
+    arm = around.arm
     joints = np.empty((len(arm.motions.parents), 4, 4))
     back = np.eye(4)
     T_last_tip = arm.chain.T_last_tip
@@ -138,30 +169,29 @@ def hand_contact(
     multiply(pose, back, joints[arm.last])
     for row in arm.hand_rows:
         place_joint(arm.motions, row, positions, joints)
-    return first_contact(parts, rules, world, arm.hand_parts, joints, apart, WITHOUT_SELF)
+    return first_contact(around.parts, around.rules, around.world, arm.hand_parts, joints, apart, WITHOUT_SELF)
 
 
 @njit(cache=True, nogil=True)
-def _contact(
-    arm: Arm, parts: Parts, rules: Rules, world: ReachWorld, values: Array, positions: Array, apart: bool
-) -> int:
+def _contact(around: Surroundings, values: Array, positions: Array, apart: bool) -> int:
     """What the robot touches with the arm at `values`; `positions` (V,) holds the fingers and is overwritten."""
+    arm = around.arm
     for j in range(len(values)):
         positions[arm.columns[j]] = values[j]
     joints = np.empty((len(arm.motions.parents), 4, 4))
     place_joints(arm.motions, positions, joints)
-    return first_contact(parts, rules, world, arm.all_parts, joints, apart, WITH_SELF)
+    return first_contact(around.parts, around.rules, around.world, arm.all_parts, joints, apart, WITH_SELF)
 
 
 @njit(cache=True, nogil=True)
 def _follow(
-    arm: Arm, parts: Parts, rules: Rules, world: ReachWorld, effort: Effort,
-    first: Array, last: Array, step: float, values: Array, positions: Array,
-) -> tuple[int, float]:  # fmt: skip
+    around: Surroundings, effort: Effort, first: Array, last: Array, step: float, values: Array, positions: Array
+) -> tuple[int, float]:
     """Move the arm from `values` (in place) along a straight line; FREE, a kind of contact or DISCONTINUOUS.
 
     Also returns the least distance to a joint limit on the way [rad].
     """
+    arm = around.arm
     twist, pose, before = np.empty(6), np.empty((4, 4)), np.empty(len(values))
     pose_error(first, last, twist)
     way = max(
@@ -180,7 +210,7 @@ def _follow(
         if not end.reached or np.abs(values - before).max() > effort.joint_rate * step:
             return DISCONTINUOUS, margin
         margin = min(margin, np.minimum(values - arm.lower, arm.upper - values).min())
-        kind = _contact(arm, parts, rules, world, values, positions, AT_TARGET)
+        kind = _contact(around, values, positions, AT_TARGET)
         if kind != FREE:
             return kind, margin
     return FREE, margin
@@ -197,42 +227,64 @@ def _manipulability(chain: Chain, values: Array) -> float:
 
 
 @njit(cache=True, nogil=True)
+def _way_from(
+    around: Surroundings, effort: Effort, way: Ways, values: Array, positions: Array, at_grasp: Array
+) -> tuple[int, float]:
+    """Follow a way with the arm from the pre-grasp at `values` (in place); how far it came, as of `find_way`.
+
+    Also returns the least distance to a joint limit [rad], and fills `at_grasp` (J,) where it gets to the grasp.
+    """
+    arm = around.arm
+    positions[:] = way.opened
+    kind = _contact(around, values, positions, APART)
+    if kind != FREE:
+        return CONTACT + kind, 0.0
+    margin = np.minimum(values - arm.lower, arm.upper - values).min()
+    kind, way_margin = _follow(around, effort, way.pregrasps, way.grasps, effort.line_step, values, positions)
+    margin = min(margin, way_margin)
+    if kind == FREE:
+        at_grasp[:] = values
+        positions[:] = way.closed
+        kind, way_margin = _follow(around, effort, way.grasps, way.lifted, effort.lift_step, values, positions)
+        margin = min(margin, way_margin)
+    if kind == FREE:
+        return REACHED, margin
+    return DISCONTINUOUS if kind == DISCONTINUOUS else CONTACT + kind, margin
+
+
+@njit(cache=True, nogil=True)
 def find_way(
-    arm: Arm, parts: Parts, rules: Rules, world: ReachWorld, effort: Effort, seeds: Seeds,
-    pregrasp: Array, grasp: Array, lifted: Array, opened: Array, closed: Array, start: Array, attempts: int,
-    before: Array, at_grasp: Array,
-) -> tuple[int, float, float]:  # fmt: skip
+    around: Surroundings, effort: Effort, seeds: Seeds, way: Ways, start: Array, before: Array, at_grasp: Array
+) -> tuple[int, float, float]:
     """How far the best of several attempts came, its least distance to a joint limit, its manipulability.
 
     Args:
-        arm, parts, rules, world, effort, seeds: see there.
-        pregrasp, grasp, lifted: (4, 4) poses of the tip in the root's frame.
-        opened, closed: (V,) positions of all joints with the fingers open and at the object.
+        around, effort, seeds: see there.
+        way: of one grasp.
         start: (J,) where the first attempt begins.
-        attempts: number of attempts in all.
         before, at_grasp: (J,) filled with the positions at the pre-grasp and at the grasp.
     """
     # The gripper alone first: where it is stuck, no arm can help.
-    kind = hand_contact(arm, parts, rules, world, grasp, opened, AT_TARGET)
+    kind = hand_contact(around, way.grasps, way.opened, AT_TARGET)
     if kind == FREE:
-        kind = hand_contact(arm, parts, rules, world, pregrasp, opened, APART)
+        kind = hand_contact(around, way.pregrasps, way.opened, APART)
     if kind != FREE:
         return CONTACT + kind, 0.0, 0.0
-    count = len(start)
+    arm, count, attempts = around.arm, len(start), effort.attempts
     best, tried = NO_IK, 0
     found = np.empty((attempts, count))
     chosen = np.zeros(max(attempts - 1, 0), dtype=np.int64)
-    positions = opened.copy()
+    positions = way.opened.copy()
     values, nearest, least = np.empty(count), start.copy(), np.inf
     for attempt in range(attempts):
         if attempt == 0:
             values[:] = start
         else:
             if attempt == 1:
-                nearest_seeds(seeds, pregrasp, effort.turn_radius, chosen)
+                nearest_seeds(seeds, way.pregrasps, effort.turn_radius, chosen)
             values[:] = seeds.values[chosen[attempt - 1]]
         end = descend(
-            arm.chain, pregrasp, arm.lower, arm.upper, values,
+            arm.chain, way.pregrasps, arm.lower, arm.upper, values,
             effort.position_tolerance, effort.rotation_tolerance, effort.iterations,
         )  # fmt: skip
         if not end.reached:
@@ -246,33 +298,17 @@ def find_way(
         if known:
             continue
         found[tried] = values
-        tried += 1
-        positions[:] = opened
-        kind = _contact(arm, parts, rules, world, values, positions, APART)
-        if kind != FREE:
-            best = max(best, CONTACT + kind)
-            continue
-        margin = np.minimum(values - arm.lower, arm.upper - values).min()
-        before[:] = values
-        kind, way_margin = _follow(
-            arm, parts, rules, world, effort, pregrasp, grasp, effort.line_step, values, positions
-        )
-        margin = min(margin, way_margin)
-        if kind == FREE:
-            at_grasp[:] = values
-            positions[:] = closed
-            kind, way_margin = _follow(
-                arm, parts, rules, world, effort, grasp, lifted, effort.lift_step, values, positions
-            )
-            margin = min(margin, way_margin)
-        if kind == FREE:
+        outcome, margin = _way_from(around, effort, way, values, positions, at_grasp)
+        if outcome == REACHED:
+            before[:] = found[tried]
             return REACHED, margin, _manipulability(arm.chain, at_grasp)
-        best = max(best, DISCONTINUOUS if kind == DISCONTINUOUS else CONTACT + kind)
+        best = max(best, outcome)
+        tried += 1
     if tried == 0:
         # Would it do without limits?
         free = np.full(count, np.inf)
         end = descend(
-            arm.chain, pregrasp, -free, free, nearest,
+            arm.chain, way.pregrasps, -free, free, nearest,
             effort.position_tolerance, effort.rotation_tolerance, 2 * effort.iterations,
         )  # fmt: skip
         best = JOINT_LIMITS if end.reached else NO_IK
@@ -281,29 +317,28 @@ def find_way(
 
 @njit(cache=True, nogil=True)
 def find_ways(
-    arm: Arm, parts: Parts, rules: Rules, world: ReachWorld, effort: Effort, seeds: Seeds,
-    pregrasps: Array, grasps: Array, lifted: Array, opened: Array, closed: Array, start: Array, attempts: int,
-    flip_is_last_joint: bool, found: Array, before: Array, at_grasp: Array,
+    around: Surroundings, effort: Effort, seeds: Seeds, ways: Ways, start: Array, flip_is_last_joint: bool,
+    found: Array, before: Array, at_grasp: Array,
 ) -> None:  # fmt: skip
-    """`find_way` for many grasps, each in several variants until one is reached.
+    """`find_way` for S grasps, each in F variants until one is reached.
 
     Args:
-        pregrasps, grasps, lifted: (S, F, 4, 4), as of `find_way`, one for each variant.
-        opened, closed: (S, V).
+        ways: of all grasps in all variants.
         flip_is_last_joint: whether variants differ in the last joint only, so that none is within reach where the
             first is not.
         found: (S, 4), filled with how far the search came, the variant, limit distance, manipulability.
         before, at_grasp: (S, J), filled where a way was found.
     """
     values, grasp_values = np.empty(len(start)), np.empty(len(start))
-    for s in range(len(pregrasps)):
+    for s in range(len(ways.pregrasps)):
         found[s] = 0.0
         found[s, 0] = NO_IK
-        for variant in range(pregrasps.shape[1]):
-            outcome, margin, manipulability = find_way(
-                arm, parts, rules, world, effort, seeds, pregrasps[s, variant], grasps[s, variant], lifted[s, variant],
-                opened[s], closed[s], start, attempts, values, grasp_values,
+        for variant in range(ways.pregrasps.shape[1]):
+            way = Ways(
+                ways.pregrasps[s, variant], ways.grasps[s, variant], ways.lifted[s, variant], ways.opened[s],
+                ways.closed[s],
             )  # fmt: skip
+            outcome, margin, manipulability = find_way(around, effort, seeds, way, start, values, grasp_values)
             found[s, 0] = max(found[s, 0], outcome)
             if outcome == REACHED:
                 found[s, 1], found[s, 2], found[s, 3] = variant, margin, manipulability

@@ -8,6 +8,8 @@ and so cannot tell that half of a pad meets an edge.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array
@@ -32,24 +34,49 @@ from morphit_ros.jit import njit
 SOFTNESS = 6e-4
 
 
+class SeenCloud(NamedTuple):
+    """Points and normals (N, 3), and (N,) 1 for a seen point, 0 for a virtual one, or between."""
+
+    points: Array
+    normals: Array
+    observed: Array
+
+
+class Pressing(NamedTuple):
+    """How pads press: their grid, the radius that a point stands for [m], the depth over which pressure falls [m]."""
+
+    grid: PadGrid
+    radius: float
+    softness: float
+
+
+class HeightMaps(NamedTuple):
+    """Maps over the C cells of each pad.
+
+    Attributes:
+        heights: (2, C) highest place along the closing direction [m], negative infinity for none.
+        holders: (2, C) the point that is this high.
+        weights: (2, C) pressure.
+    """
+
+    heights: Array
+    holders: Index
+    weights: Array
+
+
 @njit(cache=True, nogil=True)
-def _close(
-    points: Array,
-    normals: Array,
-    observed: Array,
-    rotation: Array,
-    translation: Array,
-    half_opening: float,
-    grid: PadGrid,
-    radius: float,
-    compliance: float,
-    softness: float,
-    heights: Array,
-    weights: Array,
-    holders: Index,
-    fingers: Array,
-) -> tuple[float, int]:
-    """Contacts of one pose into `fingers` (2, 10); the overlap [m²] and the smaller number of cells."""
+def _empty_maps(grid: PadGrid) -> HeightMaps:
+    count = grid.columns * grid.rows
+    return HeightMaps(np.empty((2, count)), np.empty((2, count), np.int64), np.empty((2, count)))
+
+
+@njit(cache=True, nogil=True)
+def _fill_heights(
+    cloud: SeenCloud, rotation: Array, translation: Array, half_opening: float, pressing: Pressing, maps: HeightMaps
+) -> None:
+    """Heights and holders of one pose."""
+    points, normals, grid, radius = cloud.points, cloud.normals, pressing.grid, pressing.radius
+    heights, holders = maps.heights, maps.holders
     heights[:] = -np.inf
     reach_x, reach_z = grid.half_width + radius, grid.half_height + radius
     span_x, span_z = int(radius / grid.step_x), int(radius / grid.step_z)
@@ -81,68 +108,94 @@ def _close(
                 if ny < 0.3 and -y > heights[1, cell]:
                     heights[1, cell] = -y
                     holders[1, cell] = i
-    least = 1 << 30
-    cell_area = 4.0 * grid.half_width * grid.half_height / heights.shape[1]
-    for finger in range(2):
-        fingers[finger, :] = 0.0
-        # The third highest cell: one or two stray points do not stop a finger.
-        first, second, third = -np.inf, -np.inf, -np.inf
-        for cell in range(heights.shape[1]):
-            h = heights[finger, cell]
-            if h > first:
-                first, second, third = h, first, second
-            elif h > second:
-                second, third = h, second
-            elif h > third:
-                third = h
-        if third == -np.inf:
-            fingers[finger, HEIGHT] = np.nan
-            least = 0
+
+
+@njit(cache=True, nogil=True)
+def _third_highest(heights: Array) -> float:
+    """The third highest cell: one or two stray points do not stop a finger."""
+    first, second, third = -np.inf, -np.inf, -np.inf
+    for h in heights:
+        if h > first:
+            first, second, third = h, first, second
+        elif h > second:
+            second, third = h, second
+        elif h > third:
+            third = h
+    return third
+
+
+@njit(cache=True, nogil=True)
+def _press(
+    cloud: SeenCloud, rotation: Array, pressing: Pressing, compliance: float, maps: HeightMaps, finger: int, out: Array
+) -> int:
+    """Patch of one finger into its row (10,) of `PadContacts.fingers`; the number of cells."""
+    grid, normals, heights, weights = pressing.grid, cloud.normals, maps.heights, maps.weights
+    out[:] = 0.0
+    third = _third_highest(heights[finger])
+    if third == -np.inf:
+        out[HEIGHT] = np.nan
+        return 0
+    count, total, seen = 0, 0.0, 0.0
+    sx, sz, sxx, szz, sn0, sn1, sn2, sh = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for cell in range(heights.shape[1]):
+        depth = third - heights[finger, cell]
+        if depth > compliance:
+            weights[finger, cell] = 0.0
             continue
-        count, total, seen = 0, 0.0, 0.0
-        sx, sz, sxx, szz, sn0, sn1, sn2, sh = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        for cell in range(heights.shape[1]):
-            depth = third - heights[finger, cell]
-            if depth > compliance:
-                weights[finger, cell] = 0.0
-                continue
-            # Pads are stiff: what lies lower is pressed less, and a bent surface in its middle only.
-            weight = np.exp(-max(depth, 0.0) / softness)
-            weights[finger, cell] = weight
-            i = holders[finger, cell]
-            cx = (cell // grid.rows) * grid.step_x - grid.half_width
-            cz = (cell % grid.rows) * grid.step_z - grid.half_height
-            count += 1
-            total += weight
-            sh += min(heights[finger, cell], third)
-            sx += weight * cx
-            sz += weight * cz
-            sxx += weight * cx * cx
-            szz += weight * cz * cz
-            seen += observed[i]
-            sn0 += normals[i, 0]
-            sn1 += normals[i, 1]
-            sn2 += normals[i, 2]
-        length = max(np.sqrt(sn0 * sn0 + sn1 * sn1 + sn2 * sn2), 1e-12)
-        fingers[finger, HEIGHT] = sh / count
-        fingers[finger, AREA] = total * cell_area
-        fingers[finger, MEAN_X] = sx / total
-        fingers[finger, MEAN_Z] = sz / total
-        fingers[finger, SPREAD_X] = np.sqrt(max(sxx / total - (sx / total) ** 2, 0.0))
-        fingers[finger, SPREAD_Z] = np.sqrt(max(szz / total - (sz / total) ** 2, 0.0))
-        for axis in range(3):
-            fingers[finger, NORMAL_X + axis] = (
-                rotation[0, axis] * sn0 + rotation[1, axis] * sn1 + rotation[2, axis] * sn2
-            ) / length
-        fingers[finger, SEEN] = seen / count
-        least = min(least, count)
-    shared = 0.0
+        # Pads are stiff: what lies lower is pressed less, and a bent surface in its middle only.
+        weight = np.exp(-max(depth, 0.0) / pressing.softness)
+        weights[finger, cell] = weight
+        i = maps.holders[finger, cell]
+        cx = (cell // grid.rows) * grid.step_x - grid.half_width
+        cz = (cell % grid.rows) * grid.step_z - grid.half_height
+        count += 1
+        total += weight
+        sh += min(heights[finger, cell], third)
+        sx += weight * cx
+        sz += weight * cz
+        sxx += weight * cx * cx
+        szz += weight * cz * cz
+        seen += cloud.observed[i]
+        sn0 += normals[i, 0]
+        sn1 += normals[i, 1]
+        sn2 += normals[i, 2]
+    length = max(np.sqrt(sn0 * sn0 + sn1 * sn1 + sn2 * sn2), 1e-12)
+    out[HEIGHT] = sh / count
+    out[AREA] = total * (4.0 * grid.half_width * grid.half_height / heights.shape[1])
+    out[MEAN_X] = sx / total
+    out[MEAN_Z] = sz / total
+    out[SPREAD_X] = np.sqrt(max(sxx / total - (sx / total) ** 2, 0.0))
+    out[SPREAD_Z] = np.sqrt(max(szz / total - (sz / total) ** 2, 0.0))
+    for axis in range(3):
+        out[NORMAL_X + axis] = (rotation[0, axis] * sn0 + rotation[1, axis] * sn1 + rotation[2, axis] * sn2) / length
+    out[SEEN] = seen / count
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _close(
+    cloud: SeenCloud,
+    rotation: Array,
+    translation: Array,
+    half_opening: float,
+    pressing: Pressing,
+    compliance: float,
+    maps: HeightMaps,
+    fingers: Array,
+) -> tuple[float, int]:
+    """Contacts of one pose into `fingers` (2, 10); the overlap [m²] and the smaller number of cells."""
+    _fill_heights(cloud, rotation, translation, half_opening, pressing, maps)
+    least = min(
+        _press(cloud, rotation, pressing, compliance, maps, 0, fingers[0]),
+        _press(cloud, rotation, pressing, compliance, maps, 1, fingers[1]),
+    )
+    shared, grid, weights = 0.0, pressing.grid, maps.weights
     if least > 0:
         for finger in range(2):
             _bridge(weights[finger], grid.columns, grid.rows)
-        for cell in range(heights.shape[1]):
+        for cell in range(weights.shape[1]):
             shared += min(weights[0, cell], weights[1, cell])
-    return shared * cell_area, least
+    return shared * (4.0 * grid.half_width * grid.half_height / weights.shape[1]), least
 
 
 @njit(cache=True, nogil=True)
@@ -169,22 +222,18 @@ def _bridge(weights: Array, columns: int, rows: int) -> None:
 
 @njit(cache=True, nogil=True)
 def _close_batch(
-    points: Array,
-    normals: Array,
-    observed: Array,
+    cloud: SeenCloud,
     rotations: Array,
     translations: Array,
     openings: Array,
-    grid: PadGrid,
-    radius: float,
+    pressing: Pressing,
     compliance: float,
-    softness: float,
     fingers: Array,
     overlap: Array,
     cells: Index,
 ) -> None:
-    heights, weights = np.empty((2, grid.columns * grid.rows)), np.empty((2, grid.columns * grid.rows))
-    holders = np.empty((2, grid.columns * grid.rows), np.int64)
+    points, grid, radius = cloud.points, pressing.grid, pressing.radius
+    maps = _empty_maps(grid)
     blocks = group_points(points)
     rows = np.empty(points.shape[0], np.int64)
     near, facing, seen = np.empty(points.shape), np.empty(points.shape), np.empty(points.shape[0])
@@ -193,68 +242,83 @@ def _close_batch(
         count = gather_box(blocks, rotations[s], translations[s], reach, rows)
         for m in range(count):
             i = blocks.order[rows[m]]
-            seen[m] = observed[i]
+            seen[m] = cloud.observed[i]
             for axis in range(3):
                 near[m, axis] = points[i, axis]
-                facing[m, axis] = normals[i, axis]
+                facing[m, axis] = cloud.normals[i, axis]
         overlap[s], cells[s] = _close(
-            near[:count], facing[:count], seen[:count], rotations[s], translations[s], 0.5 * openings[s], grid, radius,
-            compliance, softness, heights, weights, holders, fingers[s],
+            SeenCloud(near[:count], facing[:count], seen[:count]), rotations[s], translations[s], 0.5 * openings[s],
+            pressing, compliance, maps, fingers[s],
         )  # fmt: skip
+
+
+class PoseErrors(NamedTuple):
+    """K copies of a pose.
+
+    Attributes:
+        turns, shifts: (K, 3, 3), (K, 3) in the gripper's own frame [m].
+        depths: (K,) compliance of each copy [m].
+        margin: by which no point of a copy's box lies further outside the pose's own one [m].
+    """
+
+    turns: Array
+    shifts: Array
+    depths: Array
+    margin: float
+
+
+@njit(cache=True, nogil=True)
+def _cloud_near(
+    cloud: SeenCloud, rotation: Array, translation: Array, opening: float, pressing: Pressing, margin: float
+) -> SeenCloud:
+    """What may be near a pad, in the gripper's frame."""
+    points, grid, radius = cloud.points, pressing.grid, pressing.radius
+    rows = np.empty(points.shape[0], np.int64)
+    count = 0
+    reach_x, reach_z = grid.half_width + radius + margin, grid.half_height + radius + margin
+    for i in range(points.shape[0]):
+        dx, dy, dz = points[i, 0] - translation[0], points[i, 1] - translation[1], points[i, 2] - translation[2]
+        if abs(rotation[0, 0] * dx + rotation[1, 0] * dy + rotation[2, 0] * dz) > reach_x:
+            continue
+        if abs(rotation[0, 2] * dx + rotation[1, 2] * dy + rotation[2, 2] * dz) > reach_z:
+            continue
+        if abs(rotation[0, 1] * dx + rotation[1, 1] * dy + rotation[2, 1] * dz) > 0.5 * opening + margin:
+            continue
+        rows[count] = i
+        count += 1
+    near, facing, seen = np.empty((count, 3)), np.empty((count, 3)), np.empty(count)
+    for m in range(count):
+        i = rows[m]
+        seen[m] = cloud.observed[i]
+        for axis in range(3):
+            near[m, axis] = 0.0
+            facing[m, axis] = 0.0
+            for k in range(3):
+                near[m, axis] += rotation[k, axis] * (points[i, k] - translation[k])
+                facing[m, axis] += rotation[k, axis] * cloud.normals[i, k]
+    return SeenCloud(near, facing, seen)
 
 
 @njit(cache=True, nogil=True)
 def _copies_batch(
-    points: Array,
-    normals: Array,
-    observed: Array,
+    cloud: SeenCloud,
     rotations: Array,
     translations: Array,
     openings: Array,
-    turns: Array,
-    shifts: Array,
-    depths: Array,
-    softness: float,
-    grid: PadGrid,
-    radius: float,
-    margin: float,
+    errors: PoseErrors,
+    pressing: Pressing,
     fingers: Array,
     overlap: Array,
     cells: Index,
 ) -> None:
-    """Contacts of K perturbed copies of S poses: what may be near a pad is gathered once, in the gripper's frame."""
-    rows = np.empty(points.shape[0], np.int64)
-    heights, weights = np.empty((2, grid.columns * grid.rows)), np.empty((2, grid.columns * grid.rows))
-    holders = np.empty((2, grid.columns * grid.rows), np.int64)
-    reach_x, reach_z = grid.half_width + radius + margin, grid.half_height + radius + margin
+    maps, copies = _empty_maps(pressing.grid), len(errors.turns)
     for s in range(rotations.shape[0]):
-        rotation, translation, opening = rotations[s], translations[s], openings[s]
-        count = 0
-        for i in range(points.shape[0]):
-            dx, dy, dz = points[i, 0] - translation[0], points[i, 1] - translation[1], points[i, 2] - translation[2]
-            if abs(rotation[0, 0] * dx + rotation[1, 0] * dy + rotation[2, 0] * dz) > reach_x:
-                continue
-            if abs(rotation[0, 2] * dx + rotation[1, 2] * dy + rotation[2, 2] * dz) > reach_z:
-                continue
-            if abs(rotation[0, 1] * dx + rotation[1, 1] * dy + rotation[2, 1] * dz) > 0.5 * opening + margin:
-                continue
-            rows[count] = i
-            count += 1
-        near, facing, seen = np.empty((count, 3)), np.empty((count, 3)), np.empty(count)
-        for m in range(count):
-            i = rows[m]
-            seen[m] = observed[i]
-            for axis in range(3):
-                near[m, axis] = 0.0
-                facing[m, axis] = 0.0
-                for k in range(3):
-                    near[m, axis] += rotation[k, axis] * (points[i, k] - translation[k])
-                    facing[m, axis] += rotation[k, axis] * normals[i, k]
-        for k in range(turns.shape[0]):
-            copy = s * turns.shape[0] + k
-            overlap[copy], cells[copy] = _close(
-                near, facing, seen, turns[k], shifts[k], 0.5 * opening, grid, radius, depths[k], softness, heights,
-                weights, holders, fingers[copy],
+        near = _cloud_near(cloud, rotations[s], translations[s], openings[s], pressing, errors.margin)
+        for k in range(copies):
+            row = s * copies + k
+            overlap[row], cells[row] = _close(
+                near, errors.turns[k], errors.shifts[k], 0.5 * openings[s], pressing, errors.depths[k], maps,
+                fingers[row],
             )  # fmt: skip
 
 
@@ -286,14 +350,13 @@ def close_copies(
     """
     count, grid = len(rotations) * len(turns), pad_grid(gripper, max_cells)
     contacts = PadContacts.empty(count)
-    # No point of a copy's box lies further outside the pose's own one.
     size = np.linalg.norm([grid.half_width + spacing, 0.5 * gripper.aperture_max, grid.half_height + spacing])
     angles = np.linalg.norm(turns - np.eye(3), axis=(1, 2)) / np.sqrt(2.0)
     margin = float((angles * size + np.linalg.norm(shifts, axis=1)).max(initial=0.0))
     _copies_batch(
-        points, normals, observed, np.ascontiguousarray(rotations), np.ascontiguousarray(translations), openings,
-        turns, shifts, depths, SOFTNESS + noise, grid, spacing, margin, contacts.fingers, contacts.overlap,
-        contacts.cells,
+        SeenCloud(points, normals, observed), np.ascontiguousarray(rotations), np.ascontiguousarray(translations),
+        openings, PoseErrors(turns, shifts, depths, margin), Pressing(grid, spacing, SOFTNESS + noise),
+        contacts.fingers, contacts.overlap, contacts.cells,
     )  # fmt: skip
     return contacts
 
@@ -326,8 +389,8 @@ def close_fingers(
     """
     contacts = PadContacts.empty(len(rotations))
     _close_batch(
-        points, normals, observed, np.ascontiguousarray(rotations), np.ascontiguousarray(translations), openings,
-        pad_grid(gripper, max_cells), spacing, compliance, SOFTNESS + noise, contacts.fingers, contacts.overlap,
-        contacts.cells,
+        SeenCloud(points, normals, observed), np.ascontiguousarray(rotations), np.ascontiguousarray(translations),
+        openings, Pressing(pad_grid(gripper, max_cells), spacing, SOFTNESS + noise), compliance, contacts.fingers,
+        contacts.overlap, contacts.cells,
     )  # fmt: skip
     return contacts

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from morphit_ros.geometry.support_plane import SupportPlaneLike
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.completion.extrusion import TableExtrusion
 from morphit_ros.grasping.completion.hull import HullCompletion
 from morphit_ros.grasping.completion.mirror import MirrorCompletion
 from morphit_ros.grasping.completion.revolution import RevolutionCompletion
 from morphit_ros.grasping.completion.shape import CompletedShape
-from morphit_ros.grasping.table import Table
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class AutoCompletion:
     viewpoints: Array | None = None
     obstacles: Array | None = None
 
-    def __call__(self, points: Array, normals: Array, table: Table | None) -> CompletedShape:
+    def __call__(self, points: Array, normals: Array, table: SupportPlaneLike | None) -> CompletedShape:
         """See `ShapeCompletion`."""
         extrusion = TableExtrusion(self.viewpoints, self.obstacles)
         if table is not None and extrusion.is_low(points, table):

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from morphit_ros.geometry.support_plane import SupportPlaneLike
 from morphit_ros.geometry.thinning import point_spacing
 from morphit_ros.geometry.transforms import Array, invert_transform, transform_points, transform_vectors
 from morphit_ros.grasping.completion.free_space import DepthImages, depth_images, in_free_space
 from morphit_ros.grasping.completion.horizon import Horizon, arcs, find_horizon
 from morphit_ros.grasping.completion.shape import CompletedShape, confidence_of_error
-from morphit_ros.grasping.table import Table
 from morphit_ros.jit import njit
 
 # Empty cells around the silhouette, for the filters.
@@ -46,11 +46,11 @@ class TableExtrusion:
     obstacles: Array | None = None
     low_height: float = 0.032
 
-    def is_low(self, points: Array, table: Table) -> bool:
+    def is_low(self, points: Array, table: SupportPlaneLike) -> bool:
         """Whether the object is so low that it gets virtual sides all around."""
         return bool(transform_points(invert_transform(table.T_world_table), points)[:, 2].max() < self.low_height)
 
-    def __call__(self, points: Array, normals: Array, table: Table | None) -> CompletedShape:
+    def __call__(self, points: Array, normals: Array, table: SupportPlaneLike | None) -> CompletedShape:
         """See `ShapeCompletion`.
 
         Raises:

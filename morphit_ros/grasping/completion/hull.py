@@ -8,12 +8,12 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
 from morphit_ros.geometry.spatial_hash import distances_to
+from morphit_ros.geometry.support_plane import SupportPlaneLike
 from morphit_ros.geometry.thinning import point_spacing, thin_evenly
 from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
 from morphit_ros.grasping.completion.free_space import images_of_scene, in_free_space
 from morphit_ros.grasping.completion.shape import CompletedShape, confidence_of_error
 from morphit_ros.grasping.completion.upright import upright_frame
-from morphit_ros.grasping.table import Table
 
 # The hull of so many even points is the cloud's but for the spacing.
 _POINTS = 400
@@ -32,7 +32,7 @@ class HullCompletion:
     viewpoints: Array | None = None
     obstacles: Array | None = None
 
-    def __call__(self, points: Array, normals: Array, table: Table | None) -> CompletedShape:
+    def __call__(self, points: Array, normals: Array, table: SupportPlaneLike | None) -> CompletedShape:
         """See `ShapeCompletion`; a table counts as the plane that the object's lower side lies on."""
         spacing = point_spacing(points)
         base = points

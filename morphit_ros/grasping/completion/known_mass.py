@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.support_plane import SupportPlaneLike
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.completion.shape import CompletedShape, ShapeCompletion
-from morphit_ros.grasping.table import Table
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class KnownMass:
             raise InvalidInputError("mass", self.mass, "a positive number [kg], or None")
         object.__setattr__(self, "center_of_mass", center)
 
-    def __call__(self, points: Array, normals: Array, table: Table | None) -> CompletedShape:
+    def __call__(self, points: Array, normals: Array, table: SupportPlaneLike | None) -> CompletedShape:
         """See `ShapeCompletion`."""
         completed = self.shape(points, normals, table)
         weights = completed.weights

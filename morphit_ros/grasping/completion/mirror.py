@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from morphit_ros.geometry.nearest_grid import NearestGrid, nearest_grid, row_at
 from morphit_ros.geometry.spatial_hash import distances_to
+from morphit_ros.geometry.support_plane import SupportPlaneLike
 from morphit_ros.geometry.thinning import point_spacing, thin_evenly
 from morphit_ros.geometry.transforms import Array, invert_transform, transform_points, transform_vectors
 from morphit_ros.grasping.completion.extrusion import extrude_to_table
@@ -29,7 +30,6 @@ from morphit_ros.grasping.completion.free_space import (
 from morphit_ros.grasping.completion.hull import hull_center
 from morphit_ros.grasping.completion.shape import CompletedShape
 from morphit_ros.grasping.completion.upright import upright_frame
-from morphit_ros.grasping.table import Table
 from morphit_ros.jit import njit
 
 # Points that candidate planes are judged by.
@@ -81,11 +81,11 @@ class MirrorCompletion:
     least_support: float = 0.35
     most_contradiction: float = 0.06
 
-    def __call__(self, points: Array, normals: Array, table: Table | None) -> CompletedShape:
+    def __call__(self, points: Array, normals: Array, table: SupportPlaneLike | None) -> CompletedShape:
         """See `ShapeCompletion`; without a good plane it is the extrusion or the hull, with a low confidence."""
         return self.complete(points, normals, table, self.planes(points, normals, table))
 
-    def planes(self, points: Array, normals: Array, table: Table | None) -> list[MirrorPlane]:
+    def planes(self, points: Array, normals: Array, table: SupportPlaneLike | None) -> list[MirrorPlane]:
         """The best plane and, where it is good as well, the best one at right angles to it; in the upright frame."""
         T_frame_world = invert_transform(upright_frame(points, table))
         local, facing = transform_points(T_frame_world, points), transform_vectors(T_frame_world, normals)
@@ -107,7 +107,9 @@ class MirrorCompletion:
         least = self.least_support if len(images.eyes) else max(self.least_support, 0.6)
         return [plane for plane in chosen if plane.support >= least and plane.contradiction <= self.most_contradiction]
 
-    def complete(self, points: Array, normals: Array, table: Table | None, planes: list[MirrorPlane]) -> CompletedShape:
+    def complete(
+        self, points: Array, normals: Array, table: SupportPlaneLike | None, planes: list[MirrorPlane]
+    ) -> CompletedShape:
         """The shape with known planes."""
         frame, spacing = upright_frame(points, table), point_spacing(points)
         T_frame_world = invert_transform(frame)

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.spatial_hash import distances_to
+from morphit_ros.geometry.support_plane import SupportPlaneLike
 from morphit_ros.geometry.thinning import point_spacing, thin_evenly
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points, transform_vectors
 from morphit_ros.grasping.completion.free_space import images_of_scene, in_free_space
 from morphit_ros.grasping.completion.profile import SLICE, measure_profile, median_by_slice, turned_profile
 from morphit_ros.grasping.completion.shape import CompletedShape, confidence_of_error
 from morphit_ros.grasping.completion.upright import upright_frame
-from morphit_ros.grasping.table import Table
 from morphit_ros.jit import njit
 
 # Points that axes are fitted to.
@@ -63,7 +63,7 @@ class RevolutionCompletion:
     viewpoints: Array | None = None
     obstacles: Array | None = None
 
-    def fit(self, points: Array, normals: Array, table: Table | None) -> RevolutionFit | None:
+    def fit(self, points: Array, normals: Array, table: SupportPlaneLike | None) -> RevolutionFit | None:
         """The best axis, upright on a table first, None where there are too few points with a side."""
         rows = thin_evenly(points, normals, _JUDGES, np.random.default_rng(0))
         judges, facing, frame = points[rows], normals[rows], upright_frame(points, table)
@@ -76,19 +76,21 @@ class RevolutionCompletion:
         known = [fit for fit in fits if fit is not None]
         return max(known, key=lambda fit: fit.share * min(1.0, fit.coverage / 0.3)) if known else None
 
-    def __call__(self, points: Array, normals: Array, table: Table | None) -> CompletedShape:
+    def __call__(self, points: Array, normals: Array, table: SupportPlaneLike | None) -> CompletedShape:
         """See `ShapeCompletion`; where no axis is supported the confidence is low."""
         fit = self.fit(points, normals, table)
         if fit is None:
             return CompletedShape(np.empty((0, 3)), np.empty((0, 3)), points.mean(axis=0), 0.05, method="revolution")
         return self.complete(points, normals, table, fit)
 
-    def complete(self, points: Array, normals: Array, table: Table | None, fit: RevolutionFit) -> CompletedShape:
+    def complete(
+        self, points: Array, normals: Array, table: SupportPlaneLike | None, fit: RevolutionFit
+    ) -> CompletedShape:
         """The shape about a known axis."""
         return self._turned(points, normals, table, fit)[0]
 
     def complete_unless_refuted(
-        self, points: Array, normals: Array, table: Table | None, fit: RevolutionFit
+        self, points: Array, normals: Array, table: SupportPlaneLike | None, fit: RevolutionFit
     ) -> CompletedShape | None:
         """The shape about a known axis, None where the cameras looked through much of it.
 
@@ -98,7 +100,7 @@ class RevolutionCompletion:
         return shape if refuted <= _MOST_REFUTED else None
 
     def _turned(
-        self, points: Array, normals: Array, table: Table | None, fit: RevolutionFit
+        self, points: Array, normals: Array, table: SupportPlaneLike | None, fit: RevolutionFit
     ) -> tuple[CompletedShape, float]:
         """The shape, and the share of the turned surface that a camera looked through."""
         T_axis_world = invert_transform(fit.T_world_axis)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from morphit_ros.geometry.support_plane import SupportPlaneLike
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.grasping.table import Table
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class CompletedShape:
 class ShapeCompletion(Protocol):
     """Completes a partly seen object; also how a learned object model supplies what it knows."""
 
-    def __call__(self, points: Array, normals: Array, table: Table | None) -> CompletedShape:
+    def __call__(self, points: Array, normals: Array, table: SupportPlaneLike | None) -> CompletedShape:
         """Complete a cloud.
 
         Args:

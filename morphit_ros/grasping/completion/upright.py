@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from morphit_ros.geometry.outward_normals import principal_frame
+from morphit_ros.geometry.support_plane import SupportPlaneLike
 from morphit_ros.geometry.transforms import Array, make_transform
-from morphit_ros.grasping.table import Table
 
 
-def upright_frame(points: Array, table: Table | None) -> Array:
+def upright_frame(points: Array, table: SupportPlaneLike | None) -> Array:
     """``T_world_upright`` (4, 4): the table's frame, else the cloud's principal axes with the longest as z."""
     if table is not None:
         return np.asarray(table.T_world_table, dtype=np.float64)

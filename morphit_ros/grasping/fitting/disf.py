@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,13 +34,13 @@ from morphit_ros.grasping.checking.pad_grid import PadGrid, pad_grid
 from morphit_ros.grasping.fitting.centering import centering
 from morphit_ros.grasping.fitting.correspondences import Index
 from morphit_ros.grasping.fitting.energies import measure_energies
-from morphit_ros.grasping.fitting.fit_result import DisfResult, FitStatus, check_fit_input
+from morphit_ros.grasping.fitting.fit_result import DisfResult, GraspFitStatus, check_fit_input
 from morphit_ros.grasping.fitting.matching import gather, matched_pairs, met_points, project
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.jit import njit
 
 # Order of the kernel's status codes.
-_STATUSES = (FitStatus.CONVERGED, FitStatus.ROUND_LIMIT, FitStatus.ONE_SIDED, FitStatus.NO_CONTACT)
+_STATUSES = (GraspFitStatus.CONVERGED, GraspFitStatus.ROUND_LIMIT, GraspFitStatus.ONE_SIDED, GraspFitStatus.NO_CONTACT)
 # Points this far around the pads are looked at again in later rounds; who moves further gathers anew [m].
 _MARGIN = 0.012
 
@@ -64,6 +65,37 @@ class DisfConfig(Config):
     def cosine_limit(self) -> float:
         """Least cosine between an object normal and the closing direction towards its pad."""
         return -math.cos(math.radians(self.min_opposing_angle))
+
+
+class FitSettings(NamedTuple):
+    """A gripper and a `DisfConfig` as the compiled code sees them.
+
+    Attributes:
+        grid: cells of a pad.
+        least_aperture, greatest_aperture: limits [m].
+        cosine_limit: least cosine between an object normal and the closing direction.
+        others: see `DisfConfig`.
+    """
+
+    grid: PadGrid
+    least_aperture: float
+    greatest_aperture: float
+    alpha: float
+    beta: float
+    translation_tolerance: float
+    rotation_tolerance: float
+    max_rounds: int
+    min_contacts: int
+    cosine_limit: float
+
+
+def fit_settings(config: DisfConfig, gripper: Gripper, max_cells: int = 100_000) -> FitSettings:
+    """Settings of fits with at most `max_cells` cells a pad."""
+    return FitSettings(
+        pad_grid(gripper, max_cells), gripper.aperture_min, gripper.aperture_max, config.alpha, config.beta,
+        config.translation_tolerance, config.rotation_tolerance, config.max_rounds, config.min_contacts,
+        config.cosine_limit,
+    )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
@@ -107,17 +139,14 @@ def closing_rotation(s: Array, n_app: Array, alpha: float, beta: float, turn: Ar
 
 
 @njit(cache=True, nogil=True)
-def shift_and_aperture(
-    met: Array, first: int, second: int, turn: Array, grid: PadGrid, low: float, high: float, shift: Array
-) -> float:
+def shift_and_aperture(met: Array, first: int, second: int, turn: Array, settings: FitSettings, shift: Array) -> float:
     """TransRefine and FingerOpt solved together.
 
     Args:
         met: (≥ M, 6) points and normals that the pads meet, in the frame before the turn, those of finger 1 first.
         first, second: numbers of points that finger 1 and 2 meet.
         turn: (3, 3) the turn of this round.
-        grid: cells of a pad.
-        low, high: limits of the aperture [m].
+        settings: pads and limits of the aperture.
         shift: (3,) out, along the axes of the turned frame [m].
 
     Returns:
@@ -125,6 +154,7 @@ def shift_and_aperture(
     """
     # TransRefine:  shift_y + mean(s) d / 2 = mean(q_y)
     # FingerOpt:    Σ a b = 0 with a = s n_y / 2, b = (p − q)·n and p_y = s d / 2 + shift_y
+    grid, high = settings.grid, settings.greatest_aperture
     total = first + second
     places, slopes = np.empty((2, total)), np.empty((2, total))
     balance, sum_y = float(first - second), 0.0
@@ -146,7 +176,7 @@ def shift_and_aperture(
     denominator = a_aperture - 0.5 * a_shift * mean_side
     # Insert shift_y = mean_y − mean_side d / 2 into FingerOpt's equation.
     aperture = (right - a_shift * mean_y) / denominator if abs(denominator) > 1e-12 else high
-    aperture = min(max(aperture, low), high)
+    aperture = min(max(aperture, settings.least_aperture), high)
     shift[0] = centering(places[0], slopes[0], total, grid.step_x, 0.0, True, 0.5 * grid.half_width)
     shift[1] = mean_y - 0.5 * mean_side * aperture
     # Long pads hold what is near their tips as well as in their middle.
@@ -163,13 +193,7 @@ def _fit(
     translation: Array,
     start_aperture: float,
     n_app: Array,
-    grid: PadGrid,
-    limits: Array,
-    weights: Array,
-    tolerances: Array,
-    max_rounds: int,
-    min_contacts: int,
-    cosine_limit: float,
+    settings: FitSettings,
     index: Index,
     cells: Index,
 ) -> tuple[float, int, int, int, int]:
@@ -178,6 +202,7 @@ def _fit(
     Returns:
         aperture, rounds, status code, numbers of correspondences of finger 1 and 2.
     """
+    grid, min_contacts = settings.grid, settings.min_contacts
     half_crop = 0.5 * start_aperture
     reach = np.array([grid.half_width + _MARGIN, half_crop + _MARGIN, grid.half_height + _MARGIN])
     radius = math.sqrt(grid.half_width**2 + half_crop**2 + grid.half_height**2)
@@ -189,10 +214,10 @@ def _fit(
         if moved > _MARGIN:
             near = gather(blocks, normals, rotation, translation, reach, index)
             moved = 0.0
-        first, second = project(near, rotation, translation, half_crop, grid, cosine_limit, cells)
+        first, second = project(near, rotation, translation, half_crop, grid, settings.cosine_limit, cells)
         if first < min_contacts or second < min_contacts:
             return aperture, rounds, 3 if first < min_contacts and second < min_contacts else 2, first, second
-        if converged or rounds == max_rounds:
+        if converged or rounds == settings.max_rounds:
             return aperture, rounds, 0 if converged else 1, first, second
         rounds += 1
         met_points(near, rotation, translation, cells, met)
@@ -202,8 +227,8 @@ def _fit(
                 s[axis] += met[m, 3 + axis] if m < first else -met[m, 3 + axis]
         for axis in range(3):
             local_app[axis] = rotation[0, axis] * n_app[0] + rotation[1, axis] * n_app[1] + rotation[2, axis] * n_app[2]
-        closing_rotation(s, local_app, weights[0], weights[1], turn)
-        new_aperture = shift_and_aperture(met, first, second, turn, grid, limits[0], limits[1], shift)
+        closing_rotation(s, local_app, settings.alpha, settings.beta, turn)
+        new_aperture = shift_and_aperture(met, first, second, turn, settings, shift)
         for i in range(3):
             for k in range(3):
                 new_rotation[i, k] = (
@@ -218,7 +243,7 @@ def _fit(
         cosine = 0.5 * (turn[0, 0] + turn[1, 1] + turn[2, 2] - 1.0)
         angle = math.acos(min(max(cosine, -1.0), 1.0))
         moved += length + angle * radius
-        converged = step <= tolerances[0] and angle <= tolerances[1]
+        converged = step <= settings.translation_tolerance and angle <= settings.rotation_tolerance
 
 
 @njit(cache=True, nogil=True)
@@ -229,13 +254,7 @@ def fit_batch(
     translations: Array,
     apertures: Array,
     n_app: Array,
-    grid: PadGrid,
-    limits: Array,
-    weights: Array,
-    tolerances: Array,
-    max_rounds: int,
-    min_contacts: int,
-    cosine_limit: float,
+    settings: FitSettings,
     status: Index,
     contacts: Index,
 ) -> None:
@@ -245,23 +264,17 @@ def fit_batch(
         points, normals: (N, 3) object cloud.
         rotations, translations, apertures: (S, 3, 3), (S, 3), (S,) starts, in place.
         n_app: (S, 3) preferred approach directions.
-        grid: cells of a pad.
-        limits: (2,) of the aperture [m].
-        weights: (2,) α and β.
-        tolerances: (2,) translation [m] and rotation [rad].
-        max_rounds, min_contacts: see `DisfConfig`.
-        cosine_limit: least cosine between an object normal and the closing direction.
+        settings: see `fit_settings`.
         status: (S,) out, 0 converged, 1 round limit, 2 one-sided, 3 no contact.
         contacts: (S, 2) out, correspondences of each finger.
     """
     index = np.empty(points.shape[0], np.int64)
-    cells = np.empty((2, grid.columns * grid.rows), np.int64)
+    cells = np.empty((2, settings.grid.columns * settings.grid.rows), np.int64)
     blocks = group_points(points)
     grouped = normals[blocks.order]
     for i in range(rotations.shape[0]):
         apertures[i], _, status[i], contacts[i, 0], contacts[i, 1] = _fit(
-            blocks, grouped, rotations[i], translations[i], apertures[i], n_app[i], grid, limits, weights,
-            tolerances, max_rounds, min_contacts, cosine_limit, index, cells,
+            blocks, grouped, rotations[i], translations[i], apertures[i], n_app[i], settings, index, cells
         )  # fmt: skip
 
 
@@ -286,29 +299,16 @@ def fit_disf(
     Raises:
         InvalidInputError: an unusable cloud, transform, aperture or approach.
     """
-    settings = config or DisfConfig()
+    config = config or DisfConfig()
+    settings = fit_settings(config, gripper)
     points, normals, start, n_app = check_fit_input(cloud, gripper, T_world_gripper_start, aperture_start, approach)
     rotation, translation = start[:3, :3].copy(), start[:3, 3].copy()
-    grid = pad_grid(gripper)
-    index, cells = np.empty(len(points), np.int64), np.empty((2, grid.columns * grid.rows), np.int64)
+    cells = np.empty((2, settings.grid.columns * settings.grid.rows), np.int64)
+    index = np.empty(len(points), np.int64)
     aperture, rounds, code, _, _ = _fit(
-        one_block(points),
-        normals,
-        rotation,
-        translation,
-        float(aperture_start),
-        n_app,
-        grid,
-        np.array([gripper.aperture_min, gripper.aperture_max]),
-        np.array([settings.alpha, settings.beta]),
-        np.array([settings.translation_tolerance, settings.rotation_tolerance]),
-        settings.max_rounds,
-        settings.min_contacts,
-        settings.cosine_limit,
-        index,
-        cells,
+        one_block(points), normals, rotation, translation, float(aperture_start), n_app, settings, index, cells
     )
     pairs = matched_pairs(index, cells)
     pose = make_transform(rotation, translation)
-    energies = measure_energies(points, normals, gripper, pose, aperture, pairs, n_app, settings.alpha)
+    energies = measure_energies(points, normals, gripper, pose, aperture, pairs, n_app, config.alpha)
     return DisfResult(pose, aperture, energies, rounds, _STATUSES[code], pairs)

@@ -18,7 +18,7 @@ from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.jit import njit
 
 
-class FitStatus(Enum):
+class GraspFitStatus(Enum):
     """How a fit ended."""
 
     CONVERGED = "converged"  # the correspondences, or the pose, no longer change
@@ -29,7 +29,7 @@ class FitStatus(Enum):
     @property
     def usable(self) -> bool:
         """Whether both fingers touch the object."""
-        return self in (FitStatus.CONVERGED, FitStatus.ROUND_LIMIT)
+        return self in (GraspFitStatus.CONVERGED, GraspFitStatus.ROUND_LIMIT)
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class DisfResult:
     aperture: float
     energies: FitEnergies
     iterations: int
-    status: FitStatus
+    status: GraspFitStatus
     correspondences: Correspondences
 
 

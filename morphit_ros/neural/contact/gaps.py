@@ -147,6 +147,48 @@ def _box_gap(data: Array, first: int, y: Array, normal: Array, curvature: Array)
     return distance
 
 
+@inner
+def _capsule_gap(data: Array, first: int, y: Array, normal: Array, curvature: Array) -> float:
+    over = abs(y[2]) - data[first + 1]
+    if over > 0.0:
+        return _ball_gap(y[0], y[1], math.copysign(over, y[2]), data[first], normal, curvature)
+    distance = math.sqrt(y[0] * y[0] + y[1] * y[1])
+    if distance < 1e-12:
+        normal[0] = 1.0
+        return -data[first]
+    normal[0], normal[1] = y[0] / distance, y[1] / distance
+    if len(curvature) > 0:
+        _round(distance, normal, curvature)
+        for k in range(3):
+            curvature[k, 2], curvature[2, k] = 0.0, 0.0
+    return distance - data[first]
+
+
+@inner
+def _planes_gap(data: Array, first: int, count: int, y: Array, normal: Array) -> float:
+    nearest, plane = -FAR, first
+    for i in range(count):
+        at = first + 4 * i
+        height = data[at] * y[0] + data[at + 1] * y[1] + data[at + 2] * y[2] - data[at + 3]
+        if height > nearest:
+            nearest, plane = height, at
+    normal[0], normal[1], normal[2] = data[plane], data[plane + 1], data[plane + 2]
+    return nearest
+
+
+@inner
+def _spheres_gap(data: Array, first: int, count: int, y: Array, normal: Array, curvature: Array) -> float:
+    nearest, ball = FAR, first
+    for i in range(count):
+        at = first + 4 * i
+        x0, x1, x2 = y[0] - data[at], y[1] - data[at + 1], y[2] - data[at + 2]
+        distance = math.sqrt(x0 * x0 + x1 * x1 + x2 * x2) - data[at + 3]
+        if distance < nearest:
+            nearest, ball = distance, at
+    x0, x1, x2 = y[0] - data[ball], y[1] - data[ball + 1], y[2] - data[ball + 2]
+    return _ball_gap(x0, x1, x2, data[ball + 3], normal, curvature)
+
+
 @entry
 def gap(
     kind: int, data: Array, first: int, count: int, y: Array, normal: Array, curvature: Array
@@ -165,45 +207,11 @@ def gap(
     if kind == SPHERE:
         return _ball_gap(y[0], y[1], y[2], data[first], normal, curvature), 1.0
     if kind == CAPSULE:
-        over = abs(y[2]) - data[first + 1]
-        if over > 0.0:
-            return _ball_gap(y[0], y[1], math.copysign(over, y[2]), data[first], normal, curvature), 1.0
-        distance = math.sqrt(y[0] * y[0] + y[1] * y[1])
-        if distance < 1e-12:
-            normal[0] = 1.0
-            return -data[first], 1.0
-        normal[0], normal[1] = y[0] / distance, y[1] / distance
-        if len(curvature) > 0:
-            _round(distance, normal, curvature)
-            for k in range(3):
-                curvature[k, 2], curvature[2, k] = 0.0, 0.0
-        return distance - data[first], 1.0
+        return _capsule_gap(data, first, y, normal, curvature), 1.0
     if kind == BOX:
         return _box_gap(data, first, y, normal, curvature), 1.0
     if kind == PLANES:
-        nearest, plane = -FAR, first
-        for i in range(count):
-            at = first + 4 * i
-            height = data[at] * y[0] + data[at + 1] * y[1] + data[at + 2] * y[2] - data[at + 3]
-            if height > nearest:
-                nearest, plane = height, at
-        normal[0], normal[1], normal[2] = data[plane], data[plane + 1], data[plane + 2]
-        return nearest, 1.0
+        return _planes_gap(data, first, count, y, normal), 1.0
     if kind == SPHERES:
-        nearest, ball = FAR, first
-        for i in range(count):
-            at = first + 4 * i
-            x0, x1, x2 = y[0] - data[at], y[1] - data[at + 1], y[2] - data[at + 2]
-            distance = math.sqrt(x0 * x0 + x1 * x1 + x2 * x2) - data[at + 3]
-            if distance < nearest:
-                nearest, ball = distance, at
-        nearest = _ball_gap(
-            y[0] - data[ball],
-            y[1] - data[ball + 1],
-            y[2] - data[ball + 2],
-            data[ball + 3],
-            normal,
-            curvature,
-        )
-        return nearest, 1.0
+        return _spheres_gap(data, first, count, y, normal, curvature), 1.0
     return _grid_gap(data, first, y, normal, curvature)

@@ -13,7 +13,7 @@ from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.contact import gaps
 
 
-class Shape(Protocol):
+class ContactShape(Protocol):
     """What a shape tells the kernels."""
 
     @property
@@ -34,7 +34,7 @@ def _check_positive(name: str, value: float) -> float:
 
 
 @dataclass(frozen=True)
-class HalfSpace:
+class ContactHalfSpace:
     """All below the plane z = 0 of its frame."""
 
     kind: int = field(default=gaps.HALF_SPACE, init=False, repr=False)
@@ -45,7 +45,7 @@ class HalfSpace:
 
 
 @dataclass(frozen=True)
-class Sphere:
+class ContactSphere:
     """A ball about the origin, radius [m]."""
 
     radius: float
@@ -60,7 +60,7 @@ class Sphere:
 
 
 @dataclass(frozen=True)
-class Capsule:
+class ContactCapsule:
     """All within radius [m] of the segment of length `length` [m] along z, centred at the origin."""
 
     radius: float
@@ -77,7 +77,7 @@ class Capsule:
 
 
 @dataclass(frozen=True)
-class Box:
+class ContactBox:
     """A box with full edge lengths `size` (3,) [m], centred at the origin."""
 
     size: Array
@@ -95,7 +95,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class ConvexMesh:
+class ContactPolytope:
     """All below every plane: normals (N, 3), made unit, and offsets (N,) [m] along them.
 
     The gap is the largest height over a plane: exact inside and over faces, too small beyond edges and corners.
@@ -120,7 +120,7 @@ class ConvexMesh:
         object.__setattr__(self, "offsets", offsets / lengths)
 
     @classmethod
-    def from_vertices(cls, vertices: Array) -> ConvexMesh:
+    def from_vertices(cls, vertices: Array) -> ContactPolytope:
         """The convex hull of (N, 3) vertices [m].
 
         Raises:

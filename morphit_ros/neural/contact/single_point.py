@@ -13,6 +13,7 @@ is that of the step's start; velocities are implicit. N pulls when the body sepa
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -76,12 +77,52 @@ def _direction(x: float, smoothing: float, regularizer: float) -> tuple[float, f
     return arc * below, slope / x
 
 
+class LumpForce(NamedTuple):
+    """The force of a lump and what its derivatives are made of.
+
+    Attributes:
+        psi, push: ψ and I_s − I_d u_n, whose product is N.
+        size, sign: |N| and the sign of N.
+        by_speed: ∂N/∂u_n.
+        speed, turn: u_n and Ω_n.
+        u, side: u and u_t (3,).
+        roll, twirl: Ω_t and Ω_n n (3,).
+        d, rate, slope: d(|u_t|), the factor of u_t, and of u_t u_tᵀ in its derivative.
+        e, rolls, roll_slope: d(|Ω_t|), and the same of Ω_t.
+        g, twirls, twirl_slope: d(|Ω_n|), and the same of Ω_n.
+        unit: (3,) direction of the force, F = N unit.
+        force: (3,) F.
+        brake: (3,) what brakes the spin, by |N|.
+    """
+
+    psi: float
+    push: float
+    size: float
+    sign: float
+    by_speed: float
+    speed: float
+    turn: float
+    u: Array
+    side: Array
+    roll: Array
+    twirl: Array
+    d: float
+    rate: float
+    slope: float
+    e: float
+    rolls: float
+    roll_slope: float
+    g: float
+    twirls: float
+    twirl_slope: float
+    unit: Array
+    force: Array
+    brake: Array
+
+
 @inner
-def lump_wrench(
-    lump: Array, p: Array, twist: Array, wrench: Array, by_twist: Array, by_lump: Array, by_parameters: Array
-) -> None:
-    """Fills the wrench (6,) about the centre of mass and its derivatives by the twist (6, 6), by ψ, χ and n (6, 7) and
-    by the pair's parameters (6, 6); the last two only where by_lump is not (0, 7)."""
+def _lump_force(lump: Array, p: Array, twist: Array) -> LumpForce:
+    """The force at a relative twist (6,)."""
     psi = lump[0]
     arm, n = lump[1:4], lump[4:7]
     u, spin = np.empty(3), twist[3:]
@@ -94,7 +135,6 @@ def lump_wrench(
     N, size = psi * push, psi * abs(push)
     sign = 1.0 if push >= 0.0 else -1.0
     sliding, rolling = 0.0, 0.0
-    # u_t, Ω_t and Ω_n.
     side, roll, twirl = np.empty(3), np.empty(3), np.empty(3)
     for k in range(3):
         side[k] = u[k] - n[k] * speed
@@ -109,26 +149,39 @@ def lump_wrench(
     slope *= p[FRICTION]
     rolls, roll_slope = p[ROLLING_FRICTION] * e, p[ROLLING_FRICTION] * roll_slope
     twirls, twirl_slope = p[TORSIONAL_FRICTION] * g, p[TORSIONAL_FRICTION] * twirl_slope * turn * turn
-    # Direction of the force, F = |N| (sign n − rate u_t), and what brakes the spin, by |N|.
-    F, unit, brake = np.empty(3), np.empty(3), np.empty(3)
+    force, unit, brake = np.empty(3), np.empty(3), np.empty(3)
     for k in range(3):
+        # F = |N| (sign n − rate u_t)
         unit[k] = n[k] - sign * rate * side[k]
-        F[k] = N * unit[k]
+        force[k] = N * unit[k]
         brake[k] = rolls * roll[k] + twirls * twirl[k] + p[ROLLING_DRAG] * spin[k]
-    by_speed = -psi * p[DAMPER]
+    return LumpForce(
+        psi, push, size, sign, -psi * p[DAMPER], speed, turn, u, side, roll, twirl, d, rate, slope, e, rolls,
+        roll_slope, g, twirls, twirl_slope, unit, force, brake,
+    )  # fmt: skip
+
+
+@inner
+def lump_wrench(
+    lump: Array, p: Array, twist: Array, wrench: Array, by_twist: Array, by_lump: Array, by_parameters: Array
+) -> None:
+    """Fills the wrench (6,) about the centre of mass and its derivatives by the twist (6, 6), by ψ, χ and n (6, 7) and
+    by the pair's parameters (6, 6); the last two only where by_lump is not (0, 7)."""
+    f = _lump_force(lump, p, twist)
+    arm, n, F = lump[1:4], lump[4:7], f.force
     for k in range(3):
         a, b = (k + 1) % 3, (k + 2) % 3
         wrench[k] = F[k]
-        wrench[3 + k] = arm[a] * F[b] - arm[b] * F[a] - size * brake[k]
+        wrench[3 + k] = arm[a] * F[b] - arm[b] * F[a] - f.size * f.brake[k]
         for h in range(3):
             same = 1.0 if k == h else 0.0
-            by_twist[k, h] = by_speed * unit[k] * n[h] - size * (
-                rate * (same - n[k] * n[h]) + slope * side[k] * side[h]
+            by_twist[k, h] = f.by_speed * f.unit[k] * n[h] - f.size * (
+                f.rate * (same - n[k] * n[h]) + f.slope * f.side[k] * f.side[h]
             )
     _add_arm(arm, by_twist)
     for k in range(3):
         for h in range(3):
-            by_twist[3 + k, h] -= sign * by_speed * brake[k] * n[h]
+            by_twist[3 + k, h] -= f.sign * f.by_speed * f.brake[k] * n[h]
     for k in range(6):
         for h in range(3):
             # u changes by δΩ × χ.
@@ -138,40 +191,50 @@ def lump_wrench(
         for h in range(3):
             same = 1.0 if k == h else 0.0
             across = n[k] * n[h]
-            by_twist[3 + k, 3 + h] -= size * (
-                rolls * (same - across) + roll_slope * roll[k] * roll[h] + (twirls + twirl_slope) * across
+            by_twist[3 + k, 3 + h] -= f.size * (
+                f.rolls * (same - across) + f.roll_slope * f.roll[k] * f.roll[h] + (f.twirls + f.twirl_slope) * across
                 + p[ROLLING_DRAG] * same
             )  # fmt: skip
-    if len(by_lump) == 0:
-        return
+    if len(by_lump) > 0:
+        _lump_derivatives(f, lump, twist, by_twist, by_lump, by_parameters)
+
+
+@inner
+def _lump_derivatives(
+    f: LumpForce, lump: Array, twist: Array, by_twist: Array, by_lump: Array, by_parameters: Array
+) -> None:
+    """Fills the derivatives of `lump_wrench` by ψ, χ and n (6, 7) and by the parameters (6, 6)."""
+    arm, n, spin, F = lump[1:4], lump[4:7], twist[3:], f.force
+    u, side = f.u, f.side
+    N = f.psi * f.push
     for k in range(3):
-        by_lump[k, 0] = push * unit[k]
+        by_lump[k, 0] = f.push * f.unit[k]
         for h in range(3):
             same = 1.0 if k == h else 0.0
             by_lump[k, 4 + h] = (
-                by_speed * unit[k] * u[h] + N * same
-                + size * (rate * (same * speed + n[k] * u[h]) + slope * side[k] * speed * side[h])
+                f.by_speed * f.unit[k] * u[h] + N * same
+                + f.size * (f.rate * (same * f.speed + n[k] * u[h]) + f.slope * side[k] * f.speed * side[h])
             )  # fmt: skip
-        by_parameters[k, 0] = -size * d * side[k]
-        by_parameters[k, 1] = psi * unit[k]
-        by_parameters[k, 2] = -psi * speed * unit[k]
-        by_parameters[k, 3] = -size * side[k]
+        by_parameters[k, 0] = -f.size * f.d * side[k]
+        by_parameters[k, 1] = f.psi * f.unit[k]
+        by_parameters[k, 2] = -f.psi * f.speed * f.unit[k]
+        by_parameters[k, 3] = -f.size * side[k]
         by_parameters[k, 4] = 0.0
         by_parameters[k, 5] = 0.0
     _add_arm(arm, by_lump)
     _add_arm(arm, by_parameters)
     for k in range(3):
-        by_lump[3 + k, 0] -= sign * push * brake[k]
+        by_lump[3 + k, 0] -= f.sign * f.push * f.brake[k]
         for h in range(3):
             same = 1.0 if k == h else 0.0
-            by_lump[3 + k, 4 + h] -= sign * by_speed * brake[k] * u[h] + size * (
-                (twirls - rolls) * (same * turn + n[k] * spin[h])
-                - roll_slope * roll[k] * turn * roll[h] + twirl_slope * n[k] * spin[h]
+            by_lump[3 + k, 4 + h] -= f.sign * f.by_speed * f.brake[k] * u[h] + f.size * (
+                (f.twirls - f.rolls) * (same * f.turn + n[k] * spin[h])
+                - f.roll_slope * f.roll[k] * f.turn * f.roll[h] + f.twirl_slope * n[k] * spin[h]
             )  # fmt: skip
-        by_parameters[3 + k, 1] -= sign * psi * brake[k]
-        by_parameters[3 + k, 2] += sign * psi * speed * brake[k]
-        by_parameters[3 + k, 4] -= size * e * roll[k]
-        by_parameters[3 + k, 5] -= size * g * twirl[k]
+        by_parameters[3 + k, 1] -= f.sign * f.psi * f.brake[k]
+        by_parameters[3 + k, 2] += f.sign * f.psi * f.speed * f.brake[k]
+        by_parameters[3 + k, 4] -= f.size * f.e * f.roll[k]
+        by_parameters[3 + k, 5] -= f.size * f.g * f.twirl[k]
     for k in range(6):
         for h in range(3):
             # u changes by Ω × δχ.

@@ -80,6 +80,24 @@ def copy(a: Array, out: Array) -> None:
 @inner
 def eliminate(a: Array, b: Array) -> bool:
     """Solves a x = b in place (x in b) for a (n, n), b (n, k), by elimination with pivots; False if singular."""
+    if not _eliminate_forward(a, b):
+        return False
+    n, k = a.shape[0], b.shape[1]
+    for i in range(n - 1, -1, -1):
+        for j in range(i + 1, n):
+            value = a[i, j]
+            if value != 0.0:
+                for h in range(k):
+                    b[i, h] -= value * b[j, h]
+        inverse = 1.0 / a[i, i]
+        for h in range(k):
+            b[i, h] *= inverse
+    return True
+
+
+@inner
+def _eliminate_forward(a: Array, b: Array) -> bool:
+    """The same, as far as a triangle: what is left of `a` below its diagonal is not cleared."""
     n, k = a.shape[0], b.shape[1]
     for i in range(n):
         pivot, best = i, abs(a[i, i])
@@ -101,13 +119,4 @@ def eliminate(a: Array, b: Array) -> bool:
                     a[j, h] -= factor * a[i, h]
                 for h in range(k):
                     b[j, h] -= factor * b[i, h]
-    for i in range(n - 1, -1, -1):
-        for j in range(i + 1, n):
-            value = a[i, j]
-            if value != 0.0:
-                for h in range(k):
-                    b[i, h] -= value * b[j, h]
-        inverse = 1.0 / a[i, i]
-        for h in range(k):
-            b[i, h] *= inverse
     return True

@@ -9,7 +9,7 @@ import numpy as np
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, check_transform, matrix_from_quat_xyzw
 from morphit_ros.neural.body import ContactBody
-from morphit_ros.neural.contact.shapes import Shape, Sphere
+from morphit_ros.neural.contact.shapes import ContactShape, ContactSphere
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class RigidBody:
     mass: float
     inertia: Array
     contact: ContactBody | None = None
-    shape: Shape | None = None
+    shape: ContactShape | None = None
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -44,7 +44,7 @@ class RigidBody:
         object.__setattr__(self, "inertia", inertia)
 
     @classmethod
-    def from_contact_body(cls, body: ContactBody, shape: Shape | None = None, name: str = "") -> RigidBody:
+    def from_contact_body(cls, body: ContactBody, shape: ContactShape | None = None, name: str = "") -> RigidBody:
         """With mass and inertia of its points' body."""
         return cls(body.mass, body.inertia, body, shape, name)
 
@@ -54,7 +54,7 @@ class RigidBody:
 
         It touches no obstacle itself: it has no points.
         """
-        return cls(mass, np.eye(3) * (0.4 * mass * radius**2), None, Sphere(radius), name)
+        return cls(mass, np.eye(3) * (0.4 * mass * radius**2), None, ContactSphere(radius), name)
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Obstacle:
         name: for pairs and parameters; empty for "obstacle0", …
     """
 
-    shape: Shape
+    shape: ContactShape
     T_world_shape: Array = field(default_factory=lambda: np.eye(4))
     positions: Array | None = None
     quats_xyzw: Array | None = None

@@ -64,24 +64,39 @@ def solve_velocities(model: Model, start: Array, gain: Array, u: Array, contacts
         copy(jacobian, factors)
         if not eliminate(factors, change):
             return SINGULAR
-        length, too_fast = 1.0, False
-        while True:
-            for a in range(bodies):
-                for i in range(6):
-                    trial[a, i] = u[a, i] - length * change[6 * a + i, 0]
-            if balance(model, start, trial, contacts, residual, jacobian):
-                after = merit(model, residual)
-                if after <= (1.0 - 1e-4 * length) * now:
-                    break
-            else:
-                too_fast = True
-            length *= 0.5
-            # Close to rounding nothing better is found.
-            if now <= 1e3 * accuracy or length < 1e-9:
-                balance(model, start, u, contacts, residual, jacobian)
-                if now <= 1e3 * accuracy:
-                    return CONVERGED
-                return TOO_FAST if too_fast else STALLED
+        after, too_fast = _search_line(model, start, u, contacts, change, now, accuracy, trial, residual, jacobian)
+        if after == math.inf:
+            balance(model, start, u, contacts, residual, jacobian)
+            if now <= 1e3 * accuracy:
+                return CONVERGED
+            return TOO_FAST if too_fast else STALLED
         copy(trial, u)
         now = after
     return CONVERGED if now <= 1e3 * accuracy else STALLED
+
+
+@inner
+def _search_line(
+    model: Model, start: Array, u: Array, contacts: Contacts, change: Array, now: float, accuracy: float,
+    trial: Array, residual: Array, jacobian: Array,
+) -> tuple[float, bool]:  # fmt: skip
+    """Fills trial (B, 6), residual and Jacobian some way along −change (6 B, 1) from u, where the merit is less.
+
+    Returns:
+        The merit there, infinite if none is less; whether some spin on the way was too fast.
+    """
+    length, too_fast = 1.0, False
+    while True:
+        for a in range(len(u)):
+            for i in range(6):
+                trial[a, i] = u[a, i] - length * change[6 * a + i, 0]
+        if balance(model, start, trial, contacts, residual, jacobian):
+            after = merit(model, residual)
+            if after <= (1.0 - 1e-4 * length) * now:
+                return after, too_fast
+        else:
+            too_fast = True
+        length *= 0.5
+        # Close to rounding nothing better is found.
+        if now <= 1e3 * accuracy or length < 1e-9:
+            return math.inf, too_fast

@@ -31,7 +31,7 @@ class BatchResult:
     """N rollouts of T steps.
 
     Attributes:
-        states: (N, T + 1, B, 13), as in `SimulationResult`.
+        states: (N, T + 1, B, 13), as in `RolloutResult`.
         statuses: N of them.
         steps_done: (N,).
     """

@@ -28,7 +28,7 @@ States = BodyState | Sequence[BodyState] | ArrayLike
 
 
 @dataclass(frozen=True)
-class SimulationResult:
+class RolloutResult:
     """A rollout of T steps of B bodies.
 
     Attributes:
@@ -79,7 +79,7 @@ class RolloutDerivatives:
         A: (T, n, n), B: (T, n, M), P: (T, n, K), of the next state's tangent.
     """
 
-    result: SimulationResult
+    result: RolloutResult
     A: Array
     B: Array
     P: Array
@@ -114,7 +114,7 @@ def simulate(
     wrenches: ArrayLike | None = None,
     names: Sequence[str] = (),
     values: ArrayLike = (),
-) -> SimulationResult:
+) -> RolloutResult:
     """Moves the bodies for a number of steps.
 
     Args:
@@ -240,7 +240,7 @@ def _run(
     names: Sequence[str],
     values: ArrayLike | None,
     with_derivatives: bool,
-) -> tuple[SimulationResult, Array]:
+) -> tuple[RolloutResult, Array]:
     check_steps(steps)
     start = stack_states(states, len(world.bodies))
     parameters, mass_scales, inertia_scales = world.with_values(
@@ -261,4 +261,4 @@ def _run(
     if done < steps:
         trajectory[done + 1 :] = trajectory[done]
         derivatives = derivatives[:done]
-    return SimulationResult(trajectory, STATUSES[int(status)], int(done), world.step), derivatives
+    return RolloutResult(trajectory, STATUSES[int(status)], int(done), world.step), derivatives

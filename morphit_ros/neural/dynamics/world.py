@@ -24,7 +24,7 @@ from morphit_ros.neural.contact.parameters import (
     largest_explicit_step,
     largest_implicit_step,
 )
-from morphit_ros.neural.contact.shapes import Shape
+from morphit_ros.neural.contact.shapes import ContactShape
 from morphit_ros.neural.dynamics.bodies import Obstacle, RigidBody
 from morphit_ros.neural.dynamics.model import Model
 
@@ -110,7 +110,7 @@ class World:
         return tuple(obstacle.name or f"obstacle{i}" for i, obstacle in enumerate(self.obstacles))
 
     @cached_property
-    def _shapes(self) -> list[tuple[str, Shape, int]]:
+    def _shapes(self) -> list[tuple[str, ContactShape, int]]:
         """Name, shape and owner (−1: none) of all shapes: first the obstacles'."""
         rows = [(name, item.shape, -1) for name, item in zip(self.obstacle_names, self.obstacles, strict=True)]
         for i, (name, body) in enumerate(zip(self.body_names, self.rigid_bodies, strict=True)):

@@ -50,7 +50,7 @@ class Residuals:
 
 
 @dataclass(frozen=True)
-class Trial:
+class ParameterTrial:
     """One experiment, and what its motion is to be predicted with.
 
     Attributes:
@@ -105,7 +105,7 @@ def start_names(experiment: Experiment) -> list[str]:
     ]
 
 
-def residuals_of(trial: Trial) -> Residuals:
+def residuals_of(trial: ParameterTrial) -> Residuals:
     """Compare the prediction of a trial with the tracks."""
     start = trial.start
     # Numbers of a motion that flies apart overflow on their way: it is what comes out that is looked at.
@@ -119,7 +119,7 @@ def residuals_of(trial: Trial) -> Residuals:
     )
 
 
-def _compare(trial: Trial, prediction: Prediction) -> tuple[Array, Array, Array, Array]:
+def _compare(trial: ParameterTrial, prediction: Prediction) -> tuple[Array, Array, Array, Array]:
     """Residuals (T', S, 6), their derivatives (T', S, 6, K + L), position errors and rotation errors (T, S, 3)."""
     seen, tangent = list(trial.experiment.seen), trial.tangent
     by_start = prediction.by_start[:, seen]
@@ -146,7 +146,7 @@ def _infinite(experiment: Experiment, start: Array, width: int) -> Residuals:
     return Residuals(np.full(rows, np.inf), np.zeros((rows, width)), errors, errors, start)
 
 
-def plain_residuals(trial: Trial) -> Array:
+def plain_residuals(trial: ParameterTrial) -> Array:
     """(N,) residuals alone, as of `residuals_of`: without derivatives where the motion can; infinite if none."""
     experiment, motion = trial.experiment, trial.experiment.motion
     if not isinstance(motion, PosedMotion):
@@ -158,7 +158,7 @@ def plain_residuals(trial: Trial) -> Array:
     return residuals if (np.abs(residuals) < _LARGEST).all() else np.full_like(residuals, np.inf)
 
 
-def refined_residuals(trial: Trial, finer: tuple[SteppedMotion, SteppedMotion]) -> tuple[Array, Array, Array]:
+def refined_residuals(trial: ParameterTrial, finer: tuple[SteppedMotion, SteppedMotion]) -> tuple[Array, Array, Array]:
     """Residuals (N,) as of `residuals_of` with the step's first-order error removed; position and rotation errors.
 
     Args:
@@ -176,7 +176,7 @@ def refined_residuals(trial: Trial, finer: tuple[SteppedMotion, SteppedMotion]) 
     return residuals.ravel(), position_errors, rotation_errors
 
 
-def _differences(trial: Trial, positions: Array, quats: Array) -> tuple[Array, Array, Array]:
+def _differences(trial: ParameterTrial, positions: Array, quats: Array) -> tuple[Array, Array, Array]:
     """Residuals (T', S, 6), position errors and rotation errors (T, S, 3)."""
     experiment = trial.experiment
     seen = list(experiment.seen)

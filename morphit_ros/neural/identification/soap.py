@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from morphit_ros.neural.contact.parameters import ContactParameters
-from morphit_ros.neural.contact.shapes import HalfSpace
+from morphit_ros.neural.contact.shapes import ContactHalfSpace
 from morphit_ros.neural.dynamics.world import Obstacle, World
 from morphit_ros.neural.identification.experiments import Experiment, StartKnowledge
 from morphit_ros.neural.identification.identification_config import IdentificationConfig
@@ -44,7 +44,7 @@ def soap_experiment(folder: str | Path, knowledge: StartKnowledge = "known") -> 
     laws = ContactParameters(
         spring=3e4, damper=1e5, sliding_drag=0.0, rolling_friction=0.4, slip_speed=_SLIP_SPEED, size=1.0
     )
-    world = World([body], [Obstacle(HalfSpace(), name="table")], laws, step=frame / _DIVISIONS)
+    world = World([body], [Obstacle(ContactHalfSpace(), name="table")], laws, step=frame / _DIVISIONS)
     start = None
     if knowledge == "known":
         velocity = (track.positions[1] - track.positions[0]) / frame

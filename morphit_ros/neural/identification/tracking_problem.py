@@ -32,8 +32,8 @@ from morphit_ros.neural.identification.motion import stepped
 from morphit_ros.neural.identification.probing import stretch_of
 from morphit_ros.neural.identification.residual_spectrum import Series
 from morphit_ros.neural.identification.residuals import (
+    ParameterTrial,
     Residuals,
-    Trial,
     plain_residuals,
     refined_residuals,
     residuals_of,
@@ -172,12 +172,12 @@ class TrackingProblem:
             return None
         return found if all(np.isfinite(item).all() for item in found) else None
 
-    def _each(self, compute: Callable[[int, Trial], _T], values: Array) -> list[_T]:
+    def _each(self, compute: Callable[[int, ParameterTrial], _T], values: Array) -> list[_T]:
         """What is computed for each experiment, given its index and its trial at values (K,); in parallel."""
         count = len(self._names)
 
         def one(index: int) -> _T:
-            trial = Trial(
+            trial = ParameterTrial(
                 self._experiments[index], self._names, values[:count], self._directions[index],
                 values[self._slices[index]], self._config.position_noise, self._config.rotation_noise,
             )  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, check_transform
-from morphit_ros.neural.dynamics.simulate import SimulationResult, simulate
+from morphit_ros.neural.dynamics.simulate import RolloutResult, simulate
 from morphit_ros.neural.objects.object_states import MOST_STEPS, poses_of_states, state_of_pose
 from morphit_ros.neural.objects.push_scene import PushScene, check_pusher
 
@@ -66,7 +66,7 @@ def predict_push(scene: PushScene, T_world_object: Array, duration: float) -> Pu
     )
 
 
-def _stopped(result: SimulationResult) -> str:
+def _stopped(result: RolloutResult) -> str:
     return (
         f"The simulation stopped after {result.step * result.steps_done:.3g} s ({result.status}): the last poses "
         "repeat. Take a slower pusher or shorter steps."

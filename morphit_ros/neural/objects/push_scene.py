@@ -17,7 +17,7 @@ from morphit_ros.geometry.transforms import (
 )
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.contact.parameters import GRAVITY, ContactParameters, largest_implicit_step
-from morphit_ros.neural.contact.shapes import HalfSpace, Sphere
+from morphit_ros.neural.contact.shapes import ContactHalfSpace, ContactSphere
 from morphit_ros.neural.dynamics.state import BodyState
 from morphit_ros.neural.dynamics.world import Obstacle, RigidBody, World
 from morphit_ros.neural.objects.known_object import MOST_LIFTED, KnownObject
@@ -90,7 +90,7 @@ class PushScene:
             steps: number of steps; driven positions are given for so many.
         """
         bodies = [RigidBody.from_contact_body(body, name=OBJECT)]
-        obstacles = [Obstacle(HalfSpace(), self.T_world_table, name=TABLE)]
+        obstacles = [Obstacle(ContactHalfSpace(), self.T_world_table, name=TABLE)]
         # A body floats some widths above its support: with the default width, 0.25 % of the size, a body that has its
         # weight at one end tilts by a degree.
         width = float(np.clip(_INDICATOR_WIDTH / body.size, 1e-5, 0.1))
@@ -105,7 +105,7 @@ class PushScene:
             else:
                 times = start + step * np.arange(steps + 1)
                 way = self.pusher.positions_at(np.asarray(times, dtype=np.float64))
-                obstacles.append(Obstacle(Sphere(self.pusher.radius), positions=way, name=PUSHER))
+                obstacles.append(Obstacle(ContactSphere(self.pusher.radius), positions=way, name=PUSHER))
         return World(bodies, obstacles, parameters, step, pair_parameters=pairs, controls=controls)
 
     def controls(self, start: float, step: float, steps: int) -> Array | None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
+from morphit_ros.neural.contact.compilation import inner
 
 # Edges of the subdivision, from a node to its neighbours in the positive direction, and where to find each by its
 # steps (4 x + 2 y + z).
@@ -21,6 +22,12 @@ EDGE_STEPS = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0
 _EDGE_OF_STEP = np.array([-1, 2, 1, 5, 0, 4, 3, 6], np.int64)
 # The six ways from corner (0, 0, 0) to (1, 1, 1) along the axes, as the two corners in between.
 _WAYS = np.array([[4, 6], [4, 5], [2, 6], [2, 3], [1, 5], [1, 3]], np.int64)
+
+
+# As part of the loop over cells: a call for each piece takes twice the time.
+_inlined = njit(
+    cache=True, nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True
+)
 
 
 class CutEdges(NamedTuple):
@@ -120,20 +127,16 @@ def _measure(inside, first, mask, crossings, middle, with_faces):  # type: ignor
     sums = np.zeros(10)
     faces = np.empty((1024 if with_faces else 0, 3), np.int64)
     found = 0
-    node = np.empty((4, 3), np.int64)
-    within = np.empty(4, np.bool_)
-    cut = np.empty((6, 3))
-    corners = np.empty((6, 3))
-    ids = np.empty(4, np.int64)
-    order = np.empty(4, np.int64)
+    # Of one tetrahedron: corners from low to high and whether they are inside, cut edges and where they are, corners of
+    # the part inside. Not in a tuple: taking arrays out of one costs as much as half of the work.
+    node, within = np.empty((4, 3), np.int64), np.empty(4, np.bool_)
+    ids, cut, corners = np.empty(4, np.int64), np.empty((4, 3)), np.empty((6, 3))
     for i in range(nx - 1):
         for j in range(ny - 1):
             for k in range(nz - 1):
                 total = 0
-                for a in range(2):
-                    for b in range(2):
-                        for c in range(2):
-                            total += inside[i + a, j + b, k + c]
+                for corner in range(8):
+                    total += inside[i + (corner >> 2), j + ((corner >> 1) & 1), k + (corner & 1)]
                 if total == 0:
                     continue
                 if total == 8:
@@ -150,99 +153,105 @@ def _measure(inside, first, mask, crossings, middle, with_faces):  # type: ignor
                     sums[8] += x * z
                     sums[9] += y * z
                     continue
+                if with_faces and found + 12 > len(faces):
+                    larger = np.empty((2 * len(faces), 3), np.int64)
+                    larger[:found] = faces[:found]
+                    faces = larger
                 volume = 0.0
                 for way in range(6):
-                    count = 0
-                    for place in range(4):
-                        corner = 0 if place == 0 else (7 if place == 3 else _WAYS[way, place - 1])
-                        node[place, 0] = i + (corner >> 2)
-                        node[place, 1] = j + ((corner >> 1) & 1)
-                        node[place, 2] = k + (corner & 1)
-                        within[place] = inside[node[place, 0], node[place, 1], node[place, 2]]
-                        count += within[place]
+                    count = _take(inside, i, j, k, way, node, within)
                     if count == 0:
                         continue
                     if count == 4:
-                        _set(corners, 0, node, 0, 1, 2, 3)
-                        volume += _add(sums, corners, 0, 1, 2, 3, middle, 1.0)
+                        _set(corners, node)
+                        volume += _add(sums, corners, 0, middle, 1.0)
                         continue
-                    # Inside nodes first.
-                    front, back = 0, count
-                    for place in range(4):
-                        if within[place]:
-                            order[front] = place
-                            front += 1
-                        else:
-                            order[back] = place
-                            back += 1
+                    _cut(node, within, count, first, mask, crossings, ny, nz, ids, cut, corners)
+                    volume += _add(sums, corners, 0, middle, -1.0 if count == 3 else 1.0)
                     if count == 2:
-                        for row in range(2):
-                            for column in range(2):
-                                edge = _edge(node, order[row], order[2 + column], first, mask, ny, nz)
-                                ids[2 * row + column] = edge
-                                for axis in range(3):
-                                    cut[2 * row + column, axis] = crossings[edge, axis]
-                        for axis in range(3):
-                            corners[0, axis] = node[order[0], axis]
-                            corners[1, axis] = cut[0, axis]
-                            corners[2, axis] = cut[1, axis]
-                            corners[3, axis] = node[order[1], axis]
-                            corners[4, axis] = cut[2, axis]
-                            corners[5, axis] = cut[3, axis]
-                        volume += _add(sums, corners, 0, 1, 2, 3, middle, 1.0)
-                        volume += _add(sums, corners, 1, 2, 3, 4, middle, 1.0)
-                        volume += _add(sums, corners, 2, 3, 4, 5, middle, 1.0)
-                    else:
-                        # One node is alone, inside (count 1) or outside (count 3).
-                        alone = order[0] if count == 1 else order[3]
-                        place = 0
-                        for axis in range(3):
-                            corners[0, axis] = node[alone, axis]
-                        for other in range(4):
-                            if other == alone:
-                                continue
-                            near, far = (alone, other) if count == 1 else (other, alone)
-                            edge = _edge(node, near, far, first, mask, ny, nz)
-                            ids[place] = edge
-                            for axis in range(3):
-                                cut[place, axis] = crossings[edge, axis]
-                                corners[1 + place, axis] = crossings[edge, axis]
-                            place += 1
-                        if count == 1:
-                            volume += _add(sums, corners, 0, 1, 2, 3, middle, 1.0)
-                        else:
-                            volume += _add(sums, corners, 0, 1, 2, 3, middle, -1.0)
-                            _set(corners, 0, node, 0, 1, 2, 3)
-                            volume += _add(sums, corners, 0, 1, 2, 3, middle, 1.0)
+                        volume += _add(sums, corners, 1, middle, 1.0)
+                        volume += _add(sums, corners, 2, middle, 1.0)
+                    elif count == 3:
+                        _set(corners, node)
+                        volume += _add(sums, corners, 0, middle, 1.0)
                     if with_faces:
-                        if found + 2 > len(faces):
-                            larger = np.empty((2 * len(faces), 3), np.int64)
-                            larger[:found] = faces[:found]
-                            faces = larger
-                        # The side is told by nodes, which never lie on the surface, as crossings may.
-                        sx = sy = sz = 0.0
-                        for place in range(4):
-                            sign = -1.0 / count if within[place] else 1.0 / (4 - count)
-                            sx += sign * node[place, 0]
-                            sy += sign * node[place, 1]
-                            sz += sign * node[place, 2]
-                        found = _face(faces, found, ids, cut, 0, 1, 2, sx, sy, sz)
-                        if count == 2:
-                            found = _face(faces, found, ids, cut, 1, 2, 3, sx, sy, sz)
+                        found = _add_faces(faces, found, node, within, ids, cut, count)
                 occupancy[i, j, k] = min(max(volume, 0.0), 1.0)
     return occupancy, sums, faces[:found].copy()
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _set(corners, row, node, a, b, c, d):  # type: ignore[no-untyped-def]
-    for axis in range(3):
-        corners[row, axis] = node[a, axis]
-        corners[row + 1, axis] = node[b, axis]
-        corners[row + 2, axis] = node[c, axis]
-        corners[row + 3, axis] = node[d, axis]
+@_inlined
+def _take(inside, i, j, k, way, node, within):  # type: ignore[no-untyped-def]
+    """Corners of a cell's tetrahedron; how many are inside."""
+    count = 0
+    for place in range(4):
+        corner = 0 if place == 0 else (7 if place == 3 else _WAYS[way, place - 1])
+        node[place, 0] = i + (corner >> 2)
+        node[place, 1] = j + ((corner >> 1) & 1)
+        node[place, 2] = k + (corner & 1)
+        within[place] = inside[node[place, 0], node[place, 1], node[place, 2]]
+        count += within[place]
+    return count
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@_inlined
+def _cut(node, within, count, first, mask, crossings, ny, nz, ids, cut, corners):  # type: ignore[no-untyped-def]
+    """Fill the cut edges of a tetrahedron with `count` corners inside, and the corners of what they cut off.
+
+    That is the inside, a tetrahedron or (count 2) a wedge; with count 3 the tetrahedron outside.
+    """
+    place, row = 0, 1 if count == 3 else 0
+    for near in range(4):
+        if not within[near]:
+            continue
+        if count < 3:
+            for axis in range(3):
+                corners[row, axis] = node[near, axis]
+            row += 1
+        for far in range(4):
+            if within[far]:
+                continue
+            edge = _edge(node, near, far, first, mask, ny, nz)
+            ids[place] = edge
+            for axis in range(3):
+                cut[place, axis] = crossings[edge, axis]
+                corners[row, axis] = crossings[edge, axis]
+                if count == 3:
+                    corners[0, axis] = node[far, axis]
+            place += 1
+            row += 1
+
+
+@_inlined
+def _add_faces(faces, found, node, within, ids, cut, count):  # type: ignore[no-untyped-def]
+    """Append the one or two triangles of a cut tetrahedron, turned outwards; how many there are then."""
+    # The side is told by nodes, which never lie on the surface, as crossings may.
+    sx = sy = sz = 0.0
+    for place in range(4):
+        sign = -1.0 / count if within[place] else 1.0 / (4 - count)
+        sx += sign * node[place, 0]
+        sy += sign * node[place, 1]
+        sz += sign * node[place, 2]
+    for a in range(2 if count == 2 else 1):
+        b, c = a + 1, a + 2
+        ux, uy, uz = cut[b, 0] - cut[a, 0], cut[b, 1] - cut[a, 1], cut[b, 2] - cut[a, 2]
+        vx, vy, vz = cut[c, 0] - cut[a, 0], cut[c, 1] - cut[a, 1], cut[c, 2] - cut[a, 2]
+        along = (uy * vz - uz * vy) * sx + (uz * vx - ux * vz) * sy + (ux * vy - uy * vx) * sz
+        faces[found, 0] = ids[a]
+        faces[found, 1] = ids[b] if along >= 0.0 else ids[c]
+        faces[found, 2] = ids[c] if along >= 0.0 else ids[b]
+        found += 1
+    return found
+
+
+@inner
+def _set(corners, node):  # type: ignore[no-untyped-def]
+    for place in range(4):
+        for axis in range(3):
+            corners[place, axis] = node[place, axis]
+
+
+@inner
 def _edge(node, near, far, first, mask, ny, nz):  # type: ignore[no-untyped-def]
     """Index of the cut edge between two corners of a tetrahedron, which lie on one way from low to high."""
     low, high = (near, far) if near < far else (far, near)
@@ -257,9 +266,10 @@ def _edge(node, near, far, first, mask, ny, nz):  # type: ignore[no-untyped-def]
     return index
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _add(sums, points, a, b, c, d, middle, sign):  # type: ignore[no-untyped-def]
-    """Add a tetrahedron's moments; returns its signed volume."""
+@inner
+def _add(sums, points, a, middle, sign):  # type: ignore[no-untyped-def]
+    """Add the moments of the tetrahedron of four points, from row a; returns its signed volume."""
+    b, c, d = a + 1, a + 2, a + 3
     ax, ay, az = points[a, 0] - middle[0], points[a, 1] - middle[1], points[a, 2] - middle[2]
     bx, by, bz = points[b, 0] - middle[0], points[b, 1] - middle[1], points[b, 2] - middle[2]
     cx, cy, cz = points[c, 0] - middle[0], points[c, 1] - middle[1], points[c, 2] - middle[2]
@@ -281,15 +291,3 @@ def _add(sums, points, a, b, c, d, middle, sign):  # type: ignore[no-untyped-def
     sums[8] += weight * (ax * az + bx * bz + cx * cz + dx * dz + sx * sz)
     sums[9] += weight * (ay * az + by * bz + cy * cz + dy * dz + sy * sz)
     return volume
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _face(faces, found, ids, cut, a, b, c, sx, sy, sz):  # type: ignore[no-untyped-def]
-    """Append a triangle that looks towards (sx, sy, sz)."""
-    ux, uy, uz = cut[b, 0] - cut[a, 0], cut[b, 1] - cut[a, 1], cut[b, 2] - cut[a, 2]
-    vx, vy, vz = cut[c, 0] - cut[a, 0], cut[c, 1] - cut[a, 1], cut[c, 2] - cut[a, 2]
-    along = (uy * vz - uz * vy) * sx + (uz * vx - ux * vz) * sy + (ux * vy - uy * vx) * sz
-    faces[found, 0] = ids[a]
-    faces[found, 1] = ids[b] if along >= 0.0 else ids[c]
-    faces[found, 2] = ids[c] if along >= 0.0 else ids[b]
-    return found + 1

@@ -13,7 +13,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.contact.parameters import GRAVITY, ContactParameters
-from morphit_ros.neural.contact.shapes import HalfSpace
+from morphit_ros.neural.contact.shapes import ContactHalfSpace
 from morphit_ros.neural.dynamics.simulate import simulate
 from morphit_ros.neural.dynamics.state import STATE_SIZE, BodyState
 from morphit_ros.neural.dynamics.world import Obstacle, RigidBody, World
@@ -40,7 +40,7 @@ def rest_on_plane(body: ContactBody, start: BodyState, config: PushConfig | None
     step = settings.timestep / settings.substeps
     contact = ContactParameters(**(settings.contact.to_flat() | {"friction": 1.0}))
     world = World(
-        [RigidBody.from_contact_body(body, name=_OBJECT)], [Obstacle(HalfSpace(), name=_TABLE)], contact, step
+        [RigidBody.from_contact_body(body, name=_OBJECT)], [Obstacle(ContactHalfSpace(), name=_TABLE)], contact, step
     )
     # As long as it takes to fall over, a few times.
     steps = int(np.ceil(20.0 * np.sqrt(body.size / GRAVITY) / step))

@@ -10,7 +10,7 @@ import numpy as np
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.contact.parameters import GRAVITY, ContactParameters
-from morphit_ros.neural.contact.shapes import HalfSpace
+from morphit_ros.neural.contact.shapes import ContactHalfSpace
 from morphit_ros.neural.dynamics.simulate import simulate
 from morphit_ros.neural.dynamics.state import STATE_SIZE, TANGENT_SIZE, BodyState
 from morphit_ros.neural.dynamics.world import Obstacle, RigidBody, World
@@ -76,7 +76,7 @@ class PushTask:
         ball = RigidBody.ball(settings.pusher_radius, settings.pusher_mass, _PUSHER)
         world = World(
             [RigidBody.from_contact_body(body, name=_OBJECT), ball],
-            [Obstacle(HalfSpace(), name=_TABLE)],
+            [Obstacle(ContactHalfSpace(), name=_TABLE)],
             contact,
             settings.timestep / settings.substeps,
             controls=[(_PUSHER, "force")],

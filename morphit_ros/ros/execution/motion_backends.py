@@ -26,7 +26,7 @@ from morphit_ros.ros.execution.robot_watch import RobotWatch
 
 
 @dataclass(frozen=True)
-class MotionConfig(Config):
+class MotionPlanningConfig(Config):
     """Which motion backend, and its settings."""
 
     backend: str = parameter(
@@ -54,8 +54,8 @@ class MotionPlanning:
     """
 
     def __init__(
-        self, node: Node, group: CallbackGroup, config: MotionConfig, robot: RobotConfiguration, watch: RobotWatch,
-        diagnostics: Diagnostics,
+        self, node: Node, group: CallbackGroup, config: MotionPlanningConfig, robot: RobotConfiguration,
+        watch: RobotWatch, diagnostics: Diagnostics,
     ) -> None:  # fmt: skip
         self._config, self._robot, self._watch, self._diagnostics = config, robot, watch, diagnostics
         self._newest = self._planned = self._refused = ""

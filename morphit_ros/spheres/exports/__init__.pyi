@@ -5,4 +5,4 @@ from .formats import (
     format_of as format_of,
     read_model as read_model,
 )
-from .planner import PlannerConfig as PlannerConfig
+from .planner import MotionPlannerConfig as MotionPlannerConfig

@@ -9,7 +9,7 @@ from pathlib import Path
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.spheres.exports.curobo import curobo_from_model, model_from_curobo
-from morphit_ros.spheres.exports.planner import PlannerConfig
+from morphit_ros.spheres.exports.planner import MotionPlannerConfig
 from morphit_ros.spheres.exports.srdf import model_from_srdf, srdf_from_model
 from morphit_ros.spheres.exports.tables import csv_from_model, json_from_model, model_from_csv, model_from_json
 from morphit_ros.spheres.exports.urdf import check_links, model_from_urdf, spherized_urdf
@@ -72,7 +72,7 @@ def export_model(
     padding: float = 0.0,
     self_collision: SelfCollisionMatrix | None = None,
     srdf: str | None = None,
-    planner: PlannerConfig | None = None,
+    planner: MotionPlannerConfig | None = None,
     home: Mapping[str, float] | None = None,
 ) -> str:
     """A sphere model as text.

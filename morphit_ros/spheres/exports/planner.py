@@ -15,7 +15,7 @@ _LIMB_JOINTS = 3
 
 
 @dataclass(frozen=True)
-class PlannerConfig(Config):
+class MotionPlannerConfig(Config):
     """Entries of a cuRobo or XRDF document that are not in the URDF."""
 
     urdf_path: str = parameter("", "Path of the URDF as the planner shall find it; empty: ROBOT.urdf")
@@ -45,7 +45,7 @@ class PlannerFacts:
 
 
 def planner_facts(
-    description: RobotDescription, config: PlannerConfig, home: Mapping[str, float] | None = None
+    description: RobotDescription, config: MotionPlannerConfig, home: Mapping[str, float] | None = None
 ) -> PlannerFacts:
     """Facts for a planner; `home` gives default positions by joint, else zero moved into the limits.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.robot.description import RobotDescription
-from morphit_ros.spheres.exports.planner import PlannerConfig, planner_facts
+from morphit_ros.spheres.exports.planner import MotionPlannerConfig, planner_facts
 from morphit_ros.spheres.exports.records import imported_model
 from morphit_ros.spheres.exports.urdf import check_links, check_padding
 from morphit_ros.spheres.exports.yaml_documents import (
@@ -29,7 +29,7 @@ def xrdf_from_model(
     model: SphereModel,
     description: RobotDescription,
     self_collision: SelfCollisionMatrix,
-    config: PlannerConfig | None = None,
+    config: MotionPlannerConfig | None = None,
     home: Mapping[str, float] | None = None,
     padding: float = 0.0,
 ) -> str:
@@ -46,7 +46,7 @@ def xrdf_from_model(
     Raises:
         InvalidInputError: an unknown link, or a padding that makes a radius vanish.
     """
-    settings = config or PlannerConfig()
+    settings = config or MotionPlannerConfig()
     check_padding(model, padding)
     check_links(model, description)
     facts = planner_facts(description, settings, home)

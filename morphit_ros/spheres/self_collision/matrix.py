@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,22 @@ Pair = tuple[str, str]
 
 # A pair that touches in at least this share of the samples counts as always touching, as MoveIt's assistant does.
 _ALWAYS_SHARE = 0.95
+
+
+class LinkBalls(NamedTuple):
+    """N spheres of L links, and a ball around each link's.
+
+    Attributes:
+        centers, radii: (N, 3) and (N,) [m].
+        starts: (L + 1,) where each link's spheres begin, and the end.
+        ball_centers, ball_radii: (L, 3) and (L,) [m].
+    """
+
+    centers: Array
+    radii: Array
+    starts: Indices
+    ball_centers: Array
+    ball_radii: Array
 
 
 @dataclass(frozen=True)
@@ -125,7 +142,7 @@ def self_collision_matrix(
     at_home = None
     if home is not None:
         at_home = _count_contacts(kinematics, names, spheres, ranges.positions(home)[None])
-    neighbours = _adjacent_links(description, names)
+    neighbours = description.neighbours(names)
     pairs = [(a, b) for a in range(len(names)) for b in range(a + 1, len(names))]
     others = [(a, b) for a, b in pairs if frozenset((names[a], names[b])) not in neighbours]
 
@@ -164,9 +181,8 @@ def touching_pairs(model: SphereModel, link_transforms: Mapping[str, Array], pad
     """
     names = list(model.links)
     centers, radii = spheres_in_frame(model, link_transforms, padding)
-    starts = _starts([len(model.links[name].radii) for name in names])
     touching = np.zeros((len(names), len(names)), dtype=np.int64)
-    _add_contacts(centers, radii, starts, *_enclosing(centers, radii, starts), touching)
+    _add_contacts(_link_balls(centers, radii, [len(model.links[name].radii) for name in names]), touching)
     return [(names[a], names[b]) for a, b in zip(*np.nonzero(touching), strict=True)]
 
 
@@ -178,55 +194,38 @@ def _count_contacts(
     if not spheres:
         return counts
     centers, radii = (np.concatenate(arrays) for arrays in zip(*spheres, strict=True))
-    starts = _starts([len(link_radii) for _, link_radii in spheres])
-    balls, reaches = _enclosing(centers, radii, starts)
+    links = _link_balls(centers, radii, [len(link_radii) for _, link_radii in spheres])
     rows = np.array([model.link_joints[name][0] for name in names], dtype=np.int64)
     T_joint_link = np.array([model.link_joints[name][1] for name in names])
-    _sample(model.motions, rows, T_joint_link, positions, centers, radii, starts, balls, reaches, counts)
+    _sample(model.motions, rows, T_joint_link, positions, links, counts)
     return counts
 
 
-def _starts(counts: Sequence[int]) -> Indices:
-    """(L + 1,): where each link's spheres begin, and the end."""
-    return np.array([0, *itertools.accumulate(counts)], dtype=np.int64)
-
-
-def _enclosing(centers: Array, radii: Array, starts: Indices) -> tuple[Array, Array]:
-    """Centres (L, 3) and radii (L,) of a ball around each link's spheres."""
-    balls, reaches = np.zeros((len(starts) - 1, 3)), np.zeros(len(starts) - 1)
+def _link_balls(centers: Array, radii: Array, counts: Sequence[int]) -> LinkBalls:
+    """Spheres (N, 3) and (N,) of links with so many each."""
+    starts = np.array([0, *itertools.accumulate(counts)], dtype=np.int64)
+    balls, reaches = np.zeros((len(counts), 3)), np.zeros(len(counts))
     for link, (start, stop) in enumerate(itertools.pairwise(starts.tolist())):
         points, sizes = centers[start:stop], radii[start:stop]
         balls[link] = 0.5 * ((points - sizes[:, None]).min(axis=0) + (points + sizes[:, None]).max(axis=0))
         reaches[link] = (np.linalg.norm(points - balls[link], axis=1) + sizes).max()
-    return balls, reaches
-
-
-def _adjacent_links(description: RobotDescription, names: Sequence[str]) -> set[frozenset[str]]:
-    """Pairs of links with spheres that are next to each other once links without spheres are passed over."""
-    known = set(names)
-    pairs = set()
-    for name in names:
-        joint = description.parent_joint(name)
-        while joint is not None and joint.parent not in known:
-            joint = description.parent_joint(joint.parent)
-        if joint is not None:
-            pairs.add(frozenset((name, joint.parent)))
-    return pairs
+    return LinkBalls(centers, radii, starts, balls, reaches)
 
 
 @njit(cache=True, nogil=True)
-def _sample(  # type: ignore[no-untyped-def]
-    motions: JointMotions, rows, T_joint_link, positions, centers, radii, starts, balls, reaches, counts
-):
+def _sample(
+    motions: JointMotions, rows: Indices, T_joint_link: Array, positions: Array, links: LinkBalls, counts: Indices
+) -> None:
     poses = np.empty((len(rows), 4, 4))
-    moved, moved_balls = np.empty_like(centers), np.empty_like(balls)
+    moved, moved_balls = np.empty_like(links.centers), np.empty_like(links.ball_centers)
+    placed = LinkBalls(moved, links.radii, links.starts, moved_balls, links.ball_radii)
     for sample in range(len(positions)):
         place_links(motions, rows, T_joint_link, positions[sample], poses)
         for link in range(len(rows)):
-            pose = poses[link]
-            _transform(pose, balls[link : link + 1], moved_balls[link : link + 1])
-            _transform(pose, centers[starts[link] : starts[link + 1]], moved[starts[link] : starts[link + 1]])
-        _add_contacts(moved, radii, starts, moved_balls, reaches, counts)
+            start, stop = links.starts[link], links.starts[link + 1]
+            _transform(poses[link], links.ball_centers[link : link + 1], moved_balls[link : link + 1])
+            _transform(poses[link], links.centers[start:stop], moved[start:stop])
+        _add_contacts(placed, counts)
 
 
 @njit(cache=True, nogil=True)
@@ -237,12 +236,13 @@ def _transform(pose, points, moved):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _add_contacts(centers, radii, starts, balls, reaches, counts):  # type: ignore[no-untyped-def]
+def _add_contacts(links: LinkBalls, counts: Indices) -> None:
     """Add 1 to the upper triangle of counts (L, L) where any spheres of two links touch."""
+    starts, balls, reaches = links.starts, links.ball_centers, links.ball_radii
     for a in range(len(reaches)):
         for b in range(a + 1, len(reaches)):
             if _overlap(balls[a], reaches[a], balls[b], reaches[b]) and _any_overlap(
-                centers, radii, starts[a], starts[a + 1], starts[b], starts[b + 1]
+                links.centers, links.radii, starts[a], starts[a + 1], starts[b], starts[b + 1]
             ):
                 counts[a, b] += 1
 
