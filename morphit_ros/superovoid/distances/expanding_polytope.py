@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from morphit_ros.superovoid.distances.bodies import Pair, pair_support, pair_support_near, unit
 from morphit_ros.superovoid.distances.common_normal import newton_step
 from morphit_ros.superovoid.distances.features import are_on_features, contacts_from
-from morphit_ros.superovoid.distances.gjk import is_new
+from morphit_ros.superovoid.distances.gjk import is_new, nearest_point, triangle_weights
 from morphit_ros.superovoid.distances.support import inner
 
 _VERTICES = 384
@@ -255,6 +255,34 @@ def _nearest_face(planes: NDArray, faces: int) -> int:
 
 
 @inner
+def _meet_on_face(polytope: Polytope, faces: int, reach: float, tolerance: float, best: NDArray) -> None:
+    """Where a facet of the hull decides, many pairs of points support it: take those of the polytope that meet.
+
+    `best` is left as it is where depth and normal bring its points together within the tolerance, and where no face
+    comes as near to the origin as `reach`. Faces of one facet are equally near; the origin's foot is on one of them.
+    """
+    d1, d2, d3 = best[6] - best[3], best[7] - best[4], best[8] - best[5]
+    height = d1 * best[0] + d2 * best[1] + d3 * best[2]
+    if d1 * d1 + d2 * d2 + d3 * d3 - height * height <= tolerance * tolerance:
+        return
+    face, weights, planes = polytope.face, polytope.chosen, polytope.planes
+    least = reach * reach
+    for f in range(faces):
+        if planes[f, 3] > reach:
+            continue
+        for corner in range(3):
+            for c in range(9):
+                face[corner, c] = polytope.points[polytope.corners[f, corner], c]
+        square = triangle_weights(face, weights, 0, 1, 2)
+        if square < least:
+            least = square
+            for c in range(3):
+                best[c] = -planes[f, c]
+            best[3], best[4], best[5] = nearest_point(face, len(face), weights, 3)
+            best[6], best[7], best[8] = nearest_point(face, len(face), weights, 6)
+
+
+@inner
 def penetration_depth(
     pair: Pair,
     simplex: NDArray,
@@ -296,6 +324,9 @@ def penetration_depth(
         near = _nearest_face(planes, faces)
         floor = planes[near, 3]
         proven = max(proven, floor)
+        # Before the gap is closed, as slivers may end the search at any time.
+        if known - floor <= 2.0 * tolerance:
+            _meet_on_face(polytope, faces, known + tolerance, tolerance, best)
         if known - floor <= tolerance or (not prove and quiet > 6):
             break
         nx, ny, nz = -planes[near, 0], -planes[near, 1], -planes[near, 2]

@@ -28,7 +28,7 @@ def _segment(simplex: NDArray, weights: NDArray, i: int, j: int) -> float:
 
 
 @inner
-def _triangle(simplex: NDArray, weights: NDArray, i: int, j: int, k: int) -> float:
+def triangle_weights(simplex: NDArray, weights: NDArray, i: int, j: int, k: int) -> float:
     """Squared distance of the origin to a triangle; weights of its corners."""
     # Around the corner nearest to the origin: differences are then as exact as they can be.
     ax, ay, az = simplex[i, 0], simplex[i, 1], simplex[i, 2]
@@ -83,7 +83,7 @@ def reduce_simplex(simplex: NDArray, count: int, weights: NDArray) -> int:
     if count == 2:
         _segment(simplex, weights, 0, 1)
     elif count == 3:
-        _triangle(simplex, weights, 0, 1, 2)
+        triangle_weights(simplex, weights, 0, 1, 2)
     else:
         inside = True
         best = -1.0
@@ -98,7 +98,7 @@ def reduce_simplex(simplex: NDArray, count: int, weights: NDArray) -> int:
             inside = False
             for r in range(4):
                 weights[r] = 0.0
-            d = _triangle(simplex, weights, i, j, k)
+            d = triangle_weights(simplex, weights, i, j, k)
             if best < 0.0 or d < best:
                 best = d
                 w0, w1, w2, w3 = weights[0], weights[1], weights[2], weights[3]

@@ -137,6 +137,15 @@ def query(
 
 
 @inner
+def _do_points_agree(answer: Answer, tolerance: float) -> bool:
+    """Whether the distance is that of the points, and that of the points along the normal."""
+    d1, d2, d3 = answer.q1 - answer.p1, answer.q2 - answer.p2, answer.q3 - answer.p3
+    along = d1 * answer.n1 + d2 * answer.n2 + d3 * answer.n3
+    length = math.sqrt(d1 * d1 + d2 * d2 + d3 * d3)
+    return abs(along - answer.distance) <= tolerance and abs(length - abs(answer.distance)) <= tolerance
+
+
+@inner
 def _write(answer: Answer, body1: Body, body2: Body, pose: RelativePose, T1: NDArray, out: NDArray) -> None:
     out[DISTANCE], out[LOWER], out[UPPER] = answer.distance, answer.lower, answer.upper
     for i in range(3):
@@ -148,8 +157,9 @@ def _write(answer: Answer, body1: Body, body2: Body, pose: RelativePose, T1: NDA
     out[ITERATIONS] = answer.iterations
     size = max(body1.size, body2.size)
     gap = answer.upper - answer.lower
-    # Not so where the bounds contradict each other or are no numbers.
-    out[STATUS] = CERTIFIED if abs(gap) <= CERTIFIED_GAP * size else UNCERTIFIED
+    # Not so where the bounds contradict each other or are no numbers, nor where the points say another distance.
+    certified = abs(gap) <= CERTIFIED_GAP * size and _do_points_agree(answer, CERTIFIED_GAP * size)
+    out[STATUS] = CERTIFIED if certified else UNCERTIFIED
     hull = False
     if body1.dented or body2.dented:
         if answer.distance <= 0.0:

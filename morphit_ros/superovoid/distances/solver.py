@@ -77,6 +77,7 @@ class Workspace(NamedTuple):
         system: (4, 5) linear system of Newton's method.
         vertex: (15,) the last support pair.
         best: (15,) the incumbent: normal, points p and q, charts u and w, margins left out.
+        deepest: (15,) likewise, of the penetration as far as it is known; it counts once a simplex holds the origin.
     """
 
     simplex: NDArray
@@ -84,6 +85,7 @@ class Workspace(NamedTuple):
     system: NDArray
     vertex: NDArray
     best: NDArray
+    deepest: NDArray
 
 
 class Tolerances(NamedTuple):
@@ -106,7 +108,7 @@ class Search(NamedTuple):
     Attributes:
         lower, upper: bounds of the signed distance [m]: a support height, and the length between two points.
         distance: what would be reported now [m]: `upper`, but the negative depth in penetration.
-        depth: of the incumbent, if it is a local optimum of the penetration [m]; inf otherwise.
+        depth: of the workspace's `deepest`, a stationary point of the penetration [m]; inf without one.
         nx, ny, nz: unit direction to go on from.
         iterations: made.
         settled: nothing is left to do: bounds and incumbent are the answer.
@@ -155,7 +157,7 @@ class NewtonResult(NamedTuple):
 @inner
 def make_workspace() -> Workspace:
     """Working arrays of one thread, not initialised."""
-    return Workspace(np.empty((4, 15)), np.empty(4), np.empty((4, 5)), np.empty(15), np.empty(15))
+    return Workspace(np.empty((4, 15)), np.empty(4), np.empty((4, 5)), np.empty(15), np.empty(15), np.empty(15))
 
 
 @inner
@@ -246,9 +248,10 @@ def _newton_first(
 ) -> Search:
     """Newton's method on two smooth bodies from a warm start, or from the support points along the search's direction.
 
-    Settled where the bounds meet. A stationary point in penetration is kept as the depth known so far.
+    Settled where the bounds meet. A stationary point in penetration is kept as the depth known so far: it may be one
+    of a dent, and the bodies apart.
     """
-    simplex, weights, system, vertex, best = workspace
+    simplex, weights, system, vertex, best, deepest = workspace
     nx, ny, nz = search.nx, search.ny, search.nz
     if warm and pair.body1.kind == SUPEROVOID and pair.body2.kind == SUPEROVOID:
         contact1 = chart_contact(start[3], start[4], start[5])
@@ -268,7 +271,10 @@ def _newton_first(
     _record(found, best)
     settled = found.settled and found.upper - found.lower <= tolerances.aim
     distance = found.lower if settled and not found.height > 0.0 else found.upper
-    depth = -found.lower if found.settled and found.height < 0.0 else np.inf
+    depth = np.inf
+    if found.settled and found.height < 0.0:
+        depth = -found.lower
+        _record(found, deepest)
     return Search(found.lower, found.upper, distance, depth, found.nx, found.ny, found.nz, found.steps, settled)
 
 
@@ -280,7 +286,7 @@ def _newton_from_simplex(
 
     Its points count only where they lie on these features. Settled where its own bounds then meet.
     """
-    simplex, weights, system, vertex, best = workspace
+    simplex, weights, system, vertex, best, deepest = workspace
     nx, ny, nz = search.nx, search.ny, search.nz
     ok, contact1, contact2 = contacts_from(pair, simplex, count, weights, vertex, nx, ny, nz)
     if not ok:
@@ -292,8 +298,7 @@ def _newton_from_simplex(
     if found.upper < np.inf:
         if found.lower > lower:
             lower = found.lower
-            if depth == np.inf:
-                best[0], best[1], best[2] = found.nx, found.ny, found.nz
+            best[0], best[1], best[2] = found.nx, found.ny, found.nz
         p, q = (found.p1, found.p2, found.p3), (found.q1, found.q2, found.q3)
         if are_on_features(pair, simplex, count, weights, p, q):
             settled = found.settled and found.upper - found.lower <= tolerances.aim
@@ -303,12 +308,11 @@ def _newton_from_simplex(
                 distance = upper if found.height > 0.0 else lower
             elif found.settled and found.height < 0.0 and -found.lower < depth:
                 depth = -found.lower
-                _record(found, best)
+                _record(found, deepest)
             elif found.upper < upper:
                 upper = distance = found.upper
-                if depth == np.inf:
-                    best[3], best[4], best[5] = p
-                    best[6], best[7], best[8] = q
+                best[3], best[4], best[5] = p
+                best[6], best[7], best[8] = q
     return Search(lower, upper, distance, depth, nx, ny, nz, search.iterations + found.steps, settled)
 
 
@@ -320,22 +324,20 @@ def _probe(pair: Pair, search: Search, workspace: Workspace) -> Search:
     height = pair_support(pair, nx, ny, nz, workspace.vertex)
     if height > lower:
         lower = height
-        if search.depth == np.inf:
-            workspace.best[0], workspace.best[1], workspace.best[2] = nx, ny, nz
+        workspace.best[0], workspace.best[1], workspace.best[2] = nx, ny, nz
     return Search(lower, search.upper, search.distance, search.depth, nx, ny, nz, search.iterations + 1, search.settled)
 
 
 @inner
 def _approach(search: Search, count: int, length: float, workspace: Workspace) -> float:
     """The upper bound after a simplex came as near as `length` to the origin; its nearest points are recorded."""
-    simplex, weights, _, vertex, best = workspace
+    simplex, weights, _, vertex, best, _ = workspace
     if not length < search.upper:
         return search.upper
-    if search.depth == np.inf:
-        best[3], best[4], best[5] = nearest_point(simplex, count, weights, 3)
-        best[6], best[7], best[8] = nearest_point(simplex, count, weights, 6)
-        for c in range(9, 15):
-            best[c] = vertex[c]
+    best[3], best[4], best[5] = nearest_point(simplex, count, weights, 3)
+    best[6], best[7], best[8] = nearest_point(simplex, count, weights, 6)
+    for c in range(9, 15):
+        best[c] = vertex[c]
     return length
 
 
@@ -399,9 +401,19 @@ def _polytope_steps(
     Settled with the least height found as lower bound, and as upper bound what the polytope proves. Not settled where
     a flat simplex was taken for one around the origin: a direction that separates is then the one to go on from.
     """
-    best = workspace.best
+    deepest = workspace.deepest
+    if search.depth == np.inf:
+        # Where the polytope finds nothing, what the simplex came to is all there is.
+        deepest[:] = workspace.best
     depth = penetration_depth(
-        pair, workspace.simplex, count, search.depth, best, workspace.system, _DEPTH_GAP * tolerances.size, prove_depth
+        pair,
+        workspace.simplex,
+        count,
+        search.depth,
+        deepest,
+        workspace.system,
+        _DEPTH_GAP * tolerances.size,
+        prove_depth,
     )
     iterations = search.iterations + depth.supports + depth.steps
     lower = -depth.depth
@@ -410,9 +422,10 @@ def _polytope_steps(
         # A face further out than a height: slivers have made the polytope no longer convex, and it proves nothing.
         if 0.0 < depth.proven <= depth.depth + tolerances.rounding:
             upper = -depth.proven
-        return Search(lower, upper, lower, depth.depth, best[0], best[1], best[2], iterations, True)
+        workspace.best[:] = deepest
+        return Search(lower, upper, lower, depth.depth, deepest[0], deepest[1], deepest[2], iterations, True)
     lower = max(search.lower, lower)
-    return Search(lower, search.upper, search.distance, np.inf, best[0], best[1], best[2], iterations, False)
+    return Search(lower, search.upper, search.distance, np.inf, deepest[0], deepest[1], deepest[2], iterations, False)
 
 
 @inner
