@@ -47,7 +47,7 @@ def colcon(*words: str) -> subprocess.CompletedProcess[str]:
     }
     result = subprocess.run(
         [str(ENVIRONMENT / "bin/colcon"), *words],
-        cwd=SOURCE, env=environment, capture_output=True, text=True, check=False, timeout=600,
+        cwd=SOURCE, env=environment, capture_output=True, text=True, check=False, timeout=1200,
     )  # fmt: skip
     assert result.returncode == 0, f"colcon {' '.join(words)}:\n{result.stdout[-4000:]}\n{result.stderr[-4000:]}"
     return result
@@ -63,7 +63,9 @@ def compiled_from() -> str:
     # Which packages the environment holds says its list of installed ones.
     for path in sorted([*files, ROOT / "colcon_defaults.yaml"]):
         digest.update(f"\n{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
-    digest.update("\n".join(sorted(path.name for path in ENVIRONMENT.glob("lib/python3*/site-packages/*-info"))).encode())
+    digest.update(
+        "\n".join(sorted(path.name for path in ENVIRONMENT.glob("lib/python3*/site-packages/*-info"))).encode()
+    )
     return digest.hexdigest()
 
 
