@@ -15,18 +15,18 @@ from pathlib import Path
 
 from morphit_ros.commands.parser import CommandParser
 
-# Longest first, and beside each other what has few kernels in common; name → module and functions.
+# Longest first, and beside each other what has few kernels in common; name → module and function.
 PARTS = {
-    "superovoid distances": ("superovoid.warm_up", "warm_up_distances"),
-    "sphere fits": ("spheres.warm_up", "warm_up_fits"),
-    "grasps": ("commands.kernels", "plan_with_all_grippers"),
-    "superovoid fits": ("superovoid.warm_up", "warm_up_fits"),
-    "neural objects": ("neural.objects.warm_up", "warm_up"),
-    "pushes and learning": ("neural.warm_up", "warm_up_learning"),
-    "reachability": ("execution.reachability.warm_up", "warm_up_reachability"),
-    "perception": ("perception.warm_up", "warm_up"),
-    "covers": ("cover.warm_up", "warm_up"),
-    "sphere clusters": ("spheres.warm_up", "warm_up"),
+    "superovoid distances": ("morphit_ros.superovoid.warm_up", "warm_up_distances"),
+    "sphere fits": ("morphit_ros.spheres.warm_up", "warm_up_fits"),
+    "grasps": ("morphit_ros.commands.kernels", "plan_with_all_grippers"),
+    "superovoid fits": ("morphit_ros.superovoid.warm_up", "warm_up_fits"),
+    "neural objects": ("morphit_ros.neural.objects.warm_up", "warm_up"),
+    "pushes and learning": ("morphit_ros.neural.warm_up", "warm_up_learning"),
+    "reachability": ("morphit_ros.execution.reachability.warm_up", "warm_up_reachability"),
+    "perception": ("morphit_ros.perception.warm_up", "warm_up"),
+    "covers": ("morphit_ros.cover.warm_up", "warm_up"),
+    "sphere clusters": ("morphit_ros.spheres.warm_up", "warm_up"),
 }
 
 
@@ -70,7 +70,7 @@ def compile_parts(names: list[str], jobs: int) -> int:
         ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool,
         tqdm(total=len(names), desc="compiling", unit="part", disable=not terminal) as bar,
     ):
-        futures = {pool.submit(_compile, name): name for name in names}
+        futures = {pool.submit(_compile, *PARTS[name]): name for name in names}
         for done, future in enumerate(as_completed(futures), 1):
             compiled, seconds = future.result()
             count += compiled
@@ -81,8 +81,8 @@ def compile_parts(names: list[str], jobs: int) -> int:
     return count
 
 
-def _compile(part: str) -> tuple[int, float]:
-    """Call everything of a part once: kernels that were compiled for it, and seconds."""
+def _compile(module: str, function: str) -> tuple[int, float]:
+    """Call a function that calls everything of a part: kernels that were compiled for it, and seconds."""
     import gc
     from importlib import import_module
 
@@ -92,8 +92,7 @@ def _compile(part: str) -> tuple[int, float]:
     gc.disable()
     began = time.perf_counter()
     with event.install_recorder("numba:compile") as recorder:
-        module, function = PARTS[part]
-        getattr(import_module(f"morphit_ros.{module}"), function)()
+        getattr(import_module(module), function)()
     return sum(entry.is_start for _, entry in recorder.buffer), time.perf_counter() - began
 
 

@@ -273,11 +273,12 @@ def test_screenshot_names_what_is_missing(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+@pytest.mark.usefixtures("plain_drawing")
 def test_a_browser_shows_the_robot(scene: ViewerScene, tmp_path: Path) -> None:
     from PIL import Image
 
     def look(name: str) -> np.ndarray:
-        path = screenshot(scene.url, tmp_path / f"{name}.png", size=(720, 480), timeout=240.0)
+        path = screenshot(scene.url, tmp_path / f"{name}.png", size=(600, 400), timeout=240.0)
         return np.asarray(Image.open(path).convert("RGB")).astype(int)
 
     with pytest.raises(ScreenshotError, match="cannot be opened"):

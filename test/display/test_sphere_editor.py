@@ -555,6 +555,7 @@ def share(picture: np.ndarray, color: tuple[int, int, int]) -> float:
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+@pytest.mark.usefixtures("plain_drawing")
 def test_a_browser_shows_mesh_and_spheres_and_its_mouse_moves_one() -> None:
     spheres = EditedLink([[0, 0, 0], [0, -0.1, 0], [0, 0.1, 0]], [0.07, 0.06, 0.06])
     history = EditHistory(EditedModel({"base": spheres}))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -28,16 +30,76 @@ def _domain() -> int:
     return 20 + (os.getppid() % 20) * 4 + worker % 4
 
 
+class NodeServer:
+    """Starts nodes with everything imported that they need (node_server.py), one for all tests of this process."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self._environment = environment
+        self._process: subprocess.Popen | None = None
+
+    def start(self, words: list[str]) -> Fork:
+        if self._process is None:
+            self._socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with other:
+                self._process = subprocess.Popen(
+                    [sys.executable, str(Path(__file__).with_name("node_server.py")), str(other.fileno())],
+                    env=self._environment, cwd=ROOT, pass_fds=[other.fileno()],
+                )  # fmt: skip
+        return Fork(self._socket, words)
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._socket.close()
+            self._process.wait(PATIENCE)
+
+
+class Fork:
+    """A process that the server started, with what is used here of `subprocess.Popen`."""
+
+    def __init__(self, server: socket.socket, words: list[str]) -> None:
+        output, report = os.pipe(), os.pipe()
+        socket.send_fds(server, [json.dumps(words).encode()], [output[1], report[1]])
+        os.close(output[1])
+        os.close(report[1])
+        self.stdout = os.fdopen(output[0], encoding="utf-8", errors="replace")
+        self._report = os.fdopen(report[0])
+        self._ended = threading.Event()
+        self._status = 0
+        self.pid = int(self._report.readline() or pytest.fail("the server of nodes has ended"))
+        threading.Thread(target=self._await_end, daemon=True).start()
+
+    def _await_end(self) -> None:
+        with self._report:
+            self._status = int(self._report.readline() or -signal.SIGKILL)
+        self._ended.set()
+
+    def poll(self) -> int | None:
+        return self._status if self._ended.is_set() else None
+
+    def wait(self, timeout: float) -> int:
+        if not self._ended.wait(timeout):
+            raise subprocess.TimeoutExpired(str(self.pid), timeout)
+        return self._status
+
+    def send_signal(self, number: int) -> None:
+        if not self._ended.is_set():
+            os.kill(self.pid, number)
+
+
+def new_process(words: list[str], environment: dict[str, str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        words, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+
+
 class Process:
     """A node as a child process whose output can be waited for."""
 
-    def __init__(self, words: list[str], environment: dict[str, str]) -> None:
+    def __init__(self, process: subprocess.Popen[str] | Fork) -> None:
         self.lines: list[str] = []
         self._new_line = threading.Condition()
-        self._process = subprocess.Popen(
-            words, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            start_new_session=True,
-        )  # fmt: skip
+        self._process = process
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -86,11 +148,11 @@ class Process:
 class Graph:
     """Starts nodes and waits for what they do."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
+    def __init__(self, environment: dict[str, str], server: NodeServer) -> None:
         import rclpy
         from rclpy.executors import SingleThreadedExecutor
 
-        self.environment = environment
+        self._environment, self._server = environment, server
         self._processes: list[Process] = []
         self.node = rclpy.create_node("test_client")
         self._clients: dict = {}
@@ -98,17 +160,27 @@ class Graph:
         self._executor = SingleThreadedExecutor()
         self._executor.add_node(self.node)
 
-    def start(self, executable: str, node: str = "", /, **parameters: object) -> Process:
-        """A node of this package, by another name if given; dots of parameters are given as ``crop__voxel_size``."""
-        words = [sys.executable, "-m", f"morphit_ros.nodes.{executable}", "--ros-args"]
+    def start(self, executable: str, node: str = "", /, fresh: bool = False, **parameters: object) -> Process:
+        """A node of this package, by another name if given; dots of parameters are given as ``crop__voxel_size``.
+
+        Args:
+            fresh: in an interpreter that it starts itself, as users do; otherwise in one that has imported all.
+        """
+        words = [f"morphit_ros.nodes.{executable}", "--ros-args"]
         words += ["-r", f"__node:={node}"] if node else []
         for name, value in parameters.items():
             text = str(value).lower() if isinstance(value, bool) else str(value)
             words += ["-p", f"{name.replace('__', '.')}:={text}"]
-        return self.run(words)
+        if fresh:
+            return self.run([sys.executable, "-m", *words])
+        return self._watch(self._server.start(words))
 
     def run(self, words: list[str]) -> Process:
-        process = Process(words, self.environment)
+        """Any program."""
+        return self._watch(new_process(words, self._environment))
+
+    def _watch(self, started: subprocess.Popen[str] | Fork) -> Process:
+        process = Process(started)
         self._processes.append(process)
         return process
 
@@ -224,17 +296,24 @@ def ros_environment(tmp_path_factory):
     rclpy.try_shutdown()
 
 
+@pytest.fixture(scope="session")
+def node_server(ros_environment):
+    server = NodeServer(ros_environment)
+    yield server
+    server.close()
+
+
 @pytest.fixture
-def graph(ros_environment):
+def graph(ros_environment, node_server):
     """Nodes started in it are ended with the test."""
-    running = Graph(ros_environment)
+    running = Graph(ros_environment, node_server)
     yield running
     running.close()
 
 
 @pytest.fixture(scope="module")
-def shared_graph(ros_environment):
+def shared_graph(ros_environment, node_server):
     """Nodes started in it serve all tests of a module, for nodes that take long to start."""
-    running = Graph(ros_environment)
+    running = Graph(ros_environment, node_server)
     yield running
     running.close()

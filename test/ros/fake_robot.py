@@ -9,7 +9,7 @@ from morphit_ros.robot.motion_types import JointState
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.conversions import message_from_joint_state, trajectory_from_message
 
-_PERIOD = 0.01
+_PERIOD = 0.02
 _FINGER_SPEED = 0.1
 
 

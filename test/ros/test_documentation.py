@@ -185,7 +185,7 @@ def test_a_running_node_uses_what_the_table_says(graph, executable):
         last = number + 1 == len(STARTS[executable])
         # A name of its own: a node that has just ended stays known for a while.
         name = f"{executable}_{number}"
-        process = graph.start(executable, name, **parameters)
+        process = graph.start(executable, name, fresh=True, **parameters)
         graph.wait_until(complete, what=f"the interfaces of {executable}: {table}")
         assert process.stop() == 0
     assert seen == table

@@ -43,10 +43,10 @@ from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, spherized_ur
 pytestmark = pytest.mark.ros
 CHANGE_STATE = interfaces.Service("grasp_execution/change_state", ChangeState, "of the lifecycle")
 GET_STATE = interfaces.Service("grasp_execution/get_state", GetState, "of the lifecycle")
-# The fake robot and the test share one thread, and the machine may be loaded.
+# The fake robot and the test share one thread, and the machine may be loaded. No object is heavy: it may move fast.
 PATIENT = {
     "state_timeout": 5.0, "tracking_bound": 0.5, "silence_timeout": 10.0, "hold_time": 0.2, "contact__enabled": False,
-    "slip__test_time": 0.1, "tracking_delay": 1.5,
+    "slip__test_time": 0.1, "tracking_delay": 1.5, "approach_speed": 0.25, "lift_speed": 0.25,
 }  # fmt: skip
 BLOCK = np.array([0.06, 0.05, 0.12])
 BACKWARD = (PickStage.SET_DOWN, PickStage.RELEASE, PickStage.RETREAT, PickStage.DONE)

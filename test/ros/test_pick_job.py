@@ -23,10 +23,10 @@ pytestmark = [
     pytest.mark.skipif(WITHOUT_MUJOCO, reason="needs the simulation: mujoco"),
 ]
 JOB_PATIENCE = 280.0
-# Small pictures and few spheres: quick on a machine without a graphics card.
+# Small and few pictures, few spheres: quick on a machine without a graphics card.
 QUICK = """
 workcell_sim: {ros__parameters: {camera: {width: 320, height: 288}, overview_width: 320, overview_height: 240,
-  base_position: BASE}}
+  camera_rate: 1.0, joint_state_rate: 50.0, base_position: BASE}}
 scene_perception: {ros__parameters: {base_xyz: BASE}}
 grasp_planning: {ros__parameters: {base_xyz: BASE}}
 grasp_execution: {ros__parameters: {base_xyz: BASE}}

@@ -101,6 +101,7 @@ def publish_workcell(graph):
 
 @needs_chromium
 @pytest.mark.slow
+@pytest.mark.usefixtures("plain_drawing")
 def test_the_view_shows_the_robot(graph, tmp_path):
     from PIL import Image
 
