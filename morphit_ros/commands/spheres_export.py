@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
         raise InvalidInputError("--robot", "nothing", f"a robot: format {target} describes it")
     model = read_model(Path(options.model), description, options.source_format)
     matrix = None
-    if description is not None and target in ("srdf", "curobo", "xrdf"):
+    if description is not None and target in ("srdf", "curobo", "curobo-0.7", "xrdf"):
         samples, seed = read_config(options, SamplesConfig).samples, read_config(options, SeedConfig).seed
         wider = padding if target == "srdf" else 0.0
         matrix = self_collision_matrix(model, description, samples, seed, wider, home=home)

@@ -110,7 +110,8 @@ def test_every_format_reads_back_exactly_and_is_stable(arm, tmp_path, format):
     assert text.endswith("\n")
     path = tmp_path / f"robot{FORMATS[format].suffixes[0]}"
     path.write_text(text, encoding="utf-8")
-    assert format_of(path) == format
+    # Both versions of cuRobo's format share a suffix; the present one is meant.
+    assert format_of(path) == format.removesuffix("-0.7")
     # By suffix, as text that must be recognised, and behind the mark that some editors write.
     marked = tmp_path / f"marked{path.suffix}"
     marked.write_text("\ufeff" + text, encoding="utf-8")
@@ -319,10 +320,61 @@ def test_names_are_escaped():
         assert_same_spheres(read_model(export_model(model, description, format)), model)
 
 
+# Arguments of the classes that cuRobo's loaders make from a document: KinematicsLoaderCfg and CSpaceParams (2026), and
+# CudaRobotGeneratorConfig and CSpaceConfig (0.7). A key that is not among them ends in a TypeError there.
+CUROBO_KEYS = {
+    "curobo": (
+        {
+            "base_link", "tool_frames", "collision_link_names", "collision_spheres", "collision_sphere_buffer",
+            "self_collision_buffer", "self_collision_ignore", "debug", "asset_root_path", "mesh_link_names",
+            "grasp_contact_link_names", "load_tool_frames_with_mesh", "urdf_path", "lock_joints", "extra_links",
+            "add_object_link", "use_external_assets", "external_asset_path", "external_robot_configs_path",
+            "extra_collision_spheres", "load_collision_spheres", "num_envs", "cspace", "load_meshes",
+            "use_global_cumul", "format_version",
+        },
+        {
+            "joint_names", "default_joint_position", "cspace_distance_weight", "null_space_weight",
+            "null_space_maximum_distance", "max_acceleration", "max_jerk", "velocity_scale", "acceleration_scale",
+            "jerk_scale", "position_limit_clip",
+        },
+    ),
+    "curobo-0.7": (
+        {
+            "base_link", "ee_link", "link_names", "collision_link_names", "collision_spheres",
+            "collision_sphere_buffer", "compute_jacobian", "self_collision_buffer", "self_collision_ignore", "debug",
+            "use_global_cumul", "asset_root_path", "mesh_link_names", "load_link_names_with_mesh", "urdf_path",
+            "usd_path", "usd_robot_root", "isaac_usd_path", "use_usd_kinematics", "usd_flip_joints",
+            "usd_flip_joint_limits", "lock_joints", "extra_links", "add_object_link", "use_external_assets",
+            "extra_collision_spheres", "cspace",
+        },
+        {
+            "joint_names", "retract_config", "cspace_distance_weight", "null_space_weight", "max_acceleration",
+            "max_jerk", "velocity_scale", "acceleration_scale", "jerk_scale", "position_limit_clip",
+        },
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("version", CUROBO_KEYS)
+def test_curobo_takes_every_key(arm, version):
+    document = yaml.safe_load(export_model(MODEL, arm, version, self_collision=MATRIX))["robot_cfg"]
+    assert set(document) <= {"version", "kinematics"}
+    kinematics, (known, known_of_joints) = document["kinematics"], CUROBO_KEYS[version]
+    assert set(kinematics) <= known
+    assert set(kinematics["cspace"]) <= known_of_joints
+    # What its loader refuses to do without.
+    assert kinematics["base_link"] == "base"
+    assert (kinematics["tool_frames"] == ["bare"]) if version == "curobo" else (kinematics["ee_link"] == "bare")
+    # It asks for a float: of a whole number it would want the length.
+    assert isinstance(kinematics["cspace"]["max_acceleration"], float)
+    assert isinstance(kinematics["cspace"]["max_jerk"], float)
+    positions = kinematics["cspace"]["default_joint_position" if version == "curobo" else "retract_config"]
+    assert positions == [0.25, 0.0]
+
+
 def test_curobo_has_the_keys_of_its_template(arm):
     kinematics = yaml.safe_load(export_model(MODEL, arm, "curobo", self_collision=MATRIX))["robot_cfg"]["kinematics"]
     assert kinematics["base_link"] == "base"
-    assert kinematics["ee_link"] == "bare"
     assert kinematics["collision_link_names"] == ["base", "tip", "bare"]
     assert set(kinematics["collision_spheres"]["tip"][0]) == {"center", "radius"}
     assert kinematics["self_collision_ignore"] == {"base": ["tip", "bare"]}
@@ -330,7 +382,6 @@ def test_curobo_has_the_keys_of_its_template(arm):
     cspace = kinematics["cspace"]
     # The mimic joint is not controlled; zero lies outside the limits of the first.
     assert cspace["joint_names"] == ["turn", "slide"]
-    assert cspace["retract_config"] == [0.25, 0.0]
     assert len(cspace["null_space_weight"]) == len(cspace["cspace_distance_weight"]) == 2
 
 

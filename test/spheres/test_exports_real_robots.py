@@ -234,10 +234,10 @@ def test_panda_planner_documents_and_srdf():
     assert len(matrix.proven) > 0.8 * len(matrix.never)
     kinematics = yaml.safe_load(export_model(model, description, "curobo", self_collision=matrix, home=home))
     kinematics = kinematics["robot_cfg"]["kinematics"]
-    assert kinematics["ee_link"] == "panda_hand"
+    assert kinematics["tool_frames"] == ["panda_hand"]
     assert kinematics["base_link"] == description.root_link
     assert kinematics["cspace"]["joint_names"][:7] == list(panda.arm_joints)
-    np.testing.assert_array_equal(kinematics["cspace"]["retract_config"][:7], panda.home)
+    np.testing.assert_array_equal(kinematics["cspace"]["default_joint_position"][:7], panda.home)
     xrdf = yaml.safe_load(export_model(model, description, "xrdf", self_collision=matrix, home=home))
     assert xrdf["tool_frames"] == ["panda_hand"]
     existing = load_semantic_description(panda.semantic_description)

@@ -1,12 +1,15 @@
-"""cuRobo's robot configuration in YAML; and back.
+"""cuRobo's robot configuration in YAML, of both of its versions; and back.
 
 Format: "Configuring a New Robot" and "Robot Self-Collision" of the cuRobo documentation: below robot_cfg /
-kinematics the keys of its template. Joint positions' and velocities' limits stay in the URDF, which cuRobo reads.
+kinematics the keys of its template. cuRobo refuses keys that it does not know; since version 2 of the format (2026)
+`tool_frames` stands for `ee_link` and `link_names`, and `default_joint_position` for `retract_config`. Joint positions'
+and velocities' limits stay in the URDF, which cuRobo reads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.robot.description import RobotDescription
@@ -32,6 +35,8 @@ def curobo_from_model(
     config: MotionPlannerConfig | None = None,
     home: Mapping[str, float] | None = None,
     padding: float = 0.0,
+    *,
+    version: int = 2,
 ) -> str:
     """A robot configuration for cuRobo.
 
@@ -40,8 +45,9 @@ def curobo_from_model(
         description: the robot.
         self_collision: its ignored pairs become `self_collision_ignore`.
         config: what is in no URDF.
-        home: position by joint of `retract_config`.
+        home: default position by joint [rad or m].
         padding: `collision_sphere_buffer` [m]; the radii stay as they are.
+        version: of the format: 2, or 1 for cuRobo up to 0.7.
 
     Raises:
         InvalidInputError: an unknown link, or a padding that makes a radius vanish.
@@ -51,12 +57,18 @@ def curobo_from_model(
     check_links(model, description)
     facts = planner_facts(description, settings, home)
     ones = [1.0] * len(facts.joint_names)
+    tools: dict[str, Any]
+    if version == 1:
+        position = "retract_config"
+        link_names = list(facts.tool_frames) if len(facts.tool_frames) > 1 else None
+        tools = {"ee_link": facts.tool_frames[0], "link_names": link_names}
+    else:
+        position, tools = "default_joint_position", {"tool_frames": list(facts.tool_frames)}
     kinematics = {
         "urdf_path": settings.urdf_path or f"{description.name}.urdf",
         "asset_root_path": "",
         "base_link": facts.base_link,
-        "ee_link": facts.tool_frames[0],
-        "link_names": list(facts.tool_frames) if len(facts.tool_frames) > 1 else None,
+        **tools,
         "lock_joints": None,
         "extra_links": None,
         "collision_link_names": list(model.links),
@@ -69,14 +81,15 @@ def curobo_from_model(
         "mesh_link_names": list(model.links),
         "cspace": {
             "joint_names": list(facts.joint_names),
-            "retract_config": list(facts.default_positions),
+            position: list(facts.default_positions),
             "null_space_weight": ones,
             "cspace_distance_weight": list(ones),
             "max_acceleration": settings.acceleration_limit,
             "max_jerk": settings.jerk_limit,
         },
     }
-    return write_yaml({"robot_cfg": {"kinematics": kinematics}})
+    head = {} if version == 1 else {"version": 2.0}
+    return write_yaml({"robot_cfg": {**head, "kinematics": kinematics}})
 
 
 def model_from_curobo(text: str, robot_name: str = "", source: str = "cuRobo configuration") -> SphereModel:

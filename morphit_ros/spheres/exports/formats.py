@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
@@ -43,6 +44,7 @@ FORMATS: Mapping[str, ModelFormat] = {
         ModelFormat("urdf", (".urdf",), True, "the robot with spheres as collision geometry", model_from_urdf),
         ModelFormat("srdf", (".srdf",), True, "MoveIt: spheres and pairs that need no check", model_from_srdf),
         ModelFormat("curobo", (".yml", ".yaml"), True, "cuRobo: robot configuration", model_from_curobo),
+        ModelFormat("curobo-0.7", (".yml", ".yaml"), True, "cuRobo up to 0.7: robot configuration", model_from_curobo),
         ModelFormat("xrdf", (".xrdf",), True, "cuMotion, Isaac Sim, cuRobo: beside a URDF", model_from_xrdf),
         ModelFormat("json", (".json",), False, "everything known of the spheres", model_from_json),
         ModelFormat("csv", (".csv",), False, "a table: link, x, y, z, radius", model_from_csv),
@@ -51,7 +53,7 @@ FORMATS: Mapping[str, ModelFormat] = {
 
 
 def format_of(path: str | Path) -> str:
-    """The name of the format that files of this suffix usually have.
+    """The name of the format that files of this suffix usually have, the first of `FORMATS` where several share it.
 
     Raises:
         InvalidInputError: no format has the suffix.
@@ -60,7 +62,7 @@ def format_of(path: str | Path) -> str:
     for entry in FORMATS.values():
         if suffix in entry.suffixes:
             return entry.name
-    known = ", ".join(suffix for entry in FORMATS.values() for suffix in entry.suffixes)
+    known = ", ".join(dict.fromkeys(suffix for entry in FORMATS.values() for suffix in entry.suffixes))
     raise InvalidInputError("suffix", repr(suffix), f"one of {known}", "Or name the format.")
 
 
@@ -108,8 +110,12 @@ def export_model(
         self_collision = self_collision_matrix(model, description, padding=added, home=home)
     if format == "srdf":
         return srdf_from_model(model, description, self_collision, padding, srdf)
-    write = curobo_from_model if format == "curobo" else xrdf_from_model
-    return write(model, description, self_collision, planner, home, padding)
+    writers = {
+        "curobo": curobo_from_model,
+        "curobo-0.7": partial(curobo_from_model, version=1),
+        "xrdf": xrdf_from_model,
+    }
+    return writers[format](model, description, self_collision, planner, home, padding)
 
 
 def read_model(
