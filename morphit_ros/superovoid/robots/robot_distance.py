@@ -51,7 +51,8 @@ class BodyDistance:
     Attributes:
         link_names: of the links or objects; the robot's come before the world's.
         body_types: of both.
-        distance: [m], not above 0 in contact.
+        distance: [m], not above 0 in contact: minus the depth of the deepest pair of shapes. Bodies of one shape each
+            are separated by a translation of that length, bodies of several need at least as long a one.
         nearest_points: (2, 3) on body 1 and 2 [m]; None if not asked for.
         normal: (3,) unit, from 1 to 2.
         lower_bound: the distance of the convex hulls is not below this [m].
