@@ -6,6 +6,7 @@ Read a sphere model (json, csv, urdf, srdf, cuRobo or XRDF) and write it in anot
 from __future__ import annotations
 
 import argparse
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,6 +89,8 @@ def run(options: argparse.Namespace) -> int:
     print(f"{options.output}: {target}, {model.count} spheres on {len(model.links)} links")
     if matrix is not None:
         print(_pairs_line(matrix))
+        for pair, share in matrix.left_out.items():
+            print(_left_out_line(pair, matrix.contact_share[pair], share))
     return 0
 
 
@@ -99,6 +102,15 @@ def _pairs_line(matrix: SelfCollisionMatrix) -> str:
     if unproven:
         line += f"; {unproven} of never by {matrix.samples} samples only (touching in < {matrix.unseen_share:.2%})"
     return line
+
+
+def _left_out_line(pair: tuple[str, str], sphere_share: float, surface_share: float) -> str:
+    """A pair that is not left to itself, although the spheres touch nearly always."""
+    links = "the links have no geometry" if math.isnan(surface_share) else f"the links in {surface_share:.2%}"
+    return (
+        f"  {pair[0]} - {pair[1]} is checked: its spheres touch in {sphere_share:.2%} of the samples, {links}; "
+        "give these links more spheres"
+    )
 
 
 def _text(name: str) -> str:

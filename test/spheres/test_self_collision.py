@@ -222,7 +222,10 @@ def test_always_is_proven_only_if_it_is_so():
     assert near.proven == {("l0", "l2")}
     nearly = matrix(0.1, 0.0999)
     assert 0.95 < nearly.contact_share["l0", "l2"] < 1.0
-    assert nearly.always == (("l0", "l2"),)
+    # It can be apart, and a planner has to check it.
+    assert nearly.always == ()
+    assert nearly.sometimes == (("l0", "l2"),)
+    assert math.isnan(nearly.left_out["l0", "l2"])
     assert nearly.proven == frozenset()
     half = matrix(0.1, 0.05)
     assert half.sometimes == (("l0", "l2"),)
@@ -234,6 +237,47 @@ def test_always_is_proven_only_if_it_is_so():
     assert check_pair(way, ranges, spheres, False, 20000) is Verdict.REFUTED
     assert check_pair(way, ranges, spheres, True, 1) is Verdict.OPEN
     assert check_pair(way, ranges, ((np.zeros((1, 3)), np.array([0.11])), spheres[1]), True, 20000) is Verdict.PROVEN
+
+
+def boxed_arm(first: str, second: str) -> str:
+    """Two links with a box each on a hinge, and a small one between them."""
+    boxes = {"l0": (first, "0 0 0"), "l1": ("0.01 0.01 0.01", "0 0 9"), "l2": (second, "0.1 0 0")}
+    text = chain(hinge(-1.5, 1.5), 'type="fixed"><origin xyz="0 0 0"/>')
+    for name, (size, xyz) in boxes.items():
+        geometry = f'<collision><origin xyz="{xyz}"/><geometry><box size="{size}"/></geometry></collision>'
+        text = text.replace(f'<link name="{name}"/>', f'<link name="{name}">{geometry}</link>')
+    return text
+
+
+@pytest.mark.parametrize("home", [None, {"j0": 0.0}])
+def test_where_spheres_always_touch_the_links_decide(home):
+    model = balls(l0=((0, 0, 0), 0.2), l1=((0, 0, 9.0), 0.01), l2=((0.1, 0, 0), 0.2))
+
+    def matrix(first: str, second: str):
+        found = self_collision_matrix(model, load_robot_description(boxed_arm(first, second)), 500, home=home)
+        assert found.contact_share["l0", "l2"] == 1.0
+        return found
+
+    through = matrix("0.1 0.1 0.1", "0.2 0.05 0.05")
+    assert through.always == (("l0", "l2"),)
+    assert ("l0", "l2") in through.proven
+    apart = matrix("0.06 0.06 0.06", "0.05 0.05 0.05")
+    assert apart.always == ()
+    assert apart.never[-1] == ("l0", "l2")
+    assert ("l0", "l2") in apart.proven
+    # A long box is met only where the hinge turns the other one towards it.
+    sometimes = matrix("0.05 0.3 0.05", "0.1 0.02 0.02")
+    assert sometimes.always == ()
+    assert sometimes.sometimes == (("l0", "l2"),)
+    assert 0.0 < sometimes.left_out["l0", "l2"] < 1.0
+    # At home the spheres touch, as everywhere; the links do not.
+    assert sometimes.default == ()
+
+
+def test_a_pair_that_touches_at_home_is_left_out_there():
+    model = balls(l0=((0, 0, 0), 0.2), l1=((0, 0, 9.0), 0.01), l2=((0.1, 0, 0), 0.2))
+    robot = load_robot_description(boxed_arm("0.05 0.3 0.05", "0.1 0.02 0.02"))
+    assert self_collision_matrix(model, robot, 500, home={"j0": 1.5}).default == (("l0", "l2"),)
 
 
 SLIDE = '<joint name="{0}" type="prismatic"><parent link="palm"/><child link="{0}"/><origin xyz="0 0 0"/>' \

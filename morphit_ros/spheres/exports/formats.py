@@ -110,7 +110,7 @@ def export_model(
         self_collision = self_collision_matrix(model, description, padding=added, home=home)
     if format == "srdf":
         return srdf_from_model(model, description, self_collision, padding, srdf)
-    writers = {
+    writers: Mapping[str, Callable[..., str]] = {
         "curobo": curobo_from_model,
         "curobo-0.7": partial(curobo_from_model, version=1),
         "xrdf": xrdf_from_model,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -20,11 +21,24 @@ from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.spheres.robot_model import SphereModel, spheres_in_frame
 from morphit_ros.spheres.self_collision.joint_ranges import joint_ranges
 from morphit_ros.spheres.self_collision.proof import Verdict, check_pair
+from morphit_ros.spheres.self_collision.surfaces import LinkSurfaces
 
 Pair = tuple[str, str]
 
-# A pair that touches in at least this share of the samples counts as always touching, as MoveIt's assistant does.
+# Of a pair whose spheres touch in at least this share of the samples, the links themselves are asked. (MoveIt's
+# assistant takes such a pair for one that always touches.)
 _ALWAYS_SHARE = 0.95
+
+
+class _Decision(NamedTuple):
+    """The group of a pair, whether it is proven, and how often the links touch where their spheres always do."""
+
+    group: str
+    proven: bool
+    surface_share: float | None = None
+
+
+_ADJACENT = _Decision("adjacent", False)
 
 
 class LinkBalls(NamedTuple):
@@ -49,14 +63,18 @@ class SelfCollisionMatrix:
 
     Attributes:
         adjacent: pairs that a joint connects, directly or over links without spheres.
-        always: other pairs that touch in (nearly) every sample: the spheres, not the robot, collide there.
-        never: other pairs of which no contact was found.
+        always: other pairs that touch over the whole range of the joints, which is proven: on the links' surfaces, or
+            on the spheres of links without geometry.
+        never: other pairs of which no contact was found: of the spheres, or where these always touch of the links.
         sometimes: the pairs that a planner must check.
         contact_share: every pair → share of the samples in which it touched. A pair with share 0 is among
             `sometimes` if the search for a proof found a contact.
         default: other pairs that touch at the home position, if one was given.
         proven: pairs of `always` and `never` for which this is proven over the whole range of the joints.
         samples: number of random joint positions.
+        left_out: pairs whose spheres touch in nearly every sample, and that may be apart all the same → share of the
+            samples in which the links touch, NaN where these have no geometry. A planner that checks them finds the
+            robot in collision nearly everywhere: they need more spheres.
     """
 
     adjacent: tuple[Pair, ...]
@@ -67,6 +85,7 @@ class SelfCollisionMatrix:
     default: tuple[Pair, ...] = ()
     proven: frozenset[Pair] = frozenset()
     samples: int = 0
+    left_out: Mapping[Pair, float] = field(default_factory=dict)
 
     @property
     def ignored(self) -> tuple[Pair, ...]:
@@ -99,10 +118,11 @@ def self_collision_matrix(
 ) -> SelfCollisionMatrix:
     """Sort all pairs of links by how often their spheres touch over the range of the joints.
 
-    Random joint positions within the limits give the shares. A pair that never touched in them, or always, is then
-    searched by branch and bound (`self_collision_proof`), which proves it, finds a contact that the samples missed, or
-    gives up. Mimic joints follow their leaders, beyond limits of their own too; a joint without limits turns once
-    around.
+    Random joint positions within the limits give the shares. A pair that never touched in them is then searched by
+    branch and bound (`self_collision_proof`), which proves it, finds a contact that the samples missed, or gives up. Of
+    a pair whose spheres (nearly) always touch, the surfaces decide: spheres are larger than links, and a planner that
+    left the pair out could let the robot hit itself. Mimic joints follow their leaders, beyond limits of their own
+    too; a joint without limits turns once around.
 
     Args:
         model: the robot as spheres.
@@ -145,32 +165,48 @@ def self_collision_matrix(
     neighbours = description.neighbours(names)
     pairs = [(a, b) for a in range(len(names)) for b in range(a + 1, len(names))]
     others = [(a, b) for a, b in pairs if frozenset((names[a], names[b])) not in neighbours]
+    surfaces = LinkSurfaces(kinematics, ranges)
 
-    def verdict_on(pair: tuple[int, int]) -> Verdict:
+    def decide(pair: tuple[int, int]) -> _Decision:
         a, b = pair
-        if boxes == 0 or counts[a, b] not in (0, samples):
-            return Verdict.OPEN
-        chain = kinematics.between(names[a], names[b])
-        return check_pair(chain, ranges, (spheres[a], spheres[b]), bool(counts[a, b] > 0), boxes)
+        first, second, touches = names[a], names[b], int(counts[a, b])
+        is_crowded = touches >= _ALWAYS_SHARE * samples
+        contact = surfaces.contact(first, second, positions, boxes) if is_crowded else None
+        if contact is not None and contact.always:
+            return _Decision("always", True)
+        if contact is not None and contact.share == 0.0:
+            return _Decision("never", contact.never)
+        if contact is not None:
+            touch_at_home = home is not None and surfaces.touch(first, second, ranges.positions(home))
+            return _Decision("default" if touch_at_home else "sometimes", False, contact.share)
+        verdict = Verdict.OPEN
+        if boxes > 0 and touches in (0, samples):
+            way = kinematics.between(first, second)
+            verdict = check_pair(way, ranges, (spheres[a], spheres[b]), touches > 0, boxes)
+        if touches > 0 and verdict is Verdict.PROVEN:
+            return _Decision("always", True)
+        if touches == 0 and verdict is not Verdict.REFUTED:
+            return _Decision("never", verdict is Verdict.PROVEN)
+        group = "default" if at_home is not None and at_home[a, b] else "sometimes"
+        return _Decision(group, False, math.nan if is_crowded and group == "sometimes" else None)
 
     # The search runs without the interpreter's lock.
     with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
-        verdicts = dict(zip(others, pool.map(verdict_on, others), strict=True))
+        decisions = dict(zip(others, pool.map(decide, others), strict=True))
     groups: dict[str, list[Pair]] = {key: [] for key in ("adjacent", "always", "never", "default", "sometimes")}
+    proven, left_out = set(), {}
     for a, b in pairs:
-        if (a, b) not in verdicts:
-            group = "adjacent"
-        elif counts[a, b] >= _ALWAYS_SHARE * samples:
-            group = "always"
-        elif counts[a, b] == 0 and verdicts[a, b] is not Verdict.REFUTED:
-            group = "never"
-        else:
-            group = "default" if at_home is not None and at_home[a, b] else "sometimes"
-        groups[group].append((names[a], names[b]))
+        name, decision = (names[a], names[b]), decisions.get((a, b), _ADJACENT)
+        groups[decision.group].append(name)
+        if decision.proven:
+            proven.add(name)
+        if decision.surface_share is not None:
+            left_out[name] = decision.surface_share
     share = {(names[a], names[b]): float(counts[a, b]) / samples for a, b in pairs}
-    proven = {(names[a], names[b]) for (a, b), verdict in verdicts.items() if verdict is Verdict.PROVEN}
     sorted_pairs = {group: tuple(members) for group, members in groups.items()}
-    return SelfCollisionMatrix(contact_share=share, proven=frozenset(proven), samples=samples, **sorted_pairs)
+    return SelfCollisionMatrix(
+        contact_share=share, proven=frozenset(proven), samples=samples, left_out=left_out, **sorted_pairs
+    )
 
 
 def touching_pairs(model: SphereModel, link_transforms: Mapping[str, Array], padding: float = 0.0) -> list[Pair]:
