@@ -22,6 +22,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -113,6 +114,8 @@ def measure(case: Case, folder: Path, cache: Path, kernels: Path) -> Run:
         "MORPHIT_CACHE": str(cache), "MORPHIT_KERNELS": str(kernels), "PYTHONPATH": os.pathsep.join(paths),
     }  # fmt: skip
     leader, follower = pty.openpty()
+    # A terminal without columns shows no progress bar.
+    termios.tcsetwinsize(follower, (24, 80))
     began = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, *front, *case.words],

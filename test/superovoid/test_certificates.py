@@ -7,7 +7,7 @@ import pytest
 from distance_pairs import random_pose, random_superovoid, surface_samples
 from scipy.spatial.transform import Rotation
 
-from morphit_ros.superovoid import DistanceResult, DistanceStatus, Superovoid, min_distance, shape_distance
+from morphit_ros.superovoid import DistanceResult, DistanceStatus, Sphere, Superovoid, min_distance, shape_distance
 
 IDENTITY = np.eye(4)
 CERTIFIED_GAP = 1e-6
@@ -63,6 +63,20 @@ def test_a_stationary_point_of_a_dent_is_not_the_answer_of_bodies_apart(a, b, B)
     assert np.linalg.norm(own.points[1] - own.points[0]) == pytest.approx(
         own.distance, abs=CERTIFIED_GAP * size_of(a, b)
     )
+
+
+def test_bounds_hold_whatever_rounding_does() -> None:
+    """Spheres far apart, of which the distance is known in long doubles."""
+    rng = np.random.default_rng(3)
+    for _ in range(300):
+        radii = rng.uniform(0.1, 1.0, 2)
+        A, B = random_pose(rng), random_pose(rng, 10.0 ** rng.uniform(1.0, 7.0), 2.0)
+        between = B[:3, 3].astype(np.longdouble) - A[:3, 3].astype(np.longdouble)
+        truth = np.sqrt((between**2).sum()) - radii.astype(np.longdouble).sum()
+        for kind in (Superovoid.sphere, Sphere):
+            result = min_distance(kind(radii[0]), A, kind(radii[1]), B)
+            assert result.lower_bound <= truth <= result.upper_bound
+            assert result.upper_bound - result.lower_bound <= 1e-13 * np.linalg.norm(B[:3, 3]) + 1e-6
 
 
 def test_certified_answers_are_certified_as_a_whole() -> None:

@@ -258,14 +258,15 @@ def _nearest_face(planes: NDArray, faces: int) -> int:
 def _meet_on_face(polytope: Polytope, faces: int, reach: float, tolerance: float, best: NDArray) -> None:
     """Where a facet of the hull decides, many pairs of points support it: take those of the polytope that meet.
 
-    `best` is left as it is where depth and normal bring its points together within the tolerance, and where no face
+    `best` is left as it is where its points are no further apart than the depth within the tolerance, and where no face
     comes as near to the origin as `reach`. Faces of one facet are equally near; the origin's foot is on one of them.
     """
     d1, d2, d3 = best[6] - best[3], best[7] - best[4], best[8] - best[5]
     height = d1 * best[0] + d2 * best[1] + d3 * best[2]
-    if d1 * d1 + d2 * d2 + d3 * d3 - height * height <= tolerance * tolerance:
+    if math.sqrt(d1 * d1 + d2 * d2 + d3 * d3) + height <= tolerance:
         return
     face, weights, planes = polytope.face, polytope.chosen, polytope.planes
+    n1, n2, n3 = best[0], best[1], best[2]
     least = reach * reach
     for f in range(faces):
         if planes[f, 3] > reach:
@@ -276,10 +277,13 @@ def _meet_on_face(polytope: Polytope, faces: int, reach: float, tolerance: float
         square = triangle_weights(face, weights, 0, 1, 2)
         if square < least:
             least = square
-            for c in range(3):
-                best[c] = -planes[f, c]
             best[3], best[4], best[5] = nearest_point(face, len(face), weights, 3)
             best[6], best[7], best[8] = nearest_point(face, len(face), weights, 6)
+            n1, n2, n3 = -planes[f, 0], -planes[f, 1], -planes[f, 2]
+    d1, d2, d3 = best[6] - best[3], best[7] - best[4], best[8] - best[5]
+    # The normal's own height is the depth: another one is taken only where these points are not along it.
+    if abs(d1 * best[0] + d2 * best[1] + d3 * best[2] - height) > tolerance:
+        best[0], best[1], best[2] = n1, n2, n3
 
 
 @inner

@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from morphit_ros.jit import njit
 from morphit_ros.superovoid.distances.bodies import Pair, RelativePose, body_support, relative_pose, turn_to_second
-from morphit_ros.superovoid.distances.solver import CERTIFIED_GAP, Answer, Workspace, make_workspace, solve_pair
+from morphit_ros.superovoid.distances.solver import (
+    CERTIFIED_GAP,
+    Answer,
+    Workspace,
+    make_workspace,
+    outward_slack,
+    solve_pair,
+)
 from morphit_ros.superovoid.distances.support import FAST, HALF_SPACE, SUPEROVOID, Body, inner, make_body, norm_pair
 
 # Columns of a row of results.
@@ -95,7 +102,8 @@ def query(
         else:
             h, px, py = _plane(body2, vertices2, pose)
             T = T1
-        out[DISTANCE] = out[LOWER] = out[UPPER] = h
+        slack = outward_slack(pose, max(body1.size, body2.size))
+        out[DISTANCE], out[LOWER], out[UPPER] = h, h - slack, h + slack
         side = -1.0 if swap else 1.0
         for i in range(3):
             foot = T[i, 0] * px + T[i, 1] * py + T[i, 3]

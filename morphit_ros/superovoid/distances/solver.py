@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from morphit_ros.superovoid.distances.bodies import Pair, body_support, pair_support, turn_to_second, unit
+from morphit_ros.superovoid.distances.bodies import Pair, RelativePose, body_support, pair_support, turn_to_second, unit
 from morphit_ros.superovoid.distances.common_normal import Contact, chart_contact, newton_step
 from morphit_ros.superovoid.distances.expanding_polytope import penetration_depth
 from morphit_ros.superovoid.distances.features import NO_CORNERS, ONE_CORNER, are_on_features, contacts_from
@@ -24,6 +24,8 @@ CERTIFIED_GAP = 1e-6
 # What is aimed at where it costs nothing more, as a share of the size.
 _AIM = 1e-11
 _ROUNDING = 2e-15
+# How much bounds are put further apart in the end, as they are to hold whatever rounding did to them: likewise a share.
+_OUTWARDS = 4.0 * _ROUNDING
 # How much smaller than the aimed gap would need it the offset of the points across the normal shall be, squared.
 _POINTS = 1e-5
 _FIRST_STEPS = np.int64(9)
@@ -158,6 +160,12 @@ class NewtonResult(NamedTuple):
 def make_workspace() -> Workspace:
     """Working arrays of one thread, not initialised."""
     return Workspace(np.empty((4, 15)), np.empty(4), np.empty((4, 5)), np.empty(15), np.empty(15), np.empty(15))
+
+
+@inner
+def outward_slack(pose: RelativePose, size: float) -> float:
+    """How far bounds of a distance have to be rounded outwards [m]: the distance of the frames counts too."""
+    return _OUTWARDS * (size + math.sqrt(pose.x * pose.x + pose.y * pose.y + pose.z * pose.z))
 
 
 @inner
@@ -442,15 +450,15 @@ def _without_contradiction(pair: Pair, search: Search, tolerances: Tolerances, w
 
 
 @inner
-def _answer(pair: Pair, search: Search, best: NDArray) -> Answer:
-    """The answer of a search and its incumbent (15,); margins are put on."""
+def _answer(pair: Pair, search: Search, slack: float, best: NDArray) -> Answer:
+    """The answer of a search and its incumbent (15,); margins are put on, and the bounds rounded outwards."""
     margin1, margin2 = pair.body1.margin, pair.body2.margin
     n1, n2, n3 = best[0], best[1], best[2]
     m = margin1 + margin2
     return Answer(
         search.distance - m,
-        search.lower - m,
-        search.upper - m,
+        search.lower - m - slack,
+        search.upper - m + slack,
         best[3] + margin1 * n1,
         best[4] + margin1 * n2,
         best[5] + margin1 * n3,
@@ -511,4 +519,4 @@ def solve_pair(pair: Pair, warm: bool, start: tuple[float, ...], prove_depth: bo
         search = _polytope_steps(pair, search, count, prove_depth, tolerances, workspace)
     if not search.settled:
         search = _without_contradiction(pair, search, tolerances, workspace)
-    return _answer(pair, search, workspace.best)
+    return _answer(pair, search, outward_slack(pair.pose, tolerances.size), workspace.best)
