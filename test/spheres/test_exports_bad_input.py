@@ -98,7 +98,8 @@ def test_files_of_another_format(tmp_path, texts, format):
     for other, text in texts.items():
         path = tmp_path / f"{other}{FORMATS[format].suffixes[0]}"
         path.write_text(text)
-        if other == format:
+        # Both versions of cuRobo's format have one reader.
+        if FORMATS[other].read is FORMATS[format].read:
             continue
         with pytest.raises(InvalidInputError):
             read_model(path, format=format)
