@@ -183,7 +183,7 @@ def make_viewer(data: str) -> None:
     from morphit_ros.display.screenshot import screenshot
 
     # Slowed down: the picture takes longer than the way.
-    words = ["grasp", "object:=mug", "pick:=true", "realtime_factor:=0.2", f"viewer_port:={VIEWER_PORT}"]
+    words = ["grasp", "object:=mug", "pick:=true", "realtime_factor:=0.05", f"viewer_port:={VIEWER_PORT}"]
     with job(words, until="pregrasp"):
         screenshot(f"http://127.0.0.1:{VIEWER_PORT}", IMAGES / "viewer.png", settle=20.0, timeout=LONGEST_SCREENSHOT)
 

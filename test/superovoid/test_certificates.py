@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from distance_pairs import random_pose, random_superovoid, surface_samples
+from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 from morphit_ros.superovoid import DistanceResult, DistanceStatus, Sphere, Superovoid, min_distance, shape_distance
@@ -54,10 +55,8 @@ def test_a_stationary_point_of_a_dent_is_not_the_answer_of_bodies_apart(a, b, B)
     assert result.status is DistanceStatus.CERTIFIED
     assert result.distance > 0.0
     assert_points_say_the_distance(result, size_of(a, b))
-    points = surface_samples(b, 200) @ B[:3, :3].T + B[:3, 3]
-    ours = surface_samples(a, 200)
-    near = min(np.linalg.norm(ours - point, axis=1).min() for point in points[:: max(1, len(points) // 2000)])
-    assert result.distance <= near
+    points = surface_samples(b, 60) @ B[:3, :3].T + B[:3, 3]
+    assert result.distance <= cKDTree(surface_samples(a, 60)).query(points)[0].min()
     # What is computed from the answer follows it.
     own = shape_distance(a, IDENTITY, b, B)
     assert np.linalg.norm(own.points[1] - own.points[0]) == pytest.approx(
@@ -84,7 +83,7 @@ def test_certified_answers_are_certified_as_a_whole() -> None:
     directions = rng.normal(size=(200, 3))
     directions /= np.linalg.norm(directions, axis=1)[:, None]
     certified = {True: 0, False: 0}
-    pairs = 1500
+    pairs = 700
     for _ in range(pairs):
         a, b, B = random_superovoid(rng), random_superovoid(rng), random_pose(rng)
         result = min_distance(a, IDENTITY, b, B)
