@@ -86,9 +86,11 @@ def test_bounds_hold_the_distance(a, b, B) -> None:
     assert np.isfinite(result.row).all()
     assert result.lower_bound - 1e-12 * size <= result.distance <= result.upper_bound + 1e-12 * size
     gap = result.upper_bound - result.lower_bound
-    assert (result.status is DistanceStatus.CERTIFIED) == (abs(gap) <= 1e-6 * size)
     assert np.linalg.norm(result.normal) == pytest.approx(1.0, abs=1e-12)
     p, q = result.points
+    # The points have to say the distance as well, by their length and along the normal.
+    across = max(abs(np.linalg.norm(q - p) - abs(result.distance)), abs((q - p) @ result.normal - result.distance))
+    assert (result.status is DistanceStatus.CERTIFIED) == (max(abs(gap), across) <= 1e-6 * size)
     if result.distance > 0.0:
         assert np.linalg.norm(q - p) == pytest.approx(result.distance, abs=1e-11 * size)
         if not result.of_hull:
