@@ -255,7 +255,9 @@ def _nearest_face(planes: NDArray, faces: int) -> int:
 
 
 @inner
-def _meet_on_face(polytope: Polytope, faces: int, reach: float, tolerance: float, best: NDArray) -> None:
+def _meet_on_face(
+    polytope: Polytope, faces: int, reach: float, tolerance: float, is_dented: bool, best: NDArray
+) -> None:
     """Where a facet of the hull decides, many pairs of points support it: take those of the polytope that meet.
 
     `best` is left as it is where its points are no further apart than the depth within the tolerance, and where no face
@@ -281,8 +283,9 @@ def _meet_on_face(polytope: Polytope, faces: int, reach: float, tolerance: float
             best[6], best[7], best[8] = nearest_point(face, len(face), weights, 6)
             n1, n2, n3 = -planes[f, 0], -planes[f, 1], -planes[f, 2]
     d1, d2, d3 = best[6] - best[3], best[7] - best[4], best[8] - best[5]
-    # The normal's own height is the depth: another one is taken only where these points are not along it.
-    if abs(d1 * best[0] + d2 * best[1] + d3 * best[2] - height) > tolerance:
+    # The normal's own height is the depth: another one is taken only where these points are not along it. Of convex
+    # bodies that is a sliver's, and worth nothing.
+    if is_dented and abs(d1 * best[0] + d2 * best[1] + d3 * best[2] - height) > tolerance:
         best[0], best[1], best[2] = n1, n2, n3
 
 
@@ -310,6 +313,7 @@ def penetration_depth(
         for c in range(15):
             points[i, c] = simplex[i, c]
     size = max(pair.body1.size, pair.body2.size)
+    is_dented = pair.body1.dented or pair.body2.dented
     count = _complete(pair, points, count, 1e-10 * size)
     if count < 4:
         return Depth(min(known, 0.0), 0.0, 14, 0)
@@ -330,7 +334,7 @@ def penetration_depth(
         proven = max(proven, floor)
         # Before the gap is closed, as slivers may end the search at any time.
         if known - floor <= 2.0 * tolerance:
-            _meet_on_face(polytope, faces, known + tolerance, tolerance, best)
+            _meet_on_face(polytope, faces, known + tolerance, tolerance, is_dented, best)
         if known - floor <= tolerance or (not prove and quiet > 6):
             break
         nx, ny, nz = -planes[near, 0], -planes[near, 1], -planes[near, 2]
