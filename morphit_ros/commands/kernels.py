@@ -88,7 +88,7 @@ def _compile(module: str, function: str) -> tuple[int, float]:
 
     from numba.core import event
 
-    # A compiler makes millions of objects that live until it is done: looking through them takes a tenth of the time.
+    # A compiler makes millions of objects that live until it is done: looking through them takes 7 % of the time.
     gc.disable()
     began = time.perf_counter()
     with event.install_recorder("numba:compile") as recorder:

@@ -106,7 +106,11 @@ def _pairs_line(matrix: SelfCollisionMatrix) -> str:
 
 def _left_out_line(pair: tuple[str, str], sphere_share: float, surface_share: float) -> str:
     """A pair that is not left to itself, although the spheres touch nearly always."""
-    links = "the links have no geometry" if math.isnan(surface_share) else f"the links in {surface_share:.2%}"
+    links = (
+        "the links have no geometry that can be read"
+        if math.isnan(surface_share)
+        else f"the links in {surface_share:.2%}"
+    )
     return (
         f"  {pair[0]} - {pair[1]} is checked: its spheres touch in {sphere_share:.2%} of the samples, {links}; "
         "give these links more spheres"

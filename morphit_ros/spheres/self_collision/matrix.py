@@ -130,7 +130,8 @@ def self_collision_matrix(
         samples: number of random joint positions.
         seed: of these.
         padding: added to every radius [m].
-        boxes: greatest number of boxes of joint positions looked at for each pair; 0 for no proofs.
+        boxes: greatest number of boxes of joint positions looked at for each pair; 0 for no proofs, and so
+            no pair that always touches.
         home: positions by joint [rad or m] whose contacts become `default`; joints left out are at zero or the
             limit next to it.
         workers: threads for the proofs, None for one a core. The result does not depend on it.
@@ -139,12 +140,9 @@ def self_collision_matrix(
         InvalidInputError: no samples, negative boxes, no workers, the model has a link that the robot lacks, or a
             joint that this cannot treat (see `KinematicModel` and `joint_ranges`).
     """
-    if samples < 1:
-        raise InvalidInputError("samples", samples, "at least 1")
-    if boxes < 0:
-        raise InvalidInputError("boxes", boxes, "at least 0")
-    if workers is not None and workers < 1:
-        raise InvalidInputError("workers", workers, "at least 1")
+    for argument, value, least in (("samples", samples, 1), ("boxes", boxes, 0), ("workers", workers, 1)):
+        if value is not None and value < least:
+            raise InvalidInputError(argument, value, f"at least {least}")
     description = robot if isinstance(robot, RobotDescription) else robot.description
     names = [name for name in description.links if name in model.links]
     if len(names) != len(model.links):

@@ -2,6 +2,7 @@
 
 Balls that together contain a link's surface, kept apart, prove that two links never touch; balls inside of both links
 that always meet prove that they always do. Between the two, the surfaces at random joint positions tell how often.
+A link that is inside of another at all joint positions has a surface that never meets the other's.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class LinkSurfaces:
     def __init__(self, kinematics: KinematicModel, ranges: JointRanges) -> None:
         self._kinematics = kinematics
         self._ranges = ranges
-        self.mesh = functools.cache(self._mesh)
+        self._mesh_of = functools.cache(self._mesh)
         self._around = functools.cache(self._balls_around)
         self._inside = functools.cache(self._balls_inside)
         self._model = functools.cache(self._collision_model)
@@ -64,7 +65,7 @@ class LinkSurfaces:
             positions: (S, V) random joint positions, in the order of the ranges.
             boxes: greatest number of boxes of joint positions that a proof looks at; 0 for no proofs.
         """
-        if self.mesh(first) is None or self.mesh(second) is None:
+        if self._mesh_of(first) is None or self._mesh_of(second) is None:
             return None
         chain = self._kinematics.between(first, second)
         share = self._share(chain, first, second, positions)
@@ -111,7 +112,7 @@ class LinkSurfaces:
     def _collision_model(self, link: str) -> Any:
         import coal
 
-        mesh = self.mesh(link)
+        mesh = self._mesh_of(link)
         assert mesh is not None
         model = coal.BVHModelOBBRSS()
         model.beginModel(len(mesh.faces), len(mesh.vertices))
@@ -122,7 +123,7 @@ class LinkSurfaces:
 
     def _balls_around(self, link: str) -> Balls:
         """Balls that contain all of a link's surface."""
-        mesh = self.mesh(link)
+        mesh = self._mesh_of(link)
         assert mesh is not None
         centers, radii = spherize_mesh(mesh, _AROUND, 1e-6)
         return np.ascontiguousarray(centers), np.ascontiguousarray(radii)
@@ -131,7 +132,7 @@ class LinkSurfaces:
         """Large balls inside of a link, apart from each other's centres; none in a link without inside."""
         import open3d
 
-        mesh = self.mesh(link)
+        mesh = self._mesh_of(link)
         assert mesh is not None
         rng = np.random.default_rng(0)
         corners = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)

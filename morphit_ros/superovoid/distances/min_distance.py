@@ -41,8 +41,9 @@ _COLD = np.empty(0)
 class DistanceStatus(enum.StrEnum):
     """What a distance is worth.
 
-    CERTIFIED: lower and upper bound differ by at most 1e-6 of the larger shape's largest semi-axis.
-    UNCERTIFIED: they don't; the true distance still lies between them.
+    CERTIFIED: lower and upper bound differ by at most 1e-6 of the larger shape's largest semi-axis, and the distance is
+        that of the points, by their length and along the normal, within as much.
+    UNCERTIFIED: not so; the true distance still lies between the bounds.
     BEYOND: only a lower bound, beyond the threshold of a batch query, was computed.
     FAILED: a published solver ended without a common normal; the distance is NaN.
     """
