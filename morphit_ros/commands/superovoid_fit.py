@@ -48,7 +48,7 @@ def add_options(parser: CommandParser) -> None:
     add_repeated(parser, "--link-count", "LINK=N", "exactly so many for this link")
     add_config(parser, LinkFitConfig, "fit.family", names={"fit.family": "family"})
     add_repeated(parser, "--link-family", "LINK=FAMILY", "family of this link, whatever the others get")
-    add_config(parser, LinkFitConfig, "fit.mode", "tolerance", "gain", names={"fit.mode": "mode"})
+    add_config(parser, LinkFitConfig, "fit.mode", "tolerance", "gain", "d_max", names={"fit.mode": "mode"})
     add_config(parser, DentsConfig)
     add_settings(parser, "the fit")
     add_links(parser, "fit these links only")
@@ -104,6 +104,7 @@ def _content(model: RobotSuperovoids) -> dict[str, Any]:
         links[name] = {
             "containment": link.containment,
             "errors": {key: finite_or_none(value) for key, value in errors.items()},
+            "deviation": link.deviation,
             "superovoids": [
                 plain(placed.shape, "semi_axes", "squareness", "tapering") | plain(placed, "T_link_shape")
                 for placed in link.shapes
@@ -115,16 +116,18 @@ def _content(model: RobotSuperovoids) -> dict[str, Any]:
 def _print_model(model: RobotSuperovoids, seconds: float) -> None:
     """The links as a table, and a summary."""
     width = max((len(name) for name in model.links), default=4)
-    print(f"  {'link':<{width}}  shapes  mean [mm]  RMS [mm]  max [mm]  inside  outside")
+    print(f"  {'':<{width}}          distance of the link from the shapes    proven, both ways       volume")
+    print(f"  {'link':<{width}}  shapes  mean [mm]  RMS [mm]  max [mm]    there [mm]  back [mm]  inside  outside")
     for name, link in model.links.items():
-        errors = link.errors
-        assert errors is not None
+        errors, deviation = link.errors, link.deviation
+        assert errors is not None and deviation is not None
         lengths = f"{1e3 * errors.mean:9.2f}  {1e3 * errors.rms:8.2f}  {1e3 * errors.max:8.2f}"
+        proven = "  ".join(f"{1e3 * value:{size}.2f}" for value, size in zip(deviation, (12, 9), strict=True))
         shares = "  ".join(
             f"{share:{size}.3f}" if math.isfinite(share) else f"{'-':>{size}}"
             for share, size in ((errors.inside, 6), (errors.outside, 7))
         )
-        print(f"  {name:<{width}}  {len(link.shapes):>6}  {lengths}  {shares}")
+        print(f"  {name:<{width}}  {len(link.shapes):>6}  {lengths}  {proven}  {shares}")
     print(f"{model.robot_name}: {model.count} superovoids on {len(model.links)} links; {seconds:.1f} s")
     loose = [name for name, link in model.links.items() if link.containment == "vertices"]
     if loose:

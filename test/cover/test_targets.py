@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from cover_samples import bowl
 
-from morphit_ros.cover.goals.closest_points import TriangleTree
 from morphit_ros.cover.goals.surfaces import (
     HeightMapTarget,
     MeshTarget,
@@ -24,6 +23,7 @@ from morphit_ros.cover.goals.targets import (
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.primitives import sphere_mesh
+from morphit_ros.geometry.triangle_tree import TriangleTree
 
 POINTS = np.random.default_rng(0).uniform(-0.2, 0.2, (12, 3))
 FORMULA = "(cos(t/8 + 10*x - 20*y) - cos(t/8))/40 + x*y*t"

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from morphit_ros.cover.goals.closest_points import TriangleTree
 from morphit_ros.cover.goals.targets import HeightTarget, SurfaceTarget, TargetSample, sample_heights
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.inputs import MeshLike, as_mesh
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.geometry.triangle_tree import TriangleTree
 
 # Faces: of more than this many the tree takes seconds to make.
 _LARGEST_MESH = 500_000

@@ -64,6 +64,11 @@ class LinkFitConfig(Config):
         0.2, "Share of the RMS surface distance that one more superovoid must take away", minimum=0.0, maximum=1.0
     )
 
+    d_max: float = parameter(
+        0.0, "Greatest distance between link and shapes, both ways, proven [m]: as many shapes as it takes, within "
+        "max_count; 0: as many as tolerance and gain say", minimum=0.0, maximum=1.0,
+    )  # fmt: skip
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.fit.loss == "geman_mcclure" and self.max_count > 1:

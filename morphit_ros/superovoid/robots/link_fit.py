@@ -1,4 +1,4 @@
-"""The shape of a link as one or several superovoids: cut where it pays, then improved together."""
+"""The shape of a link as one or several superovoids: cut where it pays, all improved together, measured with proof."""
 
 from __future__ import annotations
 
@@ -9,29 +9,27 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes
-from morphit_ros.geometry.transforms import Array
+from morphit_ros.geometry.deviation import Deviation
+from morphit_ros.geometry.mesh import TriangleMesh
+from morphit_ros.geometry.solid import Solid
+from morphit_ros.geometry.transforms import transform_points
 from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
-from morphit_ros.superovoid.fits.config import LinkFitConfig, SuperovoidFitConfig
+from morphit_ros.superovoid.fits.config import LinkFitConfig
 from morphit_ros.superovoid.fits.containing import smallest_containing
+from morphit_ros.superovoid.fits.descent import SQUARES
 from morphit_ros.superovoid.fits.errors import FitErrors, measure_fit
 from morphit_ros.superovoid.fits.fit import ERROR_POINTS, Containment, to_superovoid
-from morphit_ros.superovoid.fits.gauge import CLOSEST, RADIAL
 from morphit_ros.superovoid.fits.samples import sample_fit_surface
-from morphit_ros.superovoid.fits.search import (
-    FitTarget,
-    ShapeCandidate,
-    ShapeDescent,
-    make_descent,
-    make_starts,
-    search,
-)
-from morphit_ros.superovoid.robots.link_pieces import LinkSolid, Piece, Plane, piece_between, possible_cuts, whole_piece
+from morphit_ros.superovoid.fits.search import make_descent, search
+from morphit_ros.superovoid.robots.containing_union import containing_union
+from morphit_ros.superovoid.robots.deviation import shape_deviation
+from morphit_ros.superovoid.robots.union_descent import Shapes, UnionDescent, make_target
 
-# How a cut is judged: points and starts of a quick fit of both its sides.
-_QUICK_POINTS, _QUICK_STARTS = 120, 6
-# Rounds in which points go to the shape nearest to them, and steps of each.
-_ROUNDS, _STEPS = 4, 12
+# Points of the surface that several shapes are fitted to, relative to those for one.
+_MORE_POINTS = 1.5
+# How often points that turned out to be far off join the others, where a greatest distance is asked for, and where
+# points beside those of the model are, on the way to the solid.
+_FAR_ROUNDS, _ON_THE_WAY = 3, (0.1, 0.3, 0.6)
 
 
 @dataclass(frozen=True)
@@ -42,39 +40,40 @@ class LinkFit:
         shapes: in the frame of the meshes.
         errors: of their union.
         containment: as of `SuperovoidFitResult`, for the union.
+        deviation: greatest distances between link and shapes, proven.
     """
 
     shapes: tuple[PlacedSuperovoid, ...]
     errors: FitErrors
     containment: Containment
+    deviation: Deviation
 
 
 def fit_link_superovoids(
-    meshes: Sequence[TriangleMesh], config: LinkFitConfig | None = None, seed: int = 0, count: int | None = None
+    meshes: Sequence[TriangleMesh],
+    config: LinkFitConfig | None = None,
+    seed: int = 0,
+    count: int | None = None,
+    *,
+    enclosing: Sequence[TriangleMesh] | None = None,
 ) -> LinkFit:
     """Fit one or several superovoids to the union of meshes.
 
-    The piece with the largest error is cut across one of its principal axes, where a quick fit of both sides is best;
-    all shapes are then improved together, each on the points nearest to it. A cut that takes away too little of the
-    RMS distance is undone, and the next piece is tried.
+    One of the shapes that cost most is cut across one of its axes, where this takes away most of the cost; all shapes
+    are then improved together, each on the points that it is nearest to. Shapes may overlap.
 
     Args:
         meshes: in one frame.
         config: settings.
         seed: of sampling and of random starts.
         count: exactly so many shapes, however little they gain; None for as many as pay.
+        enclosing: meshes around the same solid, where the others are inscribed in round elements: what is proven holds
+            for everything between the two.
 
     Raises:
-        InvalidInputError: no mesh, a surface without extent in some direction, a count below one, or more parts than
+        InvalidInputError: no mesh, a surface without extent in some direction, a count below one, or more shapes than
             the surface can be cut into.
     """
-    return link_fit_path(meshes, config, seed, count)[-1]
-
-
-def link_fit_path(
-    meshes: Sequence[TriangleMesh], config: LinkFitConfig | None = None, seed: int = 0, count: int | None = None
-) -> list[LinkFit]:
-    """The fits with 1, 2, … superovoids that `fit_link_superovoids` goes through; its arguments and errors."""
     settings = config or LinkFitConfig()
     if count is not None and count < 1:
         raise InvalidInputError("count", count, "at least 1")
@@ -82,147 +81,111 @@ def link_fit_path(
         raise InvalidInputError("seed", seed, "0 or more")
     if not meshes:
         raise InvalidInputError("meshes", "none", "at least one mesh")
-    rng = np.random.default_rng(seed)
-    samples = sample_fit_surface(meshes, max(settings.fit.samples, ERROR_POINTS), rng)
-    solid = LinkSolid(meshes, samples, settings.fit.samples)
-    cutter = _Cutter(solid, settings.fit, rng)
-    together = samples.points * samples.scale @ samples.T_mesh_samples[:3, :3].T + samples.T_mesh_samples[:3, 3]
-    tolerance = settings.tolerance * float(np.linalg.norm(concatenate_meshes(list(meshes)).extents)) / samples.scale
-
-    def finished(cover: _Cover) -> LinkFit:
-        shapes = tuple(to_superovoid(shape, samples) for shape in cutter.final_shapes(cover))
-        containment: Containment = "none"
-        if settings.fit.mode == "outer":
-            convex = all(shape.shape.convexity().convex for shape in shapes)
-            containment = "proven" if convex else "vertices"
-        return LinkFit(shapes, measure_fit(shapes, together, meshes), containment)
-
-    cover = cutter.first()
-    path = [cover]
-    while len(cover.shapes) < (count or settings.max_count):
-        if count is None and cover.error <= tolerance:
-            break
-        better = cutter.cut(cover, 0.0 if count is not None else settings.gain)
+    fitter = _LinkFitter(meshes, settings, np.random.default_rng(seed), enclosing)
+    shapes = fitter.first()
+    while not fitter.is_enough(shapes, count):
+        better = fitter.one_more(shapes, 0.0 if count is not None or settings.d_max > 0.0 else settings.gain)
         if better is None:
             break
-        cover = better
-        path.append(cover)
-    if count is not None and len(cover.shapes) < count:
-        raise InvalidInputError(
-            "count", count, f"at most {len(cover.shapes)}, the parts that this surface was cut into"
-        )
-    return [finished(step) for step in path]
+        shapes = better
+    if count is not None and len(shapes) < count:
+        raise InvalidInputError("count", count, f"at most {len(shapes)}, the parts that this surface was cut into")
+    return fitter.finished(shapes)
 
 
-@dataclass(frozen=True)
-class _Cover:
-    """Pieces, the shapes on them, and the RMS distance of the link's points and of free points covered by mistake."""
+class _LinkFitter:
+    """Fits of one link."""
 
-    pieces: tuple[Piece, ...]
-    shapes: tuple[ShapeCandidate, ...]
-    error: float
+    def __init__(
+        self,
+        meshes: Sequence[TriangleMesh],
+        config: LinkFitConfig,
+        rng: np.random.Generator,
+        enclosing: Sequence[TriangleMesh] | None,
+    ) -> None:
+        self._config, self._rng, self._meshes = config, rng, meshes
+        self._samples = sample_fit_surface(meshes, max(config.fit.samples, ERROR_POINTS), rng)
+        self._solid = Solid(meshes)
+        self._enclosing = self._solid if enclosing is None else Solid(enclosing)
+        reach = float(np.linalg.norm(self._samples.vertices, axis=1).max())
+        self._first_descent = make_descent(config.fit, reach, True)
+        descent = self._first_descent
+        if config.fit.loss == "auto":
+            # A point far from one shape is near to another: there are no outliers to be spared.
+            descent = replace(descent, loss=SQUARES)
+        target = make_target(self._solid, self._samples, int(_MORE_POINTS * config.fit.samples), rng)
+        self._descent = UnionDescent(descent, target)
+        self._tolerance = config.tolerance * self._solid.diagonal / self._samples.scale
 
+    def first(self) -> Shapes:
+        """One shape."""
+        points = np.ascontiguousarray(self._samples.points[: self._config.fit.samples])
+        free = self._samples.free[: len(points) // 2]
+        found = search(points, np.ones(len(points)), free, self._first_descent, self._config.fit, self._rng)
+        return self._descent.improved((found[0],))
 
-class _Cutter:
-    """Fits of one link's pieces."""
+    def is_enough(self, shapes: Shapes, count: int | None) -> bool:
+        """Whether so many shapes are asked for, or they are good enough."""
+        if len(shapes) >= (count or self._config.max_count):
+            return True
+        if count is not None:
+            return False
+        if self._config.d_max > 0.0:
+            return self._greatest(shapes) <= self._config.d_max
+        return self._descent.error(shapes) <= self._tolerance
 
-    def __init__(self, solid: LinkSolid, config: SuperovoidFitConfig, rng: np.random.Generator) -> None:
-        self._solid, self._config, self._rng = solid, config, rng
-
-    def first(self) -> _Cover:
-        """The link as one piece."""
-        piece = whole_piece(self._solid)
-        shape = self._fit(piece, self._config)
-        return _Cover((piece,), (shape,), self._error([shape]))
-
-    def cut(self, cover: _Cover, gain: float) -> _Cover | None:
-        """One more piece where it pays, from the piece with the largest error on; None if it pays nowhere."""
-        owners, distances = self._nearest(cover.shapes)
-        costs = [float((distances[owners == number] ** 2).sum()) for number in range(len(cover.shapes))]
-        candidates = []
-        for number in np.argsort(-np.array(costs), kind="stable").tolist():
-            candidate = self._cut_piece(cover, number)
-            if candidate is not None and gain > 0.0 and candidate.error <= (1.0 - gain) * cover.error:
-                return candidate
-            candidates += [] if candidate is None else [candidate]
-        # With no gain asked for, one more shape counts even if the fit is worse.
-        return min(candidates, key=lambda candidate: candidate.error) if candidates and gain == 0.0 else None
-
-    def final_shapes(self, cover: _Cover) -> Sequence[ShapeCandidate]:
-        """The shapes as they are or, in outer mode, the smallest around what the faces have in each piece."""
-        if self._config.mode != "outer":
-            return cover.shapes
-        found = []
-        for piece, shape in zip(cover.pieces, cover.shapes, strict=True):
-            vertices = self._solid.clipped_vertices(piece.planes)
-            found.append(smallest_containing(piece.points, vertices, [shape], self._descent(piece)))
-        return found
-
-    def _cut_piece(self, cover: _Cover, number: int) -> _Cover | None:
-        piece = cover.pieces[number]
-        halves = []
-        for cut in possible_cuts(piece):
-            sides = [self._side(piece, plane) for plane in (cut, cut.flipped())]
-            if sides[0] is not None and sides[1] is not None:
-                halves.append((sides[0], sides[1]))
-        if not halves:
+    def one_more(self, shapes: Shapes, gain: float) -> Shapes | None:
+        """With another shape; None where there is no place for it, or it takes away less than a share of the error."""
+        better = self._descent.cut(shapes)
+        if better is None or self._descent.error(better) > (1.0 - gain) * self._descent.error(shapes) > 0.0 < gain:
             return None
-        quick = replace(self._config, starts=_QUICK_STARTS)
-        costs = [sum(self._quick_cost(side, quick) for side in pair) for pair in halves]
-        best = halves[int(np.argmin(costs))]
-        pieces = (*cover.pieces[:number], *best, *cover.pieces[number + 1 :])
-        shapes = [shape.copy() for shape in cover.shapes]
-        shapes[number : number + 1] = [self._fit(side, self._config) for side in best]
-        return self._improved(pieces, shapes)
+        return better
 
-    def _descent(self, piece: Piece) -> ShapeDescent:
-        points = piece.target_points
-        reach = float(np.linalg.norm(points - points.mean(axis=0), axis=1).max())
-        return make_descent(self._config, reach, True)
+    def finished(self, shapes: Shapes) -> LinkFit:
+        """Shapes in metres, contained or closer still as the settings ask for, and what is proven of them."""
+        containment: Containment = "none"
+        if self._config.fit.mode == "outer":
+            shapes, containment = self._containing(shapes)
+        elif self._config.d_max > 0.0:
+            shapes = self._closer(shapes)
+        placed = self._placed(shapes)
+        samples = self._samples
+        together = transform_points(samples.T_mesh_samples, samples.points * samples.scale)
+        deviation = shape_deviation(self._solid, placed, self._enclosing, containment == "proven")
+        return LinkFit(placed, measure_fit(placed, together, self._meshes), containment, deviation)
 
-    def _side(self, piece: Piece, plane: Plane) -> Piece | None:
-        return piece_between(self._solid, (*piece.planes, plane))
+    def _placed(self, shapes: Shapes) -> tuple[PlacedSuperovoid, ...]:
+        return tuple(to_superovoid(shape, self._samples) for shape in shapes)
 
-    def _fit(self, piece: Piece, config: SuperovoidFitConfig) -> ShapeCandidate:
-        return search(piece.target_points, piece.target_weights, piece.free, self._descent(piece), config, self._rng)[0]
+    def _containing(self, shapes: Shapes) -> tuple[Shapes, Containment]:
+        if len(shapes) > 1:
+            found, proven = containing_union(shapes, self._descent, self._enclosing, self._samples, self._placed)
+            return found, "proven" if proven else "vertices"
+        # A single convex shape holds everything if it holds the corners of the hull.
+        vertices = np.concatenate([self._samples.vertices, self._samples.in_samples(self._enclosing.vertices)])
+        shape = smallest_containing(self._descent.target.points, vertices, list(shapes), self._first_descent)
+        convex = self._placed((shape,))[0].shape.convexity().convex
+        return (shape,), "proven" if convex else "vertices"
 
-    def _quick_cost(self, piece: Piece, config: SuperovoidFitConfig) -> float:
-        points, weights = piece.target_points, piece.target_weights
-        target = FitTarget.of(points, weights, piece.free, _QUICK_POINTS)
-        descent = self._descent(piece)
-        starts = make_starts(points, weights, config.starts, self._rng)
-        for start in starts:
-            descent.run(start, target, RADIAL, _STEPS)
-        surface = float(weights.sum()) / float(target.weights[~target.free].sum())
-        return min(start.cost for start in starts) * surface
+    def _closer(self, shapes: Shapes) -> Shapes:
+        """Shapes whose greatest distance is smaller, where points that are far off by now count more."""
+        best, least = shapes, math.inf
+        descent = self._descent
+        for _ in range(_FAR_ROUNDS):
+            found = shape_deviation(self._solid, self._placed(shapes), self._enclosing)
+            greatest = max(found.solid_to_model, found.model_to_solid)
+            if greatest < least:
+                best, least = shapes, greatest
+            far = found.far_in_model
+            ways = self._solid.feet(far) - far if len(far) else far
+            between = np.concatenate([far + share * ways for share in _ON_THE_WAY])
+            in_samples = self._samples.in_samples
+            descent = replace(
+                descent, target=descent.target.joined(in_samples(found.far_in_solid), in_samples(between))
+            )
+            shapes = descent.improved(shapes)
+        return best if self._greatest(shapes) >= least else shapes
 
-    def _improved(self, pieces: tuple[Piece, ...], shapes: list[ShapeCandidate]) -> _Cover:
-        """Points go to the shape that they are nearest to, and the shapes to their points, as long as it helps."""
-        best = _Cover(pieces, tuple(shape.copy() for shape in shapes), self._error(shapes))
-        for _ in range(_ROUNDS):
-            owners, _ = self._nearest(shapes)
-            for number, (piece, shape) in enumerate(zip(pieces, shapes, strict=True)):
-                own = replace(piece, points=self._solid.points[owners == number])
-                if len(own.points) == 0:
-                    continue
-                target = FitTarget.of(own.target_points, own.target_weights, own.free, len(own.points) + len(own.caps))
-                self._descent(piece).run(shape, target, CLOSEST, _STEPS)
-            error = self._error(shapes)
-            if error >= best.error:
-                break
-            best = _Cover(pieces, tuple(shape.copy() for shape in shapes), error)
-        return best
-
-    def _nearest(self, shapes: Sequence[ShapeCandidate]) -> tuple[Array, Array]:
-        """For each point of the link the shape of least signed distance, and this distance: both (N,)."""
-        distances = np.stack([shape.distances(self._solid.points) for shape in shapes])
-        owners = distances.argmin(axis=0)
-        return owners, distances.min(axis=0)
-
-    def _error(self, shapes: Sequence[ShapeCandidate]) -> float:
-        covered = self._solid.samples.free[: len(self._solid.points) // 2]
-        squares = self._nearest(shapes)[1] ** 2
-        if len(covered):
-            depths = np.minimum(np.stack([shape.distances(covered) for shape in shapes]).min(axis=0), 0.0)
-            squares = np.concatenate([squares, depths**2])
-        return math.sqrt(float(squares.sum()) / len(self._solid.points))
+    def _greatest(self, shapes: Shapes) -> float:
+        found = shape_deviation(self._solid, self._placed(shapes), self._enclosing)
+        return max(found.solid_to_model, found.model_to_solid)

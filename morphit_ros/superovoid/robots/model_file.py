@@ -5,6 +5,7 @@
       panda_link0:
         containment: none                       # or proven, vertices; may be missing
         errors: {mean: …, rms: …, max: …, inside: …, outside: …}   # [m], shares of the link's volume; may be missing
+        deviation: {link_to_shapes: …, shapes_to_link: …}   # greatest distances, proven, rounded up [m]; may be missing
         superovoids:
         - semi_axes: [a1, a2, a3]               # [m]
           squareness: [e1, e2]                  # may be missing: 1, 1
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 # Far above any robot's file.
 MAX_FILE_BYTES = 1 << 24
 _CONTAINMENTS = ("proven", "vertices", "none")
+_DEVIATION_KEYS = ("link_to_shapes", "shapes_to_link")
 _ERROR_KEYS = ("mean", "rms", "max", "inside", "outside")
 # What a placed superovoid is written as: how many numbers, and what they are where they may be missing.
 NUMBERS: Mapping[str, tuple[int, tuple[float, ...]]] = {
@@ -81,6 +83,9 @@ def format_model(model: RobotSuperovoids, comment: str = "") -> str:
             known = {key: getattr(link.errors, key) for key in _ERROR_KEYS}
             figures = ", ".join(f"{key}: {_figure(value)}" for key, value in known.items() if math.isfinite(value))
             lines.append(f"    errors: {{{figures}}}")
+        if link.deviation is not None:
+            bounds = zip(_DEVIATION_KEYS, link.deviation, strict=True)
+            lines.append(f"    deviation: {{{', '.join(f'{key}: {_rounded_up(value)}' for key, value in bounds)}}}")
         lines.append("    superovoids:")
         for placed in link.shapes:
             for number, (key, values) in enumerate(numbers_of_placed(placed).items()):
@@ -165,28 +170,36 @@ class _Reader:
         self._source = source
 
     def link(self, name: str, node: yaml.Node, key: str) -> LinkSuperovoids:
-        entries = self.mapping(node, key, ("superovoids",), ("errors", "containment"))
+        entries = self.mapping(node, key, ("superovoids",), ("errors", "containment", "deviation"))
         shapes = tuple(
             self.superovoid(item, f"{key}.superovoids[{number}]")
             for number, item in enumerate(self._sequence(entries["superovoids"], f"{key}.superovoids"))
         )
         if not shapes:
             raise self._error(entries["superovoids"], f"{key}.superovoids", "none", "at least one")
-        errors, containment = None, "none"
+        errors, containment, deviation = None, "none", None
         if "errors" in entries:
-            where = f"{key}.errors"
-            given = self.mapping(entries["errors"], where, _ERROR_KEYS[:3], _ERROR_KEYS[3:])
-            figures = {name: self._number(value, f"{where}.{name}") for name, value in given.items()}
-            for figure, value in figures.items():
-                if value < 0.0:
-                    raise self._error(given[figure], f"{where}.{figure}", value, "0 or more")
-            errors = FitErrors(**figures)
+            errors = FitErrors(**self._figures(entries["errors"], f"{key}.errors", _ERROR_KEYS[:3], _ERROR_KEYS[3:]))
+        if "deviation" in entries:
+            bounds = self._figures(entries["deviation"], f"{key}.deviation", _DEVIATION_KEYS)
+            deviation = bounds[_DEVIATION_KEYS[0]], bounds[_DEVIATION_KEYS[1]]
         if "containment" in entries:
             containment = self.text(entries["containment"], f"{key}.containment")
             if containment not in _CONTAINMENTS:
                 bound = f"one of {', '.join(_CONTAINMENTS)}"
                 raise self._error(entries["containment"], f"{key}.containment", repr(containment), bound)
-        return LinkSuperovoids(name, shapes, errors, containment)  # type: ignore[arg-type]
+        return LinkSuperovoids(name, shapes, errors, containment, deviation)  # type: ignore[arg-type]
+
+    def _figures(
+        self, node: yaml.Node, key: str, required: Sequence[str], optional: Sequence[str] = ()
+    ) -> dict[str, float]:
+        """Numbers by their keys, none of them negative."""
+        given = self.mapping(node, key, required, optional)
+        figures = {name: self._number(value, f"{key}.{name}") for name, value in given.items()}
+        for figure, value in figures.items():
+            if value < 0.0:
+                raise self._error(given[figure], f"{key}.{figure}", value, "0 or more")
+        return figures
 
     def superovoid(
         self,
@@ -290,3 +303,8 @@ def _numbers(values: Sequence[float]) -> str:
 
 def _figure(value: float) -> str:
     return repr(float(f"{value:.6g}"))
+
+
+def _rounded_up(value: float) -> str:
+    """A length in units of 0.1 µm, not less than it is."""
+    return repr(math.ceil(1e7 * value) / 1e7)

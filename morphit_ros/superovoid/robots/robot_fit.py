@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.deviation import Deviation
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array, invert_transform
 from morphit_ros.robot.description import RobotDescription
@@ -82,9 +83,15 @@ def fit_robot_superovoids(
 
 @dataclass(frozen=True)
 class _Shape:
-    """The union of a link's elements in the frame of the first; their spheres where they are nothing else."""
+    """The union of a link's elements in the frame of the first; their spheres where they are nothing else.
+
+    Attributes:
+        meshes, enclosing: inscribed in round elements, and around them.
+        balls: elements that are spheres themselves.
+    """
 
     meshes: tuple[TriangleMesh, ...]
+    enclosing: tuple[TriangleMesh, ...]
     balls: tuple[PlacedSuperovoid, ...]
 
     @property
@@ -99,19 +106,20 @@ def _load_shape(elements: tuple[LinkGeometry, ...]) -> _Shape:
         for element in elements:
             shape = Superovoid.sphere(float(element.dimensions[0]))
             balls.append(PlacedSuperovoid(shape, T_shape_link @ element.T_link_geometry))
-    return _Shape(meshes_in_first(elements), tuple(balls))
+    return _Shape(meshes_in_first(elements), meshes_in_first(elements, enclosing=True), tuple(balls))
 
 
 def _fit_shape(shape: _Shape, config: LinkFitConfig, seed: int, count: int | None) -> LinkFit:
     if shape.balls and count in (None, len(shape.balls)):
         # Their meshes are inside of the spheres themselves, the shares of volume known.
-        return LinkFit(shape.balls, FitErrors(0.0, 0.0, 0.0, 1.0, 0.0), "proven")
-    return fit_link_superovoids(shape.meshes, config, seed, count)
+        return LinkFit(shape.balls, FitErrors(0.0, 0.0, 0.0, 1.0, 0.0), "proven", Deviation(0.0, 0.0))
+    return fit_link_superovoids(shape.meshes, config, seed, count, enclosing=shape.enclosing)
 
 
 def _in_link(name: str, fit: LinkFit, T_link_shape: Array) -> LinkSuperovoids:
     shapes = tuple(PlacedSuperovoid(placed.shape, T_link_shape @ placed.T_link_shape) for placed in fit.shapes)
-    return LinkSuperovoids(name, shapes, fit.errors, fit.containment)
+    deviation = fit.deviation.solid_to_model, fit.deviation.model_to_solid
+    return LinkSuperovoids(name, shapes, fit.errors, fit.containment, deviation)
 
 
 def _check_names(argument: str, names: Sequence[str] | Mapping[str, object], elements: Mapping[str, tuple]) -> None:

@@ -22,12 +22,15 @@ class LinkSuperovoids:
         shapes: at least one, placed in the link's frame.
         errors: of the fit, None where they are not known.
         containment: as of `SuperovoidFitResult`.
+        deviation: no point of the link is farther from the shapes than the first, none of the shapes farther from
+            the link than the second [m]; proven for the geometry that was fitted to. None where they are not known.
     """
 
     link: str
     shapes: tuple[PlacedSuperovoid, ...]
     errors: FitErrors | None = None
     containment: Containment = "none"
+    deviation: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
