@@ -14,11 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.superovoid.distances.bodies import Pair, RelativePose, body_support, pair_support, turn_to_second, unit
-from morphit_ros.superovoid.distances.common_normal import Contact, chart_contact, newton_step
+from morphit_ros.superovoid.distances.common_normal import CORNER, Contact, Meeting, advance, chart_contact, meet
 from morphit_ros.superovoid.distances.expanding_polytope import penetration_depth
-from morphit_ros.superovoid.distances.features import NO_CORNERS, ONE_CORNER, are_on_features, contacts_from
+from morphit_ros.superovoid.distances.features import NO_CORNERS, are_on_features, contacts_from
 from morphit_ros.superovoid.distances.gjk import is_new, nearest_point, reduce_simplex
-from morphit_ros.superovoid.distances.support import POINT, SUPEROVOID, Body, chart_hint, inner, superovoid_support
+from morphit_ros.superovoid.distances.support import (
+    POINT,
+    SUPEROVOID,
+    Body,
+    chart_hint,
+    inner,
+    rough_chart,
+    superovoid_support,
+)
 
 CERTIFIED_GAP = 1e-6
 # What is aimed at where it costs nothing more, as a share of the size.
@@ -190,40 +198,48 @@ def _height(body: Body, vertices: NDArray, contact: Contact, nx: float, ny: floa
 
 
 @inner
+def _lower_bound(pair: Pair, contact1: Contact, contact2: Contact, step: Meeting) -> float:
+    """g(n) of a meeting's normal."""
+    nx, ny, nz = step.nx, step.ny, step.nz
+    h1 = _height(pair.body1, pair.vertices1, contact1, nx, ny, nz)
+    mx, my, mz = turn_to_second(pair.pose, nx, ny, nz)
+    h2 = _height(pair.body2, pair.vertices2, contact2, -mx, -my, -mz)
+    return nx * pair.pose.x + ny * pair.pose.y + nz * pair.pose.z - h1 - h2
+
+
+@inner
 def _newton(pair: Pair, contact1: Contact, contact2: Contact, system: NDArray, limit: int, aim: float) -> NewtonResult:
     """Newton's method from two contacts, at most `limit` steps; its bounds hold wherever it ends."""
-    pose = pair.pose
     lower = -np.inf
     upper = np.inf
-    height = np.inf
     settled = False
     wanted = 1e-8
     k = 0
     while True:
-        step = newton_step(pair.body1, pair.body2, pose, contact1, contact2, system)
+        step = meet(pair.body1, pair.body2, pair.pose, contact1, contact2)
         k += 1
-        d1, d2, d3 = step.q1 - step.p1, step.q2 - step.p2, step.q3 - step.p3
-        height = d1 * step.nx + d2 * step.ny + d3 * step.nz
         # The gap goes with the square of what is left; points and normal, which go with it, ask for one step more.
-        near = step.angle < wanted and step.offset * step.offset <= _POINTS * aim * max(aim, abs(height))
-        last = not step.ok or k == limit
-        if near or (last and step.angle < 1e-2):
-            upper = math.sqrt(d1 * d1 + d2 * d2 + d3 * d3)
-            h1 = _height(pair.body1, pair.vertices1, contact1, step.nx, step.ny, step.nz)
-            mx, my, mz = turn_to_second(pose, step.nx, step.ny, step.nz)
-            h2 = _height(pair.body2, pair.vertices2, contact2, -mx, -my, -mz)
-            lower = step.nx * pose.x + step.ny * pose.y + step.nz * pose.z - h1 - h2
-            settled = upper - lower <= aim or (height < 0.0 and abs(lower - height) <= aim)
-            if settled or last:
-                break
-            wanted *= 1e-3
-        if last:
+        near = step.angle < wanted and step.offset * step.offset <= _POINTS * aim * max(aim, abs(step.height))
+        if not near and k < limit:
+            contact1, contact2, ok, _ = advance(pair.body1, pair.body2, pair.pose, contact1, contact2, step, system)
+            if ok:
+                continue
+        if not (near or step.angle < 1e-2):
             break
-        contact1, contact2 = step.contact1, step.contact2
+        d1, d2, d3 = step.q1 - step.p1, step.q2 - step.p2, step.q3 - step.p3
+        upper = math.sqrt(d1 * d1 + d2 * d2 + d3 * d3)
+        lower = _lower_bound(pair, contact1, contact2, step)
+        settled = upper - lower <= aim or (step.height < 0.0 and abs(lower - step.height) <= aim)
+        if settled or not near or k == limit:
+            break
+        wanted *= 1e-3
+        contact1, contact2, ok, _ = advance(pair.body1, pair.body2, pair.pose, contact1, contact2, step, system)
+        if not ok:
+            break
     return NewtonResult(
         lower,
         upper,
-        height,
+        step.height,
         settled,
         contact1,
         contact2,
@@ -251,26 +267,32 @@ def _record(found: NewtonResult, best: NDArray) -> None:
 
 
 @inner
+def _first_contact(body: Body, nx: float, ny: float, nz: float) -> Contact:
+    """Contact of a superovoid or a point, near where n is its normal."""
+    if body.kind == SUPEROVOID:
+        u1, u2, u3 = rough_chart(body, nx, ny, nz)
+        return chart_contact(u1, u2, u3)
+    return Contact(0.0, 0.0, 0.0, nx, ny, nz, 0.0, 0.0, 0.0, CORNER)
+
+
+@inner
 def _newton_first(
     pair: Pair, search: Search, warm: bool, start: tuple[float, ...], tolerances: Tolerances, workspace: Workspace
 ) -> Search:
-    """Newton's method on two smooth bodies from a warm start, or from the support points along the search's direction.
+    """Newton's method on two smooth bodies from a warm start, or from near the support points along the direction.
 
     Settled where the bounds meet. A stationary point in penetration is kept as the depth known so far: it may be one
     of a dent, and the bodies apart.
     """
-    simplex, weights, system, vertex, best, deepest = workspace
+    system, best, deepest = workspace.system, workspace.best, workspace.deepest
     nx, ny, nz = search.nx, search.ny, search.nz
     if warm and pair.body1.kind == SUPEROVOID and pair.body2.kind == SUPEROVOID:
         contact1 = chart_contact(start[3], start[4], start[5])
         contact2 = chart_contact(start[6], start[7], start[8])
     else:
-        # To start from, any peak of a shape with dents is good enough: without its table it is found quicker.
-        rough = Pair(pair.body1, pair.vertices1[:0], pair.body2, pair.vertices2[:0], pair.pose)
-        pair_support(rough, nx, ny, nz, vertex)
-        for c in range(15):
-            simplex[0, c] = vertex[c]
-        _, contact1, contact2 = contacts_from(pair, simplex, ONE_CORNER, weights, vertex, nx, ny, nz)
+        contact1 = _first_contact(pair.body1, nx, ny, nz)
+        mx, my, mz = turn_to_second(pair.pose, nx, ny, nz)
+        contact2 = _first_contact(pair.body2, -mx, -my, -mz)
     found = _newton(pair, contact1, contact2, system, _FIRST_STEPS, tolerances.aim)
     if not found.upper < np.inf:
         return Search(
