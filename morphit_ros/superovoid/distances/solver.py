@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from morphit_ros.superovoid.distances.bodies import Pair, RelativePose, body_support, pair_support, turn_to_second, unit
 from morphit_ros.superovoid.distances.common_normal import CORNER, Contact, Meeting, advance, chart_contact, meet
+from morphit_ros.superovoid.distances.ellipsoids import is_ellipsoid, search_normal
 from morphit_ros.superovoid.distances.expanding_polytope import penetration_depth
 from morphit_ros.superovoid.distances.features import NO_CORNERS, are_on_features, contacts_from
 from morphit_ros.superovoid.distances.gjk import is_new, nearest_point, reduce_simplex
@@ -39,6 +40,8 @@ _POINTS = 1e-5
 _FIRST_STEPS = np.int64(9)
 _LATER_STEPS = np.int64(7)
 _GJK_STEPS = 300
+# A warm start is worth a try where its contacts are so near to facing each other [rad].
+_NEAR = 0.5
 _DEPTH_GAP = 0.5 * CERTIFIED_GAP
 # A polytope may find that bodies do not meet after all, and send the simplex on.
 _ATTEMPTS = 3
@@ -217,8 +220,13 @@ def _lower_bound(pair: Pair, contact1: Contact, contact2: Contact, step: Meeting
 
 
 @inner
-def _newton(pair: Pair, contact1: Contact, contact2: Contact, system: NDArray, limit: int, aim: float) -> NewtonResult:
-    """Newton's method from two contacts, at most `limit` steps; its bounds hold wherever it ends."""
+def _newton(
+    pair: Pair, contact1: Contact, contact2: Contact, system: NDArray, limit: int, aim: float, widest: float
+) -> NewtonResult:
+    """Newton's method from two contacts, at most `limit` steps; its bounds hold wherever it ends.
+
+    It does not begin where the contacts face each other by more than `widest` [rad] wrongly.
+    """
     lower = -np.inf
     upper = np.inf
     settled = False
@@ -227,6 +235,10 @@ def _newton(pair: Pair, contact1: Contact, contact2: Contact, system: NDArray, l
     while True:
         step = meet(pair.body1, pair.body2, pair.pose, contact1, contact2)
         k += 1
+        if k == 1 and (
+            step.angle > widest or step.offset > widest * (pair.body1.size + pair.body2.size + abs(step.height))
+        ):
+            break
         # The gap goes with the square of what is left; points and normal, which go with it, ask for one step more.
         near = step.angle < wanted and step.offset * step.offset <= _POINTS * aim * max(aim, abs(step.height))
         if not near and k < limit:
@@ -285,6 +297,74 @@ def _first_contact(body: Body, nx: float, ny: float, nz: float) -> Contact:
 
 
 @inner
+def _newton_on_ellipsoids(pair: Pair, nx: float, ny: float, nz: float, aim: float) -> NewtonResult:
+    """As `_newton` for two ellipsoids, or one and a point, from a unit direction."""
+    body1, body2 = pair.body1, pair.body2
+    found = search_normal(body1, body2, pair.pose, nx, ny, nz, _POINTS, aim)
+    d1, d2, d3 = found.q1 - found.p1, found.q2 - found.p2, found.q3 - found.p3
+    upper = math.sqrt(d1 * d1 + d2 * d2 + d3 * d3)
+    height = found.height
+    x, y, z = found.q1 - pair.pose.x, found.q2 - pair.pose.y, found.q3 - pair.pose.z
+    x, y, z = turn_to_second(pair.pose, x, y, z)
+    return NewtonResult(
+        height,
+        upper,
+        height,
+        upper - height <= aim or (height < 0.0 and found.settled),
+        _ellipsoid_contact(body1, found.p1, found.p2, found.p3),
+        _ellipsoid_contact(body2, x, y, z),
+        found.nx,
+        found.ny,
+        found.nz,
+        found.p1,
+        found.p2,
+        found.p3,
+        found.q1,
+        found.q2,
+        found.q3,
+        found.steps,
+    )
+
+
+@inner
+def _ellipsoid_contact(body: Body, x: float, y: float, z: float) -> Contact:
+    """The contact of an ellipsoid or a point at a point of its surface."""
+    if body.kind == SUPEROVOID:
+        return chart_contact(x / body.a1, y / body.a2, z / body.a3)
+    return Contact(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, CORNER)
+
+
+@inner
+def _newton_on_charts(
+    pair: Pair,
+    nx: float,
+    ny: float,
+    nz: float,
+    warm: bool,
+    start: tuple[float, ...],
+    tolerances: Tolerances,
+    system: NDArray,
+) -> NewtonResult:
+    """Newton's method from a warm start, and where there is none or it is too far away, from a direction."""
+    again = warm and pair.body1.kind == SUPEROVOID and pair.body2.kind == SUPEROVOID
+    while True:
+        if again:
+            contact1 = chart_contact(start[3], start[4], start[5])
+            contact2 = chart_contact(start[6], start[7], start[8])
+        else:
+            contact1 = _first_contact(pair.body1, nx, ny, nz)
+            mx, my, mz = turn_to_second(pair.pose, nx, ny, nz)
+            contact2 = _first_contact(pair.body2, -mx, -my, -mz)
+        found = _newton(pair, contact1, contact2, system, _FIRST_STEPS, tolerances.aim, _NEAR if again else np.inf)
+        if not again or found.settled:
+            return found
+        if found.upper < np.inf and not found.height > 0.0:
+            return found
+        again = False
+        _, nx, ny, nz = unit(pair.pose.x, pair.pose.y, pair.pose.z)
+
+
+@inner
 def _newton_first(
     pair: Pair, search: Search, warm: bool, start: tuple[float, ...], tolerances: Tolerances, workspace: Workspace
 ) -> Search:
@@ -293,16 +373,12 @@ def _newton_first(
     Settled where the bounds meet. A stationary point in penetration is kept as the depth known so far: it may be one
     of a dent, and the bodies apart.
     """
-    system, best, deepest = workspace.system, workspace.best, workspace.deepest
+    best, deepest = workspace.best, workspace.deepest
     nx, ny, nz = search.nx, search.ny, search.nz
-    if warm and pair.body1.kind == SUPEROVOID and pair.body2.kind == SUPEROVOID:
-        contact1 = chart_contact(start[3], start[4], start[5])
-        contact2 = chart_contact(start[6], start[7], start[8])
+    if is_ellipsoid(pair.body1) and is_ellipsoid(pair.body2):
+        found = _newton_on_ellipsoids(pair, nx, ny, nz, tolerances.aim)
     else:
-        contact1 = _first_contact(pair.body1, nx, ny, nz)
-        mx, my, mz = turn_to_second(pair.pose, nx, ny, nz)
-        contact2 = _first_contact(pair.body2, -mx, -my, -mz)
-    found = _newton(pair, contact1, contact2, system, _FIRST_STEPS, tolerances.aim)
+        found = _newton_on_charts(pair, nx, ny, nz, warm, start, tolerances, workspace.system)
     if not found.upper < np.inf:
         return Search(
             search.lower, search.upper, search.distance, search.depth, nx, ny, nz, found.steps, search.settled
@@ -330,7 +406,7 @@ def _newton_from_simplex(
     ok, contact1, contact2 = contacts_from(pair, simplex, count, weights, vertex, nx, ny, nz)
     if not ok:
         return search
-    found = _newton(pair, contact1, contact2, system, _LATER_STEPS, tolerances.aim)
+    found = _newton(pair, contact1, contact2, system, _LATER_STEPS, tolerances.aim, np.inf)
     lower, upper, depth = search.lower, search.upper, search.depth
     distance = upper
     settled = False
