@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from numpy.typing import NDArray
 
-from morphit_ros.superovoid.distances.bodies import RelativePose, to_first, turn_to_first, unit
-from morphit_ros.superovoid.distances.support import SUPEROVOID, Body, chart_basis, inner, surface_frame
+from morphit_ros.superovoid.distances.bodies import RelativePose, to_first, turn_to_first, turn_to_second, unit
+from morphit_ros.superovoid.distances.support import SUPEROVOID, Body, chart_basis, inlined, inner, surface_frame
 
 # Features of a contact: corner, edge and face of a polytope; rim and side of a cylinder, whose ends are faces.
 CORNER = 0
@@ -157,24 +157,25 @@ def solve_4(a: NDArray) -> bool:
     return True
 
 
-class Step(NamedTuple):
-    """One Newton step from a pair of contacts, and what it saw before it moved.
+class Meeting(NamedTuple):
+    """A pair of contacts as Newton's method sees it.
 
     Attributes:
-        contact1, contact2: after the step.
-        ok: False where the system was singular; the contacts are then unchanged.
-        angle: between normal 1 and the reverse of normal 2 [rad], before the step.
-        offset: of the points across the common normal [m], before the step.
+        angle: between normal 1 and the reverse of normal 2 [rad]; 3 where they are too far apart for a step.
+        offset: of the points across the common normal [m].
+        height: of point 2 over point 1 along the normal [m].
+        twice: length of the sum that the mean normal is made of.
         nx, ny, nz: mean normal, from 1 to 2, frame 1.
         p, q: the points in frame 1.
-        turn: greatest angle that the step asked for.
+        t, b: two unit vectors across the normal, frame 1.
+        et, eb, ot, ob: along these, sum of the normals, and point 2 against point 1 [m].
+        frame1, frame2: of the contacts, each in its own frame, as `surface_frame` has them.
     """
 
-    contact1: Contact
-    contact2: Contact
-    ok: bool
     angle: float
     offset: float
+    height: float
+    twice: float
     nx: float
     ny: float
     nz: float
@@ -184,31 +185,95 @@ class Step(NamedTuple):
     q1: float
     q2: float
     q3: float
-    turn: float
+    t1: float
+    t2: float
+    t3: float
+    b1: float
+    b2: float
+    b3: float
+    et: float
+    eb: float
+    ot: float
+    ob: float
+    frame1: tuple[float, ...]
+    frame2: tuple[float, ...]
 
 
-@inner
-def newton_step(
-    body1: Body, body2: Body, pose: RelativePose, contact1: Contact, contact2: Contact, system: NDArray
-) -> Step:
-    """One step of Newton's method towards the common normal. `system` (4, 5) is working space."""
+@inlined
+def meet(body1: Body, body2: Body, pose: RelativePose, contact1: Contact, contact2: Contact) -> Meeting:
+    """How two contacts face each other."""
     f = contact_frame(body1, contact1)
     g = contact_frame(body2, contact2)
     q1, q2, q3 = to_first(pose, g[0], g[1], g[2])
     m1, m2, m3 = turn_to_first(pose, g[3], g[4], g[5])
     d1, d2, d3 = q1 - f[0], q2 - f[1], q3 - f[2]
     twice, n1, n2, n3 = unit(f[3] - m1, f[4] - m2, f[5] - m3)
-    if twice < 0.1:
-        return Step(contact1, contact2, False, 3.0, math.inf, n1, n2, n3, f[0], f[1], f[2], q1, q2, q3, math.inf)
     t1, t2, t3, b1, b2, b3 = chart_basis(n1, n2, n3)
     height = d1 * n1 + d2 * n2 + d3 * n3
-    scale = height / twice
-    system[0, 4] = -(t1 * (f[3] + m1) + t2 * (f[4] + m2) + t3 * (f[5] + m3))
-    system[1, 4] = -(b1 * (f[3] + m1) + b2 * (f[4] + m2) + b3 * (f[5] + m3))
-    system[2, 4] = -(t1 * d1 + t2 * d2 + t3 * d3)
-    system[3, 4] = -(b1 * d1 + b2 * d2 + b3 * d3)
-    angle = math.sqrt(system[0, 4] * system[0, 4] + system[1, 4] * system[1, 4])
-    offset = math.sqrt(system[2, 4] * system[2, 4] + system[3, 4] * system[3, 4])
+    et, eb = (
+        t1 * (f[3] + m1) + t2 * (f[4] + m2) + t3 * (f[5] + m3),
+        b1 * (f[3] + m1) + b2 * (f[4] + m2) + b3 * (f[5] + m3),
+    )
+    ot, ob = t1 * d1 + t2 * d2 + t3 * d3, b1 * d1 + b2 * d2 + b3 * d3
+    angle, offset = math.sqrt(et * et + eb * eb), math.sqrt(ot * ot + ob * ob)
+    if twice < 0.1:
+        angle, offset = 3.0, math.inf
+    return Meeting(
+        angle,
+        offset,
+        height,
+        twice,
+        n1,
+        n2,
+        n3,
+        f[0],
+        f[1],
+        f[2],
+        q1,
+        q2,
+        q3,
+        t1,
+        t2,
+        t3,
+        b1,
+        b2,
+        b3,
+        et,
+        eb,
+        ot,
+        ob,
+        f,
+        g,
+    )
+
+
+@inlined
+def advance(
+    body1: Body,
+    body2: Body,
+    pose: RelativePose,
+    contact1: Contact,
+    contact2: Contact,
+    meeting: Meeting,
+    system: NDArray,
+) -> tuple[Contact, Contact, bool, float]:
+    """One step of Newton's method towards the common normal, from what `meet` saw.
+
+    Returns the contacts after it, and the greatest angle that the step asked for. False where there is none, as the
+    system is singular; the contacts are then unchanged. `system` (4, 5) is working space.
+    """
+    if meeting.twice < 0.1:
+        return contact1, contact2, False, math.inf
+    f, g = meeting.frame1, meeting.frame2
+    t1, t2, t3, b1, b2, b3 = meeting.t1, meeting.t2, meeting.t3, meeting.b1, meeting.b2, meeting.b3
+    # Frame 2 sees the same two vectors.
+    r1, r2, r3 = turn_to_second(pose, t1, t2, t3)
+    s1, s2, s3 = turn_to_second(pose, b1, b2, b3)
+    scale = meeting.height / meeting.twice
+    system[0, 4] = -meeting.et
+    system[1, 4] = -meeting.eb
+    system[2, 4] = -meeting.ot
+    system[3, 4] = -meeting.ob
     for c in range(2):
         i = 6 + 3 * c
         x1, x2, x3 = f[i], f[i + 1], f[i + 2]
@@ -218,27 +283,23 @@ def newton_step(
         system[1, c] = vb
         system[2, c] = -(t1 * x1 + t2 * x2 + t3 * x3) - scale * vt
         system[3, c] = -(b1 * x1 + b2 * x2 + b3 * x3) - scale * vb
-        x1, x2, x3 = turn_to_first(pose, g[i], g[i + 1], g[i + 2])
-        v1, v2, v3 = turn_to_first(pose, g[i + 6], g[i + 7], g[i + 8])
-        vt, vb = t1 * v1 + t2 * v2 + t3 * v3, b1 * v1 + b2 * v2 + b3 * v3
+        x1, x2, x3 = g[i], g[i + 1], g[i + 2]
+        v1, v2, v3 = g[i + 6], g[i + 7], g[i + 8]
+        vt, vb = r1 * v1 + r2 * v2 + r3 * v3, s1 * v1 + s2 * v2 + s3 * v3
         system[0, 2 + c] = vt
         system[1, 2 + c] = vb
-        system[2, 2 + c] = (t1 * x1 + t2 * x2 + t3 * x3) + scale * vt
-        system[3, 2 + c] = (b1 * x1 + b2 * x2 + b3 * x3) + scale * vb
-    ok = solve_4(system)
-    turn = math.inf
-    if ok:
-        ya, yb, za, zb = system[0, 4], system[1, 4], system[2, 4], system[3, 4]
-        turn = math.sqrt(max(ya * ya + yb * yb, za * za + zb * zb))
-        if not turn < math.inf:
-            ok = False
-        else:
-            if turn > _LONGEST_STEP:
-                s = _LONGEST_STEP / turn
-                ya *= s
-                yb *= s
-                za *= s
-                zb *= s
-            contact1 = move_contact(body1, contact1, ya, yb)
-            contact2 = move_contact(body2, contact2, za, zb)
-    return Step(contact1, contact2, ok, angle, offset, n1, n2, n3, f[0], f[1], f[2], q1, q2, q3, turn)
+        system[2, 2 + c] = (r1 * x1 + r2 * x2 + r3 * x3) + scale * vt
+        system[3, 2 + c] = (s1 * x1 + s2 * x2 + s3 * x3) + scale * vb
+    if not solve_4(system):
+        return contact1, contact2, False, math.inf
+    ya, yb, za, zb = system[0, 4], system[1, 4], system[2, 4], system[3, 4]
+    turn = math.sqrt(max(ya * ya + yb * yb, za * za + zb * zb))
+    if not turn < math.inf:
+        return contact1, contact2, False, turn
+    if turn > _LONGEST_STEP:
+        s = _LONGEST_STEP / turn
+        ya *= s
+        yb *= s
+        za *= s
+        zb *= s
+    return move_contact(body1, contact1, ya, yb), move_contact(body2, contact2, za, zb), True, turn

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.superovoid.distances.bodies import Pair, pair_support, pair_support_near, unit
-from morphit_ros.superovoid.distances.common_normal import newton_step
+from morphit_ros.superovoid.distances.common_normal import advance, meet
 from morphit_ros.superovoid.distances.features import are_on_features, contacts_from
 from morphit_ros.superovoid.distances.gjk import is_new, nearest_point, triangle_weights
 from morphit_ros.superovoid.distances.support import inner
@@ -130,8 +130,12 @@ def _follow(
     if not ok:
         return -np.inf, 0
     for k in range(_NEWTON_STEPS):
-        step = newton_step(pair.body1, pair.body2, pair.pose, contact1, contact2, system)
-        if (step.angle < 1e-9 and step.offset < tolerance) or not step.ok or k == _NEWTON_STEPS - 1:
+        step = meet(pair.body1, pair.body2, pair.pose, contact1, contact2)
+        last = (step.angle < 1e-9 and step.offset < tolerance) or k == _NEWTON_STEPS - 1
+        if not last:
+            contact1, contact2, ok, _ = advance(pair.body1, pair.body2, pair.pose, contact1, contact2, step, system)
+            last = not ok
+        if last:
             g = pair_support(pair, step.nx, step.ny, step.nz, vertex)
             best[0], best[1], best[2] = step.nx, step.ny, step.nz
             best[3], best[4], best[5] = step.p1, step.p2, step.p3
@@ -144,7 +148,6 @@ def _follow(
                 for c in range(12):
                     best[3 + c] = vertex[3 + c]
             return g, k + 1
-        contact1, contact2 = step.contact1, step.contact2
     return -np.inf, _NEWTON_STEPS
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -14,7 +15,7 @@ from morphit_ros.bench import bench_module
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, check_transform
-from morphit_ros.superovoid.distances.packing import Shape, pack
+from morphit_ros.superovoid.distances.packing import ROW, Shape, pack
 from morphit_ros.superovoid.distances.primitives import HalfSpace
 from morphit_ros.superovoid.distances.queries import (
     BEYOND,
@@ -74,7 +75,7 @@ class DistanceConfig(Config):
 DEFAULT_CONFIG = DistanceConfig()
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
 class DistanceResult:
     """Signed distance of two shapes, in the world's frame.
 
@@ -82,40 +83,63 @@ class DistanceResult:
     returned, and which one may change with the last digit of a pose; distance and normal do not.
 
     Attributes:
-        distance: separation, or minus the penetration depth: the least translation that separates the shapes [m].
-        points: (2, 3) closest points on shape 1 and 2; in penetration the two that the translation by
-            distance · normal of shape 2 would bring together [m].
-        normal: (3,) unit normal from 1 to 2.
-        lower_bound, upper_bound: proven bounds of the distance [m].
-        status: whether the bounds meet.
-        iterations: of all stages together.
-        of_hull: the distance is that of the convex hulls, and at least one shape has a dent that it may lie in.
-        row: numbers of the kernel, from which the next query can start.
+        row: (21,) numbers of the kernel, which the others are read from and the next query can start from.
     """
 
-    distance: float
-    points: Array
-    normal: Array
-    lower_bound: float
-    upper_bound: float
-    status: DistanceStatus
-    iterations: int
-    of_hull: bool
     row: Array
 
     @staticmethod
     def from_row(row: Array) -> DistanceResult:
         """The result that a kernel's row (21,) means."""
-        return DistanceResult(
-            float(row[DISTANCE]),
-            row[POINTS : POINTS + 6].reshape(2, 3),
-            row[NORMAL : NORMAL + 3],
-            float(row[LOWER]),
-            float(row[UPPER]),
-            STATUSES[int(row[STATUS])],
-            int(row[ITERATIONS]),
-            bool(row[OF_HULL]),
-            row,
+        return DistanceResult(row)
+
+    @property
+    def distance(self) -> float:
+        """Separation, or minus the penetration depth: the least translation that separates the shapes [m]."""
+        return float(self.row[DISTANCE])
+
+    @property
+    def points(self) -> Array:
+        """(2, 3) closest points on shape 1 and 2 [m]; in penetration the two that the translation by
+        distance · normal of shape 2 would bring together."""
+        return self.row[POINTS : POINTS + 6].reshape(2, 3)
+
+    @property
+    def normal(self) -> Array:
+        """(3,) unit normal from 1 to 2."""
+        return self.row[NORMAL : NORMAL + 3]
+
+    @property
+    def lower_bound(self) -> float:
+        """Proven lower bound of the distance [m]."""
+        return float(self.row[LOWER])
+
+    @property
+    def upper_bound(self) -> float:
+        """Proven upper bound of the distance [m]."""
+        return float(self.row[UPPER])
+
+    @property
+    def status(self) -> DistanceStatus:
+        """Whether the bounds meet."""
+        return STATUSES[int(self.row[STATUS])]
+
+    @property
+    def iterations(self) -> int:
+        """Of all stages together."""
+        return int(self.row[ITERATIONS])
+
+    @property
+    def of_hull(self) -> bool:
+        """Whether the distance is that of the convex hulls, and at least one shape has a dent that it may lie in."""
+        return bool(self.row[OF_HULL])
+
+    def __repr__(self) -> str:
+        points, normal = self.points.tolist(), self.normal.tolist()
+        return (
+            f"DistanceResult(distance={self.distance!r}, points={points}, normal={normal}, "
+            f"lower_bound={self.lower_bound!r}, upper_bound={self.upper_bound!r}, status={self.status!s}, "
+            f"iterations={self.iterations}, of_hull={self.of_hull})"
         )
 
 
@@ -143,11 +167,11 @@ class DistanceQuery:
         Raises:
             InvalidInputError: a pose that is no rigid motion, or not finite.
         """
-        row = _run(
+        row = _solve(
             self._row1, self._vertices1, T_world_a, self._row2, self._vertices2, T_world_b, self._latest, self._prove
         )
         self._latest = row
-        return DistanceResult.from_row(row)
+        return DistanceResult(row)
 
     def reset(self) -> None:
         """Start the next query cold."""
@@ -181,12 +205,18 @@ def min_distance(
     if isinstance(a, HalfSpace) and isinstance(b, HalfSpace):
         raise _two_half_spaces()
     warm = warm_start.row if warm_start is not None else _COLD
-    return DistanceResult.from_row(
-        _run(row1, vertices1, T_world_a, row2, vertices2, T_world_b, warm, config.certify_depth)
-    )
+    return DistanceResult(_solve(row1, vertices1, T_world_a, row2, vertices2, T_world_b, warm, config.certify_depth))
 
 
-def _run(
+@functools.cache
+def _compile_query() -> None:
+    """Compile the kernel for what `_solve` hands it, and for nothing else: it then refuses all other arguments."""
+    row, pose = np.ones(ROW), np.eye(4)
+    query_once(row, pose[:1, :3].copy(), pose, row, pose[:1, :3].copy(), np.zeros((4, 4)), _COLD, True, row)
+    query_once.disable_compile()
+
+
+def _solve(
     row1: Array,
     vertices1: Array,
     T_world_a: ArrayLike,
@@ -196,27 +226,23 @@ def _run(
     warm: Array,
     prove: bool,
 ) -> Array:
-    T1, T2 = _matrix(T_world_a), _matrix(T_world_b)
-    row: Array = _COLD
-    if T1.shape == (4, 4) and T2.shape == (4, 4):
-        row = query_once(row1, vertices1, T1, row2, vertices2, T2, warm, prove)
-    if len(row) != COLUMNS:
-        # The kernel has only said that something is wrong; this says what. It also lets rounded last rows pass.
-        T1, T2 = check_transform(T_world_a, "T_world_a").copy(), check_transform(T_world_b, "T_world_b").copy()
-        T1[3] = T2[3] = (0.0, 0.0, 0.0, 1.0)
-        row = query_once(
-            row1, vertices1, np.ascontiguousarray(T1), row2, vertices2, np.ascontiguousarray(T2), warm, prove
-        )
-        if len(row) != COLUMNS:
-            raise InvalidInputError("T_world_a or T_world_b", "a matrix that is no rotation", "rigid within 1e-6")
+    _compile_query()
+    row: Array = np.empty(COLUMNS)
+    try:
+        if query_once(row1, vertices1, T_world_a, row2, vertices2, T_world_b, warm, prove, row):
+            return row
+    except (TypeError, ValueError):
+        # Poses of another kind or layout: looking first would cost every query as much as its conversion.
+        T1, T2 = np.array(T_world_a, dtype=np.float64, order="C"), np.array(T_world_b, dtype=np.float64, order="C")
+        if T1.ndim == 2 and T2.ndim == 2 and query_once(row1, vertices1, T1, row2, vertices2, T2, warm, prove, row):
+            return row
+    # The kernel has only said that something is wrong; this says what. It also lets rounded last rows pass.
+    T1, T2 = check_transform(T_world_a, "T_world_a").copy(), check_transform(T_world_b, "T_world_b").copy()
+    T1[3] = T2[3] = (0.0, 0.0, 0.0, 1.0)
+    T1, T2 = np.ascontiguousarray(T1), np.ascontiguousarray(T2)
+    if not query_once(row1, vertices1, T1, row2, vertices2, T2, warm, prove, row):
+        raise InvalidInputError("T_world_a or T_world_b", "a matrix that is no rotation", "rigid within 1e-6")
     return row
-
-
-def _matrix(transform: ArrayLike) -> Array:
-    if type(transform) is np.ndarray and transform.dtype == np.float64 and transform.flags.carray:
-        return transform
-    # A copy is writeable, as kernels are compiled for.
-    return np.array(transform, dtype=np.float64, order="C")
 
 
 def _two_half_spaces() -> InvalidInputError:

@@ -16,7 +16,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, check_transform
 from morphit_ros.jit import njit
 from morphit_ros.superovoid.distances.bodies import RelativePose, relative_pose, to_first, turn_to_second
-from morphit_ros.superovoid.distances.common_normal import chart_contact, newton_step
+from morphit_ros.superovoid.distances.common_normal import advance, chart_contact, meet
 from morphit_ros.superovoid.distances.min_distance import DEFAULT_CONFIG, DistanceConfig, DistanceResult, min_distance
 from morphit_ros.superovoid.distances.queries import (
     CERTIFIED,
@@ -94,12 +94,11 @@ def nearest_surface_pair(body1: Body, body2: Body, pose: RelativePose, best: NDA
         contact1 = chart_contact(charts1[i, 0], charts1[i, 1], charts1[i, 2])
         contact2 = chart_contact(charts2[j, 0], charts2[j, 1], charts2[j, 2])
         for _ in range(_STEPS):
-            step = newton_step(body1, body2, pose, contact1, contact2, system)
+            step = meet(body1, body2, pose, contact1, contact2)
             d1, d2, d3 = step.q1 - step.p1, step.q2 - step.p2, step.q3 - step.p3
             length = math.sqrt(d1 * d1 + d2 * d2 + d3 * d3)
-            height = d1 * step.nx + d2 * step.ny + d3 * step.nz
             inner = _is_in_first(body1, step.q1, step.q2, step.q3)
-            if height < 0.0 and inner and step.angle < 1e-6:
+            if step.height < 0.0 and inner and step.angle < 1e-6:
                 return 0.0, True
             # Any two surface points are an upper bound, as long as the solids don't meet.
             if length < least:
@@ -110,9 +109,9 @@ def nearest_surface_pair(body1: Body, body2: Body, pose: RelativePose, best: NDA
                 best[6], best[7], best[8] = step.q1, step.q2, step.q3
                 best[9], best[10], best[11] = contact1.u1, contact1.u2, contact1.u3
                 best[12], best[13], best[14] = contact2.u1, contact2.u2, contact2.u3
-            if not step.ok or step.turn < 1e-13:
+            contact1, contact2, ok, turn = advance(body1, body2, pose, contact1, contact2, step, system)
+            if not ok or turn < 1e-13:
                 break
-            contact1, contact2 = step.contact1, step.contact2
     return least, False
 
 

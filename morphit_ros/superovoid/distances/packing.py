@@ -43,6 +43,9 @@ Shape = Superovoid | Primitive
 # Columns of a row: kind, a1, a2, a3, e1, e2, t1, t2, whether it may be dented, margin.
 ROW = 10
 _NO_VERTICES = np.zeros((1, 3))
+# Shapes packed of late, by identity. Each is held here, so that its number is no other's.
+_MOST_LATEST = 1024
+_latest: dict[int, tuple[Shape, tuple[Array, Array, tuple[float, float, float, float]]]] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +133,15 @@ def pack(shape: Shape) -> tuple[Array, Array, tuple[float, float, float, float]]
     Raises:
         InvalidInputError: neither a superovoid nor a primitive.
     """
-    return _pack_value(shape)
+    # The same object is known sooner than its value.
+    latest = _latest.get(id(shape))
+    if latest is not None and latest[0] is shape:
+        return latest[1]
+    packed = _pack_value(shape)
+    if len(_latest) >= _MOST_LATEST:
+        _latest.clear()
+    _latest[id(shape)] = (shape, packed)
+    return packed
 
 
 @functools.lru_cache(maxsize=1024)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.jit import njit
@@ -194,10 +193,12 @@ def query_once(
     T2: NDArray,
     warm: NDArray,
     prove_depth: bool,
-) -> NDArray:
-    """As `query`, with checked poses and a result of its own; it has no elements where a pose is not rigid."""
+    out: NDArray,
+) -> bool:
+    """As `query`, with checked poses; False where one is no rigid motion."""
+    if T1.shape[0] != 4 or T1.shape[1] != 4 or T2.shape[0] != 4 or T2.shape[1] != 4:
+        return False
     if not (is_rigid(T1) and is_rigid(T2)):
-        return np.empty(0)
-    out = np.empty(COLUMNS)
+        return False
     query(row1, vertices1, T1, row2, vertices2, T2, warm, prove_depth, make_workspace(), out)
-    return out
+    return True

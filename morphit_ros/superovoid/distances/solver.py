@@ -14,11 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.superovoid.distances.bodies import Pair, RelativePose, body_support, pair_support, turn_to_second, unit
-from morphit_ros.superovoid.distances.common_normal import Contact, chart_contact, newton_step
+from morphit_ros.superovoid.distances.common_normal import CORNER, Contact, Meeting, advance, chart_contact, meet
+from morphit_ros.superovoid.distances.ellipsoids import is_ellipsoid, search_normal
 from morphit_ros.superovoid.distances.expanding_polytope import penetration_depth
-from morphit_ros.superovoid.distances.features import NO_CORNERS, ONE_CORNER, are_on_features, contacts_from
+from morphit_ros.superovoid.distances.features import NO_CORNERS, are_on_features, contacts_from
 from morphit_ros.superovoid.distances.gjk import is_new, nearest_point, reduce_simplex
-from morphit_ros.superovoid.distances.support import POINT, SUPEROVOID, Body, chart_hint, inner, superovoid_support
+from morphit_ros.superovoid.distances.support import (
+    POINT,
+    SUPEROVOID,
+    Body,
+    chart_hint,
+    inner,
+    rough_chart,
+    superovoid_support,
+)
 
 CERTIFIED_GAP = 1e-6
 # What is aimed at where it costs nothing more, as a share of the size.
@@ -31,6 +40,8 @@ _POINTS = 1e-5
 _FIRST_STEPS = np.int64(9)
 _LATER_STEPS = np.int64(7)
 _GJK_STEPS = 300
+# A warm start is worth a try where its contacts are so near to facing each other [rad].
+_NEAR = 0.5
 _DEPTH_GAP = 0.5 * CERTIFIED_GAP
 # A polytope may find that bodies do not meet after all, and send the simplex on.
 _ATTEMPTS = 3
@@ -159,7 +170,16 @@ class NewtonResult(NamedTuple):
 @inner
 def make_workspace() -> Workspace:
     """Working arrays of one thread, not initialised."""
-    return Workspace(np.empty((4, 15)), np.empty(4), np.empty((4, 5)), np.empty(15), np.empty(15), np.empty(15))
+    # In one piece: asking for memory takes as long as a step.
+    room = np.empty(129)
+    return Workspace(
+        room[:60].reshape(4, 15),
+        room[60:64],
+        room[64:84].reshape(4, 5),
+        room[84:99],
+        room[99:114],
+        room[114:129],
+    )
 
 
 @inner
@@ -190,40 +210,57 @@ def _height(body: Body, vertices: NDArray, contact: Contact, nx: float, ny: floa
 
 
 @inner
-def _newton(pair: Pair, contact1: Contact, contact2: Contact, system: NDArray, limit: int, aim: float) -> NewtonResult:
-    """Newton's method from two contacts, at most `limit` steps; its bounds hold wherever it ends."""
-    pose = pair.pose
+def _lower_bound(pair: Pair, contact1: Contact, contact2: Contact, step: Meeting) -> float:
+    """g(n) of a meeting's normal."""
+    nx, ny, nz = step.nx, step.ny, step.nz
+    h1 = _height(pair.body1, pair.vertices1, contact1, nx, ny, nz)
+    mx, my, mz = turn_to_second(pair.pose, nx, ny, nz)
+    h2 = _height(pair.body2, pair.vertices2, contact2, -mx, -my, -mz)
+    return nx * pair.pose.x + ny * pair.pose.y + nz * pair.pose.z - h1 - h2
+
+
+@inner
+def _newton(
+    pair: Pair, contact1: Contact, contact2: Contact, system: NDArray, limit: int, aim: float, widest: float
+) -> NewtonResult:
+    """Newton's method from two contacts, at most `limit` steps; its bounds hold wherever it ends.
+
+    It does not begin where the contacts face each other by more than `widest` [rad] wrongly.
+    """
     lower = -np.inf
     upper = np.inf
-    height = np.inf
     settled = False
     wanted = 1e-8
     k = 0
     while True:
-        step = newton_step(pair.body1, pair.body2, pose, contact1, contact2, system)
+        step = meet(pair.body1, pair.body2, pair.pose, contact1, contact2)
         k += 1
-        d1, d2, d3 = step.q1 - step.p1, step.q2 - step.p2, step.q3 - step.p3
-        height = d1 * step.nx + d2 * step.ny + d3 * step.nz
-        # The gap goes with the square of what is left; points and normal, which go with it, ask for one step more.
-        near = step.angle < wanted and step.offset * step.offset <= _POINTS * aim * max(aim, abs(height))
-        last = not step.ok or k == limit
-        if near or (last and step.angle < 1e-2):
-            upper = math.sqrt(d1 * d1 + d2 * d2 + d3 * d3)
-            h1 = _height(pair.body1, pair.vertices1, contact1, step.nx, step.ny, step.nz)
-            mx, my, mz = turn_to_second(pose, step.nx, step.ny, step.nz)
-            h2 = _height(pair.body2, pair.vertices2, contact2, -mx, -my, -mz)
-            lower = step.nx * pose.x + step.ny * pose.y + step.nz * pose.z - h1 - h2
-            settled = upper - lower <= aim or (height < 0.0 and abs(lower - height) <= aim)
-            if settled or last:
-                break
-            wanted *= 1e-3
-        if last:
+        if k == 1 and (
+            step.angle > widest or step.offset > widest * (pair.body1.size + pair.body2.size + abs(step.height))
+        ):
             break
-        contact1, contact2 = step.contact1, step.contact2
+        # The gap goes with the square of what is left; points and normal, which go with it, ask for one step more.
+        near = step.angle < wanted and step.offset * step.offset <= _POINTS * aim * max(aim, abs(step.height))
+        if not near and k < limit:
+            contact1, contact2, ok, _ = advance(pair.body1, pair.body2, pair.pose, contact1, contact2, step, system)
+            if ok:
+                continue
+        if not (near or step.angle < 1e-2):
+            break
+        d1, d2, d3 = step.q1 - step.p1, step.q2 - step.p2, step.q3 - step.p3
+        upper = math.sqrt(d1 * d1 + d2 * d2 + d3 * d3)
+        lower = _lower_bound(pair, contact1, contact2, step)
+        settled = upper - lower <= aim or (step.height < 0.0 and abs(lower - step.height) <= aim)
+        if settled or not near or k == limit:
+            break
+        wanted *= 1e-3
+        contact1, contact2, ok, _ = advance(pair.body1, pair.body2, pair.pose, contact1, contact2, step, system)
+        if not ok:
+            break
     return NewtonResult(
         lower,
         upper,
-        height,
+        step.height,
         settled,
         contact1,
         contact2,
@@ -251,27 +288,97 @@ def _record(found: NewtonResult, best: NDArray) -> None:
 
 
 @inner
+def _first_contact(body: Body, nx: float, ny: float, nz: float) -> Contact:
+    """Contact of a superovoid or a point, near where n is its normal."""
+    if body.kind == SUPEROVOID:
+        u1, u2, u3 = rough_chart(body, nx, ny, nz)
+        return chart_contact(u1, u2, u3)
+    return Contact(0.0, 0.0, 0.0, nx, ny, nz, 0.0, 0.0, 0.0, CORNER)
+
+
+@inner
+def _newton_on_ellipsoids(pair: Pair, nx: float, ny: float, nz: float, aim: float) -> NewtonResult:
+    """As `_newton` for two ellipsoids, or one and a point, from a unit direction."""
+    body1, body2 = pair.body1, pair.body2
+    found = search_normal(body1, body2, pair.pose, nx, ny, nz, _POINTS, aim)
+    d1, d2, d3 = found.q1 - found.p1, found.q2 - found.p2, found.q3 - found.p3
+    upper = math.sqrt(d1 * d1 + d2 * d2 + d3 * d3)
+    height = found.height
+    x, y, z = found.q1 - pair.pose.x, found.q2 - pair.pose.y, found.q3 - pair.pose.z
+    x, y, z = turn_to_second(pair.pose, x, y, z)
+    return NewtonResult(
+        height,
+        upper,
+        height,
+        upper - height <= aim or (height < 0.0 and found.settled),
+        _ellipsoid_contact(body1, found.p1, found.p2, found.p3),
+        _ellipsoid_contact(body2, x, y, z),
+        found.nx,
+        found.ny,
+        found.nz,
+        found.p1,
+        found.p2,
+        found.p3,
+        found.q1,
+        found.q2,
+        found.q3,
+        found.steps,
+    )
+
+
+@inner
+def _ellipsoid_contact(body: Body, x: float, y: float, z: float) -> Contact:
+    """The contact of an ellipsoid or a point at a point of its surface."""
+    if body.kind == SUPEROVOID:
+        return chart_contact(x / body.a1, y / body.a2, z / body.a3)
+    return Contact(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, CORNER)
+
+
+@inner
+def _newton_on_charts(
+    pair: Pair,
+    nx: float,
+    ny: float,
+    nz: float,
+    warm: bool,
+    start: tuple[float, ...],
+    tolerances: Tolerances,
+    system: NDArray,
+) -> NewtonResult:
+    """Newton's method from a warm start, and where there is none or it is too far away, from a direction."""
+    again = warm and pair.body1.kind == SUPEROVOID and pair.body2.kind == SUPEROVOID
+    while True:
+        if again:
+            contact1 = chart_contact(start[3], start[4], start[5])
+            contact2 = chart_contact(start[6], start[7], start[8])
+        else:
+            contact1 = _first_contact(pair.body1, nx, ny, nz)
+            mx, my, mz = turn_to_second(pair.pose, nx, ny, nz)
+            contact2 = _first_contact(pair.body2, -mx, -my, -mz)
+        found = _newton(pair, contact1, contact2, system, _FIRST_STEPS, tolerances.aim, _NEAR if again else np.inf)
+        if not again or found.settled:
+            return found
+        if found.upper < np.inf and not found.height > 0.0:
+            return found
+        again = False
+        _, nx, ny, nz = unit(pair.pose.x, pair.pose.y, pair.pose.z)
+
+
+@inner
 def _newton_first(
     pair: Pair, search: Search, warm: bool, start: tuple[float, ...], tolerances: Tolerances, workspace: Workspace
 ) -> Search:
-    """Newton's method on two smooth bodies from a warm start, or from the support points along the search's direction.
+    """Newton's method on two smooth bodies from a warm start, or from near the support points along the direction.
 
     Settled where the bounds meet. A stationary point in penetration is kept as the depth known so far: it may be one
     of a dent, and the bodies apart.
     """
-    simplex, weights, system, vertex, best, deepest = workspace
+    best, deepest = workspace.best, workspace.deepest
     nx, ny, nz = search.nx, search.ny, search.nz
-    if warm and pair.body1.kind == SUPEROVOID and pair.body2.kind == SUPEROVOID:
-        contact1 = chart_contact(start[3], start[4], start[5])
-        contact2 = chart_contact(start[6], start[7], start[8])
+    if is_ellipsoid(pair.body1) and is_ellipsoid(pair.body2):
+        found = _newton_on_ellipsoids(pair, nx, ny, nz, tolerances.aim)
     else:
-        # To start from, any peak of a shape with dents is good enough: without its table it is found quicker.
-        rough = Pair(pair.body1, pair.vertices1[:0], pair.body2, pair.vertices2[:0], pair.pose)
-        pair_support(rough, nx, ny, nz, vertex)
-        for c in range(15):
-            simplex[0, c] = vertex[c]
-        _, contact1, contact2 = contacts_from(pair, simplex, ONE_CORNER, weights, vertex, nx, ny, nz)
-    found = _newton(pair, contact1, contact2, system, _FIRST_STEPS, tolerances.aim)
+        found = _newton_on_charts(pair, nx, ny, nz, warm, start, tolerances, workspace.system)
     if not found.upper < np.inf:
         return Search(
             search.lower, search.upper, search.distance, search.depth, nx, ny, nz, found.steps, search.settled
@@ -299,7 +406,7 @@ def _newton_from_simplex(
     ok, contact1, contact2 = contacts_from(pair, simplex, count, weights, vertex, nx, ny, nz)
     if not ok:
         return search
-    found = _newton(pair, contact1, contact2, system, _LATER_STEPS, tolerances.aim)
+    found = _newton(pair, contact1, contact2, system, _LATER_STEPS, tolerances.aim, np.inf)
     lower, upper, depth = search.lower, search.upper, search.depth
     distance = upper
     settled = False

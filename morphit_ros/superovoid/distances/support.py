@@ -29,6 +29,16 @@ FAST = {"contract", "arcp", "nsz"}
 # Kernels that only kernels call. They get no wrapper for Python, which takes as long to compile as a small kernel:
 # calling one of them from Python ends the process.
 inner = njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+# Likewise, and copied into who calls: for what each step of an iteration calls with dozens of numbers.
+inlined = njit(
+    cache=True,
+    nogil=True,
+    error_model="numpy",
+    fastmath=FAST,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    forceinline=True,
+)
 
 # Kinds of a body: what its parameters mean. All but the first are primitives (primitives.py).
 SUPEROVOID = 0
@@ -44,6 +54,8 @@ _POLE = 1e-25
 _ROOT_STEPS = 60
 # Two peaks that are nearer to each other than this angle [rad] are one.
 _SAME_PEAK = 1e-5
+# Angle [rad] that ends a search for a peak: the next one would be its square.
+_LAST_STEP = 1e-8
 # A peak beside the equator may be very near to it.
 _AT_EQUATOR = 1e-8
 # Steps from a peak to the end of its bracket, on the lookout for a valley.
@@ -126,7 +138,7 @@ def norm_pair(a: float, b: float, p: float) -> tuple[float, float, float, float,
     else:
         t1 = math.exp((p - 1.0) * math.log(t))
         w = t * t1
-        root = math.exp(math.log1p(w) / p)
+        root = math.exp(math.log(1.0 + w) / p)
         k = 1.0 / root
         n = high * root
         small = t * k
@@ -149,7 +161,7 @@ def norm_pair_derivative(a: float, b: float, p: float) -> tuple[float, float, fl
     t2 = math.exp((p - 2.0) * math.log(t)) if t > 1e-280 else 0.0
     t1 = t * t2
     w = t * t1
-    root = math.exp(math.log1p(w) / p)
+    root = math.exp(math.log(1.0 + w) / p)
     k = 1.0 / root
     n = high * root
     small = t * k
@@ -228,6 +240,29 @@ def chart_hint(body: Body, u1: float, u2: float, u3: float) -> tuple[float, floa
 
 
 @inner
+def rough_chart(body: Body, nx: float, ny: float, nz: float) -> tuple[float, float, float]:
+    """Chart of a superovoid near its support point along n, to start an iteration from; of any length."""
+    a, b, z = abs(body.a1 * nx), abs(body.a2 * ny), body.a3 * nz
+    m, g1, g2, x1, x2 = norm_pair(a, b, body.dual1)
+    _, c, s, r, q = norm_pair(m, abs(z), body.dual2)
+    if body.t1 != 0.0 or body.t2 != 0.0:
+        # Once more, with the section there and what the height gains by its growth.
+        if z < 0.0:
+            q = -q
+        f1, f2 = 1.0 + body.t1 * q, 1.0 + body.t2 * q
+        m, g1, g2, x1, x2 = norm_pair(a * f1, b * f2, body.dual1)
+        z += r * (x1 * a * body.t1 + x2 * b * body.t2)
+        _, c, s, r, q = norm_pair(m, abs(z), body.dual2)
+        q = abs(q)
+    if body.by_point2:
+        c, s = r, q
+    if body.by_point1:
+        g1, g2 = x1, x2
+    u1, u2 = c * g1, c * g2
+    return -u1 if nx < 0.0 else u1, -u2 if ny < 0.0 else u2, -s if z < 0.0 else s
+
+
+@inner
 def _outer(body: Body, c: float, s: float) -> tuple[float, float]:
     """(r, s) of the section that an outer chart pair (c ≥ 0, s) means."""
     _, r, q, rc, qc = norm_pair(c, abs(s), body.chart2)
@@ -301,6 +336,10 @@ def _section(
             break
         step = -residual / slope if slope > 0.0 else 2.0
         nc, ns = c - step * s, s + step * c
+        if abs(step) < _LAST_STEP:
+            # Before the bracket is asked: a step as short as rounding does not stay within it.
+            c, s = (nc, ns) if nc > 0.0 else (0.0, math.copysign(1.0, s))
+            break
         if not (-0.7 < step < 0.7 and low_c * ns - low_s * nc > 0.0 and nc * high_s - ns * high_c > 0.0 and nc >= 0.0):
             nc, ns = low_c + high_c, low_s + high_s
             if nc * nc + ns * ns < 1e-4:
@@ -309,10 +348,10 @@ def _section(
         i = 1.0 / math.sqrt(nc * nc + ns * ns)
         nc *= i
         ns *= i
-        if abs(step) < 1e-8 or abs(nc - c) + abs(ns - s) < 1e-15:
-            c, s = nc, ns
-            break
+        moved = abs(nc - c) + abs(ns - s)
         c, s = nc, ns
+        if moved < 1e-15:
+            break
     return c, s
 
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.superovoid.distances.batch import DistancesResult
 from morphit_ros.superovoid.distances.min_distance import STATUSES, DistanceStatus
 from morphit_ros.superovoid.distances.packing import ShapeTable
 from morphit_ros.superovoid.distances.queries import COLUMNS, DISTANCE, LOWER, NORMAL, OF_HULL, POINTS, STATUS
 from morphit_ros.superovoid.robots.body_pairs import (
-    BodyType,
     CollisionBody,
     compared_pairs,
     link_bodies,
@@ -26,11 +27,12 @@ from morphit_ros.superovoid.robots.body_pairs import (
 )
 from morphit_ros.superovoid.robots.distance_request import DistanceType, RobotDistanceRequest
 from morphit_ros.superovoid.robots.robot_distance_kernels import (
+    EVERY,
+    NEAREST,
+    OF_EACH_GROUP,
     CarriedShapes,
     fill_gradient,
-    place_shapes,
-    solve_nearest,
-    solve_within,
+    solve_state,
 )
 from morphit_ros.superovoid.robots.world import CollisionWorld
 
@@ -40,58 +42,119 @@ if TYPE_CHECKING:
 
 # States from which on they are shared among threads: below, starting them costs more.
 _STATES_FOR_THREADS = 16
+_NO_MEMORY = np.empty((0, COLUMNS))
 _EMPTY = CollisionWorld()
 _NEAREST = RobotDistanceRequest()
 
 
-@dataclass(frozen=True, eq=False)
 class BodyDistance:
     """Distance of two bodies, in the robot's root frame.
 
     Attributes:
         link_names: of the links or objects; the robot's come before the world's.
         body_types: of both.
-        distance: [m], not above 0 in contact: minus the depth of the deepest pair of shapes. Bodies of one shape each
-            are separated by a translation of that length, bodies of several need at least as long a one.
-        nearest_points: (2, 3) on body 1 and 2 [m]; None if not asked for.
-        normal: (3,) unit, from 1 to 2.
-        lower_bound: the distance of the convex hulls is not below this [m].
-        status: whether the distance is certified.
-        of_hull: a shape has a dent, and the distance may be that of its hull.
-        gradient: (J,) by the joints of the result [m/rad, or 1 for sliding joints]; None if not asked for.
+        row: (21,) numbers of the kernel, which most of the others are read from.
     """
 
-    link_names: tuple[str, str]
-    body_types: tuple[BodyType, BodyType]
-    distance: float
-    nearest_points: Array | None
-    normal: Array
-    lower_bound: float
-    status: DistanceStatus
-    of_hull: bool
-    gradient: Array | None
+    __slots__ = ("_signed", "_state", "body_types", "link_names", "row")
+
+    def __init__(self, state: StateDistances, number: int) -> None:
+        request = state.request
+        pair = int(state.pairs[number])
+        self.link_names, self.body_types = request.link_names[pair], request.body_types[pair]
+        self.row: Array = state.rows[number]
+        self._state, self._signed = (state, pair), request.signed_distance
+
+    @property
+    def distance(self) -> float:
+        """Distance [m], not above 0 in contact: minus the depth of the deepest pair of shapes. Bodies of one shape each
+        are separated by a translation of that length, bodies of several need at least as long a one."""
+        distance = float(self.row[DISTANCE])
+        return distance if self._signed else max(distance, 0.0)
+
+    @property
+    def nearest_points(self) -> Array | None:
+        """(2, 3) on body 1 and 2 [m]; None if not asked for."""
+        if not self._state[0].request.nearest_points:
+            return None
+        return self.row[POINTS : POINTS + 6].reshape(2, 3)
+
+    @property
+    def normal(self) -> Array:
+        """(3,) unit, from 1 to 2."""
+        return self.row[NORMAL : NORMAL + 3]
+
+    @property
+    def lower_bound(self) -> float:
+        """The distance of the convex hulls is not below this [m]."""
+        lower = float(self.row[LOWER])
+        return lower if self._signed else max(lower, 0.0)
+
+    @property
+    def status(self) -> DistanceStatus:
+        """Whether the distance is certified."""
+        return STATUSES[int(self.row[STATUS])]
+
+    @property
+    def of_hull(self) -> bool:
+        """A shape has a dent, and the distance may be that of its hull."""
+        return bool(self.row[OF_HULL])
+
+    @property
+    def gradient(self) -> Array | None:
+        """(J,) by the joints of the robot [m/rad, or 1 for sliding joints]; None if not asked for."""
+        state, pair = self._state
+        return state.request.gradient(pair, self.row, state.joints) if state.request.wants_gradient else None
 
     @property
     def certified(self) -> bool:
         return self.status is DistanceStatus.CERTIFIED
 
+    def __repr__(self) -> str:
+        points, gradient = self.nearest_points, self.gradient
+        return (
+            f"BodyDistance(link_names={self.link_names}, body_types={self.body_types}, distance={self.distance!r}, "
+            f"nearest_points={None if points is None else points.tolist()}, normal={self.normal.tolist()}, "
+            f"lower_bound={self.lower_bound!r}, status={self.status!s}, of_hull={self.of_hull}, "
+            f"gradient={None if gradient is None else gradient.tolist()})"
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class StateDistances:
-    """Distances of one state.
+    """Distances of one state, nearest first, as arrays; what has names is made when it is asked for.
 
     Attributes:
-        minimum_distance: the nearest pair; None if none is within the threshold.
-        distances: nearest first.
+        request: what it is the answer of.
+        pairs: (K,) pairs of shapes; `request.link_names` and `request.body_types` have those of each.
+        rows: (K, 21) numbers of the kernel; see `DistancesResult`, which `results` is.
+        joints: (N, 4, 4) poses ``T_root_joint``.
     """
 
-    minimum_distance: BodyDistance | None
-    distances: tuple[BodyDistance, ...]
+    request: RobotDistanceQuery
+    pairs: NDArray[np.int64]
+    rows: Array
+    joints: Array
+
+    @property
+    def results(self) -> DistancesResult:
+        """Distances, bounds, points, normals of all pairs as arrays; depths signed whatever was asked for."""
+        return DistancesResult(self.rows)
+
+    @functools.cached_property
+    def distances(self) -> tuple[BodyDistance, ...]:
+        """Nearest first."""
+        return tuple(BodyDistance(self, number) for number in range(len(self.pairs)))
+
+    @property
+    def minimum_distance(self) -> BodyDistance | None:
+        """The nearest pair; None if none is within the threshold."""
+        return self.distances[0] if len(self.pairs) else None
 
     @property
     def collision(self) -> bool:
         """Whether some pair has a distance of 0 or less."""
-        return self.minimum_distance is not None and self.minimum_distance.distance <= 0.0
+        return len(self.pairs) > 0 and bool(self.rows[0, DISTANCE] <= 0.0)
 
 
 class RobotDistance:
@@ -137,20 +200,44 @@ class RobotDistance:
         positions = [self.model.configuration(state) for state in states]
         prepared = self._prepared(request, world)
         if len(positions) < _STATES_FOR_THREADS:
-            return tuple(prepared.distances(state) for state in positions)
+            return tuple(prepared.distances_alone(state) for state in positions)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return tuple(pool.map(prepared.distances, positions))
+            return tuple(pool.map(prepared.distances_alone, positions))
 
-    def _prepare(self, request: RobotDistanceRequest, world: CollisionWorld) -> _Prepared:
+    def query(self, request: RobotDistanceRequest = _NEAREST, world: CollisionWorld = _EMPTY) -> RobotDistanceQuery:
+        """One request prepared for many states, each started from the last; see `RobotDistanceQuery`.
+
+        Raises:
+            InvalidInputError: as `compute`.
+        """
+        return self._prepare(request, world)
+
+    def _prepare(self, request: RobotDistanceRequest, world: CollisionWorld) -> RobotDistanceQuery:
         objects = object_bodies(world, self.model)
         bodies = [*self._links, *objects]
         pairs = compared_pairs(bodies, request, self.model, self.semantics)
         table = ShapeTable.of([shape for body in objects for shape, _ in body.shapes]) if objects else None
-        return _Prepared(self.model, bodies, _carried(bodies, self._table, table), pairs, request)
+        return RobotDistanceQuery(self.model, bodies, _carried(bodies, self._table, table), pairs, request)
 
 
-class _Prepared:
-    """Everything of a request that does not depend on the state."""
+_SCOPES = {
+    DistanceType.GLOBAL: NEAREST,
+    DistanceType.SINGLE: OF_EACH_GROUP,
+    DistanceType.LIMITED: EVERY,
+    DistanceType.ALL: EVERY,
+}
+
+
+class RobotDistanceQuery:
+    """A request prepared for many states of a robot, each started from the last: `RobotDistance.query` makes it.
+
+    The caller holds it. It remembers the latest answer of each pair of shapes: whose normal still separates a pair
+    well enough is not solved, and the others are solved from there. One thread uses it at a time. Distances do not
+    depend on what it remembers beyond the gap of their certificates.
+
+    Attributes:
+        link_names, body_types: of both bodies, for each pair of shapes (P).
+    """
 
     def __init__(
         self,
@@ -160,66 +247,84 @@ class _Prepared:
         pairs: NDArray[np.int64],
         request: RobotDistanceRequest,
     ) -> None:
-        self._model, self._bodies, self._table, self._request = model, bodies, table, request
+        self._model, self._table, self._request = model, table, request
         counts = np.array([len(body.shapes) for body in bodies])
-        self._owners = np.repeat(np.arange(len(bodies)), counts)
+        owners = np.repeat(np.arange(len(bodies)), counts)
         self._pairs, self._groups = _shape_pairs(pairs, counts)
+        both = [(bodies[first], bodies[second]) for first, second in owners[self._pairs].tolist()]
+        self.link_names = [(one.name, other.name) for one, other in both]
+        self.body_types = [(one.type, other.type) for one, other in both]
+        self.signed_distance, self.nearest_points = request.signed_distance, request.nearest_points
+        self.wants_gradient = request.gradient
+        self._scope = _SCOPES[request.type]
+        self._memory = np.zeros((len(self._pairs), COLUMNS))
 
     def distances(self, positions: Array) -> StateDistances:
-        """The distances at joint positions (J,)."""
-        request, table = self._request, self._table
-        joints = np.empty((len(self._model.motions.parents), 4, 4))
-        poses, spheres = np.empty((len(table.rows), 4, 4)), np.empty((len(table.rows), 4))
-        place_shapes(self._model.motions, table, positions, joints, poses, spheres)
-        threshold, signed = request.distance_threshold, request.signed_distance
-        if request.type is DistanceType.GLOBAL:
-            rows = np.empty((1, COLUMNS))
-            nearest = solve_nearest(table, poses, spheres, self._pairs, threshold, signed, rows[0])
-            found = [(nearest, rows[0])] if nearest >= 0 else []
-        else:
-            index, rows = np.empty(len(self._pairs), dtype=np.int64), np.empty((len(self._pairs), COLUMNS))
-            single = request.type is DistanceType.SINGLE
-            count = solve_within(
-                table, poses, spheres, self._pairs, self._groups, threshold, single, signed, index, rows
-            )
-            found = [(int(index[k]), rows[k]) for k in np.argsort(rows[:count, DISTANCE], kind="stable")]
-            if request.type is DistanceType.LIMITED:
-                found = self._limited(found)
-        answers = tuple(self._body_distance(pair, row, joints) for pair, row in found)
-        return StateDistances(answers[0] if answers else None, answers)
+        """The distances at joint positions (J,), in the order of the model's `joint_names` [rad or m].
 
-    def _limited(self, found: list[tuple[int, Array]]) -> list[tuple[int, Array]]:
+        Raises:
+            InvalidInputError: positions of another shape, or not finite.
+        """
+        values = np.ascontiguousarray(positions, dtype=np.float64)
+        names = self._model.joint_names
+        if values.shape != (len(names),) or not np.isfinite(values).all():
+            raise InvalidInputError("positions", positions, f"{len(names)} finite numbers, of {', '.join(names)}")
+        return self._solve(values, self._memory)
+
+    def reset(self) -> None:
+        """Start the next state cold."""
+        self._memory[:] = 0.0
+
+    def distances_alone(self, positions: Array) -> StateDistances:
+        """As `distances` for positions that are known to be good, without looking at the memory nor changing it."""
+        return self._solve(positions, _NO_MEMORY)
+
+    def _solve(self, positions: Array, memory: Array) -> StateDistances:
+        request = self._request
+        most = 1 if self._scope == NEAREST else len(self._pairs)
+        joints = np.empty((len(self._model.motions.parents), 4, 4))
+        pairs, rows = np.empty(most, dtype=np.int64), np.empty((most, COLUMNS))
+        count = solve_state(
+            self._model.motions,
+            self._table,
+            positions,
+            self._pairs,
+            self._groups,
+            self._scope,
+            request.distance_threshold,
+            request.signed_distance,
+            memory,
+            joints,
+            pairs,
+            rows,
+        )
+        if self._scope != NEAREST:
+            order = np.argsort(rows[:count, DISTANCE], kind="stable")
+            if request.type is DistanceType.LIMITED:
+                order = self._limited(order, pairs)
+            pairs, rows = pairs[order], rows[order]
+        else:
+            pairs, rows = pairs[:count], rows[:count]
+        return StateDistances(self, pairs, rows, joints)
+
+    def _limited(self, order: NDArray[np.int64], pairs: NDArray[np.int64]) -> NDArray[np.int64]:
         """The first of each pair of bodies, so many as are asked for."""
         counts: dict[int, int] = {}
         kept = []
-        for pair, row in found:
-            group = int(self._groups[pair])
+        for number in order.tolist():
+            group = int(self._groups[pairs[number]])
             counts[group] = counts.get(group, 0) + 1
             if counts[group] <= self._request.max_contacts_per_body:
-                kept.append((pair, row))
-        return kept
+                kept.append(number)
+        return np.array(kept, dtype=np.int64)
 
-    def _body_distance(self, pair: int, row: Array, joints: Array) -> BodyDistance:
-        first, second = (int(shape) for shape in self._pairs[pair])
-        one, other = self._bodies[self._owners[first]], self._bodies[self._owners[second]]
-        gradient = None
-        if self._request.gradient:
-            gradient = np.empty(len(self._model.joint_names))
-            rows = self._table.rows
-            fill_gradient(self._model.motions, joints, rows[first], rows[second], row, gradient)
-        distance, lower = float(row[DISTANCE]), float(row[LOWER])
-        signed = self._request.signed_distance
-        return BodyDistance(
-            (one.name, other.name),
-            (one.type, other.type),
-            distance if signed else max(distance, 0.0),
-            row[POINTS : POINTS + 6].reshape(2, 3) if self._request.nearest_points else None,
-            row[NORMAL : NORMAL + 3],
-            lower if signed else max(lower, 0.0),
-            STATUSES[int(row[STATUS])],
-            bool(row[OF_HULL]),
-            gradient,
-        )
+    def gradient(self, pair: int, row: Array, joints: Array) -> Array:
+        """Derivative (J,) of the distance of a pair of shapes, by its answer and the poses of the joints."""
+        first, second = self._pairs[pair].tolist()
+        gradient = np.empty(len(self._model.joint_names))
+        rows = self._table.rows
+        fill_gradient(self._model.motions, joints, rows[first], rows[second], row, gradient)
+        return gradient
 
 
 def _carried(bodies: Sequence[CollisionBody], links: ShapeTable, objects: ShapeTable | None) -> CarriedShapes:

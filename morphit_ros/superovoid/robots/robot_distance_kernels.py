@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
 from morphit_ros.robot.chain import JointMotions, multiply, place_joints
-from morphit_ros.superovoid.distances.bodies import Pair, pair_support, relative_pose, unit
+from morphit_ros.superovoid.distances.bodies import Pair, pair_support_near, relative_pose, unit
 from morphit_ros.superovoid.distances.broad_phase import sphere_bound
-from morphit_ros.superovoid.distances.queries import COLUMNS, DISTANCE, NORMAL, POINTS, query
-from morphit_ros.superovoid.distances.solver import make_workspace
+from morphit_ros.superovoid.distances.queries import CHARTS, COLUMNS, DISTANCE, NORMAL, POINTS, UPPER, query
+from morphit_ros.superovoid.distances.solver import Workspace, make_workspace, outward_slack
 from morphit_ros.superovoid.distances.support import FAST, HALF_SPACE, make_body
+
+# How much of a state is asked for: the nearest of all pairs, of each pair of bodies, or every pair of shapes.
+NEAREST, OF_EACH_GROUP, EVERY = 0, 1, 2
 
 
 class CarriedShapes(NamedTuple):
@@ -66,12 +69,22 @@ def _sphere_gap(table: CarriedShapes, spheres: Array, poses: Array, i: int, j: i
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def _direction_gap(table: CarriedShapes, spheres: Array, poses: Array, i: int, j: int, vertex: Array) -> float:
-    """Lower bound of the distance of two shapes by their support points between the spheres' centres."""
+def _direction_gap(
+    table: CarriedShapes, spheres: Array, poses: Array, i: int, j: int, latest: Array, vertex: Array
+) -> float:
+    """Lower bound of the distance of two shapes: their height along the latest normal, or between their spheres.
+
+    `latest` is an earlier answer (21,) of the pair, of zeros or without elements where there is none.
+    """
     body1, body2 = make_body(table.packed[i]), make_body(table.packed[j])
     if body1.kind == HALF_SPACE or body2.kind == HALF_SPACE:
         return -math.inf
-    length, x, y, z = unit(spheres[j, 0] - spheres[i, 0], spheres[j, 1] - spheres[i, 1], spheres[j, 2] - spheres[i, 2])
+    x, y, z = spheres[j, 0] - spheres[i, 0], spheres[j, 1] - spheres[i, 1], spheres[j, 2] - spheres[i, 2]
+    vertex[9:] = 0.0
+    if has_answer(latest):
+        x, y, z = latest[NORMAL], latest[NORMAL + 1], latest[NORMAL + 2]
+        vertex[9:] = latest[CHARTS : CHARTS + 6]
+    length, x, y, z = unit(x, y, z)
     if length == 0.0:
         return -math.inf
     T = poses[i]
@@ -82,20 +95,35 @@ def _direction_gap(table: CarriedShapes, spheres: Array, poses: Array, i: int, j
         table.vertices[table.offsets[j] : table.offsets[j + 1]],
         relative_pose(poses[i], poses[j]),
     )
-    g = pair_support(
+    g = pair_support_near(
         pair,
         T[0, 0] * x + T[1, 0] * y + T[2, 0] * z,
         T[0, 1] * x + T[1, 1] * y + T[2, 1] * z,
         T[0, 2] * x + T[1, 2] * y + T[2, 2] * z,
         vertex,
+        vertex,
     )
-    return g - body1.margin - body2.margin
+    return g - body1.margin - body2.margin - outward_slack(pair.pose, max(body1.size, body2.size))
+
+
+@njit(cache=True, nogil=True)
+def has_answer(latest: Array) -> bool:
+    """Whether a row is an earlier answer: those of the memory begin with zeros."""
+    return latest.shape[0] > 0 and latest[UPPER] != 0.0
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def _solve(
-    table: CarriedShapes, poses: Array, i: int, j: int, warm: Array, prove_depth: bool, workspace: tuple, out: Array
+    table: CarriedShapes,
+    poses: Array,
+    i: int,
+    j: int,
+    latest: Array,
+    prove_depth: bool,
+    workspace: Workspace,
+    out: Array,
 ) -> None:
+    """Solve a pair from its latest answer, which becomes this one."""
     query(
         table.packed[i],
         table.vertices[table.offsets[i] : table.offsets[i + 1]],
@@ -103,21 +131,61 @@ def _solve(
         table.packed[j],
         table.vertices[table.offsets[j] : table.offsets[j + 1]],
         poses[j],
-        warm,
+        latest if has_answer(latest) else latest[:0],
         prove_depth,
         workspace,
         out,
     )
+    if latest.shape[0] > 0:
+        latest[:] = out
 
 
 @njit(cache=True, nogil=True)
-def solve_nearest(
+def solve_state(
+    motions: JointMotions,
+    table: CarriedShapes,
+    positions: Array,
+    pairs: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    scope: int,
+    threshold: float,
+    signed: bool,
+    memory: Array,
+    joints: Array,
+    index: NDArray[np.int64],
+    rows: Array,
+) -> int:
+    """Distances at joint positions (J,): how many, which pairs of shapes (P,), and their answers (P, 21).
+
+    Args:
+        pairs: (P, 2) of shapes.
+        groups: (P,) the pair of bodies that each belongs to, in runs.
+        scope: NEAREST of all, the nearest OF_EACH_GROUP, or EVERY pair.
+        threshold: pairs further apart are left out [m].
+        signed: whether depths are wanted; otherwise NEAREST ends with the first pair that touches.
+        memory: (P, 21) the latest answers, to start from and to be replaced; or (0, 21).
+        joints: (K, 4, 4) receives ``T_root_joint``.
+    """
+    count = len(table.rows)
+    poses, spheres = np.empty((count, 4, 4)), np.empty((count, 4))
+    place_shapes(motions, table, positions, joints, poses, spheres)
+    if scope == NEAREST:
+        index[0] = _solve_nearest(table, poses, spheres, pairs, threshold, signed, memory, rows[0])
+        return 1 if index[0] >= 0 else 0
+    return _solve_within(
+        table, poses, spheres, pairs, groups, threshold, scope == OF_EACH_GROUP, signed, memory, index, rows
+    )
+
+
+@njit(cache=True, nogil=True)
+def _solve_nearest(
     table: CarriedShapes,
     poses: Array,
     spheres: Array,
     pairs: NDArray[np.int64],
     threshold: float,
     signed: bool,
+    memory: Array,
     row: Array,
 ) -> int:
     """The nearest of pairs (P, 2) of shapes: its index, and its answer in `row` (21,). -1: all beyond the threshold.
@@ -125,19 +193,26 @@ def solve_nearest(
     Without `signed` it ends with the first pair that touches.
     """
     count = len(pairs)
+    cold = np.empty(0)
     gaps = np.empty(count)
     first = -1
+    likely = -1
     for k in range(count):
         gaps[k] = _sphere_gap(table, spheres, poses, pairs[k, 0], pairs[k, 1])
         if first < 0 or gaps[k] < gaps[first]:
             first = k
+        if len(memory) and has_answer(memory[k]) and (likely < 0 or memory[k, DISTANCE] < memory[likely, DISTANCE]):
+            likely = k
     if first < 0:
         return -1
+    if likely >= 0:
+        first = likely
     workspace = make_workspace()
-    cold, out, vertex = np.empty(0), np.empty(COLUMNS), np.empty(15)
+    out, vertex = np.empty(COLUMNS), np.empty(15)
     best, nearest = threshold, -1
-    # The pair whose spheres are nearest gives a bound; only what could be below it is put into order.
-    _solve(table, poses, pairs[first, 0], pairs[first, 1], cold, signed, workspace, out)
+    # The pair that was nearest, or whose spheres are, gives a bound; only what could be below it is put into order.
+    latest = memory[first] if len(memory) else cold
+    _solve(table, poses, pairs[first, 0], pairs[first, 1], latest, signed, workspace, out)
     if out[DISTANCE] <= best:
         best, nearest = out[DISTANCE], first
         row[:] = out
@@ -146,7 +221,12 @@ def solve_nearest(
     kept = 0
     for k in range(count):
         if k != first and gaps[k] < best:
-            bound = max(gaps[k], _direction_gap(table, spheres, poses, pairs[k, 0], pairs[k, 1], vertex))
+            bound = gaps[k]
+            if len(memory) and has_answer(memory[k]):
+                bound = max(bound, _direction_gap(table, spheres, poses, pairs[k, 0], pairs[k, 1], memory[k], vertex))
+            if bound < best:
+                # The robot may have moved far.
+                bound = max(bound, _direction_gap(table, spheres, poses, pairs[k, 0], pairs[k, 1], cold, vertex))
             if bound < best:
                 left[kept] = k
                 bounds[kept] = bound
@@ -156,7 +236,8 @@ def solve_nearest(
         if bounds[order[n]] >= best or (not signed and nearest >= 0 and best <= 0.0):
             break
         k = left[order[n]]
-        _solve(table, poses, pairs[k, 0], pairs[k, 1], cold, signed, workspace, out)
+        latest = memory[k] if len(memory) else cold
+        _solve(table, poses, pairs[k, 0], pairs[k, 1], latest, signed, workspace, out)
         if out[DISTANCE] < best or (nearest < 0 and out[DISTANCE] <= best):
             best, nearest = out[DISTANCE], k
             row[:] = out
@@ -164,7 +245,7 @@ def solve_nearest(
 
 
 @njit(cache=True, nogil=True)
-def solve_within(
+def _solve_within(
     table: CarriedShapes,
     poses: Array,
     spheres: Array,
@@ -173,6 +254,7 @@ def solve_within(
     threshold: float,
     only_nearest: bool,
     signed: bool,
+    memory: Array,
     index: NDArray[np.int64],
     rows: Array,
 ) -> int:
@@ -187,11 +269,13 @@ def solve_within(
         i, j = pairs[k, 0], pairs[k, 1]
         known = only_nearest and count > 0 and groups[index[count - 1]] == groups[k]
         limit = rows[count - 1, DISTANCE] if known else threshold
-        if _sphere_gap(table, spheres, poses, i, j) > limit:
-            continue
-        if limit < math.inf and _direction_gap(table, spheres, poses, i, j, vertex) > limit:
-            continue
-        _solve(table, poses, i, j, cold, signed, workspace, rows[count])
+        latest = memory[k] if len(memory) else cold
+        if limit < math.inf:
+            if _sphere_gap(table, spheres, poses, i, j) > limit:
+                continue
+            if _direction_gap(table, spheres, poses, i, j, latest, vertex) > limit:
+                continue
+        _solve(table, poses, i, j, latest, signed, workspace, rows[count])
         distance = rows[count, DISTANCE]
         if known:
             if distance < limit:
