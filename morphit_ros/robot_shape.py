@@ -157,8 +157,7 @@ class Robot:
     def _distances(self) -> RobotDistance:
         from morphit_ros.superovoid.robots.robot_distance import RobotDistance
 
-        links = {name: link.shapes for name, link in self.superovoids().links.items()}
-        return RobotDistance(links, self.kinematics, self._semantics())
+        return RobotDistance(self.superovoids().links, self.kinematics, self._semantics())
 
     def _semantics(self) -> SemanticDescription | None:
         from morphit_ros.robot.semantics import load_semantic_description

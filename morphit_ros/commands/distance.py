@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from morphit_ros.robot.description import RobotDescription
     from morphit_ros.superovoid.distances.min_distance import DistanceResult
     from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
+    from morphit_ros.superovoid.robots.robot_model import LinkSuperovoids
 
 _SHOWN = 10
 
@@ -111,19 +112,32 @@ def _robot(options: argparse.Namespace) -> int:
         if frozenset((one, other)) in skipped or not (options.links is None or {one, other} & set(options.links)):
             continue
         results = [_distance(a, b) for a, b in itertools.product(placed[one], placed[other])]
-        rows.append((min(results, key=lambda result: result.distance), one, other))
+        nearest = min(results, key=lambda result: result.distance)
+        rows.append((nearest, one, other, _robot_bounds(results, model.links[one], model.links[other])))
     if not rows:
         raise InvalidInputError("pairs", "none", "two links that are checked against each other", "Try --all-pairs.")
     rows.sort(key=lambda row: row[0].distance)
     if options.json != "-":
-        for result, one, other in rows[:_SHOWN]:
-            print(f"{1e3 * result.distance:10.3f} mm  {one} - {other}{_remark(result)}")
+        for result, one, other, bounds in rows[:_SHOWN]:
+            between = f"  robot {1e3 * bounds[0]:6.1f} to {1e3 * bounds[1]:6.1f} mm" if bounds is not None else ""
+            print(f"{1e3 * result.distance:10.3f} mm{between}  {one} - {other}{_remark(result)}")
         if len(rows) > _SHOWN:
             print(f"… and {len(rows) - _SHOWN} pairs further apart")
-    pairs = [{"links": [one, other], **_content(result)} for result, one, other in rows]
+    pairs = [{"links": [one, other], **_content(result), "robot_bounds": bounds} for result, one, other, bounds in rows]
     with ResultFiles() as files:
         files.json({"robot": model.robot_name, "positions": positions, "pairs": pairs}, options.json)
     return 0
+
+
+def _robot_bounds(
+    results: list[DistanceResult], one: LinkSuperovoids, other: LinkSuperovoids
+) -> tuple[float, float] | None:
+    """Between which distances [m] two links themselves are, by the distances of all their shapes; None if unknown."""
+    if one.deviation is None or other.deviation is None:
+        return None
+    low = min(result.lower_bound for result in results) - one.deviation[0] - other.deviation[0]
+    high = max(min(result.distance for result in results), 0.0) + one.deviation[1] + other.deviation[1]
+    return max(low, 0.0), high
 
 
 def _positions(words: list[str], joints: tuple[str, ...]) -> dict[str, float]:

@@ -2,7 +2,8 @@
 
 The two one-sided Hausdorff distances, by branch and bound over cubes: no sample could miss the place where they are
 greatest. Of each cube the distance to the other set is bounded from above; cubes whose bound is above what was found at
-points are cut into eight. The distance to a convex body is a convex function: on what a cube has of the solid, it is
+points are cut into eight. What a cube has of a convex body lies below a plane
+that touches the body. The distance to a convex body is a convex function: on what a cube has of the solid, it is
 greatest at a corner of that part (`cube_parts`), so that flat faces need no small cubes.
 """
 
@@ -20,7 +21,7 @@ from morphit_ros.geometry.solid import Solid
 from morphit_ros.geometry.transforms import Array
 
 # Cubes along the longest side of the box at the start, cubes that are looked at in all, and how many at once.
-_CUBES, _GREATEST_NUMBER, _BLOCK = 12, 300_000, 20_000
+_CUBES, _GREATEST_NUMBER, _BLOCK = 12, 100_000, 20_000
 # A bound is good enough where it is within this of what was found, relative to the diagonal of the box and to itself.
 _TOLERANCE, _RELATIVE_TOLERANCE = 2.5e-4, 0.02
 # Points count as far from this share of the greatest distance on; how many are kept.
@@ -69,8 +70,15 @@ class Bodies(Protocol):
         """(N,) [m] the distances of points (N, 3) to a body are at most these; 0 in it."""
         ...
 
-    def nearest(self, k: int, points: Array) -> Array:
-        """(N,) [m] the distances of points (N, 3) to a body are at least these."""
+    def holds(self, k: int, points: Array) -> NDArray[np.bool_]:
+        """(N,) which of points (N, 3) are in a body."""
+        ...
+
+    def planes(self, k: int, points: Array) -> tuple[Array, Array]:
+        """Unit normals n (N, 3) and s (N,) [m] with n · (x − p) ≤ s for each of points p (N, 3) and all x of a body.
+
+        The nearer to the body's surface such a plane is, the better; s is negative where p is outside of the hull.
+        """
         ...
 
 
@@ -99,30 +107,35 @@ def measure_deviation(
     )
 
 
-def points_outside(solid: Solid, model: Bodies) -> Array:
-    """Points (P, 3) [m] of a solid that are outside of a model; none proves that the model contains the solid.
-
-    Where no single body holds what one of the smallest cubes has of the solid, the corners of that part are returned,
-    whether or not they are outside.
+def parts_outside(solid: Solid, model: Bodies) -> list[Array]:
+    """Points of a solid that no single body of a model holds; none proves that the model contains the solid.
 
     Args:
         solid: what is to be contained.
         model: the bodies; those that are not convex hold nothing.
+
+    Returns:
+        groups of points (P, 3) [m]: single points that are in no body, and the corners of what the smallest cubes have
+        of the solid, where these are in several bodies, but not all of them in one.
     """
     parts = CubeParts.whole(solid)
-    found = [np.empty((0, 3))]
+    found: list[Array] = []
+    convex = [k for k, is_convex in enumerate(model.convex) if is_convex]
+    if not convex:
+        return [parts.points]
     looked_at = 0
     while len(parts.cubes):
         looked_at += len(parts.cubes)
-        bounds, distances = _distances_of_parts(parts, model)
-        lost = distances > 0.0
-        undecided = (bounds > 0.0) & (parts.maxima(distances) <= 0.0)
+        held = np.stack([model.holds(k, parts.points) for k in convex])
+        together = np.stack([parts.maxima(~in_body) == 0 for in_body in held]).any(axis=0)
+        lost = ~held.any(axis=0)
+        undecided = ~together & (parts.maxima(lost) == 0)
+        found += list(parts.points[lost][:, None])
         if parts.half <= _FINEST * solid.diagonal or looked_at > _GREATEST_NUMBER:
-            lost |= undecided[parts.owners]
-            undecided[:] = False
-        found.append(parts.points[lost])
+            found += [parts.points[parts.owners == k] for k in np.flatnonzero(undecided)[:_MOST_FAR]]
+            break
         parts = parts.divided(np.flatnonzero(undecided))
-    return np.concatenate(found)
+    return found
 
 
 class _Search:
@@ -214,16 +227,27 @@ def _search_model(search: _Search, solid: Solid, model: Bodies) -> None:
 def _bounds_of_cubes(search: _Search, solid: Solid, model: Bodies, cubes: Array, half: float) -> Array:
     """Bounds (C,) of the distances of the model's points in cubes, −1 where there are none."""
     radius = half * np.sqrt(3.0)
-    depths = solid.surface_distances(cubes)
+    feet = solid.feet(cubes)
+    depths = np.linalg.norm(cubes - feet, axis=1)
     bounds = depths + radius
     # All of the cube is in the solid: no surface in it, and the centre inside.
     bounds[(depths > radius) & solid.contains(cubes)] = -1.0
     rows = np.flatnonzero(bounds > search.enough)
-    if len(rows):
-        away = np.stack([model.nearest(k, cubes[rows]) for k in range(len(model.convex))]).min(axis=0)
-        bounds[rows[away > radius]] = -1.0
-        held = rows[away <= 0.0]
-        _see_outside(search, solid, cubes[held], depths[held])
+    if len(rows) == 0:
+        return bounds
+    outwards = cubes[rows] - feet[rows]
+    reaches = np.full(len(rows), -1.0)
+    for k in range(len(model.convex)):
+        normals, slacks = model.planes(k, cubes[rows])
+        # Not farther from the foot than the farthest point x of the ball around the cube with n · (x − c) ≤ s.
+        slope = np.clip(np.einsum("ij,ij->i", normals, outwards) / np.maximum(depths[rows], 1e-300), -1.0, 1.0)
+        across = np.sqrt(np.maximum(radius**2 - slacks**2, 0.0)) * np.sqrt(1.0 - slope**2)
+        along = np.where(slope * radius <= slacks, radius, slope * slacks + across)
+        reach = np.sqrt(np.maximum(depths[rows] ** 2 + radius**2 + 2.0 * depths[rows] * along, 0.0))
+        reaches = np.maximum(reaches, np.where(slacks < -radius, -1.0, reach))
+    bounds[rows] = np.minimum(bounds[rows], reaches)
+    centers = rows[np.stack([model.holds(k, cubes[rows]) for k in range(len(model.convex))]).any(axis=0)]
+    _see_outside(search, solid, cubes[centers], depths[centers])
     return bounds
 
 

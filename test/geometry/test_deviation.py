@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.cube_parts import CubeParts
-from morphit_ros.geometry.deviation import measure_deviation, points_outside
+from morphit_ros.geometry.deviation import measure_deviation, parts_outside
 from morphit_ros.geometry.mesh import TriangleMesh, sample_surface
 from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.solid import Solid
@@ -36,7 +36,15 @@ class Balls:
     def farthest(self, k: int, points: Array) -> Array:
         return np.maximum(np.linalg.norm(points - self.centers[k], axis=1) - self.radii[k], 0.0)
 
-    nearest = farthest
+    def holds(self, k: int, points: Array) -> np.ndarray:
+        return self.farthest(k, points) <= 0.0
+
+    def planes(self, k: int, points: Array) -> tuple[Array, Array]:
+        ways = points - self.centers[k]
+        lengths = np.linalg.norm(ways, axis=1)
+        ways[lengths == 0.0, 0] = 1.0
+        normals = ways / np.linalg.norm(ways, axis=1, keepdims=True)
+        return normals, self.radii[k] - lengths
 
 
 def cube() -> Solid:
@@ -64,15 +72,14 @@ class TestKnownAnswers:
         corners = [[x, y, z] for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1) if (x, y, z) != (0, 0, 0)]
         found = measure_deviation(cube(), Balls(corners, [0.75] * 26))
         assert found.solid_to_model == pytest.approx(0.25, abs=0.01)
-        outside = points_outside(cube(), Balls(corners, [0.75] * 26))
-        assert len(outside) > 0
+        outside = np.concatenate(parts_outside(cube(), Balls(corners, [0.75] * 26)))
         assert (np.linalg.norm(outside, axis=1) < 0.6).any()
 
     def test_far_points_are_far(self) -> None:
         balls = Balls([[0, 0, 0], [0.5, 0, 0]], [1.0, 1.0])
         found = measure_deviation(cube(), balls)
         distances = np.minimum(balls.farthest(0, found.far_in_solid), balls.farthest(1, found.far_in_solid))
-        assert 0 < len(found.far_in_solid)
+        assert len(found.far_in_solid) > 0
         assert (distances >= 0.59 * found.reached[0]).all()
         assert (found.far_in_model[:, 0] > 1.0).all()
 
@@ -126,19 +133,18 @@ class TestBounds:
 class TestContainment:
     def test_proven_where_balls_overlap(self) -> None:
         balls = Balls([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)], [0.87] * 8)
-        assert len(points_outside(cube(), balls)) == 0
+        assert len(parts_outside(cube(), balls)) == 0
 
     def test_refuted_by_the_smallest_gap(self) -> None:
         """The corner of the cube sticks out by a ten-thousandth."""
         balls = Balls([[0, 0, 0]], [math.sqrt(3.0) - 1e-4])
-        outside = points_outside(cube(), balls)
-        assert len(outside) > 0
+        outside = np.concatenate(parts_outside(cube(), balls))
         assert np.abs(np.abs(outside) - 1.0).max() < 1e-3
 
     def test_a_body_that_is_not_convex_holds_nothing(self) -> None:
         balls = Balls([[0, 0, 0]], [2.0])
         balls.convex = [False]
-        assert len(points_outside(cube(), balls)) > 0
+        assert len(parts_outside(cube(), balls)) > 0
 
 
 class TestParts:

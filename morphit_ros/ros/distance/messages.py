@@ -184,6 +184,7 @@ def _body_distance(distance: BodyDistance) -> BodyDistanceMsg:
     points = np.full((2, 3), np.nan) if distance.nearest_points is None else distance.nearest_points
     (ax, ay, az), (bx, by, bz) = points.tolist()
     x, y, z = distance.normal.tolist()
+    low, high = distance.robot_bounds or (math.nan, math.nan)
     return BodyDistanceMsg(
         link_names=list(distance.link_names),
         body_types=[int(kind) for kind in distance.body_types],
@@ -191,6 +192,7 @@ def _body_distance(distance: BodyDistance) -> BodyDistanceMsg:
         nearest_points=[Point(x=ax, y=ay, z=az), Point(x=bx, y=by, z=bz)],
         normal=Vector3(x=x, y=y, z=z),
         lower_bound=distance.lower_bound,
+        robot_bounds=[low, high],
         certified=distance.certified,
         status=f"{distance.status}_of_hull" if distance.of_hull else str(distance.status),
         gradient=[] if distance.gradient is None else distance.gradient.tolist(),

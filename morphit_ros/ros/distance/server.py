@@ -146,9 +146,7 @@ class DistanceServer:
         """
         model = self._config.superovoids(self._robot_name, description)
         semantics = self._config.semantic_description(self._robot_name, description, self._package_paths)
-        robot = RobotDistance(
-            {name: link.shapes for name, link in model.links.items()}, KinematicModel(description), semantics
-        )
+        robot = RobotDistance(model.links, KinematicModel(description), semantics)
         world = self._world if self._waiting is None else CollisionWorld.of(self._waiting)
         object_bodies(world, robot.model)
         # Kernels are compiled, or loaded, now and not at the first request.

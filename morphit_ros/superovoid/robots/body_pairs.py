@@ -14,6 +14,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.superovoid.distances.packing import Shape
+from morphit_ros.superovoid.robots.robot_model import LinkSuperovoids
 from morphit_ros.superovoid.robots.world import CollisionWorld, WorldObject
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class CollisionBody:
         shapes: with ``T_joint_shape`` (4, 4), its pose behind that joint (in the root frame, if -1).
         link: the link itself, or the link that carries the object; empty for the world.
         touch_links: links that an attached object may touch.
+        deviation: as of `LinkSuperovoids`; an object is what it was given as.
     """
 
     name: str
@@ -49,9 +51,12 @@ class CollisionBody:
     shapes: tuple[tuple[Shape, Array], ...]
     link: str = ""
     touch_links: frozenset[str] = frozenset()
+    deviation: tuple[float, float] | None = (0.0, 0.0)
 
 
-def link_bodies(links: Mapping[str, Iterable[PlacedSuperovoid]], model: KinematicModel) -> list[CollisionBody]:
+def link_bodies(
+    links: Mapping[str, LinkSuperovoids] | Mapping[str, Iterable[PlacedSuperovoid]], model: KinematicModel
+) -> list[CollisionBody]:
     """The links that have shapes, in the robot's order.
 
     Raises:
@@ -61,9 +66,11 @@ def link_bodies(links: Mapping[str, Iterable[PlacedSuperovoid]], model: Kinemati
         model.check_link(link)
     bodies = []
     for link, (row, T_joint_link) in model.link_joints.items():
-        shapes = tuple((item.shape, T_joint_link @ item.T_link_shape) for item in links.get(link, ()))
+        given = links.get(link, ())
+        items, deviation = (given.shapes, given.deviation) if isinstance(given, LinkSuperovoids) else (given, None)
+        shapes = tuple((item.shape, T_joint_link @ item.T_link_shape) for item in items)
         if shapes:
-            bodies.append(CollisionBody(link, BodyType.ROBOT_LINK, row, shapes, link))
+            bodies.append(CollisionBody(link, BodyType.ROBOT_LINK, row, shapes, link, deviation=deviation))
     if not bodies:
         raise InvalidInputError("superovoids", "no link with a shape", "at least one")
     return bodies

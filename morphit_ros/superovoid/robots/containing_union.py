@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from morphit_ros.geometry.deviation import points_outside
+from morphit_ros.geometry.deviation import parts_outside
 from morphit_ros.geometry.solid import Solid
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 from morphit_ros.superovoid.fits.samples import SurfaceSamples
 from morphit_ros.superovoid.robots.deviation import Superovoids
-from morphit_ros.superovoid.robots.union_descent import Shapes, UnionDescent, UnionTarget
+from morphit_ros.superovoid.robots.union_descent import Shapes, UnionDescent
 
 # What a point outside costs more than one inside, in descents one after the other.
 _OUTSIDE = (10.0, 100.0, 1000.0, 1000.0)
@@ -42,37 +42,42 @@ def containing_union(
         samples: of its surface.
         placed: puts shapes into the frame of the input.
     """
-    target = descent.target.joined(samples.in_samples(solid.vertices), np.empty((0, 3)))
+    corners = samples.in_samples(solid.vertices)
+    held = list(np.concatenate([descent.target.points, corners])[:, None])
     best: Shapes | None = None
     for outside in _OUTSIDE:
+        target = descent.target.joined(corners, np.empty((0, 3)))
         pressing = replace(descent, descent=replace(descent.descent, outside=outside), target=target)
         shapes = pressing.improved(shapes)
-        found, target = _grown_around(solid, samples, shapes, target, placed)
+        found = _grown_around(solid, samples, shapes, held, placed)
         if found is not None:
             shapes = found
             best = found if best is None else min(best, found, key=descent.error)
-    return (best, True) if best is not None else (_grown(shapes, target.points), False)
+    return (best, True) if best is not None else (_grown(shapes, held), False)
 
 
 def _grown_around(
     solid: Solid,
     samples: SurfaceSamples,
     shapes: Shapes,
-    target: UnionTarget,
+    held: list[Array],
     placed: Callable[[Shapes], Sequence[PlacedSuperovoid]],
-) -> tuple[Shapes | None, UnionTarget]:
-    """Grown shapes that contain the solid, None if that is not proven; the target with the points that this took."""
+) -> Shapes | None:
+    """Grown shapes that contain the solid, None if that is not proven; groups of points that this took join `held`."""
     for _ in range(_SEARCHES):
-        grown = _grown(shapes, target.points)
-        outside = points_outside(solid, Superovoids(placed(grown)))
-        if len(outside) == 0:
-            return grown, target
-        target = target.joined(samples.in_samples(outside), np.empty((0, 3)))
-    return None, target
+        grown = _grown(shapes, held)
+        outside = parts_outside(solid, Superovoids(placed(grown)))
+        if not outside:
+            return grown
+        held += [samples.in_samples(group) for group in outside]
+    return None
 
 
-def _grown(shapes: Shapes, held: Array) -> Shapes:
-    gauges = np.stack([shape.gauges(held) for shape in shapes])
+def _grown(shapes: Shapes, held: list[Array]) -> Shapes:
+    """Shapes grown about their origins, so that each group of points is in that which has to grow least for it."""
+    starts = np.cumsum([0, *(len(group) for group in held[:-1])])
+    points = np.concatenate(held)
+    gauges = np.maximum.reduceat(np.stack([shape.gauges(points) for shape in shapes]), starts, axis=1)
     owners = gauges.argmin(axis=0)
     grown = []
     for k, shape in enumerate(shapes):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from morphit_ros.geometry.deviation import Deviation, measure_deviation
 from morphit_ros.geometry.solid import Solid
@@ -12,10 +14,12 @@ from morphit_ros.geometry.transforms import Array, transform_points
 from morphit_ros.jit import njit
 from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 from morphit_ros.superovoid.distances.support import support_point
-from morphit_ros.superovoid.fits.gauge import closest_foot, local
+from morphit_ros.superovoid.fits.gauge import closest_foot, gauge_gradient, gauges, local
 
 # Angles along both directions of the surface points to begin with.
 _ANGLES = 40
+# The way to a foot nearer than this says nothing of the normal, in units of the shape.
+_ON_SURFACE = 1e-6
 
 
 def shape_deviation(
@@ -52,21 +56,31 @@ class Superovoids:
         ])  # fmt: skip
 
     def farthest(self, k: int, points: Array) -> Array:
-        return self._bounds_of(k, points)[0]
+        far = np.empty(len(points))
+        shape, rotation, origin, scale = self._scaled(k)
+        _fill_farthest(shape, rotation, origin, points / scale, far)
+        return scale * far
 
-    def nearest(self, k: int, points: Array) -> Array:
-        return self._bounds_of(k, points)[1]
+    def holds(self, k: int, points: Array) -> NDArray[np.bool_]:
+        values = np.empty(len(points))
+        shape, rotation, origin, scale = self._scaled(k)
+        gauges(shape, rotation, origin, points / scale, values)
+        return values <= 1.0
 
-    def _bounds_of(self, k: int, points: Array) -> tuple[Array, Array]:
+    def planes(self, k: int, points: Array) -> tuple[Array, Array]:
+        normals, slacks = np.empty((len(points), 3)), np.empty(len(points))
+        shape, rotation, origin, scale = self._scaled(k)
+        _fill_planes(shape, rotation, origin, points / scale, normals, slacks)
+        return normals @ rotation.T, scale * slacks
+
+    def _scaled(self, k: int) -> tuple[Array, Array, Array, float]:
+        """A shape in units of its size, for which the thresholds of the search for the closest point are; its pose."""
         placed = self._shapes[k]
         parameters = placed.shape.parameters.copy()
-        # In units of the shape: thresholds of the search for the closest point are absolute.
         scale = float(parameters[:3].max())
         parameters[:3] /= scale
         pose = placed.T_link_shape
-        far, near = np.empty(len(points)), np.empty(len(points))
-        _fill_bounds(parameters, np.ascontiguousarray(pose[:3, :3]), pose[:3, 3] / scale, points / scale, far, near)
-        return scale * far, scale * near
+        return parameters, np.ascontiguousarray(pose[:3, :3]), pose[:3, 3] / scale, scale
 
 
 def _corners(box: Array) -> Array:
@@ -74,14 +88,24 @@ def _corners(box: Array) -> Array:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _fill_bounds(shape, rotation, origin, points, far, near):  # type: ignore[no-untyped-def]
-    """Upper and lower bounds of the distances of points (N, 3) to a placed shape, both 0 inside."""
+def _fill_farthest(shape, rotation, origin, points, far):  # type: ignore[no-untyped-def]
+    """Distances of points (N, 3) to points of a placed shape, 0 inside."""
+    for i in range(len(points)):
+        x, y, z = local(rotation, origin, points, i)
+        far[i] = max(closest_foot(shape, x, y, z)[0], 0.0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fill_planes(shape, rotation, origin, points, normals, slacks):  # type: ignore[no-untyped-def]
+    """Planes that touch a placed shape near points (N, 3); normals in the shape's frame."""
     for i in range(len(points)):
         x, y, z = local(rotation, origin, points, i)
         distance, fx, fy, fz = closest_foot(shape, x, y, z)
-        far[i], near[i] = 0.0, 0.0
-        if distance > 0.0:
-            far[i] = distance
-            # The plane across the way to the foot has the shape's convex hull on one side.
-            nx, ny, nz = (x - fx) / distance, (y - fy) / distance, (z - fz) / distance
-            near[i] = max(nx * x + ny * y + nz * z - support_point(shape, nx, ny, nz)[0], 0.0)
+        if distance > _ON_SURFACE:
+            nx, ny, nz = x - fx, y - fy, z - fz
+        else:
+            _, nx, ny, nz = gauge_gradient(shape, fx, fy, fz)
+        length = math.sqrt(nx * nx + ny * ny + nz * nz)
+        nx, ny, nz = nx / length, ny / length, nz / length
+        normals[i, 0], normals[i, 1], normals[i, 2] = nx, ny, nz
+        slacks[i] = support_point(shape, nx, ny, nz)[0] - (nx * x + ny * y + nz * z)

@@ -39,6 +39,7 @@ from morphit_ros.superovoid.robots.world import CollisionWorld
 if TYPE_CHECKING:
     from morphit_ros.robot.semantics import SemanticDescription
     from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
+    from morphit_ros.superovoid.robots.robot_model import LinkSuperovoids
 
 # States from which on they are shared among threads: below, starting them costs more.
 _STATES_FOR_THREADS = 16
@@ -107,6 +108,21 @@ class BodyDistance:
         return state.request.gradient(pair, self.row, state.joints) if state.request.wants_gradient else None
 
     @property
+    def robot_bounds(self) -> tuple[float, float] | None:
+        """The bodies' own distance is between these [m], 0 where they may touch; the distance is that of the shapes.
+
+        None where the model of a link does not say how far its shapes are from it at most, and for single pairs of
+        shapes (LIMITED, ALL). Bodies that one may be wholly inside of the other are not told apart from such that are
+        not. Objects are what they were given as.
+        """
+        state, pair = self._state
+        between = state.request.deviation(pair)
+        if between is None:
+            return None
+        missing, excess = between
+        return max(self.row[LOWER] - missing, 0.0), max(self.row[DISTANCE], 0.0) + excess
+
+    @property
     def certified(self) -> bool:
         return self.status is DistanceStatus.CERTIFIED
 
@@ -171,10 +187,16 @@ class RobotDistance:
 
     def __init__(
         self,
-        links: Mapping[str, Iterable[PlacedSuperovoid]],
+        links: Mapping[str, LinkSuperovoids] | Mapping[str, Iterable[PlacedSuperovoid]],
         model: KinematicModel,
         semantics: SemanticDescription | None = None,
     ) -> None:
+        """
+        Args:
+            links: of a model, such as `load_model` reads; or shapes alone, of which nothing is known beyond them.
+            model: kinematics.
+            semantics: which links are not held against each other.
+        """
         self.model = model
         self.semantics = semantics
         self._links = link_bodies(links, model)
@@ -254,6 +276,7 @@ class RobotDistanceQuery:
         both = [(bodies[first], bodies[second]) for first, second in owners[self._pairs].tolist()]
         self.link_names = [(one.name, other.name) for one, other in both]
         self.body_types = [(one.type, other.type) for one, other in both]
+        self._deviations = [(one.deviation, other.deviation) for one, other in both]
         self.signed_distance, self.nearest_points = request.signed_distance, request.nearest_points
         self.wants_gradient = request.gradient
         self._scope = _SCOPES[request.type]
@@ -317,6 +340,13 @@ class RobotDistanceQuery:
             if counts[group] <= self._request.max_contacts_per_body:
                 kept.append(number)
         return np.array(kept, dtype=np.int64)
+
+    def deviation(self, pair: int) -> tuple[float, float] | None:
+        """What two bodies may be nearer, and farther apart, than the nearest of their shapes [m]."""
+        one, other = self._deviations[pair]
+        if one is None or other is None or self._scope == EVERY:
+            return None
+        return one[0] + other[0], one[1] + other[1]
 
     def gradient(self, pair: int, row: Array, joints: Array) -> Array:
         """Derivative (J,) of the distance of a pair of shapes, by its answer and the poses of the joints."""

@@ -110,12 +110,13 @@ class UnionDescent:
         current = tuple(shape.copy() for shape in shapes)
         surface, free = self._residuals(current)
         best, least = tuple(shape.copy() for shape in current), self._error(surface, free)
+        changing = range(len(current)) if only is None else only
         idle = 0
         for _ in range(rounds):
             owners = surface.argmin(axis=0)
-            for k in range(len(current)) if only is None else only:
+            for k in changing:
                 self._descend(current[k], owners == k, free[k])
-            surface, free = self._residuals(current)
+                surface[k], free[k] = self._distances(current[k])
             error = self._error(surface, free)
             idle = 0 if error < (1.0 - _ENOUGH) * least else idle + 1
             if error < least:
@@ -138,10 +139,12 @@ class UnionDescent:
 
     def _residuals(self, shapes: Shapes) -> tuple[Array, Array]:
         """Signed distances (K, N) of the surface's points from each shape, and those (K, M) of the free points."""
-        return (
-            np.stack([shape.distances(self.target.points) for shape in shapes]),
-            np.stack([shape.distances(self.target.free) for shape in shapes]),
-        )
+        surface, free = zip(*(self._distances(shape) for shape in shapes), strict=True)
+        return np.stack(surface), np.stack(free)
+
+    def _distances(self, shape: ShapeCandidate) -> tuple[Array, Array]:
+        """Signed distances (N,) and (M,) of both kinds of points from one shape."""
+        return shape.distances(self.target.points), shape.distances(self.target.free)
 
     def _error(self, surface: Array, free: Array) -> float:
         gaps = surface.min(axis=0)
