@@ -55,7 +55,7 @@ class TestKnownAnswers:
     def test_ball_in_a_cube(self) -> None:
         found = measure_deviation(cube(), Balls([[0, 0, 0]], [1.0]))
         assert found.solid_to_model == pytest.approx(math.sqrt(3.0) - 1.0, rel=1e-6)
-        assert found.model_to_solid < 2e-3
+        assert found.model_to_solid < 5e-3
 
     def test_ball_around_a_cube(self) -> None:
         found = measure_deviation(cube(), Balls([[0, 0, 0]], [1.8]))

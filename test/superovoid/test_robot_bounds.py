@@ -77,7 +77,7 @@ class TestDeviation:
     def test_dented_shapes_are_bounded_too(self) -> None:
         shape = Superovoid((0.3, 0.3, 0.4), (1.0, 0.5), (0.5, -0.5))
         assert not shape.convexity().convex
-        mesh = shape.mesh(2e-3)
+        mesh = shape.mesh(1e-2)
         found = shape_deviation(Solid([mesh]), [PlacedSuperovoid(shape, np.eye(4))])
         assert 5e-4 <= found.solid_to_model < 0.03
         assert 1e-3 <= found.model_to_solid < 0.03

@@ -88,13 +88,19 @@ def fit_link_superovoids(
         if better is None:
             break
         shapes = better
+    if count is None and settings.d_max > 0.0:
+        shapes = fitter.closest
     if count is not None and len(shapes) < count:
         raise InvalidInputError("count", count, f"at most {len(shapes)}, the parts that this surface was cut into")
     return fitter.finished(shapes)
 
 
 class _LinkFitter:
-    """Fits of one link."""
+    """Fits of one link.
+
+    Attributes:
+        closest: those of all shapes looked at whose greatest distance is the smallest.
+    """
 
     def __init__(
         self,
@@ -115,6 +121,8 @@ class _LinkFitter:
             descent = replace(descent, loss=SQUARES)
         target = make_target(self._solid, self._samples, int(_MORE_POINTS * config.fit.samples), rng)
         self._descent = UnionDescent(descent, target)
+        self.closest: Shapes = ()
+        self._least = math.inf
         self._tolerance = config.tolerance * self._solid.diagonal / self._samples.scale
 
     def first(self) -> Shapes:
@@ -169,23 +177,26 @@ class _LinkFitter:
 
     def _closer(self, shapes: Shapes) -> Shapes:
         """Shapes whose greatest distance is smaller, where points that are far off by now count more."""
-        best, least = shapes, math.inf
         descent = self._descent
         for _ in range(_FAR_ROUNDS):
-            found = shape_deviation(self._solid, self._placed(shapes), self._enclosing)
-            greatest = max(found.solid_to_model, found.model_to_solid)
-            if greatest < least:
-                best, least = shapes, greatest
+            found = self._measured(shapes)
             far = found.far_in_model
             ways = self._solid.feet(far) - far if len(far) else far
             between = np.concatenate([far + share * ways for share in _ON_THE_WAY])
             in_samples = self._samples.in_samples
-            descent = replace(
-                descent, target=descent.target.joined(in_samples(found.far_in_solid), in_samples(between))
-            )
+            target = descent.target.joined(in_samples(found.far_in_solid), in_samples(between))
+            descent = replace(descent, target=target)
             shapes = descent.improved(shapes)
-        return best if self._greatest(shapes) >= least else shapes
+        self._greatest(shapes)
+        return self.closest
 
     def _greatest(self, shapes: Shapes) -> float:
-        found = shape_deviation(self._solid, self._placed(shapes), self._enclosing)
+        found = self._measured(shapes)
         return max(found.solid_to_model, found.model_to_solid)
+
+    def _measured(self, shapes: Shapes) -> Deviation:
+        found = shape_deviation(self._solid, self._placed(shapes), self._enclosing)
+        greatest = max(found.solid_to_model, found.model_to_solid)
+        if greatest < self._least:
+            self.closest, self._least = shapes, greatest
+        return found

@@ -153,8 +153,6 @@ class UnionDescent:
         return math.sqrt(float(total) / len(gaps))
 
     def _descend(self, shape: ShapeCandidate, own: NDArray[np.bool_], free: Array) -> None:
-        if own.sum() < MIN_POINTS:
-            return
         points = np.concatenate([self.target.points[own], self.target.free[free < _NEAR]])
         is_free = np.arange(len(points)) >= own.sum()
         self.descent.run(shape, FitTarget(points, np.ones(len(points)), is_free), CLOSEST, _STEPS)
