@@ -12,7 +12,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from morphit_ros.commands.options import PageConfig, SeedConfig, add_config, add_settings, read_config, settings
+from morphit_ros.commands.options import (
+    PageConfig,
+    SeedConfig,
+    add_config,
+    add_settings,
+    given_values,
+    read_config,
+    settings,
+)
 from morphit_ros.commands.output_files import add_output
 from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.robots import add_robot, load_robot
@@ -138,19 +146,28 @@ def _first_model(
     config: SphereFitConfig,
     options: argparse.Namespace,
 ) -> SphereModel:
-    """The spheres to begin with: from a file, where links that it lacks are fitted, or fitted."""
+    """The spheres to begin with: from a file, or of the library where no fit is asked for, or fitted.
+
+    Links that a file or the library lacks are fitted.
+    """
     from morphit_ros.errors import InvalidInputError
-    from morphit_ros.spheres import LinkSpheres, SphereModel, fit_robot_spheres, fit_spheres
+    from morphit_ros.spheres import LinkSpheres, SphereFitConfig, SphereModel, fit_robot_spheres, fit_spheres
     from morphit_ros.spheres.editing import EditedLink
     from morphit_ros.spheres.exports import read_model
+    from morphit_ros.spheres.library import library_model
 
     seed = read_config(options, SeedConfig).seed
-    model = read_model(options.model, description) if options.model else None
+    if options.model:
+        model = read_model(options.model, description)
+    elif given_values(options, SphereFitConfig) or settings(options, SphereFitConfig):
+        model = None
+    else:
+        model = library_model(options.robot, description)
     if model is not None:
         for link in model.links:
             if link not in parts:
                 bound = f"links with collision geometry: {', '.join(parts)}"
-                raise InvalidInputError(f"link of {options.model}", repr(link), bound)
+                raise InvalidInputError(f"link of {options.model or options.robot}", repr(link), bound)
     missing = [link for link in parts if model is None or link not in model.links]
     if model is not None and not missing:
         return model
