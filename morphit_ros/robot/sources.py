@@ -36,6 +36,11 @@ def load_robot(
     if name.lstrip().startswith("<"):
         return load_robot_description(name, package_paths), {}
     suffix = Path(name).suffix.lower()
+    # Names may have dots.
+    if suffix and suffix not in _DESCRIPTIONS and not Path(name).exists():
+        file = example_robots().get(name)
+        if file is not None:
+            return load_robot_description(str(file), package_paths), {}
     if suffix not in _DESCRIPTIONS and (suffix or name.startswith(_URIS)):
         return load_robot_description(_mesh_robot(name, package_paths, unit), package_paths), {}
     if unit is not None:

@@ -28,6 +28,7 @@ def robots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for file, text in {
         "little_description/urdf/little_arm.urdf": ARM,
         "ghost_description/ghost.urdf": GHOST,
+        "half_description/half.v1.lowerBody.urdf": ARM,
         "one_description/twin.urdf": ARM,
         "other_description/twin.urdf": GHOST,
     }.items():
@@ -48,11 +49,17 @@ def build(*words: str) -> int:
 
 
 def test_robots_are_named_after_their_files(capsys: pytest.CaptureFixture[str]) -> None:
-    assert list(example_robots.example_robots()) == ["ghost", "little_arm", "one-twin", "other-twin"]
+    assert list(example_robots.example_robots()) == [
+        "ghost",
+        "half.v1.lowerBody",
+        "little_arm",
+        "one-twin",
+        "other-twin",
+    ]
     assert library() == 0
     lines = capsys.readouterr().out.splitlines()
     assert {"panda", "little_arm", "one-twin"} <= set(lines)
-    assert lines[-1].startswith("0 of 8 are built")
+    assert lines[-1].startswith("0 of 9 are built")
 
 
 def test_models_are_built_proven_measured_and_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,6 +130,7 @@ def test_unknown_robots_and_how_to_get_more(
 def test_other_commands_take_the_names() -> None:
     assert main(["spheres", "fit", "little_arm", "--count", "4", "--output", "own.json"]) == 0
     assert read_model("own.json").robot_name == "little_arm"
+    assert main(["spheres", "fit", "half.v1.lowerBody", "--count", "4", "--output", "own.json"]) == 0
     assert main(["spheres", "export", "little_arm", "--output", "out.urdf"]) == 2
     assert build("little_arm") == 0
     assert main(["spheres", "export", "little_arm", "--output", "out.urdf"]) == 0
