@@ -142,6 +142,16 @@ class SpherePanel:
                     slider = gui.add_slider(joint.name, joint.lower, joint.upper, step, joint.position)
                     self._input(slider, partial(actions.move_joint, joint.name))
 
+    def add_upload(self) -> None:
+        """Add a button that has a file of the browser's machine shown instead."""
+        hint = "A mesh, or a zip of the folder with a URDF and its meshes"
+        button = self._gui.add_upload_button("Open mesh or zip", icon="upload", hint=hint, order=self._next())
+
+        def uploaded(_: object) -> None:
+            self._run(partial(self._actions.open, button.value.name, button.value.content))
+
+        button.on_upload(uploaded)
+
     def show(self, state: PanelState) -> None:
         """Bring all controls up to date; what did not change is not sent."""
         with self._lock:
