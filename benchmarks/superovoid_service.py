@@ -47,6 +47,7 @@ def measure(parameters: dict[str, str], joints: list[str], calls: int, warm_up: 
 
     from morphit_interfaces.msg import DistanceShape, WorldObject
     from morphit_interfaces.srv import RobotDistance, UpdateWorld
+    from morphit_ros.ros.core.answers import ask
 
     words = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
     node = subprocess.Popen(
@@ -60,18 +61,12 @@ def measure(parameters: dict[str, str], joints: list[str], calls: int, warm_up: 
     try:
         client = client_node.create_client(RobotDistance, "robot_distance")
         update = client_node.create_client(UpdateWorld, "update_world")
-        if not (client.wait_for_service(300.0) and update.wait_for_service(60.0)):
-            raise SystemExit("superovoid_distance did not come up")
 
-        def call(service: Any, request: Any) -> Any:
-            for _ in range(5):
-                future = service.call_async(request)
-                end = time.monotonic() + 5.0
-                while not future.done() and time.monotonic() < end:
-                    executor.spin_once(timeout_sec=0.1)
-                if future.done():
-                    return future.result()
-            raise SystemExit("superovoid_distance does not answer")
+        def call(service: Any, request: Any, timeout: float = 60.0) -> Any:
+            answer = ask(service, request, executor, timeout)
+            if answer is None:
+                raise SystemExit(f"superovoid_distance does not answer {service.srv_name} within {timeout:g} s")
+            return answer
 
         rng = np.random.default_rng(0)
         world = []
@@ -81,7 +76,8 @@ def measure(parameters: dict[str, str], joints: list[str], calls: int, warm_up: 
             item.pose.position.x, item.pose.position.y = 0.7, 0.15 * number - 0.7
             item.pose.position.z = float(rng.uniform(0.0, 0.6))
             world.append(item)
-        call(update, UpdateWorld.Request(objects=world))
+        # The node is only starting: compiling its kernels may take minutes.
+        call(update, UpdateWorld.Request(objects=world), 360.0)
         request = RobotDistance.Request(joint_states=[JointState(name=joints)])
         trips, computed, cpu = [], [], {}
         for number in range(warm_up + calls):

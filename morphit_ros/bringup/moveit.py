@@ -32,6 +32,7 @@ ARGUMENTS = (
         False,
         "spheres of the description in the robot's file; false: of the one that the driver publishes",
     ),
+    Argument("live", False, "each later fit reaches the running move_group, added to the spheres that it started with"),
     Argument("execution", True, "whether move_group may move the robot with its controllers"),
     RVIZ,
     USE_SIM_TIME,
@@ -101,7 +102,8 @@ def describe_moveit(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
         "allow_trajectory_execution": values["execution"],
         **_mapping(resource("config/moveit/planning_scene.yaml")),
     }
-    fit = {"seed": values["seed"], **({"robot": values["robot"]} if values["sim"] else {})}
+    source = {"robot": values["robot"]} if values["sim"] else {}
+    fit = {"seed": values["seed"], "planning_scene": values["live"], **source}
     move_group = NodeDescription(
         "move_group",
         flat_parameters(parameters),

@@ -28,7 +28,9 @@ class GeometryConfig(Config):
 def add_robot(parser: Any, source: bool = True) -> None:
     """Add ROBOT|MESH as ``robot``, ``--unit``, ``--package-path`` and, if wanted, ``--source``."""
     parser.add_argument(
-        "robot", metavar="ROBOT|MESH", help="name in config/robots (panda), a URDF or xacro file, or a mesh file"
+        "robot",
+        metavar="ROBOT|MESH",
+        help="name (panda; morphit spheres library lists all), a URDF or xacro file, or a mesh",
     )
     add_unit(parser)
     if source:

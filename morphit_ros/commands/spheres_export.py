@@ -33,7 +33,11 @@ def add_options(parser: CommandParser) -> None:
     from morphit_ros.spheres import FORMATS
 
     formats = tuple(FORMATS)
-    parser.add_argument("model", metavar="MODEL", help="file with spheres, made here, by another program or by hand")
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="file with spheres, made here, by another program or by hand; or a robot of the library",
+    )
     parser.add_argument("--robot", metavar="ROBOT", help="name in config/robots (panda), or a URDF or xacro file")
     parser.add_argument("--format", choices=formats, help="what to write (default: by the suffix of --output)")
     parser.add_argument("--from", dest="source_format", choices=formats, help="what MODEL is (default: as it looks)")
@@ -56,6 +60,7 @@ def run(options: argparse.Namespace) -> int:
         read_model,
         self_collision_matrix,
     )
+    from morphit_ros.spheres.library import library_file
 
     padding = read_config(options, PaddingConfig).padding
     if options.format is None and options.output == "-":
@@ -63,10 +68,14 @@ def run(options: argparse.Namespace) -> int:
     target = options.format or format_of(options.output)
     if options.merge and target != "srdf":
         raise InvalidInputError("--merge", f"format {target}", "srdf")
-    description, home = load_robot(options.robot, options) if options.robot else (None, {})
+    source, robot = Path(options.model), options.robot
+    built = None if source.is_file() else library_file(options.model)
+    if built is not None:
+        source, robot = built, robot or options.model
+    description, home = load_robot(robot, options) if robot else (None, {})
     if description is None and FORMATS[target].needs_robot:
         raise InvalidInputError("--robot", "nothing", f"a robot: format {target} describes it")
-    model = read_model(Path(options.model), description, options.source_format)
+    model = read_model(source, description, options.source_format)
     matrix = None
     if description is not None and target in ("srdf", "curobo", "curobo-0.7", "xrdf"):
         samples, seed = read_config(options, SamplesConfig).samples, read_config(options, SeedConfig).seed

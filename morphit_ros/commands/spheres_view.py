@@ -10,9 +10,18 @@ import argparse
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
 
-from morphit_ros.commands.options import PageConfig, SeedConfig, add_config, add_settings, read_config, settings
+from morphit_ros.commands.options import (
+    PageConfig,
+    SeedConfig,
+    add_config,
+    add_settings,
+    given_values,
+    read_config,
+    settings,
+)
 from morphit_ros.commands.output_files import add_output
 from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.robots import add_robot, load_robot
@@ -50,12 +59,79 @@ def add_options(parser: CommandParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    with make_editor(options) as editor:
-        print(f"{editor.url}  (Ctrl-C ends)", flush=True)
+    import threading
+
+    with EditorPage(options) as page:
+        print(f"{page.editor.url}  (Ctrl-C ends)", flush=True)
+        threading.Thread(target=page.run, daemon=True).start()
         wait_for_interrupt()
-        if editor.has_unsaved_changes:
+        if page.editor.has_unsaved_changes:
             print("Changes since the last save were dropped.")
     return 0
+
+
+class EditorPage:
+    """One address, at which an upload puts another editor in the place of the one before.
+
+    Attributes:
+        editor: the present one.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        """Serve the editor of a command line.
+
+        Raises:
+            InvalidInputError, ResourceNotFoundError, MissingDependencyError: as of `make_editor`.
+        """
+        import queue
+        import tempfile
+        import threading
+
+        self._options = options
+        self._lock, self._closed = threading.Lock(), False
+        self._uploads = tempfile.TemporaryDirectory(prefix="morphit_")
+        self._ready: queue.SimpleQueue[Callable[[int], SphereEditor]] = queue.SimpleQueue()
+        self.editor = prepared_editor(options, self.open)(read_config(options, PageConfig).port)
+
+    def open(self, name: str, content: bytes) -> None:
+        """Read and fit an upload; `run` shows it.
+
+        Raises:
+            MorphitError: it cannot be shown; the present editor stays.
+        """
+        import tempfile
+
+        from morphit_ros.robot.uploads import store_upload
+
+        folder = Path(tempfile.mkdtemp(dir=self._uploads.name))
+        path = store_upload(name, content, folder)
+        paths = [str(folder), *self._options.package_path]
+        changes = {"robot": str(path), "model": None, "output": None, "package_path": paths}
+        self._ready.put(prepared_editor(argparse.Namespace(**{**vars(self._options), **changes}), self.open))
+
+    def run(self) -> None:
+        """Show uploads as they come; for a thread that ends with the process."""
+        while True:
+            self.show_next()
+
+    def show_next(self) -> None:
+        """Wait for an upload and show it; browsers connect again by themselves."""
+        start = self._ready.get()
+        with self._lock:
+            if not self._closed:
+                port = urlsplit(self.editor.url).port
+                assert port is not None
+                self.editor.close()
+                self.editor = start(port)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._closed = True
+            self.editor.close()
+        self._uploads.cleanup()
 
 
 def wait_for_interrupt() -> None:
@@ -74,6 +150,21 @@ def make_editor(options: argparse.Namespace) -> SphereEditor:
     Raises:
         InvalidInputError, ResourceNotFoundError, MissingDependencyError: an option, a file, or viser.
     """
+    return prepared_editor(options)(read_config(options, PageConfig).port)
+
+
+def prepared_editor(
+    options: argparse.Namespace, open: Callable[[str, bytes], None] | None = None
+) -> Callable[[int], SphereEditor]:
+    """A function that starts the editor of a command line on a port: all that takes time is done before.
+
+    Args:
+        options: parsed.
+        open: takes uploads, as of `EditorFunctions`.
+
+    Raises:
+        InvalidInputError, ResourceNotFoundError, MissingDependencyError: an option, a file, or viser.
+    """
     from morphit_ros.display.sphere_editor import SphereEditor
     from morphit_ros.display.sphere_session import EditorFunctions
     from morphit_ros.spheres import SphereFitConfig
@@ -82,7 +173,7 @@ def make_editor(options: argparse.Namespace) -> SphereEditor:
     from morphit_ros.spheres.exports import format_of
     from morphit_ros.spheres.metrics import nearest_gaps
 
-    seed, port = read_config(options, SeedConfig).seed, read_config(options, PageConfig).port
+    seed = read_config(options, SeedConfig).seed
     config = read_config(options, SphereFitConfig, settings(options, SphereFitConfig))
     for file in options.output or ():
         format_of(file)
@@ -100,9 +191,10 @@ def make_editor(options: argparse.Namespace) -> SphereEditor:
         exports={
             f"Save {Path(file).name}": _export_function(Path(file), model, description, measure) for file in outputs
         },
+        open=open,
     )
     history = EditHistory(edited_from_model(model))
-    return SphereEditor(shape, history, functions, VARIANTS, port=port)
+    return lambda port: SphereEditor(shape, history, functions, VARIANTS, port=port)
 
 
 def _load_shape(options: argparse.Namespace) -> tuple[Any, dict[str, list[TriangleMesh]], RobotDescription | None]:
@@ -138,19 +230,28 @@ def _first_model(
     config: SphereFitConfig,
     options: argparse.Namespace,
 ) -> SphereModel:
-    """The spheres to begin with: from a file, where links that it lacks are fitted, or fitted."""
+    """The spheres to begin with: from a file, or of the library where no fit is asked for, or fitted.
+
+    Links that a file or the library lacks are fitted.
+    """
     from morphit_ros.errors import InvalidInputError
-    from morphit_ros.spheres import LinkSpheres, SphereModel, fit_robot_spheres, fit_spheres
+    from morphit_ros.spheres import LinkSpheres, SphereFitConfig, SphereModel, fit_robot_spheres, fit_spheres
     from morphit_ros.spheres.editing import EditedLink
     from morphit_ros.spheres.exports import read_model
+    from morphit_ros.spheres.library import library_model
 
     seed = read_config(options, SeedConfig).seed
-    model = read_model(options.model, description) if options.model else None
+    if options.model:
+        model = read_model(options.model, description)
+    elif given_values(options, SphereFitConfig) or settings(options, SphereFitConfig):
+        model = None
+    else:
+        model = library_model(options.robot, description)
     if model is not None:
         for link in model.links:
             if link not in parts:
                 bound = f"links with collision geometry: {', '.join(parts)}"
-                raise InvalidInputError(f"link of {options.model}", repr(link), bound)
+                raise InvalidInputError(f"link of {options.model or options.robot}", repr(link), bound)
     missing = [link for link in parts if model is None or link not in model.links]
     if model is not None and not missing:
         return model

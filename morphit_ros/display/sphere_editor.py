@@ -65,7 +65,10 @@ class SphereEditor(SphereSession):
         meshes = {link: shape.meshes[link] for link in links}
         self._scene = SphereScene(meshes, shape.link_poses(self._positions), host, port, "morphit spheres")
         self._scene.panel.set_status("", {}, _HINTS)
-        self._panel = SpherePanel(self._scene.gui, self, links, variants, list(functions.exports), shape.joint_ranges())
+        exports, joints = list(functions.exports), shape.joint_ranges()
+        self._panel = SpherePanel(self._scene.gui, self, links, variants, exports, joints, self._scene.bounds)
+        if functions.open is not None:
+            self._panel.add_upload()
         self._refresh()
 
     @property
@@ -105,6 +108,34 @@ class SphereEditor(SphereSession):
         with self._lock:
             self._positions[joint] = position
             self._scene.move_links(self._shape.link_poses(self._positions))
+            if self._scene.is_clipped:
+                self._drawn.clear()
+            self._refresh()
+
+    def open(self, name: str, content: bytes) -> None:
+        """Have an uploaded file shown instead.
+
+        Raises:
+            InvalidInputError: there are changes that were not saved.
+            MorphitError: a file that cannot be shown.
+        """
+        if self.has_unsaved_changes:
+            raise InvalidInputError("upload", "changes that are not saved", "none", "Save them, or undo them.")
+        if self._functions.open is not None:
+            with self._lock:
+                self._news(f"{name}: reading and fitting …")
+            self._functions.open(name, content)
+
+    def clip(self, axis: int, limit: float) -> None:
+        """Show nothing beyond a coordinate of the world [m]: meshes are cut there, spheres centred beyond are hidden.
+
+        Args:
+            axis: 0 for x, 1 for y, 2 for z.
+            limit: infinite to show all.
+        """
+        with self._lock:
+            self._scene.set_clip(axis, limit)
+            self._drawn.clear()
             self._refresh()
 
     def wait(self, timeout: float) -> bool:

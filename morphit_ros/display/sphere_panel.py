@@ -15,6 +15,7 @@ from morphit_ros.display.panel import titled_html
 from morphit_ros.display.sphere_figures import Figures
 from morphit_ros.display.sphere_shape import JointRange
 from morphit_ros.errors import MorphitError
+from morphit_ros.geometry.transforms import Array
 
 if TYPE_CHECKING:
     from morphit_ros.display.sphere_editor import SphereEditor
@@ -66,6 +67,7 @@ class SpherePanel:
         variants: Sequence[str],
         exports: Sequence[str],
         joints: Sequence[JointRange],
+        bounds: Array,
     ) -> None:
         """Add the controls.
 
@@ -76,6 +78,7 @@ class SpherePanel:
             variants: presets to choose from.
             exports: labels of the buttons that write files.
             joints: that can be moved.
+            bounds: (2, 3) corners of the box that clip planes go through [m].
         """
         self._actions = actions
         self._lock = threading.RLock()
@@ -126,12 +129,28 @@ class SpherePanel:
             for label in exports:
                 button = gui.add_button(label, icon="device-floppy")
                 button.on_click(lambda _, label=label: self._run(partial(actions.export, label)))
+        with gui.add_folder("Clip", expand_by_default=False, order=self._next()):
+            hint = "Hides what lies beyond; at its end, nothing"
+            for axis, name in enumerate("xyz"):
+                low, high = float(np.floor(1e3 * bounds[0, axis])), float(np.ceil(1e3 * bounds[1, axis]))
+                slider = gui.add_slider(f"{name} up to [mm]", low, high, 1.0, high, hint=hint)
+                self._input(slider, partial(self._clip, axis, high))
         if joints:
             with gui.add_folder("Joints", expand_by_default=False, order=self._next()):
                 for joint in joints:
                     step = (joint.upper - joint.lower) / 200.0
                     slider = gui.add_slider(joint.name, joint.lower, joint.upper, step, joint.position)
                     self._input(slider, partial(actions.move_joint, joint.name))
+
+    def add_upload(self) -> None:
+        """Add a button that has a file of the browser's machine shown instead."""
+        hint = "A mesh, or a zip of the folder with a URDF and its meshes"
+        button = self._gui.add_upload_button("Open mesh or zip", icon="upload", hint=hint, order=self._next())
+
+        def uploaded(_: object) -> None:
+            self._run(partial(self._actions.open, button.value.name, button.value.content))
+
+        button.on_upload(uploaded)
 
     def show(self, state: PanelState) -> None:
         """Bring all controls up to date; what did not change is not sent."""
@@ -175,6 +194,9 @@ class SpherePanel:
 
         control.on_update(updated)
         return control
+
+    def _clip(self, axis: int, end: float, value: float) -> None:
+        self._actions.clip(axis, 1e-3 * value if value < end else np.inf)
 
     def _buttons(self, label: str, acts: Mapping[str, Callable[[], None]]) -> None:
         """Buttons side by side."""

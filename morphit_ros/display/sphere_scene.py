@@ -27,6 +27,8 @@ _MESH_COLOR = (0.62, 0.67, 0.73)
 # translucent mesh are opaque, since a browser cannot sort translucent surfaces that pass through each other.
 _MESH_OPACITY = {"all": 0.24, "selected": 0.28, "others": 0.06}
 _FAINT_OPACITY = 0.06
+# Radius of a sphere that is not to be seen [m].
+_SPECK = 1e-9
 # Where spheres stand out of the mesh, where both surfaces agree, where the mesh stands out of the spheres.
 _GAP_COLORS = np.array([[46, 92, 214], [238, 240, 242], [224, 48, 56]], dtype=np.float64)
 _FIELD_OF_VIEW = 0.7
@@ -54,6 +56,8 @@ class SphereScene(LayeredServer):
         self._poses = {link: T_world_link[link] for link in meshes}
         self._fine: dict[str, TriangleMesh] = {}
         self._gap_link: str | None = None
+        # Nothing is shown beyond, in the world's frame [m].
+        self._clip = np.full(3, np.inf)
         self._light_and_floor()
         for name, label in LAYERS.items():
             self.add_layer(name, label, visible=True)
@@ -69,6 +73,25 @@ class SphereScene(LayeredServer):
         self._poses = {link: T_world_link[link] for link in self._meshes}
         for link in self._meshes:
             self._place(link)
+
+    @property
+    def bounds(self) -> Array:
+        """The box (2, 3) around all links where they are [m]."""
+        return self._bounds(list(self._meshes))
+
+    @property
+    def is_clipped(self) -> bool:
+        """Whether a clip plane is set."""
+        return bool(np.isfinite(self._clip).any())
+
+    def set_clip(self, axis: int, limit: float) -> None:
+        """Hide what lies beyond a plane across an axis of the world, in what is drawn from now on.
+
+        Args:
+            axis: 0 for x, 1 for y, 2 for z.
+            limit: greatest coordinate that is shown [m], infinite for all.
+        """
+        self._clip[axis] = limit
 
     def look_at_link(self, link: str | None) -> None:
         """Frame a link, or everything: browsers look there when they connect, and those connected jump there."""
@@ -94,7 +117,10 @@ class SphereScene(LayeredServer):
             self._put_gap_mesh(link, gaps)
         else:
             self._gap_link = None if self._gap_link == link else self._gap_link
-            mesh, opacity = self._meshes[link], _MESH_OPACITY[_emphasis(link, selected_link)]
+            mesh, opacity = self._clipped(link, self._meshes[link]), _MESH_OPACITY[_emphasis(link, selected_link)]
+            if mesh is None:
+                self.remove(f"meshes/{link}")
+                return
             item = MeshItem(
                 f"meshes/{link}", _MESH_COLOR, mesh.vertices, mesh.faces, flat=True, side="double", opacity=opacity
             )
@@ -130,7 +156,10 @@ class SphereScene(LayeredServer):
             colors[selected] = SELECTED_COLOR
         name = f"spheres/{link}"
         is_new = name not in self._nodes
-        self.draw([SpheresItem(name, colors / 255.0, centers, radii, opacity=_FAINT_OPACITY if faint else 1.0)])
+        # Those beyond a clip plane stay as specks: a click names a sphere by its row.
+        beyond = (transform_points(self._poses[link], centers) > self._clip).any(axis=1)
+        shown = np.where(beyond, _SPECK, radii)
+        self.draw([SpheresItem(name, colors / 255.0, centers, shown, opacity=_FAINT_OPACITY if faint else 1.0)])
         if is_new:
             self._nodes[name].on_click(lambda event: clicked(link, int(event.instance_index)))
         self._place(link)
@@ -180,12 +209,28 @@ class SphereScene(LayeredServer):
     def _put_gap_mesh(self, link: str, gaps: Callable[[Array], Array]) -> None:
         import trimesh
 
-        mesh = self._finely_divided(link)
+        mesh = self._clipped(link, self._finely_divided(link))
+        self.remove(f"meshes/{link}")
+        if mesh is None:
+            return
         at = np.clip(gaps(mesh.vertices) / self.gap_scale(link), -1.0, 1.0)
         colors = np.stack([np.interp(at, (-1.0, 0.0, 1.0), _GAP_COLORS[:, channel]) for channel in range(3)], axis=1)
         painted = trimesh.Trimesh(mesh.vertices, mesh.faces, vertex_colors=colors.astype(np.uint8), process=False)
-        self.remove(f"meshes/{link}")
         self.put(f"meshes/{link}", self.scene.add_mesh_trimesh, mesh=painted, cast_shadow=False)
+
+    def _clipped(self, link: str, mesh: TriangleMesh) -> TriangleMesh | None:
+        """What the clip planes leave of a mesh in the frame of its link, open where it is cut; None if nothing."""
+        from trimesh.intersections import slice_faces_plane
+
+        rotation, origin = self._poses[link][:3, :3], self._poses[link][:3, 3]
+        vertices, faces = mesh.vertices, mesh.faces
+        for axis in np.flatnonzero(np.isfinite(self._clip)):
+            normal = -rotation[axis]
+            point = rotation[axis] * (self._clip[axis] - origin[axis])
+            vertices, faces = slice_faces_plane(vertices, faces, normal, point)[:2]
+            if not len(faces):
+                return None
+        return TriangleMesh(vertices, faces)
 
     def _place(self, link: str) -> None:
         for layer in LAYERS:

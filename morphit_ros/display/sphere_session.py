@@ -33,12 +33,14 @@ class EditorFunctions:
         measure: (link, its spheres) → figures.
         gaps: (points (P, 3), centres (N, 3), radii (N,)) → signed distances (P,) [m], positive outside the spheres.
         exports: label of a button → function that writes a file and returns its path.
+        open: (name of a file, its content), what a browser uploads to be shown instead; None if nothing can be.
     """
 
     fit: Callable[[str, EditedLink, int], EditedLink]
     measure: Callable[[str, EditedLink], SphereMetrics]
     gaps: Callable[[Array, Array, Array], Array]
     exports: Mapping[str, Callable[[EditedModel], Path]] = field(default_factory=dict)
+    open: Callable[[str, bytes], None] | None = None
 
 
 class SphereSession(abc.ABC):

@@ -21,6 +21,7 @@ from morphit_ros.ros.core.parameters import FollowedConfig, declare_configs
 from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.spheres.attach_request import MOST_SPHERES, answer_change, object_from_request
 from morphit_ros.ros.spheres.fit_requests import Check, FitRequests, Progress, fit_config_of
+from morphit_ros.ros.spheres.planning_scene import PlanningSceneUpdates
 from morphit_ros.ros.spheres.publisher import SpherePublisher, summary
 from morphit_ros.spheres import SphereFitConfig
 from morphit_ros.spheres.adaptation import AdaptiveShape
@@ -35,6 +36,10 @@ class RobotSpheresConfig(Config):
     padding: float = parameter(0.0, "Added to every radius in the spherised URDF [m]", minimum=0.0, maximum=0.1)
     seed: int = parameter(0, "Seed of the fit", minimum=0, maximum=2**31 - 1)
     attached_count: int = parameter(40, "Spheres of an attached object", minimum=1, maximum=MOST_SPHERES)
+    planning_scene: bool = parameter(
+        False,
+        "Whether a running move_group is told of each change, by apply_planning_scene (needs moveit_msgs)",
+    )
 
 
 CONFIGS = (DescriptionConfig, RobotSpheresConfig, SphereFitConfig)
@@ -59,7 +64,9 @@ class RobotSpheres(Node):
         self._settings = FollowedConfig(self, fit_config, self._on_settings)
         # The parameters that the model has followed last; a goal may have changed it since.
         self._followed: SphereFitConfig | None = None
-        self._publisher = SpherePublisher(self, self._config.padding, self._diagnostics)
+        padding = self._config.padding
+        scene = PlanningSceneUpdates(self, padding) if self._config.planning_scene else None
+        self._publisher = SpherePublisher(self, padding, self._diagnostics, scene)
         self._adaptive = AdaptiveShape(self._publisher.publish)
         self._requests = FitRequests(self, self._follow, self._fit)
         self._server = interfaces.FIT_SPHERES.take(self, self._requests.add)

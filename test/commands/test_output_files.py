@@ -23,6 +23,7 @@ NEEDED = {
     "morphit spheres view": ["panda"],
     "morphit spheres export": ["m.json", "--output", "m.urdf"],
     "morphit spheres compare": ["panda"],
+    "morphit spheres library": ["build", "panda"],
     "morphit superovoid fit": ["panda"],
     "morphit distance": ["a.yaml", "b.yaml"],
     "morphit cover run": ["3x3"],

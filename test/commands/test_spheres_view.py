@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import io
+import zipfile
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from morphit_ros.cli import make_parser
 from morphit_ros.commands import spheres_view
-from morphit_ros.commands.spheres_view import make_editor
+from morphit_ros.commands.spheres_view import EditorPage, make_editor
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.spheres import LinkSpheres, SphereModel
 from morphit_ros.spheres.exports import export_model, read_model
@@ -137,3 +141,68 @@ def test_it_prints_the_address_and_ends_with_success(
     given = options("cube.obj", "--count", "3")
     assert given.run(given) == 0
     assert capsys.readouterr().out.startswith("http://127.0.0.1:")
+
+
+def zipped(**files: str) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name.replace("__", "/").replace("_DOT_", "."), text)
+    return stream.getvalue()
+
+
+MESH_ROBOT = """<robot name="mug"><link name="mug"><collision><geometry>
+  <mesh filename="package://mug_description/meshes/cube.obj"/></geometry></collision></link></robot>"""
+
+
+def upload(editor: Any, name: str, content: bytes) -> None:
+    """What a browser's upload does."""
+    handles = editor._scene.gui._gui_input_handle_from_uuid.values()
+    button = next(handle for handle in handles if getattr(handle, "label", None) == "Open mesh or zip")
+    button._impl.value = SimpleNamespace(name=name, content=content)
+    for callback in button._impl.update_cb:
+        callback(SimpleNamespace(target=button))
+
+
+def test_an_upload_takes_the_place_of_what_is_shown(folder: Path) -> None:
+    before = set(folder.iterdir())
+    with EditorPage(options("two.urdf", "--count", "4")) as page:
+        url = page.editor.url
+        upload(page.editor, "cup.obj", OBJ.encode())
+        page.show_next()
+        assert page.editor.url == url
+        assert list(page.editor.model.links) == ["cup"]
+        robot = zipped(mug_description__urdf__mug_DOT_urdf=MESH_ROBOT, mug_description__meshes__cube_DOT_obj=OBJ)
+        upload(page.editor, "mug.zip", robot)
+        page.show_next()
+        assert list(page.editor.model.links) == ["mug"]
+        assert len(page.editor.model["mug"]) == 4
+        uploads = Path(page._uploads.name)
+        assert folder not in uploads.parents
+    assert not uploads.exists()
+    assert {path for path in folder.iterdir() if path.name != "cache"} <= before
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        (
+            "mug.zip",
+            zipped(mug_description__urdf__mug_DOT_urdf=MESH_ROBOT),
+            "package://mug_description/meshes/cube.obj",
+        ),
+        ("mug.zip", zipped(**{"..__mug_DOT_urdf": MESH_ROBOT}), "inside the zip's own folder"),
+        ("cup.obj", OBJ.replace("0.1", "100").encode(), "--unit"),
+    ],
+)
+def test_an_upload_that_cannot_be_shown_says_why_and_changes_nothing(name: str, content: bytes, words: str) -> None:
+    with EditorPage(options("cube.obj", "--count", "4")) as page:
+        editor = page.editor
+        upload(editor, name, content)
+        assert words in editor.message
+        assert page._ready.empty()
+        editor.select_sphere(0)
+        editor.remove_sphere()
+        upload(editor, "cup.obj", OBJ.encode())
+        assert "Save them, or undo them" in editor.message
+        assert page._ready.empty()

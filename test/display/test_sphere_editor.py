@@ -398,6 +398,40 @@ def test_the_gap_colours_the_mesh_red_where_it_is_bare(editor: SphereEditor) -> 
     assert hasattr(node(editor, "meshes/tip"), "glb_data")
 
 
+def test_clip_planes_cut_the_meshes_and_hide_spheres_beyond(editor: SphereEditor) -> None:
+    def top(link: str, axis: int = 2) -> float:
+        shown = node(editor, f"meshes/{link}")
+        return float(shown.position[axis] + shown.vertices[:, axis].max())
+
+    assert (top("base"), top("tip")) == pytest.approx((0.05, 0.2))
+    control(editor, "z up to [mm]").value = 20.0
+    assert (top("base"), top("tip")) == pytest.approx((0.02, 0.02))
+    np.testing.assert_allclose(node(editor, "spheres/base").batched_scales, editor.model["base"].radii)
+    assert node(editor, "spheres/tip").batched_scales.max() < 1e-6
+    # The world's plane stays where it is when a link moves.
+    control(editor, "lift").value = 0.11
+    assert top("tip") == pytest.approx(0.02)
+    control(editor, "lift").value = 0.5
+    assert node(editor, "meshes/tip") is None
+    control(editor, "y up to [mm]").value = 50.0
+    assert top("base", axis=1) == pytest.approx(0.05)
+    shown = node(editor, "spheres/base").batched_scales
+    np.testing.assert_array_equal(shown > 1e-6, [True, True, False])
+    # Clicks, the model and the figures know nothing of it.
+    editor.click("base", 2)
+    assert editor._sphere == 2
+    assert len(editor.model["base"]) == 3
+    control(editor, "Colour by gap").value = True
+    assert node(editor, "meshes/base") is not None
+    control(editor, "Colour by gap").value = False
+    for label in ("y up to [mm]", "z up to [mm]"):
+        slider = control(editor, label)
+        slider.value = slider.max
+    assert (top("base"), top("base", axis=1)) == pytest.approx((0.05, 0.15))
+    assert top("tip") == pytest.approx(0.6)
+    np.testing.assert_allclose(node(editor, "spheres/tip").batched_scales, editor.model["tip"].radii)
+
+
 def test_without_a_link_or_sphere_nothing_can_be_changed() -> None:
     with make_editor() as editor:
         before = editor.model

@@ -235,3 +235,22 @@ def test_ends_cleanly(graph, parameters):
     process = graph.start("superovoid_distance", **parameters)
     process.wait_for_line("3 superovoids")
     assert process.stop() == 0
+
+
+def test_an_answer_does_not_wait_for_drawings(graph, parameters, monkeypatch):
+    from morphit_ros.robot.description import load_robot_description
+    from morphit_ros.ros.distance import server as module
+
+    drawn = []
+    draw = module.superovoid_items
+    monkeypatch.setattr(module, "superovoid_items", lambda links, *rest: drawn.append(len(links)) or draw(links, *rest))
+    server = module.DistanceServer(graph.node, module.SuperovoidModelConfig(model=str(parameters["model"])), "")
+    server.set_robot(load_robot_description(DESCRIPTION))
+    markers = graph.latest(interfaces.SUPEROVOID_MARKERS)
+    graph.wait_until(lambda: markers, what="links as markers")
+    # The links once, and no object.
+    assert drawn == [3, 0]
+    server.update_world(UpdateWorld.Request(objects=[box("near", 0.3)]), UpdateWorld.Response())
+    assert drawn == [3, 0]
+    graph.wait_until(lambda: len(markers[-1].markers) == 5, what="links and the object as markers")
+    assert drawn == [3, 0, 0]

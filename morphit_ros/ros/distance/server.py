@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from rclpy.node import Node
+from visualization_msgs.msg import Marker, MarkerArray
 
 from morphit_interfaces.srv import RobotDistance as RobotDistanceSrv, UpdateWorld
 from morphit_ros.configuration import Config, parameter
@@ -29,6 +30,7 @@ from morphit_ros.ros.distance.messages import (
 )
 from morphit_ros.ros.distance.state import CurrentState
 from morphit_ros.superovoid.distances.batch import min_distances
+from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 from morphit_ros.superovoid.distances.primitives import Sphere
 from morphit_ros.superovoid.robots.body_pairs import object_bodies
 from morphit_ros.superovoid.robots.distance_request import DistanceType, RobotDistanceRequest
@@ -105,10 +107,14 @@ class DistanceServer:
         self._world = CollisionWorld()
         # Objects that came before the robot: their frames cannot be checked yet.
         self._waiting: list[WorldObject] | None = None
+        # What is to be drawn yet: the last distances, the objects.
         self._drawn: StateDistances | None = None
+        self._undrawn_world = False
+        # Those of the links stay: meshing them takes a second.
+        self._link_markers: list[Marker] = []
         topics = (interfaces.SUPEROVOID_MARKERS, interfaces.DISTANCE_MARKERS)
         self._out = {topic: topic.publish(node) for topic in topics}
-        node.create_timer(_DRAWING_PERIOD, self._draw_closest_points)
+        node.create_timer(_DRAWING_PERIOD, self._draw)
         # As below: compiled, or loaded, before anybody asks.
         min_distances([Sphere(1.0)], np.eye(4)[None], [Sphere(1.0)], np.eye(4)[None])
 
@@ -154,6 +160,7 @@ class DistanceServer:
             request = RobotDistanceRequest(kind, gradient=True, distance_threshold=0.1)
             robot.compute([dict.fromkeys(robot.model.joint_names, 0.0)], request, world)
         self._model, self._robot, self._world, self._waiting = model, robot, world, None
+        self._link_markers = self._markers({name: link.shapes for name, link in model.links.items()}, CollisionWorld())
         self._draw_shapes()
 
     def set_world(self, objects: list[WorldObject]) -> None:
@@ -181,8 +188,7 @@ class DistanceServer:
 
     def _take(self, world: CollisionWorld, robot: RobotDistance) -> None:
         object_bodies(world, robot.model)
-        self._world = world
-        self._draw_shapes()
+        self._world, self._undrawn_world = world, True
 
     def _known_robot(self) -> RobotDistance:
         if self._robot is None:
@@ -216,16 +222,25 @@ class DistanceServer:
         response.states = [message_from_state_distances(item) for item in distances]
         return f"{len(distances)} states"
 
-    def _draw_shapes(self) -> None:
-        assert self._model is not None and self._robot is not None
-        links = {name: link.shapes for name, link in self._model.links.items()}
+    def _markers(self, links: Mapping[str, Sequence[PlacedSuperovoid]], world: CollisionWorld) -> list[Marker]:
+        """Links and objects as they are drawn, without the marker that removes all earlier ones."""
+        assert self._robot is not None
         root, config = self._robot.model.description.root_link, self._config
-        items = superovoid_items(links, self._world, root, config.chord_error, config.alpha)
-        self._out[interfaces.SUPEROVOID_MARKERS].publish(marker_array(items, header(root)))
+        items = superovoid_items(links, world, root, config.chord_error, config.alpha)
+        return list(marker_array(items, header(root)).markers[1:])
 
-    def _draw_closest_points(self) -> None:
-        if self._drawn is None or self._robot is None:
+    def _draw_shapes(self) -> None:
+        self._undrawn_world = False
+        markers = [Marker(action=Marker.DELETEALL), *self._link_markers, *self._markers({}, self._world)]
+        self._out[interfaces.SUPEROVOID_MARKERS].publish(MarkerArray(markers=markers))
+
+    def _draw(self) -> None:
+        # Not in the callback of a request: its answer would wait for the drawing.
+        if self._robot is None:
             return
-        drawn, self._drawn = self._drawn, None
-        frame = header(self._robot.model.description.root_link)
-        self._out[interfaces.DISTANCE_MARKERS].publish(marker_array(closest_point_items(drawn), frame))
+        if self._undrawn_world:
+            self._draw_shapes()
+        if self._drawn is not None:
+            drawn, self._drawn = self._drawn, None
+            frame = header(self._robot.model.description.root_link)
+            self._out[interfaces.DISTANCE_MARKERS].publish(marker_array(closest_point_items(drawn), frame))

@@ -13,6 +13,7 @@ from morphit_ros.ros.core.conversions import header
 from morphit_ros.ros.core.diagnostics import OK, Diagnostics
 from morphit_ros.ros.core.markers import marker_array
 from morphit_ros.ros.spheres.messages import link_spheres_from_message, message_from_shape
+from morphit_ros.ros.spheres.planning_scene import PlanningSceneUpdates
 from morphit_ros.spheres import spherized_urdf
 from morphit_ros.spheres.objects.attachment import RobotShape
 
@@ -26,14 +27,17 @@ class SpherePublisher:
         node: owner of the publishers.
         padding: added to every radius in the description [m].
         diagnostics: told of what is published.
+        scene: brought up to date with it, too.
     """
 
-    def __init__(self, node: Node, padding: float, diagnostics: Diagnostics) -> None:
+    def __init__(
+        self, node: Node, padding: float, diagnostics: Diagnostics, scene: PlanningSceneUpdates | None = None
+    ) -> None:
         topics = (interfaces.SPHERE_DESCRIPTION, interfaces.SPHERE_MODEL, interfaces.SPHERE_MARKERS)
         self._out = {topic: topic.publish(node) for topic in topics}
         self._node = node
         self._padding = padding
-        self._diagnostics = diagnostics
+        self._diagnostics, self._scene = diagnostics, scene
 
     def message(self, shape: RobotShape) -> SphereModel:
         """The model as it is published now."""
@@ -42,13 +46,16 @@ class SpherePublisher:
     def publish(self, shape: RobotShape) -> None:
         """Publish all three, each made before the first is published: none goes out if one cannot be made."""
         model = self.message(shape)
-        urdf = spherized_urdf(shape.description, shape.joined_model(), padding=self._padding)
+        joined = shape.joined_model()
+        urdf = spherized_urdf(shape.description, joined, padding=self._padding)
         markers = marker_array(sphere_items(link_spheres_from_message(model)), model.header)
         markers.markers[0].text = model.content_hash
         described = f"{urdf}<!-- sphere_model {model.content_hash} -->\n"
         self._out[interfaces.SPHERE_DESCRIPTION].publish(String(data=described))
         self._out[interfaces.SPHERE_MODEL].publish(model)
         self._out[interfaces.SPHERE_MARKERS].publish(markers)
+        if self._scene is not None:
+            self._scene.show(model.content_hash, joined)
         worst = max((link.d_max for link in shape.model.links.values()), default=0.0)
         attached = ", ".join(shape.attached) or "nothing"
         values = {"worst d_max [m]": worst, "attached": attached, "content_hash": model.content_hash}
