@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.bench import bench_module
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.inputs import MeshesLike, as_meshes
+from morphit_ros.geometry.inputs import MeshesLike
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.meshed import Meshed
 from morphit_ros.geometry.primitives import mesh_of_spheres
@@ -27,6 +27,7 @@ from morphit_ros.spheres.clustering import cluster_points
 from morphit_ros.spheres.configuration import LossWeights, SphereFitConfig
 from morphit_ros.spheres.density_control import move_useless, resize
 from morphit_ros.spheres.descent import MAX_RADIUS, MIN_RADIUS, Schedule, SphereDescent, descend
+from morphit_ros.spheres.exposed_surface import as_shape
 from morphit_ros.spheres.metrics import checked_spheres
 from morphit_ros.spheres.samples import FitSamples, draw_samples
 
@@ -48,6 +49,7 @@ class SphereFitStatus(enum.Enum):
     FITTED = "fitted"
     NO_VOLUME = "the mesh has no inside: spheres cover its surface only"
     COVER_NOT_PROVEN = "the spheres could not be proven to cover the mesh"
+    INSIDE_NOT_PROVEN = "the spheres cover the surface, proven; what is inside its openings could not be decided"
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ def fit_spheres(
             spheres together with a cover or with a baseline.
     """
     settings = config or SphereFitConfig()
-    meshes = as_meshes(mesh)
+    meshes = as_shape(mesh)
     start = _checked_start(initial, locked, settings)
     if settings.method != "morphit":
         baselines = bench_module("spheres.baselines", f"method '{settings.method}'")
@@ -141,6 +143,7 @@ def _checked_start(
 def _fit_cover(
     meshes: Sequence[TriangleMesh], config: SphereFitConfig, seed: int, start: _Start | None
 ) -> SphereFitResult:
+    from morphit_ros.spheres.cover.certificate import CoverStatus
     from morphit_ros.spheres.cover.search import cover_spheres
 
     if config.variant == "volume" and start is None:
@@ -151,9 +154,11 @@ def _fit_cover(
         # The other variants, and a warm start, grow from their own fit as little as they must.
         fitted = _fit(meshes, config, seed, start)
         result = cover_spheres(meshes, config.count, seed, initial=(fitted.centers, fitted.radii))
-    proven = result.certificate.covered
-    status = SphereFitStatus.FITTED if proven else SphereFitStatus.COVER_NOT_PROVEN
-    margin = result.certificate.margin if proven else None
+    certificate = result.certificate
+    status = SphereFitStatus.FITTED if certificate.covered else SphereFitStatus.COVER_NOT_PROVEN
+    if certificate.status is CoverStatus.SURFACE_ONLY:
+        status = SphereFitStatus.INSIDE_NOT_PROVEN
+    margin = certificate.margin if certificate.covered else None
     return SphereFitResult(result.centers, result.radii, status, fitted.history, margin)
 
 

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.boundary import boundary_edges, welded_faces
-from morphit_ros.geometry.inputs import MeshesLike, as_meshes
+from morphit_ros.geometry.inputs import MeshesLike
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.winding_number import InsideTest
 from morphit_ros.jit import njit
-from morphit_ros.spheres.exposed_surface import sample_exposed_surface, shape_bounds
+from morphit_ros.spheres.exposed_surface import as_shape, sample_exposed_surface, shape_bounds
 
 # Points whose distances are computed side by side: their coordinates and minima fit into the first-level cache.
 _BLOCK = 256
@@ -76,7 +76,7 @@ def measure_spheres(
         InvalidInputError: spheres of wrong shape, not finite, or with a radius that is not positive; no mesh or
             one without area; fewer than one surface or 16 volume samples.
     """
-    meshes = as_meshes(mesh)
+    meshes = as_shape(mesh)
     sphere_centers, sphere_radii = checked_spheres(centers, radii)
     if volume_samples < 16:
         raise InvalidInputError("volume_samples", volume_samples, "at least 16")

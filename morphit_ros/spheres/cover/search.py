@@ -15,20 +15,23 @@ the spheres' union, since all of the shape is in it. That has very many local mi
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.inputs import MeshesLike, as_meshes
+from morphit_ros.geometry.inputs import MeshesLike
 from morphit_ros.geometry.mesh import TriangleMesh, sample_surface
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.winding_number import InsideTest
 from morphit_ros.spheres.clustering import cluster_points
 from morphit_ros.spheres.cover.certificate import CoverCertificate, CoverProof
 from morphit_ros.spheres.cover.descent import LARGEST_RADIUS, SMALLEST_RADIUS, anneal, energy, relax
+from morphit_ros.spheres.cover.openings import Effort
 from morphit_ros.spheres.cover.start import merge_clusters, rate_spheres
+from morphit_ros.spheres.exposed_surface import as_shape
 from morphit_ros.spheres.metrics import checked_spheres
 
 # Points that must be covered: on the faces, along the edges that are not smooth, at corners, and inside.
@@ -58,6 +61,11 @@ _FIRM_STIFFNESS, _FIRM_ROUNDS, _FIRM_STEPS = (1e5, 5e6), 20, 40
 _GROWTH, _GROWTH_HALVINGS, _SHRINK_HALVINGS, _SHRUNK_SPHERES = 1e-5, 8, 5, 128
 # What a proof that holds keeps of a shrink, so that it holds in other frames as well; in units of the size.
 _KEPT_MARGIN = 4e-6
+# Effort on openings: to find points that they leave bare, and to grow until they are proven.
+_START_EFFORT, _FIRM_EFFORT, _GROWTH_EFFORT = 1e7, 2e7, 6e7
+# Directions on each sphere that tell which of two covers is smaller, and how much larger one may be before it is
+# tightened and still be tried.
+_VOLUME_DIRECTIONS, _WORTH_TRYING = 2000, 1.1
 
 
 @dataclass(frozen=True)
@@ -95,7 +103,8 @@ def cover_spheres(
         initial: centres (N, 3) and radii (N,) [m] to stay near to; the search is left out then.
         trials: changes of the arrangement to try; more take longer and leave less outside.
         arrangement: centres (N, 3) and radii (N,) [m] near the shape's surface, such as a balanced fit, that one of
-            the searches begins with: quicker, and for many spheres better, than two searches from clusters.
+            the searches begins with: quicker, and for many spheres better, than two searches from clusters. What it
+            covers when it is enlarged as `initial` would be is returned where that is the smaller cover.
 
     Raises:
         InvalidInputError: a count below one, negative trials, no mesh, meshes without area, or bad initial spheres.
@@ -104,21 +113,29 @@ def cover_spheres(
         raise InvalidInputError("count", count, "at least 1")
     if trials < 0:
         raise InvalidInputError("trials", trials, "0 or more")
-    parts = as_meshes(meshes)
+    parts = as_shape(meshes)
     proof = CoverProof(parts)
     if not sum(part.area for part in parts) > 0.0:
         raise InvalidInputError("meshes", "zero area", "a mesh with area", "Check the scale of the mesh.")
     origin, size = proof.bounds.mean(axis=0), proof.diagonal
     rng = np.random.default_rng(seed)
     search = _CoverSearch([TriangleMesh((part.vertices - origin) / size, part.faces) for part in parts], rng)
-    history = np.empty(0)
+    history, found = np.empty(0), []
     if initial is None:
         begun = None if arrangement is None else _normalised("arrangement", arrangement, count, origin, size)
-        centers, radii, history = search.best(count, trials, begun)
+        copy = None if begun is None else (begun[0].copy(), begun[1].copy())
+        centers, radii, history = search.best(count, trials, copy)
+        found = [(centers, radii)] if begun is None else [(centers, radii), begun]
     else:
-        centers, radii = _normalised("initial", initial, count, origin, size)
-    centers, radii = search.firm(centers, radii)
-    centers, radii = centers * size + origin, _tightened(proof, centers * size + origin, radii * size)
+        found = [_normalised("initial", initial, count, origin, size)]
+    firm = [search.firm(*spheres) for spheres in found]
+    volumes = [_union_volume(*spheres) for spheres in firm]
+    promising = [spheres for spheres, volume in zip(firm, volumes, strict=True) if volume < _WORTH_TRYING * volumes[0]]
+    covers = [
+        (centers * size + origin, _tightened(proof, centers * size + origin, radii * size))
+        for centers, radii in promising
+    ]
+    centers, radii = min(covers, key=lambda cover: _union_volume(*cover))
     return CoverResult(centers, radii, proof.certify(centers, radii), history)
 
 
@@ -159,7 +176,8 @@ class _CoverSearch:
             self._settle(*begun)
             starts.append(begun)
         # Where the proof doubts one of these, others are likely to be doubtful too.
-        doubtful = [self._proof.doubtful_points(*spheres) for spheres in starts]
+        effort = Effort(_START_EFFORT)
+        doubtful = [self._proof.doubtful_points(*spheres, effort=effort) for spheres in starts]
         self._points = np.concatenate([self._points, *doubtful])
         for spheres in starts:
             self._settle(*spheres)
@@ -207,9 +225,9 @@ class _CoverSearch:
     def firm(self, centers: Array, radii: Array) -> tuple[Array, Array]:
         """Spheres that nearly cover the shape, by what the proof doubts: step 4."""
         centers, radii = centers.copy(), radii.copy()
-        points = self._points
+        points, effort = self._points, Effort(_FIRM_EFFORT)
         for step in range(_FIRM_ROUNDS):
-            points = np.concatenate([points, self._proof.doubtful_points(centers, radii)])
+            points = np.concatenate([points, self._proof.doubtful_points(centers, radii, effort=effort)])
             ends = (_between(_FIRM_STIFFNESS, step / (_FIRM_ROUNDS - 1)),) * 2
             relax(points, self._weight, centers, radii, self._directions, self._proof.bounds, _FIRM_STEPS, ends)
         return centers, radii
@@ -255,6 +273,12 @@ class _CoverSearch:
                 centers[owner] = halves[side]
                 distances = np.linalg.norm(members[sides == side] - halves[side], axis=1)
                 radii[owner] = max(float(np.quantile(distances, 0.9)) if len(distances) else 0.0, SMALLEST_RADIUS)
+
+
+def _union_volume(centers: Array, radii: Array) -> float:
+    """Of the spheres' union, to about a thousandth."""
+    directions = _even_directions(_VOLUME_DIRECTIONS)[None]
+    return float(energy(np.empty((0, 3)), 0.0, centers, radii, directions, 0.0))
 
 
 def _between(ends: tuple[float, float], share: float) -> float:
@@ -314,13 +338,11 @@ def _normalised(
 def _tightened(proof: CoverProof, centers: Array, radii: Array) -> Array:
     """Radii (N,) with which the cover is proven: all grown by what is missing, then each shrunk: step 5."""
     margin = _KEPT_MARGIN * proof.diagonal
-    low, high = 0.0, 0.0
-    # Spheres larger than the shape cover it if ever they do; what is not proven then stays so.
-    while high < proof.diagonal and not proof.is_covered(centers, radii + high, margin):
-        low, high = high, max(2.0 * high, _GROWTH * proof.diagonal)
-    for _ in range(_GROWTH_HALVINGS if high > 0.0 else 0):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if proof.is_covered(centers, radii + middle, margin) else (middle, high)
+    effort = Effort(_GROWTH_EFFORT)
+    high = _growth(radii, lambda grown: proof.is_covered(centers, grown, margin, effort), proof.diagonal)
+    if high >= proof.diagonal and effort.is_spent:
+        # Openings without end: what they leave inside cannot be proven to be covered, but the surface can.
+        high = _growth(radii, lambda grown: proof.covers_surface(centers, grown, margin), proof.diagonal)
     grown: Array = radii + high
     if len(grown) > _SHRUNK_SPHERES or not proof.is_closed:
         return grown
@@ -337,3 +359,15 @@ def _tightened(proof: CoverProof, centers: Array, radii: Array) -> Array:
                 least = grown[sphere]
         grown[sphere] = kept
     return grown
+
+
+def _growth(radii: Array, is_covered: Callable[[Array], bool], limit: float) -> float:
+    """By how much all radii (N,) have to grow, nearly the least; `limit` or more where not even that is enough."""
+    low, high = 0.0, 0.0
+    # Spheres larger than the shape cover it if ever they do; what is not proven then stays so.
+    while high < limit and not is_covered(radii + high):
+        low, high = high, max(2.0 * high, _GROWTH * limit)
+    for _ in range(_GROWTH_HALVINGS if high > 0.0 else 0):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if is_covered(radii + middle) else (middle, high)
+    return high
