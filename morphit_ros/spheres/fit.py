@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import enum
 import math
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -165,6 +167,27 @@ def _fit_cover(
 def _fit(meshes: Sequence[TriangleMesh], config: SphereFitConfig, seed: int, start: _Start | None) -> SphereFitResult:
     rng = np.random.default_rng(seed)
     samples = draw_samples(meshes, *config.sample_counts(), rng)
+    # All on the same samples, so that their losses compare; the first as if it were alone.
+    generators = [rng, *(np.random.default_rng([seed, number]) for number in range(1, config.seeds))]
+    if len(generators) == 1:
+        best = _search(samples, config, start, rng)
+    else:
+        with ThreadPoolExecutor(min(len(generators), len(os.sched_getaffinity(0)))) as pool:
+            searches = pool.map(lambda generator: _search(samples, config, start, generator), generators)
+            best = min(searches, key=lambda search: search.loss)
+    centers, radii = best.centers / samples.scale + samples.origin, best.radii / samples.scale
+    if start is not None:
+        # Scaling there and back would cost the locked ones their last digit.
+        kept = int((~start.free).sum())
+        centers[:kept], radii[:kept] = start.centers[:kept], start.radii[:kept]
+    status = SphereFitStatus.FITTED if samples.has_volume else SphereFitStatus.NO_VOLUME
+    return SphereFitResult(centers, radii, status, best.history)
+
+
+def _search(
+    samples: FitSamples, config: SphereFitConfig, start: _Start | None, rng: np.random.Generator
+) -> SphereDescent:
+    """The best spheres from one seed, with the loss over all samples and the history of all steps that led to them."""
     weights = config.loss_weights()
     # The search sees half of the samples, the last descent all.
     coarse = samples.halved()
@@ -190,13 +213,7 @@ def _fit(meshes: Sequence[TriangleMesh], config: SphereFitConfig, seed: int, sta
     last = Schedule(config.iterations, _LAST_RATE * config.learning_rate, 0.01, _LAST_PLATEAU)
     best = descend(samples, best.centers, best.radii, free, weights, last)
     history.append(best.history)
-    centers, radii = best.centers / samples.scale + samples.origin, best.radii / samples.scale
-    if start is not None:
-        # Scaling there and back would cost the locked ones their last digit.
-        kept = int((~start.free).sum())
-        centers[:kept], radii[:kept] = start.centers[:kept], start.radii[:kept]
-    status = SphereFitStatus.FITTED if samples.has_volume else SphereFitStatus.NO_VOLUME
-    return SphereFitResult(centers, radii, status, np.concatenate(history))
+    return replace(best, history=np.concatenate(history))
 
 
 def _schedule(config: SphereFitConfig, steps: float, rate: float) -> Schedule:

@@ -32,7 +32,7 @@ from morphit_ros.spheres.cover.descent import LARGEST_RADIUS, SMALLEST_RADIUS, a
 from morphit_ros.spheres.cover.openings import Effort
 from morphit_ros.spheres.cover.start import merge_clusters, rate_spheres
 from morphit_ros.spheres.exposed_surface import as_shape
-from morphit_ros.spheres.metrics import checked_spheres
+from morphit_ros.spheres.metrics import checked_spheres, even_directions
 
 # Points that must be covered: on the faces, along the edges that are not smooth, at corners, and inside.
 _FACE_POINTS, _EDGE_POINTS, _CORNER_POINTS, _INNER_POINTS = 4000, 2000, 1000, 4000
@@ -157,11 +157,11 @@ class _CoverSearch:
         # In random order, so that the first points stand for all.
         self._points = rng.permutation(np.concatenate(groups))
         self._weight = float(areas.sum()) / _FACE_POINTS
-        even = _even_directions(_DIRECTIONS)
+        even = even_directions(_DIRECTIONS)
         rotations = np.linalg.qr(rng.normal(size=(_DIRECTION_SETS, 3, 3)))[0]
         self._directions = np.ascontiguousarray(even @ rotations)
         depths = ((rng.permutation(_BALL_POINTS) + 0.5) / _BALL_POINTS) ** (1.0 / 3.0)
-        self._ball = _even_directions(_BALL_POINTS) * depths[:, None]
+        self._ball = even_directions(_BALL_POINTS) * depths[:, None]
 
     def _inner_points(self) -> Array:
         inside = np.argwhere(self._cells)
@@ -277,21 +277,13 @@ class _CoverSearch:
 
 def _union_volume(centers: Array, radii: Array) -> float:
     """Of the spheres' union, to about a thousandth."""
-    directions = _even_directions(_VOLUME_DIRECTIONS)[None]
+    directions = even_directions(_VOLUME_DIRECTIONS)[None]
     return float(energy(np.empty((0, 3)), 0.0, centers, radii, directions, 0.0))
 
 
 def _between(ends: tuple[float, float], share: float) -> float:
     """Geometric interpolation."""
     return float(ends[0] * (ends[1] / ends[0]) ** share)
-
-
-def _even_directions(count: int) -> Array:
-    """Unit vectors (count, 3) spread evenly: a Fibonacci lattice."""
-    index = np.arange(count) + 0.5
-    height, angle = 1.0 - 2.0 * index / count, math.pi * (1.0 + math.sqrt(5.0)) * index
-    across = np.sqrt(1.0 - height * height)
-    return np.stack([across * np.cos(angle), across * np.sin(angle), height], axis=1)
 
 
 def _occupied_cells(meshes: list[TriangleMesh], bounds: Array) -> tuple[Array, Array, float]:
