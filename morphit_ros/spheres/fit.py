@@ -11,9 +11,10 @@ from __future__ import annotations
 import enum
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +33,9 @@ from morphit_ros.spheres.descent import MAX_RADIUS, MIN_RADIUS, Schedule, Sphere
 from morphit_ros.spheres.exposed_surface import as_shape
 from morphit_ros.spheres.metrics import checked_spheres
 from morphit_ros.spheres.samples import FitSamples, draw_samples
+
+_Given = TypeVar("_Given")
+_Found = TypeVar("_Found")
 
 # Spread of the initial radii: x ~ LogNormal(0, σ), as in the authors' rework.
 _RADIUS_SPREAD = 0.1
@@ -146,12 +150,20 @@ def _fit_cover(
     meshes: Sequence[TriangleMesh], config: SphereFitConfig, seed: int, start: _Start | None
 ) -> SphereFitResult:
     from morphit_ros.spheres.cover.certificate import CoverStatus
-    from morphit_ros.spheres.cover.search import cover_spheres
+    from morphit_ros.spheres.cover.search import CoverResult, cover_spheres, union_volume
 
     if config.variant == "volume" and start is None:
         # Free to place its spheres. Those of a balanced fit are in good places to begin with.
         fitted = _fit(meshes, SphereFitConfig(count=config.count), seed, None)
-        result = cover_spheres(meshes, config.count, seed, arrangement=(fitted.centers, fitted.radii))
+        arrangement = fitted.centers, fitted.radii
+
+        def search(number: int) -> CoverResult:
+            return cover_spheres(meshes, config.count, number, arrangement=arrangement)
+
+        # The first as if it were alone.
+        others = np.random.SeedSequence(seed).generate_state(config.seeds - 1)
+        covers = _side_by_side(search, [seed, *map(int, others)])
+        result = min(covers, key=lambda one: (not one.certificate.covered, union_volume(one.centers, one.radii)))
     else:
         # The other variants, and a warm start, grow from their own fit as little as they must.
         fitted = _fit(meshes, config, seed, start)
@@ -169,12 +181,8 @@ def _fit(meshes: Sequence[TriangleMesh], config: SphereFitConfig, seed: int, sta
     samples = draw_samples(meshes, *config.sample_counts(), rng)
     # All on the same samples, so that their losses compare; the first as if it were alone.
     generators = [rng, *(np.random.default_rng([seed, number]) for number in range(1, config.seeds))]
-    if len(generators) == 1:
-        best = _search(samples, config, start, rng)
-    else:
-        with ThreadPoolExecutor(min(len(generators), len(os.sched_getaffinity(0)))) as pool:
-            searches = pool.map(lambda generator: _search(samples, config, start, generator), generators)
-            best = min(searches, key=lambda search: search.loss)
+    searches = _side_by_side(lambda generator: _search(samples, config, start, generator), generators)
+    best = min(searches, key=lambda search: search.loss)
     centers, radii = best.centers / samples.scale + samples.origin, best.radii / samples.scale
     if start is not None:
         # Scaling there and back would cost the locked ones their last digit.
@@ -182,6 +190,14 @@ def _fit(meshes: Sequence[TriangleMesh], config: SphereFitConfig, seed: int, sta
         centers[:kept], radii[:kept] = start.centers[:kept], start.radii[:kept]
     status = SphereFitStatus.FITTED if samples.has_volume else SphereFitStatus.NO_VOLUME
     return SphereFitResult(centers, radii, status, best.history)
+
+
+def _side_by_side(work: Callable[[_Given], _Found], inputs: Sequence[_Given]) -> list[_Found]:
+    """What the work makes of each of the inputs, in threads where there are several."""
+    if len(inputs) == 1:
+        return [work(inputs[0])]
+    with ThreadPoolExecutor(min(len(inputs), len(os.sched_getaffinity(0)))) as pool:
+        return list(pool.map(work, inputs))
 
 
 def _search(

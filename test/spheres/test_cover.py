@@ -1,5 +1,7 @@
 """Covering spheres: always proven, always as many as asked for, on any shape and scale."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from morphit_ros.geometry.winding_number import InsideTest
 from morphit_ros.spheres.configuration import SphereFitConfig
 from morphit_ros.spheres.cover.certificate import CoverProof, CoverStatus, certify_cover
 from morphit_ros.spheres.cover.openings import Effort
-from morphit_ros.spheres.cover.search import _CoverSearch, cover_spheres
+from morphit_ros.spheres.cover.search import _CoverSearch, cover_spheres, union_volume
 from morphit_ros.spheres.fit import SphereFitStatus, fit_spheres
 from morphit_ros.spheres.metrics import measure_spheres, nearest_gaps
 
@@ -193,8 +195,18 @@ def test_an_arrangement_that_covers_better_than_the_search_is_kept(monkeypatch):
     octants = 0.05 * signs, np.full(8, 0.05 * np.sqrt(3.0))
     known = cover_spheres(box, 8, initial=octants)
     # A search that ends with one sphere around all and seven in it.
-    poor = np.zeros((8, 3)), np.array([0.6, *np.full(7, 0.1)]), np.zeros(1)
+    poor = [(np.zeros((8, 3)), np.array([0.6, *np.full(7, 0.1)]))], np.zeros(1)
     monkeypatch.setattr(_CoverSearch, "best", lambda *_: poor)
     found = cover_spheres(box, 8, arrangement=octants)
     np.testing.assert_array_equal(found.radii, known.radii)
     assert found.certificate.covered
+
+
+def test_of_several_seeds_the_smallest_cover_is_taken():
+    config = SphereFitConfig(count=5, variant="volume", cover=True)
+    shape = box_mesh([0.3, 0.12, 0.07])
+    one, several = (fit_spheres(shape, replace(config, seeds=seeds), seed=6) for seeds in (1, 4))
+    assert several.cover_margin > 0.0
+    volumes = [union_volume(result.centers, result.radii) for result in (one, several)]
+    assert volumes[1] <= volumes[0]
+    assert (one.radii != several.radii).any()

@@ -7,6 +7,7 @@ the spheres' union, since all of the shape is in it. That has very many local mi
    better of two such starts goes on, one of which may be spheres arranged by other means,
 3. tries changes of the arrangement (one sphere less here, one more there), each followed by a short descent, and
    keeps those that help,
+   The last few that were kept go on: which of them makes the smallest proven cover is only known then,
 4. adds the points that the proof doubts to the points that must be covered, again and again, while the penalty
    gets stiff,
 5. grows all spheres by what is missing for the proof, and shrinks each as far as the proof allows.
@@ -63,9 +64,11 @@ _GROWTH, _GROWTH_HALVINGS, _SHRINK_HALVINGS, _SHRUNK_SPHERES = 1e-5, 8, 5, 128
 _KEPT_MARGIN = 4e-6
 # Effort on openings: to find points that they leave bare, and to grow until they are proven.
 _START_EFFORT, _FIRM_EFFORT, _GROWTH_EFFORT = 1e7, 2e7, 6e7
-# Directions on each sphere that tell which of two covers is smaller, and how much larger one may be before it is
-# tightened and still be tried.
-_VOLUME_DIRECTIONS, _WORTH_TRYING = 2000, 1.1
+# Directions on each sphere that tell which of two covers is smaller, and how much larger than the smallest one may
+# be before it is tightened and still be tried.
+_VOLUME_DIRECTIONS, _WORTH_TRYING = 2000, 1.03
+# Arrangements that are made proven covers: the energy tells only roughly which is smallest then.
+_PROVEN_ARRANGEMENTS = 4
 
 
 @dataclass(frozen=True)
@@ -120,22 +123,25 @@ def cover_spheres(
     origin, size = proof.bounds.mean(axis=0), proof.diagonal
     rng = np.random.default_rng(seed)
     search = _CoverSearch([TriangleMesh((part.vertices - origin) / size, part.faces) for part in parts], rng)
-    history, found = np.empty(0), []
+    history = np.empty(0)
     if initial is None:
         begun = None if arrangement is None else _normalised("arrangement", arrangement, count, origin, size)
         copy = None if begun is None else (begun[0].copy(), begun[1].copy())
-        centers, radii, history = search.best(count, trials, copy)
-        found = [(centers, radii)] if begun is None else [(centers, radii), begun]
+        found, history = search.best(count, trials, copy)
+        found += [] if begun is None else [begun]
     else:
         found = [_normalised("initial", initial, count, origin, size)]
-    firm = [search.firm(*spheres) for spheres in found]
-    volumes = [_union_volume(*spheres) for spheres in firm]
-    promising = [spheres for spheres, volume in zip(firm, volumes, strict=True) if volume < _WORTH_TRYING * volumes[0]]
+    firm = [search.firm(*found[0])]
+    # Where the effort on openings is not enough for one, several would only take longer.
+    firm += [search.firm(*spheres) for spheres in (found[1:][-1:] if search.effort.is_spent else found[1:])]
+    volumes = [union_volume(*spheres) for spheres in firm]
+    bound = _WORTH_TRYING * min(volumes)
+    promising = [spheres for spheres, volume in zip(firm, volumes, strict=True) if volume <= bound]
     covers = [
-        (centers * size + origin, _tightened(proof, centers * size + origin, radii * size))
+        (centers * size + origin, *_tightened(proof, centers * size + origin, radii * size))
         for centers, radii in promising
     ]
-    centers, radii = min(covers, key=lambda cover: _union_volume(*cover))
+    centers, radii, _ = min(covers, key=lambda cover: (not cover[2], union_volume(*cover[:2])))
     return CoverResult(centers, radii, proof.certify(centers, radii), history)
 
 
@@ -145,6 +151,8 @@ class _CoverSearch:
     def __init__(self, meshes: list[TriangleMesh], rng: np.random.Generator) -> None:
         self._rng = rng
         self._proof = CoverProof(meshes)
+        # On openings, of all arrangements that are made firm.
+        self.effort = Effort(_FIRM_EFFORT)
         areas = np.array([mesh.area for mesh in meshes])
         self._cells, self._corner, self._cell_size = _occupied_cells(meshes, self._proof.bounds)
         groups = [self._inner_points()]
@@ -168,8 +176,10 @@ class _CoverSearch:
         chosen = self._rng.permutation(inside)[:_INNER_POINTS]
         return self._corner + (chosen + 0.5) * self._cell_size
 
-    def best(self, count: int, trials: int, begun: tuple[Array, Array] | None = None) -> tuple[Array, Array, Array]:
-        """Centres, radii and the energies on the way: steps 1 to 3."""
+    def best(
+        self, count: int, trials: int, begun: tuple[Array, Array] | None = None
+    ) -> tuple[list[tuple[Array, Array]], Array]:
+        """The last arrangements that were best, the very best first, and the energies on the way: steps 1 to 3."""
         starts = [self._annealed(count) for _ in range(_STARTS if begun is None else _STARTS - 1)]
         if begun is not None:
             self._anneal(*begun, _BEGUN_STEPS, _BEGUN_RATE, _BEGUN_PRESSURE)
@@ -183,7 +193,7 @@ class _CoverSearch:
             self._settle(*spheres)
         energies = [self._energy(*spheres) for spheres in starts]
         centers, radii = starts[int(np.argmin(energies))]
-        history = [min(energies)]
+        found, history = [(centers, radii)], [min(energies)]
         for _ in range(trials):
             trial_centers, trial_radii = centers.copy(), radii.copy()
             self._rearrange(trial_centers, trial_radii, int(self._rng.integers(1, _TRIAL_MOVES + 1)), _TRIAL_SPREAD)
@@ -193,8 +203,9 @@ class _CoverSearch:
             reached = self._energy(*spheres)
             if reached < history[-1]:
                 centers, radii = spheres
+                found.append(spheres)
             history.append(min(reached, history[-1]))
-        return centers, radii, np.array(history)
+        return found[: -_PROVEN_ARRANGEMENTS - 1 : -1], np.array(history)
 
     def _annealed(self, count: int) -> tuple[Array, Array]:
         """Steps 1 and 2."""
@@ -225,7 +236,7 @@ class _CoverSearch:
     def firm(self, centers: Array, radii: Array) -> tuple[Array, Array]:
         """Spheres that nearly cover the shape, by what the proof doubts: step 4."""
         centers, radii = centers.copy(), radii.copy()
-        points, effort = self._points, Effort(_FIRM_EFFORT)
+        points, effort = self._points, self.effort
         for step in range(_FIRM_ROUNDS):
             points = np.concatenate([points, self._proof.doubtful_points(centers, radii, effort=effort)])
             ends = (_between(_FIRM_STIFFNESS, step / (_FIRM_ROUNDS - 1)),) * 2
@@ -275,7 +286,7 @@ class _CoverSearch:
                 radii[owner] = max(float(np.quantile(distances, 0.9)) if len(distances) else 0.0, SMALLEST_RADIUS)
 
 
-def _union_volume(centers: Array, radii: Array) -> float:
+def union_volume(centers: Array, radii: Array) -> float:
     """Of the spheres' union, to about a thousandth."""
     directions = even_directions(_VOLUME_DIRECTIONS)[None]
     return float(energy(np.empty((0, 3)), 0.0, centers, radii, directions, 0.0))
@@ -327,17 +338,22 @@ def _normalised(
     return (centers - origin) / size, np.clip(radii / size, SMALLEST_RADIUS, LARGEST_RADIUS)
 
 
-def _tightened(proof: CoverProof, centers: Array, radii: Array) -> Array:
-    """Radii (N,) with which the cover is proven: all grown by what is missing, then each shrunk: step 5."""
+def _tightened(proof: CoverProof, centers: Array, radii: Array) -> tuple[Array, bool]:
+    """Radii (N,) with which the cover is proven: all grown by what is missing, then each shrunk: step 5.
+
+    Returns:
+        the radii, and whether they are proven to cover more than the surface.
+    """
     margin = _KEPT_MARGIN * proof.diagonal
     effort = Effort(_GROWTH_EFFORT)
     high = _growth(radii, lambda grown: proof.is_covered(centers, grown, margin, effort), proof.diagonal)
-    if high >= proof.diagonal and effort.is_spent:
+    proven = high < proof.diagonal
+    if not proven and effort.is_spent:
         # Openings without end: what they leave inside cannot be proven to be covered, but the surface can.
         high = _growth(radii, lambda grown: proof.covers_surface(centers, grown, margin), proof.diagonal)
     grown: Array = radii + high
     if len(grown) > _SHRUNK_SPHERES or not proof.is_closed:
-        return grown
+        return grown, proven
     smallest = SMALLEST_RADIUS * proof.diagonal
     # Large spheres first: the same length makes more volume on them.
     for sphere in np.argsort(-grown, kind="stable"):
@@ -350,7 +366,7 @@ def _tightened(proof: CoverProof, centers: Array, radii: Array) -> Array:
             else:
                 least = grown[sphere]
         grown[sphere] = kept
-    return grown
+    return grown, proven
 
 
 def _growth(radii: Array, is_covered: Callable[[Array], bool], limit: float) -> float:
