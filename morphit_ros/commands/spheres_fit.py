@@ -64,7 +64,7 @@ def add_options(parser: CommandParser) -> None:
     )
     add_repeated(parser, "--link-count", "LINK=N", "spheres of this link, whatever the others get")
     add_links(parser, "fit these links only")
-    add_config(parser, SphereFitConfig, "variant", "cover", "method")
+    add_config(parser, SphereFitConfig, "variant", "cover", "method", "seeds")
     terms = ", ".join(LossWeights.flat_fields())
     add_repeated(parser, "--weight", "TERM=W", f"weight of a loss instead of the variant's: {terms}")
     parser.add_argument(

@@ -15,6 +15,7 @@ from .exports.tables import (
 )
 from .exports.urdf import spherized_urdf as spherized_urdf
 from .fit import SphereFitResult as SphereFitResult, SphereFitStatus as SphereFitStatus, fit_spheres as fit_spheres
+from .front import FrontMember as FrontMember, link_front as link_front, sphere_front as sphere_front
 from .links.budget import (
     counts_for_distance as counts_for_distance,
     distribute_spheres as distribute_spheres,

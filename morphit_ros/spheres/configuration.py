@@ -108,6 +108,12 @@ class SphereFitConfig(Config):
     weights: LossWeights = nested(LossWeights)
     iterations: int = parameter(200, "Most gradient steps of one descent", minimum=1, maximum=20000)
     starts: int = parameter(5, "Initial arrangements tried; the best goes on", minimum=1, maximum=100)
+    seeds: int = parameter(
+        1,
+        "Whole fits from different seeds, side by side; that of least loss is taken, of volume covers the smallest",
+        minimum=1,
+        maximum=1000,
+    )
     rounds: int = parameter(
         20, "Most times that useless spheres are moved to where they are missing", minimum=0, maximum=1000
     )

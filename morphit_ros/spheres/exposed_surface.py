@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.inputs import MeshesLike, as_meshes
 from morphit_ros.geometry.mesh import TriangleMesh, sample_surface, sample_surface_evenly
+from morphit_ros.geometry.orientation import consistent_faces
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.winding_number import InsideTest
 
@@ -17,6 +18,23 @@ from morphit_ros.geometry.winding_number import InsideTest
 # side by side it is then inside the other one, and on two equal boxes outside of both.
 _OFFSET = 1e-6
 _MAX_BATCHES = 32
+
+
+def as_shape(mesh: MeshesLike) -> tuple[TriangleMesh, ...]:
+    """The meshes that make up a shape, with faces turned over that disagree with their neighbours on the outside.
+
+    A mesh some of whose faces are flipped encloses next to nothing by its winding number. Soups of triangles that
+    share no edges stay as they are.
+
+    Raises:
+        InvalidInputError, ResourceNotFoundError: as of `as_meshes`.
+    """
+    return tuple(_agreeing(part) for part in as_meshes(mesh))
+
+
+def _agreeing(mesh: TriangleMesh) -> TriangleMesh:
+    faces = consistent_faces(mesh.faces, mesh.face_areas)
+    return mesh if faces is mesh.faces else TriangleMesh(mesh.vertices, faces)
 
 
 def shape_bounds(meshes: Sequence[TriangleMesh]) -> Array:

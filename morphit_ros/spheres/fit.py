@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.bench import bench_module
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.inputs import MeshesLike, as_meshes
+from morphit_ros.geometry.inputs import MeshesLike
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.meshed import Meshed
 from morphit_ros.geometry.primitives import mesh_of_spheres
@@ -27,8 +30,12 @@ from morphit_ros.spheres.clustering import cluster_points
 from morphit_ros.spheres.configuration import LossWeights, SphereFitConfig
 from morphit_ros.spheres.density_control import move_useless, resize
 from morphit_ros.spheres.descent import MAX_RADIUS, MIN_RADIUS, Schedule, SphereDescent, descend
+from morphit_ros.spheres.exposed_surface import as_shape
 from morphit_ros.spheres.metrics import checked_spheres
 from morphit_ros.spheres.samples import FitSamples, draw_samples
+
+_Given = TypeVar("_Given")
+_Found = TypeVar("_Found")
 
 # Spread of the initial radii: x ~ LogNormal(0, σ), as in the authors' rework.
 _RADIUS_SPREAD = 0.1
@@ -48,6 +55,7 @@ class SphereFitStatus(enum.Enum):
     FITTED = "fitted"
     NO_VOLUME = "the mesh has no inside: spheres cover its surface only"
     COVER_NOT_PROVEN = "the spheres could not be proven to cover the mesh"
+    INSIDE_NOT_PROVEN = "the spheres cover the surface, proven; what is inside its openings could not be decided"
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,7 @@ def fit_spheres(
             spheres together with a cover or with a baseline.
     """
     settings = config or SphereFitConfig()
-    meshes = as_meshes(mesh)
+    meshes = as_shape(mesh)
     start = _checked_start(initial, locked, settings)
     if settings.method != "morphit":
         baselines = bench_module("spheres.baselines", f"method '{settings.method}'")
@@ -141,25 +149,61 @@ def _checked_start(
 def _fit_cover(
     meshes: Sequence[TriangleMesh], config: SphereFitConfig, seed: int, start: _Start | None
 ) -> SphereFitResult:
-    from morphit_ros.spheres.cover.search import cover_spheres
+    from morphit_ros.spheres.cover.certificate import CoverStatus
+    from morphit_ros.spheres.cover.search import CoverResult, cover_spheres, union_volume
 
     if config.variant == "volume" and start is None:
         # Free to place its spheres. Those of a balanced fit are in good places to begin with.
         fitted = _fit(meshes, SphereFitConfig(count=config.count), seed, None)
-        result = cover_spheres(meshes, config.count, seed, arrangement=(fitted.centers, fitted.radii))
+        arrangement = fitted.centers, fitted.radii
+
+        def search(number: int) -> CoverResult:
+            return cover_spheres(meshes, config.count, number, arrangement=arrangement)
+
+        # The first as if it were alone.
+        others = np.random.SeedSequence(seed).generate_state(config.seeds - 1)
+        covers = _side_by_side(search, [seed, *map(int, others)])
+        result = min(covers, key=lambda one: (not one.certificate.covered, union_volume(one.centers, one.radii)))
     else:
         # The other variants, and a warm start, grow from their own fit as little as they must.
         fitted = _fit(meshes, config, seed, start)
         result = cover_spheres(meshes, config.count, seed, initial=(fitted.centers, fitted.radii))
-    proven = result.certificate.covered
-    status = SphereFitStatus.FITTED if proven else SphereFitStatus.COVER_NOT_PROVEN
-    margin = result.certificate.margin if proven else None
+    certificate = result.certificate
+    status = SphereFitStatus.FITTED if certificate.covered else SphereFitStatus.COVER_NOT_PROVEN
+    if certificate.status is CoverStatus.SURFACE_ONLY:
+        status = SphereFitStatus.INSIDE_NOT_PROVEN
+    margin = certificate.margin if certificate.covered else None
     return SphereFitResult(result.centers, result.radii, status, fitted.history, margin)
 
 
 def _fit(meshes: Sequence[TriangleMesh], config: SphereFitConfig, seed: int, start: _Start | None) -> SphereFitResult:
     rng = np.random.default_rng(seed)
     samples = draw_samples(meshes, *config.sample_counts(), rng)
+    # All on the same samples, so that their losses compare; the first as if it were alone.
+    generators = [rng, *(np.random.default_rng([seed, number]) for number in range(1, config.seeds))]
+    searches = _side_by_side(lambda generator: _search(samples, config, start, generator), generators)
+    best = min(searches, key=lambda search: search.loss)
+    centers, radii = best.centers / samples.scale + samples.origin, best.radii / samples.scale
+    if start is not None:
+        # Scaling there and back would cost the locked ones their last digit.
+        kept = int((~start.free).sum())
+        centers[:kept], radii[:kept] = start.centers[:kept], start.radii[:kept]
+    status = SphereFitStatus.FITTED if samples.has_volume else SphereFitStatus.NO_VOLUME
+    return SphereFitResult(centers, radii, status, best.history)
+
+
+def _side_by_side(work: Callable[[_Given], _Found], inputs: Sequence[_Given]) -> list[_Found]:
+    """What the work makes of each of the inputs, in threads where there are several."""
+    if len(inputs) == 1:
+        return [work(inputs[0])]
+    with ThreadPoolExecutor(min(len(inputs), len(os.sched_getaffinity(0)))) as pool:
+        return list(pool.map(work, inputs))
+
+
+def _search(
+    samples: FitSamples, config: SphereFitConfig, start: _Start | None, rng: np.random.Generator
+) -> SphereDescent:
+    """The best spheres from one seed, with the loss over all samples and the history of all steps that led to them."""
     weights = config.loss_weights()
     # The search sees half of the samples, the last descent all.
     coarse = samples.halved()
@@ -185,13 +229,7 @@ def _fit(meshes: Sequence[TriangleMesh], config: SphereFitConfig, seed: int, sta
     last = Schedule(config.iterations, _LAST_RATE * config.learning_rate, 0.01, _LAST_PLATEAU)
     best = descend(samples, best.centers, best.radii, free, weights, last)
     history.append(best.history)
-    centers, radii = best.centers / samples.scale + samples.origin, best.radii / samples.scale
-    if start is not None:
-        # Scaling there and back would cost the locked ones their last digit.
-        kept = int((~start.free).sum())
-        centers[:kept], radii[:kept] = start.centers[:kept], start.radii[:kept]
-    status = SphereFitStatus.FITTED if samples.has_volume else SphereFitStatus.NO_VOLUME
-    return SphereFitResult(centers, radii, status, np.concatenate(history))
+    return replace(best, history=np.concatenate(history))
 
 
 def _schedule(config: SphereFitConfig, steps: float, rate: float) -> Schedule:

@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.boundary import boundary_edges, welded_faces
-from morphit_ros.geometry.inputs import MeshesLike, as_meshes
+from morphit_ros.geometry.inputs import MeshesLike
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.winding_number import InsideTest
 from morphit_ros.jit import njit
-from morphit_ros.spheres.exposed_surface import sample_exposed_surface, shape_bounds
+from morphit_ros.spheres.exposed_surface import as_shape, sample_exposed_surface, shape_bounds
+from morphit_ros.spheres.mesh_distance import MeshDistance
 
 # Points whose distances are computed side by side: their coordinates and minima fit into the first-level cache.
 _BLOCK = 256
@@ -38,6 +39,9 @@ class SphereMetrics:
         outside: volume of spheres \\ mesh over the mesh's volume.
         union: volume of the spheres' union over the mesh's volume; inside + outside.
         d_avg_error, inside_error, outside_error, union_error: standard errors of the sampling.
+        reverse_avg, reverse_max: mean and greatest distance of samples of the spheres' exposed surface to the mesh's
+            surface [m]; of several meshes that overlap also to what they bury.
+        reverse_avg_error: standard error of the mean, as of independent samples; they are even, so it is less.
     """
 
     d_avg: float
@@ -49,6 +53,9 @@ class SphereMetrics:
     inside_error: float
     outside_error: float
     union_error: float
+    reverse_avg: float = math.nan
+    reverse_max: float = math.nan
+    reverse_avg_error: float = math.nan
 
 
 def measure_spheres(
@@ -76,13 +83,15 @@ def measure_spheres(
         InvalidInputError: spheres of wrong shape, not finite, or with a radius that is not positive; no mesh or
             one without area; fewer than one surface or 16 volume samples.
     """
-    meshes = as_meshes(mesh)
+    meshes = as_shape(mesh)
     sphere_centers, sphere_radii = checked_spheres(centers, radii)
     if volume_samples < 16:
         raise InvalidInputError("volume_samples", volume_samples, "at least 16")
     rng = np.random.default_rng(seed)
     points, _ = sample_exposed_surface(meshes, surface_samples, rng)
     distances = np.abs(nearest_gaps(points, sphere_centers, sphere_radii))
+    exposed = exposed_sphere_points(sphere_centers, sphere_radii, surface_samples)
+    reverse = MeshDistance(meshes)(exposed)
     test = InsideTest(meshes)
     volume, inside = _inside_share(meshes, test, sphere_centers, sphere_radii, volume_samples // 2, rng)
     outside = _outside_volume(test, sphere_centers, sphere_radii, volume_samples // 2, rng) / volume
@@ -96,6 +105,9 @@ def measure_spheres(
         inside.error,
         outside.error,
         math.hypot(inside.error, outside.error),
+        float(reverse.mean()),
+        float(reverse.max()),
+        float(reverse.std()) / math.sqrt(len(reverse)),
     )
 
 
@@ -119,6 +131,28 @@ def checked_spheres(centers: ArrayLike, radii: ArrayLike) -> tuple[Array, Array]
 def nearest_gaps(points: Array, centers: Array, radii: Array) -> Array:
     """min_k(‖p − c_k‖ − r_k) (P,) [m]: distance to the union of spheres, negative inside."""
     return _nearest_gaps(np.ascontiguousarray(points), np.ascontiguousarray(centers), np.ascontiguousarray(radii))
+
+
+def exposed_sphere_points(centers: Array, radii: Array, count: int) -> Array:
+    """Points (P, 3), evenly by area, on the surface of the union of spheres; `count` on all spheres, buried ones too.
+
+    At least one a sphere, unless all of it is in others.
+    """
+    areas = radii**2
+    counts = np.maximum(np.ceil(count * areas / areas.sum()).astype(np.int64), 8)
+    owners = np.repeat(np.arange(len(radii)), counts)
+    directions = np.concatenate([even_directions(int(number)) for number in counts])
+    points = centers[owners] + radii[owners, None] * directions
+    # Equal spheres hide nothing of each other.
+    return points[nearest_gaps(points, centers, radii) >= -1e-9 * radii.max()]
+
+
+def even_directions(count: int) -> Array:
+    """Unit vectors (count, 3) spread evenly: a Fibonacci lattice."""
+    index = np.arange(count) + 0.5
+    height, angle = 1.0 - 2.0 * index / count, math.pi * (1.0 + math.sqrt(5.0)) * index
+    across = np.sqrt(1.0 - height * height)
+    return np.stack([across * np.cos(angle), across * np.sin(angle), height], axis=1)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from morphit_ros.geometry.primitives import box_mesh
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.spheres.clustering import spherize_cloud, spherize_mesh
 from morphit_ros.spheres.configuration import SphereFitConfig
+from morphit_ros.spheres.front import sphere_front
 from morphit_ros.spheres.links.budget import distribute_spheres
 from morphit_ros.spheres.robot_model import fit_robot_spheres
 from morphit_ros.spheres.self_collision.matrix import self_collision_matrix
@@ -48,4 +49,4 @@ def warm_up_fits() -> int:
     self_collision_matrix(model, robot, samples=10, boxes=10, workers=1)
     for variant in ("balanced", "volume"):
         fit_robot_spheres(robot, SphereFitConfig(count=3, cover=True, variant=variant), cache=False, workers=1)
-    return model.count
+    return model.count + len(sphere_front(box, config, seeds=1, workers=1))

@@ -1,5 +1,7 @@
 """Covering spheres: always proven, always as many as asked for, on any shape and scale."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,8 +10,11 @@ from morphit_ros.geometry.mesh import TriangleMesh, sample_surface
 from morphit_ros.geometry.primitives import box_mesh, capsule_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.geometry.winding_number import InsideTest
-from morphit_ros.spheres.cover.certificate import certify_cover
-from morphit_ros.spheres.cover.search import cover_spheres
+from morphit_ros.spheres.configuration import SphereFitConfig
+from morphit_ros.spheres.cover.certificate import CoverProof, CoverStatus, certify_cover
+from morphit_ros.spheres.cover.openings import Effort
+from morphit_ros.spheres.cover.search import _CoverSearch, cover_spheres, union_volume
+from morphit_ros.spheres.fit import SphereFitStatus, fit_spheres
 from morphit_ros.spheres.metrics import measure_spheres, nearest_gaps
 
 BOX = box_mesh([0.3, 0.2, 0.1])
@@ -126,3 +131,82 @@ def test_bad_input():
     line = TriangleMesh(np.array([[0, 0, 0], [1, 0, 0], [2, 0, 0.0]]), np.array([[0, 1, 2]]))
     with pytest.raises(InvalidInputError, match="area"):
         cover_spheres(line, 1)
+
+
+def flipped(mesh, seed, share=0.3):
+    """With a share of the faces turned over."""
+    turned = np.random.default_rng(seed).random(len(mesh.faces)) < share
+    return TriangleMesh(mesh.vertices, np.where(turned[:, None], mesh.faces[:, ::-1], mesh.faces))
+
+
+def soup(count, seed):
+    """Triangles that share nothing and face any way."""
+    rng = np.random.default_rng(seed)
+    corners = rng.uniform(-0.1, 0.1, (count, 1, 3)) + rng.normal(0.0, 0.03, (count, 3, 3))
+    return TriangleMesh(corners.reshape(-1, 3), np.arange(3 * count).reshape(-1, 3))
+
+
+@pytest.mark.parametrize("variant", ["volume", "balanced"])
+def test_flipped_faces_are_covered_as_the_solid_they_enclose(variant):
+    ball = sphere_mesh(0.1, 16)
+    result = fit_spheres(flipped(ball, 1), SphereFitConfig(count=6, variant=variant, cover=True))
+    assert result.status is SphereFitStatus.FITTED
+    # Of the solid too, not only of faces in two opinions.
+    assert certify_cover(ball, result.centers, result.radii).covered
+    assert measure_spheres(flipped(ball, 1), result.centers, result.radii).inside == 1.0
+
+
+@pytest.mark.parametrize(("faces", "seed"), [(30, 0), (200, 1)])
+def test_a_soup_ends_with_its_surface_covered_and_says_what_is_not_proven(faces, seed, monkeypatch):
+    spent = []
+
+    def counted(self, pairs, spend=Effort.spend):
+        spent.append(pairs)
+        return spend(self, pairs)
+
+    monkeypatch.setattr(Effort, "spend", counted)
+    mesh = soup(faces, seed)
+    result = fit_spheres(mesh, SphereFitConfig(count=12, cover=True))
+    points = np.concatenate([mesh.vertices, sample_surface(mesh, 5000, np.random.default_rng(0))[0]])
+    assert nearest_gaps(points, result.centers, result.radii).max() < 0.0
+    proven = certify_cover(mesh, result.centers, result.radii).covered
+    assert (result.status is SphereFitStatus.FITTED) == proven == (result.cover_margin is not None)
+    # Some ten nanoseconds each: seconds, where a soup took a quarter of a minute. Each effort ends on one refusal.
+    assert sum(spent) < 1e9
+
+
+def test_without_effort_for_openings_only_the_surface_is_claimed(monkeypatch):
+    proof = CoverProof(OPEN_BOX)
+    centers, radii = np.array([[0.0, 0.0, 0.0]]), np.array([0.25])
+    assert proof.is_covered(centers, radii)
+    assert not proof.is_covered(centers, radii, effort=Effort(1.0))
+    assert proof.covers_surface(centers, radii)
+    monkeypatch.setattr("morphit_ros.spheres.cover.certificate._PROOF_EFFORT", 1.0)
+    certificate = certify_cover(OPEN_BOX, centers, radii)
+    assert (certificate.covered, certificate.status) == (False, CoverStatus.SURFACE_ONLY)
+    result = fit_spheres(OPEN_BOX, SphereFitConfig(count=2, cover=True))
+    assert result.status is SphereFitStatus.INSIDE_NOT_PROVEN
+    assert result.cover_margin is None
+
+
+def test_an_arrangement_that_covers_better_than_the_search_is_kept(monkeypatch):
+    signs = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, -1).T
+    box = box_mesh([0.2, 0.2, 0.2])
+    octants = 0.05 * signs, np.full(8, 0.05 * np.sqrt(3.0))
+    known = cover_spheres(box, 8, initial=octants)
+    # A search that ends with one sphere around all and seven in it.
+    poor = [(np.zeros((8, 3)), np.array([0.6, *np.full(7, 0.1)]))], np.zeros(1)
+    monkeypatch.setattr(_CoverSearch, "best", lambda *_: poor)
+    found = cover_spheres(box, 8, arrangement=octants)
+    np.testing.assert_array_equal(found.radii, known.radii)
+    assert found.certificate.covered
+
+
+def test_of_several_seeds_the_smallest_cover_is_taken():
+    config = SphereFitConfig(count=5, variant="volume", cover=True)
+    shape = box_mesh([0.3, 0.12, 0.07])
+    one, several = (fit_spheres(shape, replace(config, seeds=seeds), seed=6) for seeds in (1, 4))
+    assert several.cover_margin > 0.0
+    volumes = [union_volume(result.centers, result.radii) for result in (one, several)]
+    assert volumes[1] <= volumes[0]
+    assert (one.radii != several.radii).any()

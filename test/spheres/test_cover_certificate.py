@@ -9,6 +9,7 @@ from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.geometry.winding_number import InsideTest
 from morphit_ros.spheres.cover.certificate import CoverProof, CoverStatus, certify_cover
+from morphit_ros.spheres.cover.openings import _turns
 from morphit_ros.spheres.metrics import nearest_gaps
 
 BOX = box_mesh([0.3, 0.2, 0.1])
@@ -220,3 +221,16 @@ def test_hole_in_the_middle_of_a_face_whose_edges_are_covered():
     assert certificate.status is CoverStatus.UNCOVERED
     assert np.abs(plane_distance(mesh, certificate.uncovered)).max() < 1e-9
     assert certify_cover(mesh, [*centers, corners.mean(axis=0)], [*radii, 0.19]).covered
+
+
+def test_winding_numbers_of_soups_equal_the_sum_of_solid_angles():
+    rng = np.random.default_rng(3)
+    triangles, points = rng.normal(size=(300, 3, 3)), rng.normal(size=(700, 3))
+    # Coherent triangles too: whole turns add up.
+    triangles = np.concatenate([triangles, np.repeat(sphere_mesh(1.5, 8).triangles, 3, axis=0)])
+    a, b, c = (triangles[None, :, i] - points[:, None] for i in range(3))
+    la, lb, lc = (np.linalg.norm(x, axis=2) for x in (a, b, c))
+    cosine = la * lb * lc + (a * b).sum(2) * lc + (b * c).sum(2) * la + (c * a).sum(2) * lb
+    expected = np.arctan2((a * np.cross(b, c)).sum(2), cosine).sum(1) / (2.0 * np.pi)
+    assert np.ptp(expected) > 2.0
+    np.testing.assert_allclose(_turns(points, triangles), expected, atol=1e-12)

@@ -9,7 +9,14 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes, sample_surface
 from morphit_ros.geometry.primitives import box_mesh, capsule_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import make_transform
-from morphit_ros.spheres import LossWeights, SphereFitConfig, SphereFitStatus, fit_spheres, measure_spheres
+from morphit_ros.spheres import (
+    LossWeights,
+    SphereFitConfig,
+    SphereFitStatus,
+    fit as fit_module,
+    fit_spheres,
+    measure_spheres,
+)
 from morphit_ros.spheres.metrics import nearest_gaps
 
 QUICK = SphereFitConfig(count=8, iterations=60, rounds=2, interior_samples=400, surface_samples=400)
@@ -249,3 +256,26 @@ def test_cover_is_proven_from_a_warm_start_of_another_count_as_well(variant):
         assert 0.0 < result.cover_margin < 0.01
         assert nearest_gaps(points, result.centers, result.radii).max() <= -result.cover_margin
     assert fit_spheres(mesh, QUICK).cover_margin is None
+
+
+def test_of_several_seeds_the_one_of_least_loss_is_taken_and_the_first_is_the_fit_of_one(monkeypatch):
+    config = SphereFitConfig(count=4, starts=1, rounds=1)
+    several, again = (fit_spheres(box_mesh([0.3, 0.1, 0.05]), replace(config, seeds=5), seed=2) for _ in range(2))
+    np.testing.assert_array_equal(several.radii, again.radii)
+    losses, search = [], fit_module._search
+
+    def noted(*arguments):
+        found = search(*arguments)
+        losses.append((found.loss, found.radii))
+        return found
+
+    monkeypatch.setattr(fit_module, "_search", noted)
+    chosen = fit_spheres(box_mesh([0.3, 0.1, 0.05]), replace(config, seeds=5), seed=2)
+    alone = fit_spheres(box_mesh([0.3, 0.1, 0.05]), config, seed=2)
+    *searches, single = losses
+    assert len({loss for loss, _ in searches}) == 5
+    assert single[0] in {loss for loss, _ in searches}
+    # In the fit's frame lengths are larger by one factor.
+    best = min(searches, key=lambda one: one[0])[1]
+    np.testing.assert_allclose(chosen.radii / chosen.radii[0], best / best[0], rtol=1e-9)
+    assert len(alone.history) > 0

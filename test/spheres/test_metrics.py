@@ -11,6 +11,7 @@ from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes
 from morphit_ros.geometry.primitives import box_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.spheres.exposed_surface import sample_exposed_surface
+from morphit_ros.spheres.mesh_distance import MeshDistance
 from morphit_ros.spheres.metrics import measure_spheres, nearest_gaps
 
 BOX = box_mesh([2.0, 1.0, 1.0])
@@ -168,3 +169,43 @@ def test_stray_spheres_are_counted_however_far_and_small():
     expected = 4 / 3 * np.pi * (0.1**3 + 0.001**3) / 0.2**3
     assert metrics.outside == pytest.approx(expected, abs=5.0 * metrics.outside_error)
     assert metrics.outside_error < 0.01 * expected
+
+
+def test_reverse_distances_of_a_sphere_in_a_box():
+    # From the sphere's surface to the box: half of the side less the radius straight on, more towards the edges.
+    box = box_mesh([0.2, 0.2, 0.2])
+    metrics = measure_spheres(box, [[0.0, 0.0, 0.0]], [0.05])
+    directions = np.random.default_rng(0).normal(size=(200000, 3))
+    directions /= np.linalg.norm(directions, axis=1)[:, None]
+    expected = (0.1 - np.abs(0.05 * directions)).min(axis=1)
+    assert metrics.reverse_avg == pytest.approx(expected.mean(), abs=5.0 * metrics.reverse_avg_error)
+    assert metrics.reverse_max == pytest.approx(0.1 - 0.05 / math.sqrt(3.0), abs=1e-3)
+
+
+def test_reverse_distances_see_what_stands_out_and_not_what_is_buried():
+    box = box_mesh([0.2, 0.2, 0.2])
+    # One sphere around all and one far from the surface within it, which is not seen.
+    metrics = measure_spheres(box, [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [0.2, 0.01])
+    assert metrics.reverse_max == pytest.approx(0.1, abs=1e-3)
+    assert metrics.reverse_avg > 0.2 - 0.1 * math.sqrt(3.0)
+    # The other direction alone does not see a sphere that stands out beside one that fits.
+    stray = measure_spheres(box, [[0.0, 0.0, 0.0], [0.5, 0.0, 0.0]], [0.12, 0.1])
+    assert stray.reverse_max == pytest.approx(0.5, abs=1e-3)
+    assert stray.d_max < 0.1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_distances_to_triangles_by_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    triangles = rng.normal(size=(70, 3, 3))
+    triangles[0, 2] = triangles[0, 1]
+    triangles[1] = triangles[1, 0]
+    mesh = TriangleMesh(triangles.reshape(-1, 3), np.arange(210).reshape(-1, 3))
+    points = 1.5 * rng.normal(size=(40, 3))
+    shares = rng.dirichlet([0.5, 0.5, 0.5], 4000)
+    dense = np.einsum("sk,tkx->tsx", shares, triangles)
+    upper = np.linalg.norm(points[:, None, None] - dense, axis=3).min(axis=(1, 2))
+    found = MeshDistance([mesh])(points)
+    assert (found <= upper + 1e-12).all()
+    assert (upper - found < 0.1).all()
+    np.testing.assert_allclose(MeshDistance([mesh])(dense[:, :3].reshape(-1, 3)), 0.0, atol=1e-7)

@@ -17,6 +17,9 @@ gap by:
    integral over the mesh's boundary). Then no part of the bare surface is partly inside, and the arcs of step 2
    tell for each part on which side it is.
 
+Step 3 is bounded in its effort. A soup of triangles that face either way has openings everywhere, and no inside that
+anyone meant; there the surface alone may be all that can be proven, and the status says so.
+
 Rounding is kept on the safe side by proving each step for slightly smaller balls (`_RESOLUTION` of the shape's
 size). What cannot be decided within that counts as not proven.
 """
@@ -30,12 +33,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from morphit_ros.geometry.inputs import MeshesLike, as_meshes
+from morphit_ros.geometry.inputs import MeshesLike
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.winding_number import InsideTest
 from morphit_ros.spheres.cover.arcs import bare_arcs
-from morphit_ros.spheres.cover.openings import Opening
+from morphit_ros.spheres.cover.openings import Effort, Opening
 from morphit_ros.spheres.cover.surface import bare_triangle_points
+from morphit_ros.spheres.exposed_surface import as_shape
 from morphit_ros.spheres.metrics import checked_spheres, nearest_gaps
 
 # Unit of the safety distances, as a share of the size of shape and spheres: far above the rounding of float64
@@ -48,6 +52,9 @@ _ARC_LEVEL, _SURFACE_LEVEL = 0.5, 2.0
 _DISC_TOLERANCE = 1e-7
 # Doubtful points among which a proof looks for one that is outside for sure.
 _WITNESSES = 256
+# Pairs of patches and triangles or edges that a proof of openings may take, and the search for its margin: about a
+# second and a third of one.
+_PROOF_EFFORT, _MARGIN_EFFORT = 6e7, 2e7
 
 
 class CoverStatus(enum.Enum):
@@ -56,6 +63,7 @@ class CoverStatus(enum.Enum):
     COVERED = "every point of the shape is inside a sphere"
     UNCOVERED = "a point of the shape is outside all spheres"
     UNDECIDED = "covered at best with a margin too small to be proven"
+    SURFACE_ONLY = "the surface is covered, proven; the inside that openings leave could not be decided"
 
 
 @dataclass(frozen=True)
@@ -109,7 +117,7 @@ class CoverProof:
         Raises:
             InvalidInputError: no mesh.
         """
-        parts = as_meshes(meshes)
+        parts = as_shape(meshes)
         self.triangles = np.ascontiguousarray(np.concatenate([part.triangles for part in parts]))
         corners = self.triangles.reshape(-1, 3)
         self.bounds = np.stack([corners.min(axis=0), corners.max(axis=0)])
@@ -124,40 +132,56 @@ class CoverProof:
 
     def certify(self, centers: Array, radii: Array, margin_steps: int = 12) -> CoverCertificate:
         """See `certify_cover`."""
-        doubtful, in_shape, pieces = self._search(centers, radii, 0.0, _WITNESSES, False)
+        effort = Effort(_PROOF_EFFORT)
+        doubtful, in_shape, pieces = self._search(centers, radii, 0.0, _WITNESSES, False, effort)
         if len(doubtful):
             depths = np.where(in_shape, nearest_gaps(doubtful, centers, radii), 0.0)
             worst = int(depths.argmax())
             if depths[worst] > 0.0:
                 return CoverCertificate(False, math.nan, doubtful[worst], pieces, CoverStatus.UNCOVERED)
-            return CoverCertificate(False, math.nan, None, pieces, CoverStatus.UNDECIDED)
+            status = CoverStatus.SURFACE_ONLY if effort.is_spent else CoverStatus.UNDECIDED
+            return CoverCertificate(False, math.nan, None, pieces, status)
         corners = self.triangles.reshape(-1, 3)
         low, high = 0.0, float(-nearest_gaps(corners, centers, radii).max())
+        effort = Effort(_MARGIN_EFFORT)
         for _ in range(margin_steps):
             middle = 0.5 * (low + high)
-            if self.is_covered(centers, radii, middle):
+            if self.is_covered(centers, radii, middle, effort):
                 low = middle
             else:
                 high = middle
         return CoverCertificate(True, low, None, pieces, CoverStatus.COVERED)
 
-    def is_covered(self, centers: Array, radii: Array, shrink: float = 0.0) -> bool:
-        """Whether the spheres (N, 3), (N,), each smaller by `shrink`, are proven to cover the shape."""
-        return len(self._search(centers, radii, shrink, 1, True)[0]) == 0
+    def is_covered(self, centers: Array, radii: Array, shrink: float = 0.0, effort: Effort | None = None) -> bool:
+        """Whether the spheres (N, 3), (N,), each smaller by `shrink`, are proven to cover the shape.
 
-    def doubtful_points(self, centers: Array, radii: Array, shrink: float = 0.0, limit: int = 10_000) -> Array:
+        Without openings that the `effort` doesn't reach for; by default as much as a proof may take.
+        """
+        return len(self._search(centers, radii, shrink, 1, True, effort or Effort(_PROOF_EFFORT))[0]) == 0
+
+    def covers_surface(self, centers: Array, radii: Array, shrink: float = 0.0) -> bool:
+        """As `is_covered`, of the triangles and of voids, but not of the openings."""
+        return len(self._search(centers, radii, shrink, 1, True, None)[0]) == 0
+
+    def doubtful_points(
+        self, centers: Array, radii: Array, shrink: float = 0.0, limit: int = 10_000, effort: Effort | None = None
+    ) -> Array:
         """Points (D, 3) where the spheres, each smaller by `shrink`, are not proven to cover the shape.
 
-        There are none exactly if the cover is proven. At most about `limit` points.
+        There are none exactly if the cover is proven. At most about `limit` points; once the effort is spent, only
+        those that are points of the shape for sure.
         """
-        return self._search(centers, radii, shrink, limit, False)[0]
+        effort = effort or Effort(_PROOF_EFFORT)
+        found, certain, _ = self._search(centers, radii, shrink, limit, False, effort)
+        return found[certain] if effort.is_spent else found
 
     def _search(
-        self, centers: Array, radii: Array, shrink: float, limit: int, once: bool
+        self, centers: Array, radii: Array, shrink: float, limit: int, once: bool, effort: Effort | None
     ) -> tuple[Array, NDArray[np.bool_], int]:
         """Doubtful points (D, 3), which of them (D,) are points of the shape for sure, and pieces decided.
 
-        With `once` the search ends with the first step of the proof that fails.
+        With `once` the search ends with the first step of the proof that fails. Without an effort openings are left
+        out.
         """
         gaps = np.maximum(self.bounds[0] - centers, centers - self.bounds[1])
         near = np.flatnonzero((gaps.max(axis=1) < radii) & (radii > shrink))
@@ -183,10 +207,10 @@ class CoverProof:
         doubtful = np.flatnonzero(self._contains(arcs) | ~sure)[:limit]
         points = beyond[doubtful] + self._origin
         found, certain = np.concatenate([found, points]), np.concatenate([certain, self._contains(points)])
-        if len(found):
+        if len(found) or effort is None:
             return found, certain, pieces
         for opening in self._openings:
-            points, checked = opening.undecided_points(balls + self._origin, level, unit, limit)
+            points, checked = opening.undecided_points(balls + self._origin, level, unit, limit, effort)
             pieces += checked
             if len(points):
                 return points, opening.contains(points), pieces

@@ -16,6 +16,25 @@ from morphit_ros.spheres.metrics import nearest_gaps
 
 # Openings: halvings of the patches of a sphere, and patches in one step, before giving up.
 _MAX_HALVINGS, _MAX_PATCHES = 14, 100_000
+# Points whose sums are formed side by side: they fit into the first-level cache.
+_BLOCK = 256
+
+
+class Effort:
+    """How much work on openings is left, in pairs of a patch and a triangle or edge: about ten nanoseconds each."""
+
+    def __init__(self, pairs: float) -> None:
+        self.left = pairs
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether something was left out for it."""
+        return self.left < 0.0
+
+    def spend(self, pairs: float) -> bool:
+        """Take so much of what is left; False, and nothing is left from then on, if that is too much."""
+        self.left = self.left - pairs if self.left >= pairs else -math.inf
+        return self.left >= 0.0
 
 
 class Opening:
@@ -29,13 +48,16 @@ class Opening:
         self._filling = np.ascontiguousarray(mesh.vertices[filling_faces(edges)])
         self.is_open = len(edges) > 0
         self._inside = InsideTest(mesh)
+        # Of a soup of triangles the filling is no less work than the mesh itself.
+        self._triangles = np.ascontiguousarray(mesh.triangles) if 2 * len(self._filling) > len(faces) else None
+        self._pairs_per_patch = len(edges) + len(self._filling if self._triangles is None else self._triangles)
 
     def _winding_numbers(self, points: Array) -> Array:
-        """Winding number (P,), exact to rounding.
-
-        The approximate number differs from that of the filling, which has few triangles, by a whole number.
-        """
-        exact = _solid_angles(points, self._filling) / (4.0 * math.pi)
+        """Winding number (P,), exact to rounding."""
+        if self._triangles is not None:
+            return _turns(points, self._triangles)
+        # The approximate number differs from that of the filling, which has few triangles, by a whole number.
+        exact = _turns(points, self._filling)
         result: Array = np.rint(self._inside.winding_numbers(points) - exact) + exact
         return result
 
@@ -43,10 +65,12 @@ class Opening:
         """Whether points (P, 3) are inside."""
         return np.abs(self._winding_numbers(points)) > 0.5
 
-    def undecided_points(self, centers: Array, radii: Array, unit: float, limit: int) -> tuple[Array, int]:
+    def undecided_points(
+        self, centers: Array, radii: Array, unit: float, limit: int, effort: Effort
+    ) -> tuple[Array, int]:
         """Points just outside the balls where the winding number may reach one half, and how many patches were tried.
 
-        The triangles are known to be covered.
+        The triangles are known to be covered. Once the effort is spent, what is not decided yet stays so.
         """
         owners = np.repeat(np.arange(len(radii)), 8)
         corners = np.tile(_OCTANTS, (len(radii), 1, 1))
@@ -59,6 +83,8 @@ class Opening:
             bare = _bare_patches(points, spans, owners, centers, radii)
             owners, corners, middles, points, spans = (rows[bare] for rows in (owners, corners, middles, points, spans))
             checked += len(points)
+            if not effort.spend(len(points) * self._pairs_per_patch):
+                return points[:limit] + 4.0 * unit * middles[:limit], checked
             numbers = self._winding_numbers(points)
             to_one_half = np.abs(np.abs(numbers - np.floor(numbers)) - 0.5)
             split = to_one_half <= _winding_changes(points, spans, self._edges) + 1e-9
@@ -103,62 +129,74 @@ def _bare_patches(points, spans, owners, centers, radii):  # type: ignore[no-unt
     return bare
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _winding_changes(points, spans, edges):  # type: ignore[no-untyped-def]
     """Bound (P,) of how much the winding number changes within a distance (P,) of points (P, 3).
 
     Its gradient is that of the solid angle, the Biot-Savart integral over the boundary edges: for an edge of length
     l at distance d its magnitude is at most the smaller of l / (4 π d²) and 1 / (4 d).
     """
-    result = np.zeros(len(points))
-    for p in range(len(points)):
-        total = 0.0
+    result = np.empty(len(points))
+    x, y, z, span, total = np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK)
+    for start in range(0, len(points), _BLOCK):
+        size = min(_BLOCK, len(points) - start)
+        for i in range(size):
+            x[i], y[i], z[i] = points[start + i, 0], points[start + i, 1], points[start + i, 2]
+            span[i], total[i] = spans[start + i], 0.0
         for e in range(len(edges)):
-            length, along = 0.0, 0.0
-            for axis in range(3):
-                direction = edges[e, 1, axis] - edges[e, 0, axis]
-                length += direction * direction
-                along += direction * (points[p, axis] - edges[e, 0, axis])
-            share = min(max(along / length, 0.0), 1.0)
-            squared = 0.0
-            for axis in range(3):
-                direction = edges[e, 1, axis] - edges[e, 0, axis]
-                squared += (points[p, axis] - edges[e, 0, axis] - share * direction) ** 2
-            distance = math.sqrt(squared) - spans[p]
-            if distance <= 0.0:
-                total = math.inf
-                break
-            total += min(math.sqrt(length) / (4.0 * math.pi * distance * distance), 0.25 / distance)
-        result[p] = total * spans[p]
+            ex, ey, ez = edges[e, 0, 0], edges[e, 0, 1], edges[e, 0, 2]
+            ux, uy, uz = edges[e, 1, 0] - ex, edges[e, 1, 1] - ey, edges[e, 1, 2] - ez
+            squared = ux * ux + uy * uy + uz * uz
+            far = math.sqrt(squared) / (4.0 * math.pi)
+            inverse = 1.0 / squared if squared > 0.0 else 0.0
+            # Points inside, edges outside: the inner loop has no branch and becomes SIMD code.
+            for i in range(size):
+                px, py, pz = x[i] - ex, y[i] - ey, z[i] - ez
+                share = min(max((px * ux + py * uy + pz * uz) * inverse, 0.0), 1.0)
+                px, py, pz = px - share * ux, py - share * uy, pz - share * uz
+                distance = math.sqrt(px * px + py * py + pz * pz) - span[i]
+                change = min(far / (distance * distance), 0.25 / distance)
+                total[i] += change if distance > 0.0 else np.inf
+        for i in range(size):
+            result[start + i] = total[i] * span[i]
     return result
 
 
-@njit(cache=True, nogil=True)
-def _solid_angles(points, triangles):  # type: ignore[no-untyped-def]
-    """Sum (P,) of the solid angles of triangles (T, 3, 3), Van Oosterom and Strackee 1983."""
-    result = np.zeros(len(points))
-    for p in range(len(points)):
+@njit(cache=True, nogil=True, error_model="numpy")
+def _turns(points, triangles):  # type: ignore[no-untyped-def]
+    """Winding numbers (P,) of triangles (T, 3, 3): the sum of their solid angles (Van Oosterom and Strackee 1983).
+
+    Half a solid angle is the angle of a complex number. The numbers are multiplied and whole turns of the product
+    counted, so that no angle has to be computed before the last.
+    """
+    result = np.empty(len(points))
+    x, y, z = np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK)
+    real, imaginary, turns = np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK)
+    for start in range(0, len(points), _BLOCK):
+        size = min(_BLOCK, len(points) - start)
+        for i in range(size):
+            x[i], y[i], z[i] = points[start + i, 0], points[start + i, 1], points[start + i, 2]
+            real[i], imaginary[i], turns[i] = 1.0, 0.0, 0.0
         for t in range(len(triangles)):
-            ax, ay, az = (
-                triangles[t, 0, 0] - points[p, 0],
-                triangles[t, 0, 1] - points[p, 1],
-                triangles[t, 0, 2] - points[p, 2],
-            )
-            bx, by, bz = (
-                triangles[t, 1, 0] - points[p, 0],
-                triangles[t, 1, 1] - points[p, 1],
-                triangles[t, 1, 2] - points[p, 2],
-            )
-            cx, cy, cz = (
-                triangles[t, 2, 0] - points[p, 0],
-                triangles[t, 2, 1] - points[p, 1],
-                triangles[t, 2, 2] - points[p, 2],
-            )
-            a = math.sqrt(ax * ax + ay * ay + az * az)
-            b = math.sqrt(bx * bx + by * by + bz * bz)
-            c = math.sqrt(cx * cx + cy * cy + cz * cz)
-            numerator = ax * (by * cz - bz * cy) + ay * (bz * cx - bx * cz) + az * (bx * cy - by * cx)
-            denominator = a * b * c + (ax * bx + ay * by + az * bz) * c
-            denominator += (bx * cx + by * cy + bz * cz) * a + (cx * ax + cy * ay + cz * az) * b
-            result[p] += 2.0 * math.atan2(numerator, denominator)
+            for i in range(size):
+                ax, ay, az = triangles[t, 0, 0] - x[i], triangles[t, 0, 1] - y[i], triangles[t, 0, 2] - z[i]
+                bx, by, bz = triangles[t, 1, 0] - x[i], triangles[t, 1, 1] - y[i], triangles[t, 1, 2] - z[i]
+                cx, cy, cz = triangles[t, 2, 0] - x[i], triangles[t, 2, 1] - y[i], triangles[t, 2, 2] - z[i]
+                a = math.sqrt(ax * ax + ay * ay + az * az)
+                b = math.sqrt(bx * bx + by * by + bz * bz)
+                c = math.sqrt(cx * cx + cy * cy + cz * cz)
+                sine = ax * (by * cz - bz * cy) + ay * (bz * cx - bx * cz) + az * (bx * cy - by * cx)
+                cosine = a * b * c + (ax * bx + ay * by + az * bz) * c
+                cosine += (bx * cx + by * cy + bz * cz) * a + (cx * ax + cy * ay + cz * az) * b
+                scale = 1.0 / math.sqrt(sine * sine + cosine * cosine + 1e-300)
+                sine, cosine = sine * scale, cosine * scale
+                before, after = imaginary[i], real[i] * sine + imaginary[i] * cosine
+                real[i], imaginary[i] = real[i] * cosine - before * sine, after
+                upper = 1.0 if before >= 0.0 else 0.0
+                turned = 1.0 if sine >= 0.0 else 0.0
+                reached = 1.0 if after >= 0.0 else 0.0
+                turns[i] += upper * turned * (1.0 - reached) - (1.0 - upper) * (1.0 - turned) * reached
+        for i in range(size):
+            # Adding zero turns -0, which counts as the upper half, into 0.
+            result[start + i] = turns[i] + math.atan2(imaginary[i] + 0.0, real[i]) / (2.0 * math.pi)
     return result

@@ -7,6 +7,7 @@ the spheres' union, since all of the shape is in it. That has very many local mi
    better of two such starts goes on, one of which may be spheres arranged by other means,
 3. tries changes of the arrangement (one sphere less here, one more there), each followed by a short descent, and
    keeps those that help,
+   The last few that were kept go on: which of them makes the smallest proven cover is only known then,
 4. adds the points that the proof doubts to the points that must be covered, again and again, while the penalty
    gets stiff,
 5. grows all spheres by what is missing for the proof, and shrinks each as far as the proof allows.
@@ -15,21 +16,24 @@ the spheres' union, since all of the shape is in it. That has very many local mi
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.inputs import MeshesLike, as_meshes
+from morphit_ros.geometry.inputs import MeshesLike
 from morphit_ros.geometry.mesh import TriangleMesh, sample_surface
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.winding_number import InsideTest
 from morphit_ros.spheres.clustering import cluster_points
 from morphit_ros.spheres.cover.certificate import CoverCertificate, CoverProof
 from morphit_ros.spheres.cover.descent import LARGEST_RADIUS, SMALLEST_RADIUS, anneal, energy, relax
+from morphit_ros.spheres.cover.openings import Effort
 from morphit_ros.spheres.cover.start import merge_clusters, rate_spheres
-from morphit_ros.spheres.metrics import checked_spheres
+from morphit_ros.spheres.exposed_surface import as_shape
+from morphit_ros.spheres.metrics import checked_spheres, even_directions
 
 # Points that must be covered: on the faces, along the edges that are not smooth, at corners, and inside.
 _FACE_POINTS, _EDGE_POINTS, _CORNER_POINTS, _INNER_POINTS = 4000, 2000, 1000, 4000
@@ -58,6 +62,13 @@ _FIRM_STIFFNESS, _FIRM_ROUNDS, _FIRM_STEPS = (1e5, 5e6), 20, 40
 _GROWTH, _GROWTH_HALVINGS, _SHRINK_HALVINGS, _SHRUNK_SPHERES = 1e-5, 8, 5, 128
 # What a proof that holds keeps of a shrink, so that it holds in other frames as well; in units of the size.
 _KEPT_MARGIN = 4e-6
+# Effort on openings: to find points that they leave bare, and to grow until they are proven.
+_START_EFFORT, _FIRM_EFFORT, _GROWTH_EFFORT = 1e7, 2e7, 6e7
+# Directions on each sphere that tell which of two covers is smaller, and how much larger than the smallest one may
+# be before it is tightened and still be tried.
+_VOLUME_DIRECTIONS, _WORTH_TRYING = 2000, 1.03
+# Arrangements that are made proven covers: the energy tells only roughly which is smallest then.
+_PROVEN_ARRANGEMENTS = 4
 
 
 @dataclass(frozen=True)
@@ -95,7 +106,8 @@ def cover_spheres(
         initial: centres (N, 3) and radii (N,) [m] to stay near to; the search is left out then.
         trials: changes of the arrangement to try; more take longer and leave less outside.
         arrangement: centres (N, 3) and radii (N,) [m] near the shape's surface, such as a balanced fit, that one of
-            the searches begins with: quicker, and for many spheres better, than two searches from clusters.
+            the searches begins with: quicker, and for many spheres better, than two searches from clusters. What it
+            covers when it is enlarged as `initial` would be is returned where that is the smaller cover.
 
     Raises:
         InvalidInputError: a count below one, negative trials, no mesh, meshes without area, or bad initial spheres.
@@ -104,7 +116,7 @@ def cover_spheres(
         raise InvalidInputError("count", count, "at least 1")
     if trials < 0:
         raise InvalidInputError("trials", trials, "0 or more")
-    parts = as_meshes(meshes)
+    parts = as_shape(meshes)
     proof = CoverProof(parts)
     if not sum(part.area for part in parts) > 0.0:
         raise InvalidInputError("meshes", "zero area", "a mesh with area", "Check the scale of the mesh.")
@@ -114,11 +126,22 @@ def cover_spheres(
     history = np.empty(0)
     if initial is None:
         begun = None if arrangement is None else _normalised("arrangement", arrangement, count, origin, size)
-        centers, radii, history = search.best(count, trials, begun)
+        copy = None if begun is None else (begun[0].copy(), begun[1].copy())
+        found, history = search.best(count, trials, copy)
+        found += [] if begun is None else [begun]
     else:
-        centers, radii = _normalised("initial", initial, count, origin, size)
-    centers, radii = search.firm(centers, radii)
-    centers, radii = centers * size + origin, _tightened(proof, centers * size + origin, radii * size)
+        found = [_normalised("initial", initial, count, origin, size)]
+    firm = [search.firm(*found[0])]
+    # Where the effort on openings is not enough for one, several would only take longer.
+    firm += [search.firm(*spheres) for spheres in (found[1:][-1:] if search.effort.is_spent else found[1:])]
+    volumes = [union_volume(*spheres) for spheres in firm]
+    bound = _WORTH_TRYING * min(volumes)
+    promising = [spheres for spheres, volume in zip(firm, volumes, strict=True) if volume <= bound]
+    covers = [
+        (centers * size + origin, *_tightened(proof, centers * size + origin, radii * size))
+        for centers, radii in promising
+    ]
+    centers, radii, _ = min(covers, key=lambda cover: (not cover[2], union_volume(*cover[:2])))
     return CoverResult(centers, radii, proof.certify(centers, radii), history)
 
 
@@ -128,6 +151,8 @@ class _CoverSearch:
     def __init__(self, meshes: list[TriangleMesh], rng: np.random.Generator) -> None:
         self._rng = rng
         self._proof = CoverProof(meshes)
+        # On openings, of all arrangements that are made firm.
+        self.effort = Effort(_FIRM_EFFORT)
         areas = np.array([mesh.area for mesh in meshes])
         self._cells, self._corner, self._cell_size = _occupied_cells(meshes, self._proof.bounds)
         groups = [self._inner_points()]
@@ -140,32 +165,35 @@ class _CoverSearch:
         # In random order, so that the first points stand for all.
         self._points = rng.permutation(np.concatenate(groups))
         self._weight = float(areas.sum()) / _FACE_POINTS
-        even = _even_directions(_DIRECTIONS)
+        even = even_directions(_DIRECTIONS)
         rotations = np.linalg.qr(rng.normal(size=(_DIRECTION_SETS, 3, 3)))[0]
         self._directions = np.ascontiguousarray(even @ rotations)
         depths = ((rng.permutation(_BALL_POINTS) + 0.5) / _BALL_POINTS) ** (1.0 / 3.0)
-        self._ball = _even_directions(_BALL_POINTS) * depths[:, None]
+        self._ball = even_directions(_BALL_POINTS) * depths[:, None]
 
     def _inner_points(self) -> Array:
         inside = np.argwhere(self._cells)
         chosen = self._rng.permutation(inside)[:_INNER_POINTS]
         return self._corner + (chosen + 0.5) * self._cell_size
 
-    def best(self, count: int, trials: int, begun: tuple[Array, Array] | None = None) -> tuple[Array, Array, Array]:
-        """Centres, radii and the energies on the way: steps 1 to 3."""
+    def best(
+        self, count: int, trials: int, begun: tuple[Array, Array] | None = None
+    ) -> tuple[list[tuple[Array, Array]], Array]:
+        """The last arrangements that were best, the very best first, and the energies on the way: steps 1 to 3."""
         starts = [self._annealed(count) for _ in range(_STARTS if begun is None else _STARTS - 1)]
         if begun is not None:
             self._anneal(*begun, _BEGUN_STEPS, _BEGUN_RATE, _BEGUN_PRESSURE)
             self._settle(*begun)
             starts.append(begun)
         # Where the proof doubts one of these, others are likely to be doubtful too.
-        doubtful = [self._proof.doubtful_points(*spheres) for spheres in starts]
+        effort = Effort(_START_EFFORT)
+        doubtful = [self._proof.doubtful_points(*spheres, effort=effort) for spheres in starts]
         self._points = np.concatenate([self._points, *doubtful])
         for spheres in starts:
             self._settle(*spheres)
         energies = [self._energy(*spheres) for spheres in starts]
         centers, radii = starts[int(np.argmin(energies))]
-        history = [min(energies)]
+        found, history = [(centers, radii)], [min(energies)]
         for _ in range(trials):
             trial_centers, trial_radii = centers.copy(), radii.copy()
             self._rearrange(trial_centers, trial_radii, int(self._rng.integers(1, _TRIAL_MOVES + 1)), _TRIAL_SPREAD)
@@ -175,8 +203,9 @@ class _CoverSearch:
             reached = self._energy(*spheres)
             if reached < history[-1]:
                 centers, radii = spheres
+                found.append(spheres)
             history.append(min(reached, history[-1]))
-        return centers, radii, np.array(history)
+        return found[: -_PROVEN_ARRANGEMENTS - 1 : -1], np.array(history)
 
     def _annealed(self, count: int) -> tuple[Array, Array]:
         """Steps 1 and 2."""
@@ -207,9 +236,9 @@ class _CoverSearch:
     def firm(self, centers: Array, radii: Array) -> tuple[Array, Array]:
         """Spheres that nearly cover the shape, by what the proof doubts: step 4."""
         centers, radii = centers.copy(), radii.copy()
-        points = self._points
+        points, effort = self._points, self.effort
         for step in range(_FIRM_ROUNDS):
-            points = np.concatenate([points, self._proof.doubtful_points(centers, radii)])
+            points = np.concatenate([points, self._proof.doubtful_points(centers, radii, effort=effort)])
             ends = (_between(_FIRM_STIFFNESS, step / (_FIRM_ROUNDS - 1)),) * 2
             relax(points, self._weight, centers, radii, self._directions, self._proof.bounds, _FIRM_STEPS, ends)
         return centers, radii
@@ -257,17 +286,15 @@ class _CoverSearch:
                 radii[owner] = max(float(np.quantile(distances, 0.9)) if len(distances) else 0.0, SMALLEST_RADIUS)
 
 
+def union_volume(centers: Array, radii: Array) -> float:
+    """Of the spheres' union, to about a thousandth."""
+    directions = even_directions(_VOLUME_DIRECTIONS)[None]
+    return float(energy(np.empty((0, 3)), 0.0, centers, radii, directions, 0.0))
+
+
 def _between(ends: tuple[float, float], share: float) -> float:
     """Geometric interpolation."""
     return float(ends[0] * (ends[1] / ends[0]) ** share)
-
-
-def _even_directions(count: int) -> Array:
-    """Unit vectors (count, 3) spread evenly: a Fibonacci lattice."""
-    index = np.arange(count) + 0.5
-    height, angle = 1.0 - 2.0 * index / count, math.pi * (1.0 + math.sqrt(5.0)) * index
-    across = np.sqrt(1.0 - height * height)
-    return np.stack([across * np.cos(angle), across * np.sin(angle), height], axis=1)
 
 
 def _occupied_cells(meshes: list[TriangleMesh], bounds: Array) -> tuple[Array, Array, float]:
@@ -311,19 +338,22 @@ def _normalised(
     return (centers - origin) / size, np.clip(radii / size, SMALLEST_RADIUS, LARGEST_RADIUS)
 
 
-def _tightened(proof: CoverProof, centers: Array, radii: Array) -> Array:
-    """Radii (N,) with which the cover is proven: all grown by what is missing, then each shrunk: step 5."""
+def _tightened(proof: CoverProof, centers: Array, radii: Array) -> tuple[Array, bool]:
+    """Radii (N,) with which the cover is proven: all grown by what is missing, then each shrunk: step 5.
+
+    Returns:
+        the radii, and whether they are proven to cover more than the surface.
+    """
     margin = _KEPT_MARGIN * proof.diagonal
-    low, high = 0.0, 0.0
-    # Spheres larger than the shape cover it if ever they do; what is not proven then stays so.
-    while high < proof.diagonal and not proof.is_covered(centers, radii + high, margin):
-        low, high = high, max(2.0 * high, _GROWTH * proof.diagonal)
-    for _ in range(_GROWTH_HALVINGS if high > 0.0 else 0):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if proof.is_covered(centers, radii + middle, margin) else (middle, high)
+    effort = Effort(_GROWTH_EFFORT)
+    high = _growth(radii, lambda grown: proof.is_covered(centers, grown, margin, effort), proof.diagonal)
+    proven = high < proof.diagonal
+    if not proven and effort.is_spent:
+        # Openings without end: what they leave inside cannot be proven to be covered, but the surface can.
+        high = _growth(radii, lambda grown: proof.covers_surface(centers, grown, margin), proof.diagonal)
     grown: Array = radii + high
     if len(grown) > _SHRUNK_SPHERES or not proof.is_closed:
-        return grown
+        return grown, proven
     smallest = SMALLEST_RADIUS * proof.diagonal
     # Large spheres first: the same length makes more volume on them.
     for sphere in np.argsort(-grown, kind="stable"):
@@ -336,4 +366,16 @@ def _tightened(proof: CoverProof, centers: Array, radii: Array) -> Array:
             else:
                 least = grown[sphere]
         grown[sphere] = kept
-    return grown
+    return grown, proven
+
+
+def _growth(radii: Array, is_covered: Callable[[Array], bool], limit: float) -> float:
+    """By how much all radii (N,) have to grow, nearly the least; `limit` or more where not even that is enough."""
+    low, high = 0.0, 0.0
+    # Spheres larger than the shape cover it if ever they do; what is not proven then stays so.
+    while high < limit and not is_covered(radii + high):
+        low, high = high, max(2.0 * high, _GROWTH * limit)
+    for _ in range(_GROWTH_HALVINGS if high > 0.0 else 0):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if is_covered(radii + middle) else (middle, high)
+    return high

@@ -15,7 +15,7 @@ from morphit_ros.resources import atomic_write, cache_directory
 from morphit_ros.spheres.configuration import SphereFitConfig
 
 # Part of every key: raise it when the same input gives other spheres than before.
-_FIT_VERSION = 4
+_FIT_VERSION = 5
 
 
 @dataclass(frozen=True)
