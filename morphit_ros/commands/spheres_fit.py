@@ -52,6 +52,15 @@ class PaddingConfig(Config):
     padding: float = parameter(0.0, "Add to radii in URDF and SRDF, or as the planner's buffer [m]")
 
 
+@dataclass(frozen=True)
+class DeviationConfig(Config):
+    """Whether the greatest distances are proven."""
+
+    deviation: bool = parameter(
+        False, "Prove how far any point of a link is from its spheres at most, and any of the spheres from the link"
+    )
+
+
 def add_options(parser: CommandParser) -> None:
     from morphit_ros.spheres.configuration import LossWeights, SphereFitConfig
 
@@ -76,6 +85,7 @@ def add_options(parser: CommandParser) -> None:
     add_config(parser, SeedConfig)
     add_config(parser, FitConfig)
     add_config(parser, PaddingConfig)
+    add_config(parser, DeviationConfig)
     add_output(parser, "--output", "write this; may be repeated", action="append", default=[])
     add_json(parser)
 
@@ -83,7 +93,7 @@ def add_options(parser: CommandParser) -> None:
 @telling_of_compilation(say)
 def run(options: argparse.Namespace) -> int:
     from morphit_ros.errors import InvalidInputError
-    from morphit_ros.spheres import export_model, fit_robot_spheres, format_of, json_content, read_model
+    from morphit_ros.spheres import export_model, fit_robot_spheres, format_of, json_content, read_model, with_deviations
 
     config, seed, cache = _config(options), read_config(options, SeedConfig).seed, read_config(options, FitConfig).cache
     padding, source = read_config(options, PaddingConfig).padding, read_config(options, GeometryConfig).source
@@ -99,6 +109,9 @@ def run(options: argparse.Namespace) -> int:
         model = fit_robot_spheres(
             description, config, options.links, seed, cache, progress, counts=counts, start=start, source=source
         )
+    if read_config(options, DeviationConfig).deviation:
+        with link_progress(f"{description.name}: proving") as progress:
+            model = with_deviations(model, description, source, progress=progress)
     seconds = time.perf_counter() - began
     with ResultFiles() as files:
         if options.json != "-":
@@ -153,7 +166,9 @@ def unproven_links(model: SphereModel) -> list[str]:
 def print_model(model: SphereModel, seconds: float, covered: bool) -> None:
     """The links as a table, and a summary: number of spheres, mean and greatest distance between the surfaces."""
     width = max((len(name) for name in model.links), default=4)
-    print(f"  {'link':<{width}}  spheres  d_avg [mm]  d_max [mm]" + ("  covered by [mm]" if covered else ""))
+    proven = any(spheres.deviation is not None for spheres in model.links.values())
+    more = ("  covered by [mm]" if covered else "") + ("  proven: to spheres, to link [mm]" if proven else "")
+    print(f"  {'link':<{width}}  spheres  d_avg [mm]  d_max [mm]{more}")
     for name, spheres in model.links.items():
         # Links kept from a table of another program have no distances.
         figures = "  ".join(
@@ -163,6 +178,8 @@ def print_model(model: SphereModel, seconds: float, covered: bool) -> None:
         if covered:
             margin = spheres.cover_margin
             figures += f"  {'not proven' if margin is None else f'{1e3 * margin:.3f}':>15}"
+        if spheres.deviation is not None:
+            figures += f"  {1e3 * spheres.deviation[0]:19.2f}  {1e3 * spheres.deviation[1]:11.2f}"
         print(f"  {name:<{width}}  {len(spheres.radii):>7}  {figures}")
     known = (spheres.d_max for spheres in model.links.values() if math.isfinite(spheres.d_max))
     worst = max(known, default=0.0)

@@ -1,5 +1,6 @@
 from .clustering import spherize_cloud as spherize_cloud
 from .configuration import LossWeights as LossWeights, SphereFitConfig as SphereFitConfig
+from .deviation import sphere_deviation as sphere_deviation, with_deviations as with_deviations
 from .exports import (
     FORMATS as FORMATS,
     MotionPlannerConfig as MotionPlannerConfig,

@@ -35,6 +35,8 @@ class LinkSpheres:
         content_hash: identifies geometry, configuration, seed and the spheres that the fit started from; equal hash,
             equal spheres.
         cover_margin: as of `SphereFitResult` [m], None without guaranteed cover.
+        deviation: no point of the link is farther from the spheres than the first, none of the spheres farther from
+            the link than the second [m], proven; None where that was not asked for (`with_deviations`).
     """
 
     link: str
@@ -44,6 +46,7 @@ class LinkSpheres:
     d_max: float
     content_hash: str
     cover_margin: float | None = None
+    deviation: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)

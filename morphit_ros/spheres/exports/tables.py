@@ -29,6 +29,7 @@ def json_content(model: SphereModel) -> dict[str, Any]:
             "d_avg": spheres.d_avg if math.isfinite(spheres.d_avg) else None,
             "d_max": spheres.d_max if math.isfinite(spheres.d_max) else None,
             "cover_margin": spheres.cover_margin,
+            "deviation": spheres.deviation,
             "content_hash": spheres.content_hash,
         }
         for name, spheres in model.links.items()
@@ -69,7 +70,7 @@ def _link(name: str, entry: Any) -> LinkSpheres:
     except InvalidInputError as error:
         raise InvalidInputError(f"link '{name}': {error.name}", error.value, error.bound) from error
     d_avg, d_max = (math.nan if entry[key] is None else float(entry[key]) for key in ("d_avg", "d_max"))
-    margin = entry.get("cover_margin")
+    margin, deviation = entry.get("cover_margin"), entry.get("deviation")
     return LinkSpheres(
         link=name,
         centers=centers,
@@ -78,6 +79,7 @@ def _link(name: str, entry: Any) -> LinkSpheres:
         d_max=d_max,
         content_hash=str(entry["content_hash"]),
         cover_margin=None if margin is None else float(margin),
+        deviation=None if deviation is None else (float(deviation[0]), float(deviation[1])),
     )
 
 
