@@ -34,6 +34,7 @@ COMMANDS = (
     "grasp|--cloud|cup.ply|--gripper|hande|--table-height|-0.01|--picture|grasp.png",
     "spheres|fit|part.obj|--count|5|--no-cache",
     "spheres|fit|part.obj|--cover|--no-cache",
+    "spheres|front|part.obj|--count|3|--seeds|1|--no-cache",
     "spheres|fit|panda|--total|40|--no-cache|--output|panda.urdf|--output|panda.srdf",
     "superovoid|fit|part.obj|--output|part.yaml",
     "superovoid|fit|panda|--links|panda_link3|panda_hand|--output|panda.yaml",
