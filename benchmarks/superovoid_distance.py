@@ -28,6 +28,7 @@ from morphit_ros.superovoid.distances.batch import DistancesResult, min_distance
 from morphit_ros.superovoid.distances.min_distance import DistanceConfig
 from morphit_ros.superovoid.distances.packing import ShapeTable, superovoid_table
 from morphit_ros.superovoid.distances.queries import STATUS
+from morphit_ros.superovoid.distances.support_points import support_points
 from morphit_ros.superovoid.shapes.convexity import is_convex
 
 CHUNK = 20000
@@ -73,12 +74,34 @@ def solve(
     return result, clock() - start, (a, identity, b)
 
 
+def points_agree(parameters: np.ndarray, poses: np.ndarray, result: DistancesResult) -> np.ndarray:
+    """Whether points and normals (N,) say the distance, and the points are in the hulls, within 1e-6 of the size.
+
+    In the hulls: not beyond the support planes of the answer's own normal and of 60 more directions.
+    """
+    allowed = 1e-6 * sizes(parameters)
+    between = result.points[:, 1] - result.points[:, 0]
+    good = np.abs(np.linalg.norm(between, axis=1) - np.abs(result.distances)) <= allowed
+    good &= np.abs((between * result.normals).sum(axis=1) - result.distances) <= allowed
+    rng = np.random.default_rng(0)
+    around = rng.normal(size=(60, 3))
+    around /= np.linalg.norm(around, axis=1)[:, None]
+    turned = np.einsum("kji,kj->ki", poses[:, :3, :3], result.points[:, 1] - poses[:, :3, 3])
+    turned_normals = -np.einsum("kji,kj->ki", poses[:, :3, :3], result.normals)
+    for side, points, normals in ((0, result.points[:, 0], result.normals), (1, turned, turned_normals)):
+        for k, shape in enumerate(parameters[:, side]):
+            directions = np.vstack([around, normals[k]])
+            heights, _ = support_points(shape, directions)
+            good[k] &= (directions @ points[k] - heights).max() <= allowed[k]
+    return np.asarray(good)
+
+
 def stress(pairs: int, seed: int) -> dict[str, Any]:
-    """Counts over all pairs: failures, contradicting bounds, uncertified shares."""
+    """Counts over all pairs: failures, contradicting bounds, wrong points of certified answers, uncertified shares."""
     rng = np.random.default_rng(seed)
     total: dict[str, Any] = {
         "pairs": 0, "separated": 0, "convex": 0, "nan": 0, "contradicting": 0, "uncertified_convex": 0,
-        "uncertified_dented": 0, "of_hull": 0, "largest_gap_convex_separated": 0.0,
+        "wrong_points": 0, "uncertified_dented": 0, "of_hull": 0, "largest_gap_convex_separated": 0.0,
     }  # fmt: skip
     quantiles = []
     for part in range(math.ceil(pairs / CHUNK)):
@@ -94,10 +117,12 @@ def stress(pairs: int, seed: int) -> dict[str, Any]:
         total["convex"] += int(convex.sum())
         total["nan"] += int((~np.isfinite(result.rows[:, :12])).any(axis=1).sum())
         total["contradicting"] += int((gap < -1e-12).sum())
+        wrong = ~uncertified & ~points_agree(parameters, poses, result)
+        total["wrong_points"] += int(wrong.sum())
         total["uncertified_convex"] += int((uncertified & convex).sum())
         total["uncertified_dented"] += int((uncertified & ~convex).sum())
         total["of_hull"] += int(result.of_hull.sum())
-        for k in np.flatnonzero((gap < -1e-12) | (uncertified & convex))[:5]:
+        for k in np.flatnonzero((gap < -1e-12) | wrong | (uncertified & convex))[:5]:
             # Enough to look into it.
             case = {"gap": gap[k], "parameters": parameters[k].tolist(), "pose": poses[k].tolist()}
             total["cases"] = [*total.get("cases", []), case][:20]
@@ -429,7 +454,7 @@ def main() -> int:
     if arguments.json:
         arguments.json.write_text(json.dumps(report, indent=1) + "\n")
     counts = report.get("stress", {})
-    return 1 if counts.get("nan") or counts.get("contradicting") else 0
+    return 1 if counts.get("nan") or counts.get("contradicting") or counts.get("wrong_points") else 0
 
 
 if __name__ == "__main__":
