@@ -36,7 +36,7 @@ _ROUNDING = 2e-15
 # How much bounds are put further apart in the end, as they are to hold whatever rounding did to them: likewise a share.
 _OUTWARDS = 4.0 * _ROUNDING
 # How much smaller than the aimed gap would need it the offset of the points across the normal shall be, squared.
-_POINTS = 1e-5
+POINTS_SHARE = 1e-5
 _FIRST_STEPS = np.int64(9)
 _LATER_STEPS = np.int64(7)
 _GJK_STEPS = 300
@@ -191,11 +191,16 @@ def outward_slack(pose: RelativePose, size: float) -> float:
 @inner
 def _tolerances(pair: Pair) -> Tolerances:
     # The distance of the frames sets the rounding of everything.
-    pose = pair.pose
-    reach = math.sqrt(pose.x * pose.x + pose.y * pose.y + pose.z * pose.z)
     size = max(pair.body1.size, pair.body2.size)
-    rounding = _ROUNDING * (size + reach)
+    rounding = 0.25 * outward_slack(pair.pose, size)
     return Tolerances(size, rounding, _AIM * size + rounding)
+
+
+@inner
+def aimed_gap(body1: Body, body2: Body, pose: RelativePose) -> float:
+    """The gap between bounds [m] that ends a search."""
+    size = max(body1.size, body2.size)
+    return _AIM * size + 0.25 * outward_slack(pose, size)
 
 
 @inner
@@ -240,7 +245,7 @@ def _newton(
         ):
             break
         # The gap goes with the square of what is left; points and normal, which go with it, ask for one step more.
-        near = step.angle < wanted and step.offset * step.offset <= _POINTS * aim * max(aim, abs(step.height))
+        near = step.angle < wanted and step.offset * step.offset <= POINTS_SHARE * aim * max(aim, abs(step.height))
         if not near and k < limit:
             contact1, contact2, ok, _ = advance(pair.body1, pair.body2, pair.pose, contact1, contact2, step, system)
             if ok:
@@ -300,7 +305,7 @@ def _first_contact(body: Body, nx: float, ny: float, nz: float) -> Contact:
 def _newton_on_ellipsoids(pair: Pair, nx: float, ny: float, nz: float, aim: float) -> NewtonResult:
     """As `_newton` for two ellipsoids, or one and a point, from a unit direction."""
     body1, body2 = pair.body1, pair.body2
-    found = search_normal(body1, body2, pair.pose, nx, ny, nz, _POINTS, aim)
+    found = search_normal(body1, body2, pair.pose, nx, ny, nz, POINTS_SHARE, aim)
     d1, d2, d3 = found.q1 - found.p1, found.q2 - found.p2, found.q3 - found.p3
     upper = math.sqrt(d1 * d1 + d2 * d2 + d3 * d3)
     height = found.height
@@ -582,6 +587,53 @@ def _answer(pair: Pair, search: Search, slack: float, best: NDArray) -> Answer:
         best[13],
         best[14],
         search.iterations,
+    )
+
+
+@inner
+def settled_answer(
+    body1: Body,
+    body2: Body,
+    pose: RelativePose,
+    lower: float,
+    upper: float,
+    p1: float,
+    p2: float,
+    p3: float,
+    q1: float,
+    q2: float,
+    q3: float,
+    n1: float,
+    n2: float,
+    n3: float,
+    steps: int,
+) -> Answer:
+    """The answer of points or ellipsoids that are apart, from bounds, points (frame 1) and normal without margins."""
+    m1, m2 = body1.margin, body2.margin
+    slack = outward_slack(pose, max(body1.size, body2.size))
+    contact1 = _ellipsoid_contact(body1, p1, p2, p3)
+    x, y, z = turn_to_second(pose, q1 - pose.x, q2 - pose.y, q3 - pose.z)
+    contact2 = _ellipsoid_contact(body2, x, y, z)
+    return Answer(
+        upper - m1 - m2,
+        lower - m1 - m2 - slack,
+        upper - m1 - m2 + slack,
+        p1 + m1 * n1,
+        p2 + m1 * n2,
+        p3 + m1 * n3,
+        q1 - m2 * n1,
+        q2 - m2 * n2,
+        q3 - m2 * n3,
+        n1,
+        n2,
+        n3,
+        contact1.u1,
+        contact1.u2,
+        contact1.u3,
+        contact2.u1,
+        contact2.u2,
+        contact2.u3,
+        steps,
     )
 
 
