@@ -33,6 +33,7 @@ from morphit_ros.superovoid.distances.support import (
     POINT,
     SUPEROVOID,
     Body,
+    inlined,
     inner,
     make_body,
     norm_pair,
@@ -218,7 +219,7 @@ def query(
     _write(answer, body1, body2, pose, T1, out)
 
 
-@inner
+@inlined
 def _do_points_agree(answer: Answer, tolerance: float) -> bool:
     """Whether the distance is that of the points, and that of the points along the normal."""
     d1, d2, d3 = answer.q1 - answer.p1, answer.q2 - answer.p2, answer.q3 - answer.p3

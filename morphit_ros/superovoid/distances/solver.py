@@ -24,6 +24,7 @@ from morphit_ros.superovoid.distances.support import (
     SUPEROVOID,
     Body,
     chart_hint,
+    inlined,
     inner,
     rough_chart,
     superovoid_support,
@@ -188,7 +189,7 @@ def outward_slack(pose: RelativePose, size: float) -> float:
     return _OUTWARDS * (size + math.sqrt(pose.x * pose.x + pose.y * pose.y + pose.z * pose.z))
 
 
-@inner
+@inlined
 def _tolerances(pair: Pair) -> Tolerances:
     # The distance of the frames sets the rounding of everything.
     size = max(pair.body1.size, pair.body2.size)
@@ -203,7 +204,7 @@ def aimed_gap(body1: Body, body2: Body, pose: RelativePose) -> float:
     return _AIM * size + 0.25 * outward_slack(pose, size)
 
 
-@inner
+@inlined
 def _height(body: Body, vertices: NDArray, contact: Contact, nx: float, ny: float, nz: float) -> float:
     """h(n) of a body without its margin, quickest where the contact's normal is near n."""
     if body.kind == SUPEROVOID:
@@ -214,7 +215,7 @@ def _height(body: Body, vertices: NDArray, contact: Contact, nx: float, ny: floa
     return x * nx + y * ny + z * nz
 
 
-@inner
+@inlined
 def _lower_bound(pair: Pair, contact1: Contact, contact2: Contact, step: Meeting) -> float:
     """g(n) of a meeting's normal."""
     nx, ny, nz = step.nx, step.ny, step.nz
@@ -292,7 +293,7 @@ def _record(found: NewtonResult, best: NDArray) -> None:
     best[12], best[13], best[14] = found.contact2.u1, found.contact2.u2, found.contact2.u3
 
 
-@inner
+@inlined
 def _first_contact(body: Body, nx: float, ny: float, nz: float) -> Contact:
     """Contact of a superovoid or a point, near where n is its normal."""
     if body.kind == SUPEROVOID:
@@ -339,7 +340,7 @@ def _ellipsoid_contact(body: Body, x: float, y: float, z: float) -> Contact:
     return Contact(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, CORNER)
 
 
-@inner
+@inlined
 def _newton_on_charts(
     pair: Pair,
     nx: float,
@@ -369,7 +370,7 @@ def _newton_on_charts(
         _, nx, ny, nz = unit(pair.pose.x, pair.pose.y, pair.pose.z)
 
 
-@inner
+@inlined
 def _newton_first(
     pair: Pair, search: Search, warm: bool, start: tuple[float, ...], tolerances: Tolerances, workspace: Workspace
 ) -> Search:
@@ -561,7 +562,7 @@ def _without_contradiction(pair: Pair, search: Search, tolerances: Tolerances, w
     return Search(lower, search.upper, search.upper, search.depth, nx, ny, nz, search.iterations, True)
 
 
-@inner
+@inlined
 def _answer(pair: Pair, search: Search, slack: float, best: NDArray) -> Answer:
     """The answer of a search and its incumbent (15,); margins are put on, and the bounds rounded outwards."""
     margin1, margin2 = pair.body1.margin, pair.body2.margin
@@ -637,7 +638,7 @@ def settled_answer(
     )
 
 
-@inner
+@inlined
 def _begin(pair: Pair, warm: bool, start: tuple[float, ...], best: NDArray) -> Search:
     """A search that knows nothing, along the line of the frames or a warm start's normal; two points are settled."""
     pose = pair.pose
@@ -657,7 +658,7 @@ def _is_smooth(body: Body) -> bool:
     return body.kind == SUPEROVOID or body.kind == POINT
 
 
-@inner
+@inlined
 def solve_pair(pair: Pair, warm: bool, start: tuple[float, ...], prove_depth: bool, workspace: Workspace) -> Answer:
     """Signed distance of two bodies; of the hulls of shapes that are not convex.
 
