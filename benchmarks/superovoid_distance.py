@@ -14,6 +14,7 @@ import json
 import math
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,14 @@ from scipy.spatial.transform import Rotation
 from morphit_bench.superovoid.parametric import solve_parametric
 from morphit_ros.superovoid import Superovoid
 from morphit_ros.superovoid.distances.batch import DistancesResult, min_distances
-from morphit_ros.superovoid.distances.min_distance import DistanceConfig
+from morphit_ros.superovoid.distances.min_distance import DistanceConfig, DistanceQuery, min_distance
 from morphit_ros.superovoid.distances.packing import ShapeTable, superovoid_table
 from morphit_ros.superovoid.distances.queries import STATUS
+from morphit_ros.superovoid.distances.support_points import support_points
 from morphit_ros.superovoid.shapes.convexity import is_convex
 
 CHUNK = 20000
+PARTS = ("stress", "accuracy", "times", "peers", "singles", "robot")
 
 
 def random_pairs(count: int, rng: np.random.Generator, family: str, far: float = 3.0) -> tuple[np.ndarray, np.ndarray]:
@@ -73,12 +76,34 @@ def solve(
     return result, clock() - start, (a, identity, b)
 
 
+def points_agree(parameters: np.ndarray, poses: np.ndarray, result: DistancesResult) -> np.ndarray:
+    """Whether points and normals (N,) say the distance, and the points are in the hulls, within 1e-6 of the size.
+
+    In the hulls: not beyond the support planes of the answer's own normal and of 60 more directions.
+    """
+    allowed = 1e-6 * sizes(parameters)
+    between = result.points[:, 1] - result.points[:, 0]
+    good = np.abs(np.linalg.norm(between, axis=1) - np.abs(result.distances)) <= allowed
+    good &= np.abs((between * result.normals).sum(axis=1) - result.distances) <= allowed
+    rng = np.random.default_rng(0)
+    around = rng.normal(size=(60, 3))
+    around /= np.linalg.norm(around, axis=1)[:, None]
+    turned = np.einsum("kji,kj->ki", poses[:, :3, :3], result.points[:, 1] - poses[:, :3, 3])
+    turned_normals = -np.einsum("kji,kj->ki", poses[:, :3, :3], result.normals)
+    for side, points, normals in ((0, result.points[:, 0], result.normals), (1, turned, turned_normals)):
+        for k, shape in enumerate(parameters[:, side]):
+            directions = np.vstack([around, normals[k]])
+            heights, _ = support_points(shape, directions)
+            good[k] &= (directions @ points[k] - heights).max() <= allowed[k]
+    return np.asarray(good)
+
+
 def stress(pairs: int, seed: int) -> dict[str, Any]:
-    """Counts over all pairs: failures, contradicting bounds, uncertified shares."""
+    """Counts over all pairs: failures, contradicting bounds, wrong points of certified answers, uncertified shares."""
     rng = np.random.default_rng(seed)
     total: dict[str, Any] = {
         "pairs": 0, "separated": 0, "convex": 0, "nan": 0, "contradicting": 0, "uncertified_convex": 0,
-        "uncertified_dented": 0, "of_hull": 0, "largest_gap_convex_separated": 0.0,
+        "wrong_points": 0, "uncertified_dented": 0, "of_hull": 0, "largest_gap_convex_separated": 0.0,
     }  # fmt: skip
     quantiles = []
     for part in range(math.ceil(pairs / CHUNK)):
@@ -94,10 +119,12 @@ def stress(pairs: int, seed: int) -> dict[str, Any]:
         total["convex"] += int(convex.sum())
         total["nan"] += int((~np.isfinite(result.rows[:, :12])).any(axis=1).sum())
         total["contradicting"] += int((gap < -1e-12).sum())
+        wrong = ~uncertified & ~points_agree(parameters, poses, result)
+        total["wrong_points"] += int(wrong.sum())
         total["uncertified_convex"] += int((uncertified & convex).sum())
         total["uncertified_dented"] += int((uncertified & ~convex).sum())
         total["of_hull"] += int(result.of_hull.sum())
-        for k in np.flatnonzero((gap < -1e-12) | (uncertified & convex))[:5]:
+        for k in np.flatnonzero((gap < -1e-12) | wrong | (uncertified & convex))[:5]:
             # Enough to look into it.
             case = {"gap": gap[k], "parameters": parameters[k].tolist(), "pose": poses[k].tolist()}
             total["cases"] = [*total.get("cases", []), case][:20]
@@ -406,16 +433,138 @@ def _fcl(points: np.ndarray, triangles: np.ndarray, poses: np.ndarray) -> dict[s
     return {"mesh": (values, spent)}
 
 
+def singles(seed: int, count: int = 1000, repeats: int = 7) -> dict[str, Any]:
+    """Microseconds of one call from Python, Coal's specialists and ours alternating; medians and 99 % over pairs.
+
+    The least of the repeats counts for each pair. `cold` is `min_distance`, `warm` a `DistanceQuery` that is moved by
+    1 degree and 0.5 % of the size; the time of reading the clock is taken off.
+    """
+    rng = np.random.default_rng(seed + 4)
+    small, large = (0.05, 0.04, 0.03), (0.03, 0.06, 0.03)
+    kinds = {
+        "spheres": (Superovoid.sphere(0.05), Superovoid.sphere(0.04)),
+        "sphere, ellipsoid": (Superovoid.sphere(0.05), Superovoid(large)),
+        "ellipsoids": (Superovoid(small), Superovoid(large)),
+        "sphere, superellipsoid": (Superovoid.sphere(0.05), Superovoid(large, (0.6, 0.5))),
+        "superellipsoids": (Superovoid(small, (0.6, 0.5)), Superovoid(large, (0.7, 1.2))),
+        "convex superovoids": (
+            Superovoid(small, (0.6, 0.5), (0.2, 0.2)), Superovoid(large, (0.7, 1.2), (0.1, 0.1)),
+        ),
+        "superovoids with dents": (
+            Superovoid(small, (0.8, 0.5), (0.5, -0.3)), Superovoid(large, (1.2, 0.7), (0.4, 0.1)),
+        ),
+    }  # fmt: skip
+    poses = np.tile(np.eye(4), (count, 1, 1))
+    poses[:, :3, :3] = Rotation.random(count, random_state=rng).as_matrix()
+    direction = rng.normal(size=(count, 3))
+    poses[:, :3, 3] = direction / np.linalg.norm(direction, axis=1)[:, None] * rng.uniform(0.12, 0.25, (count, 1))
+    here, moved = np.eye(4), perturbed(poses, np.full(count, 0.06), rng)
+    calls: dict[str, Callable[[int], object]] = {"clock": lambda k: None}
+    queries = {}
+    for name, (a, b) in kinds.items():
+        queries[name] = query = DistanceQuery(a, b)
+        calls[f"{name}, cold"] = lambda k, a=a, b=b: min_distance(a, here, b, poses[k])  # type: ignore[misc]
+        calls[f"{name}, warm"] = lambda k, query=query: query.distance(here, moved[k])  # type: ignore[misc]
+    for name, call in _coal_specialists(kinds, poses).items():
+        calls[f"{name}, Coal"] = call
+    spent = {name: np.full(count, np.inf) for name in calls}
+    for _ in range(repeats):
+        for k in range(count):
+            for name, query in queries.items():
+                query.reset()
+                query.distance(here, poses[k])
+                calls[f"{name}, cold"](k)
+            for name, call in calls.items():
+                start = time.perf_counter()
+                call(k)
+                spent[name][k] = min(spent[name][k], 1e6 * (time.perf_counter() - start))
+    clock = float(np.median(spent.pop("clock")))
+    return {
+        name: {q: round(float(np.quantile(values, float(q))) - clock, 2) for q in ("0.5", "0.99")}
+        for name, values in sorted(spent.items())
+    }
+
+
+def _coal_specialists(
+    kinds: dict[str, tuple[Superovoid, Superovoid]], poses: np.ndarray
+) -> dict[str, Callable[[int], object]]:
+    try:
+        import coal
+    except ImportError:
+        return {}
+    here = coal.Transform3s()
+    placed = [coal.Transform3s(pose[:3, :3].copy(), pose[:3, 3].copy()) for pose in poses]
+    request = coal.DistanceRequest()
+    calls = {}
+    for name in ("spheres", "sphere, ellipsoid", "ellipsoids"):
+        a, b = (
+            coal.Sphere(shape.semi_axes[0]) if len(set(shape.semi_axes)) == 1 else coal.Ellipsoid(*shape.semi_axes)
+            for shape in kinds[name]
+        )
+        result = coal.DistanceResult()
+
+        def call(k: int, a: Any = a, b: Any = b, result: Any = result) -> object:
+            result.clear()
+            return coal.distance(a, here, b, placed[k], request, result)
+
+        calls[name] = call
+    return calls
+
+
+def robot(seed: int, count: int = 300, repeats: int = 5) -> dict[str, Any]:
+    """Microseconds a state of the Panda against itself, the pairs of its SRDF: nearest pair, and every pair.
+
+    Random states, and a path of steps of 1/500 of the way between two of them; `query` remembers the state before.
+    """
+    from morphit_ros.robot.configuration import RobotConfiguration
+    from morphit_ros.robot.kinematics import KinematicModel
+    from morphit_ros.robot.semantics import load_semantic_description
+    from morphit_ros.superovoid.robots.distance_request import DistanceType, RobotDistanceRequest
+    from morphit_ros.superovoid.robots.model_file import load_model
+    from morphit_ros.superovoid.robots.robot_distance import RobotDistance
+
+    rng = np.random.default_rng(seed + 5)
+    settings = RobotConfiguration.load("panda")
+    links = {name: link.shapes for name, link in load_model("panda").links.items()}
+    model = KinematicModel(settings.description)
+    panda = RobotDistance(links, model, load_semantic_description(settings.semantic_description))
+    states = rng.uniform(model.position_lower, model.position_upper, (count, len(model.joint_names)))
+    path = states[0] + (states[1] - states[0]) * np.arange(count)[:, None] / 500.0
+    report: dict[str, Any] = {}
+    for kind in (DistanceType.GLOBAL, DistanceType.ALL):
+        request = RobotDistanceRequest(type=kind)
+        query = panda.query(request)
+        calls = {
+            "compute": lambda state, request=request: panda.compute(
+                [dict(zip(model.joint_names, state, strict=True))], request
+            ),
+            "query": query.distances,
+        }
+        for where, chosen in (("random", states), ("path", path)):
+            for name, call in calls.items():
+                spent = np.full(count, np.inf)
+                for _ in range(repeats):
+                    for k, state in enumerate(chosen):
+                        start = time.perf_counter()
+                        found = call(state)
+                        spent[k] = min(spent[k], 1e6 * (time.perf_counter() - start))
+                report[f"{kind.name}, {name}, {where}"] = {
+                    q: round(float(np.quantile(spent, float(q))), 1) for q in ("0.5", "0.99")
+                }
+        report[f"{kind.name}, answers"] = len(found.pairs)
+    return report
+
+
 def main() -> int:
     """Run all parts and print their figures; exit status 1 where an answer was silently wrong."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--pairs", type=int, default=20000, help="random pairs of the stress test")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--references", type=int, default=200, help="pairs of each state compared with a reference")
-    parser.add_argument("--only", choices=("stress", "accuracy", "times", "peers"), action="append")
+    parser.add_argument("--only", choices=PARTS, action="append")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    parts = arguments.only or ["stress", "accuracy", "times", "peers"]
+    parts = arguments.only or PARTS
     report: dict[str, Any] = {}
     if "stress" in parts:
         report["stress"] = stress(arguments.pairs, arguments.seed)
@@ -425,11 +574,15 @@ def main() -> int:
         report["times"] = times(arguments.seed)
     if "peers" in parts:
         report["peers"] = peers(arguments.seed)
+    if "singles" in parts:
+        report["singles"] = singles(arguments.seed)
+    if "robot" in parts:
+        report["robot"] = robot(arguments.seed)
     print(json.dumps(report, indent=1))
     if arguments.json:
         arguments.json.write_text(json.dumps(report, indent=1) + "\n")
     counts = report.get("stress", {})
-    return 1 if counts.get("nan") or counts.get("contradicting") else 0
+    return 1 if counts.get("nan") or counts.get("contradicting") or counts.get("wrong_points") else 0
 
 
 if __name__ == "__main__":

@@ -93,7 +93,14 @@ def add_options(parser: CommandParser) -> None:
 @telling_of_compilation(say)
 def run(options: argparse.Namespace) -> int:
     from morphit_ros.errors import InvalidInputError
-    from morphit_ros.spheres import export_model, fit_robot_spheres, format_of, json_content, read_model, with_deviations
+    from morphit_ros.spheres import (
+        export_model,
+        fit_robot_spheres,
+        format_of,
+        json_content,
+        read_model,
+        with_deviations,
+    )
 
     config, seed, cache = _config(options), read_config(options, SeedConfig).seed, read_config(options, FitConfig).cache
     padding, source = read_config(options, PaddingConfig).padding, read_config(options, GeometryConfig).source

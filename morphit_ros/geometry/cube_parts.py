@@ -67,8 +67,16 @@ class CubeParts:
 
     def maxima(self, values: Array) -> Array:
         """Of values (P,) of the points the greatest of each cube, (C,)."""
-        first = np.searchsorted(self.owners, np.arange(len(self.cubes)))
-        return np.maximum.reduceat(values, first) if len(self.cubes) else np.empty(0)
+        return np.maximum.reduceat(values, self._firsts) if len(self.cubes) else np.empty(0)
+
+    def any(self, marks: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Whether any of a cube's points has its mark (P,), (C,)."""
+        return np.logical_or.reduceat(marks, self._firsts) if len(self.cubes) else np.empty(0, dtype=np.bool_)
+
+    @property
+    def _firsts(self) -> Indices:
+        """(C,) the first point of each cube."""
+        return np.searchsorted(self.owners, np.arange(len(self.cubes)))
 
 
 def _parts(solid: Solid, half: float, cubes: Array, triangles: Indices, starts: Indices) -> CubeParts:

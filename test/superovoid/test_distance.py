@@ -294,3 +294,58 @@ def _small_motion(rng: np.random.Generator) -> np.ndarray:
     step[:3, :3] = Rotation.from_rotvec(np.deg2rad(1.0) * axis / np.linalg.norm(axis)).as_matrix()
     step[:3, 3] = 0.003 * rng.normal(size=3)
     return step
+
+
+def test_poses_of_any_layout_are_the_same_poses() -> None:
+    a, b = Superovoid((0.3, 0.2, 0.4), (0.7, 1.3)), Superovoid((0.2, 0.2, 0.5), (0.5, 0.8), (0.2, 0.2))
+    A, B = random_pose(np.random.default_rng(4)), random_pose(np.random.default_rng(5))
+    expected = min_distance(a, A, b, B).distance
+    query = DistanceQuery(a, b)
+    frozen = B.copy()
+    frozen.setflags(write=False)
+    wide = np.zeros((8, 8))
+    wide[::2, ::2] = B
+    for pose in (B.tolist(), np.asfortranarray(B), frozen, wide[::2, ::2]):
+        assert min_distance(a, A, b, pose).distance == expected
+        query.reset()
+        assert query.distance(A, pose).distance == expected
+    for wrong in (np.eye(3), np.zeros((4, 4)), np.full((4, 4), np.nan), np.eye(4)[:3], 2.0):
+        with pytest.raises(InvalidInputError):
+            query.distance(A, wrong)
+
+
+def test_ellipsoids_are_answered_as_shapes_that_are_hardly_none() -> None:
+    """Their own iteration against the general one, which takes over where an exponent is not 1."""
+    rng = np.random.default_rng(8)
+    apart = 0
+    for _ in range(200):
+        first, second = rng.uniform(0.1, 1.0, 3), rng.uniform(0.1, 1.0, 3)
+        if rng.random() < 0.3:
+            first[:] = first[0]
+        A, B = random_pose(rng), random_pose(rng)
+        own = min_distance(Superovoid(tuple(first)), A, Superovoid(tuple(second)), B)
+        bent = (1.0 + 1e-13, 1.0 - 1e-13)
+        general = min_distance(Superovoid(tuple(first), bent), A, Superovoid(tuple(second), bent), B)
+        assert own.status is DistanceStatus.CERTIFIED
+        assert own.lower_bound <= own.distance <= own.upper_bound + 1e-12
+        apart += own.distance > 0.0
+        # In penetration both are certified within this.
+        assert own.distance == pytest.approx(general.distance, abs=1e-10 if own.distance > 0.0 else 1e-6)
+        if own.distance > 0.0:
+            np.testing.assert_allclose(own.normal, general.normal, atol=1e-6)
+            np.testing.assert_allclose(own.points, general.points, atol=1e-6)
+    assert apart > 100
+
+
+def test_a_warm_start_of_another_place_is_no_worse_than_none() -> None:
+    rng = np.random.default_rng(9)
+    a, b = Superovoid((0.3, 0.2, 0.4), (0.7, 1.3)), Superovoid((0.2, 0.2, 0.5), (0.5, 0.8), (0.2, 0.2))
+    cold, warm = [], []
+    for _ in range(100):
+        A, B = random_pose(rng), random_pose(rng, 3.0, 1.5)
+        elsewhere = min_distance(a, random_pose(rng), b, random_pose(rng, 3.0, 1.5))
+        alone, result = min_distance(a, A, b, B), min_distance(a, A, b, B, warm_start=elsewhere)
+        assert result.distance == pytest.approx(alone.distance, abs=1e-6 if alone.distance < 0.0 else 1e-10)
+        cold.append(alone.iterations)
+        warm.append(result.iterations)
+    assert np.mean(warm) < 1.5 * np.mean(cold)

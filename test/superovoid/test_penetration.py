@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from distance_pairs import random_convex_superovoid, random_pose, random_superellipsoid, random_superovoid
+from scipy.spatial.transform import Rotation
 
 from morphit_ros.superovoid import (
     Box,
@@ -134,3 +135,40 @@ def test_dented_shapes_say_that_depth_is_of_the_hull() -> None:
     assert result.distance < 0.0
     assert result.of_hull
     assert result.lower_bound <= result.upper_bound + 1e-12
+
+
+def nearly(shape: Superovoid, rng: np.random.Generator) -> np.ndarray:
+    """A pose moved and turned by 1e-9 to 1e-3 of the size, in a quarter of the cases not turned."""
+    pose = random_pose(rng, 1e-3)
+    pose[:3, 3] *= max(shape.semi_axes) * 10.0 ** rng.uniform(-6.0, 0.0)
+    turn = rng.normal(size=3)
+    turn *= 10.0 ** rng.uniform(-9.0, -3.0) / np.linalg.norm(turn) * (rng.random() > 0.25)
+    pose[:3, :3] = Rotation.from_rotvec(turn).as_matrix()
+    return pose
+
+
+NEARLY_THE_SAME = {
+    "ellipsoids": lambda rng: Superovoid(tuple(rng.uniform(0.3, 1.0, 3))),
+    "boxes": lambda rng: Superovoid.superellipsoid(rng.uniform(0.3, 1.0, 3), rng.uniform(0.1, 0.3, 2)),
+    "pointed": lambda rng: Superovoid.superellipsoid(rng.uniform(0.3, 1.0, 3), rng.uniform(1.7, 1.9, 2)),
+    "any": random_superellipsoid,
+    "flat and long": lambda rng: Superovoid.superellipsoid(10.0 ** rng.uniform(-1.3, 0.0, 3), rng.uniform(0.2, 1.8, 2)),
+    "tapered": random_convex_superovoid,
+}
+
+
+@pytest.mark.parametrize("kind", NEARLY_THE_SAME)
+def test_nearly_the_same_shape_at_nearly_the_same_place(kind: str) -> None:
+    """Its difference set is nearly as deep on opposite sides, and along whole rings."""
+    rng = np.random.default_rng(1)
+    directions = rng.normal(size=(500, 3))
+    directions /= np.linalg.norm(directions, axis=1)[:, None]
+    for _ in range(60):
+        shape = NEARLY_THE_SAME[kind](rng)
+        B, size = nearly(shape, rng), max(shape.semi_axes)
+        result = min_distance(shape, IDENTITY, shape, B)
+        assert result.status is DistanceStatus.CERTIFIED
+        between = result.points[1] - result.points[0]
+        assert between @ result.normal == pytest.approx(result.distance, abs=1e-6 * size)
+        assert np.linalg.norm(between) == pytest.approx(-result.distance, abs=1e-6 * size)
+        assert heights(shape, shape, B, directions).max() <= result.upper_bound

@@ -86,7 +86,9 @@ class TestDeviation:
 class TestOuterUnion:
     @pytest.mark.parametrize("seed", [0, 1])
     def test_contains_the_link_and_its_inside(self, seed: int) -> None:
-        fit = fit_link_superovoids(lever(), LinkFitConfig(fit=SuperovoidFitConfig(mode="outer", samples=300)), seed, count=2)
+        fit = fit_link_superovoids(
+            lever(), LinkFitConfig(fit=SuperovoidFitConfig(mode="outer", samples=300)), seed, count=2
+        )
         assert fit.containment == "proven"
         assert fit.deviation.solid_to_model == 0.0
         rng = np.random.default_rng(seed)

@@ -355,3 +355,35 @@ def test_a_robot_without_shapes_or_with_strange_links_is_refused(model: Kinemati
         RobotDistance({}, model)
     with pytest.raises(InvalidInputError, match="leg"):
         RobotDistance({"leg": SHAPES["tip"]}, model)
+
+
+@pytest.mark.parametrize("kind", list(DistanceType))
+def test_a_query_remembers_and_answers_the_same(
+    robot: RobotDistance, model: KinematicModel, kind: DistanceType
+) -> None:
+    request = RobotDistanceRequest(type=kind, gradient=True)
+    query = robot.query(request, WORLD)
+    states = random_states(model, 6)
+    near = [{name: value + 0.01 * k for name, value in states[0].items()} for k in range(6)]
+    # Close by, then anywhere, then close by again.
+    for state in [*near, *states, *near]:
+        found = query.distances(model.configuration(state))
+        (alone,) = robot.compute([state], request, WORLD)
+        assert len(found.distances) == len(alone.distances)
+        for one, other in zip(found.distances, alone.distances, strict=True):
+            assert one.certified
+            assert one.distance == pytest.approx(other.distance, abs=1e-8)
+        results = found.results.distances
+        np.testing.assert_array_equal(results, [pair.row[0] for pair in found.distances])
+        assert (np.diff(results) >= 0.0).all()
+        assert found.minimum_distance is not None and found.minimum_distance.gradient is not None
+    query.reset()
+    (alone,) = robot.compute([near[0]], request, WORLD)
+    cold = query.distances(model.configuration(near[0]))
+    assert [pair.distance for pair in cold.distances] == [pair.distance for pair in alone.distances]
+
+
+@pytest.mark.parametrize("positions", [np.zeros(1), np.full(3, np.nan), np.zeros((2, 3))])
+def test_a_query_refuses_positions_that_are_none(robot: RobotDistance, positions: np.ndarray) -> None:
+    with pytest.raises(InvalidInputError, match="positions"):
+        robot.query().distances(positions)

@@ -19,8 +19,10 @@ from morphit_ros.superovoid.distances.features import are_on_features, contacts_
 from morphit_ros.superovoid.distances.gjk import is_new, nearest_point, triangle_weights
 from morphit_ros.superovoid.distances.support import inner
 
+# Corners of a polytope, and of a second one where the first did not close the gap; that begins with so many spread out.
 _VERTICES = 384
-_FACES = 2 * _VERTICES
+_MANY_VERTICES = 3000
+_SPREAD = 60
 _NEWTON_STEPS = 10
 _NEWTON_STARTS = 24
 
@@ -45,10 +47,10 @@ class Polytope(NamedTuple):
     """A polytope inside the difference set, and working space for its growth.
 
     Attributes:
-        points: (384, 15) support pairs: the corners, in the order in which they came.
-        corners: (768, 3) of the faces, as rows of `points`.
-        planes: (768, 4) of the faces: outward unit normal, and height above the origin [m].
-        edges: (768, 2) rim of the faces that a new corner sees.
+        points: (V, 15) support pairs: the corners, in the order in which they came.
+        corners: (2 V, 3) of the faces, as rows of `points`.
+        planes: (2 V, 4) of the faces: outward unit normal, and height above the origin [m].
+        edges: (2 V, 2) rim of the faces that a new corner sees.
         face, chosen, candidate: (3, 15), (4,) and (15,) for `_follow`: the face that it starts from, and the optimum
             as `best` of `penetration_depth` has it.
         cx, cy, cz: a point inside of it.
@@ -73,9 +75,9 @@ def _polytope(points: NDArray, above: float) -> Polytope:
     """A polytope without faces around the middle of its first four corners."""
     return Polytope(
         points,
-        np.empty((_FACES, 3), dtype=np.int64),
-        np.empty((_FACES, 4)),
-        np.empty((_FACES, 2), dtype=np.int64),
+        np.empty((2 * len(points), 3), dtype=np.int64),
+        np.empty((2 * len(points), 4)),
+        np.empty((2 * len(points), 2), dtype=np.int64),
         np.empty((3, 15)),
         np.empty(4),
         np.empty(15),
@@ -258,38 +260,58 @@ def _nearest_face(planes: NDArray, faces: int) -> int:
 
 
 @inner
-def _meet_on_face(
-    polytope: Polytope, faces: int, reach: float, tolerance: float, is_dented: bool, best: NDArray
-) -> None:
-    """Where a facet of the hull decides, many pairs of points support it: take those of the polytope that meet.
+def _meet_on_normal(polytope: Polytope, faces: int, best: NDArray) -> None:
+    """Take the points of both bodies that differ along the normal of `best`: where the polytope's surface crosses it.
 
-    `best` is left as it is where its points are no further apart than the depth within the tolerance, and where no face
-    comes as near to the origin as `reach`. Faces of one facet are equally near; the origin's foot is on one of them.
+    Many pairs of points support a facet of the hull, and those of a corner need not face each other. Theirs lie between
+    the corners of the face that is crossed, and are no further apart than the height along the normal.
     """
-    d1, d2, d3 = best[6] - best[3], best[7] - best[4], best[8] - best[5]
-    height = d1 * best[0] + d2 * best[1] + d3 * best[2]
-    if math.sqrt(d1 * d1 + d2 * d2 + d3 * d3) + height <= tolerance:
-        return
     face, weights, planes = polytope.face, polytope.chosen, polytope.planes
-    n1, n2, n3 = best[0], best[1], best[2]
-    least = reach * reach
+    n1, n2, n3 = -best[0], -best[1], -best[2]
+    least, crossed = np.inf, -1
     for f in range(faces):
-        if planes[f, 3] > reach:
-            continue
-        for corner in range(3):
-            for c in range(9):
-                face[corner, c] = polytope.points[polytope.corners[f, corner], c]
-        square = triangle_weights(face, weights, 0, 1, 2)
-        if square < least:
-            least = square
-            best[3], best[4], best[5] = nearest_point(face, len(face), weights, 3)
-            best[6], best[7], best[8] = nearest_point(face, len(face), weights, 6)
-            n1, n2, n3 = -planes[f, 0], -planes[f, 1], -planes[f, 2]
+        rise = planes[f, 0] * n1 + planes[f, 1] * n2 + planes[f, 2] * n3
+        if rise > 0.0 and planes[f, 3] < least * rise:
+            least, crossed = planes[f, 3] / rise, f
+    if crossed < 0 or least < 0.0:
+        return
+    for corner in range(3):
+        row = polytope.points[polytope.corners[crossed, corner]]
+        for c in range(9):
+            face[corner, c] = row[c]
+        face[corner, 0] -= least * n1
+        face[corner, 1] -= least * n2
+        face[corner, 2] -= least * n3
+    triangle_weights(face, weights, 0, 1, 2)
+    best[3], best[4], best[5] = nearest_point(face, len(face), weights, 3)
+    best[6], best[7], best[8] = nearest_point(face, len(face), weights, 6)
+
+
+@inner
+def _do_points_meet(best: NDArray, depth: float, tolerance: float) -> bool:
+    """Whether the points of `best` say the depth, by their length and along its normal."""
     d1, d2, d3 = best[6] - best[3], best[7] - best[4], best[8] - best[5]
-    # The normal's own height is the depth: another one is taken only where these points are not along it. Of convex
-    # bodies that is a sliver's, and worth nothing.
-    if is_dented and abs(d1 * best[0] + d2 * best[1] + d3 * best[2] - height) > tolerance:
-        best[0], best[1], best[2] = n1, n2, n3
+    along = d1 * best[0] + d2 * best[1] + d3 * best[2]
+    return abs(along + depth) <= tolerance and math.sqrt(d1 * d1 + d2 * d2 + d3 * d3) - depth <= tolerance
+
+
+@inner
+def _spread(pair: Pair, polytope: Polytope, count: int, faces: int) -> tuple[int, int, bool]:
+    """Join support points in directions all around (Fibonacci's lattice): corners, faces, and whether all is well."""
+    points = polytope.points
+    for k in range(_SPREAD):
+        # In an order that jumps about, so that no face of these becomes long and thin.
+        i = (k * 23) % _SPREAD
+        z = 1.0 - (2.0 * i + 1.0) / _SPREAD
+        r = math.sqrt(1.0 - z * z)
+        angle = 0.3 + i * math.pi * (3.0 - math.sqrt(5.0))
+        pair_support(pair, r * math.cos(angle), r * math.sin(angle), z, points[count])
+        if is_new(points, count, points[count]):
+            faces, state = _insert(polytope, count, faces)
+            if state < 0:
+                return count, faces, False
+            count += state
+    return count, faces, True
 
 
 @inner
@@ -311,12 +333,38 @@ def penetration_depth(
         tolerance: gap between the bounds to end with [m].
         prove: go on until the gap is closed; otherwise only as long as new local optima are found.
     """
-    points = np.empty((_VERTICES, 15))
+    first = _expand(pair, simplex, count, known, best, system, tolerance, prove, _VERTICES)
+    if (
+        not prove
+        or first.depth <= 0.0
+        or (first.depth - first.proven <= tolerance and _do_points_meet(best, first.depth, tolerance))
+    ):
+        return first
+    # Slivers have ended it, or its corners did not suffice: once more from corners all around, and with many.
+    again = _expand(pair, simplex, 0, first.depth, best, system, tolerance, prove, _MANY_VERTICES)
+    proven = max(first.proven, again.proven) if first.proven <= again.depth else again.proven
+    return Depth(again.depth, proven, first.supports + again.supports, first.steps + again.steps)
+
+
+@inner
+def _expand(
+    pair: Pair,
+    simplex: NDArray,
+    count: int,
+    known: float,
+    best: NDArray,
+    system: NDArray,
+    tolerance: float,
+    prove: bool,
+    corners: int,
+) -> Depth:
+    """One polytope of at most so many corners; see `penetration_depth`. Without a simplex they begin all around."""
+    points = np.empty((corners, 15))
+    spread = count == 0
     for i in range(count):
         for c in range(15):
             points[i, c] = simplex[i, c]
     size = max(pair.body1.size, pair.body2.size)
-    is_dented = pair.body1.dented or pair.body2.dented
     count = _complete(pair, points, count, 1e-10 * size)
     if count < 4:
         return Depth(min(known, 0.0), 0.0, 14, 0)
@@ -330,14 +378,15 @@ def penetration_depth(
     steps = 0
     supports = 0
     quiet = 0
-    while count < _VERTICES - 2:
+    sound = True
+    if spread:
+        count, faces, sound = _spread(pair, polytope, count, faces)
+        supports = _SPREAD
+    while sound and count < corners - 2:
         # The face nearest to the origin, and the set's height above it.
         near = _nearest_face(planes, faces)
         floor = planes[near, 3]
         proven = max(proven, floor)
-        # Before the gap is closed, as slivers may end the search at any time.
-        if known - floor <= 2.0 * tolerance:
-            _meet_on_face(polytope, faces, known + tolerance, tolerance, is_dented, best)
         if known - floor <= tolerance or (not prove and quiet > 6):
             break
         nx, ny, nz = -planes[near, 0], -planes[near, 1], -planes[near, 2]
@@ -365,11 +414,15 @@ def penetration_depth(
         faces, state = _insert(polytope, count, faces)
         if state <= 0:
             # Rounding has the last word: the corner is on the polytope already, or a sliver has no normal.
+            sound = state == 0
             break
         count += 1
         if followed:
             faces, state = _insert(polytope, count, faces)
             if state < 0:
+                sound = False
                 break
             count += 1
+    if sound and known < np.inf and not _do_points_meet(best, known, tolerance):
+        _meet_on_normal(polytope, faces, best)
     return Depth(known, proven, supports, steps)

@@ -13,7 +13,7 @@ from morphit_ros.superovoid.distances.support import CYLINDER, SUPEROVOID, Body,
 
 # Which of two bodies. Not Python's True and False, nor 0: kernels are compiled once more for every literal.
 FIRST, SECOND = np.False_, np.True_
-NO_CORNERS, ONE_CORNER = np.int64(0), np.int64(1)
+NO_CORNERS = np.int64(0)
 # Barycentric coordinates of a contact that has slid off its feature.
 _OFF = -1e-9
 # A cylinder is touched on its end where the simplex's middle is so far inside of the rim, as a share of the radius.

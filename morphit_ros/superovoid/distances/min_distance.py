@@ -75,7 +75,6 @@ class DistanceConfig(Config):
 DEFAULT_CONFIG = DistanceConfig()
 
 
-@dataclass(frozen=True, eq=False, slots=True, repr=False)
 class DistanceResult:
     """Signed distance of two shapes, in the world's frame.
 
@@ -86,7 +85,10 @@ class DistanceResult:
         row: (21,) numbers of the kernel, which the others are read from and the next query can start from.
     """
 
-    row: Array
+    __slots__ = ("row",)
+
+    def __init__(self, row: Array) -> None:
+        self.row = row
 
     @staticmethod
     def from_row(row: Array) -> DistanceResult:

@@ -7,16 +7,37 @@ import math
 from numpy.typing import NDArray
 
 from morphit_ros.jit import njit
-from morphit_ros.superovoid.distances.bodies import Pair, RelativePose, body_support, relative_pose, turn_to_second
+from morphit_ros.superovoid.distances.bodies import (
+    Pair,
+    RelativePose,
+    body_support,
+    relative_pose,
+    turn_to_second,
+    unit,
+)
+from morphit_ros.superovoid.distances.ellipsoids import is_ellipsoid, search_normal
 from morphit_ros.superovoid.distances.solver import (
     CERTIFIED_GAP,
+    POINTS_SHARE,
     Answer,
     Workspace,
+    aimed_gap,
     make_workspace,
     outward_slack,
+    settled_answer,
     solve_pair,
 )
-from morphit_ros.superovoid.distances.support import FAST, HALF_SPACE, SUPEROVOID, Body, inner, make_body, norm_pair
+from morphit_ros.superovoid.distances.support import (
+    FAST,
+    HALF_SPACE,
+    POINT,
+    SUPEROVOID,
+    Body,
+    inlined,
+    inner,
+    make_body,
+    norm_pair,
+)
 
 # Columns of a row of results.
 DISTANCE, LOWER, UPPER, POINTS, NORMAL, CHARTS, ITERATIONS, STATUS, OF_HULL = 0, 1, 2, 3, 9, 12, 18, 19, 20
@@ -74,6 +95,59 @@ def is_in_superovoid(body: Body, x: float, y: float, z: float) -> bool:
 
 
 @inner
+def _query_ellipsoids(row1: NDArray, T1: NDArray, row2: NDArray, T2: NDArray, warm: NDArray, out: NDArray) -> bool:
+    """As `query` for two points or ellipsoids that are apart, without what others need; False for the rest."""
+    if row1[0] > POINT or row2[0] > POINT:
+        return False
+    body1, body2 = make_body(row1), make_body(row2)
+    if not (is_ellipsoid(body1) and is_ellipsoid(body2)):
+        return False
+    pose = relative_pose(T1, T2)
+    length, nx, ny, nz = unit(pose.x, pose.y, pose.z)
+    # The frames' origins are points of the bodies.
+    if body1.kind == POINT and body2.kind == POINT:
+        answer = settled_answer(
+            body1, body2, pose, length, length, 0.0, 0.0, 0.0, pose.x, pose.y, pose.z, nx, ny, nz, 0
+        )
+        _write(answer, body1, body2, pose, T1, out)
+        return True
+    if warm.shape[0] == COLUMNS:
+        a, b, c = warm[NORMAL], warm[NORMAL + 1], warm[NORMAL + 2]
+        size, a, b, c = unit(
+            T1[0, 0] * a + T1[1, 0] * b + T1[2, 0] * c,
+            T1[0, 1] * a + T1[1, 1] * b + T1[2, 1] * c,
+            T1[0, 2] * a + T1[1, 2] * b + T1[2, 2] * c,
+        )
+        if size > 0.5:
+            nx, ny, nz = a, b, c
+    aim = aimed_gap(body1, body2, pose)
+    found = search_normal(body1, body2, pose, nx, ny, nz, POINTS_SHARE, aim)
+    d1, d2, d3 = found.q1 - found.p1, found.q2 - found.p2, found.q3 - found.p3
+    upper = math.sqrt(d1 * d1 + d2 * d2 + d3 * d3)
+    if not (found.height > 0.0 and upper - found.height <= aim):
+        return False
+    answer = settled_answer(
+        body1,
+        body2,
+        pose,
+        found.height,
+        upper,
+        found.p1,
+        found.p2,
+        found.p3,
+        found.q1,
+        found.q2,
+        found.q3,
+        found.nx,
+        found.ny,
+        found.nz,
+        found.steps,
+    )
+    _write(answer, body1, body2, pose, T1, out)
+    return True
+
+
+@inner
 def query(
     row1: NDArray,
     vertices1: NDArray,
@@ -90,6 +164,8 @@ def query(
 
     `warm` is an earlier row of the same pair, or has no elements. Poses are taken to be rigid.
     """
+    if _query_ellipsoids(row1, T1, row2, T2, warm, out):
+        return
     body1, body2 = make_body(row1), make_body(row2)
     pose = relative_pose(T1, T2)
     swap = body2.kind == HALF_SPACE
@@ -143,7 +219,7 @@ def query(
     _write(answer, body1, body2, pose, T1, out)
 
 
-@inner
+@inlined
 def _do_points_agree(answer: Answer, tolerance: float) -> bool:
     """Whether the distance is that of the points, and that of the points along the normal."""
     d1, d2, d3 = answer.q1 - answer.p1, answer.q2 - answer.p2, answer.q3 - answer.p3
@@ -200,5 +276,7 @@ def query_once(
         return False
     if not (is_rigid(T1) and is_rigid(T2)):
         return False
+    if _query_ellipsoids(row1, T1, row2, T2, warm, out):
+        return True
     query(row1, vertices1, T1, row2, vertices2, T2, warm, prove_depth, make_workspace(), out)
     return True

@@ -24,6 +24,7 @@ from morphit_ros.superovoid.distances.support import (
     SUPEROVOID,
     Body,
     chart_hint,
+    inlined,
     inner,
     rough_chart,
     superovoid_support,
@@ -36,7 +37,7 @@ _ROUNDING = 2e-15
 # How much bounds are put further apart in the end, as they are to hold whatever rounding did to them: likewise a share.
 _OUTWARDS = 4.0 * _ROUNDING
 # How much smaller than the aimed gap would need it the offset of the points across the normal shall be, squared.
-_POINTS = 1e-5
+POINTS_SHARE = 1e-5
 _FIRST_STEPS = np.int64(9)
 _LATER_STEPS = np.int64(7)
 _GJK_STEPS = 300
@@ -188,17 +189,22 @@ def outward_slack(pose: RelativePose, size: float) -> float:
     return _OUTWARDS * (size + math.sqrt(pose.x * pose.x + pose.y * pose.y + pose.z * pose.z))
 
 
-@inner
+@inlined
 def _tolerances(pair: Pair) -> Tolerances:
     # The distance of the frames sets the rounding of everything.
-    pose = pair.pose
-    reach = math.sqrt(pose.x * pose.x + pose.y * pose.y + pose.z * pose.z)
     size = max(pair.body1.size, pair.body2.size)
-    rounding = _ROUNDING * (size + reach)
+    rounding = 0.25 * outward_slack(pair.pose, size)
     return Tolerances(size, rounding, _AIM * size + rounding)
 
 
 @inner
+def aimed_gap(body1: Body, body2: Body, pose: RelativePose) -> float:
+    """The gap between bounds [m] that ends a search."""
+    size = max(body1.size, body2.size)
+    return _AIM * size + 0.25 * outward_slack(pose, size)
+
+
+@inlined
 def _height(body: Body, vertices: NDArray, contact: Contact, nx: float, ny: float, nz: float) -> float:
     """h(n) of a body without its margin, quickest where the contact's normal is near n."""
     if body.kind == SUPEROVOID:
@@ -209,7 +215,7 @@ def _height(body: Body, vertices: NDArray, contact: Contact, nx: float, ny: floa
     return x * nx + y * ny + z * nz
 
 
-@inner
+@inlined
 def _lower_bound(pair: Pair, contact1: Contact, contact2: Contact, step: Meeting) -> float:
     """g(n) of a meeting's normal."""
     nx, ny, nz = step.nx, step.ny, step.nz
@@ -240,7 +246,7 @@ def _newton(
         ):
             break
         # The gap goes with the square of what is left; points and normal, which go with it, ask for one step more.
-        near = step.angle < wanted and step.offset * step.offset <= _POINTS * aim * max(aim, abs(step.height))
+        near = step.angle < wanted and step.offset * step.offset <= POINTS_SHARE * aim * max(aim, abs(step.height))
         if not near and k < limit:
             contact1, contact2, ok, _ = advance(pair.body1, pair.body2, pair.pose, contact1, contact2, step, system)
             if ok:
@@ -287,7 +293,7 @@ def _record(found: NewtonResult, best: NDArray) -> None:
     best[12], best[13], best[14] = found.contact2.u1, found.contact2.u2, found.contact2.u3
 
 
-@inner
+@inlined
 def _first_contact(body: Body, nx: float, ny: float, nz: float) -> Contact:
     """Contact of a superovoid or a point, near where n is its normal."""
     if body.kind == SUPEROVOID:
@@ -300,7 +306,7 @@ def _first_contact(body: Body, nx: float, ny: float, nz: float) -> Contact:
 def _newton_on_ellipsoids(pair: Pair, nx: float, ny: float, nz: float, aim: float) -> NewtonResult:
     """As `_newton` for two ellipsoids, or one and a point, from a unit direction."""
     body1, body2 = pair.body1, pair.body2
-    found = search_normal(body1, body2, pair.pose, nx, ny, nz, _POINTS, aim)
+    found = search_normal(body1, body2, pair.pose, nx, ny, nz, POINTS_SHARE, aim)
     d1, d2, d3 = found.q1 - found.p1, found.q2 - found.p2, found.q3 - found.p3
     upper = math.sqrt(d1 * d1 + d2 * d2 + d3 * d3)
     height = found.height
@@ -334,7 +340,7 @@ def _ellipsoid_contact(body: Body, x: float, y: float, z: float) -> Contact:
     return Contact(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, CORNER)
 
 
-@inner
+@inlined
 def _newton_on_charts(
     pair: Pair,
     nx: float,
@@ -364,7 +370,7 @@ def _newton_on_charts(
         _, nx, ny, nz = unit(pair.pose.x, pair.pose.y, pair.pose.z)
 
 
-@inner
+@inlined
 def _newton_first(
     pair: Pair, search: Search, warm: bool, start: tuple[float, ...], tolerances: Tolerances, workspace: Workspace
 ) -> Search:
@@ -556,7 +562,7 @@ def _without_contradiction(pair: Pair, search: Search, tolerances: Tolerances, w
     return Search(lower, search.upper, search.upper, search.depth, nx, ny, nz, search.iterations, True)
 
 
-@inner
+@inlined
 def _answer(pair: Pair, search: Search, slack: float, best: NDArray) -> Answer:
     """The answer of a search and its incumbent (15,); margins are put on, and the bounds rounded outwards."""
     margin1, margin2 = pair.body1.margin, pair.body2.margin
@@ -586,6 +592,53 @@ def _answer(pair: Pair, search: Search, slack: float, best: NDArray) -> Answer:
 
 
 @inner
+def settled_answer(
+    body1: Body,
+    body2: Body,
+    pose: RelativePose,
+    lower: float,
+    upper: float,
+    p1: float,
+    p2: float,
+    p3: float,
+    q1: float,
+    q2: float,
+    q3: float,
+    n1: float,
+    n2: float,
+    n3: float,
+    steps: int,
+) -> Answer:
+    """The answer of points or ellipsoids that are apart, from bounds, points (frame 1) and normal without margins."""
+    m1, m2 = body1.margin, body2.margin
+    slack = outward_slack(pose, max(body1.size, body2.size))
+    contact1 = _ellipsoid_contact(body1, p1, p2, p3)
+    x, y, z = turn_to_second(pose, q1 - pose.x, q2 - pose.y, q3 - pose.z)
+    contact2 = _ellipsoid_contact(body2, x, y, z)
+    return Answer(
+        upper - m1 - m2,
+        lower - m1 - m2 - slack,
+        upper - m1 - m2 + slack,
+        p1 + m1 * n1,
+        p2 + m1 * n2,
+        p3 + m1 * n3,
+        q1 - m2 * n1,
+        q2 - m2 * n2,
+        q3 - m2 * n3,
+        n1,
+        n2,
+        n3,
+        contact1.u1,
+        contact1.u2,
+        contact1.u3,
+        contact2.u1,
+        contact2.u2,
+        contact2.u3,
+        steps,
+    )
+
+
+@inlined
 def _begin(pair: Pair, warm: bool, start: tuple[float, ...], best: NDArray) -> Search:
     """A search that knows nothing, along the line of the frames or a warm start's normal; two points are settled."""
     pose = pair.pose
@@ -605,7 +658,7 @@ def _is_smooth(body: Body) -> bool:
     return body.kind == SUPEROVOID or body.kind == POINT
 
 
-@inner
+@inlined
 def solve_pair(pair: Pair, warm: bool, start: tuple[float, ...], prove_depth: bool, workspace: Workspace) -> Answer:
     """Signed distance of two bodies; of the hulls of shapes that are not convex.
 
