@@ -127,8 +127,8 @@ def parts_outside(solid: Solid, model: Bodies) -> list[Array]:
     while len(parts.cubes):
         looked_at += len(parts.cubes)
         held = np.stack([model.holds(k, parts.points) for k in convex])
-        together = np.stack([~parts.any(~in_body) for in_body in held]).any(axis=0)
-        lost = ~held.any(axis=0)
+        together = np.stack([~parts.any(np.logical_not(in_body)) for in_body in held]).any(axis=0)
+        lost: NDArray[np.bool_] = np.logical_not(held.any(axis=0))
         undecided = ~together & ~parts.any(lost)
         found += list(parts.points[lost][:, None])
         if parts.half <= _FINEST * solid.diagonal or looked_at > _GREATEST_NUMBER:

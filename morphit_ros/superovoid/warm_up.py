@@ -12,9 +12,10 @@ from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.superovoid.distances.batch import min_distances
 from morphit_ros.superovoid.distances.min_distance import DistanceQuery, min_distance
 from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
-from morphit_ros.superovoid.fits.config import SuperovoidFitConfig
+from morphit_ros.superovoid.fits.config import LinkFitConfig, SuperovoidFitConfig
 from morphit_ros.superovoid.fits.fit import SuperovoidFitResult, fit_superovoid
 from morphit_ros.superovoid.robots.distance_request import DistanceType, RobotDistanceRequest
+from morphit_ros.superovoid.robots.link_fit import fit_link_superovoids
 from morphit_ros.superovoid.robots.robot_distance import RobotDistance
 from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
@@ -44,4 +45,6 @@ def warm_up_fits() -> SuperovoidFitResult:
     """Fit a small box and its points. Up to a minute where nothing is in numba's cache, else a second."""
     box = box_mesh((0.06, 0.04, 0.1))
     fit_superovoid(sample_surface(box, 600, np.random.default_rng(0))[0], SuperovoidFitConfig(starts=3, iterations=2))
+    quick = SuperovoidFitConfig(mode="outer", convex=True, starts=3, iterations=2, samples=60)
+    fit_link_superovoids([box], LinkFitConfig(fit=quick), count=2)
     return fit_superovoid(box, SuperovoidFitConfig(mode="outer", convex=True, starts=3, iterations=2))

@@ -88,7 +88,7 @@ def fit_link_superovoids(
         if better is None:
             break
         shapes = better
-    if count is None and settings.d_max > 0.0:
+    if count is None and settings.d_max > 0.0 and settings.fit.mode != "outer":
         shapes = fitter.closest
     if count is not None and len(shapes) < count:
         raise InvalidInputError("count", count, f"at most {len(shapes)}, the parts that this surface was cut into")
@@ -134,13 +134,12 @@ class _LinkFitter:
 
     def is_enough(self, shapes: Shapes, count: int | None) -> bool:
         """Whether so many shapes are asked for, or they are good enough."""
-        if len(shapes) >= (count or self._config.max_count):
-            return True
         if count is not None:
-            return False
+            return len(shapes) >= count
+        is_full = len(shapes) >= self._config.max_count
         if self._config.d_max > 0.0:
-            return self._greatest(shapes) <= self._config.d_max
-        return self._descent.error(shapes) <= self._tolerance
+            return self._is_near(shapes) or is_full
+        return is_full or self._descent.error(shapes) <= self._tolerance
 
     def one_more(self, shapes: Shapes, gain: float) -> Shapes | None:
         """With another shape; None where there is no place for it, or it takes away less than a share of the error."""
@@ -154,8 +153,6 @@ class _LinkFitter:
         containment: Containment = "none"
         if self._config.fit.mode == "outer":
             shapes, containment = self._containing(shapes)
-        elif self._config.d_max > 0.0:
-            shapes = self._closer(shapes)
         placed = self._placed(shapes)
         samples = self._samples
         together = transform_points(samples.T_mesh_samples, samples.points * samples.scale)
@@ -175,11 +172,13 @@ class _LinkFitter:
         convex = self._placed((shape,))[0].shape.convexity().convex
         return (shape,), "proven" if convex else "vertices"
 
-    def _closer(self, shapes: Shapes) -> Shapes:
-        """Shapes whose greatest distance is smaller, where points that are far off by now count more."""
+    def _is_near(self, shapes: Shapes) -> bool:
+        """Whether the greatest distance is as small as is asked for, also once points that are far off count more."""
         descent = self._descent
         for _ in range(_FAR_ROUNDS):
             found = self._measured(shapes)
+            if self._least <= self._config.d_max:
+                return True
             far = found.far_in_model
             ways = self._solid.feet(far) - far if len(far) else far
             between = np.concatenate([far + share * ways for share in _ON_THE_WAY])
@@ -187,12 +186,8 @@ class _LinkFitter:
             target = descent.target.joined(in_samples(found.far_in_solid), in_samples(between))
             descent = replace(descent, target=target)
             shapes = descent.improved(shapes)
-        self._greatest(shapes)
-        return self.closest
-
-    def _greatest(self, shapes: Shapes) -> float:
-        found = self._measured(shapes)
-        return max(found.solid_to_model, found.model_to_solid)
+        self._measured(shapes)
+        return self._least <= self._config.d_max
 
     def _measured(self, shapes: Shapes) -> Deviation:
         found = shape_deviation(self._solid, self._placed(shapes), self._enclosing)
