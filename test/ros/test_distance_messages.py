@@ -16,11 +16,14 @@ from morphit_interfaces.msg import DistanceShape, WorldObject, WorldObjectArray
 from morphit_interfaces.srv import MinDistance, RobotDistance
 from morphit_ros.display.drawings.distances import shape_mesh, superovoid_items
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.robot.description import load_robot_description
+from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.ros.core.conversions import matrix_from_pose
 from morphit_ros.ros.core.markers import marker_array
 from morphit_ros.ros.distance.messages import (
     answer_min_distance,
     matrices_from_poses,
+    message_from_state_distances,
     objects_from_messages,
     request_from_message,
     shape_from_message,
@@ -36,7 +39,9 @@ from morphit_ros.superovoid.distances.primitives import (
     Point as PointShape,
     Sphere,
 )
-from morphit_ros.superovoid.robots.distance_request import DistanceType
+from morphit_ros.superovoid.robots.distance_request import DistanceType, RobotDistanceRequest
+from morphit_ros.superovoid.robots.robot_distance import RobotDistance as RobotModel
+from morphit_ros.superovoid.robots.robot_model import LinkSuperovoids
 from morphit_ros.superovoid.robots.world import CollisionWorld
 from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
@@ -238,3 +243,18 @@ def test_markers_are_one_list_for_each_link_and_object():
     assert [m.header.frame_id for m in (arm, floor, tool)] == ["arm", "base", "arm"]
     assert {m.type for m in (arm, floor, tool)} == {Marker.TRIANGLE_LIST}
     assert all(len(m.points) % 3 == 0 and m.points for m in (arm, floor, tool))
+
+
+def test_bounds_of_the_links_are_passed_on():
+    """NaN for single pairs of shapes, of which nothing is proven."""
+    urdf = (
+        "<robot name='r'><link name='a'/><link name='b'/><joint name='j' type='prismatic'><parent link='a'/>"
+        "<child link='b'/><axis xyz='1 0 0'/><limit lower='0' upper='2' effort='1' velocity='1'/></joint></robot>"
+    )
+    ball = PlacedSuperovoid(Superovoid.sphere(0.1), np.eye(4))
+    links = {name: LinkSuperovoids(name, (ball,), deviation=(0.01, 0.02)) for name in ("a", "b")}
+    robot = RobotModel(links, KinematicModel(load_robot_description(urdf)))
+    for kind, expected in ((DistanceType.GLOBAL, (0.28, 0.34)), (DistanceType.ALL, (np.nan, np.nan))):
+        (state,) = robot.compute([{"j": 0.5}], RobotDistanceRequest(kind, ignore_semantics=True))
+        message = message_from_state_distances(state)
+        np.testing.assert_allclose(message.minimum_distance.robot_bounds, expected, atol=1e-9)
