@@ -24,6 +24,7 @@ NEEDED = {
     "morphit spheres export": ["m.json", "--output", "m.urdf"],
     "morphit spheres compare": ["panda"],
     "morphit spheres library": ["build", "panda"],
+    "morphit spheres front": ["panda"],
     "morphit superovoid fit": ["panda"],
     "morphit distance": ["a.yaml", "b.yaml"],
     "morphit cover run": ["3x3"],
