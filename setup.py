@@ -5,12 +5,16 @@ with colcon as well as with pip. Only `morphit` is a console script: pip puts it
 (see setup.cfg) into lib/morphit_ros.
 """
 
+import runpy
 from pathlib import Path
 
 from setuptools import Distribution, find_packages, setup
 
 NAME = "morphit_ros"
 SHARE = Path("share") / NAME
+# By its path: the package itself cannot be imported yet.
+DEPENDENCIES = runpy.run_path(str(Path(__file__).parent / NAME / "dependencies.py"))
+requirements = DEPENDENCIES["requirements"]
 
 
 class DataDistribution(Distribution):
@@ -44,10 +48,9 @@ setup(
         (f"lib/{NAME}", sorted(str(path) for path in Path("scripts").iterdir())),
         *(entry for folder in ("launch", "config", "urdf", "rviz") for entry in data_tree(folder)),
     ],
-    # What is needed at run time comes from package.xml (rosdep) or from requirements.txt (pip).
-    install_requires=["setuptools"],
-    # colcon test runs pytest where this asks for it.
-    extras_require={"test": ["pytest"]},
+    install_requires=requirements(),
+    # colcon test runs pytest where "test" asks for it.
+    extras_require={name: requirements(name) for name in (*DEPENDENCIES["EXTRAS"], "all")} | {"test": ["pytest"]},
     python_requires=">=3.11",
     zip_safe=True,
     maintainer="morphit_ros maintainers",

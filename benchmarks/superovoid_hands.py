@@ -5,9 +5,10 @@
 A left hand and its mirror image close on each other until the thumbs touch and the fingers have passed through one
 another. A query is a pair of links, one of each hand, that come near each other in a step. Every link is one shape:
 a superellipsoid, a superovoid, or (mixed, as in the paper) superellipsoids for palm and phalanges and superovoids for
-fingertips; its mesh has about 600 vertices on the mixed model's surface. With --data shapes are fitted to the hand's
-own meshes, which also tell how far the models are from the hand; without, to the model in config/superovoids and
-with joints at rounded places.
+fingertips; its mesh has about 600 vertices on the mixed model's surface. With
+--data shapes are fitted to the hand's own meshes, which also tell how far the models are from the hand; without, to
+the model in config/superovoids and with joints at rounded places. A second comparison holds each of the 21 surfaces of
+the committed model against each of the other hand's, as the paper does.
 
 Times are processor time of one call, the median of several repeats; methods take turns pair by pair. What is known
 beforehand is not timed: octrees, mesh trees, poses as each library's type. The figures of resolutions other than 600
@@ -54,6 +55,7 @@ from morphit_ros.superovoid import (
 
 FAMILIES = ("superellipsoid", "superovoid")
 MODELS = (*FAMILIES, "mixed")
+SURFACES = "21 surfaces"
 # FCL is a peer only, and not among what the package needs.
 HAS_FCL = importlib.util.find_spec("fcl") is not None
 VERTICES = 600
@@ -174,21 +176,35 @@ class Series:
     right: list[np.ndarray]
 
 
-def near_series(models: dict[str, dict[str, PlacedSuperovoid]], left: Poses, right: Poses) -> list[Series]:
-    """All pairs of links, one of each hand, with the steps in which the mixed model's bounding spheres are near."""
+def near_series(shapes: dict[str, PlacedSuperovoid], left: Poses, right: Poses) -> list[Series]:
+    """All pairs of shapes, one of each hand, with the steps in which their bounding spheres are near."""
     found = []
-    for one, a in models["mixed"].items():
-        for two, b in models["mixed"].items():
+    for one, a in shapes.items():
+        for two, b in shapes.items():
             kept = Series((one, two), [], [])
             for T1, T2 in zip(left, right, strict=True):
-                ends = place_shape(T1[one], a, False)[:3, 3] - place_shape(T2[two], b, True)[:3, 3]
+                T1_link, T2_link = T1[one.split("#")[0]], T2[two.split("#")[0]]
+                ends = place_shape(T1_link, a, False)[:3, 3] - place_shape(T2_link, b, True)[:3, 3]
                 # Without tapering's shift of its centre, which NEAR covers.
                 if np.linalg.norm(ends) - a.shape.size - b.shape.size < NEAR:
-                    kept.left.append(T1[one])
-                    kept.right.append(T2[two])
+                    kept.left.append(T1_link)
+                    kept.right.append(T2_link)
             if kept.left:
                 found.append(kept)
     return found
+
+
+def single_surfaces(model: RobotSuperovoids) -> dict[str, PlacedSuperovoid]:
+    """Every superovoid of a model by itself, named `LINK#NUMBER`.
+
+    Raises:
+        SystemExit: one has a dent, where the solvers would not mean the same distance.
+    """
+    shapes = {f"{link}#{k}": placed for link, of in model.links.items() for k, placed in enumerate(of.shapes)}
+    for name, placed in shapes.items():
+        if not placed.shape.convexity().convex:
+            raise SystemExit(f"{name} of the committed model is not convex")
+    return shapes
 
 
 def place_shape(T_world_link: np.ndarray, placed: PlacedSuperovoid, mirrored: bool) -> np.ndarray:
@@ -498,13 +514,19 @@ def check_motion(all_series: list[Series], truth: np.ndarray) -> dict[str, Any]:
     return report
 
 
+def exact_methods(model: str, shapes: dict[str, PlacedSuperovoid]) -> list[Method]:
+    """Both of the paper's solvers and ours, cold and warm."""
+    both = (False, True)
+    theirs = [published(model, shapes, kind, warm) for kind in ("implicit", "parametric") for warm in both]
+    return [*theirs, *(ours(model, shapes, warm) for warm in both)]
+
+
 def mesh_methods(
-    models: dict[str, dict[str, PlacedSuperovoid]],
+    shapes: dict[str, PlacedSuperovoid],
     vertices: int,
     kinds: tuple[str, ...] = ("FCL", "Coal", "hull", "cached"),
 ) -> list[Method]:
-    """FCL, where it is installed, and Coal on meshes of the mixed model with about so many vertices a link."""
-    shapes = models["mixed"]
+    """FCL, where it is installed, and Coal on meshes of shapes with about so many vertices each."""
     meshes = {
         (link, mirrored): mesh_of_size(placed.shape, vertices)
         for link, placed in shapes.items()
@@ -559,7 +581,10 @@ def measure(data: Path | None, steps: int, repeats: int) -> tuple[dict[str, Any]
     committed = load_model("icub_left_hand")
     hand = load_hand(data, committed)
     models = fit_models(hand)
-    all_series = near_series(models, *move_hands(hand.kinematics, steps))
+    poses = move_hands(hand.kinematics, steps)
+    all_series = near_series(models["mixed"], *poses)
+    models[SURFACES] = single_surfaces(committed)
+    surface_series = near_series(models[SURFACES], *poses)
     truths = {model: true_distances(models[model], all_series) for model in MODELS}
     mixed = truths["mixed"].distances
     report: dict[str, Any] = {
@@ -569,16 +594,9 @@ def measure(data: Path | None, steps: int, repeats: int) -> tuple[dict[str, Any]
         "motion": check_motion(all_series, mixed),
         "proven_gap_um": {model: _spread(1e6 * truth.gaps) for model, truth in truths.items()},
     }  # fmt: skip
-    methods = [
-        method(model, models[model], *rest)
-        for model in MODELS
-        for method, *rest in (
-            (published, "implicit", False), (published, "implicit", True), (published, "parametric", False),
-            (published, "parametric", True), (ours, False), (ours, True),
-        )
-    ]  # fmt: skip
+    methods = [method for model in MODELS for method in exact_methods(model, models[model])]
     methods += [ours("mixed", models["mixed"], warm, proof=False) for warm in (False, True)]
-    on_shapes = mesh_methods(models, VERTICES)
+    on_shapes = mesh_methods(models["mixed"], VERTICES)
     full: list[Method] = []
     on_links: list[Method] = []
     if hand.own_meshes:
@@ -592,14 +610,26 @@ def measure(data: Path | None, steps: int, repeats: int) -> tuple[dict[str, Any]
         for method in (
             [m for m in on_shapes if "warm" not in m.name]
             if vertices == VERTICES
-            else mesh_methods(models, vertices, ("FCL", "Coal", "hull"))
+            else mesh_methods(models["mixed"], vertices, ("FCL", "Coal", "hull"))
         )
     ]
     extra = [method for vertices, method in sweep if vertices != VERTICES]
     run([*methods, *on_shapes, *full, *on_links], all_series, repeats)
     run(extra, all_series, 1)
+    # A comparison of its own, with queries of its own: every surface of one hand against every one of the other.
+    truths[SURFACES] = true_distances(models[SURFACES], surface_series)
+    of_surfaces = exact_methods(SURFACES, models[SURFACES])
+    on_surfaces = mesh_methods(models[SURFACES], VERTICES)
+    run([*of_surfaces, *on_surfaces], surface_series, repeats)
     report["table"] = {f"{m.name} | {m.model}": summary(m, truths[m.model].distances, True) for m in methods}
     report["table"] |= {f"{m.name} | {m.model}": summary(m, mixed, False) for m in on_shapes}
+    surfaces = truths[SURFACES].distances
+    report["surfaces"] = {
+        "queries": len(surfaces), "pairs": len(surface_series), "penetrating": float((surfaces <= 0.0).mean()),
+        "proven_gap_um": _spread(1e6 * truths[SURFACES].gaps),
+        "table": {f"{m.name} | {m.model}": summary(m, surfaces, True) for m in of_surfaces}
+        | {f"{m.name} | {m.model}": summary(m, surfaces, False) for m in on_surfaces},
+    }  # fmt: skip
     report["resolutions"] = [
         {"vertices": vertices, "method": m.name, **summary(m, mixed, False)} for vertices, m in sweep
     ]
@@ -639,12 +669,6 @@ def _clock_cost() -> float:
 def show(report: dict[str, Any]) -> None:
     """The figures as Markdown, as docs/superovoids.md has them."""
 
-    def number(value: float | None, form: str = ".1f") -> str:
-        return "–" if value is None else format(value, form)
-
-    def pair(values: list[float] | None) -> str:
-        return "–" if values is None else f"{values[0]:.2g}, {values[1]:.2g}"
-
     motion = report["motion"]
     print(f"{report['queries']} queries of {report['pairs']} pairs of links in {report['steps']} steps")
     print(f"meshes {report['meshes']}")
@@ -656,17 +680,11 @@ def show(report: dict[str, Any]) -> None:
     least = min(row["least_signed_error_um"] for row in report["resolutions"])
     print(f"no distance of a mesh of the mixed model is below ours by more than {max(0.0, -least):.2g} µm")
     print(f"clock {report['clock_us']:.2f} µs a time; bounds of the mixed model at most {gap:.2g} µm apart\n")
-    print("| solver | shapes | mean | median | max | median, apart / meeting | iterations | no answer | wrong "
-          "| error apart, median, max | error meeting |")  # fmt: skip
-    print("|---" * 11 + "|")
-    for key, row in report["table"].items():
-        cells = [
-            *key.split(" | "), *(number(row[f"{kind}_us"]) for kind in ("mean", "median", "max")),
-            f"{row['separated_median_us']:.1f} / {number(row['penetrating_median_us'])}", number(row["iterations"]),
-            f"{row['no_answer']:.1%}", "–" if row["wrong"] is None else f"{row['wrong']:.1%}",
-            pair(row["separated_error_um"]), pair(row["penetrating_error_um"]),
-        ]  # fmt: skip
-        print("| " + " | ".join(cells) + " |")
+    _show_table(report["table"])
+    surfaces = report["surfaces"]
+    print(f"\n{surfaces['queries']} queries of {surfaces['pairs']} pairs of {SURFACES} a hand, "
+          f"{surfaces['penetrating']:.0%} of them penetrate\n")  # fmt: skip
+    _show_table(surfaces["table"])
     if "model_error_mm" in report:
         print(
             "\nfrom the distance of the links' own meshes [mm]\n\n"
@@ -674,6 +692,26 @@ def show(report: dict[str, Any]) -> None:
         )
         for name, spread in report["model_error_mm"].items():
             print(f"| {name} | " + " | ".join(f"{value:.2f}" for value in spread.values()) + " |")
+
+
+def _show_table(table: dict[str, dict[str, Any]]) -> None:
+    def number(value: float | None, form: str = ".1f") -> str:
+        return "–" if value is None else format(value, form)
+
+    def pair(values: list[float] | None) -> str:
+        return "–" if values is None else f"{values[0]:.2g}, {values[1]:.2g}"
+
+    print("| solver | shapes | mean | median | max | median, apart / meeting | iterations | no answer | wrong "
+          "| error apart, median, max | error meeting |")  # fmt: skip
+    print("|---" * 11 + "|")
+    for key, row in table.items():
+        cells = [
+            *key.split(" | "), *(number(row[f"{kind}_us"]) for kind in ("mean", "median", "max")),
+            f"{row['separated_median_us']:.1f} / {number(row['penetrating_median_us'])}", number(row["iterations"]),
+            f"{row['no_answer']:.1%}", "–" if row["wrong"] is None else f"{row['wrong']:.1%}",
+            pair(row["separated_error_um"]), pair(row["penetrating_error_um"]),
+        ]  # fmt: skip
+        print("| " + " | ".join(cells) + " |")
 
 
 def draw(report: dict[str, Any], times: dict[str, np.ndarray], folder: Path) -> None:

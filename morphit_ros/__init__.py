@@ -4,7 +4,7 @@
 Importing this module is cheap: each name is imported when it is first used.
 """
 
-import lazy_loader
+from morphit_ros.exports import exports_of_stub
 
 __version__ = "0.1.0"
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = exports_of_stub(__name__, __file__)

@@ -10,6 +10,12 @@ import sys
 from collections.abc import Sequence
 
 from morphit_ros.commands import (
+    arm,
+    calibrate_poses,
+    calibrate_record,
+    calibrate_simulate,
+    calibrate_solve,
+    check,
     cover_place,
     cover_run,
     cover_view,
@@ -33,12 +39,21 @@ from morphit_ros.commands import (
 )
 from morphit_ros.commands.output_files import check_outputs
 from morphit_ros.commands.parser import CommandParser, add_command, add_group
+from morphit_ros.dependencies import needed_for
 from morphit_ros.errors import MorphitError
 
 # Whatever takes time to import, commands import when they are completed or run. A group has a name, a summary, a
 # description and commands.
 _COMMANDS = (
     up,
+    check,
+    arm,
+    (
+        "calibrate",
+        "find where the cameras stand, with the robot's arm as the target",
+        "Where two depth cameras stand on a robot: move the arm, record, solve; no board is needed.",
+        (calibrate_record, calibrate_solve, calibrate_poses, calibrate_simulate),
+    ),
     (
         "cover",
         "morphing covers: run a case, place motors, watch",
@@ -85,9 +100,10 @@ def make_parser() -> CommandParser:
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     try:
-        options = make_parser().parse_args(sys.argv[1:] if words is None else words)
-        check_outputs(options)
-        status: int = options.run(options)
+        with needed_for("this command"):
+            options = make_parser().parse_args(sys.argv[1:] if words is None else words)
+            check_outputs(options)
+            status: int = options.run(options)
         sys.stdout.flush()
         return status
     except MorphitError as error:

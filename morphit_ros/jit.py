@@ -35,7 +35,9 @@ __all__ = ["kernel_directory", "njit"]
 # Kernels of this project only: what another package caches is its own matter.
 _PACKAGES = ("morphit_ros", "morphit_bench")
 # Imported nearly everywhere, and nothing that a kernel is compiled from.
-_NO_KERNELS = {f"{name}.py" for name in ("errors", "configuration", "resources", "compilation", "jit")}
+_NO_KERNELS = {
+    f"{name}.py" for name in ("errors", "configuration", "dependencies", "exports", "resources", "compilation", "jit")
+}
 _IMPORT = re.compile(r"^from ((?:morphit_ros|morphit_bench)[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
 # A folder of the cache counts as used from its time of change, which is set once a day, and goes after a month [s].
 _DAY, _MONTH = 86_400.0, 30 * 86_400.0
@@ -43,8 +45,9 @@ _DAY, _MONTH = 86_400.0, 30 * 86_400.0
 
 # Every kernel that assigns to a slice carries numba's code that writes the two shapes into the message of a mismatch:
 # strings, joined and converted, a fifth of all compilation. numba's own shorter message (of targets without strings)
-# says as much to who calls a kernel.
-arrayobj.ol_raise_with_shape_context_cpu.__code__ = arrayobj.ol_raise_with_shape_context_generic.__code__
+# says as much to who calls a kernel. (Ubuntu 24.04's numba, 0.58, has neither.)
+if hasattr(arrayobj, "ol_raise_with_shape_context_generic"):
+    arrayobj.ol_raise_with_shape_context_cpu.__code__ = arrayobj.ol_raise_with_shape_context_generic.__code__
 
 
 def njit(function: Any = None, **options: Any) -> Any:

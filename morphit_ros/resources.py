@@ -6,16 +6,21 @@ share/morphit_ros after an installation by colcon or pip.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 import tempfile
+import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import IO
 
-from morphit_ros.errors import ResourceNotFoundError
+from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+
+# What there has to be room for before the work whose result is written.
+_PROBE_BYTES = 1 << 20
 
 
 @cache
@@ -83,6 +88,65 @@ def cache_directory(name: str) -> Path:
     path = Path(os.environ.get("MORPHIT_CACHE") or default) / name
     path.mkdir(parents=True, exist_ok=True)
     return path
+
+
+def state_directory(name: str) -> Path:
+    """A folder for what must outlive a program (``$MORPHIT_STATE``, else the user's state)."""
+    default = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "morphit_ros"
+    path = Path(os.environ.get("MORPHIT_STATE") or default) / name
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def check_writable(name: str, path: str | Path, folder: bool = False) -> None:
+    """Refuse a file or a folder that cannot be written; missing folders will be made.
+
+    Args:
+        name: of the option or argument, for the error.
+        path: of the file or folder.
+        folder: whether it is a folder.
+
+    Raises:
+        InvalidInputError: a folder where a file should be, or the other way round; or a folder around it that is a
+            file, cannot be written or is full.
+    """
+    target = Path(path).absolute()
+    if target.is_dir() and not folder:
+        raise InvalidInputError(name, repr(str(path)), "the name of a file", "This is a folder.")
+    around = target if folder else target.parent
+    try:
+        while not around.exists():
+            around = around.parent
+        with tempfile.TemporaryFile(dir=around) as probe:
+            # A full disk takes new files, but nothing in them.
+            os.posix_fallocate(probe.fileno(), 0, _PROBE_BYTES)
+    except OSError as error:
+        kind = "a folder" if folder else "a file in a folder"
+        bound = f"{kind} that can be written, which {around} is not ({error.strerror})"
+        raise InvalidInputError(name, repr(str(path)), bound, "Choose another place.") from None
+
+
+@contextmanager
+def hold_name(kind: str, name: str) -> Iterator[bool]:
+    """Hold a name on this machine; tells whether it could be had. It is free again when its holder is gone, however.
+
+    Args:
+        kind: of what the name is.
+        name: any text.
+    """
+    folder = Path(tempfile.gettempdir()) / f"morphit_ros_{os.getuid()}" / kind
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # The lock is what counts, and goes with the process; the empty file stays.
+    descriptor = os.open(folder / urllib.parse.quote(name, safe=""), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

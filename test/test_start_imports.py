@@ -28,17 +28,21 @@ HEAVY = {
 
 # Node → what it may import at its start. More needs a reason: that its start uses it in any case.
 ALLOWED = {
+    "arm_client": set(),
     # The controller solves with LAPACK and closes loops by sparse matrices.
     "cover_control": {"numba", "scipy.linalg", "scipy.sparse"},
     "cover_sim": {"numba", "scipy.linalg", "scipy.sparse"},
     "grasp_execution": {"numba"},
     # The warm-up completes a shape.
     "grasp_planning": {"numba", "scipy.ndimage", "scipy.spatial"},
+    # Checks of commands are compiled before the first one.
+    "motion_gate": {"numba"},
     # The warm-up cuts a solid.
     "neural_object": {"numba", "scipy.ndimage", "scipy.spatial"},
     "pick_client": set(),
     "robot_spheres": {"numba"},
     "scene_perception": {"numba"},
+    "separation_monitor": {"numba"},
     "superovoid_distance": {"numba"},
     "web_viewer": {"numba"},
     # The simulation must not stop for it when the first trajectory arrives.

@@ -11,7 +11,7 @@ from typing import Any
 
 from morphit_ros.resources import atomic_write, share_directory
 from morphit_ros.ros.core.endpoints import Action, Quality, Service, Topic
-from morphit_ros.ros.core.interfaces import COMMON, NODES
+from morphit_ros.ros.core.interfaces import CLIENTS, COMMON, NODES
 
 _GENERATED = "made by `python tools/interface_pages.py`: change the code, not this file"
 
@@ -23,13 +23,14 @@ def interfaces_page() -> str:
     lines = ["# Interfaces", "", f"<!-- {_GENERATED} -->", ""]
     lines += [
         "Names are relative: namespaces and remappings work. Units are SI; frames are in each message's header.",
+        "`motion_gate` and `grasp_execution` also follow `driver_state` of the robot's file (real_robot.md).",
         "", "| quality | reliability | durability | depth |", "|---|---|---|---|",
     ]  # fmt: skip
     for quality in Quality:
         profile = quality.profile()
         row = [quality.value, profile.reliability.name.lower(), profile.durability.name.lower(), str(profile.depth)]
         lines.append("| " + " | ".join(row) + " |")
-    lines += ["", "## all nodes but pick_client", "", *_INTERFACE_HEAD]
+    lines += ["", f"## all nodes but {' and '.join(CLIENTS)}", "", *_INTERFACE_HEAD]
     lines += [_interface_row("publishes", topic) for topic in COMMON]
     for node in NODES:
         lines += ["", f"## {node.executable}", "", *_INTERFACE_HEAD]

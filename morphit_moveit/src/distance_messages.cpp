@@ -160,6 +160,9 @@ bool fillRequest(const cd::DistanceRequest& req, const moveit::core::RobotState&
   state.getAttachedBodies(attached);
   for (const moveit::core::AttachedBody* body : attached)
   {
+    // Spheres that robot_spheres has sent for the link: its superovoids stand for it, and the service knows it by that name.
+    if (body->getName() == body->getAttachedLinkName())
+      continue;
     robot.push_back({ body->getName(), body->getAttachedLink(), body });
     WorldObject object;
     if (!fillObject(body->getName(), body->getShapes(), body->getShapePoses(), body->getPose(), object, reason))

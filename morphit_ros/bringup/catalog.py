@@ -10,9 +10,12 @@ from morphit_ros.bringup.grasp import GRASP
 from morphit_ros.bringup.job import Job
 from morphit_ros.bringup.moveit import MOVEIT
 from morphit_ros.bringup.neural import NEURAL
+from morphit_ros.bringup.separation import SEPARATION
 from morphit_ros.errors import InvalidInputError
 
-JOBS: MappingProxyType[str, Job] = MappingProxyType({job.name: job for job in (GRASP, MOVEIT, DISTANCE, COVER, NEURAL)})
+JOBS: MappingProxyType[str, Job] = MappingProxyType(
+    {job.name: job for job in (GRASP, MOVEIT, DISTANCE, SEPARATION, COVER, NEURAL)}
+)
 
 
 def find_job(name: str) -> Job:

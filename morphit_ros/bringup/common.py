@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from morphit_ros.bringup.arguments import Argument
 from morphit_ros.bringup.job import NodeDescription, WhenEnded
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.resources import resource
 
 ROBOT = Argument("robot", "panda", "robot in config/robots, or a YAML file like those")
@@ -17,6 +19,8 @@ VIEWER_PORT = Argument(
 RVIZ = Argument("rviz", False, "open RViz")
 USE_SIM_TIME = Argument("use_sim_time", False, "take the time from 'clock'")
 NAMESPACE = Argument("namespace", "", "namespace of all nodes")
+
+_NAMESPACE = re.compile(r"[A-Za-z][A-Za-z0-9_]*(/[A-Za-z][A-Za-z0-9_]*)*")
 
 
 def chosen(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
@@ -43,4 +47,7 @@ def completed(
 ) -> tuple[NodeDescription, ...]:
     """The nodes in the namespace that was asked for, with the parameters that all of them share."""
     namespace = values["namespace"].strip("/")
+    if namespace and not _NAMESPACE.fullmatch(namespace):
+        bound = "names of letters, digits and underscores that begin with a letter, with slashes between them"
+        raise InvalidInputError("namespace", repr(values["namespace"]), bound)
     return tuple(replace(node, namespace=namespace, parameters={**node.parameters, **shared}) for node in nodes)

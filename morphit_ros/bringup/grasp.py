@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from morphit_ros.bringup.arguments import Argument
+from morphit_ros.bringup.cameras import camera_parameters
 from morphit_ros.bringup.common import NAMESPACE, ROBOT, VIEWER_PORT, chosen, completed, robot_state_publisher, rviz
 from morphit_ros.bringup.job import Job, NodeDescription, WhenEnded, is_installed
+from morphit_ros.bringup.machines import JOB_NAME, ONLY, of_parts, parts
 from morphit_ros.bringup.parameter_files import read_parameters, unmatched_sections
 from morphit_ros.bringup.poses import parse_pose, rpy_from_quat_xyzw
 from morphit_ros.bringup.static_frames import base_publishers, can_publish_static_frames, simulated_publishers
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.resources import resource
+from morphit_ros.resources import check_writable, resource
 from morphit_ros.robot.configuration import RobotConfiguration
 
 _AUTOMATIC = ("auto", "true", "false")
@@ -25,7 +27,12 @@ _SIMULATION = (
 )  # fmt: skip
 # Node → parameters with the simulation where neither arguments nor files say otherwise. Its robot and its clock stand
 # still together while it renders, on a busy machine for seconds: silence is no danger there, and its end ends the job.
-_WHEN_SIMULATED = {"grasp_execution": {"silence_timeout": 15.0}}
+_WHEN_SIMULATED = {
+    # Beside all that a simulation computes, everybody is late now and then. Who dies is known at once all the same.
+    "grasp_execution": {"silence_timeout": 15.0, "gate_timeout": 0.5, "node_timeout": 10.0},
+    "motion_gate": {"silence_timeout": 15.0, "state_timeout": 0.2, "heartbeat_timeout": 2.0, "clock_timeout": 0.2},
+    "pick_client": {"node_timeout": 10.0},
+}
 
 ARGUMENTS = (
     ROBOT,
@@ -46,6 +53,12 @@ ARGUMENTS = (
     Argument("realtime_factor", 1.0, "simulated seconds a second, if the machine can", minimum=0.05, maximum=20.0),
     Argument("backend", "embedded", "motion planner: embedded (RoboPlan) or moveit", ("embedded", "moveit")),
     Argument("moveit_parameters", "", "with backend moveit: YAML file with all of MoveIt's parameters, merged"),
+    Argument(
+        "moveit_python",
+        "auto",
+        "with backend moveit: Python that moveit_py runs in; auto: this one if its arrays work there, else "
+        "/usr/bin/python3",
+    ),
     Argument(
         "command_interface",
         "auto",
@@ -90,6 +103,11 @@ ARGUMENTS = (
     ),
     Argument("left_extrinsics", "", "T_world_left of the optical frame, 'x y z qx qy qz qw' [m]; empty: camera_source"),
     Argument("right_extrinsics", "", "T_world_right likewise [m]; empty: camera_source"),
+    Argument(
+        "camera_file",
+        "",
+        "YAML file of morphit calibrate with the poses of both cameras in the robot's base, instead of the extrinsics",
+    ),
     Argument("base_source", "parameters", "pose of the robot's base: base_pose, or tf2", ("parameters", "tf")),
     Argument(
         "base_pose",
@@ -98,6 +116,8 @@ ARGUMENTS = (
         "the simulated one stands where its file says",
     ),
     NAMESPACE,
+    ONLY,
+    JOB_NAME,
     Argument("params_file", "", "ROS parameter file; its values override config/grasp.yaml"),
 )
 
@@ -108,15 +128,24 @@ def describe_grasp(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
     Parameters come from config/grasp.yaml, `params_file`, which overrides it, and the arguments.
 
     Raises:
-        InvalidInputError: a pose that is none; a real robot without the pose of its base; arguments that contradict
-            each other; a parameter file with a section for no node, or with a parameter that belongs to an argument.
+        InvalidInputError: a pose that is none; parts of the job that there are not; a real robot without the pose of
+            its base; arguments that contradict each other; a parameter file with a section for no node, or with a
+            parameter that belongs to an argument; an object that cannot be simulated; results that cannot be written.
         ResourceNotFoundError: an unknown robot or parameter file.
     """
+    here = parts(values)
+    if values["pick"] and "execution" not in here:
+        remedy = "Give pick to the machine of the execution."
+        raise InvalidInputError("pick", f"true with only:={values['only']}", "execution among the parts", remedy)
     robot = _robot(values)
     simulated = values["sim"]
+    if simulated:
+        _check_object(values)
+    if values["pick"]:
+        _check_results(values)
     base = _base_parameters(values)
     topics = _camera_topics(values)
-    seeing = {**chosen(values, "robot", "points_reliability"), **base, **_camera_parameters(values)}
+    seeing = {**chosen(values, "robot", "points_reliability"), **base, **camera_parameters(values)}
     # Grasps are for the robot and for the lift that executes them.
     planning = {
         "gripper": robot.gripper,
@@ -128,20 +157,29 @@ def describe_grasp(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
     execution = {
         **chosen(values, "robot", "backend", "moveit_parameters", "lift_height", "seed"),
         **base,
+        "moveit.python": values["moveit_python"],
         "command_interface": _command_interface(values),
         "autostart": True,
+        "gate": True,
     }
     nodes = [
         # A real robot's driver publishes its description, calibrated: spheres are for that one.
         NodeDescription("robot_spheres", chosen(values, *(("robot",) if simulated else ()), "seed")),
-        NodeDescription("scene_perception", seeing, remappings=topics),
-        NodeDescription("grasp_planning", planning),
+        # These two move nothing and remember nothing that a pick needs: one that waits for them fails, the next works.
+        NodeDescription("scene_perception", seeing, remappings=topics, when_ended=WhenEnded.RESTART),
+        NodeDescription("grasp_planning", planning, when_ended=WhenEnded.RESTART),
         NodeDescription("grasp_execution", execution),
+        # Commands reach the controller through it, and only while everybody is heard who must be.
+        NodeDescription(
+            "motion_gate", {**chosen(values, "robot"), "command_interface": execution["command_interface"]}
+        ),
     ]
     if simulated:
         nodes.insert(0, NodeDescription("workcell_sim", chosen(values, *_SIMULATION)))
     if values["viewer"]:
-        nodes.append(NodeDescription("web_viewer", {**seeing, "port": values["viewer_port"]}, remappings=topics))
+        # Two depth cameras fill a network: another machine's viewer has the segmented scene.
+        shown = {"port": values["viewer_port"], "camera_clouds": "perception" in here}
+        nodes.append(NodeDescription("web_viewer", {**seeing, **shown}, remappings=topics))
     has_publisher = is_installed("robot_state_publisher", "robot_state_publisher")
     if _automatic(values["robot_state_publisher"], simulated and has_publisher):
         nodes.append(robot_state_publisher(robot.description))
@@ -165,7 +203,7 @@ def describe_grasp(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
         from_files = _parameters_from_files(node.node_name, values, given)
         whole.append(replace(node, parameters={**defaults, **from_files, **given}))
     _check_sections(values, {node.node_name for node in nodes})
-    return completed(whole, values)
+    return completed(of_parts(whole, here), values)
 
 
 def _robot(values: Mapping[str, Any]) -> RobotConfiguration:
@@ -178,9 +216,19 @@ def _robot(values: Mapping[str, Any]) -> RobotConfiguration:
     return robot
 
 
-def _camera_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
-    given = {name: parse_pose(name, values[name]) for name in ("left_extrinsics", "right_extrinsics") if values[name]}
-    return {"camera_source": values["camera_source"], **given}
+def _check_object(values: Mapping[str, Any]) -> None:
+    """What the simulation would refuse once all the others have started."""
+    from morphit_ros.simulation.objects import check_object
+
+    unit = values["object_unit"]
+    check_object(values["object"], values["object_mass"] or None, unit=None if unit == "auto" else unit)
+
+
+def _check_results(values: Mapping[str, Any]) -> None:
+    """A pick whose result cannot be kept is not begun."""
+    for name, folder in (("output", True), ("report", False)):
+        if values[name]:
+            check_writable(name, values[name], folder)
 
 
 def _base_parameters(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,50 @@ class WhenEnded(enum.Enum):
     FAIL_JOB = "unexpected: the job has failed"
     END_JOB = "the job is done, with the node's status"
     CONTINUE = "nothing, such as a window that somebody closes"
+    RESTART = "it is started again, a few times; only for nodes that move nothing and remember nothing"
+
+
+# A node with `WhenEnded.RESTART` is started again so often before its end fails the job. [s]: wait before the first
+# time, twice as long each time after; one that has lived for `RESTARTS_FORGOTTEN` counts as new.
+MOST_RESTARTS = 3
+RESTART_DELAY = 0.5
+RESTARTS_FORGOTTEN = 60.0
+# Exit status of a node, and of most programs, for a mistake in the input (see `morphit_ros.ros.core.runner`).
+REFUSED = 2
+
+
+class Restarts:
+    """Whether a process with `WhenEnded.RESTART` is started again after its end, and when.
+
+    Args:
+        clock: wall time [s].
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._begin = clock()
+        self.count = 0
+
+    def started(self) -> None:
+        """It runs."""
+        self._begin = self._clock()
+
+    def delay(self, status: int) -> float | None:
+        """How long to wait before it is started again [s]; None if it is not.
+
+        Args:
+            status: with which it has ended. Whoever refused its input will do so again.
+        """
+        if self._clock() - self._begin > RESTARTS_FORGOTTEN:
+            self.count = 0
+        if status == REFUSED or self.count >= MOST_RESTARTS:
+            return None
+        self.count += 1
+        return RESTART_DELAY * 2.0 ** (self.count - 1)
+
+
+# Names the job that a process belongs to in its environment; nodes ask nothing of those of another one.
+JOB_VARIABLE = "MORPHIT_JOB"
 
 
 @dataclass(frozen=True)
@@ -38,6 +83,8 @@ class NodeDescription:
         remappings: name in the node → name in the graph.
         arguments: further words of the command line.
         when_ended: what its end means for the job.
+        sole_node: its process has no further nodes; those would all get the name of this one. Else each keeps the name
+            that it has, and the parameters are for all.
     """
 
     executable: str
@@ -48,6 +95,7 @@ class NodeDescription:
     remappings: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     arguments: tuple[str, ...] = ()
     when_ended: WhenEnded = WhenEnded.FAIL_JOB
+    sole_node: bool = True
 
     @property
     def node_name(self) -> str:
@@ -66,12 +114,17 @@ class NodeDescription:
         """
         if self.package == PACKAGE:
             # By module, so that it runs uninstalled from a source tree too.
-            program = [sys.executable, "-m", f"morphit_ros.nodes.{self.executable}"]
+            program = [sys.executable, "-m", "morphit_ros.nodes", self.executable]
         else:
             program = [str(find_executable(self.package, self.executable))]
-        words = [*program, *self.arguments, "--ros-args", "-r", f"__node:={self.node_name}"]
+        words = [*program, *self.arguments, "--ros-args"]
+        if self.sole_node:
+            words += ["-r", f"__node:={self.node_name}"]
         if self.namespace:
             words += ["-r", f"__ns:=/{self.namespace}"]
+        if os.environ.get("ROS_SECURITY_ENABLE") == "true":
+            # With SROS 2 each node has keys and permissions of its own, under its own name.
+            words += ["--enclave", self.full_name]
         for inner, outer in self.remappings.items():
             words += ["-r", f"{inner}:={outer}"]
         return [*words, "--params-file", str(parameter_file)]

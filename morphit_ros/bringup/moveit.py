@@ -24,8 +24,8 @@ ARGUMENTS = (
     Argument(
         "config",
         "",
-        "folder with the robot's SRDF, kinematics.yaml, joint_limits.yaml and moveit_controllers.yaml; "
-        "empty: config/moveit/<robot>",
+        "folder with the robot's SRDF, kinematics.yaml, joint_limits.yaml, pilz_cartesian_limits.yaml and "
+        "moveit_controllers.yaml; empty: config/moveit/<robot>",
     ),
     Argument(
         "sim",
@@ -33,6 +33,11 @@ ARGUMENTS = (
         "spheres of the description in the robot's file; false: of the one that the driver publishes",
     ),
     Argument("live", False, "each later fit reaches the running move_group, added to the spheres that it started with"),
+    Argument(
+        "collision_detector",
+        "FCL",
+        "what move_group asks for collisions: FCL, Bullet, or one that is installed, as Superovoid of morphit_moveit",
+    ),
     Argument("execution", True, "whether move_group may move the robot with its controllers"),
     RVIZ,
     USE_SIM_TIME,
@@ -52,6 +57,8 @@ def moveit_parameters(robot: RobotConfiguration, config: Path | None = None) -> 
         ResourceNotFoundError: a file is missing.
         InvalidInputError: a file that is not a mapping, or no planning group in the robot's file.
     """
+    from morphit_ros.robot.semantics import load_semantic_description
+
     folder = config or resource(f"config/moveit/{robot.name}")
     srdf = folder / f"{robot.name}.srdf"
     if not srdf.is_file():
@@ -59,12 +66,17 @@ def moveit_parameters(robot: RobotConfiguration, config: Path | None = None) -> 
     if "planning_group" not in robot.moveit:
         raise InvalidInputError(f"robot {robot.name}: moveit", sorted(robot.moveit), "a key 'planning_group'")
     common = resource("config/moveit")
-    limits = _mapping(folder / "joint_limits.yaml") | _mapping(common / "pilz_cartesian_limits.yaml")
+    limits = _mapping(folder / "joint_limits.yaml") | _mapping(folder / "pilz_cartesian_limits.yaml")
+    semantics = load_semantic_description(srdf)
+    pipelines = {name: _mapping(common / f"{name}_planning.yaml") for name in PIPELINES}
+    # OMPL takes for a group only planners that are named for it, and without a word its own default instead.
+    planners = list(pipelines["ompl"].get("planner_configs", {}))
+    pipelines["ompl"] |= {group: {"planner_configs": planners} for group in semantics.groups}
     return {
         "robot_description_semantic": srdf.read_text(encoding="utf-8"),
         "robot_description_kinematics": _mapping(folder / "kinematics.yaml"),
         "robot_description_planning": limits,
-        **{name: _mapping(common / f"{name}_planning.yaml") for name in PIPELINES},
+        **pipelines,
         **_mapping(folder / "moveit_controllers.yaml"),
     }
 
@@ -100,6 +112,7 @@ def describe_moveit(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
         "planning_pipelines": list(PIPELINES),
         "default_planning_pipeline": PIPELINES[0],
         "allow_trajectory_execution": values["execution"],
+        "collision_detector": values["collision_detector"],
         **_mapping(resource("config/moveit/planning_scene.yaml")),
     }
     source = {"robot": values["robot"]} if values["sim"] else {}
@@ -108,6 +121,7 @@ def describe_moveit(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
         "move_group",
         flat_parameters(parameters),
         package="moveit_ros_move_group",
+        sole_node=False,
         remappings={"robot_description": SPHERES},
     )
     nodes = [NodeDescription("robot_spheres", fit), move_group, *([rviz("spheres")] if values["rviz"] else [])]

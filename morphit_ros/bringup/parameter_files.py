@@ -9,7 +9,8 @@ from typing import Any
 import yaml
 
 from morphit_ros.bringup.job import NodeDescription
-from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+from morphit_ros.documents import read_yaml_file
+from morphit_ros.errors import InvalidInputError
 
 _SECTION = "ros__parameters"
 
@@ -43,7 +44,7 @@ def read_parameters(path: Path, node: str) -> dict[str, Any]:
 
 def unmatched_sections(path: Path, nodes: Iterable[str]) -> list[str]:
     """Sections of a parameter file that no node of a job would read: most likely misspelt."""
-    content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    content = read_yaml_file(path) or {}
     names = set(nodes)
     return [section for section in content if section != "/**" and section.rpartition("/")[2] not in names]
 
@@ -52,10 +53,12 @@ def write_parameters(node: NodeDescription, directory: Path) -> Path:
     """Write a node's parameters for ``--params-file``.
 
     The section is the node's full name: ``/**`` would also match the helper nodes that some
-    libraries make in the same process.
+    libraries make in the same process. These are told what time it is.
     """
     path = directory / f"{node.full_name.strip('/').replace('/', '.')}.yaml"
     content = {node.full_name: {_SECTION: dict(node.parameters)}} if node.parameters else {}
+    if not node.sole_node and "use_sim_time" in node.parameters:
+        content["/**"] = {_SECTION: {"use_sim_time": node.parameters["use_sim_time"]}}
     path.write_text(yaml.safe_dump(content) if content else "", encoding="utf-8")
     return path
 
@@ -73,12 +76,7 @@ def read_mapping(path: Path, layout: str, remedy: str, empty: bool = False) -> d
         ResourceNotFoundError: no such file.
         InvalidInputError: not YAML, or no mapping.
     """
-    if not path.is_file():
-        raise ResourceNotFoundError(str(path), [str(path.parent)], remedy)
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise InvalidInputError(path.name, " ".join(str(error).split()), "a YAML file") from None
+    content = read_yaml_file(path, remedy)
     if content is None and empty:
         return {}
     if not isinstance(content, dict):

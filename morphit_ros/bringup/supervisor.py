@@ -24,18 +24,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT
 from typing import TextIO
+from uuid import uuid4
 
-from morphit_ros.bringup.job import NodeDescription, WhenEnded
+from morphit_ros.bringup.job import JOB_VARIABLE, MOST_RESTARTS, REFUSED, NodeDescription, Restarts, WhenEnded
 from morphit_ros.bringup.output import LineSplitter, PrefixedOutput
 from morphit_ros.bringup.parameter_files import write_parameters
+from morphit_ros.bringup.shared_memory import remove_dead_segments
 
 _INTERRUPT_PATIENCE = 3.0
 _TERMINATE_PATIENCE = 1.0
 _DRAIN_PATIENCE = 0.3
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SUPERVISOR = "supervisor"
-# Of a node, and of most programs, for a mistake in the input (see `morphit_ros.ros.core.runner`).
-_REFUSED = 2
 
 
 @dataclass(frozen=True)
@@ -76,15 +76,29 @@ class _Ended:
 
 
 @dataclass(frozen=True)
+class _Due:
+    """To be started again."""
+
+    child: ChildProcess
+
+
+@dataclass(frozen=True)
 class _Stopped:
     number: int
 
 
-_Event = _Line | _Ended | _Stopped
+_Event = _Line | _Ended | _Due | _Stopped
 
 
-def run_nodes(nodes: Sequence[NodeDescription], stream: TextIO | None = None) -> JobOutcome:
+def run_nodes(
+    nodes: Sequence[NodeDescription], stream: TextIO | None = None, environment: Mapping[str, str] | None = None
+) -> JobOutcome:
     """Run nodes until one ends the job or a signal (SIGINT, SIGTERM, SIGHUP) arrives.
+
+    Args:
+        nodes: to start.
+        stream: where their output goes, standard output if None.
+        environment: of the nodes; that of `node_environment` if None.
 
     Raises:
         ResourceNotFoundError: an executable of another package is not installed; nothing was started.
@@ -94,33 +108,45 @@ def run_nodes(nodes: Sequence[NodeDescription], stream: TextIO | None = None) ->
             ChildProcess(node.node_name, node.command(write_parameters(node, Path(folder))), node.when_ended)
             for node in nodes
         ]
-        return run_processes(children, node_environment(), stream)
+        return run_processes(children, environment or node_environment(uuid4().hex), stream, folder)
 
 
 def run_processes(
-    children: Sequence[ChildProcess], environment: Mapping[str, str] | None = None, stream: TextIO | None = None
+    children: Sequence[ChildProcess],
+    environment: Mapping[str, str] | None = None,
+    stream: TextIO | None = None,
+    folder: str = "",
 ) -> JobOutcome:
     """Run processes as a group. Within 5 s of the first end that counts, nothing of it is left.
 
     Must be called from the main thread, since it handles the stop signals meanwhile.
 
     Args:
-        children: started in this order, never restarted. Names must differ.
+        children: started in this order; started again where that is what their end means. Names must differ.
         environment: of the children; this process's own if None.
         stream: where their output goes, standard output if None.
+        folder: of theirs, removed if this process is killed; empty for none.
     """
     output = PrefixedOutput(stream or sys.stdout, [*(child.name for child in children), _SUPERVISOR])
-    return _Supervisor(children, environment or os.environ, output).run()
+    return _Supervisor(children, environment or os.environ, output, folder).run()
 
 
-def node_environment() -> dict[str, str]:
-    """The environment of node processes: this one's, with output at once and one numerical thread each."""
+def node_environment(job: str = "", alone: bool = True) -> dict[str, str]:
+    """The environment of node processes: this one's, with output at once and one numerical thread each.
+
+    Args:
+        job: they are nodes of this one, of which those of others are strangers; empty: of none.
+        alone: they have to find no node of another machine.
+    """
     environment = dict(os.environ)
     environment["PYTHONUNBUFFERED"] = "1"
     # A job on one machine must not talk to a colleague's robot unless somebody says so.
-    environment.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    if alone:
+        environment.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
     # Nodes are processes side by side: numerical libraries with a thread a core each slow them all down.
     environment.setdefault("OMP_NUM_THREADS", "1")
+    if job:
+        environment[JOB_VARIABLE] = job
     return environment
 
 
@@ -132,15 +158,17 @@ class _Supervisor:
     """
 
     def __init__(
-        self, children: Sequence[ChildProcess], environment: Mapping[str, str], output: PrefixedOutput
+        self, children: Sequence[ChildProcess], environment: Mapping[str, str], output: PrefixedOutput, folder: str
     ) -> None:
-        self._children = children
+        self._children, self._folder = children, folder
         self._environment = dict(environment)
         self._output = output
         # Its put may be called from a signal handler that interrupts its get.
         self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
         self._running: set[str] = set()
-        self._stopped = False
+        self._restarts = {child.name: Restarts() for child in children}
+        self._group = 0
+        self._stopped = self._ending = False
         self._readers: list[threading.Thread] = []
 
     def run(self) -> JobOutcome:
@@ -148,7 +176,9 @@ class _Supervisor:
         try:
             guard = self._start_guard()
             try:
-                outcome = self._start_all(guard.pid) or self._wait_for_end()
+                self._group = guard.pid
+                outcome = self._start_all() or self._wait_for_end()
+                self._ending = True
                 self._output.line(_SUPERVISOR, f"{outcome.cause}; ending all processes")
                 killed = self._end_group(guard.pid)
                 if killed and self._stopped:
@@ -157,6 +187,7 @@ class _Supervisor:
                 # What is left: those that ignored the signals, and what dead nodes had started. And the guard.
                 os.killpg(guard.pid, signal.SIGKILL)
                 guard.communicate()
+                remove_dead_segments()
         finally:
             for number, handler in previous.items():
                 signal.signal(number, handler)
@@ -169,7 +200,7 @@ class _Supervisor:
     def _start_guard(self) -> subprocess.Popen[bytes]:
         guard = subprocess.Popen(
             # -S: no site hooks of other packages. By file: the package need not be importable.
-            [sys.executable, "-S", str(Path(__file__).with_name("guard.py"))],
+            [sys.executable, "-S", str(Path(__file__).with_name("guard.py")), self._folder],
             stdin=PIPE, stdout=PIPE, env=self._environment, process_group=0,
         )  # fmt: skip
         assert guard.stdout is not None
@@ -177,23 +208,26 @@ class _Supervisor:
         guard.stdout.readline()
         return guard
 
-    def _start_all(self, group: int) -> JobOutcome | None:
+    def _start_all(self) -> JobOutcome | None:
         """Start the children; an outcome if that already ends the job."""
         if not self._children:
             return JobOutcome(0, "there is nothing to run")
-        for child in self._children:
-            try:
-                process = subprocess.Popen(
-                    child.command,
-                    stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, env=self._environment, process_group=group,
-                )  # fmt: skip
-            except OSError as error:
-                return JobOutcome(1, f"{child.name} could not be started: {error}")
-            self._running.add(child.name)
-            reader = threading.Thread(target=self._read, args=(child, process), daemon=True)
-            self._readers.append(reader)
-            reader.start()
-            threading.Thread(target=self._watch, args=(child, process, reader), daemon=True).start()
+        return next(filter(None, map(self._start, self._children)), None)
+
+    def _start(self, child: ChildProcess) -> JobOutcome | None:
+        try:
+            process = subprocess.Popen(
+                child.command,
+                stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, env=self._environment, process_group=self._group,
+            )  # fmt: skip
+        except OSError as error:
+            return JobOutcome(1, f"{child.name} could not be started: {error}")
+        self._running.add(child.name)
+        self._restarts[child.name].started()
+        reader = threading.Thread(target=self._read, args=(child, process), daemon=True)
+        self._readers.append(reader)
+        reader.start()
+        threading.Thread(target=self._watch, args=(child, process, reader), daemon=True).start()
         return None
 
     def _read(self, child: ChildProcess, process: subprocess.Popen[bytes]) -> None:
@@ -227,15 +261,31 @@ class _Supervisor:
                 self._stopped = True
                 unfinished = any(child.when_ended is WhenEnded.END_JOB for child in self._children)
                 return JobOutcome(128 + number if unfinished else 0, f"ended by {signal.Signals(number).name}")
+            case _Due(child):
+                return None if self._ending else self._start(child)
             case _Ended(child, status):
                 self._running.discard(child.name)
-                if child.when_ended is WhenEnded.END_JOB:
-                    return JobOutcome(_shell_status(status), f"{child.name} ended with {_described(status)}")
-                if child.when_ended is WhenEnded.FAIL_JOB and status == _REFUSED:
-                    return JobOutcome(_REFUSED, f"{child.name} refused its input with {_described(status)}")
-                if child.when_ended is WhenEnded.FAIL_JOB:
-                    return JobOutcome(1, f"{child.name} ended unexpectedly with {_described(status)}")
-                self._output.line(child.name, f"ended with {_described(status)}")
+                return self._account_for(child, status)
+        return None
+
+    def _account_for(self, child: ChildProcess, status: int) -> JobOutcome | None:
+        """What the end of a child means."""
+        if child.when_ended is WhenEnded.END_JOB:
+            return JobOutcome(_shell_status(status), f"{child.name} ended with {_described(status)}")
+        restarts = self._restarts[child.name]
+        delay = restarts.delay(status) if child.when_ended is WhenEnded.RESTART and not self._ending else None
+        if delay is not None:
+            told = f"ended unexpectedly with {_described(status)}"
+            self._output.line(child.name, f"{told}; starts again in {delay:g} s ({restarts.count} of {MOST_RESTARTS})")
+            timer = threading.Timer(delay, self._events.put, (_Due(child),))
+            timer.daemon = True
+            timer.start()
+        elif child.when_ended is not WhenEnded.CONTINUE:
+            if status == REFUSED:
+                return JobOutcome(REFUSED, f"{child.name} refused its input with {_described(status)}")
+            return JobOutcome(1, f"{child.name} ended unexpectedly with {_described(status)}")
+        else:
+            self._output.line(child.name, f"ended with {_described(status)}")
         return None
 
     def _end_group(self, group: int) -> str:

@@ -8,7 +8,6 @@ deep they overlap. A superovoid is a YAML file, or its text, such as '{semi_axes
 from __future__ import annotations
 
 import argparse
-import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from morphit_ros.robot.description import RobotDescription
     from morphit_ros.superovoid.distances.min_distance import DistanceResult
     from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
-    from morphit_ros.superovoid.robots.robot_model import LinkSuperovoids
 
 _SHOWN = 10
 
@@ -93,7 +91,9 @@ def _distance(first: PlacedSuperovoid, second: PlacedSuperovoid) -> DistanceResu
 def _robot(options: argparse.Namespace) -> int:
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.robot.kinematics import KinematicModel
+    from morphit_ros.superovoid.robots.distance_request import DistanceType, RobotDistanceRequest
     from morphit_ros.superovoid.robots.model_file import load_model
+    from morphit_ros.superovoid.robots.robot_distance import RobotDistance
 
     description, home = load_robot(options.robot, options)
     model = load_model(options.model or Path(options.robot).stem)
@@ -103,41 +103,27 @@ def _robot(options: argparse.Namespace) -> int:
             raise InvalidInputError("--links", repr(link), f"one of {', '.join(model.links)}")
     kinematics = KinematicModel(description)
     positions = dict.fromkeys(kinematics.joint_names, 0.0) | home | _positions(options.joint, kinematics.joint_names)
-    placed: dict[str, list[PlacedSuperovoid]] = {}
-    for name, shape in model.in_frame(kinematics.forward_kinematics(positions)):
-        placed.setdefault(name, []).append(shape)
-    skipped = set() if options.all_pairs else _unchecked_pairs(description, options)
-    rows = []
-    for one, other in itertools.combinations(placed, 2):
-        if frozenset((one, other)) in skipped or not (options.links is None or {one, other} & set(options.links)):
-            continue
-        results = [_distance(a, b) for a, b in itertools.product(placed[one], placed[other])]
-        nearest = min(results, key=lambda result: result.distance)
-        rows.append((nearest, one, other, _robot_bounds(results, model.links[one], model.links[other])))
+    skipped = () if options.all_pairs else _unchecked_pairs(description, options)
+    request = RobotDistanceRequest(
+        type=DistanceType.SINGLE,
+        allowed_pairs=tuple((min(pair), max(pair)) for pair in skipped),
+        ignore_semantics=True,
+    )
+    [answer] = RobotDistance(model.links, kinematics).compute([positions], request)
+    rows = [row for row in answer.distances if options.links is None or {*row.link_names} & {*options.links}]
     if not rows:
         raise InvalidInputError("pairs", "none", "two links that are checked against each other", "Try --all-pairs.")
-    rows.sort(key=lambda row: row[0].distance)
     if options.json != "-":
-        for result, one, other, bounds in rows[:_SHOWN]:
+        for row in rows[:_SHOWN]:
+            bounds = row.robot_bounds
             between = f"  robot {1e3 * bounds[0]:6.1f} to {1e3 * bounds[1]:6.1f} mm" if bounds is not None else ""
-            print(f"{1e3 * result.distance:10.3f} mm{between}  {one} - {other}{_remark(result)}")
+            print(f"{1e3 * row.distance:10.3f} mm{between}  {' - '.join(row.link_names)}{_remark(row)}")
         if len(rows) > _SHOWN:
             print(f"… and {len(rows) - _SHOWN} pairs further apart")
-    pairs = [{"links": [one, other], **_content(result), "robot_bounds": bounds} for result, one, other, bounds in rows]
+    pairs = [{"links": row.link_names, **_content(row), "robot_bounds": row.robot_bounds} for row in rows]
     with ResultFiles() as files:
         files.json({"robot": model.robot_name, "positions": positions, "pairs": pairs}, options.json)
     return 0
-
-
-def _robot_bounds(
-    results: list[DistanceResult], one: LinkSuperovoids, other: LinkSuperovoids
-) -> tuple[float, float] | None:
-    """Between which distances [m] two links themselves are, by the distances of all their shapes; None if unknown."""
-    if one.deviation is None or other.deviation is None:
-        return None
-    low = min(result.lower_bound for result in results) - one.deviation[0] - other.deviation[0]
-    high = max(min(result.distance for result in results), 0.0) + one.deviation[1] + other.deviation[1]
-    return max(low, 0.0), high
 
 
 def _positions(words: list[str], joints: tuple[str, ...]) -> dict[str, float]:
@@ -153,14 +139,17 @@ def _positions(words: list[str], joints: tuple[str, ...]) -> dict[str, float]:
 def _unchecked_pairs(description: RobotDescription, options: argparse.Namespace) -> set[frozenset[str]]:
     """Neighbours, and what the SRDF of a robot of config/robots leaves unchecked."""
     from morphit_ros.robot.configuration import RobotConfiguration
+    from morphit_ros.robot.example_robots import configured_robots
     from morphit_ros.robot.semantics import load_semantic_description
 
     pairs = {frozenset(pair) for pair in description.adjacent_links()}
-    if not Path(options.robot).suffix:
-        source = RobotConfiguration.load(options.robot).semantic_description
-        if source:
-            semantics = load_semantic_description(source, options.package_path)
-            pairs |= {pair.links for pair in semantics.disabled_pairs}
+    # Robots of the library have a description only.
+    if Path(options.robot).suffix or options.robot not in configured_robots():
+        return pairs
+    source = RobotConfiguration.load(options.robot).semantic_description
+    if source:
+        semantics = load_semantic_description(source, options.package_path)
+        pairs |= {pair.links for pair in semantics.disabled_pairs}
     return pairs
 
 

@@ -23,6 +23,7 @@ PARTS = {
     "superovoid fits": ("morphit_ros.superovoid.warm_up", "warm_up_fits"),
     "neural objects": ("morphit_ros.neural.objects.warm_up", "warm_up"),
     "pushes and learning": ("morphit_ros.neural.warm_up", "warm_up_learning"),
+    "motions": ("morphit_ros.motion.warm_up", "warm_up"),
     "reachability": ("morphit_ros.execution.reachability.warm_up", "warm_up_reachability"),
     "perception": ("morphit_ros.perception.warm_up", "warm_up"),
     "covers": ("morphit_ros.cover.warm_up", "warm_up"),

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from morphit_ros.commands.reports import say
 from morphit_ros.errors import InvalidInputError, MorphitError
+from morphit_ros.resources import check_writable
 
 PICTURES = (".png",)
 
@@ -61,21 +62,10 @@ def check_output(option: str, file: str, folder: bool = False, suffixes: Sequenc
         InvalidInputError: a suffix of nothing that can be written; a folder where a file should be, or the other way
             round; or a folder around it that is a file or cannot be written.
     """
-    path = Path(file).absolute()
+    path = Path(file)
     if suffixes and path.suffix.lower() not in suffixes:
         raise InvalidInputError(option, repr(file), f"a name that ends in {' or '.join(suffixes)}")
-    if path.is_dir() and not folder:
-        raise InvalidInputError(option, repr(file), "the name of a file", "This is a folder.")
-    around = path if folder else path.parent
-    while not around.exists():
-        around = around.parent
-    try:
-        with tempfile.TemporaryFile(dir=around):
-            pass
-    except OSError as error:
-        kind = "a folder" if folder else "a file in a folder"
-        bound = f"{kind} that can be written, which {around} is not ({error.strerror})"
-        raise InvalidInputError(option, repr(file), bound, "Choose another place.") from None
+    check_writable(option, file, folder)
 
 
 def plain(source: object, *names: str) -> dict[str, Any]:

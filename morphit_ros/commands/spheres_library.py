@@ -47,12 +47,13 @@ def add_options(parser: CommandParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from morphit_ros.dependencies import how_to_install
     from morphit_ros.errors import ResourceNotFoundError
-    from morphit_ros.robot.example_robots import EXAMPLE_PACKAGE, INSTALL, example_robots, known_robots
+    from morphit_ros.robot.example_robots import EXAMPLE_PACKAGE, example_robots, known_robots
 
     known = known_robots()
     unknown = [name for name in options.robots if name not in known]
-    missing = f"More robots: {INSTALL}." if not example_robots() else ""
+    missing = f"More robots: {how_to_install(EXAMPLE_PACKAGE)}." if not example_robots() else ""
     if unknown:
         remedy = missing or "morphit spheres library lists all."
         raise ResourceNotFoundError(unknown[0], ["config/robots", EXAMPLE_PACKAGE], remedy)

@@ -10,6 +10,7 @@ for a mistake in the input, also if a node found it.
 from __future__ import annotations
 
 import argparse
+import contextlib
 from typing import Any
 
 from morphit_ros.commands.output_files import ResultFiles, add_json
@@ -54,11 +55,24 @@ def run_job(name: str, words: list[str], json_file: str | None) -> int:
 
     Raises:
         InvalidInputError, ResourceNotFoundError: the job or an argument; nothing was started.
+        MissingDependencyError: ROS 2 is missing, or the messages of this project.
     """
     from morphit_ros.bringup import find_job, parse_assignments
-    from morphit_ros.bringup.supervisor import run_nodes
+    from morphit_ros.bringup.domains import VARIABLE, own_domain, stands_alone
+    from morphit_ros.bringup.machines import is_one_of_several, job_identity
+    from morphit_ros.bringup.supervisor import node_environment, run_nodes
+    from morphit_ros.dependencies import OWN_MESSAGES, require
 
-    outcome = run_nodes(find_job(name).nodes(parse_assignments(words)))
+    given = parse_assignments(words)
+    nodes = find_job(name).nodes(given)
+    require("a job", "rclpy", OWN_MESSAGES)
+    alone = not is_one_of_several(given)
+    environment = node_environment(job_identity(given), alone)
+    with contextlib.ExitStack() as stack:
+        if alone and stands_alone(nodes) and VARIABLE not in environment:
+            environment[VARIABLE] = stack.enter_context(own_domain())
+            print(f"in a ROS domain of its own, {VARIABLE}={environment[VARIABLE]}", flush=True)
+        outcome = run_nodes(nodes, environment=environment)
     with ResultFiles() as files:
         files.json({"job": name, "exit_status": outcome.exit_status, "cause": outcome.cause}, json_file)
     return outcome.exit_status

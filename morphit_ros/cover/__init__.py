@@ -1,5 +1,5 @@
 """Morphing covers: kinematics, motor placement, controller, plant."""
 
-import lazy_loader
+from morphit_ros.exports import exports_of_stub
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = exports_of_stub(__name__, __file__)

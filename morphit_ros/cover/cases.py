@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from morphit_ros.cover.actuation.placement import place_motors
 from morphit_ros.cover.control.controller import ControllerConfig
@@ -17,7 +16,8 @@ from morphit_ros.cover.goals.targets import HeightTarget, ParametricTarget, Surf
 from morphit_ros.cover.kinematics.start import lay_on_surface, roll
 from morphit_ros.cover.model import DEFAULT_RANGE_OF_MOTION, Cover
 from morphit_ros.cover.state import CoverState
-from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+from morphit_ros.documents import read_yaml_file
+from morphit_ros.errors import InvalidInputError, MorphitError, ResourceNotFoundError
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_quat_xyzw
 from morphit_ros.resources import resource
 
@@ -74,7 +74,7 @@ def load_case(name: str, data: str | Path | None = None, overrides: dict[str, An
     """
     path = _case_file(name)
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = read_yaml_file(path)
         settings = {**content.get("controller", {}), **(overrides or {})}
         base = make_transform(
             matrix_from_quat_xyzw(content.get("base", {}).get("quat_xyzw", (0.0, 0.0, 0.0, 1.0))),
@@ -91,9 +91,9 @@ def load_case(name: str, data: str | Path | None = None, overrides: dict[str, An
             path.stem, cover, state, _target(content["target"], cover, state, controller), controller,
             float(content["duration"]), published, _body(content.get("body")),
         )  # fmt: skip
-    except FileNotFoundError:
+    except MorphitError:
         raise
-    except (OSError, KeyError, TypeError, AttributeError, yaml.YAMLError) as error:
+    except (OSError, LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise InvalidInputError(str(path), repr(error)[:80], "a case as in config/cover") from None
 
 

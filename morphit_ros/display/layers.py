@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from morphit_ros.dependencies import needed_for
+from morphit_ros.display.access import Access, controlled
 from morphit_ros.display.display_list import DisplayList
 from morphit_ros.display.panel import Panel
 from morphit_ros.display.viser_nodes import viser_node
-from morphit_ros.errors import InvalidInputError, MissingDependencyError
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, quat_xyzw_from_matrix
 
 
@@ -54,7 +56,8 @@ class LayeredServer:
             MissingDependencyError: viser is not installed.
         """
         _check_address(host, port)
-        self._server = _start(host, port)
+        self._access = Access()
+        self._server = _start(host, port, self._access)
         self._layers: dict[str, Any] = {}
         self._nodes: dict[str, Any] = {}
         self.scene = self._server.scene
@@ -65,7 +68,8 @@ class LayeredServer:
     def url(self) -> str:
         """Where a browser finds the view."""
         host = self._server.get_host()
-        return f"http://{f'[{host}]' if ':' in host else host}:{self._server.get_port()}"
+        address = f"{f'[{host}]' if ':' in host else host}:{self._server.get_port()}"
+        return f"http://{address}{self._access.query}"
 
     @property
     def layers(self) -> list[str]:
@@ -164,7 +168,7 @@ def _check_address(host: str, port: int) -> None:
     except ValueError:
         address = None
     if address is None or not address.is_loopback:
-        remedy = "The view has no access control; reach it from elsewhere through an SSH tunnel."
+        remedy = "The view is not encrypted; reach it from elsewhere through an SSH tunnel."
         raise InvalidInputError("host", repr(host), "a loopback address such as 127.0.0.1", remedy)
     if not 0 <= port <= 65535:
         raise InvalidInputError("port", port, "0 (any free port) to 65535")
@@ -183,14 +187,12 @@ def _port_taken(port: int, reason: str) -> InvalidInputError:
     return InvalidInputError("port", f"{port} ({reason})", "a port that can be bound", remedy)
 
 
-def _start(host: str, port: int) -> Any:
-    """A viser server on exactly this port."""
-    try:
+def _start(host: str, port: int, access: Access) -> Any:
+    """A viser server on exactly this port, with access as given."""
+    with needed_for("the browser view"):
         import viser
-    except ImportError as error:
-        raise MissingDependencyError("viser", "the browser view", "Install it with 'pip install viser'.") from error
     # viser prints a banner, whatever its verbosity; callers have their own way to tell the address.
-    with contextlib.redirect_stdout(io.StringIO()):
+    with contextlib.redirect_stdout(io.StringIO()), controlled(access):
         server = viser.ViserServer(host=host, port=port, verbose=False)
     if port and server.get_port() != port:
         # viser takes the next free port when another process was quicker.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morphit_ros.display.display_list import LinesItem, PointsItem
+from morphit_ros.display.drawings.distances import closest_points_item
 from morphit_ros.display.drawings.grasps import grasp_items
 from morphit_ros.display.drawings.perceived_scene import table_item
 from morphit_ros.display.drawings.robot_spheres import sphere_items
@@ -35,6 +36,7 @@ LAYERS = {
     "normals": "Object normals",
     "table": "Table",
     "grasps": "Grasps",
+    "distances": "Nearest pair",
     "clouds": "Clouds",
 }
 
@@ -222,6 +224,18 @@ class ViewerScene(ServedScene):
             return
         with self._lock:
             self._server.draw(grasp_items(checked, gripper))
+
+    def set_nearest_pair(self, points: ArrayLike, distance: float) -> None:
+        """Show the closest points (2, 3) [m] of the nearest pair of bodies; red where the distance [m] is not above 0.
+
+        Raises:
+            InvalidInputError: points of another shape or not finite.
+        """
+        ends = np.asarray(points, dtype=np.float64)
+        if ends.shape != (2, 3) or not np.isfinite(ends).all():
+            raise InvalidInputError("points", f"shape {ends.shape}", "two finite points (2, 3) [m]")
+        with self._lock:
+            self._server.draw([closest_points_item(ends, distance)])
 
     def set_status(self, stage: str, times: Mapping[str, float] | None = None, messages: Sequence[str] = ()) -> None:
         """Show the state of the job: stage under way, stages done → seconds, messages (the last ones are kept)."""

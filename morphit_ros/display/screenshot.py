@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from morphit_ros.dependencies import needed_for
 from morphit_ros.errors import InvalidInputError, MissingDependencyError, MorphitError
 from morphit_ros.resources import atomic_write
 
@@ -160,12 +161,9 @@ def _drain(stream: IO[str]) -> None:
 
 def _capture(address: str, url: str, size: tuple[int, int], looks: int) -> bytes:
     """PNG of a page once `_LOOKS_ALIKE` looks in a row show the same, or after so many looks."""
-    try:
+    with needed_for("a screenshot of the browser view"):
         from websockets.exceptions import ConnectionClosed
         from websockets.sync.client import connect
-    except ImportError as error:
-        remedy = "Install it with 'pip install websockets'."
-        raise MissingDependencyError("websockets", "a screenshot of the browser view", remedy) from error
     try:
         # A picture is larger than the default limit of a message; loopback needs no proxy.
         with connect(address, max_size=None, proxy=None) as connection:

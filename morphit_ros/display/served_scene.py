@@ -31,7 +31,7 @@ class ServedScene:
         """Start serving.
 
         Args:
-            host: a loopback address: the view has no access control.
+            host: a loopback address: the view is not encrypted. Only its own page may connect (`display.access`).
             port: of HTTP and websocket; 0 takes a free one.
             hidden: layers that are not shown until their box is ticked.
 

@@ -44,7 +44,7 @@ class SphereEditor(SphereSession):
             history: the spheres to begin with, of links that have a mesh.
             functions: fit, measures and exports.
             variants: presets that `fit` knows.
-            host: a loopback address: the view has no access control.
+            host: a loopback address: the view is not encrypted. Only its own page may connect (`display.access`).
             port: of HTTP and websocket; 0 takes a free one.
 
         Raises:

@@ -9,7 +9,7 @@ import numpy as np
 from morphit_ros.execution.contact_watch import FreeMotion
 from morphit_ros.execution.motion import MotionBackend
 from morphit_ros.execution.pick import Command, CommandGripper, GripperLimits
-from morphit_ros.execution.sequence_config import SequenceConfig
+from morphit_ros.execution.sequence_config import HAND_FORCE, SequenceConfig
 from morphit_ros.execution.supervision import StateWatch
 from morphit_ros.robot.configuration import RobotConfiguration
 
@@ -61,7 +61,7 @@ class ArmAndHand:
     @property
     def full_force(self) -> float:
         """Closing force of a grasp [N]."""
-        return self.config.max_effort or self.gripper.max_force
+        return self.config.max_effort or min(self.gripper.max_force, HAND_FORCE)
 
     def grip(self, aperture: float, force: float | None = None) -> CommandGripper:
         """A command within the gripper's limits; None: the full force."""

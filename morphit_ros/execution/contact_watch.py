@@ -71,7 +71,7 @@ class ContactWatch:
     ) -> None:
         self._trajectory, self._begin, self._fingers = trajectory, begin, fingers
         self._state, self._free, self._config = state, free, config
-        self._apertures = state.values(fingers)
+        self._apertures, self._held_up = state.values(fingers), state.held_up
         times = trajectory.times
         rates = np.gradient(trajectory.velocities, times, axis=0) if len(times) > 1 else trajectory.velocities * 0.0
         speeds = np.linalg.norm(trajectory.velocities, axis=1)
@@ -88,7 +88,7 @@ class ContactWatch:
         """What shows a contact in the latest joint state, empty if nothing does."""
         if self._state.stamp <= self._seen:
             return ""
-        elapsed = self._state.stamp - self._begin
+        elapsed = self._state.stamp - self._begin - (self._state.held_up - self._held_up)
         signs = [self._fingers_displaced(), self._left_behind(elapsed), self._pushed(elapsed)]
         self._seen = self._state.stamp
         sign = next((sign for sign in signs if sign), "")

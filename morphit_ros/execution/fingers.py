@@ -54,7 +54,8 @@ class CloseFingers:
         late = now - self._begin > config.gripper_timeout
         # An object that fills the opening stops the fingers at once, but its clearance lets them move a little.
         least = 0.0 if self._touching else min(1e-3, 0.5 * max(0.0, self._opened - self._contact))
-        if self._opened - aperture < least:
+        # Fingers that need not move may be pressed open by a hair as the object settles.
+        if least > 0.0 and self._opened - aperture < least:
             if late:
                 raise _no_response(goal, aperture)
             return (), False

@@ -85,7 +85,10 @@ class MotionBackend(Protocol):
     def plan_straight(
         self, start: Mapping[str, float], T_base_gripper: Array, speed: float, allow_contact: Sequence[str] = ()
     ) -> MotionResult:
-        """A straight line of the gripper frame at `speed` [m/s]; may touch the objects named in `allow_contact`."""
+        """A straight line of the gripper frame at `speed` [m/s]; may touch the objects named in `allow_contact`.
+
+        Those of them that are attached may touch the table.
+        """
 
     def attach(self, object_name: str, T_base_gripper: Array) -> None:
         """Make an object of the world part of the gripper, which may touch it, from the pose of the gripper given."""

@@ -18,6 +18,8 @@ from morphit_ros.robot.motion_types import Trajectory
 _ROW_TIME = 0.02
 # The largest rate of a minimum-jerk motion over its mean.
 _JERK_PEAK = 1.875
+# An arm that is stopped for leaving its path may get this much further from it, times the bound of tracking.
+_STRAYED = 2.0
 
 
 class FollowTrajectory:
@@ -48,7 +50,7 @@ class FollowTrajectory:
         robot = self._robot
         fault = self._contact_mode or FailureMode.ROBOT_FAULT
         if self._watch is None:
-            watch = TrajectoryWatch(self.trajectory, now, robot.config)
+            watch = TrajectoryWatch(self.trajectory, now, robot.config, robot.state.held_up)
             _, problem = watch.check(now, robot.state)
             if problem:
                 raise PickFailed(FailureMode.ROBOT_FAULT, f"the arm moved since the motion was planned: {problem}")
@@ -88,7 +90,10 @@ class Retrace:
     def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
         if self._follow is None:
             if self._rest.update(now)[1]:
-                back = retraced(self._trajectory, self._robot.state.values(self._trajectory.joint_names))
+                positions = self._robot.state.values(self._trajectory.joint_names)
+                if problem := strayed(self._trajectory, positions, _STRAYED * self._robot.config.tracking_bound):
+                    raise PickFailed(FailureMode.ROBOT_FAULT, problem)
+                back = retraced(self._trajectory, positions)
                 contact = FailureMode.NOT_LIFTED if self._until_contact else None
                 self._follow = FollowTrajectory(self._robot, back, contact)
             return (), False
@@ -145,6 +150,29 @@ class ArmAtRest:
         return (), False
 
 
+def strayed(trajectory: Trajectory, positions: Array, bound: float) -> str:
+    """Why there is no way back along a trajectory from some positions (J,), empty if there is one.
+
+    Args:
+        trajectory: that the arm was on.
+        positions: (J,) of its joints now [rad].
+        bound: how far from all of its path a joint may be [rad].
+    """
+    away = np.abs(_path(trajectory)[1] - positions)
+    nearest = away[int(away.max(axis=1).argmin())]
+    joint = int(nearest.argmax())
+    if nearest[joint] <= bound:
+        return ""
+    return f"{trajectory.joint_names[joint]} is {nearest[joint]:.3f} rad off the way it came: no way back from there"
+
+
+def _path(trajectory: Trajectory) -> tuple[Array, Array]:
+    """Times (N,) and positions (N, J) on a trajectory."""
+    count = max(2, math.ceil(trajectory.duration / _ROW_TIME) + 1)
+    times = np.linspace(0.0, trajectory.duration, count)
+    return times, np.array([trajectory.sample(time) for time in times])
+
+
 def retraced(trajectory: Trajectory, positions: Array) -> Trajectory:
     """The way back to the beginning of a trajectory from where the arm is beside it.
 
@@ -155,9 +183,7 @@ def retraced(trajectory: Trajectory, positions: Array) -> Trajectory:
         trajectory: that the arm was on.
         positions: (J,) of its joints now [rad].
     """
-    count = max(2, math.ceil(trajectory.duration / _ROW_TIME) + 1)
-    times = np.linspace(0.0, trajectory.duration, count)
-    path = np.array([trajectory.sample(time) for time in times])
+    times, path = _path(trajectory)
     nearest = int(np.linalg.norm(path - positions, axis=1).argmin())
     gone = float(times[nearest])
     deviation = positions - path[nearest]

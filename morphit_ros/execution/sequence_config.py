@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from morphit_ros.configuration import Config, nested, parameter
 
+# The greatest quasi-static force on a person's hand and fingers by ISO/TS 15066:2016, annex A, table A.2 [N].
+HAND_FORCE = 140.0
+
 
 @dataclass(frozen=True)
 class ProbeConfig(Config):
@@ -106,7 +109,11 @@ class SequenceConfig(Config):
     hold_time: float = parameter(1.0, "The object must be held this long after the lift [s]", minimum=0.0, maximum=60.0)
     close_bias: float = parameter(0.02, "The fingers are sent this much beyond contact [m]", minimum=0.0, maximum=0.1)
     max_effort: float = parameter(
-        0.0, "Closing force [N]; 0 means the gripper's own limit", minimum=0.0, maximum=1000.0
+        0.0,
+        f"Closing force [N]; 0 means the gripper's greatest, but at most {HAND_FORCE:g} N, which ISO/TS 15066 allows "
+        "on a hand and fingers: more only if it is named here",
+        minimum=0.0,
+        maximum=1000.0,
     )
     stall_margin: float = parameter(
         0.0015,

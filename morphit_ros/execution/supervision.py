@@ -26,6 +26,7 @@ class StateWatch:
         self._clock = clock
         self._state: JointState | None = None
         self._positions: dict[str, float] = {}
+        self._rates: dict[str, float] = {}
         self._now: float | None = None
 
     @property
@@ -39,17 +40,24 @@ class StateWatch:
         assert self._state is not None
         return self._state.stamp
 
+    @property
+    def held_up(self) -> float:
+        """Of the latest state: time by which a scaled controller has fallen behind [s]; differences count."""
+        return 0.0 if self._state is None else self._state.held_up
+
     def values(self, joints: tuple[str, ...]) -> Array:
         """Positions (J,) of some joints."""
         return np.array([self._positions[name] for name in joints])
 
     def speeds(self, joints: tuple[str, ...]) -> Array:
-        """Absolute velocities (J,); zero where the robot does not report them."""
+        """Absolute velocities (J,); from the last two states where the robot reports none, as ros2_control by NaN."""
         assert self._state is not None
-        if len(self._state.velocities) != len(self._state.names):
-            return np.zeros(len(joints))
         rows = [self._state.names.index(name) for name in joints]
-        return np.abs(np.nan_to_num(self._state.velocities[rows]))
+        complete = len(self._state.velocities) == len(self._state.names)
+        reported = self._state.velocities[rows] if complete else np.full(len(joints), np.nan)
+        measured = np.array([self._rates.get(name, 0.0) for name in joints])
+        speeds: Array = np.abs(np.where(np.isfinite(reported), reported, measured))
+        return speeds
 
     def efforts(self, joints: tuple[str, ...]) -> Array | None:
         """Efforts (K,) of those of the joints that are in the state; None where the robot does not report them."""
@@ -91,16 +99,26 @@ class StateWatch:
             return f"the position of {', '.join(bad)} is not a finite number"
         mean = float(np.mean([positions[name] for name in reported]))
         mirrored = {name: mean for name in self._fingers if name not in positions}
+        if self._state is not None and state.stamp > self._state.stamp:
+            time, last = state.stamp - self._state.stamp, self._positions
+            self._rates = {name: (value - last.get(name, value)) / time for name, value in positions.items()}
         self._state, self._positions = state, {**positions, **mirrored}
         return ""
 
 
 class TrajectoryWatch:
-    """Follows one trajectory that the arm was sent at time `begin` [s]."""
+    """Follows one trajectory that the arm was sent at time `begin` [s].
 
-    def __init__(self, trajectory: Trajectory, begin: float, config: SequenceConfig) -> None:
+    Args:
+        trajectory: of arm joints.
+        begin: time that it was sent [s].
+        config: bounds.
+        held_up: of the joint state then: whose speed is scaled is not late.
+    """
+
+    def __init__(self, trajectory: Trajectory, begin: float, config: SequenceConfig, held_up: float = 0.0) -> None:
         self._trajectory = trajectory
-        self._begin = begin
+        self._begin, self._held_up = begin, held_up
         self._config = config
 
     def check(self, now: float, state: StateWatch) -> tuple[bool, str]:
@@ -108,7 +126,7 @@ class TrajectoryWatch:
         config, trajectory = self._config, self._trajectory
         names = trajectory.joint_names
         actual = state.values(names)
-        elapsed = now - self._begin
+        elapsed = now - self._begin - (state.held_up - self._held_up)
         # Controllers lag behind: any point of the last moments is as good as the present one.
         lags = np.linspace(0.0, config.tracking_delay, 11)
         errors = np.abs([actual - trajectory.sample(elapsed - lag) for lag in lags])

@@ -24,8 +24,9 @@ from morphit_ros.geometry.transforms import Array
 _CUBES, _GREATEST_NUMBER, _BLOCK = 12, 100_000, 20_000
 # A bound is good enough where it is within this of what was found, relative to the diagonal of the box and to itself.
 _TOLERANCE, _RELATIVE_TOLERANCE = 2.5e-4, 0.02
-# Points count as far from this share of the greatest distance on; how many are kept.
-_FAR, _MOST_FAR = 0.6, 60
+# Points count as far from this share of the greatest distance on; how many are kept, and the cells of which only one
+# is, relative to the size of the box.
+_FAR, _MOST_FAR, _NEIGHBOURHOOD = 0.6, 60, 0.02
 # Half the side of the smallest cubes of a proof that a solid is contained, and what rounding may take from a distance,
 # relative to the diagonal.
 _FINEST, _ROUNDING = 2e-4, 1e-9
@@ -156,17 +157,23 @@ class _Search:
 
     @property
     def far_points(self) -> Array:
-        """(P, 3) some points whose distance is nearly the greatest that was found."""
+        """(P, 3) some points whose distance is nearly the greatest that was found, one of each neighbourhood."""
         points, distances = np.concatenate(self._points), np.concatenate(self._distances)
-        far = np.flatnonzero(distances >= _FAR * self.found) if self.found > 0.0 else np.empty(0, dtype=np.int64)
-        return points[far[np.argsort(-distances[far], kind="stable")[:_MOST_FAR]]]
+        return points[self._farthest(points, distances)]
 
     def see(self, points: Array, distances: Array) -> None:
         """Points (N, 3) and their distances (N,)."""
         self.found = max(self.found, float(distances.max(initial=0.0)))
-        far = np.flatnonzero(distances >= max(_FAR * self.found, 1e-300))[:_MOST_FAR]
+        far = self._farthest(points, distances)
         self._points.append(points[far])
         self._distances.append(distances[far])
+
+    def _farthest(self, points: Array, distances: Array) -> NDArray[np.int64]:
+        """Indices of points whose distance is nearly the greatest that was found, one of each cell, farthest first."""
+        far = np.flatnonzero(distances >= max(_FAR * self.found, 1e-300))
+        far = far[np.argsort(-distances[far], kind="stable")]
+        cells = np.floor(points[far] / (_NEIGHBOURHOOD * self._size))
+        return far[np.sort(np.unique(cells, axis=0, return_index=True)[1])[:_MOST_FAR]]
 
     @property
     def enough(self) -> float:

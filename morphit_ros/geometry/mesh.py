@@ -8,14 +8,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from morphit_ros.budgets import LARGEST_COORDINATE
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.meshed import Meshed
 from morphit_ros.geometry.spatial_order import hilbert_codes, order_of_codes
 from morphit_ros.geometry.transforms import Array, transform_points
 from morphit_ros.jit import njit
 
-# Volumes and squared areas of coordinates below this cannot overflow.
-LARGEST_COORDINATE = 1e12
 # Bits of the cells in whose order faces are sampled evenly: 64 along the box, about the distance of 5000 points.
 _ORDER_BITS = 6
 # Inverse powers of the plastic number: the plane's analogue of the golden ratio (Roberts 2018).

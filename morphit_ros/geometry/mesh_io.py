@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from morphit_ros.budgets import MOST_FACES, check_count, check_file_size
+from morphit_ros.dependencies import needed_for
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.geometry.boundary import welded_faces
+from morphit_ros.geometry.cloud_headers import check_cloud_header
 from morphit_ros.geometry.collada import read_collada
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.obj import read_obj
@@ -21,8 +24,6 @@ from morphit_ros.geometry.stl import read_stl
 from morphit_ros.geometry.transforms import Array
 
 MESH_SUFFIXES = (".stl", ".obj", ".dae", ".ply", ".glb", ".gltf", ".off")
-# Bounds of what is read at all, far above any robot's link: a damaged or hostile file must not fill the memory.
-MAX_FILE_BYTES, MAX_FACES = 1 << 30, 1 << 24
 # Of a PLY file: where its counts are.
 _LARGEST_HEADER = 1 << 16
 _REMEDY = "Open it in a mesh viewer to see what is wrong."
@@ -53,9 +54,7 @@ def load_mesh(path: str | Path, apply_up_axis: bool = False) -> TriangleMesh:
     suffix = file.suffix.lower()
     if suffix not in MESH_SUFFIXES:
         raise InvalidInputError(str(file), f"suffix '{suffix}'", f"one of {', '.join(MESH_SUFFIXES)}")
-    size = file.stat().st_size
-    if size > MAX_FILE_BYTES:
-        raise InvalidInputError(str(file), f"{size >> 20} MiB", f"at most {MAX_FILE_BYTES >> 20} MiB", "Simplify it.")
+    check_file_size(str(file), file.stat().st_size, remedy="Simplify it.")
     try:
         vertices, faces = _read(file, suffix, apply_up_axis)
         return tidied_mesh(vertices, faces)
@@ -70,7 +69,7 @@ def load_mesh(path: str | Path, apply_up_axis: bool = False) -> TriangleMesh:
 
 def _read(file: Path, suffix: str, apply_up_axis: bool) -> tuple[Array, NDArray[np.int64]]:
     if suffix == ".dae":
-        return read_collada(file.read_bytes(), apply_up_axis, MAX_FACES)
+        return read_collada(file.read_bytes(), apply_up_axis, MOST_FACES)
     if suffix == ".obj":
         return read_obj(file.read_bytes())
     if suffix == ".stl":
@@ -79,10 +78,13 @@ def _read(file: Path, suffix: str, apply_up_axis: bool) -> tuple[Array, NDArray[
 
 
 def _read_with_trimesh(file: Path, suffix: str) -> tuple[Array, NDArray[np.int64]]:
-    import trimesh
+    with needed_for(f"reading {suffix[1:].upper()} files"):
+        import trimesh
 
     if suffix in (".glb", ".gltf"):
         _check_gltf_counts(file.read_bytes())
+    elif suffix == ".ply":
+        check_cloud_header(file)
     try:
         # Only a glTF scene needs the files beside it.
         source: Any = file if suffix == ".gltf" else io.BytesIO(file.read_bytes())
@@ -123,8 +125,7 @@ def tidied_mesh(vertices: Array, faces: NDArray[np.int64]) -> TriangleMesh:
     """
     if len(faces) == 0:
         raise InvalidInputError("faces", "no face", "a mesh file with at least one face")
-    if len(faces) > MAX_FACES:
-        raise InvalidInputError("faces", len(faces), f"at most {MAX_FACES}", "Simplify the mesh.")
+    check_count("faces", len(faces), MOST_FACES, "Simplify the mesh.")
     mesh = TriangleMesh(vertices, faces)
     faces = welded_faces(mesh.vertices, mesh.faces)
     proper = (faces[:, 0] != faces[:, 1]) & (faces[:, 1] != faces[:, 2]) & (faces[:, 2] != faces[:, 0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from morphit_ros.errors import MissingDependencyError
+from morphit_ros.dependencies import needed_for
 
 if TYPE_CHECKING:
     from morphit_ros.geometry.mesh import TriangleMesh
@@ -47,7 +47,5 @@ def imported(package: str) -> Any:
     """
     import importlib
 
-    try:
+    with needed_for(f"to_{package}()"):
         return importlib.import_module(package)
-    except ImportError as error:
-        raise MissingDependencyError(package, f"to_{package}()", f"pip install {package}") from error

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import io
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from morphit_ros.errors import InvalidInputError, MissingDependencyError, ResourceNotFoundError
+from morphit_ros.dependencies import needed_for
+from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+from morphit_ros.geometry.array_files import array_names, read_arrays
+from morphit_ros.geometry.cloud_headers import check_cloud_header
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.resources import atomic_write
 
@@ -86,27 +88,28 @@ def save_point_cloud(cloud: PointCloud, path: str | Path, text: bool = False) ->
 
 def _read_npz(file: Path) -> dict[str, NDArray[Any]]:
     try:
-        loaded = np.load(file, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            raise InvalidInputError(str(file), f"one array of shape {loaded.shape} without a name", _WANTED)
-        with loaded as archive:
-            if "points" not in archive:
-                found = ", ".join(f"'{name}'" for name in sorted(archive.files)[:_SHOWN]) or "no array at all"
-                found += f" and {len(archive.files) - _SHOWN} more" if len(archive.files) > _SHOWN else ""
-                raise InvalidInputError(str(file), f"the arrays {found}", _WANTED)
-            return {name: archive[name] for name in ("points", "normals", "colors") if name in archive}
-    except InvalidInputError:
-        raise
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InvalidInputError(str(file), f"unreadable ({error})", "an NPZ file", _REMEDY) from error
+        arrays = read_arrays(file, ("points", "normals", "colors"))
+    except InvalidInputError as error:
+        raise InvalidInputError(error.name, error.value, f"{error.bound}, with {_WANTED}", _REMEDY) from error
+    if "points" not in arrays:
+        names = array_names(file)
+        found = ", ".join(f"'{name}'" for name in names[:_SHOWN]) or "no array at all"
+        found += f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        raise InvalidInputError(str(file), f"the arrays {found}", _WANTED)
+    return arrays
 
 
 def _read_open3d(file: Path) -> dict[str, NDArray[Any]]:
     o3d = _open3d()
+    # Open3D takes memory for as many points as the header says.
+    check_cloud_header(file)
     # Open3D reports damage only by printing, and may return uninitialised points for a truncated file.
     complaints = io.StringIO()
-    with contextlib.redirect_stdout(complaints):
-        data = o3d.t.io.read_point_cloud(str(file), remove_nan_points=False, remove_infinite_points=False)
+    try:
+        with contextlib.redirect_stdout(complaints):
+            data = o3d.t.io.read_point_cloud(str(file), remove_nan_points=False, remove_infinite_points=False)
+    except (RuntimeError, MemoryError, ValueError) as error:
+        raise InvalidInputError(str(file), f"unreadable ({error})"[:300], "a point cloud", _REMEDY) from error
     kind = file.suffix[1:].upper()
     if "WARNING" in complaints.getvalue():
         raise InvalidInputError(str(file), f"unreadable ({_reason(complaints)})", f"a {kind} point cloud", _REMEDY)
@@ -130,10 +133,6 @@ def colors_as_bytes(colors: NDArray[Any] | None) -> NDArray[np.uint8] | None:
 
 
 def _open3d() -> Any:
-    try:
+    with needed_for("reading or writing a PLY or PCD file (NPZ needs nothing more)"):
         import open3d
-    except ImportError as error:
-        raise MissingDependencyError(
-            "open3d", "Reading and writing PLY and PCD", "Use NPZ, or install open3d."
-        ) from error
     return open3d

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+from morphit_ros.documents import read_yaml_file
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.resources import resource
 
@@ -106,17 +107,10 @@ class Gripper:
             ResourceNotFoundError: no such gripper; lists the known ones.
             InvalidInputError: a key is missing, unknown or out of range; names file, key, value and bound.
         """
-        import yaml
-
         path = Path(name_or_path)
         if path.suffix not in (".yaml", ".yml"):
             path = resource(f"config/grippers/{name_or_path}.yaml")
-        try:
-            data = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise ResourceNotFoundError(str(path), [], "Give a name in config/grippers or a YAML file.") from None
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise InvalidInputError(path.name, f"no YAML ({error})", "a YAML file of keys and values") from error
+        data = read_yaml_file(path, "Give a name in config/grippers or a YAML file.")
         if not isinstance(data, dict):
             raise InvalidInputError(path.name, type(data).__name__, f"the keys {', '.join(_KEYS)}")
         groups = {

@@ -3,6 +3,6 @@
 Names are imported when they are first used: learning needs PyTorch, dynamics compiled kernels, most callers only one.
 """
 
-import lazy_loader
+from morphit_ros.exports import exports_of_stub
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = exports_of_stub(__name__, __file__)

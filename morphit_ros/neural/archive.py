@@ -7,12 +7,8 @@ unpickled, sizes are compared with what the zip says before anything is allocate
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-import struct
-import tokenize
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,17 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+from morphit_ros.geometry.array_files import MALFORMED, UNREADABLE, array_members, read_member
 from morphit_ros.resources import atomic_write
 
 _HEADER = "header"
-# A recording of 400 images of 640 × 480 in colour and depth has 0.9 GB.
-LARGEST_FILE = 2 << 30
 _LARGEST_HEADER = 1 << 20
-_PLAIN_KINDS = "biuf"
 # A message shows so much of what a file holds.
 _SHOWN = 120
-# What NumPy's reader of .npy headers raises on nonsense.
-_MALFORMED = (ValueError, KeyError, SyntaxError, TypeError, OverflowError, struct.error, tokenize.TokenError)
 
 
 def write_archive(
@@ -82,7 +74,9 @@ def read_archive(
     try:
         with zipfile.ZipFile(file) as archive:
             return _read(archive, str(path), kind, range(version if oldest is None else oldest, version + 1))
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+    except InvalidInputError:
+        raise
+    except UNREADABLE as error:
         raise _refused(path, f"a file that cannot be read ({shown(str(error))})", kind) from error
 
 
@@ -91,7 +85,7 @@ def is_archive(path: str | Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return f"{_HEADER}.npy" in archive.namelist()
-    except (zipfile.BadZipFile, OSError):
+    except UNREADABLE:
         return False
 
 
@@ -103,10 +97,7 @@ def shown(text: str) -> str:
 def _read(
     archive: zipfile.ZipFile, path: str, kind: str, versions: range
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
-    total = sum(member.file_size for member in archive.infolist())
-    if total > LARGEST_FILE:
-        raise InvalidInputError(path, f"{total} bytes when unpacked", f"at most {LARGEST_FILE}")
+    members = array_members(archive, path)
     if _HEADER not in members:
         names = shown(", ".join(f"'{name}'" for name in sorted(members))) or "nothing in it"
         raise _refused(path, f"a zip file without a readable header, but with {names}", kind)
@@ -134,27 +125,12 @@ def _read(
 
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: str, kind: str) -> NDArray[Any]:
-    """One member, after comparing the size that it claims with the size that it has."""
     try:
-        with archive.open(member) as stream:
-            major, _ = np.lib.format.read_magic(stream)
-            reader = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}[major]
-            shape, _, dtype = reader(stream)
-            if dtype.kind not in _PLAIN_KINDS:
-                raise InvalidInputError(path, f"'{member.filename}' of type {dtype}", "numbers or booleans")
-            # Python's integers do not overflow, whatever shape is claimed.
-            size = dtype.itemsize
-            for length in shape:
-                size *= length
-            if not 0 <= size <= member.file_size:
-                raise InvalidInputError(path, f"'{member.filename}' of shape {shape}", "a shape that fits its data")
-        with archive.open(member) as stream:
-            content = io.BytesIO(stream.read(member.file_size))
-        return np.lib.format.read_array(content, allow_pickle=False)
-    except _MALFORMED as error:
+        return read_member(archive, member, path)
+    except MALFORMED as error:
         if isinstance(error, InvalidInputError):
             raise
-        raise _refused(path, f"'{member.filename}', which is no array ({error})", kind) from error
+        raise _refused(path, f"'{shown(member.filename)}', which is no array ({shown(str(error))})", kind) from error
 
 
 def _digest(arrays: Mapping[str, NDArray[Any]]) -> str:

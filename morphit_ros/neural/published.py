@@ -6,13 +6,13 @@ Dynamics-augmented neural objects, listed in ARCHITECTURE.md. Lengths are in the
 from __future__ import annotations
 
 import csv
-import zipfile
 from pathlib import Path
 
 import numpy as np
 from scipy.spatial import cKDTree
 
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+from morphit_ros.geometry.array_files import array_names, read_arrays
 from morphit_ros.geometry.rotations import multiply_quats, quats_of_rotation_vectors
 from morphit_ros.geometry.transforms import Array, matrix_from_rotation_vector
 from morphit_ros.neural.body import ContactBody
@@ -104,15 +104,12 @@ def published_soap_track(path: str | Path) -> PoseTrack:
 def _read_archive(path: Path) -> dict[str, Array]:
     if not path.is_file():
         raise ResourceNotFoundError(path.name, [str(path.parent)])
-    arrays: dict[str, Array] = {}
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            found = ", ".join(f"'{name}'" for name in sorted(archive.files)[:20]) or "no array at all"
-            for name in ("P", "d", "G", "m", "com", "I"):
-                if name in archive:
-                    arrays[name] = np.asarray(archive[name], dtype=np.float64)
-    except (ValueError, OSError, EOFError, TypeError, zipfile.BadZipFile) as error:
+        arrays = read_arrays(path, ("P", "d", "G", "m", "com", "I"))
+    except InvalidInputError as error:
         raise InvalidInputError(path.name, f"an unreadable file ({error})", "an npz archive of numbers") from None
+    found = ", ".join(f"'{name}'" for name in array_names(path)[:20]) or "no array at all"
+    arrays = {name: array.astype(np.float64) for name, array in arrays.items()}
     count = len(arrays["P"]) if "P" in arrays and arrays["P"].ndim else 0
     for name, shape in {"P": (count, 3), "d": (count,), "G": (count, 3), "m": (), "com": (3,), "I": (3, 3)}.items():
         if name not in arrays:

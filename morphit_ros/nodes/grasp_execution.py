@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rclpy.action import GoalResponse
-from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.callback_groups import CallbackGroup, MutuallyExclusiveCallbackGroup
 from rclpy.lifecycle import LifecycleNodeMixin, LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
 
@@ -17,7 +17,8 @@ from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.autostart import Autostart
 from morphit_ros.ros.core.clocks import steady_timer
-from morphit_ros.ros.core.diagnostics import ERROR, OK, Diagnostics
+from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
+from morphit_ros.ros.core.endpoints import result_is_awaited
 from morphit_ros.ros.core.frames import BaseFrameConfig
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
@@ -25,7 +26,13 @@ from morphit_ros.ros.execution.motion_backends import MotionPlanning, MotionPlan
 from morphit_ros.ros.execution.object_clearance import ExecutedClearanceConfig
 from morphit_ros.ros.execution.pick_jobs import PickJobs, PickJobsConfig
 from morphit_ros.ros.execution.pick_request import GoalConfig, GoalReader
-from morphit_ros.ros.execution.robot_commands import CommandConfig, MotionGate, make_robot_commands
+from morphit_ros.ros.execution.robot_commands import (
+    CommandConfig,
+    GatedCommands,
+    MotionGate,
+    RobotCommands,
+    make_robot_commands,
+)
 from morphit_ros.ros.execution.robot_watch import RobotWatch
 
 
@@ -35,6 +42,7 @@ class GraspExecutionConfig(Config):
 
     robot: str = parameter("panda", "Robot: a name in config/robots or a YAML file")
     autostart: bool = parameter(False, "Configure and activate by itself once its inputs are there")
+    gate: bool = parameter(False, "Send trajectories to motion_gate instead of the robot's controller")
     update_rate: float = parameter(50.0, "Rate of the grasp sequence in wall time [Hz]", minimum=5.0, maximum=500.0)
 
 
@@ -45,7 +53,7 @@ CONFIGS = (
 
 
 class GraspExecution(LifecycleNodeMixin, Node):
-    """Actions `execute_grasp` and `pick`."""
+    """Actions `execute_grasp` and `pick`, `release`, `place`, `go_home` and `recover`."""
 
     def __init__(self) -> None:
         Node.__init__(self, "grasp_execution")
@@ -58,30 +66,50 @@ class GraspExecution(LifecycleNodeMixin, Node):
         config, goals, jobs, sequence, motion, commands, base, clearance = declare_configs(self, CONFIGS)
         self._robot = robot = RobotConfiguration.load(config.robot)
         gripper = Gripper.load(robot.gripper)
-        self._commands = MotionGate(make_robot_commands(self, commands, robot, work))
+        self._commands = MotionGate(self._make_commands(config.gate, commands, work, inputs))
         self._diagnostics = Diagnostics(self)
-        self._watch = RobotWatch(self, inputs, robot)
+        self._watch = RobotWatch(self, inputs, robot, driven=commands.command_interface == "actions")
         self._planning = MotionPlanning(self, inputs, motion, robot, self._watch, self._diagnostics)
         reader = GoalReader(self, inputs, goals, clearance, base, robot.base_link, gripper, self._watch.reaches)
         self._jobs = PickJobs(
-            self, work, jobs, commands.probed(sequence), robot, gripper, self._commands, self._planning, self._watch,
-            reader, self._diagnostics,
+            self, work, inputs, jobs, commands.probed(sequence), robot, gripper, self._commands, self._planning,
+            self._watch, reader, self._diagnostics,
         )  # fmt: skip
         self._servers = [
             interfaces.EXECUTE_GRASP.take(self, self._jobs.start_execution, self._on_goal, work),
             interfaces.PICK.take(self, self._jobs.start_pick, self._on_goal, work),
+            *(
+                action.take(self, self._jobs.start_handling, self._on_hand_goal, work)
+                for action in (interfaces.RELEASE, interfaces.PLACE, interfaces.GO_HOME, interfaces.RECOVER)
+            ),
         ]
+        self._jobs.is_awaited = lambda goal: any(result_is_awaited(server, goal) for server in self._servers)
         steady_timer(self, 1.0 / config.update_rate, self._jobs.update, work)
         self._autostart = Autostart(self, self._is_ready, work) if config.autostart else None
+
+    def _make_commands(
+        self, gated: bool, config: CommandConfig, work: CallbackGroup, inputs: CallbackGroup
+    ) -> RobotCommands:
+        if not gated:
+            return make_robot_commands(self, config, self._robot, work)
+        hand = make_robot_commands(self, config, self._robot, work, ("gripper",))
+        return GatedCommands(self, hand, work, inputs, config.gate_timeout)
 
     def _is_ready(self) -> bool:
         return self._planning.ready and self._watch.state is not None
 
+    def _on_hand_goal(self, _request: object) -> GoalResponse:
+        # What speaks against the robot is told to whoever wants to recover from it.
+        return self._answer("")
+
     def _on_goal(self, _request: object) -> GoalResponse:
-        reason = self._watch.problem
+        return self._answer(self._watch.problem)
+
+    def _answer(self, reason: str) -> GoalResponse:
         if self._commands.is_open and not self._jobs.running and not reason:
             return GoalResponse.ACCEPT
         reason = reason or ("another is running" if self._commands.is_open else "not active")
+        self._jobs.note_refusal()
         self.get_logger().warning(f"goal refused: {reason}", throttle_duration_sec=10.0)
         return GoalResponse.REJECT
 
@@ -98,7 +126,9 @@ class GraspExecution(LifecycleNodeMixin, Node):
         except MorphitError as error:
             self._diagnostics.report(ERROR, f"not activated: {error}")
             return TransitionCallbackReturn.FAILURE
-        self._diagnostics.report(OK, f"active: {self._robot.name} may move")
+        lacking = self._watch.not_reported()
+        text = f"active: {self._robot.name} may move"
+        self._diagnostics.report(WARN if lacking else OK, f"{text}; {lacking}" if lacking else text)
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup, ReentrantCallbackGroup
 from rclpy.node import Node
 
 from morphit_interfaces.msg import SegmentedObjectArray, TablePlane
 from morphit_interfaces.srv import Segment
+from morphit_ros.budgets import MOST_WAITING
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import MorphitError
 from morphit_ros.geometry.transforms import Array
@@ -20,12 +21,16 @@ from morphit_ros.ros.core.clocks import steady_timer
 from morphit_ros.ros.core.conversions import cloud_from_message, seconds_from_stamp
 from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
 from morphit_ros.ros.core.frames import BaseFrame, BaseFrameConfig, CameraFrameConfig, CameraFrames
+from morphit_ros.ros.core.guarded import Turns
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.scene.camera_clouds import CameraClouds, CameraCloudsConfig, CloudPair
 from morphit_ros.ros.scene.messages import perception_of_request
 from morphit_ros.ros.scene.publisher import ScenePublisher
 from morphit_ros.ros.scene.self_filter import SelfFilter
+
+# Requests of a burst that are held until a thread refuses them.
+_MOST_REQUESTS = 1000
 
 
 @dataclass(frozen=True)
@@ -58,25 +63,28 @@ class ScenePerception(Node):
         self._self_filter = SelfFilter(self, robot, base) if config.self_filter else None
         self._done_stamp = -1.0
         self._out = ScenePublisher(self)
-        work = MutuallyExclusiveCallbackGroup()
+        # One scene after the other; what may not wait for its turn is refused at once, and needs a thread for that.
+        self._turns = Turns(interfaces.SEGMENT.name)
         self._clouds = CameraClouds(self, MutuallyExclusiveCallbackGroup(), clouds_config, self._perception)
-        interfaces.SEGMENT.serve(self, self._on_segment, work)
+        interfaces.SEGMENT.serve(self, self._on_segment, ReentrantCallbackGroup(), depth=_MOST_REQUESTS)
         if config.rate > 0.0:
-            steady_timer(self, 1.0 / config.rate, self._on_timer, work)
+            steady_timer(self, 1.0 / config.rate, self._on_timer, MutuallyExclusiveCallbackGroup())
 
     def _on_timer(self) -> None:
         try:
-            views = self._clouds.fresh()
-            if views.stamp != self._done_stamp:
-                self._done_stamp = views.stamp
-                self._segment(views, self._perception)
+            with self._turns.if_free() as free:
+                views = self._clouds.fresh()
+                if free and views.stamp != self._done_stamp:
+                    self._done_stamp = views.stamp
+                    self._segment(views, self._perception)
         except MorphitError as error:
             self._diagnostics.report(WARN, str(error), self._counts(), periodic=True)
 
     def _on_segment(self, request: Segment.Request, response: Segment.Response) -> Segment.Response:
         try:
-            views, config = self._clouds.fresh(), perception_of_request(request, self._perception)
-            scene, response.objects, response.table = self._segment(views, config)
+            with self._turns.turn():
+                views, config = self._clouds.fresh(), perception_of_request(request, self._perception)
+                scene, response.objects, response.table = self._segment(views, config)
             response.success = scene.status is SceneStatus.OK
             response.message = scene.message
             response.registration_residual = scene.registration_residual
@@ -113,7 +121,7 @@ class ScenePerception(Node):
 
 
 def main(args: list[str] | None = None) -> None:
-    run_node(ScenePerception, args, threads=3)
+    run_node(ScenePerception, args, threads=4 + MOST_WAITING)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.requests import Requests
 from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.distance.messages import answer_min_distance, objects_from_messages
-from morphit_ros.ros.distance.server import DistanceServer, SuperovoidModelConfig
+from morphit_ros.ros.distance.server import DistanceServer, DistanceServerConfig
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class SuperovoidDistanceConfig(Config):
     diagnostics_period: float = parameter(1.0, "Time between two reports [s]", minimum=0.1, maximum=60.0)
 
 
-CONFIGS = (DescriptionConfig, SuperovoidModelConfig, SuperovoidDistanceConfig)
+CONFIGS = (DescriptionConfig, DistanceServerConfig, SuperovoidDistanceConfig)
 
 
 class SuperovoidDistance(Node):

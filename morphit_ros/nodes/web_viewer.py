@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from rclpy.node import Node
 
 from morphit_ros.configuration import Config, parameter
+from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.diagnostics import OK, Diagnostics
 from morphit_ros.ros.core.frames import BaseFrameConfig, CameraFrameConfig
 from morphit_ros.ros.core.latest import LatestMessages, Viewer
@@ -30,6 +31,7 @@ class WebViewerConfig(Config):
         choices=("reliable", "best_effort"),
     )  # fmt: skip
     rate: float = parameter(5.0, "Most updates a second [Hz]", minimum=0.2, maximum=30.0)
+    camera_clouds: bool = parameter(True, "Show the cameras' clouds; without them only what was segmented is received")
     max_points: int = parameter(20_000, "Points shown of a cloud", minimum=100, maximum=1_000_000)
     world_frame: str = parameter("world", "Frame of what is shown")
 
@@ -46,9 +48,13 @@ class WebViewer(Node):
         viewer = self._viewer(config, base, cameras)
         self._scene = viewer.scene
         diagnostics = Diagnostics(self)
+        topics = dict(viewer.topics)
+        if not config.camera_clouds:
+            for cloud in (interfaces.LEFT_POINTS, interfaces.RIGHT_POINTS):
+                topics.pop(cloud, None)
         best_effort = config.points_reliability == "best_effort"
         self._latest = LatestMessages(
-            self, viewer.topics, config.rate, best_effort, diagnostics, viewer.is_wanted, viewer.is_ready
+            self, topics, config.rate, best_effort, diagnostics, viewer.is_wanted, viewer.is_ready
         )
         diagnostics.report(OK, f"view at {self._scene.url}")
 

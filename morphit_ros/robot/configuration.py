@@ -7,10 +7,12 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from morphit_ros.documents import read_yaml_file
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy
 from morphit_ros.resources import resource
@@ -22,7 +24,9 @@ _REQUIRED = (
     "name", "description", "semantic_description", "base_link", "arm_joints", "home", "acceleration_limits", "gripper",
     "tip_link", "tip_to_gripper", "finger_joints", "touch_links", "moveit",
 )  # fmt: skip
-_OPTIONAL = ("workcell",)
+_OPTIONAL = ("workcell", "driver_state")
+# What a driver may publish of its robot, see `morphit_ros.ros.execution.driver_state`.
+DRIVER_STATES = ("safety_mode", "robot_mode", "program_running", "speed_scaling", "franka_state")
 # An arm's length or a room's: more is a file in millimetres.
 _FARTHEST = 100.0
 
@@ -47,6 +51,7 @@ class RobotConfiguration:
         moveit: names used by the MoveIt backend.
         base_position: where the base stands in the simulated workcell (z up, table top at z = 0) [m].
         base_yaw: heading of the base there [rad].
+        driver_state: some of `DRIVER_STATES` → topic on which the robot's driver publishes it.
     """
 
     name: str
@@ -64,6 +69,7 @@ class RobotConfiguration:
     moveit: Mapping[str, str]
     base_position: tuple[float, ...] = field(default=(0.0, 0.0, 0.0))
     base_yaw: float = 0.0
+    driver_state: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     @classmethod
     def load(cls, name_or_path: str | Path) -> RobotConfiguration:
@@ -78,17 +84,10 @@ class RobotConfiguration:
             InvalidInputError: a key is missing or unknown, or a value is not what it must be; names file, key, value
                 and bound.
         """
-        import yaml
-
         path = Path(name_or_path)
         if path.suffix not in (".yaml", ".yml"):
             path = resource(f"config/robots/{name_or_path}.yaml")
-        try:
-            data = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise ResourceNotFoundError(str(path), [], "Give a name in config/robots or a YAML file.") from None
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise InvalidInputError(path.name, f"no YAML ({error})", "a YAML file of keys and values") from error
+        data = read_yaml_file(path, "Give a name in config/robots or a YAML file.")
         return cls(**_Checked(path, data).fields())
 
     def check_description(self, description: RobotDescription) -> None:
@@ -179,7 +178,8 @@ class _Checked:
             ),
             "finger_joints": self._names("finger_joints", at_least=0),
             "touch_links": self._names("touch_links", at_least=0),
-            "moveit": self._moveit(),
+            "moveit": self._texts("moveit"),
+            "driver_state": self._driver_state(),
             "base_position": tuple(position.tolist()),
             "base_yaw": float(self._numbers("workcell.base_yaw", [place.get("base_yaw", 0.0)], 1)[0]),
             **{key: self._text(key, data[key]) for key in ("name", "base_link", "tip_link")},
@@ -217,11 +217,17 @@ class _Checked:
             raise self._error(key, repr(value), f"exactly the keys {', '.join(names)}")
         return value
 
-    def _moveit(self) -> dict[str, str]:
-        value = self._data["moveit"]
+    def _texts(self, key: str) -> dict[str, str]:
+        value = self._data[key]
         if not isinstance(value, dict) or not all(isinstance(text, str) for pair in value.items() for text in pair):
-            raise self._error("moveit", repr(value), "names by key")
+            raise self._error(key, repr(value), "names by key")
         return value
+
+    def _driver_state(self) -> dict[str, str]:
+        topics = self._texts("driver_state") if "driver_state" in self._data else {}
+        if not set(topics) <= set(DRIVER_STATES) or not all(topics.values()):
+            raise self._error("driver_state", repr(topics), f"topics by some of {', '.join(DRIVER_STATES)}")
+        return topics
 
     def _located(self, text: str) -> str:
         """A URI as it is; a path made absolute, beginning at the file's folder."""

@@ -6,10 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from morphit_ros.errors import InvalidInputError, MissingDependencyError
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.robot.links import Joint, Link
 from morphit_ros.robot.packages import resolve_uri
 from morphit_ros.robot.urdf import read_urdf
+from morphit_ros.robot.xacro_files import expand_xacro
 
 # Of a URDF, hundreds of times the size of a humanoid's: a mesh or an image given by mistake is refused unread.
 MAX_DOCUMENT_BYTES = 1 << 26
@@ -71,7 +72,7 @@ def load_robot_description(
     Raises:
         ResourceNotFoundError: the file or a collision mesh is missing; names link, package and places.
         InvalidInputError: XML that cannot be parsed (with its line), or a tree that is not one: duplicate names,
-            a joint whose link does not exist, a cycle, no or several roots.
+            a joint whose link does not exist, a cycle, no or several roots; a xacro file that takes too long.
         MissingDependencyError: a xacro file, and the package xacro is not installed.
     """
     paths = tuple(Path(path) for path in package_paths)
@@ -88,21 +89,9 @@ def load_robot_description(
     except OSError as error:
         raise InvalidInputError(str(path), f"unreadable ({error})", "a file that can be read") from error
     if path.suffix == ".xacro":
-        document = _expand_xacro(path, xacro_arguments or {})
+        document = expand_xacro(path, xacro_arguments or {})
     return _described(document, path.parent, paths, path.name)
 
 
 def _described(text: str, directory: Path | None, package_paths: tuple[Path, ...], source: str) -> RobotDescription:
     return RobotDescription(*read_urdf(text, directory, package_paths, source), text, directory, package_paths)
-
-
-def _expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
-    try:
-        import xacro
-    except ImportError as error:
-        raise MissingDependencyError("xacro", f"the xacro file {path.name}", "pip install xacro") from error
-    try:
-        return str(xacro.process_file(str(path), mappings=dict(arguments)).toxml())
-    # xacro raises whatever its expressions raise; all of it means a file that cannot be expanded.
-    except Exception as error:
-        raise InvalidInputError(path.name, f"a xacro error: {error}", "a xacro file that expands") from error

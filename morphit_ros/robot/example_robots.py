@@ -9,13 +9,17 @@ from morphit_ros.resources import share_directory
 from morphit_ros.robot.packages import package_folders
 
 EXAMPLE_PACKAGE = "example-robot-data"
-INSTALL = f"pip install {EXAMPLE_PACKAGE} (in ROS: ros-$ROS_DISTRO-{EXAMPLE_PACKAGE})"
 
 
 def known_robots() -> list[str]:
     """Names that `robot.sources.load_robot` knows: of config/robots, then of example-robot-data where installed."""
-    own = sorted(path.stem for path in (share_directory() / "config" / "robots").glob("*.yaml"))
+    own = configured_robots()
     return own + [name for name in example_robots() if name not in own]
+
+
+def configured_robots() -> list[str]:
+    """Names in config/robots."""
+    return sorted(path.stem for path in (share_directory() / "config" / "robots").glob("*.yaml"))
 
 
 def example_robots() -> dict[str, Path]:

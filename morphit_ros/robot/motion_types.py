@@ -19,6 +19,7 @@ class JointState:
         positions, velocities: (J,) [rad or m], [rad/s or m/s].
         stamp: time of measurement [s].
         efforts: (J,) [N m or N, some drivers: A]; empty where the robot does not report them.
+        held_up: time by which a controller whose speed is scaled has fallen behind so far [s]; differences count.
     """
 
     names: tuple[str, ...]
@@ -26,6 +27,7 @@ class JointState:
     velocities: Array
     stamp: float
     efforts: Array = field(default_factory=lambda: np.empty(0))
+    held_up: float = 0.0
 
     def as_dict(self) -> dict[str, float]:
         """Joint name → position."""
@@ -40,12 +42,14 @@ class Trajectory:
         joint_names: J names; order of the columns.
         times: (N,) seconds from the start, strictly increasing, first one 0.
         positions, velocities: (N, J) [rad], [rad/s].
+        start: when it begins by the robot's clock; 0: when it arrives [s].
     """
 
     joint_names: tuple[str, ...]
     times: Array
     positions: Array
     velocities: Array
+    start: float = 0.0
 
     def __post_init__(self) -> None:
         shape = (len(self.times), len(self.joint_names))

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
+from morphit_ros.dependencies import how_to_install, is_listed
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 
 _REMEDY = "Give the folder that holds the package in package_paths or in $MORPHIT_PACKAGE_PATH."
@@ -89,6 +90,8 @@ def _resolve_package(uri: str, package_paths: Sequence[str | Path], base_directo
     if not package:
         raise InvalidInputError("uri", uri, "package://name/path")
     remedy = f"Package '{package}' was found, but not this file in it." if found_package else _REMEDY
+    if not found_package and is_listed(package):
+        remedy = how_to_install(package)
     raise ResourceNotFoundError(uri, searched, f"Package '{package}': {remedy}")
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import stat
 import zipfile
 from pathlib import Path, PurePosixPath
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.array_files import UNREADABLE
 
 _MESHES = (".stl", ".obj", ".ply", ".dae", ".glb", ".off")
 # More is no robot [bytes unpacked, files].
 _LARGEST, _MOST = 1 << 30, 10_000
+# Of a file where another member has a folder, and of a name that no file can have; without a number from bz2.
+_ZIPS_OWN_FAULTS = (None, errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 
 def store_upload(name: str, content: bytes, folder: Path) -> Path:
@@ -42,7 +46,9 @@ def store_upload(name: str, content: bytes, folder: Path) -> Path:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             _check_members(own, archive.infolist())
             archive.extractall(folder)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as error:
+    except UNREADABLE as error:
+        if isinstance(error, OSError) and error.errno not in _ZIPS_OWN_FAULTS:
+            raise
         raise InvalidInputError("upload", f"{own} ({error})", "a zip that can be unpacked") from error
     found = sorted(folder.rglob("*.urdf"), key=lambda path: (len(path.parts), str(path)))
     highest = [path for path in found if len(path.parts) == len(found[0].parts)]

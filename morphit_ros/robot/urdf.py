@@ -21,8 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from morphit_ros.budgets import LARGEST_COORDINATE
+from morphit_ros.dependencies import needed_for
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
-from morphit_ros.geometry.mesh import LARGEST_COORDINATE
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy
 from morphit_ros.robot.links import GeometryKind, Joint, JointMimic, Link, LinkGeometry
 from morphit_ros.robot.packages import resolve_uri
@@ -105,7 +106,8 @@ def read_urdf(
         ResourceNotFoundError: a collision mesh is missing.
         InvalidInputError: see `load_robot_description`.
     """
-    from urdf_parser_py.urdf import URDF
+    with needed_for("reading URDF"):
+        from urdf_parser_py.urdf import URDF
 
     root = parse_xml(text, "robot", source)
     robot = URDF.from_xml_string(ElementTree.tostring(_reduced(root, source), encoding="unicode"))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import zipfile
 from typing import Any
 
 import numpy as np
 
-from morphit_ros.errors import MissingDependencyError
+from morphit_ros.dependencies import needed_for
+from morphit_ros.geometry.array_files import read_arrays
 from morphit_ros.geometry.inputs import MeshLike, as_mesh
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
@@ -42,9 +42,9 @@ def convex_pieces(mesh: MeshLike, seed: int = 1) -> list[TriangleMesh]:
     path = cache_directory("convex_pieces") / f"{digest.hexdigest()[:32]}.npz"
     if path.is_file():
         try:
-            with np.load(path) as data:
-                return [convex_hull(data[key]) for key in sorted(data.files, key=int)]
-        except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
+            pieces = read_arrays(path)
+            return [convex_hull(pieces[key]) for key in sorted(pieces, key=int)]
+        except ValueError:
             # Cut short or overwritten: computed again below.
             pass
     corners = _decompose(mesh, seed)
@@ -55,11 +55,8 @@ def convex_pieces(mesh: MeshLike, seed: int = 1) -> list[TriangleMesh]:
 
 
 def _decompose(mesh: TriangleMesh, seed: int) -> list[Array]:
-    try:
+    with needed_for("splitting a mesh into convex pieces"):
         import coacd
-    except ImportError as error:
-        remedy = "Install it with 'pip install coacd', or use an object that brings its convex pieces."
-        raise MissingDependencyError("coacd", "splitting a mesh into convex pieces", remedy) from error
     coacd.set_log_level("error")
     parts = coacd.run_coacd(coacd.Mesh(mesh.vertices, mesh.faces), seed=seed, **_PARAMETERS)
     return [_thinned(np.asarray(points, dtype=np.float64)) for points, _ in parts]

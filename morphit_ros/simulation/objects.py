@@ -134,24 +134,54 @@ def load_object(
             for what is no file.
         ResourceNotFoundError: unknown name (lists the known ones), or no data folder.
     """
-    if mass is not None and not (np.isfinite(mass) and mass > 0.0):
-        raise InvalidInputError("mass", mass, "a positive number [kg], or None for the object's own")
     name = str(name_or_path)
-    if unit is not None and Path(name).suffix.lower() not in _MESH_SUFFIXES:
-        raise InvalidInputError("unit", repr(unit), f"none with '{name}', whose size is known", "It is of mesh files.")
+    mesh = _checked(name, mass, data_dir, unit)
     if name in OWN_OBJECTS:
         return _own_object(name, mass)
     if name.removeprefix("ycb/") in _YCB:
         return _ycb_object(name, mass, data_dir)
     if name.startswith("known/") and name.removeprefix("known/") in _PRINTED:
         return _printed_object(name, mass, data_dir)
-    if Path(name).suffix.lower() in _MESH_SUFFIXES:
+    assert mesh is not None and mass is not None
+    return _standing(name, mesh, convex_pieces(mesh), mass, (0.70, 0.52, 0.36))
+
+
+def check_object(
+    name_or_path: str | Path, mass: float | None = None, data_dir: str | Path | None = None, unit: str | None = None
+) -> None:
+    """Whether `load_object` has something to load, in a moment: before processes are started for it.
+
+    Raises:
+        InvalidInputError, ResourceNotFoundError: as of `load_object`.
+    """
+    _checked(str(name_or_path), mass, data_dir, unit)
+
+
+def _checked(name: str, mass: float | None, data_dir: str | Path | None, unit: str | None) -> TriangleMesh | None:
+    """The mesh of a mesh file in metres; None for an object by name, whose files are there."""
+    is_mesh = Path(name).suffix.lower() in _MESH_SUFFIXES
+    if mass is not None and not (np.isfinite(mass) and mass > 0.0):
+        raise InvalidInputError("mass", mass, "a positive number [kg], or None for the object's own")
+    if unit is not None and not is_mesh:
+        raise InvalidInputError("unit", repr(unit), f"none with '{name}', whose size is known", "It is of mesh files.")
+    if is_mesh:
         if mass is None:
             raise InvalidInputError("mass", None, f"the mass of '{name}' [kg]", "A mesh file does not say it.")
-        mesh = in_metres(load_mesh(name), unit, name)
-        return _standing(name, mesh, convex_pieces(mesh), mass, (0.70, 0.52, 0.36))
-    remedy = f"Known objects: {', '.join(OBJECT_NAMES)}. Or give a mesh file ({' '.join(_MESH_SUFFIXES)}) and its mass."
-    raise ResourceNotFoundError(name, [], remedy)
+        return in_metres(load_mesh(name), unit, name)
+    if name in OWN_OBJECTS:
+        return None
+    if name.removeprefix("ycb/") in _YCB:
+        place, folder = data_directory(data_dir) / "ycb" / name.removeprefix("ycb/"), "ycb/"
+    elif name.startswith("known/") and name.removeprefix("known/") in _PRINTED:
+        place, folder = data_directory(data_dir) / "grasp" / f"{name}.obj", "grasp/known/"
+    else:
+        known = f"Known objects: {', '.join(OBJECT_NAMES)}."
+        remedy = f"{known} Or give a mesh file ({' '.join(_MESH_SUFFIXES)}) and its mass."
+        raise ResourceNotFoundError(name, [], remedy)
+    if not place.exists():
+        remedy = f"Set MORPHIT_DATA to the folder that holds '{folder}', or choose one of: {', '.join(OWN_OBJECTS)}."
+        raise ResourceNotFoundError(name, [str(place)], remedy)
+    return None
 
 
 def _own_object(name: str, mass: float | None) -> SimulatedObject:
@@ -165,9 +195,6 @@ def _own_object(name: str, mass: float | None) -> SimulatedObject:
 def _ycb_object(name: str, mass: float | None, data_dir: str | Path | None) -> SimulatedObject:
     key = name.removeprefix("ycb/")
     folder = data_directory(data_dir) / "ycb" / key
-    if not folder.is_dir():
-        remedy = "Set MORPHIT_DATA to the folder that holds 'ycb/', or choose one of: " + ", ".join(OWN_OBJECTS) + "."
-        raise ResourceNotFoundError(name, [str(folder)], remedy)
     own_mass, color = _YCB[key]
     mesh = load_mesh(folder / "textured.obj")
     files = sorted(folder.glob("textured_coacd_*.stl"))
@@ -183,9 +210,6 @@ def _ycb_object(name: str, mass: float | None, data_dir: str | Path | None) -> S
 def _printed_object(name: str, mass: float | None, data_dir: str | Path | None) -> SimulatedObject:
     key = name.removeprefix("known/")
     path = data_directory(data_dir) / "grasp" / "known" / f"{key}.obj"
-    if not path.is_file():
-        remedy = "Set MORPHIT_DATA to the folder that holds 'grasp/known/', or choose one of: "
-        raise ResourceNotFoundError(name, [str(path)], remedy + ", ".join(OWN_OBJECTS) + ".")
     mesh = load_mesh(path)
     return _standing(name, mesh, convex_pieces(mesh), mass or printed_mass(mesh), _PRINTED[key])
 

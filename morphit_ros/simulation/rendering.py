@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from morphit_ros.dependencies import needed_for
 from morphit_ros.errors import MissingDependencyError
 
 _REMEDY = (
@@ -33,10 +34,8 @@ def import_mujoco() -> Any:
     """
     if sys.platform == "linux" and "MUJOCO_GL" not in os.environ and "mujoco" not in sys.modules:
         os.environ["MUJOCO_GL"] = available_backend() or "disabled"
-    try:
+    with needed_for("the simulation"):
         import mujoco
-    except ImportError as error:
-        raise MissingDependencyError("mujoco", "the simulated workcell", "pip install mujoco") from error
     return mujoco
 
 

@@ -62,11 +62,15 @@ class ArmServo:
         """(J,) commanded positions [rad]."""
         return self._command.copy()
 
-    def follow(self, trajectory: Trajectory, time: float) -> None:
-        """Start a trajectory now; joints that it does not name stay where they are.
+    def follow(self, trajectory: Trajectory, start: float, now: float) -> None:
+        """Go on with a trajectory that begins, or has begun; joints that it does not name stay where they are.
+
+        Args:
+            trajectory: of arm joints.
+            start, now: simulated times of its beginning and of now [s].
 
         Raises:
-            InvalidInputError: unknown joints, positions beyond the limits, or a start away from the present command.
+            InvalidInputError: unknown joints, positions beyond the limits, or a place away from the present command.
         """
         unknown = [name for name in trajectory.joint_names if name not in self.joint_names]
         if unknown:
@@ -83,16 +87,17 @@ class ArmServo:
             extremes = f"[{trajectory.positions[:, joint].min():.4f}, {trajectory.positions[:, joint].max():.4f}]"
             bound = f"within the joint's limits [{low[joint]:.4f}, {high[joint]:.4f}]"
             raise InvalidInputError(f"trajectory: {trajectory.joint_names[joint]}", extremes, bound)
-        gap = np.abs(trajectory.positions[0] - self._command[columns])
+        place = trajectory.sample(now - start)
+        gap = np.abs(place - self._command[columns])
         if gap.max() > START_TOLERANCE:
             joint = int(np.argmax(gap))
             raise InvalidInputError(
                 f"trajectory: start of {trajectory.joint_names[joint]}",
-                f"{trajectory.positions[0, joint]:.4f} rad",
+                f"{place[joint]:.4f} rad",
                 f"within {START_TOLERANCE:g} of the commanded {self._command[columns[joint]]:.4f} rad",
                 "Plan from the present joint state.",
             )
-        self._trajectory, self._columns, self._start = trajectory, columns, time
+        self._trajectory, self._columns, self._start = trajectory, columns, start
         self._curve = None
         if len(trajectory.times) > 1:
             self._curve = CubicHermiteSpline(trajectory.times, trajectory.positions, trajectory.velocities)

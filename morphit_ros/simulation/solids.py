@@ -9,7 +9,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morphit_ros.errors import InvalidInputError, MissingDependencyError
+from morphit_ros.dependencies import needed_for
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 
@@ -187,10 +188,8 @@ def unite(solids: Sequence[SolidPart]) -> TriangleMesh:
         InvalidInputError: a surface is not closed.
         MissingDependencyError: manifold3d is not installed.
     """
-    try:
+    with needed_for("an object of the package"):
         import manifold3d
-    except ImportError as error:
-        raise MissingDependencyError("manifold3d", "the package's own objects", "pip install manifold3d") from error
 
     parts = []
     for solid in solids:

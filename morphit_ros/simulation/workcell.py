@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -209,14 +210,28 @@ class Workcell:
             self._data.qfrc_actuator[self._joint_dofs].copy(),
         )
 
+    def place(self, positions: Mapping[str, float]) -> None:
+        """Put arm and fingers at joint positions at once, at rest, and hold them; time does not pass.
+
+        Raises:
+            InvalidInputError: a position of one of `joint_names` is missing or not finite.
+        """
+        values = np.array([positions.get(name, math.nan) for name in self.joint_names])
+        if not np.isfinite(values).all():
+            raise InvalidInputError("positions", dict(positions), f"a finite position of {', '.join(self.joint_names)}")
+        self._data.qpos[self._joint_addresses] = values
+        self._data.qvel[self._joint_dofs] = 0.0
+        self._mujoco.mj_forward(self._model, self._data)
+        self._arm.hold(self._arm.measured(self._data))
+
     def command_trajectory(self, trajectory: Trajectory) -> None:
-        """Start a trajectory of arm joints now; it replaces one that is being executed.
+        """Start a trajectory of arm joints, now or as if it had begun at its `start`; it replaces one under way.
 
         Raises:
             InvalidInputError: a joint that is not one of the arm's, a position beyond its limits, or a start that is
                 away from where the arm is commanded to be.
         """
-        self._arm.follow(trajectory, self.time)
+        self._arm.follow(trajectory, min(trajectory.start, self.time) or self.time, self.time)
 
     def stop_motion(self) -> None:
         """Drop the trajectory and hold the positions measured now."""

@@ -12,11 +12,11 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.boundary import boundary_edges, welded_faces
 from morphit_ros.geometry.inputs import MeshesLike
 from morphit_ros.geometry.mesh import TriangleMesh
+from morphit_ros.geometry.solid import Solid
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.winding_number import InsideTest
 from morphit_ros.jit import njit
 from morphit_ros.spheres.exposed_surface import as_shape, sample_exposed_surface, shape_bounds
-from morphit_ros.spheres.mesh_distance import MeshDistance
 
 # Points whose distances are computed side by side: their coordinates and minima fit into the first-level cache.
 _BLOCK = 256
@@ -91,7 +91,7 @@ def measure_spheres(
     points, _ = sample_exposed_surface(meshes, surface_samples, rng)
     distances = np.abs(nearest_gaps(points, sphere_centers, sphere_radii))
     exposed = exposed_sphere_points(sphere_centers, sphere_radii, surface_samples)
-    reverse = MeshDistance(meshes)(exposed)
+    reverse = Solid(meshes).surface_distances(exposed)
     test = InsideTest(meshes)
     volume, inside = _inside_share(meshes, test, sphere_centers, sphere_radii, volume_samples // 2, rng)
     outside = _outside_volume(test, sphere_centers, sphere_radii, volume_samples // 2, rng) / volume

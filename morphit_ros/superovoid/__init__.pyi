@@ -30,4 +30,11 @@ from .robots.clearance import ObjectClearance as ObjectClearance
 from .robots.model_file import load_model as load_model, save_model as save_model
 from .robots.robot_fit import fit_robot_superovoids as fit_robot_superovoids
 from .robots.robot_model import LinkSuperovoids as LinkSuperovoids, RobotSuperovoids as RobotSuperovoids
+from .robots.separation import (
+    SeparationConfig as SeparationConfig,
+    SeparationFilter as SeparationFilter,
+    SeparationStatus as SeparationStatus,
+    SeparationStep as SeparationStep,
+)
+from .robots.separation_scale import ScaleStep as ScaleStep, SeparationScale as SeparationScale
 from .shapes.superovoid import Superovoid as Superovoid

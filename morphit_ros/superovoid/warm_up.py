@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from morphit_ros.geometry.mesh import sample_surface
@@ -17,6 +19,7 @@ from morphit_ros.superovoid.fits.fit import SuperovoidFitResult, fit_superovoid
 from morphit_ros.superovoid.robots.distance_request import DistanceType, RobotDistanceRequest
 from morphit_ros.superovoid.robots.link_fit import fit_link_superovoids
 from morphit_ros.superovoid.robots.robot_distance import RobotDistance
+from morphit_ros.superovoid.robots.separation import SeparationFilter
 from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
 _ROBOT = """<robot name="two_links"><link name="base"/><link name="arm"/>
@@ -38,6 +41,7 @@ def warm_up_distances() -> float:
         request = RobotDistanceRequest(kind, ignore_semantics=True, gradient=True)
         found = robot.compute([{"turn": 0.1}], request)[0].minimum_distance
     assert found is not None
+    SeparationFilter(robot, [1.0]).step([0.1], [1.0])
     return found.distance
 
 
@@ -47,4 +51,5 @@ def warm_up_fits() -> SuperovoidFitResult:
     fit_superovoid(sample_surface(box, 600, np.random.default_rng(0))[0], SuperovoidFitConfig(starts=3, iterations=2))
     quick = SuperovoidFitConfig(mode="outer", convex=True, starts=3, iterations=2, samples=60)
     fit_link_superovoids([box], LinkFitConfig(fit=quick), count=2)
+    fit_link_superovoids([box], LinkFitConfig(fit=replace(quick, mode="balanced")), count=2)
     return fit_superovoid(box, SuperovoidFitConfig(mode="outer", convex=True, starts=3, iterations=2))

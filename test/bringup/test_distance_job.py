@@ -53,4 +53,5 @@ def test_rviz_shows_robot_shapes_and_closest_points() -> None:
         "robot_description": "RobotModel",
         "superovoid_markers": "MarkerArray",
         "distance_markers": "MarkerArray",
+        "separation/markers": "MarkerArray",
     }

@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 
 from morphit_ros.bringup import JOBS, NodeDescription, WhenEnded, find_job, parse_assignments
+from morphit_ros.bringup.job import JOB_VARIABLE
+from morphit_ros.bringup.machines import is_one_of_several, job_identity
 from morphit_ros.bringup.parameter_files import read_parameters, unmatched_sections, write_parameters
 from morphit_ros.bringup.poses import rpy_from_quat_xyzw
+from morphit_ros.bringup.supervisor import node_environment
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.geometry.transforms import matrix_from_quat_xyzw, matrix_from_rpy
 from morphit_ros.resources import share_directory
@@ -20,7 +23,10 @@ from morphit_ros.robot.configuration import RobotConfiguration
 
 GRASP = find_job("grasp")
 REAL = ("sim:=false", "base_pose:=0 0 0 0 0 0 1")
-NODES = {"workcell_sim", "robot_spheres", "scene_perception", "grasp_planning", "grasp_execution", "web_viewer"}
+NODES = {
+    "workcell_sim", "robot_spheres", "scene_perception", "grasp_planning", "grasp_execution", "motion_gate",
+    "web_viewer",
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -59,11 +65,14 @@ def test_simulated_time_is_for_all_but_its_source() -> None:
     assert nodes(*REAL, "use_sim_time:=true")["grasp_planning"].parameters["use_sim_time"] is True
 
 
-def test_pick_ends_the_job_and_everything_else_fails_it() -> None:
+def test_pick_ends_the_job_seeing_and_planning_may_start_again_and_everything_else_fails_it() -> None:
     found = nodes("pick:=true", "viewer:=false")
     assert found["pick_client"].when_ended is WhenEnded.END_JOB
     assert "web_viewer" not in found
-    endings = {node.when_ended for name, node in found.items() if name != "pick_client"}
+    again = {name for name, node in found.items() if node.when_ended is WhenEnded.RESTART}
+    # Never what moves the robot, nor what its motion depends on.
+    assert again == {"scene_perception", "grasp_planning"}
+    endings = {node.when_ended for name, node in found.items() if name not in ("pick_client", *again)}
     assert endings == {WhenEnded.FAIL_JOB}
 
 
@@ -85,6 +94,19 @@ def test_a_simulation_may_be_silent_for_longer_than_a_real_robot(tmp_path: Path)
     given = tmp_path / "mine.yaml"
     given.write_text("grasp_execution: {ros__parameters: {silence_timeout: 1.5}}", encoding="utf-8")
     assert nodes(f"params_file:={given}")["grasp_execution"].parameters["silence_timeout"] == 1.5
+
+
+def test_commands_reach_the_robot_through_the_gate_only() -> None:
+    for words in ((), REAL):
+        found = nodes(*words)
+        assert found["grasp_execution"].parameters["gate"] is True
+        gate, execution = found["motion_gate"].parameters, found["grasp_execution"].parameters
+        for name in ("robot", "command_interface", "use_sim_time"):
+            assert gate[name] == execution[name]
+    # What a loaded simulation is allowed, a robot is not.
+    for name, limit in (("motion_gate", "heartbeat_timeout"), ("grasp_execution", "gate_timeout")):
+        assert nodes()[name].parameters[limit] >= 0.5
+        assert limit not in nodes(*REAL)[name].parameters
 
 
 def test_camera_topics_are_remapped_only_where_they_differ() -> None:
@@ -286,7 +308,7 @@ def test_installed_programs_of_other_packages_are_used(tmp_path: Path, monkeypat
 def test_command_carries_name_namespace_remappings_and_parameters() -> None:
     node = NodeDescription("scene_perception", {"a": 1}, name="eyes", namespace="cell", remappings={"scene": "view"})
     text = " ".join(node.command(Path("/p/file.yaml")))
-    assert "-m morphit_ros.nodes.scene_perception --ros-args -r __node:=eyes -r __ns:=/cell" in text
+    assert "-m morphit_ros.nodes scene_perception --ros-args -r __node:=eyes -r __ns:=/cell" in text
     assert "-r scene:=view --params-file /p/file.yaml" in text
 
 
@@ -352,3 +374,64 @@ def test_nodes_know_every_parameter_that_the_job_gives_them(words: tuple[str, ..
             # Values are accepted, too, not names only.
             fields = config.flat_fields()
             config.from_flat({name: value for name, value in node.parameters.items() if name in fields})
+
+
+PARTS = {
+    "simulation": {"workcell_sim"},
+    "perception": {"scene_perception"},
+    "planning": {"grasp_planning"},
+    "execution": {"robot_spheres", "grasp_execution", "motion_gate"},
+    "viewer": {"web_viewer"},
+}
+
+
+@pytest.mark.parametrize("only", [*PARTS, "perception,viewer", " execution , planning"])
+def test_a_machine_starts_the_parts_that_it_is_told_to(only: str) -> None:
+    expected = set().union(*(PARTS[part.strip()] for part in only.split(",")))
+    assert set(nodes(f"only:={only}", "job:=cell")) == expected
+
+
+def test_the_parts_are_the_job() -> None:
+    assert set().union(*PARTS.values()) == NODES
+    for words in ((), REAL):
+        whole = nodes(*words)
+        split = {name: node for part in PARTS for name, node in nodes(*words, f"only:={part}", "job:=cell").items()}
+        assert split.keys() == whole.keys()
+        for name, node in whole.items():
+            left_out = {"camera_clouds"} if name == "web_viewer" else set()
+            assert {key: value for key, value in split[name].parameters.items() if key not in left_out} == {
+                key: value for key, value in node.parameters.items() if key not in left_out
+            }
+
+
+def test_clouds_stay_on_the_machine_of_the_cameras() -> None:
+    assert nodes()["web_viewer"].parameters["camera_clouds"] is True
+    assert nodes("only:=viewer", "job:=cell")["web_viewer"].parameters["camera_clouds"] is False
+    assert nodes("only:=viewer,perception", "job:=cell")["web_viewer"].parameters["camera_clouds"] is True
+
+
+@pytest.mark.parametrize(
+    ("words", "pattern"),
+    [
+        (("only:=eyes", "job:=cell"), "only: got 'eyes', expected some of simulation, perception"),
+        (("only:=perception",), "job: got none with only, expected a name"),
+        (("job:=cell",), "job: got 'cell', expected none without only"),
+        (("only:=viewer", "job:=cell", "pick:=true"), "pick: got true with only:=viewer"),
+    ],
+)
+def test_parts_that_make_no_job_are_refused(words: tuple[str, ...], pattern: str) -> None:
+    with pytest.raises(InvalidInputError, match=pattern):
+        nodes(*words)
+
+
+def test_all_machines_of_a_job_have_one_name_for_it_and_look_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ROS_AUTOMATIC_DISCOVERY_RANGE", raising=False)
+    given = {"only": "viewer", "job": "cell"}
+    assert job_identity(given) == "cell"
+    assert is_one_of_several(given)
+    environment = node_environment(job_identity(given), alone=False)
+    assert environment[JOB_VARIABLE] == "cell"
+    assert "ROS_AUTOMATIC_DISCOVERY_RANGE" not in environment
+    assert node_environment("x")["ROS_AUTOMATIC_DISCOVERY_RANGE"] == "LOCALHOST"
+    assert job_identity({}) != job_identity({})
+    assert not is_one_of_several({"only": ""})

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from morphit_ros.bringup import JOBS, find_job
+from morphit_ros.bringup.job import MOST_RESTARTS, REFUSED
 
 ROOT = Path(__file__).parents[2]
 LAUNCH_FILES = sorted((ROOT / "launch").glob("*.launch.py"))
@@ -56,7 +57,7 @@ class LaunchConfiguration(Recorded):
 class Node(Recorded):
     allowed = (
         "package", "executable", "name", "namespace", "parameters", "remappings", "arguments", "output",
-        "emulate_tty", "on_exit",
+        "emulate_tty", "on_exit", "additional_env", "respawn", "respawn_delay",
     )  # fmt: skip
 
 
@@ -97,7 +98,7 @@ def started(actions: list[Any], **given: str) -> dict[str, Node]:
     assert set(given) <= set(context)
     (opaque,) = (action for action in actions if isinstance(action, OpaqueFunction))
     found = opaque.named["function"]({**context, **given}, *opaque.named["args"])
-    return {node.named["name"]: node for node in found}
+    return {node.named["name"] or node.named["executable"]: node for node in found}
 
 
 def test_there_is_a_launch_file_for_every_job() -> None:
@@ -115,6 +116,15 @@ def test_arguments_are_declared_with_description_and_choices(path: Path) -> None
         named = declared[argument.name]
         # launch compares texts: a default in another spelling than its choice would be refused.
         assert named["choices"] is None or named["default_value"] in named["choices"]
+        # Nor would it take True for a switch.
+        assert not isinstance(argument.default, bool) or named["choices"] is None
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_switches_are_taken_in_any_spelling() -> None:
+    given = {"robot": "panda", "sim": "True", "execution": "FALSE"}
+    (parameters,) = started(described(ROOT / "launch/moveit.launch.py"), **given)["move_group"].named["parameters"]
+    assert parameters["allow_trajectory_execution"] is False
 
 
 @pytest.mark.usefixtures("stand_in")
@@ -136,6 +146,8 @@ def test_move_group_is_started_by_launch_as_by_the_supervisor() -> None:
     expected = {node.node_name: node for node in find_job("moveit").nodes({"robot": "ur3e_hande"})}
     assert list(found) == list(expected) == ["robot_spheres", "move_group"]
     assert found["move_group"].named["package"] == "moveit_ros_move_group"
+    # Its process has further nodes, which would all be called so.
+    assert found["move_group"].named["name"] is None
     assert found["move_group"].named["remappings"] == [("robot_description", "robot_description_spheres")]
     (parameters,) = found["move_group"].named["parameters"]
     # The SRDF stays a text: launch_ros would take it for YAML.
@@ -143,14 +155,26 @@ def test_move_group_is_started_by_launch_as_by_the_supervisor() -> None:
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_texts_stay_texts_and_every_end_is_told() -> None:
+def test_texts_stay_texts_and_every_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    # No object has a name that YAML takes for a number; the next one may.
+    monkeypatch.setattr("morphit_ros.bringup.grasp._check_object", lambda values: None)
     found = started(described(ROOT / "launch/grasp.launch.py"), pick="true", object="123")
     (parameters,) = found["workcell_sim"].named["parameters"]
     assert parameters["object"].positional == ("123",)
     assert parameters["object"].named == {"value_type": str}
-    for node in found.values():
-        (action,) = node.named["on_exit"]
-        assert isinstance(action, Shutdown)
+    again = {name: node for name, node in found.items() if node.named.get("respawn")}
+    assert set(again) == {"scene_perception", "grasp_planning"}
+    for name, node in found.items():
+        if name not in again:
+            (action,) = node.named["on_exit"]
+            assert isinstance(action, Shutdown)
+    # launch starts them again unless what is done at their end ends it all.
+    for status, most in ((-9, MOST_RESTARTS), (REFUSED, 0)):
+        for node in started(described(ROOT / "launch/grasp.launch.py"), pick="true", object="123").values():
+            if node.named.get("respawn"):
+                ended = types.SimpleNamespace(returncode=status)
+                assert [node.named["on_exit"](ended, {}) for _ in range(most)] == [None] * most
+                assert isinstance(node.named["on_exit"](ended, {}), Shutdown)
 
 
 @pytest.mark.skipif(not HAS_LAUNCH, reason="launch_ros is not installed (it comes with a ROS 2 installation only)")

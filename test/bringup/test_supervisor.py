@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from morphit_ros.bringup.job import WhenEnded
+from morphit_ros.bringup.job import MOST_RESTARTS, REFUSED, RESTARTS_FORGOTTEN, Restarts, WhenEnded
 from morphit_ros.bringup.output import LineSplitter, PrefixedOutput
 from morphit_ros.bringup.supervisor import ChildProcess, run_processes
 
@@ -89,6 +89,68 @@ def test_crash_names_the_signal() -> None:
     assert (result, cause) == (1, "planner ended unexpectedly with signal SIGSEGV")
 
 
+def test_a_process_that_may_is_started_again_and_the_job_goes_on(tmp_path: Path, fifo: Path) -> None:
+    mark = tmp_path / "was here"
+    code = f"""
+import os, pathlib, signal
+mark = pathlib.Path({str(mark)!r})
+if not mark.exists():
+    mark.touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+open({str(fifo)!r}, 'w').close()
+signal.pause()
+"""
+    pick = child("pick", after_line_of_other(fifo, "print('picked')"), WhenEnded.END_JOB)
+    result, cause, text = run(child("perception", code, WhenEnded.RESTART), pick)
+    assert (result, cause) == (0, "pick ended with exit status 0")
+    assert "ended unexpectedly with signal SIGKILL; starts again in 0.5 s (1 of 3)" in text
+
+
+def test_a_process_that_keeps_dying_fails_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("morphit_ros.bringup.job.RESTART_DELAY", 0.01)
+    result, cause, text = run(child("long", LONG), child("perception", "import sys; sys.exit(3)", WhenEnded.RESTART))
+    assert (result, cause) == (1, "perception ended unexpectedly with exit status 3")
+    assert text.count("starts again") == MOST_RESTARTS
+
+
+def test_what_a_process_refused_it_is_not_asked_again() -> None:
+    result, cause, text = run(child("long", LONG), child("perception", "import sys; sys.exit(2)", WhenEnded.RESTART))
+    assert (result, cause) == (2, "perception refused its input with exit status 2")
+    assert "starts again" not in text
+
+
+def test_nothing_is_started_while_a_job_ends(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    # It dies with the others, and takes long enough for that to be started again meanwhile.
+    code = f"""
+import signal, sys, time
+open({str(count)!r}, 'a').write('x')
+signal.signal(signal.SIGINT, lambda *_: sys.exit(1))
+signal.pause()
+"""
+    slow = f"{IGNORE}import time; print('stubborn', flush=True); time.sleep(2.0)"
+    pick = f"""
+import time
+while not __import__('os').path.exists({str(count)!r}): time.sleep(0.01)
+time.sleep(0.3)
+"""
+    children = child("perception", code, WhenEnded.RESTART), child("slow", slow), child("pick", pick, WhenEnded.END_JOB)
+    result, _, text = run(*children)
+    assert result == 0
+    assert count.read_text() == "x"
+    assert "starts again" not in text
+
+
+def test_who_has_lived_for_long_may_be_started_as_often_as_at_first() -> None:
+    time = [0.0]
+    restarts = Restarts(lambda: time[0])
+    assert [restarts.delay(1) for _ in range(MOST_RESTARTS + 1)] == [0.5, 1.0, 2.0, None]
+    restarts.started()
+    time[0] = RESTARTS_FORGOTTEN + 1.0
+    assert restarts.delay(-9) == 0.5
+    assert restarts.delay(REFUSED) is None
+
+
 def test_end_of_optional_process_is_told_and_ignored(fifo: Path) -> None:
     window = child("rviz2", f"open({str(fifo)!r}, 'w').close()", WhenEnded.CONTINUE)
     pick = child("pick", after_line_of_other(fifo, "print('picked')"), WhenEnded.END_JOB)
@@ -138,22 +200,26 @@ def test_grandchild_that_outlives_its_parent_is_killed(fifo: Path, tmp_path: Pat
 
 SUPERVISED = """
 import sys
-from morphit_ros.bringup.job import WhenEnded
+from morphit_ros.bringup.job import MOST_RESTARTS, REFUSED, RESTARTS_FORGOTTEN, Restarts, WhenEnded
 from morphit_ros.bringup.supervisor import ChildProcess, run_processes
 code = {code!r}
 child = ChildProcess("node", [sys.executable, "-S", "-c", code], WhenEnded.{when_ended})
-sys.exit(run_processes([child, ChildProcess("other", child.command)]).exit_status)
+sys.exit(run_processes([child, ChildProcess("other", child.command)], folder={folder!r}).exit_status)
 """
 TELL_PID = "import os; print('pid', os.getpid(), flush=True)\n"
 
 
 def start_supervisor(
-    code: str, before: str = "", when_ended: WhenEnded = WhenEnded.FAIL_JOB
+    code: str, before: str = "", when_ended: WhenEnded = WhenEnded.FAIL_JOB, folder: str = ""
 ) -> tuple[subprocess.Popen[str], list[int]]:
     """A supervisor in a process of its own, once both its children run: it and their process ids."""
     root = Path(__file__).parents[2]
     process = subprocess.Popen(
-        [sys.executable, "-c", SUPERVISED.format(code=before + TELL_PID + code, when_ended=when_ended.name)],
+        [
+            sys.executable,
+            "-c",
+            SUPERVISED.format(code=before + TELL_PID + code, when_ended=when_ended.name, folder=folder),
+        ],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(root)},
@@ -197,11 +263,27 @@ def test_a_stop_that_needs_to_kill_is_no_success() -> None:
     assert all(ends(pid) for pid in pids)
 
 
-def test_children_of_a_killed_supervisor_do_not_outlive_it() -> None:
-    process, pids = start_supervisor(LONG, before=IGNORE)
+def test_children_of_a_killed_supervisor_do_not_outlive_it_nor_do_their_files(tmp_path: Path) -> None:
+    folder = tmp_path / "parameters"
+    folder.mkdir()
+    (folder / "node.yaml").touch()
+    process, pids = start_supervisor(LONG, before=IGNORE, folder=str(folder))
     process.kill()
     process.wait(timeout=10)
     assert all(ends(pid) for pid in pids)
+    assert not folder.exists()
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+def test_children_of_a_killed_supervisor_may_stop_what_they_move_before_they_die(tmp_path: Path) -> None:
+    stopped = tmp_path / "stopped"
+    note = f"import signal\nsignal.signal(signal.SIGINT, lambda *_: open({str(stopped)!r}, 'w').close())\n"
+    process, pids = start_supervisor("while True: signal.pause()", before=note)
+    process.kill()
+    process.wait(timeout=10)
+    assert all(ends(pid) for pid in pids)
+    assert stopped.exists()
     assert process.stdout is not None
     process.stdout.close()
 

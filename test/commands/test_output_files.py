@@ -16,6 +16,7 @@ from morphit_ros.errors import InvalidInputError
 # Command → words that it needs besides; each of its options for files gets one that cannot be written.
 NEEDED = {
     "morphit up": ["grasp"],
+    "morphit arm": ["home"],
     "morphit compile": [],
     "morphit demo": [],
     "morphit grasp": ["--cloud", "c.ply", "--gripper", "hande"],
@@ -34,6 +35,11 @@ NEEDED = {
     "morphit neural train": ["r.npz", "--output", "f.npz"],
     "morphit neural identify": ["t.csv"],
     "morphit neural push": [],
+    "morphit check": [],
+    "morphit calibrate record": ["rec"],
+    "morphit calibrate poses": [],
+    "morphit calibrate simulate": ["rec"],
+    "morphit calibrate solve": ["rec"],
     "morphit sample": ["part"],
 }
 FILES = {"--output", "--json", "--picture", "--plot", "--save-state", "--screenshot"}

@@ -120,11 +120,11 @@ def test_unknown_robots_and_how_to_get_more(
     assert "morphit spheres library lists all" in capsys.readouterr().err
     monkeypatch.setattr(example_robots, "package_folders", lambda _: iter(()))
     assert build("no_such_robot") == 2
-    assert "pip install example-robot-data" in capsys.readouterr().err
+    assert "pip install 'example-robot-data>=" in capsys.readouterr().err
     assert library() == 0
     captured = capsys.readouterr()
     assert "little_arm" not in captured.out
-    assert "pip install example-robot-data" in captured.err
+    assert "pip install 'example-robot-data>=" in captured.err
 
 
 def test_other_commands_take_the_names() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from morphit_ros.cli import main
 from morphit_ros.geometry.transforms import make_transform
+from morphit_ros.robot.example_robots import example_robots
 from morphit_ros.superovoid.distances.min_distance import min_distance
 from morphit_ros.superovoid.robots.model_file import load_model
 from morphit_ros.superovoid.robots.urdf_extension import superovoids_from_urdf
@@ -117,3 +118,14 @@ def test_distances_of_links_named_in_several_options(tmp_path: Path) -> None:
     pairs = [set(pair["links"]) for pair in json.loads(result.read_text(encoding="utf-8"))["pairs"]]
     for link in ("panda_link1", "panda_link5"):
         assert any(link in pair for pair in pairs)
+
+
+def test_a_robot_of_the_library_has_a_model_and_distances(tmp_path: Path) -> None:
+    if "icub" not in example_robots():
+        pytest.skip("example-robot-data, which has iCub's meshes, is not installed")
+    result = tmp_path / "result.json"
+    assert main(["distance", "--robot", "icub", "--json", str(result), "--links", "l_hand"]) == 0
+    pairs = json.loads(result.read_text(encoding="utf-8"))["pairs"]
+    [hands] = [pair for pair in pairs if set(pair["links"]) == {"l_hand", "r_hand"}]
+    low, high = hands["robot_bounds"]
+    assert 0.0 < low < hands["distance"] < high

@@ -231,6 +231,23 @@ def test_object_table_and_grasps_replace_what_was_there(scene: ViewerScene) -> N
         scene.set_table(np.eye(4), (1.0, -1.0))
 
 
+def test_the_nearest_pair_is_a_line_that_moves_and_turns_red(scene: ViewerScene) -> None:
+    scene.set_nearest_pair([[0, 0, 0.1], [0, 0.2, 0.1]], 0.2)
+    line = node(scene, "distances/closest_points")
+    np.testing.assert_allclose(line.points, [[[0, 0, 0.1], [0, 0.2, 0.1]]], atol=1e-6)
+    green = np.array(line.colors).reshape(-1, 3)[0]
+    scene.set_nearest_pair([[0, 0, 0.1], [0, 0.1, 0.1]], -0.01)
+    line = node(scene, "distances/closest_points")
+    np.testing.assert_allclose(line.points[0, 1], [0, 0.1, 0.1], atol=1e-6)
+    red = np.array(line.colors).reshape(-1, 3)[0]
+    assert green[1] > green[0]
+    assert red[0] > red[1]
+    scene.clear("distances")
+    assert node(scene, "distances/closest_points") is None
+    with pytest.raises(InvalidInputError, match="points"):
+        scene.set_nearest_pair([[0, 0, 0.1], [0, np.nan, 0.1]], 0.1)
+
+
 def test_layers_are_shown_hidden_and_refused(scene: ViewerScene) -> None:
     assert not node(scene, "normals").visible
     for layer in LAYERS:

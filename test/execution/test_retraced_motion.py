@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from morphit_ros.execution.moves import retraced
+from morphit_ros.execution.moves import retraced, strayed
 from morphit_ros.execution.timing import peak_velocities
 from morphit_ros.robot.motion_types import Trajectory
 
@@ -52,3 +52,11 @@ def test_a_trajectory_of_one_row():
     back = retraced(single, np.array([0.01]))
     assert back.positions[0, 0] == pytest.approx(0.01)
     assert back.positions[-1, 0] == pytest.approx(0.0)
+
+
+def test_there_is_no_way_back_from_where_the_arm_cannot_have_come(arc):
+    for time in (0.0, 0.7, 2.0):
+        assert strayed(arc, arc.sample(time), 0.05) == ""
+        assert strayed(arc, arc.sample(time) + np.array([0.04, 0.0]), 0.05) == ""
+        assert "rad off the way it came" in strayed(arc, arc.sample(time) + np.array([2.0 * np.pi, 0.0]), 0.3)
+    assert "rad off the way it came" in strayed(arc, -arc.sample(1.0), 0.3)

@@ -17,7 +17,7 @@ def test_every_public_name_is_there(name: str) -> None:
 
 
 def test_unknown_names_are_refused() -> None:
-    with pytest.raises(AttributeError, match="attribute densitiy"):
+    with pytest.raises(AttributeError, match="attribute 'densitiy'"):
         morphit_ros.neural.densitiy  # noqa: B018
 
 

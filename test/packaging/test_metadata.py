@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import runpy
@@ -13,6 +14,9 @@ from xml.etree import ElementTree
 
 import pytest
 import setuptools
+from packaging.version import Version
+
+from morphit_ros.dependencies import DEPENDENCIES, EXTRAS, ONLY_IN_ROS, OWN_MESSAGES
 
 ROOT = Path(__file__).parents[2]
 MANIFEST = ElementTree.parse(ROOT / "package.xml").getroot()
@@ -34,7 +38,7 @@ def installed_files(arguments: dict[str, Any]) -> dict[str, set[str]]:
 
 
 def node_modules() -> set[str]:
-    return {path.stem for path in (ROOT / "morphit_ros/nodes").glob("*.py")} - {"__init__"}
+    return {path.stem for path in (ROOT / "morphit_ros/nodes").glob("[!_]*.py")}
 
 
 def test_manifest_is_a_complete_format_3_manifest_of_an_ament_python_package() -> None:
@@ -82,7 +86,7 @@ def test_every_node_has_a_script_and_every_script_a_node(setup_arguments: dict[s
         text = path.read_text(encoding="utf-8")
         assert os.access(path, os.X_OK), f"scripts/{name} is not executable"
         assert text.startswith("#!/usr/bin/env python3\n")
-        assert f"from morphit_ros.nodes.{name} import main\n" in text
+        assert text.endswith(f'start("{name}")\n')
 
 
 def test_console_scripts_do_not_collide_with_the_nodes(setup_arguments: dict[str, Any]) -> None:
@@ -128,11 +132,55 @@ def test_every_requirement_is_pinned_to_the_locked_version() -> None:
     assert lock["torch"] == "2.13.0"
 
 
-def test_requirements_of_a_ros_installation_are_the_same_but_for_its_own_packages() -> None:
-    everywhere, beside_ros = pins("requirements.txt"), pins("requirements-ros.txt")
-    own = {name for name in everywhere if name.startswith("ros-")} | {"xacro", "urdf-parser-py", "setuptools"}
-    assert "ros-rclpy" in own
-    assert beside_ros == {name: version for name, version in everywhere.items() if name not in own}
+def test_requirements_files_are_what_the_list_of_dependencies_says() -> None:
+    tool = runpy.run_path(str(ROOT / "tools/requirements.py"))
+    for name in tool["HEADS"]:
+        assert (ROOT / name).read_text(encoding="utf-8") == tool["content"](name), "run: python tools/requirements.py"
+    beside_ros = pins("requirements-ros.txt")
+    assert not [name for name in beside_ros if name.startswith("ros-")]
+    own = {"xacro", "urdf-parser-py", "setuptools"}
+    everywhere = pins("requirements.txt")
+    assert beside_ros == {k: v for k, v in everywhere.items() if not k.startswith("ros-") and k not in own}
+    assert {"ros-rclpy", *own} <= set(everywhere)
+
+
+def test_extras_ask_for_the_locked_versions_or_earlier_ones(setup_arguments: dict[str, Any]) -> None:
+    lock = pins("constraints.txt")
+    extras = setup_arguments["extras_require"]
+    assert set(extras) == {*EXTRAS, "all", "test"}
+    assert set(extras["all"]) == {name for extra in set(EXTRAS) - {"ros"} for name in extras[extra]}
+    assert all("==" in requirement for requirement in extras["ros"])
+    assert "numpy>=1.26" in setup_arguments["install_requires"]
+    for requirement in {*setup_arguments["install_requires"], *(name for extra in EXTRAS for name in extras[extra])}:
+        project, compared, least = re.fullmatch(r"([\w.-]+)(?:\[\w+\])?(>=|==)([\d.]+)", requirement).groups()  # type: ignore[union-attr]
+        present = lock[re.sub(r"[-_.]+", "-", project).lower()]
+        assert present == least if compared == "==" else Version(present) >= Version(least), requirement
+
+
+def third_party_imports() -> dict[str, str]:
+    """Top-level name of every module of others that the package imports anywhere → a file that does."""
+    found = {}
+    for path in sorted((ROOT / "morphit_ros").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            found |= {name.partition(".")[0]: path.name for name in names}
+    return {name: file for name, file in found.items() if name not in {*sys.stdlib_module_names, "morphit_ros"}}
+
+
+def test_every_import_is_of_a_listed_dependency_and_every_dependency_is_imported() -> None:
+    listed = {name for entry in DEPENDENCIES for name in entry.modules.split()}
+    imported = third_party_imports()
+    assert set(imported) - listed - {*ONLY_IN_ROS, OWN_MESSAGES} == set(), imported
+    # Solvers of quadratic programmes are imported by their name, and xacro runs in a process of its own.
+    assert listed - set(imported) == {"daqp", "xacro"}
+
+
+def test_native_packages_of_dependencies_are_in_the_manifest_and_no_others() -> None:
+    keys = {element.text for element in MANIFEST.iter("exec_depend")}
+    native = {entry.rosdep for entry in DEPENDENCIES} - {""}
+    assert native - keys == set()
+    assert {key for key in keys if key.startswith("python3-")} <= native
 
 
 def test_lock_names_no_machine() -> None:
@@ -178,3 +226,9 @@ def test_missing_system_packages_are_named_with_the_command(tmp_path: Path) -> N
     assert "libusb-1.0-0" in result.stderr
     assert "libegl1" in result.stderr
     assert "apt-get was called" not in result.stderr
+
+
+def test_every_extra_is_explained_where_users_look() -> None:
+    text = (ROOT / "docs/installation.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `\[(\w+)\]` \| ([^|]+) \|", text, re.MULTILINE))
+    assert {name: purpose.strip() for name, purpose in rows.items()} == EXTRAS

@@ -11,10 +11,12 @@ import yaml
 
 from morphit_ros.bringup import find_job
 from morphit_ros.bringup.moveit import PIPELINES, moveit_parameters, moveit_py_parameters
+from morphit_ros.bringup.parameter_files import write_parameters
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.execution.backends.moveit import MoveItConfig
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.resources import share_directory
+from morphit_ros.robot.cartesian_limits import cartesian_limits
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import RobotDescription, load_robot_description
 from morphit_ros.robot.semantics import SemanticDescription, load_semantic_description
@@ -120,13 +122,20 @@ def test_limits_are_those_of_robot_and_gripper(
     assert set(limits) == {*robot.arm_joints, *robot.finger_joints}
     for name, acceleration in zip(robot.arm_joints, robot.acceleration_limits.tolist(), strict=True):
         assert limits[name]["max_velocity"] == pytest.approx(description.joints[name].velocity_limit, rel=1e-4)
+        # Rounded down: MoveIt refuses more than the description has.
+        assert limits[name]["max_velocity"] <= description.joints[name].velocity_limit
+        assert limits[name]["has_acceleration_limits"]
         assert limits[name]["max_acceleration"] == pytest.approx(acceleration)
     for name in robot.finger_joints:
         assert limits[name]["max_velocity"] == Gripper.load(robot.gripper).max_speed
+        # Without one nothing is planned for the group.
+        assert limits[name]["has_acceleration_limits"]
+        assert limits[name]["max_acceleration"] > 0.0
     # MoveIt reads these as doubles: an integer in the file would be refused.
     assert all(isinstance(limit["max_velocity"], float) for limit in limits.values())
     assert 0.0 < planning["default_velocity_scaling_factor"] <= 0.2
-    assert planning["cartesian_limits"]["max_trans_vel"] == MoveItConfig().max_translation_speed
+    derived = cartesian_limits(robot, description).as_parameters()["cartesian_limits"]
+    assert planning["cartesian_limits"] == derived, "run: python tools/moveit_limits.py"
 
 
 def test_solver_and_controllers_are_of_known_groups_and_joints(
@@ -141,15 +150,21 @@ def test_solver_and_controllers_are_of_known_groups_and_joints(
     assert tuple(arm["joints"]) == robot.arm_joints
     assert manager[gripper]["type"] == "GripperCommand"
     assert manager[gripper]["action_ns"] == action
+    # Unless told MoveIt commands 0 N. ISO/TS 15066: 140 N at most for hand and fingers.
+    assert manager[gripper]["max_effort"] == min(Gripper.load(robot.gripper).max_force, 140.0)
     driven = [name for name in robot.finger_joints if description.joints[name].mimic is None]
     assert manager[gripper]["joints"] == driven
 
 
-def test_pipelines_are_those_that_the_backend_asks_for(parameters: dict[str, Any]) -> None:
+def test_pipelines_are_those_that_the_backend_asks_for(
+    parameters: dict[str, Any], semantics: SemanticDescription
+) -> None:
     config = MoveItConfig()
     assert (config.pipeline, config.line_pipeline) == PIPELINES
     assert config.planner in parameters[config.pipeline]["planner_configs"]
-    assert parameters[config.line_pipeline]["default_planner_config"] == config.line_planner
+    # A group that names none gets OMPL's own default, whatever is asked for.
+    for group in semantics.groups:
+        assert config.planner in parameters[config.pipeline][group]["planner_configs"]
     for pipeline in PIPELINES:
         assert parameters[pipeline]["planning_plugins"]
     # Timed by MoveIt, or the backend refuses the path; Pilz does that itself.
@@ -167,6 +182,9 @@ def test_move_group_starts_with_the_spheres_and_every_parameter(name: str) -> No
     assert group.parameters["robot_description_timeout"] > 60.0
     assert group.parameters["robot_description_semantic"].startswith("<?xml")
     assert group.parameters["planning_pipelines"] == list(PIPELINES)
+    assert group.parameters["collision_detector"] == "FCL"
+    # Its process has further nodes, which would all be called so.
+    assert not group.sole_node
     assert {node.namespace for node in (spheres, group)} == {"cell"}
     # A ROS parameter is a value or a list of one type that is not empty.
     for key, value in group.parameters.items():
@@ -175,6 +193,19 @@ def test_move_group_starts_with_the_spheres_and_every_parameter(name: str) -> No
             assert len({type(item) for item in value}) == 1, key
     assert spheres.parameters["robot"] == name
     assert "robot" not in find_job("moveit").nodes({"robot": name})[0].parameters
+
+
+def test_no_node_of_move_group_gets_the_name_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("morphit_ros.bringup.job.find_executable", lambda package, name: Path(package) / name)
+    _, group = find_job("moveit").nodes({"robot": "panda", "namespace": "cell", "use_sim_time": "true"})
+    path = write_parameters(group, tmp_path)
+    command = group.command(path)
+    assert not any("__node" in word for word in command)
+    assert "__ns:=/cell" in command
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    # The further ones take the time only.
+    assert content["/**"]["ros__parameters"] == {"use_sim_time": True}
+    assert "robot_description_semantic" in content["/cell/move_group"]["ros__parameters"]
 
 
 def test_parameters_for_moveit_py_are_a_file_that_can_be_written() -> None:

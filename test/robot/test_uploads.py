@@ -1,10 +1,13 @@
 """Uploaded robots and meshes: what is taken, and that nothing is written outside the folder."""
 
+import errno
 import io
+import shutil
 import stat
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from morphit_ros.errors import InvalidInputError
@@ -79,3 +82,38 @@ def test_a_zip_that_would_fill_the_disk_is_refused_before_it_does(folder, monkey
     with pytest.raises(InvalidInputError, match="at most"):
         store_upload("arm.zip", zipped("arm.urdf", "one.stl"), folder)
     assert list(Path(folder).iterdir()) == []
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_damaged_zip_is_refused_or_harmless(folder, method):
+    rng = np.random.default_rng(method)
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", method) as archive:
+        archive.writestr("arm/arm.urdf", "<robot/>" * 50)
+        archive.writestr("arm/link.stl", rng.bytes(300))
+    refused = 0
+    for turn in range(150):
+        damaged = bytearray(stream.getvalue())
+        for place in rng.integers(0, len(damaged), 3):
+            damaged[place] ^= 1 << int(rng.integers(8))
+        try:
+            store_upload("arm.zip", bytes(damaged[: len(damaged) - turn % 5]), folder)
+        except InvalidInputError:
+            refused += 1
+        shutil.rmtree(folder)
+        folder.mkdir()
+    assert refused > 100
+
+
+def test_a_file_where_a_folder_should_be_is_the_zips_fault(folder):
+    with pytest.raises(InvalidInputError, match="can be unpacked"):
+        store_upload("arm.zip", zipped("arm.urdf", "arm.urdf/one.stl"), folder)
+
+
+def test_a_full_disk_is_not_called_a_damaged_zip(folder, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(zipfile.ZipFile, "extractall", full)
+    with pytest.raises(OSError, match="No space left"):
+        store_upload("arm.zip", zipped("arm.urdf"), folder)

@@ -197,15 +197,18 @@ class Graph:
             self._executor.spin_once(timeout_sec=0.05)
             self._deliver()
 
-    def latest(self, topic) -> list:
-        """A list that receives the messages of a topic of the table."""
+    def latest(self, topic, depth: int | None = None) -> list:
+        """A list that receives the messages of a topic of the table.
+
+        With its own depth a test's process that was not let run for a while misses states that lasted for a moment.
+        """
         received: list = []
 
         def receive(message):
             self._on_their_way.append((time.monotonic() + TOPIC_DELAY, received, message))
             self._deliver()
 
-        self.node.create_subscription(topic.type, topic.name, receive, topic.quality.profile())
+        self.node.create_subscription(topic.type, topic.name, receive, topic.quality.profile(depth))
         return received
 
     def _deliver(self) -> None:
@@ -291,6 +294,7 @@ def ros_environment(tmp_path_factory):
     yield {
         **os.environ,
         "MORPHIT_CACHE": str(tmp_path_factory.mktemp("cache")),
+        "MORPHIT_STATE": str(tmp_path_factory.mktemp("state")),
         "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
     }
     rclpy.try_shutdown()

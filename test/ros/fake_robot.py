@@ -18,9 +18,12 @@ class FakeRobot:
 
     Attributes:
         silent: whether its joint states have stopped.
+        report: from the true positions of the arm (J,) those that it reports.
+        spoil: changes the message of a joint state before it is sent.
         object_width: where closing fingers stop [m].
         trajectories, stops: how many it was sent.
         gripper_commands: (aperture, effort) in order.
+        scale: how fast the time of a trajectory passes, as the slider of a teach pendant says [%].
     """
 
     def __init__(self, graph, object_width: float = 0.05) -> None:
@@ -30,10 +33,13 @@ class FakeRobot:
         self.arm = self._configuration.home.copy()
         self.aperture = self._wanted = 0.08
         self.silent = False
+        self.scale, self._elapsed = 100.0, 0.0
+        self.report = lambda arm: arm
+        self.spoil = lambda message: None
         self.trajectories = self.stops = 0
         self.gripper_commands: list[tuple[float, float]] = []
         self._trajectory = None
-        self._begin = 0.0
+        self._last = 0.0
         self._states = self._node.create_publisher(
             interfaces.JOINT_STATES.type, interfaces.JOINT_STATES.name, interfaces.JOINT_STATES.quality.profile()
         )
@@ -53,7 +59,9 @@ class FakeRobot:
 
     def _on_trajectory(self, message) -> None:
         self._trajectory = trajectory_from_message(message)
-        self._begin = self._now()
+        # As a controller takes it: from its stamp on, or from now. A test may give the nodes another clock than this.
+        now, start = self._now(), self._trajectory.start if self._trajectory is not None else 0.0
+        self._elapsed, self._last = now - start if abs(now - start) < 5.0 else 0.0, now
         if self._trajectory is None:
             self.stops += 1
         else:
@@ -66,9 +74,11 @@ class FakeRobot:
     def _step(self) -> None:
         velocities = np.zeros(len(self.arm))
         if self._trajectory is not None:
-            elapsed = self._now() - self._begin
+            now = self._now()
+            self._elapsed, self._last = self._elapsed + (now - self._last) * self.scale / 100.0, now
+            elapsed = self._elapsed
             self.arm = self._trajectory.sample(elapsed)
-            velocities = (self.arm - self._trajectory.sample(elapsed - _PERIOD)) / _PERIOD
+            velocities = (self.arm - self._trajectory.sample(elapsed - _PERIOD)) / _PERIOD * self.scale / 100.0
             if elapsed > self._trajectory.duration:
                 self._trajectory, velocities = None, np.zeros(len(self.arm))
         # Closing fingers stop at the object.
@@ -78,10 +88,13 @@ class FakeRobot:
             return
         names = (*self._configuration.arm_joints, *self._configuration.finger_joints)
         fingers = np.full(2, self.aperture / 2.0)
-        self._states.publish(
-            message_from_joint_state(
-                JointState(
-                    names, np.concatenate([self.arm, fingers]), np.concatenate([velocities, np.zeros(2)]), self._now()
-                )
+        message = message_from_joint_state(
+            JointState(
+                names,
+                np.concatenate([self.report(self.arm), fingers]),
+                np.concatenate([velocities, np.zeros(2)]),
+                self._now(),
             )
         )
+        self.spoil(message)
+        self._states.publish(message)

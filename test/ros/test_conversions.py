@@ -2,16 +2,19 @@
 
 import array
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
 
-from geometry_msgs.msg import Pose, Quaternion
+from geometry_msgs.msg import Point, Pose, Quaternion
 from sensor_msgs.msg import JointState, PointCloud2, PointField
+from shape_msgs.msg import Mesh, MeshTriangle
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from morphit_ros import budgets
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
@@ -116,6 +119,68 @@ def test_broken_clouds_are_refused_by_name(spoil, words):
         conversions.cloud_from_message(message)
 
 
+def _claiming(**claims):
+    """A message of a hundred bytes that says it is more."""
+    message, _ = _driver_message()
+    for name, value in claims.items():
+        setattr(message, name, value)
+    return message
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"width": 2**32 - 1, "height": 1, "point_step": 0, "row_step": 0},
+        {"width": 2**32 - 1, "height": 2**32 - 1, "point_step": 0, "row_step": 0},
+        {"width": 1, "height": 2**32 - 1, "row_step": 0, "point_step": 0},
+        {"width": 2**24, "height": 1, "point_step": 0, "row_step": 0},
+        {"width": 2**32 - 1, "height": 1, "point_step": 16, "row_step": 2**32 - 1},
+    ],
+)
+def test_a_cloud_that_claims_more_than_it_is_takes_no_memory(claims):
+    message = _claiming(**claims)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidInputError, match="cloud"):
+            conversions.cloud_from_message(message)
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("far", [3e38, -3e38, 2e12])
+def test_absurdly_far_points_are_refused(far):
+    cloud = _cloud()
+    cloud.points[7, 1] = far
+    with pytest.raises(InvalidInputError, match="at most 1e\\+12 m"):
+        conversions.cloud_from_message(conversions.message_from_cloud(cloud))
+
+
+def test_infinity_of_a_camera_is_no_distance():
+    cloud = _cloud(normals=False)
+    cloud.points[3] = np.inf
+    assert len(conversions.cloud_from_message(conversions.message_from_cloud(cloud)).finite()) == len(cloud) - 1
+
+
+def test_a_mesh_of_more_triangles_than_anybody_looks_at_is_refused_uncounted():
+    triangle = MeshTriangle(vertex_indices=[0, 1, 2])
+    message = Mesh(triangles=[triangle] * (budgets.MOST_MESSAGE_FACES + 1), vertices=[Point()] * 3)
+    with pytest.raises(InvalidInputError, match="mesh triangles"):
+        conversions.mesh_from_message(message)
+    message = Mesh(triangles=[triangle], vertices=[Point()] * (3 * budgets.MOST_MESSAGE_FACES + 1))
+    with pytest.raises(InvalidInputError, match="mesh vertices"):
+        conversions.mesh_from_message(message)
+
+
+def test_an_image_without_its_rows_is_refused():
+    rgb = np.zeros((5, 7, 3), dtype=np.uint8)
+    for name, value in (("height", 2**32 - 1), ("step", 0), ("width", 8), ("data", b"")):
+        message = conversions.message_from_image(rgb, "world", 1.0)
+        setattr(message, name, value)
+        with pytest.raises(InvalidInputError, match="image data"):
+            conversions.image_from_message(message)
+
+
 def test_pose_survives_the_round_trip():
     rng = np.random.default_rng(0)
     for _ in range(20):
@@ -140,10 +205,10 @@ def test_stamps_are_exact_to_the_nanosecond():
         assert back == pytest.approx(seconds, abs=1e-9)
 
 
-def test_joint_state_without_velocities_has_zero_ones():
+def test_joint_state_without_velocities_has_unknown_ones():
     state = conversions.joint_state_from_message(JointState(name=["a", "b"], position=[1.0, 2.0]))
     assert state.as_dict() == {"a": 1.0, "b": 2.0}
-    np.testing.assert_array_equal(state.velocities, [0.0, 0.0])
+    np.testing.assert_array_equal(state.velocities, [np.nan, np.nan])
 
 
 @pytest.mark.parametrize("positions", [[1.0], [1.0, float("nan")]])

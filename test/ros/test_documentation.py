@@ -17,9 +17,10 @@ from morphit_ros.bringup.parameter_files import read_parameters, unmatched_secti
 from morphit_ros.resources import resource, share_directory
 from morphit_ros.ros.core import interfaces
 from tools.interface_pages import generated_files, node_parameters
+from tools.sros2_policies import permissions
 
-# What rclpy itself brings for every node.
-OWN_TOPICS = {"/rosout", "/parameter_events"}
+# What rclpy itself brings for every node, and those of the robot's driver, which the robot's file names.
+OWN_TOPICS = {"/rosout", "/parameter_events", "/franka_robot_state_broadcaster/robot_state"}
 OWN_SERVICES = (
     "describe_parameters", "get_parameter_types", "get_parameters", "list_parameters", "set_parameters",
     "set_parameters_atomically", "get_type_description", "change_state", "get_state", "get_available_states",
@@ -42,15 +43,18 @@ def settled() -> float:
 STARTS = {
     "robot_spheres": [{"robot_description": POST}, {}],
     "superovoid_distance": [{"robot": "panda"}, {}],
+    "separation_monitor": [{"robot": "panda"}, {}],
     "scene_perception": [{}],
     "grasp_planning": [{"robot": "panda", "use_neural_object": True}],
-    "grasp_execution": [{}],
+    "grasp_execution": [{"gate": True}],
+    "motion_gate": [{}],
     "workcell_sim": [{}],
     "cover_control": [{"case": "3x3"}, {"case": "3x3", "state_source": "poses"}],
     "cover_sim": [{"case": "3x3"}],
     "neural_object": [{}],
     "web_viewer": [{"port": 0, "scene": "cover"}, {"port": 0, "scene": "neural"}, {"port": 0}],
     "pick_client": [{"output": "unused"}],
+    "arm_client": [{}],
 }
 
 
@@ -125,6 +129,30 @@ def test_rviz_shows_every_topic_that_it_can_with_the_right_quality():
     assert visible <= set(displayed)
 
 
+def beyond_policy(graph, executable, name):
+    """What a node of the graph uses now though its SROS 2 policy does not permit it: (rule, absolute name)."""
+    permitted = {
+        rule: {f"/{name}{entry[1:]}" if entry.startswith("~") else f"/{entry.lstrip('/')}" for entry in entries}
+        for rule, entries in permissions(next(n for n in interfaces.NODES if n.executable == executable)).items()
+    }
+    action_topics = {"feedback", "status"}
+    action_services = {"send_goal", "cancel_goal", "get_result"}
+    found = set()
+    for rule, action_rule, parts, look_up in (
+        ("publish", "execute", action_topics, graph.node.get_publisher_names_and_types_by_node),
+        ("subscribe", "call", action_topics, graph.node.get_subscriber_names_and_types_by_node),
+        ("reply", "execute", action_services, graph.node.get_service_names_and_types_by_node),
+        ("request", "call", action_services, graph.node.get_client_names_and_types_by_node),
+    ):
+        try:
+            used = {entry for entry, _ in look_up(name, "/")}
+        except NodeNameNonExistentError:
+            return set()
+        of_actions = {f"{action}/_action/{part}" for action in permitted[action_rule] for part in parts}
+        found |= {(rule, entry) for entry in used - permitted[rule] - of_actions}
+    return found
+
+
 def used_by(graph, executable):
     """What a node of the graph uses now: role → (absolute name, type); nothing if it is not known yet."""
     node, found = graph.node, {}
@@ -158,7 +186,7 @@ def used_by(graph, executable):
 @pytest.mark.parametrize("executable", STARTS)
 def test_a_running_node_uses_what_the_table_says(graph, executable):
     entry = next(node for node in interfaces.NODES if node.executable == executable)
-    common = () if executable == "pick_client" else interfaces.COMMON
+    common = () if executable in interfaces.CLIENTS else interfaces.COMMON
     table = {
         "publishes": named([*entry.publishes, *common]),
         "subscribes": named(entry.subscribes),
@@ -167,11 +195,13 @@ def test_a_running_node_uses_what_the_table_says(graph, executable):
         "calls": named(entry.calls),
     }
     seen = {role: set() for role in table}
+    not_permitted = set()
     known_since = time.monotonic()
 
     def complete():
         nonlocal known_since
         now = used_by(graph, name)
+        not_permitted.update(beyond_policy(graph, executable, name))
         if any(not entries <= seen[role] for role, entries in now.items()):
             known_since = time.monotonic()
         for role, entries in now.items():
@@ -189,5 +219,7 @@ def test_a_running_node_uses_what_the_table_says(graph, executable):
         name = f"{executable}_{number}"
         process = graph.start(executable, name, fresh=True, **parameters)
         graph.wait_until(complete, what=f"the interfaces of {executable}: {table}")
-        assert process.stop() == 0
+        # A client that is stopped has not got what it asked for.
+        assert process.stop() == (130 if executable.endswith("_client") else 0)
     assert seen == table
+    assert not_permitted == set()

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from rclpy.action import ActionServer
 from scenes import object_cloud
 from std_msgs.msg import String
 
-from morphit_interfaces.action import ExecuteGrasp, Pick, PlanGrasp
+from morphit_interfaces.action import ExecuteGrasp, GoHome, Pick, Place, PlanGrasp, Recover, Release
 from morphit_interfaces.msg import Grasp, GraspArray, SegmentedObject, TablePlane
 from morphit_ros.execution.pick import PickStage
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
@@ -65,11 +66,11 @@ def spherized_panda(ros_environment):
 class Cell:
     """The node, the robot, and where the node's words go."""
 
-    def __init__(self, graph, description, robot=True, **parameters):
+    def __init__(self, graph, description, with_robot=True, **parameters):
         self.graph = graph
         self.diagnostics = graph.latest(interfaces.DIAGNOSTICS)
         self.job_states = graph.latest(interfaces.JOB_STATE)
-        self.robot = FakeRobot(graph) if robot else None
+        self.robot = FakeRobot(graph) if with_robot else None
         self.process = graph.start("grasp_execution", **{**PATIENT, **parameters})
         if description:
             self.publish_description(description)
@@ -96,6 +97,12 @@ class Cell:
 
     def wait_for_report(self, words):
         self.graph.wait_until(lambda: self.reported(words), what=f"a report with {words!r}")
+
+    def move_by_hand(self, positions):
+        """Set the arm down somewhere else, with time for the node to hear of it: 25 joint states."""
+        self.robot.arm = np.array(positions)
+        until = time.monotonic() + 0.5
+        self.graph.wait_until(lambda: time.monotonic() > until)
 
     def execute(self, goal, feedback=None):
         return self.graph.send_goal(interfaces.EXECUTE_GRASP, goal, feedback=feedback)
@@ -148,7 +155,7 @@ def tip_height(robot):
 
 
 def test_it_moves_nothing_before_it_is_active(graph, spherized_panda):
-    cell = Cell(graph, description="", robot=False)
+    cell = Cell(graph, description="", with_robot=False)
     assert cell.state() == State.PRIMARY_STATE_UNCONFIGURED
     assert cell.execute(goal_for(top_grasp()))[0] is False
     assert not cell.change_state(Transition.TRANSITION_CONFIGURE)
@@ -470,13 +477,14 @@ def test_an_object_that_moved_meanwhile_is_not_approached(cell):
 
 
 class FakeEyes:
-    """Perception and planning: see the block each time, and propose the same grasps."""
+    """Perception and planning, unless somebody else plans: see the block each time, and propose the same grasps."""
 
-    def __init__(self, graph, grasps):
+    def __init__(self, graph, grasps, plans=True):
         self.looks = self.plans = 0
         self._grasps = grasps
         graph.node.create_service(interfaces.SEGMENT.type, interfaces.SEGMENT.name, self._on_segment)
-        self._server = ActionServer(graph.node, PlanGrasp, interfaces.PLAN_GRASP.name, self._on_plan)
+        if plans:
+            self._server = ActionServer(graph.node, PlanGrasp, interfaces.PLAN_GRASP.name, self._on_plan)
 
     def _on_segment(self, _request, response):
         self.looks += 1
@@ -534,6 +542,8 @@ def test_a_pick_without_its_helpers_ends_with_their_names(graph, spherized_panda
     assert status == GoalStatus.STATUS_ABORTED
     assert result.failed_stage == "segment"
     assert "is scene_perception running?" in result.message
+    # Whoever watches is told what is waited for.
+    assert cell.job_states[0].message == "segment"
     # A node that is there and never answers: it is not spun.
     deaf = rclpy.create_node("deaf_perception")
     deaf.create_service(interfaces.SEGMENT.type, interfaces.SEGMENT.name, lambda _request, response: response)
@@ -548,3 +558,157 @@ def test_a_pick_without_its_helpers_ends_with_their_names(graph, spherized_panda
     finally:
         deaf.destroy_node()
     assert cell.robot.trajectories == 0
+
+
+def test_the_arm_does_not_move_for_a_client_that_missed_the_answer(cell):
+    """Of a thousand goals at once one is accepted; among as many refusals its answer is lost."""
+    graph = cell.graph
+    deaf = rclpy.create_node("deaf")
+    try:
+        client = interfaces.EXECUTE_GRASP.call(deaf)
+        graph.wait_until(client.server_is_ready, what="the action")
+        for _ in range(1000):
+            client.send_goal_async(goal_for(top_grasp()))
+        cell.wait_for_report("does not know that it was accepted")
+        assert cell.robot.trajectories == 0
+        client.destroy()
+    finally:
+        deaf.destroy_node()
+    # One that listens is served, when all the others have been refused.
+    handles = []
+
+    def accepted():
+        handles.append(graph.start_goal(interfaces.EXECUTE_GRASP, goal_for(top_grasp())))
+        return handles[-1].accepted
+
+    graph.wait_until(accepted, what="an accepted goal")
+    _, result = graph.result(handles[-1])
+    assert result.success, result.message
+
+
+def lift(cell):
+    _, _, result = cell.execute(goal_for(top_grasp()))
+    assert result.success, result.message
+
+
+def kept(ros_environment):
+    return list((Path(ros_environment["MORPHIT_STATE"]) / "held").glob("*.json"))
+
+
+def test_a_lifted_object_is_put_down_where_it_was(cell, ros_environment):
+    lift(cell)
+    assert len(kept(ros_environment)) == 1
+    seen = []
+    _, status, result = cell.graph.send_goal(
+        interfaces.PLACE, Place.Goal(height=0.05), feedback=lambda message: seen.append(message.feedback.stage)
+    )
+    assert result.success, result.message
+    assert status == GoalStatus.STATUS_SUCCEEDED
+    assert seen == list(result.stages) == ["check", "transfer", "set_down", "release", "retreat"]
+    assert not result.holding
+    # Open as before the grasp, back where the approach began, nothing held any more.
+    assert cell.robot.gripper_commands[-1][0] == pytest.approx(0.07)
+    assert tip_height(cell.robot) == pytest.approx(0.19, abs=0.005)
+    assert not kept(ros_environment)
+    _, _, again = cell.graph.send_goal(interfaces.PLACE, Place.Goal())
+    assert (again.success, again.failed_stage) == (False, "request")
+    assert "nothing is known to be held" in again.message
+
+
+def test_home_with_what_is_held_and_letting_go_there(cell, ros_environment):
+    lift(cell)
+    _, _, result = cell.graph.send_goal(interfaces.GO_HOME, GoHome.Goal())
+    assert result.success, result.message
+    assert result.holding
+    np.testing.assert_allclose(cell.robot.arm, RobotConfiguration.load("panda").home, atol=0.01)
+    trajectories = cell.robot.trajectories
+    _, _, result = cell.graph.send_goal(interfaces.RELEASE, Release.Goal())
+    assert result.success, result.message
+    assert not result.holding
+    assert cell.robot.trajectories == trajectories
+    assert cell.robot.aperture == pytest.approx(0.07, abs=0.003)
+    assert not kept(ros_environment)
+
+
+def test_a_node_that_was_killed_in_mid_lift_knows_what_it_holds(graph, spherized_panda, ros_environment):
+    cell = Cell(graph, spherized_panda, autostart=True, lift_speed=0.02)
+    cell.wait_for_report("may move")
+    stages = []
+    handle = graph.start_goal(
+        interfaces.EXECUTE_GRASP, goal_for(top_grasp()), feedback=lambda message: stages.append(message.feedback.stage)
+    )
+    assert handle.accepted
+    graph.wait_until(lambda: "lift" in stages and cell.robot.moving, what="the lift")
+    cell.process.stop(signal.SIGKILL)
+    graph.wait_until(lambda: not cell.robot.moving, what="the end of the motion")
+    assert len(kept(ros_environment)) == 1
+
+    cell.process = graph.start("grasp_execution", **PATIENT, autostart=True)
+    cell.publish_description(spherized_panda)
+    cell.wait_for_report("no pick before it is let go of")
+    graph.wait_until(lambda: cell.state() == State.PRIMARY_STATE_ACTIVE, what="the activation")
+    trajectories, commands = cell.robot.trajectories, len(cell.robot.gripper_commands)
+    for action, goal in ((interfaces.PICK, Pick.Goal()), (interfaces.EXECUTE_GRASP, goal_for(top_grasp()))):
+        _, status, refused = graph.send_goal(action, goal)
+        assert status == GoalStatus.STATUS_ABORTED
+        assert "holding an object 50.0 mm wide" in refused.message
+        assert "before another pick" in refused.message
+    assert (cell.robot.trajectories, len(cell.robot.gripper_commands)) == (trajectories, commands)
+
+    # It keeps it on its way up and home, and still knows how to put it down.
+    _, _, result = graph.send_goal(interfaces.RECOVER, Recover.Goal(height=0.05))
+    assert result.success, result.message
+    assert result.holding
+    assert "holding an object 50.0 mm wide" in result.message
+    assert list(result.stages) == ["check", "retreat", "home"]
+    assert len(cell.robot.gripper_commands) == commands
+    np.testing.assert_allclose(cell.robot.arm, RobotConfiguration.load("panda").home, atol=0.01)
+    _, _, result = graph.send_goal(interfaces.PLACE, Place.Goal())
+    assert result.success, result.message
+    assert not kept(ros_environment)
+    lift(cell)
+
+
+def test_what_the_fingers_do_not_confirm_is_not_held(graph, spherized_panda, ros_environment):
+    cell = Cell(graph, spherized_panda, autostart=True)
+    cell.wait_for_report("may move")
+    lift(cell)
+    cell.process.stop(signal.SIGKILL)
+    # Somebody has taken it out of the hand.
+    cell.robot.object_width = 0.0
+    cell.graph.wait_until(lambda: cell.robot.aperture < 0.0301, what="fingers that close further")
+    cell.process = graph.start("grasp_execution", **PATIENT, autostart=True)
+    cell.publish_description(spherized_panda)
+    cell.wait_for_report("not held any more: the fingers are at 30.0 mm, with it they were at 50.0 mm")
+    assert not kept(ros_environment)
+
+
+def test_a_recovery_that_cannot_begin_says_why(cell):
+    lift(cell)
+    arm = cell.robot.arm.copy()
+    # As a person would leave it: folded into itself.
+    cell.move_by_hand([0.0, 1.6, 0.0, -3.0, 0.0, 0.0, 0.8])
+    trajectories = cell.robot.trajectories
+    _, status, result = cell.graph.send_goal(interfaces.RECOVER, Recover.Goal())
+    assert status == GoalStatus.STATUS_ABORTED
+    assert result.failed_stage == "check"
+    assert "the arm cannot move from where it is: no way: the start is in collision" in result.message
+    assert result.holding
+    assert cell.robot.trajectories == trajectories
+    cell.move_by_hand(arm)
+    _, _, result = cell.graph.send_goal(interfaces.RECOVER, Recover.Goal(open=True))
+    assert result.success, result.message
+    assert list(result.stages) == ["check", "release", "retreat", "home"]
+    assert not result.holding
+
+
+def test_a_cancelled_way_home_stops_the_arm(cell):
+    lift(cell)
+    handle = cell.graph.start_goal(interfaces.GO_HOME, GoHome.Goal())
+    cell.graph.wait_until(lambda: cell.robot.moving, what="the way home")
+    cancelled = handle.cancel_goal_async()
+    cell.graph.wait_until(cancelled.done, what="the answer to cancelling")
+    _, result = cell.graph.result(handle)
+    assert (result.failed_stage, result.message) == ("home", "cancelled: cancelled by the client")
+    assert result.holding
+    assert cell.robot.stops == 1

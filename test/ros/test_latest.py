@@ -1,5 +1,7 @@
 """The newest message of each topic is shown in order, once it can be; what cannot be shown is said."""
 
+import contextlib
+from collections import deque
 from types import SimpleNamespace
 
 import pytest
@@ -14,11 +16,24 @@ from morphit_ros.ros.core.latest import LatestMessages
 ROBOT, JOINTS, CLOUD = interfaces.ROBOT_DESCRIPTION, interfaces.JOINT_STATES, interfaces.LEFT_POINTS
 
 
+class Inbox(contextlib.AbstractContextManager):
+    """The handle of a subscription whose messages are fetched."""
+
+    def __init__(self):
+        self.messages = deque()
+
+    def take_message(self, kind, raw):
+        return (self.messages.popleft(), None) if self.messages else None
+
+    def __exit__(self, *_):
+        pass
+
+
 class Viewer:
     """A node with three topics, driven by hand."""
 
     def __init__(self):
-        self.callbacks, self.shown, self.said = {}, [], []
+        self.callbacks, self.inboxes, self.shown, self.said = {}, {}, [], []
         self.has_robot, self.has_pose = False, False
         show = {ROBOT: self._show_robot, JOINTS: lambda m: self.shown.append(m), CLOUD: self._show_cloud}
         report = SimpleNamespace(report=lambda level, text: self.said.append(text))
@@ -26,6 +41,8 @@ class Viewer:
 
     def create_subscription(self, kind, name, callback, profile, callback_group):
         self.callbacks[name] = callback, profile
+        self.inboxes[name] = Inbox()
+        return SimpleNamespace(handle=self.inboxes[name], msg_type=kind)
 
     def create_timer(self, period, callback, callback_group, clock):
         assert period == 0.2
@@ -33,7 +50,10 @@ class Viewer:
 
     def take(self, topic, *messages):
         for message in messages:
-            self.callbacks[topic.name][0](message)
+            if topic is JOINTS:
+                self.inboxes[topic.name].messages.append(message)
+            else:
+                self.callbacks[topic.name][0](message)
 
     def _ready(self, topic):
         return self.has_robot or topic is not JOINTS
@@ -79,4 +99,5 @@ def test_only_clouds_are_received_with_the_reliability_of_cameras():
     viewer = Viewer()
     kinds = {name: profile.reliability.name for name, (_, profile) in viewer.callbacks.items()}
     assert kinds == {ROBOT.name: "RELIABLE", JOINTS.name: "RELIABLE", CLOUD.name: "BEST_EFFORT"}
-    assert all(profile.depth == 1 for _, profile in viewer.callbacks.values())
+    depths = {name: profile.depth for name, (_, profile) in viewer.callbacks.items()}
+    assert depths == {ROBOT.name: 1, JOINTS.name: 50, CLOUD.name: 1}

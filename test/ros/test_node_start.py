@@ -1,10 +1,14 @@
 """A caller's mistake at start ends a node with status 2 and one line that names it; Ctrl-C ends it with 0."""
 
+import importlib
 import signal
 
 import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
+
+from morphit_ros.ros.core.interfaces import NODES
+
 pytestmark = pytest.mark.ros
 
 
@@ -42,3 +46,28 @@ def test_a_node_ends_cleanly(graph, number):
     assert process.stop(number) == 0
     assert "Traceback" not in process.output
     assert "terminate called" not in process.output
+
+
+def test_the_second_node_of_a_name_ends_with_a_message(graph):
+    """Also when the first has been killed, its name is free at once: the graph would still show it."""
+    first = graph.start("scene_perception", self_filter=False)
+    first.wait_for_line("nothing received")
+    second = graph.start("scene_perception", self_filter=False)
+    assert second.wait() == 2
+    assert "/scene_perception: got a second one on this machine" in second.output
+    assert "Traceback" not in second.output
+    first.stop(signal.SIGKILL)
+    graph.start("scene_perception", self_filter=False).wait_for_line("nothing received")
+
+
+@pytest.mark.parametrize("node", NODES, ids=lambda node: node.executable)
+def test_executables_answer_for_help_and_take_no_stray_words(node, capsys):
+    """`ros2 run morphit_ros pick_client --help` once sent a pick."""
+    main = importlib.import_module(f"morphit_ros.nodes.{node.executable}").main
+    for words, status in ((["--help"], 0), (["box"], 2), (["--hlep", "--ros-args", "-p", "seed:=1"], 2)):
+        with pytest.raises(SystemExit) as ended:
+            main([node.executable, *words])
+        assert ended.value.code == status
+        said = capsys.readouterr()
+        assert f"ros2 run morphit_ros {node.executable}" in said.out + said.err
+        assert status == 0 or words[0] in said.err

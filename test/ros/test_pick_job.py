@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -64,9 +65,8 @@ class Job:
                     words = (entry / "cmdline").read_bytes().decode().split("\0")
                     environment = (entry / "environ").read_bytes().decode().split("\0")
                     ours = f"ROS_DOMAIN_ID={os.environ['ROS_DOMAIN_ID']}" in environment
-                    name = next((word for word in words if word.startswith("morphit_ros.nodes.")), "")
-                    if ours and name:
-                        found[name.removeprefix("morphit_ros.nodes.")] = int(entry.name)
+                    if ours and "morphit_ros.nodes" in words:
+                        found[words[words.index("morphit_ros.nodes") + 1]] = int(entry.name)
         return found
 
 
@@ -93,9 +93,44 @@ def test_a_killed_node_ends_the_job_by_name(graph, tmp_path):
     job = Job(graph, tmp_path, object="box")
     # The robot is about to move.
     job.process.wait_for_line(" s  plan", JOB_PATIENCE)
-    os.kill(job.nodes()["scene_perception"], signal.SIGKILL)
+    os.kill(job.nodes()["grasp_execution"], signal.SIGKILL)
     assert job.wait() == 1
-    assert re.search(r"scene_perception ended unexpectedly with signal SIGKILL", job.process.output)
+    assert re.search(r"grasp_execution ended unexpectedly with signal SIGKILL", job.process.output)
+    assert "starts again" not in job.process.output
+    assert job.nodes() == {}
+
+
+def test_killed_perception_is_started_again_and_the_pick_goes_on_without(graph, tmp_path):
+    job = Job(graph, tmp_path, object="box")
+    # It has been asked, and is not needed any more.
+    job.process.wait_for_line(" s  plan_grasp", JOB_PATIENCE)
+    first = job.nodes()["scene_perception"]
+    os.kill(first, signal.SIGKILL)
+    job.process.wait_for_line("ended unexpectedly with signal SIGKILL; starts again in 0.5 s (1 of 3)", JOB_PATIENCE)
+    assert job.wait() == 0, job.process.output
+    assert job.report()["success"]
+    assert job.nodes() == {}
+
+
+def test_a_pick_that_waits_for_killed_planning_says_so_at_once_and_the_next_one_works(graph, tmp_path):
+    job = Job(graph, tmp_path, object="box", pick="false")
+    job.process.wait_for_line("panda may move", JOB_PATIENCE)
+    # As users ask for it: with a client of its own, in the domain of this test.
+    client = [sys.executable, "-m", "morphit_ros.nodes.pick_client", "--ros-args", "-p", "use_sim_time:=true"]
+    words = [*client, "-p", f"report:={job.report_file}"]
+    first = graph.run(words)
+    first.wait_for_line(" s  plan_grasp", JOB_PATIENCE)
+    os.kill(job.nodes()["grasp_planning"], signal.SIGKILL)
+    killed = time.monotonic()
+    assert first.wait(JOB_PATIENCE) == 1
+    # With the end of the client's process, which takes most of it.
+    assert time.monotonic() - killed < 3.0
+    assert job.report()["failed_stage"] == "plan_grasp"
+    assert "grasp_planning has died" in job.report()["message"]
+    job.process.wait_for_line("signal SIGKILL; starts again", JOB_PATIENCE)
+    second = graph.run(words)
+    assert second.wait(JOB_PATIENCE) == 0, f"{second.output}\n---\n{job.process.output}"
+    assert job.process.stop(signal.SIGINT) == 0
     assert job.nodes() == {}
 
 

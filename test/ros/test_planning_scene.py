@@ -1,5 +1,6 @@
 """Spheres in a running MoveIt: the diff of the planning scene, when it is sent, and robot_spheres as a process."""
 
+import copy
 import sys
 import types
 from types import SimpleNamespace
@@ -63,7 +64,10 @@ def moveit_messages(monkeypatch):
         package, msg, srv = (types.ModuleType(name) for name in ("moveit_msgs", "moveit_msgs.msg", "moveit_msgs.srv"))
         for kind in (CollisionObject, AttachedCollisionObject, PlanningScene):
             setattr(msg, kind.__name__, kind)
+        msg.PlanningSceneComponents = stand_in("PlanningSceneComponents", components=0)
+        msg.PlanningSceneComponents.ROBOT_STATE_ATTACHED_OBJECTS = 4
         srv.ApplyPlanningScene = SimpleNamespace(Request=stand_in("Request", scene=PlanningScene))
+        srv.GetPlanningScene = SimpleNamespace(Request=stand_in("Request", components=msg.PlanningSceneComponents))
         package.msg, package.srv = msg, srv
         for module in (package, msg, srv):
             monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -102,13 +106,17 @@ def test_every_sphere_is_at_its_place_in_an_object_named_after_its_link(moveit_m
         assert {pose.orientation.w for pose in item.object.primitive_poses} == {1.0}
 
 
-def test_links_without_spheres_any_more_are_detached_and_removed(moveit_messages):
-    scene = scene_from_model(model("base"), gone=["arm"])
-    detached = scene.robot_state.attached_collision_objects[-1]
-    # Detaching puts an object into the world, so it has to go from there too.
-    for item in (detached.object, scene.world.collision_objects[0]):
-        assert (item.id, item.operation) == ("arm", b"\x01")
-    assert detached.link_name == "arm"
+def test_links_without_spheres_any_more_get_one_where_nothing_is(moveit_messages):
+    # Removed, they would be removed from the allowed collision matrix as well.
+    scene = scene_from_model(model("base"), gone=["base", "arm"])
+    items = {item.object.id: item for item in scene.robot_state.attached_collision_objects}
+    assert list(items) == ["base", "arm"]
+    assert len(items["base"].object.primitives) == 2
+    assert {item.object.operation for item in items.values()} == {b"\x00"}
+    assert not scene.world.collision_objects
+    (place,) = items["arm"].object.primitive_poses
+    assert np.linalg.norm([place.position.x, place.position.y, place.position.z]) >= 1000.0
+    assert list(items["arm"].object.primitives[0].dimensions) == [1e-3]
 
 
 def test_without_moveit_msgs_the_remedy_is_named(monkeypatch):
@@ -119,15 +127,25 @@ def test_without_moveit_msgs_the_remedy_is_named(monkeypatch):
 
 
 class MoveGroup:
-    """A node's side of a move_group that can be started again."""
+    """A node's side of a move_group that can be started again, with MoveIt's answers as PlanningScene gives them.
+
+    It answers with success to a diff whose attached objects it does not take, makes the place of a single solid that of
+    its object, puts what is detached into the world, and forgets the pairs of what is removed from there.
+    """
 
     def __init__(self):
-        self.ready, self.number = True, 0
-        self.requests, self.futures, self.errors = [], [], []
+        self.ready, self.number, self.takes = True, 0, True
+        self.requests, self.futures, self.errors, self.infos = [], [], [], []
+        self.start()
+
+    def start(self, *links):
+        self.number += 1
+        self.known_links = links or ("base", "arm", "tool")
+        self.attached, self.world, self.pairs = {}, {}, set(self.known_links)
 
     # As a node
-    def create_client(self, *_, **__):
-        return self
+    def create_client(self, kind, name, **__):
+        return SimpleNamespace(service_is_ready=lambda: self.ready, call_async=getattr(self, name))
 
     def create_timer(self, *_, **__):
         pass
@@ -137,22 +155,62 @@ class MoveGroup:
         return [SimpleNamespace(endpoint_gid=[self.number] * 16)] if self.ready else []
 
     def get_logger(self):
-        return SimpleNamespace(info=lambda *_: None, error=lambda *words, **_: self.errors.append(words[0]))
+        return SimpleNamespace(info=self.infos.append, error=lambda *words, **_: self.errors.append(words[0]))
 
-    # As a client
-    def service_is_ready(self):
-        return self.ready
-
-    def call_async(self, request):
+    # Its services: what is asked is answered by answer().
+    def apply_planning_scene(self, request):
         self.requests.append(request.scene)
-        self.futures.append(Future())
-        return self.futures[-1]
+        return self.later(lambda: self.apply(request.scene))
 
-    def answer(self, success=True):
-        self.futures[-1].set_result(SimpleNamespace(success=success))
+    def get_planning_scene(self, request):
+        assert request.components.components == 4
+        return self.later(self.scene)
 
-    def links(self):
-        return [item.object.id for item in self.requests[-1].robot_state.attached_collision_objects]
+    def later(self, response):
+        future = Future()
+        self.futures.append((future, response))
+        return future
+
+    def answer(self, most=100):
+        """So many calls, or until nothing is asked any more."""
+        while self.futures and most:
+            most -= 1
+            future, response = self.futures.pop(0)
+            future.set_result(response())
+
+    def scene(self):
+        state = SimpleNamespace(attached_collision_objects=list(self.attached.values()))
+        return SimpleNamespace(scene=SimpleNamespace(robot_state=state))
+
+    def apply(self, scene):
+        success = True
+        assert scene.is_diff
+        assert scene.robot_state.is_diff
+        for item in scene.robot_state.attached_collision_objects if self.takes else ():
+            name = item.object.id
+            if item.object.operation == b"\x00" and item.link_name in self.known_links:
+                self.world.pop(name, None)
+                self.attached[name] = copy.deepcopy(item)
+                if len(item.object.primitives) == 1:
+                    kept = self.attached[name].object
+                    kept.pose, kept.primitive_poses[0] = kept.primitive_poses[0], kept.pose
+            elif item.object.operation == b"\x01" and name in self.attached:
+                self.world[name] = self.attached.pop(name)
+        for item in scene.world.collision_objects:
+            if self.world.pop(item.id, None) is None:
+                success = False
+            else:
+                self.pairs.discard(item.id)
+        return SimpleNamespace(success=success)
+
+    def spheres(self):
+        """Number of spheres of each link, None for one where nothing is."""
+
+        def count(item):
+            far = item.object.pose.position.z < -900.0
+            return None if far else len(item.object.primitives)
+
+        return {name: count(item) for name, item in self.attached.items()}
 
 
 @pytest.fixture
@@ -167,20 +225,100 @@ def updates(group):
 
 def test_each_change_is_sent_once(group, updates):
     updates.update()
-    assert not group.requests
+    assert not group.futures
     updates.show("first", model("base", "arm"))
     updates.update()
     updates.update()
+    assert len(group.futures) == 1
     group.answer()
     updates.update()
+    assert not group.futures
     assert len(group.requests) == 1
-    updates.show("second", model("base"))
+    assert group.spheres() == {"base": 2, "arm": 2}
+    updates.show("second", model("base", count=3))
     updates.update()
     group.answer()
     updates.update()
+    assert not group.futures
     assert len(group.requests) == 2
-    assert group.links() == ["base", "arm"]
-    assert [item.id for item in group.requests[-1].world.collision_objects] == ["arm"]
+    assert group.spheres() == {"base": 3, "arm": None}
+    assert len(group.infos) == 2
+    assert not group.errors
+
+
+def test_the_pairs_of_the_srdf_outlive_the_spheres_of_a_link(group, updates):
+    for name, links in (("held", ("base", "tool")), ("let go", ("base",)), ("held again", ("base", "tool"))):
+        updates.show(name, model(*links))
+        updates.update()
+        group.answer()
+        assert group.pairs == {"base", "arm", "tool"}
+        assert not group.world
+        assert not group.errors
+    assert group.spheres() == {"base": 2, "tool": 2}
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_move_group_has_already_is_not_sent(group, updates, count):
+    updates.show("first", model("base", "arm", count=count))
+    updates.update()
+    group.answer()
+    # robot_spheres started again, with the same spheres.
+    later = PlanningSceneUpdates(group, 0.0)
+    later.show("first", model("base", "arm", count=count))
+    later.update()
+    group.answer()
+    assert len(group.requests) == 1
+    assert len(group.infos) == 2
+
+
+def test_spheres_of_an_earlier_robot_spheres_go(group, updates):
+    updates.show("first", model("base", "arm"))
+    updates.update()
+    group.answer()
+    later = PlanningSceneUpdates(group, 0.0)
+    later.show("second", model("base"))
+    later.update()
+    group.answer()
+    assert group.spheres() == {"base": 2, "arm": None}
+
+
+def test_objects_of_others_are_left_alone(group, updates, moveit_messages):
+    import moveit_msgs.msg as messages
+
+    cup = messages.AttachedCollisionObject(link_name="arm")
+    cup.object.id = "cup"
+    group.attached["cup"] = cup
+    updates.show("first", model("base"))
+    updates.update()
+    group.answer()
+    (scene,) = group.requests
+    assert [item.object.id for item in scene.robot_state.attached_collision_objects] == ["base"]
+    assert group.attached["cup"] is cup
+
+
+@pytest.mark.parametrize("change", ["center", "radius", "solid", "detached"])
+def test_what_differs_in_move_group_is_sent_again(group, updates, change):
+    updates.show("first", model("base"))
+    updates.update()
+    group.answer()
+    solid = group.attached["base"].object
+    if change == "center":
+        solid.primitive_poses[1].position.y += 1e-3
+    elif change == "radius":
+        solid.primitives[1].dimensions = [solid.primitives[1].dimensions[0] + 1e-3]
+    elif change == "solid":
+        solid.primitives[1].type = SolidPrimitive.BOX
+    else:
+        group.world["base"] = group.attached.pop("base")
+    # A display that was started, say.
+    group.number += 1
+    updates.update()
+    group.answer()
+    assert len(group.requests) == 2
+    assert not group.world
+    np.testing.assert_allclose(
+        [list(item.dimensions) for item in group.attached["base"].object.primitives], [[0.1], [0.2]]
+    )
 
 
 def test_a_change_during_a_request_is_sent_too(group, updates):
@@ -188,11 +326,30 @@ def test_a_change_during_a_request_is_sent_too(group, updates):
     updates.update()
     updates.show("second", model("base", count=5))
     updates.update()
-    assert len(group.requests[-1].robot_state.attached_collision_objects[0].object.primitives) == 5
-    group.futures[1].set_result(SimpleNamespace(success=True))
-    group.futures[0].set_result(SimpleNamespace(success=True))
+    group.answer()
     updates.update()
+    assert group.spheres() == {"base": 5}
+    # The first was overtaken before it was sent.
+    assert len(group.requests) == 1
+    assert not group.futures
+
+
+def test_a_change_while_a_diff_is_on_its_way_waits_for_it(group, updates):
+    updates.show("first", model("base"))
+    updates.update()
+    group.answer()
+    updates.show("second", model("base", count=5))
+    updates.update()
+    group.answer(1)
     assert len(group.requests) == 2
+    # Asked now, move_group could still tell of the first, and then take the second.
+    updates.show("as the first", model("base"))
+    updates.update()
+    group.futures.reverse()
+    group.answer()
+    updates.update()
+    group.answer()
+    assert group.spheres() == {"base": 2}
 
 
 @pytest.mark.parametrize("seen", [True, False])
@@ -204,12 +361,24 @@ def test_a_move_group_that_is_started_again_gets_the_spheres(group, updates, see
         group.ready = False
         updates.update()
         group.ready = True
-    group.number += 1
+    group.start()
     updates.show("second", model("base"))
     updates.update()
+    group.answer()
     assert len(group.requests) == 2
     # It never had any of the arm.
-    assert group.links() == ["base"]
+    assert group.spheres() == {"base": 2}
+
+
+def test_the_move_group_of_another_robot_is_reported(group, updates):
+    # MoveIt says success.
+    group.start("base")
+    updates.show("first", model("base", "arm"))
+    updates.update()
+    group.answer()
+    (error,) = group.errors
+    assert "did not take the spheres of arm" in error
+    assert not group.infos
 
 
 def test_a_refusal_is_reported_and_a_lost_answer_asked_for_again(group, updates, monkeypatch):
@@ -218,21 +387,46 @@ def test_a_refusal_is_reported_and_a_lost_answer_asked_for_again(group, updates,
     now = [100.0]
     monkeypatch.setattr(module, "monotonic", lambda: now[0])
     updates.show("first", model("base"))
+    group.takes = False
     updates.update()
-    group.answer(success=False)
+    group.answer()
     updates.update()
     assert len(group.requests) == 1
-    assert "refused" in group.errors[0]
+    assert "did not take the spheres of base" in group.errors[0]
     now[0] += 6.0
+    group.takes = True
     updates.update()
-    assert len(group.requests) == 2
     # No answer at all.
+    group.futures.clear()
     now[0] += 6.0
     updates.update()
     group.answer()
+    assert len(group.requests) == 2
+    assert group.spheres() == {"base": 2}
     now[0] += 6.0
     updates.update()
-    assert len(group.requests) == 3
+    group.answer()
+    assert len(group.requests) == 2
+    assert len(group.infos) == 1
+
+
+def test_spheres_that_somebody_detached_come_back(group, updates, monkeypatch):
+    from morphit_ros.ros.spheres import planning_scene as module
+
+    now = [100.0]
+    monkeypatch.setattr(module, "monotonic", lambda: now[0])
+    updates.show("first", model("base", "arm"))
+    updates.update()
+    group.answer()
+    group.world["arm"] = group.attached.pop("arm")
+    updates.update()
+    assert not group.futures
+    now[0] += 6.0
+    updates.update()
+    group.answer()
+    assert group.spheres() == {"base": 2, "arm": 2}
+    assert not group.world
+    assert group.pairs == {"base", "arm", "tool"}
 
 
 @pytest.mark.ros
@@ -247,8 +441,13 @@ def test_robot_spheres_sends_a_new_diff_after_a_fit(graph):
         response.success = True
         return response
 
-    service = Service("apply_planning_scene", services.ApplyPlanningScene, "of move_group")
-    service.serve(graph.node, apply)
+    def answer(request, response):
+        for scene in scenes:
+            response.scene.robot_state.attached_collision_objects = scene.robot_state.attached_collision_objects
+        return response
+
+    Service("apply_planning_scene", services.ApplyPlanningScene, "of move_group").serve(graph.node, apply)
+    Service("get_planning_scene", services.GetPlanningScene, "of move_group").serve(graph.node, answer)
     graph.start("robot_spheres", robot_description=DESCRIPTION, planning_scene=True, **QUICK)
     graph.wait_until(lambda: scenes, what="a diff with the first fit")
 

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
 
 from action_msgs.msg import GoalStatus
+from action_msgs.srv import CancelGoal
 from rclpy.task import Future
 from trajectory_msgs.msg import JointTrajectory
 
@@ -179,6 +180,71 @@ def test_an_arm_that_is_kept_from_following_is_blocked_once(robot):
     assert robot.blocked() == ""
 
 
+def test_a_trajectory_that_somebody_else_cancels_is_a_problem(robot):
+    arm, _ = Client.made
+    robot.send(TRAJECTORY)
+    handle = Handle()
+    answer(arm.answers[0], handle)
+    answer(handle.result, types.SimpleNamespace(status=GoalStatus.STATUS_CANCELED, result=None))
+    assert "cancelled, and not by this node" in robot.problem()
+    # Own stops are none.
+    robot.send(TRAJECTORY)
+    handle = Handle()
+    answer(arm.answers[1], handle)
+    robot.stop()
+    answer(handle.cancelled, types.SimpleNamespace(return_code=CancelGoal.Response.ERROR_NONE))
+    answer(handle.result, types.SimpleNamespace(status=GoalStatus.STATUS_CANCELED, result=None))
+    assert robot.problem() == ""
+
+
+@pytest.mark.parametrize("part", ["arm", "gripper"])
+def test_a_cancellation_that_is_refused_is_a_problem(robot, part):
+    arm, gripper = Client.made
+    handle = Handle()
+    if part == "arm":
+        robot.send(TRAJECTORY)
+        answer(arm.answers[0], handle)
+    else:
+        robot.grip(0.05, 10.0)
+        answer(gripper.answers[0], handle)
+    robot.stop()
+    answer(handle.cancelled, types.SimpleNamespace(return_code=CancelGoal.Response.ERROR_REJECTED))
+    assert "refused to cancel" in robot.problem()
+    assert robot.settled()
+
+
+def test_a_gripper_that_refuses_is_a_problem_and_one_that_closes_on_something_is_not(robot):
+    _, gripper = Client.made
+    robot.grip(0.05, 10.0)
+    answer(gripper.answers[0], Handle(accepted=False))
+    assert robot.problem() == "the gripper refused the gripper command"
+    robot.grip(0.05, 10.0)
+    handle = Handle()
+    answer(gripper.answers[1], handle)
+    # So ends a goal of fingers that stall on an object, where the driver is not told to expect it.
+    answer(handle.result, types.SimpleNamespace(status=GoalStatus.STATUS_ABORTED, result=types.SimpleNamespace()))
+    assert robot.problem() == ""
+    # What has ended is not cancelled: the fingers go on pressing.
+    robot.stop()
+    assert handle.cancelled is None
+    assert robot.settled()
+
+
+def test_a_stop_cancels_the_gripper_too(robot):
+    arm, gripper = Client.made
+    handles = Handle(), Handle()
+    robot.send(TRAJECTORY)
+    robot.grip(0.05, 10.0)
+    answer(arm.answers[0], handles[0])
+    answer(gripper.answers[0], handles[1])
+    robot.stop()
+    for handle in handles:
+        assert handle.cancelled is not None
+        assert not robot.settled()
+        answer(handle.cancelled, None)
+    assert robot.settled()
+
+
 def test_the_gripper_gets_positions_of_one_finger(robot):
     _, gripper = Client.made
     robot.grip(0.06, 20.0)
@@ -197,3 +263,50 @@ def test_actions_without_control_msgs_say_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "control_msgs", None)
     with pytest.raises(MissingDependencyError, match="ros-jazzy-control-msgs"):
         ActionCommands(None, CommandConfig(), RobotConfiguration.load("panda"), None)
+
+
+def test_a_goal_that_is_refused_leaves_the_one_before_to_be_stopped(robot):
+    """A controller that refuses to brake on the path goes on with what it follows."""
+    arm, _ = Client.made
+    running = Handle()
+    robot.send(TRAJECTORY)
+    answer(arm.answers[0], running)
+    robot.send(TRAJECTORY)
+    answer(arm.answers[1], Handle(accepted=False))
+    assert "refused the trajectory" in robot.problem()
+    assert not robot.settled()
+    robot.stop()
+    assert running.cancelled is not None
+    assert not robot.settled()
+    answer(running.cancelled, types.SimpleNamespace(return_code=CancelGoal.Response.ERROR_NONE))
+    assert robot.settled()
+
+
+def test_a_stop_before_the_answer_cancels_what_is_followed_until_then(robot):
+    arm, _ = Client.made
+    running, late = Handle(), Handle()
+    robot.send(TRAJECTORY)
+    answer(arm.answers[0], running)
+    robot.send(TRAJECTORY)
+    robot.stop()
+    assert running.cancelled is not None
+    answer(running.cancelled, types.SimpleNamespace(return_code=CancelGoal.Response.ERROR_NONE))
+    assert not robot.settled()
+    answer(arm.answers[1], late)
+    assert late.cancelled is not None
+    answer(late.cancelled, types.SimpleNamespace(return_code=CancelGoal.Response.ERROR_NONE))
+    assert robot.settled()
+
+
+def test_a_goal_that_was_replaced_is_not_cancelled(robot):
+    arm, _ = Client.made
+    first, second = Handle(), Handle()
+    for number, handle in enumerate((first, second)):
+        robot.send(TRAJECTORY)
+        answer(arm.answers[number], handle)
+    # The controller ends what it has replaced.
+    answer(first.result, types.SimpleNamespace(status=GoalStatus.STATUS_CANCELED, result=None))
+    assert robot.problem() == ""
+    robot.stop()
+    assert first.cancelled is None
+    assert second.cancelled is not None

@@ -20,6 +20,7 @@ from visualization_msgs.msg import Marker
 
 from morphit_interfaces.action import FitSpheres
 from morphit_interfaces.srv import AttachObject, DetachObject
+from morphit_ros.budgets import MOST_MESSAGE_FACES
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.primitives import box_mesh
@@ -511,6 +512,8 @@ def test_objects_that_cannot_be_attached_are_named(post):
         (PointCloud(np.zeros((0, 3)), frame="tip"), {}, ["point"]),
         (PointCloud(np.full((50, 3), np.nan), frame="tip"), {}, ["point"]),
         (block(), {"sphere_count": 1_000_000}, ["1000000", "1000"]),
+        (PointCloud(np.full((50, 3), 3e38), frame="tip"), {}, ["3e+38", "1e+12"]),
+        (None, {"mesh": Mesh(vertices=[Point()] * 3, triangles=[corner] * (MOST_MESSAGE_FACES + 1))}, ["triangles"]),
     ):
         response = post.attach(cloud, **{"object_id": "mug", "link_name": "tip", **fields})
         assert not response.success

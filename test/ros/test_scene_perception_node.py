@@ -10,6 +10,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages
 sys.path.insert(0, str(Path(__file__).parent))
 
 from geometry_msgs.msg import PointStamped, TransformStamped
+from rclpy.qos import QoSProfile
 from scenes import BOX_SIZE, CAMERAS, camera_cloud
 
 from morphit_interfaces.srv import Segment
@@ -233,3 +234,42 @@ def test_one_camera_is_enough_where_that_is_allowed(graph):
     response = graph.wait_until(seen, what="an answer to the cloud of one camera")
     assert response.success, response.message
     assert len(response.objects.objects) == 1
+
+
+def forged(stamp):
+    """A hundred bytes that say they are 48 GiB."""
+    message = message_from_cloud(camera_cloud("left", stamp))
+    message.width, message.height, message.point_step, message.row_step = 2**32 - 1, 1, 0, 0
+    message.data = b""
+    return message
+
+
+def test_a_cloud_that_claims_more_than_it_is_is_refused_by_name_and_the_node_goes_on(graph):
+    _, cameras = start(graph)
+    assert segment(graph, cameras).success
+    responses = []
+
+    def refused():
+        stamp = cameras.now()
+        for publisher in cameras._out.values():
+            publisher.publish(forged(stamp))
+        responses.append(graph.call(interfaces.SEGMENT, Segment.Request()))
+        return not responses[-1].success
+
+    graph.wait_until(refused, what="the refusal")
+    assert "cloud points: got 4294967295" in responses[-1].message
+    graph.wait_until(lambda: segment(graph, cameras).success, what="a scene of good clouds")
+
+
+def test_each_of_two_hundred_requests_is_answered(graph):
+    """A few with a scene, the others by "busy", which is said at once."""
+    _, cameras = start(graph)
+    assert segment(graph, cameras).success
+    client = graph.node.create_client(Segment, interfaces.SEGMENT.name, qos_profile=QoSProfile(depth=1000))
+    graph.wait_until(client.service_is_ready, what="the service")
+    asked = [client.call_async(Segment.Request()) for _ in range(200)]
+    graph.wait_until(lambda: all(future.done() for future in asked), what="two hundred answers")
+    answers = [future.result() for future in asked]
+    assert all(answer.success or "busy" in answer.message for answer in answers)
+    assert any(answer.success for answer in answers)
+    graph.node.destroy_client(client)

@@ -244,7 +244,7 @@ def test_an_answer_does_not_wait_for_drawings(graph, parameters, monkeypatch):
     drawn = []
     draw = module.superovoid_items
     monkeypatch.setattr(module, "superovoid_items", lambda links, *rest: drawn.append(len(links)) or draw(links, *rest))
-    server = module.DistanceServer(graph.node, module.SuperovoidModelConfig(model=str(parameters["model"])), "")
+    server = module.DistanceServer(graph.node, module.DistanceServerConfig(model=str(parameters["model"])), "")
     server.set_robot(load_robot_description(DESCRIPTION))
     markers = graph.latest(interfaces.SUPEROVOID_MARKERS)
     graph.wait_until(lambda: markers, what="links as markers")

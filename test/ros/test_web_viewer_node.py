@@ -1,5 +1,6 @@
 """web_viewer as a process: a page on loopback that shows what is published."""
 
+import math
 import shutil
 import socket
 import sys
@@ -14,10 +15,11 @@ pytest.importorskip("viser", reason="needs the browser view")
 sys.path.insert(0, str(Path(__file__).parent))
 
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
-from geometry_msgs.msg import TransformStamped
+from geometry_msgs.msg import Point, TransformStamped
 from scenes import CAMERAS, camera_cloud
 from std_msgs.msg import String
 
+from morphit_interfaces.msg import BodyDistance
 from morphit_ros.display.screenshot import screenshot
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
@@ -72,6 +74,10 @@ def test_what_cannot_be_shown_is_reported_and_the_rest_goes_on(graph):
     states = graph.publisher(interfaces.JOB_STATE)
     states.publish(DiagnosticStatus(message="odd", values=[KeyValue(key="speed", value="fast")]))
     process.wait_for_line("job_state not shown")
+    pairs = graph.publisher(interfaces.SEPARATION)
+    nan = Point(x=math.nan, y=0.0, z=0.0)
+    pairs.publish(BodyDistance(link_names=["one", "other"], distance=0.1, nearest_points=[nan, nan]))
+    process.wait_for_line("separation/nearest not shown")
     assert process.stop() == 0
 
 

@@ -6,12 +6,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+from morphit_ros.execution.command_check import braked
 from morphit_ros.geometry.transforms import invert_transform, make_transform, rotation_angle, transform_points
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_types import Trajectory
@@ -121,6 +123,27 @@ def test_stop_holds_the_measured_position(workcell: Workcell) -> None:
     # The arm brakes; it does not go on to the goal.
     assert np.abs(workcell.joint_state().positions[:7] - stopped).max() < 0.02
     assert np.abs(workcell.joint_state().velocities).max() < 1e-3
+
+
+def test_a_brake_on_the_path_that_comes_late_is_followed_without_a_jump(workcell: Workcell) -> None:
+    """A simulation that renders hears of it 50 ms later: the arm is 60 mrad further on then."""
+    begin = workcell.time
+    path = replace(smooth_motion(workcell, workcell.robot.home - 1.0 * np.eye(7)[0], 1.5), start=begin)
+    workcell.command_trajectory(path)
+    workcell.step(0.75)
+    now = workcell.time
+    brake = braked(path, now - begin, 0.12, np.full(7, 1e3))
+    workcell.step(0.05)
+    workcell.command_trajectory(replace(brake, start=now))
+    speeds = []
+    for _ in range(30):
+        workcell.step(0.01)
+        speeds.append(float(np.abs(workcell.joint_state().velocities[:7]).max()))
+    assert max(speeds) < 1.05 * 1.25
+    # Slower all the time, and at rest in time: 0.12 s from when it was ordered, and what the position loop needs.
+    assert speeds[0] > 0.2
+    assert max(speeds[12:]) < 0.02
+    assert np.abs(workcell.joint_state().positions[:7] - brake.positions[-1]).max() < 1e-3
 
 
 def test_bad_trajectories_are_refused_and_leave_the_arm_alone(workcell: Workcell) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,7 +45,7 @@ def test_no_sample_of_a_fit_is_farther(seed: int) -> None:
     assert found.model_to_solid <= measured.reverse_max + 2e-3
 
 
-def test_links_carry_it_in_their_frame_and_files_keep_it(tmp_path: Path) -> None:
+def test_links_carry_it_in_their_frame_and_files_keep_it() -> None:
     description = load_robot_description(URDF)
     model = with_deviations(fit_robot_spheres(description, SphereFitConfig(count=6), cache=False), description)
     deviation = model.links["a"].deviation

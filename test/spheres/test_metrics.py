@@ -11,7 +11,6 @@ from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes
 from morphit_ros.geometry.primitives import box_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.spheres.exposed_surface import sample_exposed_surface
-from morphit_ros.spheres.mesh_distance import MeshDistance
 from morphit_ros.spheres.metrics import measure_spheres, nearest_gaps
 
 BOX = box_mesh([2.0, 1.0, 1.0])
@@ -192,20 +191,3 @@ def test_reverse_distances_see_what_stands_out_and_not_what_is_buried():
     stray = measure_spheres(box, [[0.0, 0.0, 0.0], [0.5, 0.0, 0.0]], [0.12, 0.1])
     assert stray.reverse_max == pytest.approx(0.5, abs=1e-3)
     assert stray.d_max < 0.1
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_distances_to_triangles_by_brute_force(seed):
-    rng = np.random.default_rng(seed)
-    triangles = rng.normal(size=(70, 3, 3))
-    triangles[0, 2] = triangles[0, 1]
-    triangles[1] = triangles[1, 0]
-    mesh = TriangleMesh(triangles.reshape(-1, 3), np.arange(210).reshape(-1, 3))
-    points = 1.5 * rng.normal(size=(40, 3))
-    shares = rng.dirichlet([0.5, 0.5, 0.5], 4000)
-    dense = np.einsum("sk,tkx->tsx", shares, triangles)
-    upper = np.linalg.norm(points[:, None, None] - dense, axis=3).min(axis=(1, 2))
-    found = MeshDistance([mesh])(points)
-    assert (found <= upper + 1e-12).all()
-    assert (upper - found < 0.1).all()
-    np.testing.assert_allclose(MeshDistance([mesh])(dense[:, :3].reshape(-1, 3)), 0.0, atol=1e-7)

@@ -100,6 +100,60 @@ def test_cached_spheres_that_make_no_sense_are_fitted_again(folder, centers, rad
     equal_models(fitted(), first)
 
 
+COVER = replace(QUICK, cover=True)
+# Its element that is a sphere is a sphere of the fit, which knows nothing of the box beside it.
+MIXED = ROBOT.replace(
+    "</link>", '<collision><origin xyz="0 0 0.3"/><geometry><sphere radius="0.07"/></geometry></collision></link>', 1
+)
+
+
+def forge(path, spoil):
+    """A file whose contents are changed and whose hash is right, as nobody but a forger would write it."""
+    with np.load(path) as data:
+        fit = ShapeFit(data["centers"], data["radii"], *data["figures"].tolist(), path.stem)
+    keep_fit(spoil(fit))
+
+
+def tiny(fit):
+    return replace(fit, radii=np.full(len(fit.radii), 1e-6))
+
+
+@pytest.mark.parametrize("robot", [ROBOT, MIXED], ids=["plain", "with a sphere"])
+def test_a_forged_cover_is_refused_and_fitted_again(folder, robot, monkeypatch):
+    description = load_robot_description(robot)
+    first = fit_robot_spheres(description, COVER)
+    assert all(link.cover_margin is not None for link in first.links.values())
+    for path in folder.iterdir():
+        forge(path, lambda fit: replace(tiny(fit), cover_margin=0.001))
+    equal_models(fit_robot_spheres(description, COVER), first)
+    # An honest file is used, and says what the fit said.
+    monkeypatch.setattr("morphit_ros.spheres.links.fit.fit_spheres", None)
+    equal_models(fit_robot_spheres(description, COVER), first)
+
+
+def test_figures_of_a_file_are_not_believed(folder):
+    description = load_robot_description(ROBOT)
+    first = fit_robot_spheres(description, COVER)
+    for path in folder.iterdir():
+        forge(path, lambda fit: replace(fit, d_avg=0.0, d_max=1e-6, cover_margin=0.05))
+    equal_models(fit_robot_spheres(description, COVER), first)
+
+
+def test_spheres_without_a_cover_are_measured_again(folder):
+    honest = fitted()
+    for path in folder.iterdir():
+        forge(path, tiny)
+    for name, link in fitted().links.items():
+        assert link.d_max > 1.2 * honest.links[name].d_max
+
+
+def test_a_file_is_used_for_what_it_was_written_for_only(folder):
+    keep_fit(FIT)
+    (path,) = folder.iterdir()
+    path.rename(folder / "another-key.npz")
+    assert read_fit("another-key") is None
+
+
 def test_changed_bytes_never_raise_and_never_give_spheres_that_are_none(folder):
     keep_fit(FIT)
     (path,) = folder.iterdir()

@@ -74,6 +74,24 @@ class TestKernels:
         # At ridges and on the medial axis the search for a foot ends early, or there are two of them.
         assert np.mean(np.array(worst) < 1e-3) >= (1.0 if kind == RADIAL else 0.95)
 
+    def test_distances_of_far_points_are_left_out_only_where_they_are_far(self) -> None:
+        rng = np.random.default_rng(4)
+        left_out = 0
+        for _ in range(40):
+            numbers = np.concatenate([rng.uniform(0.2, 2, 3), rng.uniform(0.2, 1.8, 2), rng.uniform(-0.5, 0.5, 2)])
+            if rng.random() < 0.3:
+                numbers[5:] = 0.0
+            points, limits = rng.normal(size=(200, 3)) * 2.0, rng.uniform(-0.1, 1.0, 200)
+            true, out, exact = np.empty(200), np.empty(200), np.empty(200, dtype=np.bool_)
+            gauge.distances(numbers, np.eye(3), np.zeros(3), points, true)
+            gauge.limited_distances(numbers, np.eye(3), np.zeros(3), points, limits, out, exact)
+            assert (out[exact] == true[exact]).all()
+            assert (np.maximum(limits, 0.0) < out)[~exact].all()
+            assert (out <= true)[~exact].all()
+            assert exact[true < 0.0].all()
+            left_out += int((~exact).sum())
+        assert left_out > 1000
+
     def test_gauge_is_one_on_the_surface_and_agrees_with_the_implicit_function(self) -> None:
         points = np.random.default_rng(0).normal(size=(100, 3)) * 0.03
         values = np.array([gauge.gauge(TAPERED.parameters, *point) for point in points])

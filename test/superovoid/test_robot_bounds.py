@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,12 +15,16 @@ from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 from morphit_ros.superovoid.fits.config import LinkFitConfig, SuperovoidFitConfig
+from morphit_ros.superovoid.fits.descent import SQUARES
 from morphit_ros.superovoid.fits.errors import union_distances
+from morphit_ros.superovoid.fits.samples import sample_fit_surface
+from morphit_ros.superovoid.fits.search import ShapeCandidate, make_descent
 from morphit_ros.superovoid.robots.deviation import Superovoids, shape_deviation
 from morphit_ros.superovoid.robots.link_fit import fit_link_superovoids
 from morphit_ros.superovoid.robots.model_file import format_model, parse_model
 from morphit_ros.superovoid.robots.robot_distance import DistanceType, RobotDistance, RobotDistanceRequest
 from morphit_ros.superovoid.robots.robot_model import LinkSuperovoids, RobotSuperovoids
+from morphit_ros.superovoid.robots.union_descent import Shapes, UnionDescent, make_target
 from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
 SLIDERS = """
@@ -105,6 +111,38 @@ class TestOuterUnion:
         fit = fit_link_superovoids(lever(), config)
         assert max(fit.deviation.solid_to_model, fit.deviation.model_to_solid) <= 0.015
         assert 1 < len(fit.shapes) <= 4
+
+
+class TestUnionDescent:
+    def descent(self) -> tuple[UnionDescent, Shapes]:
+        rng = np.random.default_rng(5)
+        samples = sample_fit_surface(lever(), 600, rng)
+        target = make_target(Solid(lever()), samples, 600, rng)
+        config = SuperovoidFitConfig(convex=True)
+        descent = replace(make_descent(config, 3.0, True), loss=SQUARES)
+        numbers = np.array([1.0, 0.4, 0.4, 0.5, 0.5, 0.1, 0.1])
+        starts = rng.normal(size=(3, 3)) * 0.6
+        return UnionDescent(descent, target), tuple(ShapeCandidate(numbers.copy(), np.eye(3), at) for at in starts)
+
+    def test_error_is_that_of_all_distances(self) -> None:
+        descent, shapes = self.descent()
+        gaps = np.min([shape.distances(descent.target.points) for shape in shapes], axis=0)
+        depths = np.maximum(-np.min([shape.distances(descent.target.free) for shape in shapes], axis=0), 0.0)
+        for one, power in ((descent, 2), (descent.pressing, 6)):
+            mean = ((np.abs(gaps) ** power).sum() + (depths**power).sum()) / len(gaps)
+            assert one.error(shapes) == pytest.approx(mean ** (1.0 / power), rel=1e-12)
+
+    def test_pressing_makes_the_greatest_distance_smaller(self) -> None:
+        descent, shapes = self.descent()
+        near = descent.improved(shapes)
+        pressed = descent.pressing.improved(near)
+
+        def greatest(some: Shapes) -> float:
+            gaps = np.min([shape.distances(descent.target.points) for shape in some], axis=0)
+            free = np.min([shape.distances(descent.target.free) for shape in some], axis=0)
+            return max(float(np.abs(gaps).max()), -float(free.min()))
+
+        assert greatest(pressed) < 0.9 * greatest(near)
 
 
 class TestRobotBounds:

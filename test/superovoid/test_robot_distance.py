@@ -387,3 +387,28 @@ def test_a_query_remembers_and_answers_the_same(
 def test_a_query_refuses_positions_that_are_none(robot: RobotDistance, positions: np.ndarray) -> None:
     with pytest.raises(InvalidInputError, match="positions"):
         robot.query().distances(positions)
+
+
+@pytest.mark.parametrize("kind", [DistanceType.GLOBAL, DistanceType.SINGLE])
+def test_the_bound_of_bodies_of_several_shapes_is_below_that_of_each(kind: DistanceType) -> None:
+    # Two shapes that are equally far from a ball, to the last digits; the bounds of their distances are not.
+    model = KinematicModel(URDF)
+    rng = np.random.default_rng(3)
+    sphere, center = Superovoid.sphere(0.02), make_transform(translation=[0.0, 0.0, 0.2])
+    ball = WorldObject("ball", center, (PlacedShape(Sphere(0.02), np.eye(4)),))
+    for _ in range(30):
+        pair: list[PlacedSuperovoid] = []
+        for side in (1.0, -1.0):
+            shape = Superovoid(tuple(rng.uniform(0.03, 0.15, 3)), tuple(rng.uniform(0.4, 1.6, 2)))
+            pose = make_transform(matrix_from_rpy(rng.uniform(-1.0, 1.0, 3)), [0.3 * side, 0.0, 0.2])
+            for _ in range(3):
+                found = min_distance(shape, pose, sphere, center)
+                pose[:3, 3] += (found.distance - 0.05) * found.normal
+            pair.append(PlacedSuperovoid(shape, pose))
+        request = RobotDistanceRequest(type=kind, self_distance=False)
+        [answer] = RobotDistance({"base": pair}, model).compute([STATE], request, CollisionWorld.of([ball]))
+        [nearest] = answer.distances
+        alone = [min_distance(item.shape, item.T_link_shape, sphere, center) for item in pair]
+        assert nearest.lower_bound <= min(one.lower_bound for one in alone) + 1e-15
+        assert nearest.distance == pytest.approx(0.05, abs=1e-9)
+        assert nearest.certified

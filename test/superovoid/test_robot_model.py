@@ -9,17 +9,21 @@ import numpy as np
 import pytest
 
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
-from morphit_ros.geometry.mesh import sample_surface
+from morphit_ros.geometry.mesh import concatenate_meshes, sample_surface
 from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.link_elements import link_elements, meshes_in_first
+from morphit_ros.robot.semantics import load_semantic_description
 from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 from morphit_ros.superovoid.fits.config import LinkFitConfig, SuperovoidFitConfig
 from morphit_ros.superovoid.fits.errors import FitErrors
+from morphit_ros.superovoid.robots.distance_request import DistanceType, RobotDistanceRequest
 from morphit_ros.superovoid.robots.link_fit import fit_link_superovoids
 from morphit_ros.superovoid.robots.model_file import format_model, load_model, parse_model, parse_superovoid, save_model
+from morphit_ros.superovoid.robots.robot_distance import RobotDistance
 from morphit_ros.superovoid.robots.robot_fit import fit_robot_superovoids
 from morphit_ros.superovoid.robots.robot_model import LinkSuperovoids, RobotSuperovoids
 from morphit_ros.superovoid.robots.urdf_extension import superovoids_from_urdf, urdf_with_superovoids
@@ -256,6 +260,9 @@ class TestUrdf:
             superovoids_from_urdf(URDF)
 
 
+OUTER = ("panda_outer", "icub_left_hand_outer", "ur3e_hande_outer", "ur5e_hande_outer", "iiwa_umi_outer")
+
+
 class TestCommittedModels:
     def test_every_model_is_usable(self) -> None:
         folder = Path(__file__).parents[2] / "config" / "superovoids"
@@ -295,6 +302,49 @@ class TestCommittedModels:
         assert list(few.links) == list(many.links)
         both = [[max(link.deviation or (9.9,)) for link in model.links.values()] for model in (few, many)]
         assert sorted(both[1])[5] < 0.7 * sorted(both[0])[5]
+        assert max(both[1]) <= 0.005
+        assert max(both[1]) <= 0.005
+
+    @pytest.mark.parametrize("name", OUTER)
+    def test_outer_models_are_proven_to_hold_their_links(self, name: str) -> None:
+        for link in load_model(name).links.values():
+            assert link.containment == "proven"
+            assert link.deviation is not None
+            assert link.deviation[0] == 0.0
+
+    def test_no_colliding_pair_is_free_with_the_outer_model(self) -> None:
+        """Random states of the Panda, pairs of links that its SRDF leaves, their collision meshes compared by Coal."""
+        coal = pytest.importorskip("coal")
+        settings = RobotConfiguration.load("panda")
+        kinematics = KinematicModel(settings.description)
+        model = load_model("panda_outer")
+        distance = RobotDistance(model.links, kinematics, load_semantic_description(settings.semantic_description))
+        surfaces = {}
+        for name in model.links:
+            elements = link_elements(kinematics.description.links[name], "collision")
+            mesh = concatenate_meshes(meshes_in_first(elements)).transformed(elements[0].T_link_geometry)
+            surface = coal.BVHModelOBBRSS()
+            surface.beginModel(len(mesh.faces), len(mesh.vertices))
+            surface.addVertices(np.asarray(mesh.vertices, dtype=np.float64))
+            surface.addTriangles(np.asarray(mesh.faces, dtype=np.int64))
+            surface.endModel()
+            surfaces[name] = surface
+        rng = np.random.default_rng(8)
+        rows = rng.uniform(kinematics.position_lower, kinematics.position_upper, (150, len(kinematics.joint_names)))
+        states = [dict(zip(kinematics.joint_names, row.tolist(), strict=True)) for row in rows]
+        colliding = 0
+        for state, found in zip(
+            states, distance.compute(states, RobotDistanceRequest(DistanceType.SINGLE)), strict=True
+        ):
+            poses = kinematics.forward_kinematics(state)
+            at = {name: coal.Transform3s(poses[name][:3, :3].copy(), poses[name][:3, 3].copy()) for name in surfaces}
+            for pair in found.distances:
+                a, b = pair.link_names
+                request, result = coal.CollisionRequest(), coal.CollisionResult()
+                if coal.collide(surfaces[a], at[a], surfaces[b], at[b], request, result):
+                    colliding += 1
+                    assert pair.distance <= 0.0
+        assert colliding > 10
 
     def test_models_belong_to_their_robots(self) -> None:
         load_model("panda").check_links(load_robot_description(RobotConfiguration.load("panda").description))

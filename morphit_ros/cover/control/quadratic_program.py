@@ -12,7 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from morphit_ros.errors import InvalidInputError, MissingDependencyError
+from morphit_ros.dependencies import needed_for
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
 
@@ -168,7 +169,5 @@ def _failure(problem: NearestPointProblem, message: str, iterations: int = 0) ->
 def _import(name: str) -> Any:
     import importlib
 
-    try:
+    with needed_for(f"the quadratic programme solver '{name}'"):
         return importlib.import_module(name)
-    except ImportError:
-        raise MissingDependencyError(name, f"the quadratic programme solver '{name}'", f"pip install {name}") from None

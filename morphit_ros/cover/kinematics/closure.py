@@ -18,7 +18,7 @@ import itertools
 from dataclasses import replace
 
 import numpy as np
-from scipy.sparse import coo_array, csc_array, eye_array
+from scipy.sparse import coo_array, csc_array, eye
 from scipy.sparse.linalg import splu
 
 from morphit_ros.cover.kinematics.hinges import (
@@ -85,7 +85,7 @@ def _with_hinges(matrix: csc_array, rotations: Array, hinges: Indices) -> csc_ar
         return csc_array(coo_array((values.ravel(), (rows.ravel(), cols.ravel())), shape=shape))
 
     count = matrix.shape[0]
-    kept = eye_array(count) - blocks(directions, directions, hinges[:, 0], (count, count))
+    kept = csc_array(eye(count)) - blocks(directions, directions, hinges[:, 0], (count, count))
     return csc_array(kept @ matrix - blocks(directions, outward, hinges[:, 1], matrix.shape))
 
 
@@ -150,7 +150,7 @@ def close_loops(cover: Cover, state: CoverState, bridges: Array | None = None, h
             return CoverState(rotations, state.origin)
         matrix = closure_matrix(cover, rotations)[:, columns]
         # The damping falls with the residual: quadratic convergence at the end.
-        gram = csc_array(matrix @ matrix.T + min(damping, size) * damping * eye_array(matrix.shape[0]))
+        gram = csc_array(matrix @ matrix.T + min(damping, size) * damping * csc_array(eye(matrix.shape[0])))
         turns = np.zeros(3 * cover.node_count)
         turns[columns] = -(matrix.T @ splu(gram, permc_spec="MMD_AT_PLUS_A").solve(residual))
         turns *= min(1.0, _LONGEST_STEP / float(np.abs(turns).max(initial=1e-12)))

@@ -19,7 +19,8 @@ from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
 # Side of the square that stands for a half-space's plane, and edge of a point's cube [m].
 _PLANE, _DOT = 2.0, 0.004
-_LINE = 0.003
+# Width of the nearest pair's line, in RViz [m] and in a browser.
+_LINE, _PIXELS = 0.003, 4.0
 
 
 def shape_mesh(shape: Shape, chord_error: float) -> TriangleMesh:
@@ -86,10 +87,14 @@ def _body(
 def closest_point_items(distances: StateDistances) -> list[Item]:
     """A line between the closest points of every pair that was reported: red in contact, the nearest one thicker."""
     return [
-        LinesItem(
-            "distances/closest_points", (1.0, 0.1, 0.1) if pair.distance <= 0.0 else (0.1, 0.9, 0.3),
-            np.asarray(pair.nearest_points)[None], _LINE if number == 0 else 0.5 * _LINE, number=number,
-        )
+        closest_points_item(pair.nearest_points, pair.distance, number)
         for number, pair in enumerate(distances.distances)
         if pair.nearest_points is not None
-    ]  # fmt: skip
+    ]
+
+
+def closest_points_item(points: Array, distance: float, number: int = 0) -> LinesItem:
+    """A line between two points (2, 3) [m]: red in contact, thinner after the first."""
+    color = (1.0, 0.1, 0.1) if distance <= 0.0 else (0.1, 0.9, 0.3)
+    share = 1.0 if number == 0 else 0.5
+    return LinesItem("distances/closest_points", color, points[None], share * _LINE, share * _PIXELS, number=number)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from morphit_ros.configuration import Config, parameter
-from morphit_ros.errors import MissingDependencyError
+from morphit_ros.dependencies import needed_for
 from morphit_ros.execution.environment import Pair, without_geometry
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.configuration import RobotConfiguration
@@ -67,13 +67,10 @@ def import_roboplan() -> tuple[Any, Any, Any]:
     Raises:
         MissingDependencyError: RoboPlan is not installed.
     """
-    try:
+    with needed_for("the embedded motion backend"):
         import roboplan.core
         import roboplan.rrt
         import roboplan.toppra
-    except ImportError as error:
-        remedy = "pip install 'roboplan==0.7.*'"
-        raise MissingDependencyError("roboplan", "The embedded motion backend", remedy) from error
     return roboplan.core, roboplan.rrt, roboplan.toppra
 
 

@@ -147,6 +147,8 @@ class RoboPlanBackend:
         allowed = pairs_between(map(object_body, allow_contact), self.robot.touch_links)
         T_root_tip = self._tip_pose(T_base_gripper)
         allowed |= self._lift_off_pairs(start, T_root_tip)
+        # A held object that may be touched may stand on the table too: it is put down.
+        allowed |= pairs_between([LOWERED_TABLE], map(object_body, allow_contact))
         state, failure = self._checked_start(start, allowed)
         if failure is not None:
             return failure

@@ -14,6 +14,7 @@ from shape_msgs.msg import Mesh
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from morphit_ros.budgets import MOST_MESSAGE_FACES, check_count
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.cloud_message import cloud_from_message as cloud_from_message
 from morphit_ros.geometry.point_cloud import PointCloud
@@ -70,8 +71,11 @@ def mesh_from_message(message: Mesh) -> TriangleMesh:
     """A mesh message as a TriangleMesh.
 
     Raises:
-        InvalidInputError: an index of no vertex, or a vertex that is not finite.
+        InvalidInputError: too many triangles or vertices, an index of no vertex, or a vertex that is not finite.
     """
+    # Each is an object of Python: looking at a million of them takes longer than anybody waits for an answer.
+    check_count("mesh triangles", len(message.triangles), MOST_MESSAGE_FACES, "Simplify the mesh.")
+    check_count("mesh vertices", len(message.vertices), 3 * MOST_MESSAGE_FACES, "Leave out vertices of no triangle.")
     # Its kernels need a compiler, which not every node loads at its start.
     from morphit_ros.geometry.mesh import TriangleMesh
 
@@ -156,16 +160,19 @@ def image_from_message(message: Image) -> np.ndarray:
     """An rgb8 image message as (H, W, 3) uint8.
 
     Raises:
-        InvalidInputError: another encoding.
+        InvalidInputError: another encoding, or not the data of the rows that it claims.
     """
     if message.encoding != "rgb8":
         raise InvalidInputError("image encoding", message.encoding, "rgb8")
+    if message.step < 3 * message.width or len(message.data) != message.height * message.step:
+        bound = f"{message.height} rows of {message.width} pixels of 3 bytes"
+        raise InvalidInputError("image data", f"{len(message.data)} bytes, step {message.step}", bound)
     rows = np.frombuffer(message.data, dtype=np.uint8).reshape(message.height, message.step)
     return rows[:, : 3 * message.width].reshape(message.height, message.width, 3)
 
 
 def joint_state_from_message(message: JointStateMsg) -> JointState:
-    """A joint state; velocities that the publisher leaves out are zero, efforts are left out.
+    """A joint state; velocities that the publisher leaves out are NaN (unknown), efforts are left out.
 
     Raises:
         InvalidInputError: names and positions differ in number, or a position is not finite.
@@ -177,7 +184,8 @@ def joint_state_from_message(message: JointStateMsg) -> JointState:
         )
     if not np.isfinite(positions).all():
         raise InvalidInputError("joint state", positions.tolist(), "finite positions")
-    velocities = np.array(message.velocity) if len(message.velocity) == len(positions) else np.zeros(len(positions))
+    complete = len(message.velocity) == len(positions)
+    velocities = np.array(message.velocity) if complete else np.full(len(positions), np.nan)
     efforts = np.array(message.effort) if len(message.effort) == len(positions) else np.empty(0)
     return JointState(tuple(message.name), positions, velocities, seconds_from_stamp(message.header.stamp), efforts)
 
@@ -214,14 +222,16 @@ def trajectory_from_message(message: JointTrajectory) -> Trajectory | None:
         velocities = np.gradient(positions, times, axis=0)
     else:
         velocities = np.zeros_like(positions)
-    return Trajectory(tuple(message.joint_names), times, positions, velocities)
+    start = seconds_from_stamp(message.header.stamp)
+    return Trajectory(tuple(message.joint_names), times, positions, velocities, start)
 
 
 def message_from_trajectory(trajectory: Trajectory | None) -> JointTrajectory:
-    """A trajectory that starts when it arrives; None becomes the empty one, which means stop."""
+    """A trajectory; None becomes the empty one, which means stop."""
     if trajectory is None:
         return JointTrajectory()
     return JointTrajectory(
+        header=header("", trajectory.start),
         joint_names=list(trajectory.joint_names),
         points=[
             JointTrajectoryPoint(

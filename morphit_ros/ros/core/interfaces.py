@@ -16,8 +16,19 @@ from std_msgs.msg import Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 from visualization_msgs.msg import MarkerArray
 
-from morphit_interfaces.action import BuildNeuralObject, ExecuteGrasp, FitSpheres, Pick, PlanGrasp
+from morphit_interfaces.action import (
+    BuildNeuralObject,
+    ExecuteGrasp,
+    FitSpheres,
+    GoHome,
+    Pick,
+    Place,
+    PlanGrasp,
+    Recover,
+    Release,
+)
 from morphit_interfaces.msg import (
+    BodyDistance,
     CoverState,
     CoverTarget,
     GraspArray,
@@ -81,7 +92,36 @@ JOB_STATE = Topic(
 )
 
 JOINT_STATES = Topic("joint_states", JointState, STREAM, "measured joint positions and velocities")
-JOINT_TRAJECTORY = Topic("joint_trajectory", JointTrajectory, STREAM, "trajectory to follow from now; empty: stop")
+JOINT_TRAJECTORY = Topic(
+    "joint_trajectory", JointTrajectory, STREAM, "trajectory to follow from its stamp on, or from now; empty: stop"
+)
+WANTED_VELOCITIES = Topic(
+    "separation/velocity_commands", Float64MultiArray, STREAM,
+    "wanted velocities of the joints in the order of the robot's description [rad/s or m/s]",
+)  # fmt: skip
+VELOCITY_COMMANDS = Topic(
+    "velocity_commands", Float64MultiArray, STREAM, "velocities that keep the robot apart, in the same order"
+)
+SEPARATION = Topic(
+    "separation/nearest", BodyDistance, STREAM, "nearest pair of links, or of a link and an object; without names: none"
+)
+SEPARATION_MARKERS = Topic(
+    "separation/markers", MarkerArray, LATCHED, "closest points of all pairs that separation_monitor looks at for RViz"
+)
+GATED_TRAJECTORY = Topic(
+    "gate/joint_trajectory", JointTrajectory, STREAM,
+    "trajectory that motion_gate checks and passes on; empty: stop; header.frame_id: its number",
+)  # fmt: skip
+GATE_STATE = Topic("gate/state", DiagnosticStatus, STREAM, "what motion_gate has the arm do, and why it was stopped")
+HEARTBEAT = Topic(
+    "heartbeat",
+    DiagnosticStatus,
+    STREAM,
+    "name of who commands or watches a motion, at 50 Hz; level STALE: the last one",
+)
+NODE_ALIVE = Topic(
+    "node_alive", DiagnosticStatus, STREAM, "name and process of each node that lives, at 5 Hz; level STALE: it ends"
+)
 GRIPPER_COMMAND = Topic("gripper_command", GripperCommand, STREAM, "wanted aperture and force limit")
 COVER_TARGET = Topic("cover/target", CoverTarget, LATCHED, "surface that the cover shall take")
 COVER_JOINT_STATES = Topic(
@@ -127,11 +167,39 @@ BUILD_NEURAL_OBJECT = Action(
 )
 EXECUTE_GRASP = Action("execute_grasp", ExecuteGrasp, "execute the first reachable of ranked grasps")
 PICK = Action("pick", Pick, "see, plan and execute in one")
+RELEASE = Action("release", Release, "open the hand where it is")
+PLACE = Action("place", Place, "put down what the hand holds")
+GO_HOME = Action("go_home", GoHome, "the arm to the robot's home, with what the hand holds")
+RECOVER = Action("recover", Recover, "after a fault: look what is held, up, and home")
+
+
+@dataclass(frozen=True)
+class Need:
+    """A topic without which a node does not do its work.
+
+    Attributes:
+        topic: one that it subscribes to.
+        within: its parameter that bounds the silence between two messages [s]; empty: one message is enough.
+        only: parameter → values with which the topic is needed; without an entry always.
+    """
+
+    topic: Topic
+    within: str = ""
+    only: tuple[tuple[str, tuple[object, ...]], ...] = ()
+
+
+# A description that no parameter names comes from the topic.
+_DESCRIBED_BY_TOPIC = (("robot", ("",)), ("description_file", ("",)), ("robot_description", ("",)))
+_FILTERED = (("self_filter", (True,)),)
+
+
+def _pose_by_topic(camera: str) -> tuple[tuple[str, tuple[object, ...]], ...]:
+    return (("camera_source", ("topic",)), (f"{camera}_extrinsics", ((),)))
 
 
 @dataclass(frozen=True)
 class NodeInterfaces:
-    """What one executable offers and uses."""
+    """What one executable offers and uses, and what of that it cannot do without."""
 
     executable: str
     publishes: tuple[Topic, ...] = ()
@@ -139,10 +207,13 @@ class NodeInterfaces:
     services: tuple[Service, ...] = ()
     actions: tuple[Action, ...] = ()
     calls: tuple[Service | Action, ...] = ()
+    needs: tuple[Need, ...] = ()
 
 
-# Every node but pick_client, which ends with an exit status.
-COMMON = (DIAGNOSTICS,)
+# These end with an exit status and serve nobody.
+CLIENTS = ("pick_client", "arm_client")
+# Of every other node.
+COMMON = (DIAGNOSTICS, NODE_ALIVE)
 
 NODES: tuple[NodeInterfaces, ...] = (
     NodeInterfaces(
@@ -151,12 +222,20 @@ NODES: tuple[NodeInterfaces, ...] = (
         subscribes=(ROBOT_DESCRIPTION,),
         services=(ATTACH_OBJECT, DETACH_OBJECT),
         actions=(FIT_SPHERES,),
+        needs=(Need(ROBOT_DESCRIPTION, only=_DESCRIBED_BY_TOPIC),),
+    ),
+    NodeInterfaces(
+        "separation_monitor",
+        publishes=(VELOCITY_COMMANDS, SEPARATION, SEPARATION_MARKERS),
+        subscribes=(WANTED_VELOCITIES, JOINT_STATES, WORLD_OBJECTS, ROBOT_DESCRIPTION),
+        needs=(Need(JOINT_STATES), Need(ROBOT_DESCRIPTION, only=_DESCRIBED_BY_TOPIC)),
     ),
     NodeInterfaces(
         "superovoid_distance",
         publishes=(SUPEROVOID_MARKERS, DISTANCE_MARKERS, ROBOT_DESCRIPTION),
         subscribes=(JOINT_STATES, WORLD_OBJECTS, ROBOT_DESCRIPTION),
         services=(MIN_DISTANCE, ROBOT_DISTANCE, UPDATE_WORLD),
+        needs=(Need(JOINT_STATES, "state_timeout"), Need(ROBOT_DESCRIPTION, only=_DESCRIBED_BY_TOPIC)),
     ),
     NodeInterfaces(
         "scene_perception",
@@ -166,6 +245,12 @@ NODES: tuple[NodeInterfaces, ...] = (
             ROBOT_DESCRIPTION,
         ),
         services=(SEGMENT,),
+        needs=(
+            Need(LEFT_POINTS, "max_age"), Need(RIGHT_POINTS, "max_age"),
+            Need(LEFT_EXTRINSICS, only=_pose_by_topic("left")), Need(RIGHT_EXTRINSICS, only=_pose_by_topic("right")),
+            Need(JOINT_STATES, "max_age", _FILTERED), Need(SPHERE_MODEL, only=_FILTERED),
+            Need(ROBOT_DESCRIPTION, only=_FILTERED),
+        ),
     ),
     NodeInterfaces(
         "grasp_planning",
@@ -175,10 +260,22 @@ NODES: tuple[NodeInterfaces, ...] = (
     ),
     NodeInterfaces(
         "grasp_execution",
-        publishes=(JOINT_TRAJECTORY, GRIPPER_COMMAND, JOB_STATE),
-        subscribes=(JOINT_STATES, SPHERE_DESCRIPTION, SPHERE_MODEL, OBJECTS, ROBOT_DESCRIPTION),
-        actions=(EXECUTE_GRASP, PICK),
+        publishes=(JOINT_TRAJECTORY, GRIPPER_COMMAND, JOB_STATE, GATED_TRAJECTORY, HEARTBEAT),
+        subscribes=(
+            JOINT_STATES, SPHERE_DESCRIPTION, SPHERE_MODEL, OBJECTS, ROBOT_DESCRIPTION, GATE_STATE, NODE_ALIVE,
+        ),
+        actions=(EXECUTE_GRASP, PICK, RELEASE, PLACE, GO_HOME, RECOVER),
         calls=(SEGMENT, PLAN_GRASP, ATTACH_OBJECT, DETACH_OBJECT),
+        needs=(
+            Need(JOINT_STATES, "state_timeout"), Need(SPHERE_DESCRIPTION), Need(SPHERE_MODEL), Need(ROBOT_DESCRIPTION),
+            Need(GATE_STATE, "gate_timeout", (("gate", (True,)),)),
+        ),
+    ),
+    NodeInterfaces(
+        "motion_gate",
+        publishes=(JOINT_TRAJECTORY, GATE_STATE),
+        subscribes=(GATED_TRAJECTORY, JOINT_TRAJECTORY, HEARTBEAT, JOINT_STATES, ROBOT_DESCRIPTION),
+        needs=(Need(JOINT_STATES, "state_timeout"), Need(ROBOT_DESCRIPTION)),
     ),
     NodeInterfaces(
         "neural_object",
@@ -199,6 +296,10 @@ NODES: tuple[NodeInterfaces, ...] = (
         "cover_control",
         publishes=(COVER_COMMANDS, COVER_TRAJECTORY, COVER_MOTORS, COVER_DESCRIPTION, COVER_STATE, COVER_MARKERS),
         subscribes=(COVER_TARGET, COVER_JOINT_STATES, COVER_NODE_POSES),
+        needs=(
+            Need(COVER_JOINT_STATES, only=(("state_source", ("joint_states",)),)),
+            Need(COVER_NODE_POSES, only=(("state_source", ("poses",)),)),
+        ),
     ),
     NodeInterfaces(
         "cover_sim", publishes=(COVER_JOINT_STATES, COVER_NODE_POSES), subscribes=(COVER_COMMANDS,)
@@ -207,9 +308,20 @@ NODES: tuple[NodeInterfaces, ...] = (
         "web_viewer",
         subscribes=(
             ROBOT_DESCRIPTION, JOINT_STATES, SPHERE_MODEL, LEFT_POINTS, RIGHT_POINTS, LEFT_EXTRINSICS,
-            RIGHT_EXTRINSICS, OBJECT_CLOUD, TABLE, GRASPS, JOB_STATE, COVER_DESCRIPTION, COVER_STATE,
+            RIGHT_EXTRINSICS, OBJECT_CLOUD, TABLE, GRASPS, JOB_STATE, SEPARATION, COVER_DESCRIPTION, COVER_STATE,
             NEURAL_OBJECT, NEURAL_MOTION, DIAGNOSTICS,
         ),
     ),
-    NodeInterfaces("pick_client", subscribes=(OBJECT_POSE, OVERVIEW_IMAGE), calls=(PICK, SEGMENT, PLAN_GRASP)),
+    NodeInterfaces(
+        "pick_client",
+        publishes=(HEARTBEAT,),
+        subscribes=(OBJECT_POSE, OVERVIEW_IMAGE, NODE_ALIVE),
+        calls=(PICK, SEGMENT, PLAN_GRASP),
+    ),
+    NodeInterfaces(
+        "arm_client",
+        publishes=(HEARTBEAT,),
+        subscribes=(NODE_ALIVE,),
+        calls=(RELEASE, PLACE, GO_HOME, RECOVER),
+    ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Joint states of the robot as they come; broken ones are left out and said."""
+"""Joint states of the robot, fetched at a rate of one's own; broken ones are left out and said."""
 
 from __future__ import annotations
 
@@ -10,19 +10,46 @@ from sensor_msgs.msg import JointState as JointStateMsg
 
 from morphit_ros.errors import MorphitError
 from morphit_ros.robot.motion_types import JointState
+from morphit_ros.ros.core.clocks import steady_timer
 from morphit_ros.ros.core.conversions import joint_state_from_message
+from morphit_ros.ros.core.guarded import guarded
 from morphit_ros.ros.core.interfaces import JOINT_STATES
 
+# Time between two looks [s].
+PERIOD = 0.01
 
-def follow_joint_states(node: Node, take: Callable[[JointState], None], group: CallbackGroup | None = None) -> None:
-    """Call `take` with each joint state that can be used, in callbacks of `group`."""
+
+def follow_joint_states(
+    node: Node,
+    take: Callable[[JointState], None],
+    group: CallbackGroup | None = None,
+    refuse: Callable[[str], None] = lambda _: None,
+    period: float = PERIOD,
+) -> None:
+    """Call `take` with the newest joint states, `refuse` with why one cannot be used, in callbacks of `group`.
+
+    Drivers publish at 500 Hz and more, of which nobody here needs each. Of several messages between two looks the
+    newest counts; where arm and gripper publish on their own, the newest of each.
+
+    Args:
+        period: wall time between two looks [s].
+    """
 
     def receive(message: JointStateMsg) -> None:
         try:
             state = joint_state_from_message(message)
         except MorphitError as error:
             node.get_logger().warning(f"joint state ignored: {error}", throttle_duration_sec=5.0)
+            refuse(str(error))
         else:
             take(state)
 
-    JOINT_STATES.subscribe(node, receive, group)
+    inbox = JOINT_STATES.inbox(node)
+    receive = guarded(node, JOINT_STATES.name, receive)
+
+    def look() -> None:
+        newest = {tuple(message.name): message for message in inbox.take()}
+        for message in newest.values():
+            receive(message)
+
+    steady_timer(node, period, look, group)

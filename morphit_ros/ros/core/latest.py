@@ -67,7 +67,9 @@ class LatestMessages:
         self._new: dict[Topic, Any] = {}
         # When the pose that a topic needs was missed first.
         self._missed: dict[Topic, float] = {}
-        for topic in show:
+        # Streams may come at 500 Hz; they are looked at when something is to be shown.
+        self._streams = {topic: topic.inbox(node) for topic in show if topic.quality is Quality.STREAM}
+        for topic in show.keys() - self._streams.keys():
             lossy = best_effort and topic.quality is Quality.CLOUD
             topic.subscribe(node, partial(self._take, topic), depth=1, best_effort=lossy)
         steady_timer(node, 1.0 / rate, self._update)
@@ -77,6 +79,9 @@ class LatestMessages:
             self._new[topic] = message
 
     def _update(self) -> None:
+        for topic, inbox in self._streams.items():
+            for message in inbox.take():
+                self._take(topic, message)
         new, self._new = self._new, {}
         for topic, show in self._show.items():
             if topic not in new:

@@ -6,6 +6,7 @@ and the same description as those of ``morphit up``. So both start the same node
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from launch import LaunchContext, LaunchDescription
@@ -15,6 +16,8 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
 from morphit_ros.bringup import Argument, Job, NodeDescription, WhenEnded, find_job
+from morphit_ros.bringup.job import JOB_VARIABLE, RESTART_DELAY, Restarts
+from morphit_ros.bringup.machines import job_identity
 
 
 def job_launch_description(name: str) -> LaunchDescription:
@@ -29,37 +32,58 @@ def job_launch_description(name: str) -> LaunchDescription:
 
 
 def _declaration(argument: Argument) -> DeclareLaunchArgument:
+    # Of a switch launch would take "true" only, where people type True as well.
+    choices = None if isinstance(argument.default, bool) else list(argument.choices_text) or None
     return DeclareLaunchArgument(
-        argument.name,
-        default_value=argument.default_text,
-        description=argument.description,
-        choices=list(argument.choices_text) or None,
+        argument.name, default_value=argument.default_text, description=_described(argument), choices=choices
     )
+
+
+def _described(argument: Argument) -> str:
+    return f"{argument.description} (true | false)" if isinstance(argument.default, bool) else argument.description
 
 
 def _node_actions(context: LaunchContext, job: Job) -> list[Node]:
     given = {argument.name: LaunchConfiguration(argument.name).perform(context) for argument in job.arguments}
-    return [_node_action(node) for node in job.nodes(given)]
+    name = job_identity(given)
+    return [_node_action(node, name) for node in job.nodes(given)]
 
 
-def _node_action(node: NodeDescription) -> Node:
-    ending = {
-        WhenEnded.FAIL_JOB: [Shutdown(reason=f"{node.node_name} ended unexpectedly")],
+def _node_action(node: NodeDescription, job: str) -> Node:
+    unexpected = Shutdown(reason=f"{node.node_name} ended unexpectedly")
+    ending: dict[WhenEnded, Any] = {
+        WhenEnded.FAIL_JOB: [unexpected],
         WhenEnded.END_JOB: [Shutdown(reason=f"{node.node_name} is done")],
         WhenEnded.CONTINUE: None,
+        WhenEnded.RESTART: _restarting(unexpected),
     }
+    again = {"respawn": True, "respawn_delay": RESTART_DELAY} if node.when_ended is WhenEnded.RESTART else {}
     return Node(
         package=node.package,
         executable=node.executable,
-        name=node.node_name,
+        name=node.node_name if node.sole_node else None,
         namespace=node.namespace or None,
         parameters=[{name: _parameter(value) for name, value in node.parameters.items()}],
         remappings=list(node.remappings.items()),
         arguments=list(node.arguments),
+        additional_env={JOB_VARIABLE: job},
         output="screen",
         emulate_tty=True,
         on_exit=ending[node.when_ended],
+        **again,
     )
+
+
+def _restarting(otherwise: Shutdown) -> Callable[[Any, LaunchContext], Shutdown | None]:
+    """What is done when a node that launch starts again has ended: something else after too many times."""
+    restarts = Restarts()
+
+    def on_exit(event: Any, _context: LaunchContext) -> Shutdown | None:
+        again = restarts.delay(event.returncode) is not None
+        restarts.started()
+        return None if again else otherwise
+
+    return on_exit
 
 
 def _parameter(value: Any) -> Any:

@@ -6,11 +6,13 @@ exit status 2; Ctrl-C and SIGTERM end it with status 0.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from time import monotonic
 from typing import NoReturn, Protocol
 
@@ -20,21 +22,13 @@ from rclpy.executors import Executor, ExternalShutdownException, MultiThreadedEx
 from rclpy.lifecycle import LifecycleNodeMixin
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
+from rclpy.utilities import remove_ros_args
 
-from morphit_ros.errors import MorphitError
-from morphit_ros.resources import resource
-
-
-class NodeFinished(Exception):
-    """Raised in a callback by a node that has done its work; ends the process.
-
-    Args:
-        exit_status: of the process.
-    """
-
-    def __init__(self, exit_status: int) -> None:
-        self.exit_status = exit_status
-        super().__init__(f"exit status {exit_status}")
+from morphit_ros.bringup.shared_memory import remove_dead_segments
+from morphit_ros.errors import InvalidInputError, MorphitError
+from morphit_ros.resources import hold_name, resource
+from morphit_ros.ros.core.alive import LifeSign
+from morphit_ros.ros.core.finished import NodeFinished
 
 
 class _StopSignals:
@@ -57,10 +51,15 @@ class _StopSignals:
 
 # Python handles a signal when the main thread is back from waiting in C, so it must not wait for long.
 _LONGEST_WAIT = 0.1
+# As a shell says it of a program that was interrupted.
+_INTERRUPTED = 130
 # malloc.h
 _M_MMAP_THRESHOLD = -3
 # The supervisor and ros2 launch give a process a few seconds.
 _STOP_PATIENCE = 1.0
+# With Python's own 5 ms a thread that has something due (a heartbeat, the watch over a motion) waited up to 0.2 s for
+# threads that receive and plan; with this one 0.06 s [s].
+_SWITCH_INTERVAL = 0.0005
 
 
 def _destroy(node: Node) -> None:
@@ -85,6 +84,22 @@ class MovesRobot(Protocol):
 
     def motion_ended(self) -> bool:
         """Whether that has reached it."""
+
+
+def _hold_full_name(node: Node, held: contextlib.ExitStack) -> None:
+    """Refuse a second node of the same name in a domain: clients would reach one of the two, nobody knows which.
+
+    A lock tells at once, and is gone with a process that was killed; the graph would still show that for 20 s. It does
+    not see other machines.
+
+    Raises:
+        InvalidInputError: there is one.
+    """
+    domain, name = os.environ.get("ROS_DOMAIN_ID") or "0", node.get_fully_qualified_name()
+    if not held.enter_context(hold_name("nodes", f"{domain} {name}")):
+        remedy = "End the other job, or give this one a namespace or a ROS_DOMAIN_ID of its own."
+        bound = f"one node of this name in ROS domain {domain}"
+        raise InvalidInputError(name, "a second one on this machine", bound, remedy)
 
 
 def _end_motion(node: Node, executor: Executor) -> None:
@@ -117,43 +132,79 @@ def keep_memory_flat() -> None:
         libc.mallopt(_M_MMAP_THRESHOLD, 1 << 20)
 
 
-def run_node(make_node: Callable[[], Node], args: Sequence[str] | None = None, threads: int = 2) -> NoReturn:
+def _answer_arguments(make_node: Callable[[], Node], args: Sequence[str]) -> None:
+    """Print the help if asked for it, and refuse what no node takes: nothing may start, or move, by a word misread."""
+    words = remove_ros_args(args)[1:]
+    if not words:
+        return
+    module = sys.modules[make_node.__module__]
+    name = Path(module.__file__ or "node").stem
+    usage = f"usage: ros2 run morphit_ros {name} [--ros-args -p PARAMETER:=VALUE ... -r __ns:=/NAMESPACE]"
+    if set(words) <= {"-h", "--help"}:
+        print(f"{usage}\n\n{module.__doc__}\n\nparameters:")
+        for config in getattr(module, "CONFIGS", ()):
+            for parameter, (default, info) in config.flat_fields().items():
+                print(f"  {parameter} ({default!r}; {info.bound}): {info.description}")
+        raise SystemExit(0)
+    print(
+        f"{name}: {' '.join(words)}: only ROS arguments are taken; --help lists the parameters\n{usage}",
+        file=sys.stderr,
+    )
+    raise SystemExit(2)
+
+
+def run_node(
+    make_node: Callable[[], Node], args: Sequence[str] | None = None, threads: int = 2, serves: bool = True
+) -> NoReturn:
     """Run a node until it is told to stop, then end the process.
 
     Args:
         make_node: constructor of the node; may raise a MorphitError.
         args: command line, None for the process's own.
         threads: worker threads of the executor; with 1 all callbacks run in the calling thread.
+        serves: whether others may wait for it, and are to know that it lives.
 
-    The exit status is 0 after an ordinary end, 2 for a caller's mistake at start, or what the node
-    says in `NodeFinished`.
+    The exit status is 0 after an ordinary end and after ``--help``, 2 for a caller's mistake at start, or what the node
+    says in `NodeFinished`; 130 if a node that does not serve was told to stop before it has finished.
     """
+    _answer_arguments(make_node, sys.argv if args is None else args)
     use_large_shared_memory()
+    remove_dead_segments()
     keep_memory_flat()
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    if threads > 1:
+        sys.setswitchinterval(_SWITCH_INTERVAL)
     signals = _StopSignals()
     node: Node | None = None
     # With one thread everything runs in this one: OpenGL contexts belong to the thread that made them.
     executor = MultiThreadedExecutor(num_threads=threads) if threads > 1 else SingleThreadedExecutor()
-    status = 0
+    life: LifeSign | None = None
+    # Who asks for one thing and is told to stop has not got it.
+    status, stopped = 0, 0 if serves else _INTERRUPTED
+    held = contextlib.ExitStack()
     try:
         node = make_node()
+        _hold_full_name(node, held)
         executor.add_node(node)
+        life = LifeSign(node) if serves else None
         signals.interrupt = False
         while rclpy.ok() and not signals.received:
             executor.spin_once(timeout_sec=_LONGEST_WAIT)
+        status = stopped
     except MorphitError as error:
         print(f"{getattr(make_node, '__name__', 'node')}: {error}", file=sys.stderr)
         status = 2
     except NodeFinished as finished:
         status = finished.exit_status
     except (KeyboardInterrupt, ExternalShutdownException):
-        pass
+        status = stopped
     finally:
         # From here on a second signal changes nothing: the end is under way.
         signals.interrupt = False
         if node is not None:
             _end_motion(node, executor)
+        if life is not None:
+            life.end()
         # Executor.shutdown of rclpy 7 does not wait for its worker threads, and a callback of a destroyed node crashes.
         executor._work_tracker.wait(timeout_sec=2.0)
         executor.shutdown(timeout_sec=0.0)

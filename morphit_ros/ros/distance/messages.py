@@ -172,7 +172,7 @@ def message_from_state_distances(distances: StateDistances) -> StateDistancesMsg
     """The distances of a state."""
     nearest = distances.minimum_distance
     # In all types of request the nearest pair is the first of the list.
-    messages = [_body_distance(distance) for distance in distances.distances]
+    messages = [message_from_body_distance(distance) for distance in distances.distances]
     return StateDistancesMsg(
         collision=distances.collision,
         minimum_distance=messages[0] if nearest is not None else BodyDistanceMsg(distance=math.inf),
@@ -180,7 +180,8 @@ def message_from_state_distances(distances: StateDistances) -> StateDistancesMsg
     )
 
 
-def _body_distance(distance: BodyDistance) -> BodyDistanceMsg:
+def message_from_body_distance(distance: BodyDistance) -> BodyDistanceMsg:
+    """The distance of two bodies."""
     points = np.full((2, 3), np.nan) if distance.nearest_points is None else distance.nearest_points
     (ax, ay, az), (bx, by, bz) = points.tolist()
     x, y, z = distance.normal.tolist()

@@ -45,7 +45,7 @@ _DRAWING_PERIOD = 0.1
 
 @dataclass(frozen=True)
 class SuperovoidModelConfig(Config):
-    """Which superovoids and which SRDF belong to the robot, and how they are shown."""
+    """Which superovoids and which SRDF belong to the robot."""
 
     model: str = parameter(
         "", "Superovoids: name in config/superovoids, or a YAML file; empty: by the name of `robot`, else of the URDF"
@@ -53,11 +53,6 @@ class SuperovoidModelConfig(Config):
     semantics: str = parameter(
         "", "SRDF: path, package:// or text; empty: that of `robot` if it is given, else adjacent links are allowed"
     )
-    state_timeout: float = parameter(
-        0.5, "Age from which on joint states are not taken for the current state [s]", minimum=0.01, maximum=60.0
-    )
-    chord_error: float = parameter(0.001, "Chord error of the shapes as drawn [m]", minimum=1e-5, maximum=0.1)
-    alpha: float = parameter(0.6, "Opacity of the shapes as drawn", minimum=0.0, maximum=1.0)
 
     def superovoids(self, robot: str, description: RobotDescription) -> RobotSuperovoids:
         """The robot's superovoids, checked against its description.
@@ -87,6 +82,17 @@ class SuperovoidModelConfig(Config):
         return load_semantic_description(source, package_paths) if source else None
 
 
+@dataclass(frozen=True)
+class DistanceServerConfig(SuperovoidModelConfig):
+    """The robot's superovoids, which of its states are used, and how they are shown."""
+
+    state_timeout: float = parameter(
+        0.5, "Age from which on joint states are not taken for the current state [s]", minimum=0.01, maximum=60.0
+    )
+    chord_error: float = parameter(0.001, "Chord error of the shapes as drawn [m]", minimum=1e-5, maximum=0.1)
+    alpha: float = parameter(0.6, "Opacity of the shapes as drawn", minimum=0.0, maximum=1.0)
+
+
 class DistanceServer:
     """Holds robot and world; computes, and draws what was computed.
 
@@ -97,9 +103,7 @@ class DistanceServer:
         package_paths: folders that hold packages, searched first for the SRDF.
     """
 
-    def __init__(
-        self, node: Node, config: SuperovoidModelConfig, robot: str, package_paths: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, node: Node, config: DistanceServerConfig, robot: str, package_paths: Sequence[str] = ()) -> None:
         self._node, self._config, self._robot_name, self._package_paths = node, config, robot, package_paths
         self._state = CurrentState(node, config.state_timeout)
         self._model: RobotSuperovoids | None = None

@@ -8,7 +8,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.robot.motion_types import JointState
 from morphit_ros.ros.core.clocks import ros_time
 from morphit_ros.ros.core.interfaces import JOINT_STATES
-from morphit_ros.ros.core.joint_states import follow_joint_states
+from morphit_ros.ros.core.joint_states import PERIOD, follow_joint_states
 
 
 class CurrentState:
@@ -17,13 +17,14 @@ class CurrentState:
     Args:
         node: subscribes, and has the clock that ages are measured by.
         timeout: age from which on positions are not used any more [s].
+        period: wall time between two looks at them [s].
     """
 
-    def __init__(self, node: Node, timeout: float) -> None:
+    def __init__(self, node: Node, timeout: float, period: float = PERIOD) -> None:
         self._node, self._timeout = node, timeout
         # Joint → position, and the time of its measurement.
         self._joints: dict[str, tuple[float, float]] = {}
-        follow_joint_states(node, self._receive)
+        follow_joint_states(node, self._receive, period=period)
 
     def _receive(self, state: JointState) -> None:
         # Some drivers leave the stamp out.

@@ -93,6 +93,15 @@ class HeldObject:
         if job.failed and self._taken_by is job and OBJECT_LOST in job.status(self._name).message:
             self.release()
 
+    @property
+    def settled(self) -> bool:
+        """Whether robot_spheres knows nothing of a held object, or is not there."""
+        return self._told is None or not self._detach.service_is_ready()
+
+    def hold(self, cloud: PointCloud) -> None:
+        """Something is held, known from elsewhere than from a job: its points in the frame of the tip."""
+        self._wanted, self.problem = cloud, ""
+
     def release(self) -> None:
         """Nothing is held any longer."""
         self._wanted = self._taken_by = None

@@ -14,13 +14,21 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.action.server import ServerGoalHandle
 from rclpy.task import Future
 
-from morphit_interfaces.action import Pick
+from morphit_interfaces.action import ExecuteGrasp, GoHome, Pick, Place, Recover, Release
 from morphit_ros.execution.failure import AttemptRecord, FailureMode
-from morphit_ros.execution.pick import CommandGripper, PickRequest, SendTrajectory, SequenceUpdate, StopArm
+from morphit_ros.execution.handling import HandSequence, HandUpdate
+from morphit_ros.execution.pick import CommandGripper, SendTrajectory, SequenceUpdate, StopArm
 from morphit_ros.execution.sequence import GraspSequence
+from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.motion_types import JointState
 from morphit_ros.ros.core.diagnostics import ERROR, OK, diagnostic_status
 from morphit_ros.ros.execution.robot_commands import MotionGate
+
+# A success in a word.
+_DONE = {
+    ExecuteGrasp: "picked", Pick: "picked", Release: "released", Place: "placed", GoHome: "at home",
+    Recover: "recovered",
+}  # fmt: skip
 
 
 class JobFailed(Exception):
@@ -49,21 +57,27 @@ class _Awaited:
     deadline: float
     remedy: str
     mode: FailureMode
+    lost: Callable[[], str]
 
 
 class ExecutionJob:
-    """One goal of `execute_grasp` or `pick`.
+    """One goal of grasp_execution.
 
     Args:
         goal: accepted goal; finished by `finish`.
-        action_type: ExecuteGrasp or Pick.
+        action_type: its type; of its result and feedback those fields are filled that it has.
         sequence: not started yet.
         commands: takes what the sequence wants the robot to do.
         now: ROS time [s].
     """
 
     def __init__(
-        self, goal: ServerGoalHandle, action_type: Any, sequence: GraspSequence, commands: MotionGate, now: float
+        self,
+        goal: ServerGoalHandle,
+        action_type: Any,
+        sequence: GraspSequence | HandSequence,
+        commands: MotionGate,
+        now: float,
     ) -> None:
         self.goal = goal
         self._sequence = sequence
@@ -71,6 +85,8 @@ class ExecutionJob:
         self._action_type = action_type
         self._started = self._stage_started = now
         self._stage = ""
+        # Stage and whether the goal is over, at the last update.
+        self._told = "", False
         self._durations: dict[str, float] = {}
         self._awaited: _Awaited | None = None
         self._result: Any = None
@@ -83,6 +99,8 @@ class ExecutionJob:
         self._attempt = 1
         self.failed_grasps: list[Any] = []
         self.mode: FailureMode | None = None
+        self.commanded = False
+        self.remark = ""
 
     @property
     def finished(self) -> bool:
@@ -92,6 +110,16 @@ class ExecutionJob:
     def failed(self) -> bool:
         """Whether it has ended without success."""
         return self.finished and not self._result.success
+
+    @property
+    def message(self) -> str:
+        """The cause of a failure, empty before."""
+        return self._result.message if self.failed else ""
+
+    @property
+    def put_down(self) -> Array | None:
+        """``T_base_gripper`` (4, 4) where the hand has let go of what it put down; None if it put nothing down."""
+        return self._sequence.put_down if isinstance(self._sequence, HandSequence) else None
 
     @property
     def stage(self) -> str:
@@ -110,7 +138,7 @@ class ExecutionJob:
 
     @property
     def may_move(self) -> bool:
-        """Whether the grasp sequence runs."""
+        """Whether the sequence runs."""
         return self._sequence.active
 
     def wait_for(
@@ -122,11 +150,15 @@ class ExecutionJob:
         remedy: str,
         now: float,
         mode: FailureMode,
+        lost: Callable[[], str] = str,
     ) -> None:
-        """Call `go_on`, which may raise JobFailed, once `is_there`; fail after `timeout` of wall time [s]."""
+        """Call `go_on`, which may raise JobFailed, once `is_there`; fail after `timeout` of wall time [s].
+
+        Fail at once where `lost` says why it will never be there.
+        """
         if stage != self._stage:
             self._enter(stage, now)
-        self._awaited = _Awaited(stage, is_there, go_on, monotonic() + timeout, remedy, mode)
+        self._awaited = _Awaited(stage, is_there, go_on, monotonic() + timeout, remedy, mode, lost)
 
     def ask(
         self,
@@ -136,8 +168,9 @@ class ExecutionJob:
         timeout: float,
         now: float,
         mode: FailureMode,
+        lost: Callable[[], str] = str,
     ) -> None:
-        """Wait for the answer of another node; `on_answer` gets it and may raise JobFailed."""
+        """Wait for the answer of another node; `on_answer` gets it and may raise JobFailed. `lost` as of `wait_for`."""
 
         def take_answer() -> None:
             if future.exception() is not None:
@@ -145,7 +178,7 @@ class ExecutionJob:
             on_answer(future.result())
 
         remedy = f"no answer within {timeout:g} s: is its node still running?"
-        self.wait_for(stage, future.done, take_answer, timeout, remedy, now, mode)
+        self.wait_for(stage, future.done, take_answer, timeout, remedy, now, mode, lost)
 
     def look_again(self, look: Callable[[], None], regrasps: int) -> None:
         """After a failed attempt that leaves the hand open and free, call `look` instead of ending.
@@ -156,14 +189,13 @@ class ExecutionJob:
         """
         self._look_again, self._attempts = look, 1 + regrasps
 
-    def run_sequence(self, request: PickRequest, grasps: list[Any], state: JointState | None, now: float) -> None:
-        """Start the grasp sequence for candidates, of which `grasps` are the messages."""
+    def run_sequence(self, request: Any, grasps: list[Any], state: JointState | None, now: float) -> None:
+        """Start the sequence with its request; of the candidates of a PickRequest `grasps` are the messages."""
         self._grasps = grasps
         self._sequence.start(request, state, now)
 
     def update(self, now: float, state: JointState | None) -> bool:
-        """Go on as far as possible without waiting; True if stage or outcome changed."""
-        before = self._stage, self.finished
+        """Go on as far as possible without waiting; True if stage or outcome changed since the last call."""
         try:
             if self._awaited is not None:
                 self._look(self._awaited)
@@ -171,17 +203,21 @@ class ExecutionJob:
                 self._follow(self._sequence.update(now, state), now)
         except JobFailed as failure:
             self.fail(failure.stage, failure.message, now, failure.mode)
-        return before != (self._stage, self.finished)
+        before, self._told = self._told, (self._stage, self.finished)
+        return before != self._told
 
     def _look(self, awaited: _Awaited) -> None:
         if awaited.is_there():
             self._awaited = None
             awaited.go_on()
+        elif cause := awaited.lost():
+            raise JobFailed(awaited.stage, cause, awaited.mode)
         elif monotonic() > awaited.deadline:
             raise JobFailed(awaited.stage, awaited.remedy, awaited.mode)
 
-    def _follow(self, update: SequenceUpdate, now: float) -> None:
+    def _follow(self, update: SequenceUpdate | HandUpdate, now: float) -> None:
         for command in update.commands:
+            self.commanded = True
             if isinstance(command, SendTrajectory):
                 self._commands.send(command.trajectory)
             elif isinstance(command, CommandGripper):
@@ -231,9 +267,8 @@ class ExecutionJob:
     def _enter(self, stage: str, now: float) -> None:
         self._leave_stage(now)
         self._stage, self._stage_started = stage, now
-        self.goal.publish_feedback(
-            self._action_type.Feedback(stage=stage, elapsed=now - self._started, attempt=self._attempt)
-        )
+        fields = {"stage": stage, "elapsed": now - self._started, "attempt": self._attempt}
+        self.goal.publish_feedback(_filled(self._action_type.Feedback, fields))
 
     def _leave_stage(self, now: float) -> None:
         if self._stage:
@@ -245,26 +280,28 @@ class ExecutionJob:
             return
         self._leave_stage(now)
         self.mode = mode
-        result = self._action_type.Result(
-            stages=list(self._durations), durations=list(self._durations.values()), outcome=mode.outcome.value,
-            failure_mode=mode.value, attempts=len(self.records),
-            attempt_modes=[record.mode.value for record in self.records], **outcome,
-        )  # fmt: skip
-        if self._action_type is not Pick:
-            result.grasp_index = self._grasp_index
-        elif 0 <= self._grasp_index < len(self._grasps):
-            result.grasp = self._grasps[self._grasp_index]
+        fields: dict[str, Any] = {
+            "stages": list(self._durations), "durations": list(self._durations.values()), "outcome": mode.outcome.value,
+            "failure_mode": mode.value, "attempts": len(self.records),
+            "attempt_modes": [record.mode.value for record in self.records], "grasp_index": self._grasp_index,
+            **outcome,
+        }  # fmt: skip
+        if 0 <= self._grasp_index < len(self._grasps):
+            fields["grasp"] = self._grasps[self._grasp_index]
         self._awaited = None
-        self._result = result
+        self._result = _filled(self._action_type.Result, fields)
 
-    def finish(self, remark: str = "") -> None:
+    def finish(self, remark: str = "", holding: bool = False) -> None:
         """Answer the client.
 
         Args:
             remark: message of a success: what went wrong besides.
+            holding: whether the hand holds something, for actions that say so.
         """
         if self._result.success:
             self._result.message = remark
+        if hasattr(self._result, "holding"):
+            self._result.holding = holding
 
         def settle(goal: ServerGoalHandle) -> Any:
             if goal.is_cancel_requested:
@@ -282,5 +319,11 @@ class ExecutionJob:
         if not self.finished:
             return diagnostic_status(name, OK, self._stage, self._durations)
         result = self._result
-        text = "picked" if result.success else f"failed in {result.failed_stage}: {result.message}"
+        text = _DONE[self._action_type] if result.success else f"failed in {result.failed_stage}: {result.message}"
         return diagnostic_status(name, OK if result.success else ERROR, text, self._durations)
+
+
+def _filled(message_type: Any, fields: dict[str, Any]) -> Any:
+    """A message with those of the fields that it has."""
+    known = message_type.get_fields_and_field_types()
+    return message_type(**{name: value for name, value in fields.items() if name in known})

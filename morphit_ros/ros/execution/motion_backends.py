@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 from std_msgs.msg import String
 
 from morphit_ros.configuration import Config, nested, parameter
-from morphit_ros.errors import InvalidInputError, MorphitError, ResourceNotFoundError
+from morphit_ros.documents import read_yaml_file
+from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.execution.backends.moveit import MoveItBackend, MoveItConfig
 from morphit_ros.execution.backends.path_search import RoboPlanConfig
 from morphit_ros.execution.backends.roboplan import RoboPlanBackend
 from morphit_ros.execution.motion import MotionBackend
+from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
+from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.packages import resolve_uri
 from morphit_ros.ros.core.diagnostics import ERROR, Diagnostics
-from morphit_ros.ros.core.interfaces import SPHERE_DESCRIPTION
-from morphit_ros.ros.execution.robot_watch import RobotWatch
+from morphit_ros.ros.core.interfaces import ROBOT_DESCRIPTION, SPHERE_DESCRIPTION
+from morphit_ros.ros.execution.robot_watch import RobotWatch, gripper_pose
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,8 @@ class MotionPlanning:
         self, node: Node, group: CallbackGroup, config: MotionPlanningConfig, robot: RobotConfiguration,
         watch: RobotWatch, diagnostics: Diagnostics,
     ) -> None:  # fmt: skip
-        self._config, self._robot, self._watch, self._diagnostics = config, robot, watch, diagnostics
+        self._node, self._config, self._robot = node, config, robot
+        self._watch, self._diagnostics = watch, diagnostics
         self._newest = self._planned = self._refused = ""
         self.backend: MotionBackend | None = None
         SPHERE_DESCRIPTION.subscribe(node, self._on_description, group)
@@ -70,6 +74,19 @@ class MotionPlanning:
         """Whether what the backend is made from has come."""
         return self._config.backend != "embedded" or bool(self._newest)
 
+    def gripper_pose(self, positions: Mapping[str, float]) -> Array:
+        """``T_base_gripper`` (4, 4) of joint positions [rad].
+
+        Raises:
+            InvalidInputError: no description of the robot has come, or a joint has no position.
+        """
+        model = self._watch.model
+        if model is None:
+            if not self._newest:
+                raise InvalidInputError(ROBOT_DESCRIPTION.name, "nothing yet", "the robot's description")
+            model = KinematicModel(self._planned or self._newest)
+        return gripper_pose(model, self._robot, positions)
+
     def renew(self) -> bool:
         """Make the backend anew; whether that was done."""
         config, newest = self._config, self._newest
@@ -77,8 +94,12 @@ class MotionPlanning:
             self._watch.check()
             if newest:
                 self._robot.check_description(load_robot_description(newest))
+            backend: MotionBackend
             if config.backend == "moveit":
-                backend = moveit_backend(config.moveit_parameters, self._robot, config.moveit)
+                sim_time = bool(self._node.get_parameter("use_sim_time").value)
+                parameters = _moveit_parameters(config.moveit_parameters)
+                namespace = self._node.get_namespace()
+                backend = MoveItBackend(self._robot, parameters, config.moveit, namespace, sim_time)
             else:
                 backend = embedded_backend(newest, self._robot, config.embedded, config.seed)
         except MorphitError as error:
@@ -122,26 +143,18 @@ def embedded_backend(
     return RoboPlanBackend(sphere_description, srdf, robot, config, seed)
 
 
-def moveit_backend(parameter_file: str, robot: RobotConfiguration, config: MoveItConfig) -> MotionBackend:
-    """MoveIt with all its parameters from one merged file.
+def _moveit_parameters(parameter_file: str) -> dict[str, Any]:
+    """All of MoveIt's parameters, from one merged file.
 
     Raises:
         InvalidInputError: no file was given, or it is not a mapping.
         ResourceNotFoundError: the file is missing.
-        MissingDependencyError: moveit_py is not installed.
-        MotionBackendError: MoveIt did not start.
     """
-    return MoveItBackend(robot, _moveit_parameters(parameter_file), config)
-
-
-def _moveit_parameters(parameter_file: str) -> dict[str, Any]:
     remedy = "docs/moveit.md says how to make it from a MoveIt configuration package."
     if not parameter_file:
         raise InvalidInputError("moveit_parameters", "none", "a YAML file with MoveIt's merged parameters", remedy)
-    path = Path(parameter_file)
-    if not path.is_file():
-        raise ResourceNotFoundError(parameter_file, [str(path.parent)], remedy)
-    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    content = read_yaml_file(parameter_file, remedy)
     if not isinstance(content, dict):
-        raise InvalidInputError(path.name, type(content).__name__, "a mapping of MoveIt's parameters", remedy)
+        found = type(content).__name__
+        raise InvalidInputError(Path(parameter_file).name, found, "a mapping of MoveIt's parameters", remedy)
     return content

@@ -1,26 +1,34 @@
-"""The goals of execute_grasp and pick, one at a time: started, watched, shown and counted."""
+"""The goals of grasp_execution, one at a time: started, watched, shown and counted."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from time import monotonic
+from typing import Any
 
 from rclpy.action.server import ServerGoalHandle
 from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 
-from morphit_interfaces.action import ExecuteGrasp, Pick
+from morphit_interfaces.action import ExecuteGrasp, GoHome, Pick, Place, Recover, Release
 from morphit_ros.configuration import parameter
 from morphit_ros.errors import MorphitError
 from morphit_ros.execution.contact_watch import FreeMotion
 from morphit_ros.execution.failure import FailureMode
+from morphit_ros.execution.handling import HandSequence
 from morphit_ros.execution.pick import GripperLimits
 from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.sequence_config import SequenceConfig
+from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.clocks import ros_time
-from morphit_ros.ros.core.diagnostics import WARN, Diagnostics
+from morphit_ros.ros.core.diagnostics import ERROR, WARN, Diagnostics
+from morphit_ros.ros.execution.hand_request import hand_request
+from morphit_ros.ros.execution.held_memory import HeldMemory
 from morphit_ros.ros.execution.held_object import HeldObject
 from morphit_ros.ros.execution.job import ExecutionJob
 from morphit_ros.ros.execution.motion_backends import MotionPlanning
@@ -29,6 +37,17 @@ from morphit_ros.ros.execution.pick_request import GoalReader
 from morphit_ros.ros.execution.pick_steps import PickSteps, PickStepsConfig
 from morphit_ros.ros.execution.robot_commands import MotionGate
 from morphit_ros.ros.execution.robot_watch import RobotWatch
+
+# Services keep ten answers: among so many refusals an acceptance may get lost. Then a job begins when its result is
+# asked for, which takes no longer than this [s].
+_MANY = 8
+_ANSWER_TIME = 2.0
+# Refusals further apart than this do not belong together [s].
+_FLOOD_TIME = 3.0
+# After robot_spheres has let go of what it knew from before its newest shape comes within [s].
+_SPHERES_TIME = 1.0
+# Actions that do with the hand what no pick does, by their goals.
+_HANDLING: dict[type, Any] = {action.Goal: action for action in (Release, Place, GoHome, Recover)}
 
 
 @dataclass(frozen=True)
@@ -47,17 +66,22 @@ class PickJobs:
         node: owner of topics and clients.
         group: of `update`, of goals and of answers: rclpy loses one that arrives in another thread before the question
             is noted.
+        inputs: group of what may arrive meanwhile.
         config: how long a goal waits.
         sequence: settings of the grasp sequence.
         robot, gripper: that are moved.
         commands, planning, watch, reader: of that robot.
         diagnostics: told how each goal ended.
+
+    Attributes:
+        is_awaited: whether a client has asked for the result of a goal.
     """
 
     def __init__(
         self,
         node: Node,
         group: CallbackGroup,
+        inputs: CallbackGroup,
         config: PickJobsConfig,
         sequence: SequenceConfig,
         robot: RobotConfiguration,
@@ -73,26 +97,80 @@ class PickJobs:
         self._commands, self._planning, self._watch, self._reader = commands, planning, watch, reader
         self._diagnostics = diagnostics
         self._states = interfaces.JOB_STATE.publish(node)
-        self._steps = PickSteps(node, group, config, sequence, self._run_sequence)
+        self._steps = PickSteps(node, group, inputs, config, sequence, self._run_sequence)
         self._held = HeldObject(node, group, robot)
+        self._memory = HeldMemory(node, robot, gripper, sequence)
+        self._known_since: float | None = None
         self._free_motion, self._counts = FreeMotion(), PickCounts()
         self._job: ExecutionJob | None = None
+        self._taken = 0.0
+        self._refused, self._last_refused = 0, 0.0
+        self.is_awaited: Callable[[ServerGoalHandle], bool] = lambda _: True
 
     @property
     def running(self) -> bool:
         """Whether there is a goal."""
         return self._job is not None
 
+    def note_refusal(self) -> None:
+        """A goal was refused."""
+        now = monotonic()
+        self._refused = 1 + (self._refused if now - self._last_refused < _FLOOD_TIME else 0)
+        self._last_refused = now
+
     def start_execution(self, goal: ServerGoalHandle) -> None:
         """Take a goal of `execute_grasp`."""
-        job = self._job_of(goal, ExecuteGrasp)
-        self._run_sequence(job, goal.request)
-        self._job = job
+        self._job = job = self._job_of(goal, ExecuteGrasp)
+        if not self._refuse(job):
+            self._run_sequence(job, goal.request)
 
     def start_pick(self, goal: ServerGoalHandle) -> None:
         """Take a goal of `pick`."""
-        self._job = self._job_of(goal, Pick)
-        self._steps.begin(self._job)
+        self._job = job = self._job_of(goal, Pick)
+        if not self._refuse(job):
+            self._steps.begin(job)
+
+    def start_handling(self, goal: ServerGoalHandle) -> None:
+        """Take a goal of `release`, `place`, `go_home` or `recover`."""
+        self._job = job = self._job_of(goal, _HANDLING[type(goal.request)], HandSequence)
+        lost = self._memory.check(self._watch.state)
+        if lost:
+            self._held.release()
+        try:
+            request = hand_request(
+                goal.request, self._memory, self._reader, self._planning.gripper_pose, self._sequence.lift_height
+            )
+            job.run_sequence(request, [], self._watch.state, ros_time(self._node))
+            if isinstance(goal.request, Recover.Goal):
+                held = f"before it: {self._memory.in_words()}" if self._memory.held is not None else ""
+                job.remark = f"it was no longer holding the object: {lost}" if lost else held
+        except MorphitError as error:
+            text = f"{error} (no longer held: {lost})" if lost else str(error)
+            job.fail("request", text, ros_time(self._node), FailureMode.BAD_REQUEST)
+
+    def _refuse(self, job: ExecutionJob) -> bool:
+        """End a job that would drop what an earlier process has left in the hand."""
+        self._memory.check(self._watch.state)
+        if not self._memory.from_disk:
+            return False
+        text = f"{self._memory.in_words()}: place it, release it, or recover with open, before another pick"
+        job.fail("request", text, ros_time(self._node), FailureMode.BAD_REQUEST)
+        return True
+
+    def _remember(self) -> None:
+        """Let others know of what an earlier process has left in the hand, once the fingers have confirmed it."""
+        memory = self._memory
+        if self._watch.state is None or not memory.from_disk or self._known_since == math.inf:
+            return
+        if self._known_since is None:
+            lost = memory.check(self._watch.state)
+            text = f"not held any more: {lost}" if lost else f"{memory.in_words()}: no pick before it is let go of"
+            self._diagnostics.report(WARN, text)
+            self._known_since = monotonic()
+        elif self._held.settled and monotonic() - self._known_since > _SPHERES_TIME:
+            self._known_since = math.inf
+            if memory.held is not None and len(memory.held.points):
+                self._held.hold(PointCloud(memory.held.points).transformed(self._robot.T_tip_gripper))
 
     def cancel(self, reason: str) -> None:
         """End the goal, if there is one."""
@@ -108,25 +186,40 @@ class PickJobs:
         self._held.update()
         job = self._job
         if job is None:
+            # Of the end of a motion, such as a cancellation that was refused.
+            if problem := self._commands.problem():
+                self._diagnostics.report(ERROR, problem)
+                self._commands.stop()
+            self._watch.fault()
+            self._remember()
             # What this node holds comes with the robot's newest shape too; the next pick begins by letting go of it.
             if not self._held.in_model:
                 self._planning.follow()
             return
         name = self._node.get_fully_qualified_name()
+        unknown = self._refused >= _MANY and not self.is_awaited(job.goal)
+        if unknown and monotonic() - self._taken > _ANSWER_TIME:
+            text = f"its client does not know that it was accepted: {self._refused} other goals came at once"
+            job.cancel(text, ros_time(self._node))
         self._look_out(job, ros_time(self._node))
+        if unknown and not job.commanded and not job.finished:
+            return
         if job.update(ros_time(self._node), self._watch.state):
             self._states.publish(job.status(name))
         self._held.follow(job)
+        self._memory.follow(job, self._watch.state)
         if job.finished:
             self._job = None
-            remark = "" if job.failed else self._held.problem
+            said = (job.remark, self._held.problem, self._memory.problem)
+            remark = "" if job.failed else "; ".join(filter(None, said))
             status = job.status(name)
             level, text = (WARN, f"{status.message}; {remark}") if remark else (status.level, status.message)
             assert job.mode is not None
-            self._counts.add(job.mode, [record.mode for record in job.records])
+            if not isinstance(job.goal.request, tuple(_HANDLING)):
+                self._counts.add(job.mode, [record.mode for record in job.records])
             values = {pair.key: pair.value for pair in status.values} | self._counts.values()
             self._diagnostics.report(level, text, values)
-            job.finish(remark)
+            job.finish(remark, self._memory.held is not None)
 
     def _look_out(self, job: ExecutionJob, now: float) -> None:
         """End a job that the robot, its driver or the client does not let go on."""
@@ -136,23 +229,26 @@ class PickJobs:
             job.cancel(text, now, FailureMode.ROBOT_FAULT)
         elif job.goal.is_cancel_requested:
             job.cancel("cancelled by the client", now)
-        elif problem := self._commands.problem():
-            job.cancel(problem, now, FailureMode.ROBOT_FAULT)
+        elif said := self._commands.problem() or self._watch.fault() or self._watch.problem:
+            # Where the driver says why, all else is its consequence.
+            job.cancel(self._watch.problem or said, now, FailureMode.ROBOT_FAULT)
         elif cause := self._commands.blocked():
             job.block(cause, now)
 
-    def _job_of(self, goal: ServerGoalHandle, action_type: type[ExecuteGrasp] | type[Pick]) -> ExecutionJob:
+    def _job_of(
+        self, goal: ServerGoalHandle, action_type: Any, kind: type[GraspSequence] | type[HandSequence] = GraspSequence
+    ) -> ExecutionJob:
+        self._taken = monotonic()
         clock = "simulated clock" if self._node.get_clock().ros_time_is_active else "system clock"
         assert self._planning.backend is not None
-        sequence = GraspSequence(
-            self._planning.backend, self._robot, self._gripper, self._sequence, clock, self._free_motion
-        )
+        sequence = kind(self._planning.backend, self._robot, self._gripper, self._sequence, clock, self._free_motion)
         return ExecutionJob(goal, action_type, sequence, self._commands, ros_time(self._node))
 
     def _run_sequence(self, job: ExecutionJob, goal: ExecuteGrasp.Goal) -> None:
         try:
             request, cloud = self._reader.read(goal)
             self._held.expect(cloud, request.candidates)
+            self._memory.expect(request, cloud)
             # A pick looks again after a failed attempt; a given grasp has only its neighbours to go on with.
             request = replace(request, regrasps=0 if isinstance(job.goal.request, Pick.Goal) else None)
             # To read a goal takes a while: joint states have come since.

@@ -25,7 +25,7 @@ def pick_verdict(result: Pick.Result, heights: Sequence[float] | None, least_ris
     if not result.success:
         return f"FAILED in {result.failed_stage} ({result.outcome}): {result.message}", False
     if heights is None:
-        return "PICKED", True
+        return "PICKED: lifted and held, by what the fingers report", True
     if not heights:
         nobody = f"nobody published {interfaces.OBJECT_POSE.name} to verify it"
         return f"FAILED: the robot reports success, but {nobody}", False

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from geometry_msgs.msg import PoseStamped
 from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 
@@ -20,7 +21,7 @@ from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.ros.core.clocks import ros_time
-from morphit_ros.ros.core.conversions import seconds_from_stamp
+from morphit_ros.ros.core.conversions import matrix_from_pose, seconds_from_stamp
 from morphit_ros.ros.core.frames import BaseFrame, BaseFrameConfig
 from morphit_ros.ros.execution.object_clearance import ExecutedClearanceConfig, object_clearance
 from morphit_ros.ros.execution.object_watch import ObjectWatch
@@ -205,7 +206,7 @@ class GoalReader:
             InvalidInputError: as of `GoalScene.read`, `pick_request` and `object_clearance`.
             UnknownTransformError: tf2 does not know the base.
         """
-        frames = GoalFrames(self._base.T_world_base(self._base_link), self._config.world_frame, self._base_link)
+        frames = self._frames()
         scene = GoalScene.read(goal, frames)
         request = pick_request(goal, scene, ros_time(self._node) - self._config.max_age, self._reaches)
         clouds = [] if scene.target is None else [scene.target]
@@ -217,3 +218,15 @@ class GoalReader:
             request, displacement=displacement, clearance=clearance, min_clearance=self._clearance.min_clearance
         )
         return request, scene.target
+
+    def pose(self, message: PoseStamped) -> Array:
+        """A pose of the gripper (4, 4) in the base frame.
+
+        Raises:
+            InvalidInputError: another frame than the world's or the base link's, or no pose.
+            UnknownTransformError: tf2 does not know the base.
+        """
+        return self._frames().T_base("pose", message.header.frame_id) @ matrix_from_pose(message.pose)
+
+    def _frames(self) -> GoalFrames:
+        return GoalFrames(self._base.T_world_base(self._base_link), self._config.world_frame, self._base_link)

@@ -20,6 +20,7 @@ from morphit_ros.execution.candidates import is_near
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.alive import NodeWatch
 from morphit_ros.ros.core.clocks import ros_time
 from morphit_ros.ros.core.conversions import matrix_from_pose
 from morphit_ros.ros.execution.job import ExecutionJob, JobFailed
@@ -28,6 +29,8 @@ from morphit_ros.ros.scene.messages import target_of
 # Wall time until clouds are looked at again [s].
 _SEE_AGAIN = 0.5
 _MODES = {"segment": FailureMode.NO_SCENE, "plan_grasp": FailureMode.NO_GRASP}
+# Who answers in a stage.
+_SERVERS = {"segment": "scene_perception", "plan_grasp": "grasp_planning"}
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,13 @@ class PickStepsConfig(Config):
         minimum=0.0,
         maximum=60.0,
     )
+    node_timeout: float = parameter(
+        1.0,
+        "Silence of perception or planning after which it is not waited for; that its process has died is known at "
+        "once [s of wall time]",
+        minimum=0.5,
+        maximum=60.0,
+    )
 
 
 class PickSteps:
@@ -50,6 +60,7 @@ class PickSteps:
         node: owner of the clients.
         group: of the job's updates, and of the answers: rclpy loses one that arrives in another thread before the
             question is noted.
+        inputs: group of the signs of life, which must not wait for planning.
         config: how long to wait.
         sequence: how often to look again after a failed attempt, and which grasps not to try again.
         execute: starts the grasp sequence of a job.
@@ -59,12 +70,14 @@ class PickSteps:
         self,
         node: Node,
         group: CallbackGroup,
+        inputs: CallbackGroup,
         config: PickStepsConfig,
         sequence: SequenceConfig,
         execute: Callable[[ExecutionJob, ExecuteGrasp.Goal], None],
     ) -> None:
         self._segment = interfaces.SEGMENT.call(node, group)
         self._plan = interfaces.PLAN_GRASP.call(node, group)
+        self._lives = NodeWatch(node, tuple(_SERVERS.values()), config.node_timeout, inputs)
         self._node, self._config, self._sequence, self._execute = node, config, sequence, execute
 
     def begin(self, job: ExecutionJob) -> None:
@@ -74,7 +87,7 @@ class PickSteps:
 
     def _begin(self, job: ExecutionJob) -> None:
         remedy = f"service {interfaces.SEGMENT.name} is not there: is scene_perception running?"
-        self._wait(job, "segment", self._segment.service_is_ready, lambda: self._see(job), remedy)
+        self._wait_for_server(job, "segment", self._segment.service_is_ready, lambda: self._see(job), remedy)
 
     def _see(self, job: ExecutionJob, last_try: float | None = None) -> None:
         wanted = job.goal.request
@@ -91,7 +104,9 @@ class PickSteps:
             self._wait(job, "segment", lambda: monotonic() > again, lambda: self._see(job, last_try), "")
             return
         remedy = f"action {interfaces.PLAN_GRASP.name} is not there: is grasp_planning running?"
-        self._wait(job, "plan_grasp", self._plan.server_is_ready, lambda: self._plan_grasps(job, scene), remedy)
+        self._wait_for_server(
+            job, "plan_grasp", self._plan.server_is_ready, lambda: self._plan_grasps(job, scene), remedy
+        )
 
     def _plan_grasps(self, job: ExecutionJob, scene: Segment.Response) -> None:
         goal = PlanGrasp.Goal(
@@ -120,10 +135,20 @@ class PickSteps:
         self, job: ExecutionJob, stage: str, is_there: Callable[[], bool], go_on: Callable[[], None], remedy: str
     ) -> None:
         timeout = self._config.request_timeout
-        job.wait_for(stage, is_there, go_on, timeout, remedy, ros_time(self._node), _MODES[stage])
+        job.wait_for(stage, is_there, go_on, timeout, remedy, ros_time(self._node), _MODES[stage], self._lost(stage))
+
+    def _wait_for_server(
+        self, job: ExecutionJob, stage: str, is_there: Callable[[], bool], go_on: Callable[[], None], remedy: str
+    ) -> None:
+        # The graph shows the services of a node that was killed for 20 s more.
+        self._wait(job, stage, lambda: self._lives.settled(_SERVERS[stage]) and is_there(), go_on, remedy)
+
+    def _lost(self, stage: str) -> Callable[[], str]:
+        return lambda: self._lives.problem(_SERVERS[stage])
 
     def _ask(self, job: ExecutionJob, stage: str, question: Future, on_answer: Callable[[Any], None]) -> None:
-        job.ask(stage, question, on_answer, self._config.request_timeout, ros_time(self._node), _MODES[stage])
+        timeout = self._config.request_timeout
+        job.ask(stage, question, on_answer, timeout, ros_time(self._node), _MODES[stage], self._lost(stage))
 
     def _unlike_failed(self, grasps: list[GraspMsg], failed: list[GraspMsg]) -> list[GraspMsg]:
         """Without those near a failed one; all of them if none is left, for they are from a new look."""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from time import monotonic
+from typing import Any, Protocol
 
 from action_msgs.msg import GoalStatus
+from action_msgs.srv import CancelGoal
+from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.action import ActionClient
 from rclpy.action.client import ClientGoalHandle
 from rclpy.callback_groups import CallbackGroup
@@ -21,7 +25,13 @@ from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_types import Trajectory
 from morphit_ros.ros.core.conversions import message_from_trajectory
-from morphit_ros.ros.core.interfaces import GRIPPER_COMMAND, JOINT_TRAJECTORY
+from morphit_ros.ros.core.heartbeat import Heartbeat, ended
+from morphit_ros.ros.core.interfaces import GATE_STATE, GATED_TRAJECTORY, GRIPPER_COMMAND, JOINT_TRAJECTORY
+
+# What a robot consists of, as far as commands go.
+PARTS = ("arm", "gripper")
+# Looks that must find the gate silent: the first after a pause of one's own always does.
+_GATE_LOOKS = 2
 
 
 @dataclass(frozen=True)
@@ -36,6 +46,9 @@ class CommandConfig(Config):
     )
     gripper_position_scale: float = parameter(
         0.5, "Position of the gripper action over the aperture (0.5: of one finger)", minimum=0.01, maximum=100.0
+    )
+    gate_timeout: float = parameter(
+        0.08, "Silence of motion_gate after which the controller is stopped without it [s]", minimum=0.02, maximum=2.0
     )
 
     def probed(self, sequence: SequenceConfig) -> SequenceConfig:
@@ -127,32 +140,49 @@ class MotionGate:
 
 
 def make_robot_commands(
-    node: Node, config: CommandConfig, robot: RobotConfiguration, group: CallbackGroup
-) -> RobotCommands:
-    """The chosen interface; `group` is that of the callbacks which give commands.
+    node: Node,
+    config: CommandConfig,
+    robot: RobotConfiguration,
+    group: CallbackGroup | None,
+    parts: Sequence[str] = PARTS,
+) -> TopicCommands | ActionCommands:
+    """The chosen interface; `group` is that of the callbacks which give commands, `parts` are what is commanded.
 
     Raises:
         MissingDependencyError: actions without control_msgs.
     """
-    return TopicCommands(node) if config.command_interface == "topics" else ActionCommands(node, config, robot, group)
+    if config.command_interface == "topics":
+        return TopicCommands(node, parts)
+    return ActionCommands(node, config, robot, group, parts)
 
 
 class TopicCommands:
-    """Publishes on joint_trajectory and gripper_command."""
+    """Publishes on joint_trajectory, and on gripper_command where the gripper is among the parts.
 
-    def __init__(self, node: Node) -> None:
-        self._trajectory, self._gripper = JOINT_TRAJECTORY.publish(node), GRIPPER_COMMAND.publish(node)
+    The frame of a trajectory, which no controller asks for, is the name of the node that sends it.
+    """
+
+    def __init__(self, node: Node, parts: Sequence[str] = PARTS) -> None:
+        self._name = node.get_fully_qualified_name()
+        self._trajectory = JOINT_TRAJECTORY.publish(node)
+        self._gripper = GRIPPER_COMMAND.publish(node) if "gripper" in parts else None
 
     def check_ready(self) -> None:
         """Always: a topic has no server."""
 
     def send(self, trajectory: Trajectory) -> None:
-        self._trajectory.publish(message_from_trajectory(trajectory))
+        self._publish(trajectory)
 
     def stop(self) -> None:
-        self._trajectory.publish(message_from_trajectory(None))
+        self._publish(None)
+
+    def _publish(self, trajectory: Trajectory | None) -> None:
+        message = message_from_trajectory(trajectory)
+        message.header.frame_id = self._name
+        self._trajectory.publish(message)
 
     def grip(self, aperture: float, max_effort: float) -> None:
+        assert self._gripper is not None
         self._gripper.publish(GripperCommand(aperture=float(aperture), max_effort=float(max_effort)))
 
     def settled(self) -> bool:
@@ -164,6 +194,129 @@ class TopicCommands:
     def blocked(self) -> str:
         return ""
 
+    def stop_from_outside(self) -> None:
+        """Stop what another node commands."""
+        self.stop()
+
+
+class _LatestGoal:
+    """The goals of one action, of which the newest counts; a new one replaces the one before.
+
+    Args:
+        client: of the action.
+        name: of the action.
+        who: takes the goals, for messages.
+        what: a goal is, for messages.
+        may_abort: an aborted goal is no problem: fingers that close on something do not reach where they were sent.
+    """
+
+    def __init__(self, client: ActionClient, name: str, who: str, what: str, may_abort: bool) -> None:
+        self.client, self.name = client, name
+        self._who, self._what, self._may_abort = who, what, may_abort
+        self._lock = threading.Lock()
+        self._number = 0
+        self._stopped_number = self._refused_number = -1
+        # By its number the goal that the server follows: one that a refused goal should have replaced, too.
+        self._running: dict[int, ClientGoalHandle] = {}
+        # Whether nothing runs any longer: never begun, refused, ended, or the stop was answered.
+        self._over = True
+        self._problem = self._blocked = ""
+
+    def send(self, goal: Any) -> None:
+        """Replace the goal before."""
+        with self._lock:
+            self._number += 1
+            number, self._over = self._number, False
+            self._problem = self._blocked = ""
+        self.client.send_goal_async(goal).add_done_callback(lambda future: self._answered(number, future))
+
+    def _answered(self, number: int, future: Future) -> None:
+        handle: ClientGoalHandle = future.result()
+        with self._lock:
+            if not handle.accepted:
+                if number == self._number:
+                    self._refused_number, self._over = number, not self._running
+                    self._problem = f"the {self._who} refused the {self._what}"
+                return
+            late = number != self._number or number <= self._stopped_number
+            if not late:
+                self._running = {number: handle}
+        if late:
+            # Stopped or replaced before the controller had answered.
+            self._cancel(number, handle)
+        else:
+            handle.get_result_async().add_done_callback(lambda result: self._ended(number, result))
+
+    def _ended(self, number: int, future: Future) -> None:
+        answer = future.result()
+        with self._lock:
+            # Nothing is left to be cancelled.
+            self._running.pop(number, None)
+            if not self._counts(number):
+                return
+            self._over = True
+            if answer.status == GoalStatus.STATUS_CANCELED and number > self._stopped_number:
+                self._problem = f"the {self._what} was cancelled, and not by this node"
+            elif answer.status == GoalStatus.STATUS_ABORTED and not self._may_abort:
+                result = answer.result
+                cause = f"the {self._who} aborted the {self._what}: {result.error_string or 'no reason given'}"
+                # Controllers watch the path themselves, and are often quicker to notice that something is in the way.
+                if result.error_code == result.PATH_TOLERANCE_VIOLATED:
+                    self._blocked = cause
+                else:
+                    self._problem = cause
+
+    def _counts(self, number: int) -> bool:
+        # What a refused goal should have replaced goes on in its place.
+        return number == self._number or (self._refused_number == self._number and not self._running)
+
+    def stop(self) -> None:
+        """Cancel the newest goal, or what it has not replaced, once."""
+        with self._lock:
+            if self._stopped_number == self._number:
+                return
+            self._stopped_number = self._number
+            running = tuple(self._running.items())
+        for number, handle in running:
+            self._cancel(number, handle)
+
+    def _cancel(self, number: int, handle: ClientGoalHandle) -> None:
+        handle.cancel_goal_async().add_done_callback(lambda future: self._cancelled(number, future))
+
+    def _cancelled(self, number: int, future: Future) -> None:
+        answer = future.result()
+        with self._lock:
+            self._running.pop(number, None)
+            if self._counts(number):
+                self._over = True
+                if answer is not None and answer.return_code == CancelGoal.Response.ERROR_REJECTED:
+                    self._problem = f"the {self._who} refused to cancel the {self._what}, and may go on with it"
+
+    def settled(self) -> bool:
+        """Whether nothing was ever sent, or the last stop was answered."""
+        with self._lock:
+            return self._over
+
+    def problem(self) -> str:
+        """As of `RobotCommands`."""
+        with self._lock:
+            problem, self._problem = self._problem, ""
+            return problem
+
+    def blocked(self) -> str:
+        """As of `RobotCommands`."""
+        with self._lock:
+            blocked, self._blocked = self._blocked, ""
+            return blocked
+
+
+def controller_actions(robot: RobotConfiguration) -> dict[str, str]:
+    """Part of the robot → name of its controller's action."""
+    return {
+        "arm": f"{robot.moveit['arm_controller']}/follow_joint_trajectory",
+        "gripper": robot.moveit["gripper_action"],
+    }
+
 
 class ActionCommands:
     """FollowJointTrajectory and GripperCommand goals of control_msgs; a new goal replaces the last one.
@@ -174,12 +327,20 @@ class ActionCommands:
         robot: names of the actions.
         group: of the callbacks that give commands. Answers come in it too: rclpy loses one that arrives in
             another thread before the goal is noted.
+        parts: what is commanded.
 
     Raises:
         MissingDependencyError: control_msgs is not installed.
     """
 
-    def __init__(self, node: Node, config: CommandConfig, robot: RobotConfiguration, group: CallbackGroup) -> None:
+    def __init__(
+        self,
+        node: Node,
+        config: CommandConfig,
+        robot: RobotConfiguration,
+        group: CallbackGroup | None,
+        parts: Sequence[str] = PARTS,
+    ) -> None:
         try:
             from control_msgs.action import FollowJointTrajectory, GripperCommand as GripperAction
         except ImportError as error:
@@ -189,21 +350,23 @@ class ActionCommands:
             ) from error  # fmt: skip
         self._trajectory_type, self._gripper_type = FollowJointTrajectory, GripperAction
         self._scale = config.gripper_position_scale
-        controller, gripper = robot.moveit["arm_controller"], robot.moveit["gripper_action"]
-        self._trajectory = ActionClient(
-            node, FollowJointTrajectory, f"{controller}/follow_joint_trajectory", callback_group=group
-        )
-        self._gripper = ActionClient(node, GripperAction, gripper, callback_group=group)
-        self._names = {self._trajectory: f"{controller}/follow_joint_trajectory", self._gripper: gripper}
-        self._lock = threading.Lock()
-        self._number = 0
-        self._stopped_number = -1
-        self._handle: ClientGoalHandle | None = None
-        self._cancel: Future | None = None
-        self._problem = self._blocked = ""
+        names = controller_actions(robot)
+        actions = {
+            "arm": (names["arm"], FollowJointTrajectory, "controller", "trajectory"),
+            "gripper": (names["gripper"], GripperAction, "gripper", "gripper command"),
+        }
+        self._node, self._group, self._arm_action = node, group, actions["arm"][0]
+        self._goals = {
+            part: _LatestGoal(ActionClient(node, kind, name, callback_group=group), name, who, what, part == "gripper")
+            for part, (name, kind, who, what) in actions.items()
+            if part in parts
+        }
+        self._outside = None if "arm" in parts else node.create_client(
+            CancelGoal, f"{self._arm_action}/_action/cancel_goal", callback_group=group
+        )  # fmt: skip
 
     def check_ready(self) -> None:
-        missing = [name for client, name in self._names.items() if not client.server_is_ready()]
+        missing = [goal.name for goal in self._goals.values() if not goal.client.server_is_ready()]
         if missing:
             raise InvalidInputError(
                 "actions of the robot", f"no {' and no '.join(missing)}", "both on the graph",
@@ -211,66 +374,133 @@ class ActionCommands:
             )  # fmt: skip
 
     def send(self, trajectory: Trajectory) -> None:
-        with self._lock:
-            self._number += 1
-            number, self._handle, self._cancel = self._number, None, None
-            self._problem = self._blocked = ""
-        goal = self._trajectory_type.Goal(trajectory=message_from_trajectory(trajectory))
-        self._trajectory.send_goal_async(goal).add_done_callback(lambda future: self._answered(number, future))
-
-    def _answered(self, number: int, future: Future) -> None:
-        handle: ClientGoalHandle = future.result()
-        with self._lock:
-            if number == self._number:
-                if not handle.accepted:
-                    self._problem = "the controller refused the trajectory"
-                    return
-                self._handle = handle
-            late = handle.accepted and (number != self._number or number <= self._stopped_number)
-        if late:
-            # Stopped or replaced before the controller had answered.
-            cancel = handle.cancel_goal_async()
-            with self._lock:
-                if number == self._number:
-                    self._cancel = cancel
-            return
-        handle.get_result_async().add_done_callback(lambda result: self._ended(number, result))
-
-    def _ended(self, number: int, future: Future) -> None:
-        with self._lock:
-            if number == self._number and future.result().status == GoalStatus.STATUS_ABORTED:
-                result = future.result().result
-                cause = f"the controller aborted the trajectory: {result.error_string or 'no reason given'}"
-                # Controllers watch the path themselves, and are often quicker to notice that something is in the way.
-                if result.error_code == result.PATH_TOLERANCE_VIOLATED:
-                    self._blocked = cause
-                else:
-                    self._problem = cause
-
-    def stop(self) -> None:
-        with self._lock:
-            if self._stopped_number == self._number:
-                return
-            self._stopped_number = self._number
-            if self._handle is not None:
-                self._cancel = self._handle.cancel_goal_async()
-
-    def settled(self) -> bool:
-        with self._lock:
-            return self._number == 0 or (self._cancel is not None and self._cancel.done())
-
-    def problem(self) -> str:
-        with self._lock:
-            problem, self._problem = self._problem, ""
-            return problem
-
-    def blocked(self) -> str:
-        with self._lock:
-            blocked, self._blocked = self._blocked, ""
-            return blocked
+        # From its arrival on: the controller's machine may have another clock.
+        message = message_from_trajectory(replace(trajectory, start=0.0))
+        self._goals["arm"].send(self._trajectory_type.Goal(trajectory=message))
 
     def grip(self, aperture: float, max_effort: float) -> None:
         goal = self._gripper_type.Goal()
         goal.command.position = float(aperture) * self._scale
         goal.command.max_effort = float(max_effort)
-        self._gripper.send_goal_async(goal)
+        self._goals["gripper"].send(goal)
+
+    def stop(self) -> None:
+        for goal in self._goals.values():
+            goal.stop()
+
+    def settled(self) -> bool:
+        return all(goal.settled() for goal in self._goals.values())
+
+    def problem(self) -> str:
+        return "; ".join(filter(None, [goal.problem() for goal in self._goals.values()]))
+
+    def blocked(self) -> str:
+        return "; ".join(filter(None, [goal.blocked() for goal in self._goals.values()]))
+
+    def stop_from_outside(self) -> None:
+        """Stop what another node commands: a request without a goal cancels all of them."""
+        if self._outside is not None:
+            self._outside.call_async(CancelGoal.Request())
+
+
+class GatedCommands:
+    """Trajectories go to motion_gate, which hears this node's heart; the gripper is commanded directly.
+
+    The two watch each other: where the gate falls silent while the arm moves, the controller is stopped without it.
+
+    Args:
+        node: commands.
+        hand: of the robot; commands the gripper.
+        group: of the callbacks that give commands, where the heart beats too.
+        inputs: group of the gate's words.
+        timeout: silence of the gate after which it counts as dead [s]. Its process is watched besides.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        hand: TopicCommands | ActionCommands,
+        group: CallbackGroup,
+        inputs: CallbackGroup,
+        timeout: float,
+    ) -> None:
+        self._hand, self._trajectory = hand, GATED_TRAJECTORY.publish(node)
+        self._name = node.get_fully_qualified_name()
+        self._number, self._told = 0, ""
+        self._problem, self._sent = "", False
+        self._state: DiagnosticStatus | None = None
+        self._values: dict[str, str] = {}
+        self._heard, self._silent_looks, self._timeout = 0.0, 0, timeout
+        GATE_STATE.subscribe(node, self._on_state, inputs)
+        self._heart = Heartbeat(node, group, self._look)
+        self._heart.start()
+
+    def _on_state(self, message: DiagnosticStatus) -> None:
+        self._values = {pair.key: pair.value for pair in message.values}
+        self._state, self._heard = message, monotonic()
+
+    def _look(self) -> None:
+        # The gate may have died before it could say that it has passed the newest command on.
+        if not (self._values.get("phase") == "moving" or (self._sent and not self._is_answered())):
+            self._silent_looks = 0
+            return
+        silence = monotonic() - self._heard
+        self._silent_looks = self._silent_looks + 1 if silence > self._timeout else 0
+        end = ended(self._state.hardware_id) if self._state is not None else ""
+        if end or self._silent_looks == _GATE_LOOKS:
+            self._hand.stop_from_outside()
+            self._values, self._sent, self._silent_looks = {}, False, 0
+            self._problem = f"motion_gate {end or f'has been silent for {silence:.3f} s: has it died?'}"
+
+    def check_ready(self) -> None:
+        self._hand.check_ready()
+        if self._state is None or monotonic() - self._heard > 1.0 or not self._trajectory.get_subscription_count():
+            raise InvalidInputError("motion_gate", "nothing heard", "its state", "Start it, or set gate to false.")
+        if self._state.level == DiagnosticStatus.WARN:
+            raise InvalidInputError("motion_gate", self._state.message, "a gate that is ready")
+        if self._state.level == DiagnosticStatus.ERROR:
+            # Of a motion before this node.
+            self.stop()
+
+    def _publish(self, trajectory: Trajectory | None) -> None:
+        self._number, self._sent = self._number + 1, trajectory is not None
+        message = message_from_trajectory(trajectory)
+        message.header.frame_id = f"{self._name} {self._number}"
+        self._problem = ""
+        self._trajectory.publish(message)
+
+    def send(self, trajectory: Trajectory) -> None:
+        self._publish(trajectory)
+
+    def stop(self) -> None:
+        self._publish(None)
+        if isinstance(self._hand, ActionCommands):
+            self._hand.stop()
+
+    def grip(self, aperture: float, max_effort: float) -> None:
+        self._hand.grip(aperture, max_effort)
+
+    def settled(self) -> bool:
+        at_rest = self._values.get("phase") in ("resting", "stopped") and self._is_answered()
+        return self._hand.settled() and (at_rest or monotonic() - self._heard > 1.0)
+
+    def _is_answered(self) -> bool:
+        """Whether the gate speaks of the newest command, and not of one before."""
+        return self._number == 0 or self._values.get("command") == f"{self._name} {self._number}"
+
+    def _fault(self, blocked: bool) -> str:
+        state = self._state
+        if state is None or state.level != DiagnosticStatus.ERROR or not self._is_answered():
+            return ""
+        said = f"{self._number} {state.message}"
+        if bool(self._values.get("blocked")) is not blocked or said == self._told:
+            return ""
+        self._told = said
+        return state.message
+
+    def problem(self) -> str:
+        problem, self._problem = self._problem or self._hand.problem(), ""
+        return problem or self._fault(blocked=False)
+
+    def blocked(self) -> str:
+        return self._fault(blocked=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from time import monotonic
 
 import numpy as np
@@ -11,12 +12,14 @@ from rclpy.node import Node
 from std_msgs.msg import String
 
 from morphit_ros.errors import InvalidInputError, MorphitError, ResourceNotFoundError
+from morphit_ros.execution.command_check import JointLimits
 from morphit_ros.geometry.transforms import Array, invert_transform, rotation_angle
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.motion_types import JointState
 from morphit_ros.ros.core.interfaces import JOINT_STATES, ROBOT_DESCRIPTION
-from morphit_ros.ros.core.joint_states import follow_joint_states
+from morphit_ros.ros.core.joint_states import PERIOD, follow_joint_states
+from morphit_ros.ros.execution.driver_state import DriverState
 
 # Joint positions that bring the gripper no further than this from where they should are those of the pose [m], [rad].
 _DISTANCE, _ANGLE = 0.002, 0.01
@@ -29,34 +32,86 @@ class RobotWatch:
         node: subscribes.
         group: of the subscriptions' callbacks.
         robot: the robot's file.
+        on_state: called with each joint state, also with one that is not believed.
+        refuse: called with why a joint state cannot be used.
+        driven: a driver moves the robot, as of `DriverState`, not the simulation.
+        period: wall time between two looks at the joint states [s].
 
     Attributes:
-        state: the newest joint state, None before the first.
+        driver: what the driver says of the robot.
+        state: the newest joint state that is believed, None before the first.
+        arm: the newest of those that have all of the arm's joints: grippers may publish on their own.
+        model: of the driver's description, None before it has come.
+        implausible: why the newest joint state is not believed, empty if it is.
     """
 
-    def __init__(self, node: Node, group: CallbackGroup, robot: RobotConfiguration) -> None:
-        self._node, self._robot = node, robot
-        self._model: KinematicModel | None = None
+    def __init__(
+        self,
+        node: Node,
+        group: CallbackGroup | None,
+        robot: RobotConfiguration,
+        on_state: Callable[[JointState], None] = lambda _: None,
+        refuse: Callable[[str], None] = lambda _: None,
+        driven: bool = False,
+        period: float = PERIOD,
+    ) -> None:
+        self._node, self._robot, self._on_state = node, robot, on_state
+        self.driver, self._driven = DriverState(node, group, robot, driven), driven
+        self.model: KinematicModel | None = None
+        self._limits: JointLimits | None = None
         self._error: MorphitError | None = None
         self.state: JointState | None = None
+        self.arm: JointState | None = None
+        self.implausible = self._fault = ""
         self._arrival = monotonic()
         ROBOT_DESCRIPTION.subscribe(node, self._on_description, group)
-        follow_joint_states(node, self._on_joint_state, group)
+        follow_joint_states(node, self._on_joint_state, group, refuse, period)
 
     def _on_joint_state(self, state: JointState) -> None:
-        self.state, self._arrival = state, monotonic()
+        whole = set(self._robot.arm_joints) <= set(state.names)
+        self._arrival = monotonic() if whole else self._arrival
+        self.implausible = self._limits.implausible(state, self.arm) if self._limits is not None else ""
+        self._fault = self.implausible or self._fault
+        if not self.implausible:
+            self.state = state = replace(state, held_up=self.driver.held_up)
+            self.arm = state if whole else self.arm
+        self._on_state(state)
+
+    def not_reported(self) -> str:
+        """What the joint states lack (ros2_control sends NaN), and what is off without it; empty if nothing is."""
+        state, arm = self.state, self._robot.arm_joints
+        if state is None or not set(arm) <= set(state.names):
+            return ""
+        rows = [state.names.index(name) for name in arm]
+        lacking = [
+            f"no {what}: {off}"
+            for what, values, off in (
+                ("velocities", state.velocities, "they are taken from the positions"),
+                ("efforts", state.efforts, "contacts are not felt by effort"),
+            )
+            if len(values) != len(state.names) or not np.isfinite(values[rows]).all()
+        ]
+        told = [f"{JOINT_STATES.name} have {', and '.join(lacking)}"] if lacking else []
+        if self._driven and (silent := self.driver.silent()):
+            told.append(f"nothing on {', '.join(silent)}: what the driver says there is not known")
+        return "; ".join(told)
+
+    def fault(self) -> str:
+        """Why a joint state was not believed since this was asked for the last time, empty if all were."""
+        fault, self._fault = self._fault, ""
+        return fault
 
     @property
     def silence(self) -> float:
-        """Wall time since the last joint state [s]."""
+        """Wall time since the last joint state of the arm [s]."""
         return monotonic() - self._arrival
 
     def _on_description(self, message: String) -> None:
-        self._model = self._error = None
+        self.model = self._limits = self._error = None
         try:
             model = KinematicModel(message.data)
             self._robot.check_description(model.description)
-            self._model = model
+            self.model, self._limits = model, JointLimits.of(model, self._robot.arm_joints)
         except ResourceNotFoundError as error:
             # Without its meshes nothing can be said about it; robot_spheres cannot do without them and says so.
             self._node.get_logger().warning(f"{ROBOT_DESCRIPTION.name} is not checked: {error}")
@@ -66,7 +121,12 @@ class RobotWatch:
 
     @property
     def problem(self) -> str:
-        """Why this robot is not moved, empty if nothing speaks against it."""
+        """Why this robot is not moved, empty if nothing speaks against it: its description, or what its driver says."""
+        return self.misfit or self.driver.problem
+
+    @property
+    def misfit(self) -> str:
+        """How the robot's description differs from its file, empty if it does not."""
         return f"{ROBOT_DESCRIPTION.name} does not fit the robot's file: {self._error}" if self._error else ""
 
     def check(self) -> None:
@@ -81,14 +141,23 @@ class RobotWatch:
 
     def reaches(self, T_base_gripper: Array, positions: Mapping[str, float]) -> bool:
         """Whether arm joint positions [rad] bring the gripper to a pose; not where no description has come."""
-        if self._model is None:
+        if self.model is None:
             return False
-        robot = self._robot
         try:
-            closed = {**dict.fromkeys(robot.finger_joints, 0.0), **positions}
-            poses = [self._model.link_pose(closed, link) for link in (robot.base_link, robot.tip_link)]
+            pose = gripper_pose(self.model, self._robot, positions)
         except InvalidInputError:
             # Joints of another robot.
             return False
-        offset = invert_transform(T_base_gripper) @ invert_transform(poses[0]) @ poses[1] @ robot.T_tip_gripper
+        offset = invert_transform(T_base_gripper) @ pose
         return float(np.linalg.norm(offset[:3, 3])) <= _DISTANCE and rotation_angle(offset[:3, :3]) <= _ANGLE
+
+
+def gripper_pose(model: KinematicModel, robot: RobotConfiguration, positions: Mapping[str, float]) -> Array:
+    """``T_base_gripper`` (4, 4) of arm joint positions [rad].
+
+    Raises:
+        InvalidInputError: a joint of the robot's description has no position.
+    """
+    closed = {**dict.fromkeys(robot.finger_joints, 0.0), **positions}
+    T_root_base, T_root_tip = (model.link_pose(closed, link) for link in (robot.base_link, robot.tip_link))
+    return invert_transform(T_root_base) @ T_root_tip @ robot.T_tip_gripper

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
+from rclpy.subscription import Subscription
 from sensor_msgs.msg import PointCloud2
 
 from morphit_ros.configuration import Config, parameter
@@ -68,10 +70,24 @@ class CameraClouds:
         self._pair: CloudPair | None = None
         self._newest: dict[str, PointCloud2] = {}
         best_effort = config.points_reliability == "best_effort"
-        for camera, topic in CAMERAS.items():
-            topic.subscribe(node, partial(self._receive, camera), group, config.points_depth, best_effort)
+        self._depth = config.points_depth
+        self._subscriptions = {
+            camera: topic.subscribe(node, partial(self._receive, camera), group, config.points_depth, best_effort)
+            for camera, topic in CAMERAS.items()
+        }
 
     def _receive(self, camera: str, message: PointCloud2) -> None:
+        """Take a cloud, and what waits of both cameras.
+
+        An executor takes one cloud of one camera, then one of the other. When clouds come faster, the queues drop their
+        oldest ones in between, and the two that are taken never are of one moment. Those that wait at one moment are.
+        """
+        self._push(camera, message)
+        for name, subscription in self._subscriptions.items():
+            for waiting in _waiting(subscription, self._depth):
+                self._push(name, waiting)
+
+    def _push(self, camera: str, message: PointCloud2) -> None:
         self._newest[camera] = message
         pair = self._synchronizer.push(camera, seconds_from_stamp(message.header.stamp), message)
         if pair is not None:
@@ -108,3 +124,13 @@ class CameraClouds:
         return {
             "pairs": status.matched, "dropped left": status.dropped_left, "dropped right": status.dropped_right
         }  # fmt: skip
+
+
+def _waiting(subscription: Subscription, most: int) -> Iterator[PointCloud2]:
+    """The messages that a subscription has received and the executor has not taken yet, oldest first."""
+    for _ in range(most):
+        with subscription.handle:
+            taken = subscription.handle.take_message(subscription.msg_type, False)
+        if taken is None:
+            return
+        yield taken[0]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
 from sensor_msgs.msg import JointState, PointCloud2
 from std_msgs.msg import String
 
-from morphit_interfaces.msg import GraspArray, SphereModel, TablePlane
+from morphit_interfaces.msg import BodyDistance, GraspArray, SphereModel, TablePlane
 from morphit_ros.display.scene import ViewerScene
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.transforms import transform_points
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.ros.core import interfaces
@@ -68,6 +70,7 @@ class WorkcellViewer(Viewer):
             interfaces.TABLE: self._show_table,
             interfaces.GRASPS: self._show_grasps,
             interfaces.JOB_STATE: self._show_job_state,
+            interfaces.SEPARATION: self._show_nearest_pair,
         }
 
     def is_ready(self, topic: Topic) -> bool:
@@ -102,6 +105,14 @@ class WorkcellViewer(Viewer):
     def _show_grasps(self, message: GraspArray) -> None:
         grasps = [(matrix_from_pose(grasp.pose), grasp.aperture, grasp.score) for grasp in message.grasps]
         self.scene.set_grasps(grasps, self._gripper)
+
+    def _show_nearest_pair(self, message: BodyDistance) -> None:
+        if not any(message.link_names):
+            self.scene.clear("distances")
+            return
+        points = np.array([[point.x, point.y, point.z] for point in message.nearest_points])
+        T_world_root = self._base.T_world_base(self._robot.base_link)
+        self.scene.set_nearest_pair(transform_points(T_world_root, points), message.distance)
 
     def _show_job_state(self, message: DiagnosticStatus) -> None:
         try:

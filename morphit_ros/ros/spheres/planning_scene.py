@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import partial
 from time import monotonic
 from typing import Any
 
+import numpy as np
 from geometry_msgs.msg import Pose
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.node import Node
@@ -15,13 +16,18 @@ from rclpy.task import Future
 from shape_msgs.msg import SolidPrimitive
 
 from morphit_ros.errors import MissingDependencyError
-from morphit_ros.ros.core.conversions import point_from_array
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.ros.core.conversions import array_from_point, point_from_array
 from morphit_ros.spheres import SphereModel
 
 # move_group's, relative: they follow the node's namespace.
-SERVICE, MONITORED = "apply_planning_scene", "monitored_planning_scene"
-# Between two looks at whether there is something to send, and until an unanswered or refused diff is sent again [s].
+SERVICE, QUESTION, MONITORED = "apply_planning_scene", "get_planning_scene", "monitored_planning_scene"
+# Between two looks at whether there is something to send, and until move_group is asked again what it has [s].
 _PERIOD, _REPEAT = 0.5, 5.0
+# What a link gets that has no spheres any more: one where nothing is, see scene_from_model [m].
+_NOWHERE = np.array([[0.0, 0.0, -1000.0]]), np.array([1e-3])
+# MoveIt computes with the poses that it is given [m].
+_SAME = 1e-6
 
 
 def scene_from_model(model: SphereModel, padding: float = 0.0, gone: Collection[str] = ()) -> Any:
@@ -31,10 +37,13 @@ def scene_from_model(model: SphereModel, padding: float = 0.0, gone: Collection[
     are: so the SRDF's pairs and the touch links of held objects hold for the spheres as they do for the link. The
     allowed collision matrix is left alone: a diff can only replace it as a whole.
 
+    Nothing is ever detached: MoveIt puts a detached object into the world, and whoever removes an object from the world
+    removes its name from the allowed collision matrix, and with it the SRDF's pairs of the link.
+
     Args:
         model: spheres in the frames of the links.
         padding: added to every radius [m].
-        gone: links whose objects are to go.
+        gone: links whose objects are to hold nothing any more: one sphere of 1 mm that is 1 km away.
 
     Raises:
         MissingDependencyError: moveit_msgs is not installed.
@@ -43,32 +52,54 @@ def scene_from_model(model: SphereModel, padding: float = 0.0, gone: Collection[
     scene = messages.PlanningScene(is_diff=True)
     # Without this MoveIt would take the message for a whole state, and drop what the robot holds.
     scene.robot_state.is_diff = True
-    for name, spheres in model.links.items():
+    for name, (centers, radii) in _wanted(model, padding, gone).items():
         # In its link's touch links: the geometry of the link itself lies inside it.
         item = messages.AttachedCollisionObject(link_name=name, touch_links=[name])
         item.object.id, item.object.header.frame_id = name, name
         item.object.pose.orientation.w = 1.0
         item.object.operation = messages.CollisionObject.ADD
-        for center, radius in zip(spheres.centers.tolist(), spheres.radii.tolist(), strict=True):
+        for center, radius in zip(centers.tolist(), radii.tolist(), strict=True):
             pose = Pose(position=point_from_array(center))
             pose.orientation.w = 1.0
-            item.object.primitives.append(SolidPrimitive(type=SolidPrimitive.SPHERE, dimensions=[radius + padding]))
+            item.object.primitives.append(SolidPrimitive(type=SolidPrimitive.SPHERE, dimensions=[radius]))
             item.object.primitive_poses.append(pose)
         scene.robot_state.attached_collision_objects.append(item)
-    for name in gone:
-        # MoveIt puts a detached object into the world, and works off the world last.
-        removed = messages.CollisionObject(id=name, operation=messages.CollisionObject.REMOVE)
-        detached = messages.AttachedCollisionObject(link_name=name, object=removed)
-        scene.robot_state.attached_collision_objects.append(detached)
-        scene.world.collision_objects.append(removed)
     return scene
+
+
+def _wanted(model: SphereModel, padding: float, gone: Iterable[str]) -> dict[str, tuple[Array, Array]]:
+    """Centers (N, 3) and radii (N,) of each link's object [m]."""
+    present = {name: (spheres.centers, spheres.radii + padding) for name, spheres in model.links.items()}
+    return present | {name: _NOWHERE for name in gone if name not in present}
+
+
+def _spheres_of(item: Any) -> tuple[Array, Array]:
+    """Centers (N, 3) and radii (N,) of an attached object as MoveIt tells it [m]; infinite radii of other solids."""
+    solids = item.object.primitives
+    radii = [solid.dimensions[0] if solid.type == SolidPrimitive.SPHERE else np.inf for solid in solids]
+    # A single sphere's place becomes that of the object. Ours are not turned.
+    centers = [array_from_point(pose.position) for pose in item.object.primitive_poses]
+    return np.reshape(centers, (-1, 3)) + array_from_point(item.object.pose.position), np.array(radii)
+
+
+def _differs(item: Any | None, centers: Array, radii: Array) -> bool:
+    if item is None:
+        return True
+    its_centers, its_radii = _spheres_of(item)
+    if its_radii.shape != radii.shape:
+        return True
+    # Written so that no number at all differs, too.
+    return not (np.abs(its_radii - radii).max() <= _SAME and np.abs(its_centers - centers).max() <= _SAME)
 
 
 class PlanningSceneUpdates:
     """Sends the spheres to move_group whenever they change, and again when move_group was started again.
 
+    move_group is asked what it has before it is told, and again afterwards: it answers with success to a diff of which
+    it took nothing. It is asked every few seconds, too: others may have detached the spheres, or sent a whole scene.
+
     Args:
-        node: asks move_group's service.
+        node: asks move_group's services.
         padding: added to every radius [m].
 
     Raises:
@@ -77,18 +108,22 @@ class PlanningSceneUpdates:
 
     def __init__(self, node: Node, padding: float) -> None:
         self._node, self._padding = node, padding
-        _, services = _moveit_messages()
+        messages, services = _moveit_messages()
         self._request = services.ApplyPlanningScene.Request
         group = MutuallyExclusiveCallbackGroup()
-        self._client = node.create_client(services.ApplyPlanningScene, SERVICE, callback_group=group)
+        self._apply = node.create_client(services.ApplyPlanningScene, SERVICE, callback_group=group)
+        self._ask = node.create_client(services.GetPlanningScene, QUESTION, callback_group=group)
+        attached = messages.PlanningSceneComponents.ROBOT_STATE_ATTACHED_OBJECTS
+        components = messages.PlanningSceneComponents(components=attached)
+        self._question = services.GetPlanningScene.Request(components=components)
         self._lock = threading.Lock()
         self._newest: tuple[str, SphereModel] | None = None
-        # Content hash and move_group of what was applied, and of what was sent last with the time to send it again.
+        # Content hash and move_group of what it had last; of what was compared or sent last, and when to do that again.
         self._applied: tuple[str, frozenset[bytes]] | None = None
-        self._sent: tuple[str, frozenset[bytes]] | None = None
+        self._begun: tuple[str, frozenset[bytes]] | None = None
         self._again = 0.0
-        # Links that move_group may have objects of.
-        self._links: set[str] = set()
+        # A diff is on its way: what is asked meanwhile may be answered before it has arrived.
+        self._sending = False
         node.create_timer(_PERIOD, self.update, callback_group=group)
 
     def show(self, content_hash: str, model: SphereModel) -> None:
@@ -102,36 +137,48 @@ class PlanningSceneUpdates:
             newest = self._newest
         if newest is None:
             return
-        if not self._client.service_is_ready():
-            self._applied = self._sent = None
-            self._links.clear()
+        if not (self._apply.service_is_ready() and self._ask.service_is_ready()):
+            self._applied = self._begun = None
+            self._sending = False
             return
         content_hash, model = newest
         # A move_group that was killed and started again at once is told by its publishers.
         publishers = self._node.get_publishers_info_by_topic(MONITORED)
         version = content_hash, frozenset(bytes(info.endpoint_gid) for info in publishers)
-        if self._sent is not None and self._sent[1] != version[1]:
-            # It has no objects yet.
-            self._links.clear()
-        if version == self._applied or (version == self._sent and monotonic() < self._again):
+        if monotonic() < self._again and (self._sending or version == self._begun):
             return
-        self._sent, self._again = version, monotonic() + _REPEAT
-        gone = sorted(self._links.difference(model.links))
-        self._links.update(model.links)
-        request = self._request(scene=scene_from_model(model, self._padding, gone))
-        future = self._client.call_async(request)
-        future.add_done_callback(partial(self._answered, version, set(model.links)))
+        self._begun, self._again, self._sending = version, monotonic() + _REPEAT, False
+        self._compare(version, model, sent=False)
 
-    def _answered(self, version: tuple[str, frozenset[bytes]], links: set[str], future: Future) -> None:
+    def _compare(self, version: tuple[str, frozenset[bytes]], model: SphereModel, sent: bool) -> None:
+        future = self._ask.call_async(self._question)
+        future.add_done_callback(partial(self._compared, version, model, sent))
+
+    def _compared(self, version: tuple[str, frozenset[bytes]], model: SphereModel, sent: bool, future: Future) -> None:
         answer = future.result()
-        if answer is None or not answer.success:
+        if answer is None or version != self._begun:
+            return
+        attached = answer.scene.robot_state.attached_collision_objects
+        # Ours are those that have the names of their links, also from an earlier robot_spheres.
+        present = {item.object.id: item for item in attached if item.object.id == item.link_name}
+        wanted = _wanted(model, self._padding, present)
+        wrong = sorted(name for name, spheres in wanted.items() if _differs(present.get(name), *spheres))
+        if sent:
+            self._sending = False
+        if not wrong:
+            if version != self._applied:
+                self._node.get_logger().info(f"{SERVICE}: move_group has the spheres of {len(model.links)} links")
+            self._applied = version
+        elif sent:
             self._node.get_logger().error(
-                f"{SERVICE}: move_group refused the spheres. Has it the description of this robot?",
+                f"{SERVICE}: move_group did not take the spheres of {', '.join(wrong)}. Has it the description of this"
+                " robot?",
                 throttle_duration_sec=60.0,
             )
-        elif version == self._sent:
-            self._applied, self._links = version, links
-            self._node.get_logger().info(f"{SERVICE}: move_group has the spheres of {len(links)} links")
+        else:
+            self._sending = True
+            request = self._request(scene=scene_from_model(model, self._padding, wanted))
+            self._apply.call_async(request).add_done_callback(lambda _: self._compare(version, model, sent=True))
 
 
 def _moveit_messages() -> tuple[Any, Any]:

@@ -1,4 +1,8 @@
-"""Fits of link shapes kept on disk, under a key made of everything that decides them."""
+"""Fits of link shapes kept on disk, under a key made of everything that decides them.
+
+A file is what it was written as, or is not used: it holds a hash of its key and contents. That finds damage and files
+in the wrong place, not forgery; what spheres are said to be is measured and proven again by whoever reads them (`fit`).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from morphit_ros.geometry.array_files import read_arrays
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.resources import atomic_write, cache_directory
 from morphit_ros.spheres.configuration import SphereFitConfig
@@ -49,11 +55,12 @@ def fit_key(shape_hash: str, config: SphereFitConfig, seed: int, start: tuple[Ar
 def read_fit(key: str) -> ShapeFit | None:
     """The fit kept under a key; None if there is none or its file is damaged."""
     try:
-        with np.load(_path(key), allow_pickle=False) as data:
-            centers, radii = data["centers"], data["radii"]
-            d_avg, d_max, margin = data["figures"].tolist()
-    # The readers of a damaged archive raise whatever the damaged byte makes them stumble over.
-    except Exception:  # noqa: BLE001
+        data = read_arrays(_path(key))
+        centers, radii, figures = data["centers"], data["radii"], data["figures"]
+        if data["content_hash"].tobytes() != _content_hash(key, centers, radii, figures).tobytes():
+            return None
+        d_avg, d_max, margin = figures.tolist()
+    except (OSError, ValueError, TypeError, LookupError):
         return None
     if radii.ndim != 1 or centers.shape != (len(radii), 3) or len(radii) == 0:
         return None
@@ -69,9 +76,17 @@ def keep_fit(fit: ShapeFit) -> None:
 
     Nothing is kept where the folder cannot be written: a full disk costs the next fit time, not this one its result.
     """
-    margin = np.nan if fit.cover_margin is None else fit.cover_margin
+    figures = np.array([fit.d_avg, fit.d_max, np.nan if fit.cover_margin is None else fit.cover_margin])
+    content_hash = _content_hash(fit.key, fit.centers, fit.radii, figures)
     with contextlib.suppress(OSError), atomic_write(_path(fit.key), "wb") as stream:
-        np.savez(stream, centers=fit.centers, radii=fit.radii, figures=np.array([fit.d_avg, fit.d_max, margin]))
+        np.savez(stream, centers=fit.centers, radii=fit.radii, figures=figures, content_hash=content_hash)
+
+
+def _content_hash(key: str, *arrays: Array) -> NDArray[np.uint8]:
+    digest = hashlib.sha256(key.encode())
+    for array in arrays:
+        digest.update(f"{array.dtype.str}{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+    return np.frombuffer(digest.digest(), dtype=np.uint8)
 
 
 def _path(key: str) -> Path:

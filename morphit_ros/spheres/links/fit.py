@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
 from morphit_ros.robot.links import GeometryKind
 from morphit_ros.spheres.configuration import SphereFitConfig
+from morphit_ros.spheres.cover.certificate import certify_cover
 from morphit_ros.spheres.exposed_surface import sample_exposed_surface
 from morphit_ros.spheres.fit import fit_spheres
 from morphit_ros.spheres.links.cache import ShapeFit, fit_key, keep_fit, read_fit
@@ -60,18 +63,50 @@ def fit_shape(
         return ShapeFit(shape.ball_centers, shape.ball_radii, 0.0, 0.0, 0.0 if config.cover else None, key)
     known = read_fit(key) if cache else None
     if known is not None and len(known.radii) == config.count:
-        return known
+        trusted = _remeasured(shape, locked, config, known)
+        if trusted is not None:
+            return trusted
     free = _free_start(shape, locked, start)
     if locked and (config.cover or config.method != "morphit"):
         centers, radii, margin = _fit_apart(shape, locked, config, seed, free)
     else:
         centers, radii, margin = _fit_together(shape, locked, config, seed, free)
-    points, _ = sample_exposed_surface(shape.meshes, SURFACE_POINTS, np.random.default_rng(0))
-    gaps = np.abs(nearest_gaps(points, centers, radii))
-    fit = ShapeFit(centers, radii, float(gaps.mean()), float(gaps.max()), margin, key)
+    fit = ShapeFit(centers, radii, *_distances(shape, centers, radii), margin, key)
     if cache:
         keep_fit(fit)
     return fit
+
+
+def _remeasured(shape: LinkShape, locked: int, config: SphereFitConfig, known: ShapeFit) -> ShapeFit | None:
+    """Spheres of the cache with figures of their own: a robot's safety doesn't rest on what a file says.
+
+    None if they don't hold the locked elements, or don't cover the shape as the file says.
+    """
+    centers, radii = known.centers, known.radii
+    own = np.array_equal(centers[:locked], shape.ball_centers[:locked])
+    if not (own and np.array_equal(radii[:locked], shape.ball_radii[:locked])):
+        return None
+    margin = None
+    if config.cover and known.cover_margin is not None:
+        certificate = certify_cover(_fitted_meshes(shape, locked), centers[locked:], radii[locked:])
+        if not certificate.covered:
+            return None
+        margin = certificate.margin if locked == 0 else min(certificate.margin, 0.0)
+    d_avg, d_max = _distances(shape, centers, radii)
+    return replace(known, d_avg=d_avg, d_max=d_max, cover_margin=margin)
+
+
+def _distances(shape: LinkShape, centers: Array, radii: Array) -> tuple[float, float]:
+    """Mean and greatest distance between the shape's surface and the spheres' [m]."""
+    points, _ = sample_exposed_surface(shape.meshes, SURFACE_POINTS, np.random.default_rng(0))
+    gaps = np.abs(nearest_gaps(points, centers, radii))
+    return float(gaps.mean()), float(gaps.max())
+
+
+def _fitted_meshes(shape: LinkShape, locked: int) -> Sequence[TriangleMesh]:
+    """What spheres besides the locked ones are fitted to, where the two must not know of each other."""
+    others = [mesh for mesh, kind in zip(shape.meshes, shape.kinds, strict=True) if kind is not GeometryKind.SPHERE]
+    return others if locked and others else shape.meshes
 
 
 def start_in_shape(shape: LinkShape, centers: Array, radii: Array) -> tuple[Array, Array]:
@@ -108,9 +143,8 @@ def _fit_apart(
     shape: LinkShape, locked: int, config: SphereFitConfig, seed: int, start: tuple[Array, Array]
 ) -> tuple[Array, Array, float | None]:
     """As `_fit_together`, where locked spheres and fit must not know of each other: with a cover or a baseline."""
-    others = [mesh for mesh, kind in zip(shape.meshes, shape.kinds, strict=True) if kind is not GeometryKind.SPHERE]
     own = replace(config, count=config.count - locked)
-    result = fit_spheres(others or shape.meshes, own, seed, initial=start if len(start[1]) else None)
+    result = fit_spheres(_fitted_meshes(shape, locked), own, seed, initial=start if len(start[1]) else None)
     # An element that is its own sphere is covered with no margin.
     margin = None if result.cover_margin is None else min(result.cover_margin, 0.0)
     centers = np.concatenate([shape.ball_centers[:locked], result.centers])

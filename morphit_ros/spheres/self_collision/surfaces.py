@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from morphit_ros.dependencies import needed_for
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes
+from morphit_ros.geometry.solid import Solid
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.winding_number import InsideTest
 from morphit_ros.robot.chain import Chain, place_tip
@@ -27,8 +29,8 @@ from morphit_ros.spheres.self_collision.proof import Verdict, check_pair
 
 # Balls around and inside of a link. A proof costs the product of two links' numbers at each box of joint positions.
 _AROUND, _INSIDE = 160, 40
-# Points that may become centres of balls inside, and what float32 may make of a distance [m].
-_CENTERS, _ROUNDING = 4000, 1e-5
+# Points that may become centres of balls inside, and more than rounding adds to a distance [m].
+_CENTERS, _ROUNDING = 4000, 1e-9
 
 Balls = tuple[Array, Array]
 
@@ -87,8 +89,7 @@ class LinkSurfaces:
 
     def _share(self, chain: Chain, first: str, second: str, positions: Array) -> float:
         """Share of positions (S, V) in which the surfaces touch."""
-        import coal
-
+        coal = _coal()
         joints, tip = np.empty((len(chain.motions.variables), 4, 4)), np.empty((4, 4))
         still, request = coal.Transform3s.Identity(), coal.CollisionRequest()
         count = 0
@@ -110,8 +111,7 @@ class LinkSurfaces:
         return concatenate_meshes(meshes) if meshes else None
 
     def _collision_model(self, link: str) -> Any:
-        import coal
-
+        coal = _coal()
         mesh = self._mesh_of(link)
         assert mesh is not None
         model = coal.BVHModelOBBRSS()
@@ -130,20 +130,13 @@ class LinkSurfaces:
 
     def _balls_inside(self, link: str) -> Balls:
         """Large balls inside of a link, apart from each other's centres; none in a link without inside."""
-        import open3d
-
         mesh = self._mesh_of(link)
         assert mesh is not None
         rng = np.random.default_rng(0)
         corners = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
         points = rng.uniform(*corners, (_CENTERS, 3))
         points = points[np.abs(InsideTest(mesh).winding_numbers(points)) > 0.9]
-        # The stubs of Open3D know of no arrays.
-        tensor: Any = open3d.core.Tensor
-        scene = open3d.t.geometry.RaycastingScene()
-        scene.add_triangles(tensor(mesh.vertices.astype(np.float32)), tensor(mesh.faces.astype(np.uint32)))
-        distances = scene.compute_distance(tensor(points.astype(np.float32))).numpy()
-        depths: Array = distances.astype(np.float64) - _ROUNDING
+        depths = Solid([mesh]).surface_distances(points) - _ROUNDING if len(points) else np.empty(0)
         chosen: list[int] = []
         for row in np.argsort(-depths, kind="stable"):
             if len(chosen) == _INSIDE or depths[row] <= 0.0:
@@ -151,3 +144,9 @@ class LinkSurfaces:
             if all(np.linalg.norm(points[row] - points[other]) > 0.5 * depths[other] for other in chosen):
                 chosen.append(int(row))
         return np.ascontiguousarray(points[chosen]), np.ascontiguousarray(depths[chosen])
+
+
+def _coal() -> Any:
+    with needed_for("finding links that always touch or never can"):
+        import coal
+    return coal

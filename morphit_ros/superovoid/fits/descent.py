@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.jit import njit
-from morphit_ros.superovoid.fits.gauge import CLOSEST, closest_foot, local, radial_distance, residual
+from morphit_ros.superovoid.fits.gauge import CLOSEST, closest_foot, gauge, local, radial_distance, residual
 
 # Rows of a Jacobian: seven of the shape, rotation about and translation along its own axes.
 PARAMETERS = 13
-SQUARES, HUBER, GEMAN_MCCLURE = 0, 1, 2
+SQUARES, HUBER, GEMAN_MCCLURE, SIXTH_POWER = 0, 1, 2, 3
 
 # Greatest change of ln a, of the exponents and tapering, and of the angle [rad] in a step: exponents far from the
 # truth have a Jacobian that says little about where they should go.
@@ -25,8 +25,8 @@ class FitCost(NamedTuple):
 
     Attributes:
         kind: of the distances, RADIAL or CLOSEST.
-        loss: SQUARES, HUBER or GEMAN_MCCLURE.
-        width: of the loss.
+        loss: SQUARES, HUBER, GEMAN_MCCLURE or SIXTH_POWER.
+        width: of the loss; of powers the distance that costs as much as its square does.
         outside: factor on the cost of points that are outside.
         points, weights: (N, 3) and (N,).
         free: (N,) whether a point is known to be outside of what is fitted: it costs only if it is inside, and then
@@ -61,6 +61,9 @@ def _loss(kind, r, width):  # type: ignore[no-untyped-def]
         if size <= width:
             return 0.5 * square, 1.0
         return width * (size - 0.5 * width), width / size
+    if kind == SIXTH_POWER:
+        ratio = square / (width * width)
+        return square * ratio * ratio / 6.0, ratio * ratio
     ratio = 1.0 / (1.0 + square / (width * width))
     return 0.5 * square * ratio, ratio * ratio
 
@@ -110,15 +113,15 @@ def _cost(cost, shape, rotation, origin, matrix, vector):  # type: ignore[no-unt
         vector[:] = 0.0
     for i in range(len(points)):
         x, y, z = local(rotation, origin, points, i)
+        if free[i] and gauge(shape, x, y, z) > 1.0:
+            continue
         if needs_derivatives:
             r = residual(kind, shape, x, y, z, row)
         elif kind == CLOSEST:
             r = closest_foot(shape, x, y, z)[0]
         else:
             r = radial_distance(shape, x, y, z)
-        if free[i] and r > 0.0:
-            continue
-        value, weight = _loss(SQUARES if free[i] else loss, r, width)
+        value, weight = _loss(SQUARES if free[i] and loss != SIXTH_POWER else loss, r, width)
         share = weights[i] * (outside if r > 0.0 else 1.0)
         total += share * value
         if needs_derivatives:

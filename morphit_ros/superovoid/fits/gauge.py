@@ -23,22 +23,26 @@ from morphit_ros.jit import njit
 RADIAL, CLOSEST = 0, 1
 
 _TINY = 1e-12
+# From a gauge so near to 1 one step of Newton's method leaves only rounding.
+_NEAR_SURFACE = 1e-7
 # Steps of the search for a foot point, and the residual tangent, relative to the distance, where it ends.
 _FOOT_STEPS, _FOOT_TOLERANCE = 12, 1e-4
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _norm(u, v, k):  # type: ignore[no-untyped-def]
-    """‖(u, v)‖_k of numbers that are not negative, and both over it: (norm, u/norm, v/norm)."""
+    """‖(u, v)‖_k of numbers that are not negative, both over it and these to the k: (norm, û, v̂, û^k, v̂^k)."""
     if u >= v:
         if u < _TINY:
-            return 0.0, 1.0, 0.0
+            return 0.0, 1.0, 0.0, 1.0, 0.0
         ratio = v / u
-        factor = (1.0 + ratio**k) ** (1.0 / k)
-        return u * factor, 1.0 / factor, ratio / factor
+        power = ratio**k
+        factor = (1.0 + power) ** (1.0 / k)
+        return u * factor, 1.0 / factor, ratio / factor, 1.0 / (1.0 + power), power / (1.0 + power)
     ratio = u / v
-    factor = (1.0 + ratio**k) ** (1.0 / k)
-    return v * factor, ratio / factor, 1.0 / factor
+    power = ratio**k
+    factor = (1.0 + power) ** (1.0 / k)
+    return v * factor, ratio / factor, 1.0 / factor, power / (1.0 + power), 1.0 / (1.0 + power)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -46,10 +50,10 @@ def gauge(shape, x, y, z):  # type: ignore[no-untyped-def]
     """G at a point; beyond |z| = a3 the cross-section of the end goes on."""
     s = z / shape[2]
     c = min(1.0, max(-1.0, s))
-    in_plane, _, _ = _norm(
+    in_plane, _, _, _, _ = _norm(
         abs(x) / (shape[0] * (1.0 + shape[5] * c)), abs(y) / (shape[1] * (1.0 + shape[6] * c)), 2.0 / shape[3]
     )
-    value, _, _ = _norm(in_plane, abs(s), 2.0 / shape[4])
+    value, _, _, _, _ = _norm(in_plane, abs(s), 2.0 / shape[4])
     return value
 
 
@@ -57,30 +61,30 @@ def gauge(shape, x, y, z):  # type: ignore[no-untyped-def]
 def _gauge_terms(shape, x, y, z):  # type: ignore[no-untyped-def]
     """What the derivatives of G are made of, by the names of the head of this file.
 
-    p, q; s, c (s within ±1); fx, fy; A, B; ‖(A, B)‖_p and A, B over it; G and the norm and S over it; ∂G by the norm,
-    by A and by B; ∂G by s.
+    s, c (s within ±1); fx, fy; A, B; ‖(A, B)‖_p; G; ∂G by the norm, by A and by B; ∂G by s; A and B over the norm to
+    the p, the norm and S over G to the q.
     """
     p, q = 2.0 / shape[3], 2.0 / shape[4]
     s = z / shape[2]
     c = min(1.0, max(-1.0, s))
     fx, fy = 1.0 + shape[5] * c, 1.0 + shape[6] * c
     A, B = abs(x) / (shape[0] * fx), abs(y) / (shape[1] * fy)
-    in_plane, a, b = _norm(A, B, p)
-    value, n, w = _norm(in_plane, abs(s), q)
-    g_n = n ** (q - 1.0) if n > 0.0 else 0.0
-    g_s = w ** (q - 1.0) if w > 0.0 else 0.0
-    g_a = g_n * a ** (p - 1.0) if a > 0.0 else 0.0
-    g_b = g_n * b ** (p - 1.0) if b > 0.0 else 0.0
+    in_plane, a, b, a_p, b_p = _norm(A, B, p)
+    value, n, w, n_q, w_q = _norm(in_plane, abs(s), q)
+    g_n = n_q / n if n > 0.0 else 0.0
+    g_s = w_q / w if w > 0.0 else 0.0
+    g_a = g_n * a_p / a if a > 0.0 else 0.0
+    g_b = g_n * b_p / b if b > 0.0 else 0.0
     slope = math.copysign(g_s, s)
     if abs(s) < 1.0:
         slope -= g_a * A * shape[5] / fx + g_b * B * shape[6] / fy
-    return p, q, s, c, fx, fy, A, B, in_plane, a, b, value, n, w, g_n, g_a, g_b, slope
+    return s, c, fx, fy, A, B, in_plane, value, g_n, g_a, g_b, slope, a_p, b_p, n_q, w_q
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def gauge_gradient(shape, x, y, z):  # type: ignore[no-untyped-def]
     """(G, ∂G/∂x, ∂G/∂y, ∂G/∂z)."""
-    _, _, _, _, fx, fy, _, _, _, _, _, value, _, _, _, g_a, g_b, slope = _gauge_terms(shape, x, y, z)
+    _, _, fx, fy, _, _, _, value, _, g_a, g_b, slope, _, _, _, _ = _gauge_terms(shape, x, y, z)
     return (
         value,
         math.copysign(g_a, x) / (shape[0] * fx),
@@ -92,26 +96,26 @@ def gauge_gradient(shape, x, y, z):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True, error_model="numpy")
 def gauge_shape_derivatives(shape, x, y, z, out):  # type: ignore[no-untyped-def]
     """∂G with respect to ln a1, ln a2, ln a3, e1, e2, Tx, Ty into out (7,)."""
-    p, q, s, c, fx, fy, A, B, in_plane, a, b, value, n, w, g_n, g_a, g_b, slope = _gauge_terms(shape, x, y, z)
+    s, c, fx, fy, A, B, in_plane, value, g_n, g_a, g_b, slope, a_p, b_p, n_q, w_q = _gauge_terms(shape, x, y, z)
     out[0] = -g_a * A
     out[1] = -g_b * B
     out[2] = -slope * s
-    # ∂‖(u, v)‖_k/∂k = (norm/k)·(û^k ln û + v̂^k ln v̂), and dk/de = −k²/2.
-    out[3] = -0.5 * g_n * in_plane * p * _power_logs(a, b, p)
-    out[4] = -0.5 * value * q * _power_logs(n, w, q)
+    # ∂‖(u, v)‖_k/∂k = (norm/k²)·(û^k ln û^k + v̂^k ln v̂^k), and dk/de = −k²/2.
+    out[3] = -0.5 * g_n * in_plane * _products_with_logs(a_p, b_p)
+    out[4] = -0.5 * value * _products_with_logs(n_q, w_q)
     out[5] = -g_a * A * c / fx
     out[6] = -g_b * B * c / fy
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _power_logs(u, v, k):  # type: ignore[no-untyped-def]
-    """u^k ln u + v^k ln v for u, v in [0, 1]."""
-    logs = 0.0
-    if 0.0 < u < 1.0:
-        logs += u**k * math.log(u)
-    if 0.0 < v < 1.0:
-        logs += v**k * math.log(v)
-    return logs
+def _products_with_logs(u, v):  # type: ignore[no-untyped-def]
+    """u ln u + v ln v for u, v in [0, 1]."""
+    total = 0.0
+    if u > 0.0:
+        total += u * math.log(u)
+    if v > 0.0:
+        total += v * math.log(v)
+    return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -126,15 +130,15 @@ def radial_scale(shape, x, y, z):  # type: ignore[no-untyped-def]
     low, high = 0.0, math.inf
     for _ in range(30):
         value, gx, gy, gz = gauge_gradient(shape, scale * x, scale * y, scale * z)
-        if abs(value - 1.0) < 1e-13:
-            break
+        slope = gx * x + gy * y + gz * z
+        step = (1.0 - value) / slope if slope > 0.0 else 0.0
+        new = scale + step
+        if abs(value - 1.0) < _NEAR_SURFACE:
+            return new
         if value > 1.0:
             high = scale
         else:
             low = scale
-        slope = gx * x + gy * y + gz * z
-        step = (1.0 - value) / slope if slope > 0.0 else 0.0
-        new = scale + step
         if not low < new < high:
             new = 0.5 * (low + high) if high < math.inf else 2.0 * scale
         if new == scale:
@@ -216,6 +220,24 @@ def distances(shape, rotation, origin, points, out):  # type: ignore[no-untyped-
     for i in range(len(points)):
         x, y, z = local(rotation, origin, points, i)
         out[i] = closest_foot(shape, x, y, z)[0]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def limited_distances(shape, rotation, origin, points, limits, out, exact):  # type: ignore[no-untyped-def]
+    """As `distances`, but of points (N, 3) farther away than their limits (N,) only something between the two.
+
+    Fills out (N,), and in exact (N,) which are the distances themselves; of points inside of the shape all are. The
+    gauge grows at most so fast as its gradient is long, and so says at once that a point is far away.
+    """
+    tapering = max(abs(shape[5]), abs(shape[6]))
+    narrowest = min(shape[2], min(shape[0] * (1.0 - abs(shape[5])), shape[1] * (1.0 - abs(shape[6]))))
+    # At exponents above 1 the surface comes nearer to the centre than its axes end.
+    factor = narrowest * (1.0 - tapering) / (math.sqrt(3.0) if max(shape[3], shape[4]) > 1.0 else 1.0)
+    for i in range(len(points)):
+        x, y, z = local(rotation, origin, points, i)
+        least = factor * (gauge(shape, x, y, z) - 1.0)
+        exact[i] = least <= max(limits[i], 0.0)
+        out[i] = closest_foot(shape, x, y, z)[0] if exact[i] else least
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

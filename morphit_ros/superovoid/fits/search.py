@@ -54,6 +54,15 @@ class ShapeCandidate:
         gauge.distances(self.numbers, self.rotation, self.origin, points, out)
         return out
 
+    def limited_distances(self, points: Array, limits: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """Signed distances (N,) of points (N, 3), and which are exact: of those within limits (N,), or inside.
+
+        The others are too small, but greater than their limits.
+        """
+        out, exact = np.empty(len(points)), np.empty(len(points), dtype=np.bool_)
+        gauge.limited_distances(self.numbers, self.rotation, self.origin, points, limits, out, exact)
+        return out, exact
+
     def gauges(self, points: Array) -> Array:
         """G (N,) of points (N, 3): below 1 inside."""
         out = np.empty(len(points))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -12,11 +13,12 @@ from morphit_ros.geometry.solid import Solid
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 from morphit_ros.superovoid.fits.samples import SurfaceSamples
-from morphit_ros.superovoid.robots.deviation import Superovoids
+from morphit_ros.superovoid.fits.search import ShapeCandidate
+from morphit_ros.superovoid.robots.deviation import Superovoids, shape_deviation
 from morphit_ros.superovoid.robots.union_descent import Shapes, UnionDescent
 
 # What a point outside costs more than one inside, in descents one after the other.
-_OUTSIDE = (10.0, 100.0, 1000.0, 1000.0)
+_OUTSIDE = (1.0, 10.0, 100.0, 1000.0, 1000.0)
 # Searches for points outside that are tried, and by how much shapes are larger than the points in them ask for: where
 # two shapes meet, the smallest parts of the search have to fit into one of them.
 _SEARCHES, _MARGIN = 60, 2e-3
@@ -31,9 +33,9 @@ def containing_union(
 ) -> tuple[Shapes, bool]:
     """Shapes that contain a solid, and whether that is proven.
 
-    The shapes are pressed outwards, then each grows about its origin until it holds the points that are its own. A
+    The shapes are pressed outwards, then each grows until it holds the points that are its own. A
     search for points of the solid that are in none of the shapes proves that there are none, or adds those that it
-    finds.
+    finds. Of the unions that this gives, pressed more or less, that is taken which sticks out least.
 
     Args:
         shapes: convex, to start from.
@@ -44,15 +46,16 @@ def containing_union(
     """
     corners = samples.in_samples(solid.vertices)
     held = list(np.concatenate([descent.target.points, corners])[:, None])
-    best: Shapes | None = None
+    best, least = None, math.inf
     for outside in _OUTSIDE:
         target = descent.target.joined(corners, np.empty((0, 3)))
         pressing = replace(descent, descent=replace(descent.descent, outside=outside), target=target)
         shapes = pressing.improved(shapes)
         found = _grown_around(solid, samples, shapes, held, placed)
         if found is not None:
-            shapes = found
-            best = found if best is None else min(best, found, key=descent.error)
+            sticks_out = shape_deviation(solid, placed(found), contained=True).model_to_solid
+            if sticks_out < least:
+                best, least = found, sticks_out
     return (best, True) if best is not None else (_grown(shapes, held), False)
 
 
@@ -74,14 +77,22 @@ def _grown_around(
 
 
 def _grown(shapes: Shapes, held: list[Array]) -> Shapes:
-    """Shapes grown about their origins, so that each group of points is in that which has to grow least for it."""
-    starts = np.cumsum([0, *(len(group) for group in held[:-1])])
-    points = np.concatenate(held)
-    gauges = np.maximum.reduceat(np.stack([shape.gauges(points) for shape in shapes]), starts, axis=1)
-    owners = gauges.argmin(axis=0)
+    """Shapes grown to all sides, so that each group of points is in that which has to grow least for it."""
+    owners = _greatest(shapes, held, ShapeCandidate.distances).argmin(axis=0)
     grown = []
     for k, shape in enumerate(shapes):
         larger = shape.copy()
-        larger.numbers[:3] *= (1.0 + _MARGIN) * float(gauges[k][owners == k].max(initial=1e-3))
+        own = [held[group] for group in np.flatnonzero(owners == k)]
+        if own:
+            points = np.concatenate(own)
+            larger.numbers[:3] += max(float(shape.distances(points).max()), 0.0)
+            larger.numbers[:3] *= (1.0 + _MARGIN) * float(larger.gauges(points).max())
         grown.append(larger)
     return tuple(grown)
+
+
+def _greatest(shapes: Shapes, held: list[Array], measure: Callable[[ShapeCandidate, Array], Array]) -> Array:
+    """(K, G) the greatest of what a measure says of the points of each group and each shape."""
+    starts = np.cumsum([0, *(len(group) for group in held[:-1])])
+    points = np.concatenate(held)
+    return np.maximum.reduceat(np.stack([measure(shape, points) for shape in shapes]), starts, axis=1)

@@ -27,9 +27,10 @@ from morphit_ros.superovoid.robots.union_descent import Shapes, UnionDescent, ma
 
 # Points of the surface that several shapes are fitted to, relative to those for one.
 _MORE_POINTS = 1.5
-# How often points that turned out to be far off join the others, where a greatest distance is asked for, and where
-# points beside those of the model are, on the way to the solid.
-_FAR_ROUNDS, _ON_THE_WAY = 3, (0.1, 0.3, 0.6)
+# Where a greatest distance is asked for: below which multiple of it the greatest distances are pressed; how often
+# points that turned out to be far off join the others, for a number of shapes; where points beside those of the model
+# are, on the way to the solid; and the number of cuts without success after which no more are tried.
+_PRESSED, _FAR_ROUNDS, _ON_THE_WAY, _GIVEN_UP = 2.5, 2, (0.1, 0.3, 0.6), 5
 
 
 @dataclass(frozen=True)
@@ -82,25 +83,21 @@ def fit_link_superovoids(
     if not meshes:
         raise InvalidInputError("meshes", "none", "at least one mesh")
     fitter = _LinkFitter(meshes, settings, np.random.default_rng(seed), enclosing)
+    if count is None and settings.d_max > 0.0:
+        return fitter.finished(fitter.near())
     shapes = fitter.first()
     while not fitter.is_enough(shapes, count):
-        better = fitter.one_more(shapes, 0.0 if count is not None or settings.d_max > 0.0 else settings.gain)
+        better = fitter.one_more(shapes, 0.0 if count is not None else settings.gain)
         if better is None:
             break
         shapes = better
-    if count is None and settings.d_max > 0.0 and settings.fit.mode != "outer":
-        shapes = fitter.closest
     if count is not None and len(shapes) < count:
         raise InvalidInputError("count", count, f"at most {len(shapes)}, the parts that this surface was cut into")
     return fitter.finished(shapes)
 
 
 class _LinkFitter:
-    """Fits of one link.
-
-    Attributes:
-        closest: those of all shapes looked at whose greatest distance is the smallest.
-    """
+    """Fits of one link."""
 
     def __init__(
         self,
@@ -119,10 +116,8 @@ class _LinkFitter:
         if config.fit.loss == "auto":
             # A point far from one shape is near to another: there are no outliers to be spared.
             descent = replace(descent, loss=SQUARES)
-        target = make_target(self._solid, self._samples, int(_MORE_POINTS * config.fit.samples), rng)
+        target = make_target(self._solid, self._samples, int(_MORE_POINTS * config.fit.samples), rng, config.d_max)
         self._descent = UnionDescent(descent, target)
-        self.closest: Shapes = ()
-        self._least = math.inf
         self._tolerance = config.tolerance * self._solid.diagonal / self._samples.scale
 
     def first(self) -> Shapes:
@@ -136,10 +131,25 @@ class _LinkFitter:
         """Whether so many shapes are asked for, or they are good enough."""
         if count is not None:
             return len(shapes) >= count
-        is_full = len(shapes) >= self._config.max_count
-        if self._config.d_max > 0.0:
-            return self._is_near(shapes) or is_full
-        return is_full or self._descent.error(shapes) <= self._tolerance
+        return len(shapes) >= self._config.max_count or self._descent.error(shapes) <= self._tolerance
+
+    def near(self) -> Shapes:
+        """As many shapes as it takes until the greatest distance is as small as is asked for; the nearest found."""
+        shapes = self.first()
+        best, least, idle = shapes, math.inf, 0
+        while True:
+            shapes, greatest = self._pressed(shapes)
+            idle = 0 if greatest < least else idle + 1
+            if greatest < least:
+                best, least = shapes, greatest
+            if least <= self._config.d_max or len(shapes) >= self._config.max_count or idle == _GIVEN_UP:
+                return best
+            # A cut that lowers the mean may leave the greatest distances as they are.
+            is_pressed = greatest <= _PRESSED * self._config.d_max
+            more = (self._descent.pressing if is_pressed else self._descent).cut(shapes)
+            if more is None:
+                return best
+            shapes = more
 
     def one_more(self, shapes: Shapes, gain: float) -> Shapes | None:
         """With another shape; None where there is no place for it, or it takes away less than a share of the error."""
@@ -172,26 +182,24 @@ class _LinkFitter:
         convex = self._placed((shape,))[0].shape.convexity().convex
         return (shape,), "proven" if convex else "vertices"
 
-    def _is_near(self, shapes: Shapes) -> bool:
-        """Whether the greatest distance is as small as is asked for, also once points that are far off count more."""
-        descent = self._descent
-        for _ in range(_FAR_ROUNDS):
-            found = self._measured(shapes)
-            if self._least <= self._config.d_max:
-                return True
+    def _pressed(self, shapes: Shapes) -> tuple[Shapes, float]:
+        """Shapes whose greatest distance is smaller, or the same, and this distance [m].
+
+        Points that turn out to be far off join the others, for all descents to come.
+        """
+        best, least = shapes, math.inf
+        for round_ in range(_FAR_ROUNDS + 1):
+            found = shape_deviation(self._solid, self._placed(shapes), self._enclosing)
+            greatest = max(found.solid_to_model, found.model_to_solid)
+            if greatest < least:
+                best, least = shapes, greatest
+            if least <= self._config.d_max or least > _PRESSED * self._config.d_max or round_ == _FAR_ROUNDS:
+                break
             far = found.far_in_model
             ways = self._solid.feet(far) - far if len(far) else far
             between = np.concatenate([far + share * ways for share in _ON_THE_WAY])
             in_samples = self._samples.in_samples
-            target = descent.target.joined(in_samples(found.far_in_solid), in_samples(between))
-            descent = replace(descent, target=target)
-            shapes = descent.improved(shapes)
-        self._measured(shapes)
-        return self._least <= self._config.d_max
-
-    def _measured(self, shapes: Shapes) -> Deviation:
-        found = shape_deviation(self._solid, self._placed(shapes), self._enclosing)
-        greatest = max(found.solid_to_model, found.model_to_solid)
-        if greatest < self._least:
-            self.closest, self._least = shapes, greatest
-        return found
+            target = self._descent.target.joined(in_samples(found.far_in_solid), in_samples(between))
+            self._descent = replace(self._descent, target=target)
+            shapes = self._descent.pressing.improved(shapes)
+        return best, least

@@ -16,9 +16,9 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.superovoid.distances.batch import DistancesResult
-from morphit_ros.superovoid.distances.min_distance import STATUSES, DistanceStatus
+from morphit_ros.superovoid.distances.min_distance import DistanceResult, DistanceStatus
 from morphit_ros.superovoid.distances.packing import ShapeTable
-from morphit_ros.superovoid.distances.queries import COLUMNS, DISTANCE, LOWER, NORMAL, OF_HULL, POINTS, STATUS
+from morphit_ros.superovoid.distances.queries import COLUMNS, DISTANCE, LOWER, POINTS
 from morphit_ros.superovoid.robots.body_pairs import (
     CollisionBody,
     compared_pairs,
@@ -31,9 +31,10 @@ from morphit_ros.superovoid.robots.robot_distance_kernels import (
     NEAREST,
     OF_EACH_GROUP,
     CarriedShapes,
-    fill_gradient,
+    fill_gradients,
     solve_state,
 )
+from morphit_ros.superovoid.robots.separation_kernels import approach_bounds, is_way_clear
 from morphit_ros.superovoid.robots.world import CollisionWorld
 
 if TYPE_CHECKING:
@@ -48,22 +49,21 @@ _EMPTY = CollisionWorld()
 _NEAREST = RobotDistanceRequest()
 
 
-class BodyDistance:
-    """Distance of two bodies, in the robot's root frame.
+class BodyDistance(DistanceResult):
+    """Distance of two bodies, in the robot's root frame, by their nearest shapes.
 
     Attributes:
         link_names: of the links or objects; the robot's come before the world's.
         body_types: of both.
-        row: (21,) numbers of the kernel, which most of the others are read from.
     """
 
-    __slots__ = ("_signed", "_state", "body_types", "link_names", "row")
+    __slots__ = ("_signed", "_state", "body_types", "link_names")
 
     def __init__(self, state: StateDistances, number: int) -> None:
         request = state.request
         pair = int(state.pairs[number])
         self.link_names, self.body_types = request.link_names[pair], request.body_types[pair]
-        self.row: Array = state.rows[number]
+        super().__init__(state.rows[number])
         self._state, self._signed = (state, pair), request.signed_distance
 
     @property
@@ -81,25 +81,10 @@ class BodyDistance:
         return self.row[POINTS : POINTS + 6].reshape(2, 3)
 
     @property
-    def normal(self) -> Array:
-        """(3,) unit, from 1 to 2."""
-        return self.row[NORMAL : NORMAL + 3]
-
-    @property
     def lower_bound(self) -> float:
         """The distance of the convex hulls is not below this [m]."""
         lower = float(self.row[LOWER])
         return lower if self._signed else max(lower, 0.0)
-
-    @property
-    def status(self) -> DistanceStatus:
-        """Whether the distance is certified."""
-        return STATUSES[int(self.row[STATUS])]
-
-    @property
-    def of_hull(self) -> bool:
-        """A shape has a dent, and the distance may be that of its hull."""
-        return bool(self.row[OF_HULL])
 
     @property
     def gradient(self) -> Array | None:
@@ -259,6 +244,7 @@ class RobotDistanceQuery:
 
     Attributes:
         link_names, body_types: of both bodies, for each pair of shapes (P).
+        body_pairs: names and types of both bodies, for each pair of bodies (B) that is compared.
     """
 
     def __init__(
@@ -273,6 +259,11 @@ class RobotDistanceQuery:
         counts = np.array([len(body.shapes) for body in bodies])
         owners = np.repeat(np.arange(len(bodies)), counts)
         self._pairs, self._groups = _shape_pairs(pairs, counts)
+        self._body_rows, self._starts = pairs, np.concatenate([[0], np.cumsum(counts)])
+        self.body_pairs = [
+            ((bodies[one].name, bodies[other].name), (bodies[one].type, bodies[other].type))
+            for one, other in pairs.tolist()
+        ]
         both = [(bodies[first], bodies[second]) for first, second in owners[self._pairs].tolist()]
         self.link_names = [(one.name, other.name) for one, other in both]
         self.body_types = [(one.type, other.type) for one, other in both]
@@ -341,6 +332,41 @@ class RobotDistanceQuery:
                 kept.append(number)
         return np.array(kept, dtype=np.int64)
 
+    def groups(self, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Which of `body_pairs` pairs of shapes (K,) belong to."""
+        return self._groups[pairs]
+
+    def approach_bounds(self, joints: Array, velocities: Array, duration: float) -> Array:
+        """Bounds (B, 2) of speed and acceleration [m/s, m/s²] of the points of `body_pairs` against each other.
+
+        Args:
+            joints: poses ``T_root_joint`` where a motion begins, of `StateDistances`.
+            velocities: (J,) kept all the time [rad/s or m/s].
+            duration: of the motion [s].
+        """
+        model, table = self._model, self._table
+        return approach_bounds(model.motions, table, self._starts, self._body_rows, joints, velocities, duration)
+
+    def is_way_clear(
+        self, joints: Array, start: Array, velocities: Array, duration: float, between: Array, ends: Array
+    ) -> bool:
+        """Whether `body_pairs` are proven to keep distances (B,) on a straight way, and others (B,) at its end [m].
+
+        By planes across the normals of the latest answers: sharp where these were asked for at its beginning. What
+        is to be kept may be -inf.
+
+        Args:
+            joints: poses ``T_root_joint`` where the motion begins, of `StateDistances`.
+            start: (J,) positions there [rad or m].
+            velocities, duration: as of `approach_bounds`.
+        """
+        bounds = self.approach_bounds(joints, velocities, duration)
+        end = start + duration * velocities
+        shapes = self._pairs, self._groups, self._memory
+        return bool(
+            is_way_clear(self._model.motions, self._table, bounds, *shapes, start, end, duration, between, ends)
+        )
+
     def deviation(self, pair: int) -> tuple[float, float] | None:
         """What two bodies may be nearer, and farther apart, than the nearest of their shapes [m]."""
         one, other = self._deviations[pair]
@@ -350,11 +376,14 @@ class RobotDistanceQuery:
 
     def gradient(self, pair: int, row: Array, joints: Array) -> Array:
         """Derivative (J,) of the distance of a pair of shapes, by its answer and the poses of the joints."""
-        first, second = self._pairs[pair].tolist()
-        gradient = np.empty(len(self._model.joint_names))
-        rows = self._table.rows
-        fill_gradient(self._model.motions, joints, rows[first], rows[second], row, gradient)
+        gradient: Array = self.gradients(np.array([pair]), row[None], joints)[0]
         return gradient
+
+    def gradients(self, pairs: NDArray[np.int64], rows: Array, joints: Array) -> Array:
+        """Derivatives (K, J) of the distances of pairs of shapes (K,), by their answers and the poses of the joints."""
+        gradients = np.empty((len(pairs), len(self._model.joint_names)))
+        fill_gradients(self._model.motions, joints, self._table.rows, self._pairs[pairs], rows, gradients)
+        return gradients
 
 
 def _carried(bodies: Sequence[CollisionBody], links: ShapeTable, objects: ShapeTable | None) -> CarriedShapes:

@@ -13,7 +13,19 @@ from morphit_ros.jit import njit
 from morphit_ros.robot.chain import JointMotions, multiply, place_joints
 from morphit_ros.superovoid.distances.bodies import Pair, pair_support_near, relative_pose, unit
 from morphit_ros.superovoid.distances.broad_phase import sphere_bound
-from morphit_ros.superovoid.distances.queries import CHARTS, COLUMNS, DISTANCE, NORMAL, POINTS, UPPER, query
+from morphit_ros.superovoid.distances.queries import (
+    CERTIFIED,
+    CHARTS,
+    COLUMNS,
+    DISTANCE,
+    LOWER,
+    NORMAL,
+    POINTS,
+    STATUS,
+    UNCERTIFIED,
+    UPPER,
+    query,
+)
 from morphit_ros.superovoid.distances.solver import Workspace, make_workspace, outward_slack
 from morphit_ros.superovoid.distances.support import FAST, HALF_SPACE, make_body
 
@@ -76,8 +88,7 @@ def _direction_gap(
 
     `latest` is an earlier answer (21,) of the pair, of zeros or without elements where there is none.
     """
-    body1, body2 = make_body(table.packed[i]), make_body(table.packed[j])
-    if body1.kind == HALF_SPACE or body2.kind == HALF_SPACE:
+    if table.packed[i, 0] == HALF_SPACE or table.packed[j, 0] == HALF_SPACE:
         return -math.inf
     x, y, z = spheres[j, 0] - spheres[i, 0], spheres[j, 1] - spheres[i, 1], spheres[j, 2] - spheres[i, 2]
     vertex[9:] = 0.0
@@ -85,8 +96,16 @@ def _direction_gap(
         x, y, z = latest[NORMAL], latest[NORMAL + 1], latest[NORMAL + 2]
         vertex[9:] = latest[CHARTS : CHARTS + 6]
     length, x, y, z = unit(x, y, z)
-    if length == 0.0:
-        return -math.inf
+    return plane_gap(table, poses, i, j, x, y, z, vertex) if length > 0.0 else -math.inf
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def plane_gap(table: CarriedShapes, poses: Array, i: int, j: int, x: float, y: float, z: float, vertex: Array) -> float:
+    """How far apart two planes across a unit direction are that hold two bounded shapes off each other.
+
+    `vertex` (15,) holds charts of a direction nearby, or zeros, in its last six, and receives those of this one.
+    """
+    body1, body2 = make_body(table.packed[i]), make_body(table.packed[j])
     T = poses[i]
     pair = Pair(
         body1,
@@ -213,9 +232,9 @@ def _solve_nearest(
     # The pair that was nearest, or whose spheres are, gives a bound; only what could be below it is put into order.
     latest = memory[first] if len(memory) else cold
     _solve(table, poses, pairs[first, 0], pairs[first, 1], latest, signed, workspace, out)
+    row[:] = out
     if out[DISTANCE] <= best:
         best, nearest = out[DISTANCE], first
-        row[:] = out
     left = np.empty(count, np.int64)
     bounds = np.empty(count)
     kept = 0
@@ -240,8 +259,20 @@ def _solve_nearest(
         _solve(table, poses, pairs[k, 0], pairs[k, 1], latest, signed, workspace, out)
         if out[DISTANCE] < best or (nearest < 0 and out[DISTANCE] <= best):
             best, nearest = out[DISTANCE], k
+            _bound_also(out, row)
             row[:] = out
+        else:
+            _bound_also(row, out)
     return nearest
+
+
+@njit(cache=True, nogil=True)
+def _bound_also(row: Array, other: Array) -> None:
+    """Lower the bound of the nearest pair (21,) to that of another, which may be less by the gap of certificates."""
+    if other[LOWER] < row[LOWER]:
+        row[LOWER] = other[LOWER]
+        if other[STATUS] != CERTIFIED:
+            row[STATUS] = UNCERTIFIED
 
 
 @njit(cache=True, nogil=True)
@@ -258,7 +289,7 @@ def _solve_within(
     index: NDArray[np.int64],
     rows: Array,
 ) -> int:
-    """All pairs (P, 2) of shapes within a threshold: how many, their indices (P,) and their answers (P, 21).
+    """All pairs (P, 2) of shapes that may be within a threshold: how many, indices (P,), answers (P, 21).
 
     With `only_nearest` of each run of equal `groups` (P,), the pairs of shapes of two bodies, just the nearest.
     """
@@ -279,12 +310,24 @@ def _solve_within(
         distance = rows[count, DISTANCE]
         if known:
             if distance < limit:
+                _bound_also(rows[count], rows[count - 1])
                 rows[count - 1] = rows[count]
                 index[count - 1] = k
-        elif distance <= limit:
+            else:
+                _bound_also(rows[count - 1], rows[count])
+        elif distance <= limit or (rows[count, STATUS] != CERTIFIED and rows[count, LOWER] <= limit):
             index[count] = k
             count += 1
     return count
+
+
+@njit(cache=True, nogil=True)
+def fill_gradients(
+    motions: JointMotions, joints: Array, carriers: NDArray[np.int64], pairs: NDArray[np.int64], rows: Array, out: Array
+) -> None:
+    """Fill the derivatives (K, V) of the distances of pairs (K, 2) of shapes on joints (S,), of answers (K, 21)."""
+    for k in range(len(pairs)):
+        fill_gradient(motions, joints, carriers[pairs[k, 0]], carriers[pairs[k, 1]], rows[k], out[k])
 
 
 @njit(cache=True, nogil=True)

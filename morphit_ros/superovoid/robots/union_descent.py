@@ -7,7 +7,6 @@ assigning the points anew. Shapes may overlap: no plane says where one ends.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from morphit_ros.geometry.solid import Solid
 from morphit_ros.geometry.transforms import Array, transform_points
+from morphit_ros.superovoid.fits.descent import SIXTH_POWER
 from morphit_ros.superovoid.fits.gauge import CLOSEST
 from morphit_ros.superovoid.fits.samples import MIN_POINTS, SurfaceSamples
 from morphit_ros.superovoid.fits.search import FitTarget, ShapeCandidate, ShapeDescent
@@ -23,6 +23,9 @@ from morphit_ros.superovoid.fits.search import FitTarget, ShapeCandidate, ShapeD
 # Free points: one about each point of the surface, so far away by turns, in units of the samples. Nearer to the surface
 # than the least distance, what is inside or not matters little.
 _AWAY, _LEAST_DISTANCE = (0.04, 0.1, 0.3), 0.02
+# Where a greatest distance is asked for: how far beside the surface more free points are, relative to it, how many for
+# three others, and of these the least distance, for they are drawn in any direction.
+_SHELL, _SHELLS, _LEAST_SHELL = 0.7, 6, 0.7
 # A shape is cut across each of its axes at these shares of the length of its points. Both halves start rounded, and a
 # little longer than their part, as superovoids have round ends.
 _CUTS, _SQUARENESS, _LENGTHENED, _LEAST_AXIS = (0.3, 0.5, 0.7), 0.5, 1.1, 0.03
@@ -32,6 +35,8 @@ _CUT_SHAPES, _QUICK_POINTS, _KEPT = 2, 350, 3
 _QUICK_ROUNDS, _ROUNDS, _STEPS = 2, 12, 6
 # A round that takes away less than this of the cost helps no more; two of them are the last.
 _ENOUGH = 1e-3
+# Powers of distances are of their shares of the greatest, which is no smaller than this.
+_LEAST_WIDTH = 1e-6
 # Free points farther than this from a shape do not press on it, in units of the samples.
 _NEAR = 0.06
 
@@ -61,7 +66,9 @@ class UnionTarget:
         return UnionTarget(np.concatenate([self.points, points]), np.concatenate([self.free, free]))
 
 
-def make_target(solid: Solid, samples: SurfaceSamples, count: int, rng: np.random.Generator) -> UnionTarget:
+def make_target(
+    solid: Solid, samples: SurfaceSamples, count: int, rng: np.random.Generator, d_max: float = 0.0
+) -> UnionTarget:
     """Points of a solid's outer surface, and points around them that are outside.
 
     Args:
@@ -69,18 +76,67 @@ def make_target(solid: Solid, samples: SurfaceSamples, count: int, rng: np.rando
         samples: of its surface; their `free` points beyond the hull are taken too.
         count: of the points of the surface, at most.
         rng: source of randomness.
+        d_max: greatest distance that is asked for, if any [m]: more free points are a little nearer than it.
     """
     points = np.ascontiguousarray(samples.points[:count])
-    ways = rng.normal(size=(len(points), 3))
+    away: tuple[float, ...] = _AWAY
+    least = _LEAST_DISTANCE
+    if d_max > 0.0:
+        shell = _SHELL * d_max / samples.scale
+        away += (shell,) * _SHELLS
+        least = min(least, _LEAST_SHELL * shell)
+    number = len(points) * len(away) // len(_AWAY)
+    ways = rng.normal(size=(number, 3))
     ways /= np.linalg.norm(ways, axis=1, keepdims=True)
-    around = points + ways * np.resize(_AWAY, len(points))[:, None]
+    around = np.resize(points, (number, 3)) + ways * np.resize(away, number)[:, None]
     beyond = samples.free[: len(points)]
     # The two kinds mixed, so that every beginning has its share of both.
     ranks = np.concatenate([(np.arange(len(some)) + 0.5) / max(len(some), 1) for some in (around, beyond)])
     candidates = np.concatenate([around, beyond])[np.argsort(ranks, kind="stable")]
     in_solid = transform_points(samples.T_mesh_samples, candidates * samples.scale)
-    outside = ~solid.contains(in_solid) & (solid.surface_distances(in_solid) > _LEAST_DISTANCE * samples.scale)
+    outside = ~solid.contains(in_solid) & (solid.surface_distances(in_solid) > least * samples.scale)
     return UnionTarget(points, np.ascontiguousarray(candidates[outside]))
+
+
+class _Distances:
+    """Signed distances of a target's points from each of some shapes, exact where it matters.
+
+    Attributes:
+        free: (K, M) of the free points; of those outside only a lower bound.
+    """
+
+    def __init__(self, shapes: Shapes, target: UnionTarget) -> None:
+        self._shapes, self._target = shapes, target
+        self._surface = np.full((len(shapes), len(target.points)), np.inf)
+        self._exact = np.zeros(self._surface.shape, dtype=np.bool_)
+        self.free = np.empty((len(shapes), len(target.free)))
+        self._at_surface = np.zeros(len(target.free))
+        for k in range(len(shapes)):
+            self.update(k)
+
+    def update(self, k: int) -> None:
+        """Look at a shape again that has changed."""
+        self._surface[k] = np.inf
+        limits = self._surface.min(axis=0)
+        self._surface[k], self._exact[k] = self._shapes[k].limited_distances(self._target.points, limits)
+        self.free[k], _ = self._shapes[k].limited_distances(self._target.free, self._at_surface)
+
+    def nearest(self) -> tuple[Array, NDArray[np.int64]]:
+        """Signed distances (N,) of the surface's points from the nearest shape, and which it is (N,)."""
+        every = np.arange(len(self._target.points))
+        while True:
+            owners = self._surface.argmin(axis=0)
+            unsure = ~self._exact[owners, every]
+            if not unsure.any():
+                return self._surface[owners, every], owners
+            for k in np.unique(owners[unsure]).tolist():
+                rows = np.flatnonzero(unsure & (owners == k))
+                self._surface[k, rows] = self._shapes[k].distances(self._target.points[rows])
+                self._exact[k, rows] = True
+
+    def depths(self) -> Array:
+        """(M,) how deep free points are in the union, 0 outside."""
+        return np.maximum(-self.free.min(axis=0), 0.0)
 
 
 @dataclass(frozen=True)
@@ -95,9 +151,19 @@ class UnionDescent:
     descent: ShapeDescent
     target: UnionTarget
 
+    @property
+    def power(self) -> float:
+        """Of the distances, in the error."""
+        return 6.0 if self.descent.loss == SIXTH_POWER else 2.0
+
+    @property
+    def pressing(self) -> UnionDescent:
+        """The same of which the greatest distances decide."""
+        return replace(self, descent=replace(self.descent, loss=SIXTH_POWER))
+
     def error(self, shapes: Shapes) -> float:
-        """RMS of the distances of points of the surface and depths of free points."""
-        return self._error(*self._residuals(shapes))
+        """Mean of order `power` of the distances of points of the surface and depths of free points."""
+        return self._error(_Distances(shapes, self.target))
 
     def improved(self, shapes: Shapes, rounds: int = _ROUNDS, only: Sequence[int] | None = None) -> Shapes:
         """Shapes of lower error, or the same.
@@ -108,16 +174,19 @@ class UnionDescent:
             only: indices of the shapes that may change; None for all.
         """
         current = tuple(shape.copy() for shape in shapes)
-        surface, free = self._residuals(current)
-        best, least = tuple(shape.copy() for shape in current), self._error(surface, free)
+        distances = _Distances(current, self.target)
+        best, least = tuple(shape.copy() for shape in current), self._error(distances)
         changing = range(len(current)) if only is None else only
         idle = 0
         for _ in range(rounds):
-            owners = surface.argmin(axis=0)
+            gaps, owners = distances.nearest()
+            width = self.descent.width
+            if self.descent.loss == SIXTH_POWER:
+                width = max(float(np.abs(gaps).max()), float(distances.depths().max(initial=0.0)), _LEAST_WIDTH)
             for k in changing:
-                self._descend(current[k], owners == k, free[k])
-                surface[k], free[k] = self._distances(current[k])
-            error = self._error(surface, free)
+                self._descend(current[k], owners == k, distances.free[k] < _NEAR, width)
+                distances.update(k)
+            error = self._error(distances)
             idle = 0 if error < (1.0 - _ENOUGH) * least else idle + 1
             if error < least:
                 best, least = tuple(shape.copy() for shape in current), error
@@ -137,32 +206,24 @@ class UnionDescent:
         better = [self.improved(candidate, _QUICK_ROUNDS, only) for _, _, candidate, only in sorted(tried)[:_KEPT]]
         return self.improved(min(better, key=self.error))
 
-    def _residuals(self, shapes: Shapes) -> tuple[Array, Array]:
-        """Signed distances (K, N) of the surface's points from each shape, and those (K, M) of the free points."""
-        surface, free = zip(*(self._distances(shape) for shape in shapes), strict=True)
-        return np.stack(surface), np.stack(free)
+    def _error(self, distances: _Distances) -> float:
+        gaps, depths = distances.nearest()[0], distances.depths()
+        powers = np.where(gaps > 0.0, self.descent.outside, 1.0) * np.abs(gaps) ** self.power
+        total = float(powers.sum() + (depths**self.power).sum())
+        return float((total / len(gaps)) ** (1.0 / self.power))
 
-    def _distances(self, shape: ShapeCandidate) -> tuple[Array, Array]:
-        """Signed distances (N,) and (M,) of both kinds of points from one shape."""
-        return shape.distances(self.target.points), shape.distances(self.target.free)
-
-    def _error(self, surface: Array, free: Array) -> float:
-        gaps = surface.min(axis=0)
-        depths = np.minimum(free.min(axis=0), 0.0)
-        total = (np.where(gaps > 0.0, self.descent.outside, 1.0) * gaps**2).sum() + (depths**2).sum()
-        return math.sqrt(float(total) / len(gaps))
-
-    def _descend(self, shape: ShapeCandidate, own: NDArray[np.bool_], free: Array) -> None:
-        points = np.concatenate([self.target.points[own], self.target.free[free < _NEAR]])
+    def _descend(self, shape: ShapeCandidate, own: NDArray[np.bool_], near: NDArray[np.bool_], width: float) -> None:
+        points = np.concatenate([self.target.points[own], self.target.free[near]])
         is_free = np.arange(len(points)) >= own.sum()
-        self.descent.run(shape, FitTarget(points, np.ones(len(points)), is_free), CLOSEST, _STEPS)
+        target = FitTarget(points, np.ones(len(points)), is_free)
+        replace(self.descent, width=width).run(shape, target, CLOSEST, _STEPS)
 
     def _cuts(self, shapes: Shapes) -> Iterator[tuple[Shapes, tuple[int, int]]]:
         """Unions with one of the shapes cut in two, and which shapes are new."""
-        surface, free = self._residuals(shapes)
-        owners = surface.argmin(axis=0)
-        costs = (np.where(owners == np.arange(len(shapes))[:, None], np.abs(surface), 0.0) ** 2).sum(axis=1)
-        costs += (np.maximum(-free, 0.0) ** 2).sum(axis=1)
+        distances = _Distances(shapes, self.target)
+        gaps, owners = distances.nearest()
+        costs = np.bincount(owners, np.abs(gaps) ** self.power, len(shapes))
+        costs += (np.maximum(-distances.free, 0.0) ** self.power).sum(axis=1)
         for k in np.argsort(-costs, kind="stable")[:_CUT_SHAPES].tolist():
             shape = shapes[k]
             points = (self.target.points[owners == k] - shape.origin) @ shape.rotation

@@ -1,0 +1,1 @@
+"""What benchmarks/chaos.py needs of ROS."""

@@ -1,0 +1,191 @@
+"""Planned motions in clutter: how many problems are solved, how fast, how long paths are, and whether they are free.
+
+`python benchmarks/motion_planning.py [--data DIR] [--problems FILE --robot NAME_OR_URDF] [--seeds N] [--json FILE]`
+
+The 350 problems of MotionBenchMaker for a Panda, or those of any file of that format. Times are process time of one
+core after a warm-up; a problem counts as solved within the limit of wall time. With `--truth` every path is checked
+against the collision meshes by Coal, at steps of one degree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import statistics
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from morphit_bench.data_option import add_data
+from morphit_bench.spheres.collision_experiment import ObstacleShape
+from morphit_bench.spheres.collision_truth import mesh_hits, mesh_self_hits
+from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_quat_xyzw
+from morphit_ros.motion.certificate import Verdict
+from morphit_ros.motion.model import ArmModel, covering_spheres
+from morphit_ros.motion.planner import MotionConfig, MotionStatus, path_length, plan_motion
+from morphit_ros.motion.world import Solid, World
+from morphit_ros.resources import atomic_write
+from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.links import GeometryKind, collision_mesh
+from morphit_ros.robot.sources import load_robot
+
+STEP = np.radians(1.0)
+
+
+def read_world(obstacles: list[dict[str, Any]]) -> World:
+    """Obstacles of a problem."""
+    solids = []
+    for each in obstacles:
+        pose = make_transform(matrix_from_quat_xyzw(each["quaternion_xyzw"]), each["position"])
+        size = each["dimensions"]
+        # Height before radius.
+        size = size[::-1] if each["type"] == "cylinder" else size
+        solids.append(Solid(each["name"], GeometryKind(each["type"]), pose, np.array(size, dtype=np.float64)))
+    return World(solids)
+
+
+class Truth:
+    """The robot as its collision meshes."""
+
+    def __init__(self, kinematics: KinematicModel, model: ArmModel) -> None:
+        self.kinematics, self.model = kinematics, model
+        links = kinematics.description.links.values()
+        self.meshes = {
+            link.name: [collision_mesh(shape) for shape in link.collisions] for link in links if link.collisions
+        }
+        checked = {frozenset((model.parts[a], model.parts[b])) for a, b in model.arrays.pairs}
+        names = list(self.meshes)
+        self.skipped = [pair for a in names for b in names if a < b and (pair := frozenset((a, b))) not in checked]
+
+    def touching(self, path: Array, standing: dict[str, float], world: World) -> int:
+        """At how many configurations, one degree apart, meshes touch."""
+        steps = [
+            np.linspace(a, b, int(np.ceil(np.abs(b - a).max() / STEP)), endpoint=False)
+            for a, b in pairwise(path)
+            if np.abs(b - a).max() > 0.0
+        ]
+        rows = np.concatenate([*steps, path[-1:]])
+        placed = [
+            self.kinematics.forward_kinematics(standing | dict(zip(self.model.joints, row, strict=True)))
+            for row in rows.tolist()
+        ]
+        moving = [p for p, row in zip(self.model.parts, self.model.arrays.rows, strict=True) if row >= 0]
+        poses = {link: np.array([each[link] for each in placed]) for link in self.meshes}
+        obstacles = [ObstacleShape(solid.kind, solid.T_world_solid, solid.dimensions) for solid in world.solids]
+        hits = mesh_hits({k: self.meshes[k] for k in moving}, {k: poses[k] for k in moving}, obstacles).any(axis=(1, 2))
+        return int((hits | mesh_self_hits(self.meshes, poses, self.skipped)).sum())
+
+
+def percentile(values: list[float], share: float) -> float:
+    return float(np.percentile(values, share)) if values else float("nan")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_data(parser, "planning")
+    parser.add_argument("--problems", type=Path, metavar="FILE", help="problems, instead of those of --data")
+    parser.add_argument("--robot", metavar="NAME_OR_URDF", help="default: the one that the file names")
+    parser.add_argument("--spheres", type=int, default=20, metavar="N", help="of a mesh (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs of each problem (default: %(default)s)")
+    parser.add_argument("--truth", action="store_true", help="check paths against the collision meshes with Coal")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
+    for name, info in MotionConfig.__dataclass_fields__.items():
+        if name != "seed":
+            parser.add_argument(f"--{name.replace('_', '-')}", type=type(info.default), default=info.default)
+    options = parser.parse_args()
+    source = options.problems or options.data / "planning" / "motionbenchmaker_panda.json.gz"
+    text = gzip.decompress(source.read_bytes()) if source.suffix == ".gz" else source.read_bytes()
+    document = json.loads(text)
+    description, _ = load_robot(options.robot or document["robot"])
+    kinematics = KinematicModel(description)
+    spheres = covering_spheres(description, options.spheres)
+    first = next(iter(document["problems"].values()))[0]
+    joints = [name for name in kinematics.joint_names if name in first["goal"]]
+    # Joints that a goal does not name stand where the start has them, the same in all problems of a file.
+    standing = {name: value for name, value in first["start"].items() if name not in joints}
+    model = ArmModel(kinematics, spheres, joints, standing)
+    # One published goal lies 0.002 rad beyond a limit of the description: limits reach to what the problems ask for.
+    asked = [p[end] for each in document["problems"].values() for p in each for end in ("start", "goal")]
+    model.lower = np.minimum(model.lower, np.min([model.configuration(end) for end in asked], axis=0))
+    model.upper = np.maximum(model.upper, np.max([model.configuration(end) for end in asked], axis=0))
+    truth = Truth(kinematics, model) if options.truth else None
+    settings = {name: getattr(options, name) for name in MotionConfig.__dataclass_fields__ if name != "seed"}
+    plan_motion(model, read_world(first["obstacles"]), first["start"], [first["goal"]], MotionConfig(**settings))
+    rows: list[dict[str, Any]] = []
+    tasks = [
+        (name, p, seed) for name, each in document["problems"].items() for p in each for seed in range(options.seeds)
+    ]
+    for name, problem, seed in tqdm(tasks, disable=not sys.stderr.isatty()):
+        world = read_world(problem["obstacles"])
+        wall, begin = time.perf_counter(), time.process_time()
+        plan = plan_motion(model, world, problem["start"], [problem["goal"]], MotionConfig(**settings, seed=seed))
+        total, wall = time.process_time() - begin, time.perf_counter() - wall
+        row = {
+            "set": name,
+            "index": problem["index"],
+            "seed": seed,
+            "status": plan.status.name,
+            "message": plan.message,
+        }
+        row |= {
+            "search": plan.search_time,
+            "shortening": plan.shortening_time,
+            "proof": plan.proof_time,
+            "total": total,
+        }
+        row |= {"wall": wall, "solved": plan.status is MotionStatus.FOUND and wall <= 1.0}
+        if plan.certificate is not None:
+            straight = path_length(plan.path[[0, -1]])
+            row |= {"length": plan.length, "straight": straight, "corners": len(plan.path)}
+            row |= {"verdict": plan.certificate.verdict.name, "looked_at": plan.certificate.looked_at}
+            if truth is not None:
+                row["touching"] = truth.touching(plan.path, standing, world)
+        rows.append(row)
+    shortest: dict[tuple[str, int], float] = {}
+    for row in rows:
+        if "length" in row:
+            key = row["set"], row["index"]
+            shortest[key] = min(shortest.get(key, np.inf), row["length"])
+    sets = {}
+    print(
+        "set               solved  search [ms]: median   95 %      max  short. [ms] proof [ms] length  proven  touching"
+    )
+    for name in [*document["problems"], "all"]:
+        own = [row for row in rows if name in (row["set"], "all")]
+        found = [row for row in own if row["solved"]]
+        search = [1e3 * row["search"] for row in found]
+        figures = sets[name] = {
+            "runs": len(own),
+            "solved": len(found),
+            "search_ms": [percentile(search, share) for share in (50, 95, 100)],
+            "shortening_ms": [percentile([1e3 * row["shortening"] for row in found], share) for share in (50, 95, 100)],
+            "proof_ms": [percentile([1e3 * row["proof"] for row in found], share) for share in (50, 95, 100)],
+            "total_ms": [percentile([1e3 * row["total"] for row in found], share) for share in (50, 95, 100)],
+            "length": statistics.median([row["length"] for row in found]) if found else float("nan"),
+            "proven": sum(row["verdict"] == Verdict.PROVEN_FREE.name for row in found),
+            "touching": sum(row["touching"] > 0 for row in found) if truth is not None else None,
+        }
+        print(
+            f"{name:17s} {len(found):4d}/{len(own):<4d} {figures['search_ms'][0]:17.2f} {figures['search_ms'][1]:8.2f}"
+            f" {figures['search_ms'][2]:8.1f} {figures['shortening_ms'][0]:12.2f} {figures['proof_ms'][0]:11.2f}"
+            f" {figures['length']:7.2f} {figures['proven']:7d} {'–' if truth is None else figures['touching']:>9}"
+        )
+    for row in rows:
+        if row["status"] != MotionStatus.FOUND.name:
+            print(f"  {row['set']} {row['index']}, seed {row['seed']}: {row['status']}; {row['message']}")
+    if options.json:
+        with atomic_write(options.json) as file:
+            json.dump({"settings": settings, "sets": sets, "runs": rows}, file, indent=1)
+    return 0
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    sys.exit(main())

@@ -1,0 +1,356 @@
+"""What is done with a hand that holds something, or that a fault has left where it is: release, place, home, recover.
+
+Driven like the grasp sequence: `update` with the time and the newest joint state, some 50 times a second.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from morphit_ros.errors import MorphitError
+from morphit_ros.execution.arm_and_hand import ArmAndHand, SequenceStep
+from morphit_ros.execution.candidates import reason
+from morphit_ros.execution.contact_watch import FreeMotion
+from morphit_ros.execution.failure import AttemptRecord, FailureMode, PickFailed
+from morphit_ros.execution.fingers import OpenFingers
+from morphit_ros.execution.held import HELD, HeldGrasp, Surroundings
+from morphit_ros.execution.motion import MotionBackend, MotionResult, MotionStatus
+from morphit_ros.execution.moves import ArmAtRest, FollowTrajectory
+from morphit_ros.execution.obstacles import object_obstacle
+from morphit_ros.execution.pick import Command, GripperLimits, StopArm
+from morphit_ros.execution.sequence_config import SequenceConfig
+from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
+from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.motion_types import JointState
+
+# Ways up that are tried, as shares of the height asked for.
+_WAYS_UP = (1.0, 0.5, 0.25)
+# By which it is seen whether the arm can begin where it is [m], [m/s].
+_FIRST_WAY, _FIRST_SPEED = 0.005, 0.02
+
+
+class HandStage(enum.Enum):
+    """Where such a goal is."""
+
+    CHECK = "check"
+    TRANSFER = "transfer"
+    SET_DOWN = "set_down"
+    RELEASE = "release"
+    RETREAT = "retreat"
+    HOME = "home"
+    DONE = "done"
+
+
+@dataclass(frozen=True)
+class HandRequest:
+    """What to do.
+
+    Attributes:
+        stages: in order; CHECK is always first.
+        gripper_pose: ``T_base_gripper`` (4, 4) of joint positions.
+        held: what is held, None if nothing is known to be.
+        around: what stands around, in the base frame.
+        target: what the hand was about last, and may touch on its way up; its name is in `around`. Empty for none.
+        aperture: to open to [m], 0: as before the grasp, or all the way.
+        T_base_place: (4, 4), the gripper where it lets go; None: where it grasped.
+        height: of the way down to the place, and of the way up [m].
+    """
+
+    stages: tuple[HandStage, ...]
+    gripper_pose: Callable[[Mapping[str, float]], Array]
+    held: HeldGrasp | None = None
+    around: Surroundings = Surroundings()
+    target: str = ""
+    aperture: float = 0.0
+    T_base_place: Array | None = None
+    height: float = 0.1
+
+
+@dataclass(frozen=True)
+class HandUpdate:
+    """Progress of a request; the fields mean what those of `SequenceUpdate` do, and there are no attempts."""
+
+    stage: HandStage
+    commands: tuple[Command, ...] = ()
+    finished: bool = False
+    success: bool = False
+    failed_stage: HandStage | None = None
+    message: str = ""
+    mode: FailureMode | None = None
+    grasp_index: int = -1
+    attempt: int = 1
+    attempts: tuple[AttemptRecord, ...] = ()
+    ready: bool = False
+
+
+class HandSequence:
+    """Executes one request. Same calls as of the grasp sequence.
+
+    Args:
+        backend, robot, gripper, config, clock, free_motion: as of `GraspSequence`.
+    """
+
+    def __init__(
+        self,
+        backend: MotionBackend,
+        robot: RobotConfiguration,
+        gripper: GripperLimits,
+        config: SequenceConfig,
+        clock: str,
+        free_motion: FreeMotion,
+    ) -> None:
+        self._arm = ArmAndHand(backend, robot, gripper, config, clock, free_motion)
+        self._request: HandRequest | None = None
+        self._put_down: Array | None = None
+        self._final: HandUpdate | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether a request is being executed."""
+        return self._request is not None and self._final is None
+
+    @property
+    def put_down(self) -> Array | None:
+        """``T_base_gripper`` (4, 4) where the hand let go of what it put down, None if it did not."""
+        return self._put_down
+
+    def start(self, request: HandRequest, state: JointState | None, now: float) -> None:
+        """Begin; nothing moves before `update`."""
+        self._request, self._final = request, None
+        self._problem = self._arm.state.check(now, state) if state is not None else ""
+        self._stages = [HandStage.CHECK, *request.stages]
+        self._step: SequenceStep | None = None
+        self._attached = False
+        self._put_down = None
+        self._place = self._standing(request)
+
+    def update(self, now: float, state: JointState | None) -> HandUpdate:
+        """Look at the robot and go on; the arguments are those of `GraspSequence.update`."""
+        if self._final is not None:
+            return self._final
+        problem = self._problem or self._arm.state.check(now, state)
+        try:
+            if problem:
+                raise PickFailed(FailureMode.ROBOT_FAULT, problem)
+            if self._step is None:
+                self._step = self._make(self._stages[0])
+            commands, done = self._step.update(now)
+        except PickFailed as failure:
+            return self._fail(failure.mode, str(failure))
+        except (MorphitError, RuntimeError) as error:
+            return self._fail(FailureMode.ROBOT_FAULT, f"the motion backend failed: {error}")
+        stage = self._stages[0]
+        if done:
+            self._stages, self._step = self._stages[1:], None
+        if not self._stages:
+            return self._end(HandUpdate(HandStage.DONE, commands, True, True, mode=FailureMode.SUCCESS))
+        return HandUpdate(stage, commands)
+
+    def cancel(self, reason: str, mode: FailureMode = FailureMode.CANCELLED) -> HandUpdate:
+        """End it and stop the arm; the hand keeps what it holds."""
+        return self._final or self._fail(mode, f"cancelled: {reason}")
+
+    def block(self, cause: str) -> HandUpdate:
+        """The robot has given up following its trajectory."""
+        return self._final or self._fail(FailureMode.ROBOT_FAULT, cause)
+
+    def _fail(self, mode: FailureMode, message: str) -> HandUpdate:
+        stage = self._stages[0]
+        return self._end(HandUpdate(stage, (StopArm(),), True, False, stage, message, mode=mode))
+
+    def _end(self, update: HandUpdate) -> HandUpdate:
+        self._final = replace(update, commands=())
+        return update
+
+    def _make(self, stage: HandStage) -> SequenceStep:
+        request, robot = self._request, self._arm
+        assert request is not None
+        steps: dict[HandStage, Callable[[], SequenceStep]] = {
+            HandStage.CHECK: lambda: _Rested(robot, self._check),
+            HandStage.TRANSFER: lambda: _Planned(robot, self._over_place, FailureMode.CONTACT_PREGRASP),
+            HandStage.SET_DOWN: lambda: _UntilContact(robot, self._down),
+            HandStage.RELEASE: self._let_go,
+            HandStage.RETREAT: lambda: _Planned(robot, self._up, stay=True),
+            HandStage.HOME: lambda: _Planned(robot, self._home),
+        }
+        return steps[stage]()
+
+    def _check(self) -> None:
+        """Tell the motion backend what is around and in the hand, and whether the arm can begin where it is."""
+        request, robot = self._request, self._arm
+        assert request is not None
+        held, backend = request.held, robot.backend
+        obstacles = list(request.around.obstacles)
+        known = held is not None and len(held.points) > 0
+        if known:
+            assert held is not None
+            here = self._gripper_now()
+            obstacles.append(object_obstacle(HELD, held.points, here))
+        backend.set_world(request.around.table, obstacles)
+        if known:
+            backend.attach(HELD, here)
+            self._attached = True
+        # Who opens the hand where it is needs no way from there. Whether there is one all the way is asked later.
+        if request.stages != (HandStage.RELEASE,):
+            goal = self._raised(self._gripper_now(), _FIRST_WAY / request.height)
+            start = backend.plan_straight(robot.state.positions, goal, _FIRST_SPEED, self._touchable)
+            if start.status in (MotionStatus.START_IN_COLLISION, MotionStatus.FAILED):
+                raise PickFailed(FailureMode.UNREACHABLE, f"the arm cannot move from where it is: {_why(start)}")
+
+    @property
+    def _touchable(self) -> tuple[str, ...]:
+        assert self._request is not None
+        return tuple(name for name in (HELD if self._attached else "", self._request.target) if name)
+
+    def _gripper_now(self) -> Array:
+        """``T_base_gripper`` (4, 4)."""
+        assert self._request is not None
+        return self._request.gripper_pose(self._arm.state.positions)
+
+    def _standing(self, request: HandRequest) -> Array | None:
+        """The gripper where the object stands on the table, at the place that was asked for."""
+        held, place = request.held, request.T_base_place
+        if held is None or place is None:
+            return None if held is None else held.T_base_gripper
+        table = request.around.table
+        if table is None or not len(held.points):
+            return place
+        T_table_base = invert_transform(table.T_base_table)
+        points = transform_points(T_table_base @ place, held.points)
+        if (np.abs(points[:, :2]) > 0.5 * table.size).any():
+            return place
+        # As high as it stood where it was grasped: clouds do not show its underside.
+        stood = transform_points(T_table_base @ held.T_base_gripper, held.points)[:, 2].min()
+        lowered = place.copy()
+        lowered[:3, 3] += (stood - points[:, 2].min()) * request.around.up
+        return lowered
+
+    def _raised(self, pose: Array, share: float = 1.0) -> Array:
+        assert self._request is not None
+        raised = pose.copy()
+        raised[:3, 3] += share * self._request.height * self._request.around.up
+        return raised
+
+    def _over_place(self) -> MotionResult:
+        assert self._place is not None
+        backend, start = self._arm.backend, self._arm.state.positions
+        goal, speed = self._raised(self._place), self._arm.config.lift_speed
+        # Straight up first where it stands on something.
+        result = backend.plan_to_pose(start, goal)
+        if result.status is MotionStatus.START_IN_COLLISION:
+            result = backend.plan_straight(start, goal, speed, self._touchable)
+        return result
+
+    def _down(self) -> MotionResult:
+        assert self._place is not None
+        robot = self._arm
+        return robot.backend.plan_straight(
+            robot.state.positions, self._place, robot.config.approach_speed, self._touchable
+        )
+
+    def _let_go(self) -> SequenceStep:
+        request, robot = self._request, self._arm
+        assert request is not None
+        if self._attached:
+            robot.backend.detach(HELD)
+            self._attached = False
+        if HandStage.SET_DOWN in request.stages:
+            self._put_down = self._gripper_now()
+        before = request.held.open_aperture if request.held is not None else robot.gripper.aperture_max
+        return OpenFingers(robot, max(request.aperture or before, robot.aperture))
+
+    def _up(self) -> MotionResult:
+        """Back the way that the hand came where it has put something down, else up as far as possible."""
+        request, robot = self._request, self._arm
+        assert request is not None
+        backend, start, speed = robot.backend, robot.state.positions, robot.config.lift_speed
+        here = self._gripper_now()
+        goals = [self._raised(here, share) for share in _WAYS_UP]
+        if HandStage.SET_DOWN in request.stages and request.held is not None:
+            back = invert_transform(request.held.T_base_gripper) @ request.held.T_base_pregrasp
+            goals.insert(0, here @ back)
+        results = [MotionResult(MotionStatus.FAILED)]
+        for goal in goals:
+            results.append(backend.plan_straight(start, goal, speed, self._touchable))
+            if results[-1].trajectory is not None:
+                break
+        return results[-1]
+
+    def _home(self) -> MotionResult:
+        robot = self._arm
+        home = dict(zip(robot.robot.arm_joints, robot.robot.home.tolist(), strict=True))
+        return robot.backend.plan_to_joints(robot.state.positions, home)
+
+
+class _Rested:
+    """Waits until the arm rests, then does something that takes no time."""
+
+    def __init__(self, robot: ArmAndHand, action: Callable[[], None]) -> None:
+        self._rest, self._action = ArmAtRest(robot), action
+
+    def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
+        rested = self._rest.update(now)[1]
+        if rested:
+            self._action()
+        return (), rested
+
+
+class _Planned:
+    """Plans a motion, and follows it from the next update on.
+
+    Args:
+        robot: whose arm.
+        plan: the motion.
+        contact: the failure that a contact is; None: contacts are not looked for.
+        stay: without a way the arm stays where it is.
+    """
+
+    def __init__(
+        self,
+        robot: ArmAndHand,
+        plan: Callable[[], MotionResult],
+        contact: FailureMode | None = None,
+        stay: bool = False,
+    ) -> None:
+        self._robot, self._plan, self._contact, self._stay = robot, plan, contact, stay
+        self._follow: FollowTrajectory | None = None
+
+    def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
+        if self._follow is not None:
+            return self._follow.update(now)
+        result = self._plan()
+        if result.trajectory is None:
+            if self._stay:
+                return (), True
+            raise PickFailed(FailureMode.UNREACHABLE, _why(result))
+        if result.trajectory.duration == 0.0:
+            return (), True
+        self._follow = FollowTrajectory(self._robot, result.trajectory, self._contact)
+        return (), False
+
+
+class _UntilContact(_Planned):
+    """A motion that a contact ends well: what is put down stands on something."""
+
+    def __init__(self, robot: ArmAndHand, plan: Callable[[], MotionResult]) -> None:
+        super().__init__(robot, plan, FailureMode.NOT_LIFTED)
+        self._rest: ArmAtRest | None = None
+
+    def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
+        if self._rest is not None:
+            return self._rest.update(now)
+        try:
+            return super().update(now)
+        except PickFailed as failure:
+            if failure.mode is not FailureMode.NOT_LIFTED:
+                raise
+            self._rest = ArmAtRest(self._robot)
+            return (StopArm(),), False
+
+
+def _why(result: MotionResult) -> str:
+    return reason("no way", result)

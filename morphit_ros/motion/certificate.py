@@ -1,0 +1,253 @@
+"""The proof that a path is free for all its length: bounds on how far spheres move, and how far they are from all else.
+
+Around the middle of a piece of the path no point of a part moves farther than the sum over its joints, from the tip to
+the base, of angle times distance from the axis, where that distance is what it was in the middle and what the joints
+behind have added. Where a sphere is farther than that from everything, the piece is free; otherwise its halves
+are looked at.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+import numpy as np
+
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
+from morphit_ros.motion.model import ArmArrays
+from morphit_ros.motion.world import WorldArrays
+from morphit_ros.robot.chain import place_joints
+
+_CLEAR, _UNDECIDED, _TOUCHING = 0, 1, 2
+# Of all lengths that are compared, against rounding [m].
+_ROUNDING = 1e-9
+
+
+class Verdict(enum.Enum):
+    """What is known of a path."""
+
+    PROVEN_FREE = "proven free"
+    FREE_AT_SAMPLES = "free at samples"
+    TOUCHING = "touching"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is known of a path of spheres.
+
+    Attributes:
+        verdict: PROVEN_FREE for all its length, FREE_AT_SAMPLES where the work allowed was not enough, or TOUCHING.
+        looked_at: configurations.
+        segment, share: unless PROVEN_FREE, where: row of the corner before, and share of the way to the next.
+        bodies: unless PROVEN_FREE, the two that touch or are not proven apart there: indices of parts, or of a part
+            and -1 - the index of a solid.
+    """
+
+    verdict: Verdict
+    looked_at: int
+    segment: int = -1
+    share: float = 0.0
+    bodies: tuple[int, int] | None = None
+
+
+@njit(cache=True, nogil=True)
+def solid_distance(world: WorldArrays, n: int, point: Array) -> float:
+    """Signed distance [m] of a point to a solid."""
+    local = np.empty(3)
+    for c in range(3):
+        local[c] = 0.0
+        for r in range(3):
+            local[c] += world.rotations[n, r, c] * (point[r] - world.centers[n, r])
+    outside, inside = 0.0, -np.inf
+    if n < world.boxes:
+        for c in range(3):
+            beyond = abs(local[c]) - world.halves[n, c]
+            outside += max(beyond, 0.0) ** 2
+            inside = max(inside, beyond)
+    else:
+        aside = np.sqrt(local[0] ** 2 + local[1] ** 2) - world.halves[n, 0]
+        up = abs(local[2]) - world.halves[n, 2]
+        outside = max(aside, 0.0) ** 2 + max(up, 0.0) ** 2
+        inside = max(aside, up)
+    return float(np.sqrt(outside) + min(inside, 0.0) - world.radii[n])
+
+
+@njit(cache=True, nogil=True)
+def _place(joints: Array, row: int, point: Array, placed: Array) -> None:
+    for r in range(3):
+        placed[r] = point[r]
+        if row >= 0:
+            placed[r] = (
+                joints[row, r, 0] * point[0] + joints[row, r, 1] * point[1] + joints[row, r, 2] * point[2]
+            ) + joints[row, r, 3]
+
+
+@njit(cache=True, nogil=True)
+def _place_all(arm: ArmArrays, configuration: Array, joints: Array, balls: Array, spheres: Array) -> None:
+    place_joints(arm.motions, configuration, joints)
+    for p in range(len(arm.rows)):
+        _place(joints, arm.rows[p], arm.ball_centers[p], balls[p])
+        for m in range(arm.starts[p], arm.starts[p + 1]):
+            _place(joints, arm.rows[p], arm.centers[m], spheres[m])
+
+
+@njit(cache=True, nogil=True)
+def way_bound(arm: ArmArrays, p: int, q: int, joints: Array, center: Array, radius: float, half: Array) -> float:
+    """How far any point of a ball of part p moves at most [m] against what joints of part q (-1: none) carry too.
+
+    Args:
+        arm: the robot.
+        p, q: parts.
+        joints: (K, 4, 4) frames in the middle.
+        center, radius: the ball in the middle, in the root's frame.
+        half: (J,) how far each planned joint goes from the middle [rad or m].
+    """
+    way = 0.0
+    row = arm.rows[p]
+    while row >= 0:
+        if q < 0 or not arm.carried[q, row]:
+            turn = abs(arm.motions.multipliers[row]) * half[arm.motions.variables[row]]
+            if arm.motions.sliding[row]:
+                way += turn
+            else:
+                x, y, z = (center[0] - joints[row, 0, 3], center[1] - joints[row, 1, 3], center[2] - joints[row, 2, 3])
+                a, b, c = joints[row, 0, 2], joints[row, 1, 2], joints[row, 2, 2]
+                u, v, w = y * c - z * b, z * a - x * c, x * b - y * a
+                way += turn * (np.sqrt(u * u + v * v + w * w) + radius + way)
+        row = arm.motions.parents[row]
+    return way
+
+
+@njit(cache=True, nogil=True)
+def _distance(first: Array, second: Array) -> float:
+    x, y, z = first[0] - second[0], first[1] - second[1], first[2] - second[2]
+    return float(np.sqrt(x * x + y * y + z * z))
+
+
+@njit(cache=True, nogil=True)
+def _look_around(
+    arm: ArmArrays, world: WorldArrays, half: Array, joints: Array, balls: Array, spheres: Array
+) -> tuple[int, int, int]:
+    """Whether all is free within `half` (J,) of a placed configuration, and the two bodies for which it is not.
+
+    _TOUCHING is said only of what touches in the middle.
+    """
+    undecided = (_CLEAR, 0, 0)
+    for p in range(len(arm.rows)):
+        if arm.rows[p] < 0:
+            continue
+        way = way_bound(arm, p, -1, joints, balls[p], arm.ball_radii[p], half) + _ROUNDING
+        for n in range(len(world.radii)):
+            if solid_distance(world, n, balls[p]) > arm.ball_radii[p] + way:
+                continue
+            for m in range(arm.starts[p], arm.starts[p + 1]):
+                gap = solid_distance(world, n, spheres[m]) - arm.radii[m]
+                if gap <= 0.0:
+                    return _TOUCHING, p, -1 - n
+                if gap > way:
+                    continue
+                if gap <= way_bound(arm, p, -1, joints, spheres[m], arm.radii[m], half) + _ROUNDING:
+                    undecided = (_UNDECIDED, p, -1 - n)
+    for t in range(len(arm.pairs)):
+        p, q = arm.pairs[t, 0], arm.pairs[t, 1]
+        way = (
+            way_bound(arm, p, q, joints, balls[p], arm.ball_radii[p], half)
+            + way_bound(arm, q, p, joints, balls[q], arm.ball_radii[q], half)
+            + _ROUNDING
+        )
+        if _distance(balls[p], balls[q]) > arm.ball_radii[p] + arm.ball_radii[q] + way:
+            continue
+        for m in range(arm.starts[p], arm.starts[p + 1]):
+            if _distance(spheres[m], balls[q]) > arm.radii[m] + arm.ball_radii[q] + way:
+                continue
+            for n in range(arm.starts[q], arm.starts[q + 1]):
+                gap = _distance(spheres[m], spheres[n]) - arm.radii[m] - arm.radii[n]
+                if gap <= 0.0:
+                    return _TOUCHING, p, q
+                if gap <= way:
+                    undecided = (_UNDECIDED, p, q)
+    return undecided
+
+
+@njit(cache=True, nogil=True)
+def _certify(arm: ArmArrays, world: WorldArrays, path: Array, budget: int) -> tuple[int, int, int, float, int, int]:
+    """Verdict, configurations looked at, and segment, share and the two bodies where it is not proven."""
+    size, count = path.shape[1], path.shape[0]
+    joints = np.empty((len(arm.motions.parents), 4, 4))
+    balls, spheres = np.empty((len(arm.rows), 3)), np.empty((len(arm.radii), 3))
+    middle, half = np.empty(size), np.empty(size)
+    # Pieces that wait, as middle and half width in shares of their segment; each split adds one.
+    waiting = np.empty((64, 2))
+    looked_at = 0
+    for segment in range(max(count - 1, 1)):
+        first, last = path[segment], path[min(segment + 1, count - 1)]
+        waiting[0] = 0.5, 0.5
+        pieces = 1
+        while pieces > 0:
+            share, width = waiting[pieces - 1]
+            pieces -= 1
+            for j in range(size):
+                middle[j] = first[j] + share * (last[j] - first[j])
+                # A little wider against rounding of the middle.
+                half[j] = width * abs(last[j] - first[j]) + 1e-12
+            _place_all(arm, middle, joints, balls, spheres)
+            looked_at += 1
+            verdict, p, other = _look_around(arm, world, half, joints, balls, spheres)
+            if verdict == _CLEAR:
+                continue
+            if verdict == _TOUCHING or looked_at >= budget or pieces + 2 > len(waiting):
+                return verdict, looked_at, segment, share, p, other
+            waiting[pieces, 0], waiting[pieces, 1] = share + 0.5 * width, 0.5 * width
+            waiting[pieces + 1, 0], waiting[pieces + 1, 1] = share - 0.5 * width, 0.5 * width
+            pieces += 2
+    return _CLEAR, looked_at, -1, 0.0, 0, 0
+
+
+def certify_path(arm: ArmArrays, world: WorldArrays, path: Array, budget: int = 20000) -> Certificate:
+    """Prove that a path is free, between its corners too.
+
+    What stands still is not held against the world, nor pairs of parts that `arm` does not list.
+
+    Args:
+        arm, world: what must not touch.
+        path: (N, J) configurations; straight between them.
+        budget: most configurations looked at.
+    """
+    verdict, looked_at, segment, share, p, other = _certify(arm, world, np.ascontiguousarray(path), budget)
+    if verdict == _CLEAR:
+        return Certificate(Verdict.PROVEN_FREE, looked_at)
+    name = Verdict.TOUCHING if verdict == _TOUCHING else Verdict.FREE_AT_SAMPLES
+    return Certificate(name, looked_at, segment, share, (p, other))
+
+
+@njit(cache=True, nogil=True)
+def least_clearance(arm: ArmArrays, world: WorldArrays, configuration: Array) -> tuple[float, int, int]:
+    """Least distance [m] of two bodies at a configuration (J,), below zero where spheres overlap, and the two bodies.
+
+    Bodies are as in `Certificate`.
+    """
+    joints = np.empty((len(arm.motions.parents), 4, 4))
+    balls, spheres = np.empty((len(arm.rows), 3)), np.empty((len(arm.radii), 3))
+    _place_all(arm, configuration, joints, balls, spheres)
+    least, first, second = np.inf, 0, 0
+    for p in range(len(arm.rows)):
+        if arm.rows[p] < 0:
+            continue
+        for n in range(len(world.radii)):
+            if solid_distance(world, n, balls[p]) - arm.ball_radii[p] >= least:
+                continue
+            for m in range(arm.starts[p], arm.starts[p + 1]):
+                gap = solid_distance(world, n, spheres[m]) - arm.radii[m]
+                if gap < least:
+                    least, first, second = gap, p, -1 - n
+    for t in range(len(arm.pairs)):
+        p, q = arm.pairs[t, 0], arm.pairs[t, 1]
+        if _distance(balls[p], balls[q]) - arm.ball_radii[p] - arm.ball_radii[q] >= least:
+            continue
+        for m in range(arm.starts[p], arm.starts[p + 1]):
+            for n in range(arm.starts[q], arm.starts[q + 1]):
+                gap = _distance(spheres[m], spheres[n]) - arm.radii[m] - arm.radii[n]
+                if gap < least:
+                    least, first, second = gap, p, q
+    return least, first, second

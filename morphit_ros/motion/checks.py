@@ -1,0 +1,218 @@
+"""Whether the robot touches anything along a straight motion of its joints; several configurations at once, compiled.
+
+Configurations lie in lanes: the last axis of all arrays, of fixed length, over which the innermost loops run, so that
+the compiler puts them into vector registers. The lanes of a block are spread over the whole motion, so that what is
+in the way shows in the first blocks.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
+from morphit_ros.motion.model import ArmArrays
+from morphit_ros.motion.world import WorldArrays
+
+LANES = 8
+# Without NaN and signed zeros the least of several lanes is found in vector registers. Inputs are finite.
+_FAST = {"nnan", "nsz", "contract", "reassoc", "arcp"}
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _place_lanes(arm: ArmArrays, configurations: Array, turns: Array, frames: Array) -> None:
+    """Fill the frames after the joints (K, 12, lanes), rows of [R | t], at configurations (J, lanes)."""
+    motions = arm.motions
+    for j in range(len(motions.parents)):
+        for i in range(LANES):
+            turns[0, i] = motions.multipliers[j] * configurations[motions.variables[j], i] + motions.offsets[j]
+        before, parent = motions.before[j], motions.parents[j]
+        frame = frames[j]
+        if parent < 0:
+            for r in range(3):
+                for c in range(4):
+                    for i in range(LANES):
+                        frame[4 * r + c, i] = before[r, c]
+        else:
+            last = frames[parent]
+            for r in range(3):
+                for c in range(4):
+                    x, y, z = before[0, c], before[1, c], before[2, c]
+                    w = 1.0 if c == 3 else 0.0
+                    for i in range(LANES):
+                        frame[4 * r + c, i] = (
+                            last[4 * r, i] * x
+                            + last[4 * r + 1, i] * y
+                            + last[4 * r + 2, i] * z
+                            + last[4 * r + 3, i] * w
+                        )
+        if motions.sliding[j]:
+            for r in range(3):
+                for i in range(LANES):
+                    frame[4 * r + 3, i] += turns[0, i] * frame[4 * r + 2, i]
+            continue
+        for i in range(LANES):
+            # Series within a quarter turn of a multiple of π, exact to 1e-11: the library's functions know no lanes.
+            k = np.floor(turns[0, i] * (1.0 / np.pi) + 0.5)
+            a = turns[0, i] - k * np.pi
+            b = a * a
+            sign = 1.0 - 2.0 * (k - 2.0 * np.floor(0.5 * k))
+            s = 1.0 - b / 110.0 * (1.0 - b / 156.0 * (1.0 - b / 210.0 * (1.0 - b / 272.0)))
+            s = a * (1.0 - b / 6.0 * (1.0 - b / 20.0 * (1.0 - b / 42.0 * (1.0 - b / 72.0 * s))))
+            c = 1.0 - b / 132.0 * (1.0 - b / 182.0 * (1.0 - b / 240.0 * (1.0 - b / 306.0)))
+            c = 1.0 - b / 2.0 * (1.0 - b / 12.0 * (1.0 - b / 30.0 * (1.0 - b / 56.0 * (1.0 - b / 90.0 * c))))
+            turns[1, i] = sign * s
+            turns[2, i] = sign * c
+        for r in range(3):
+            for i in range(LANES):
+                x, y = frame[4 * r, i], frame[4 * r + 1, i]
+                frame[4 * r, i] = turns[2, i] * x + turns[1, i] * y
+                frame[4 * r + 1, i] = turns[2, i] * y - turns[1, i] * x
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _place_point(frames: Array, row: int, point: Array, placed: Array) -> None:
+    """Fill a point (3,) behind a joint in the root's frame (3, lanes)."""
+    x, y, z = point[0], point[1], point[2]
+    for r in range(3):
+        for i in range(LANES):
+            if row < 0:
+                placed[r, i] = point[r]
+            else:
+                placed[r, i] = (
+                    frames[row, 4 * r, i] * x
+                    + frames[row, 4 * r + 1, i] * y
+                    + frames[row, 4 * r + 2, i] * z
+                    + frames[row, 4 * r + 3, i]
+                )
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _least_squared(world: WorldArrays, n: int, points: Array) -> float:
+    """Least square of the distances [m²] between points (3, lanes) and a solid, without a rounded box's radius."""
+    x, y, z = world.centers[n, 0], world.centers[n, 1], world.centers[n, 2]
+    turn = world.rotations[n]
+    a, b, c = turn[0, 0], turn[1, 0], turn[2, 0]
+    d, e, f = turn[0, 1], turn[1, 1], turn[2, 1]
+    g, h, k = turn[0, 2], turn[1, 2], turn[2, 2]
+    p, q, s = world.halves[n, 0], world.halves[n, 1], world.halves[n, 2]
+    least = np.inf
+    if n < world.boxes:
+        for i in range(LANES):
+            u, v, w = points[0, i] - x, points[1, i] - y, points[2, i] - z
+            along = max(abs(a * u + b * v + c * w) - p, 0.0)
+            across = max(abs(d * u + e * v + f * w) - q, 0.0)
+            up = max(abs(g * u + h * v + k * w) - s, 0.0)
+            least = min(least, along * along + across * across + up * up)
+        return least
+    for i in range(LANES):
+        u, v, w = points[0, i] - x, points[1, i] - y, points[2, i] - z
+        height = g * u + h * v + k * w
+        aside = max(np.sqrt(max(u * u + v * v + w * w - height * height, 0.0)) - p, 0.0)
+        up = max(abs(height) - s, 0.0)
+        least = min(least, aside * aside + up * up)
+    return least
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _least_between(first: Array, second: Array) -> float:
+    """Least square of the distances [m²] between two points (3, lanes)."""
+    least = np.inf
+    for i in range(LANES):
+        x, y, z = first[0, i] - second[0, i], first[1, i] - second[1, i], first[2, i] - second[2, i]
+        least = min(least, x * x + y * y + z * z)
+    return least
+
+
+@njit(cache=True, nogil=True)
+def _block_free(arm: ArmArrays, world: WorldArrays, configurations: Array, room: tuple) -> bool:
+    """Whether nothing touches at configurations (J, lanes)."""
+    turns, frames, balls, spheres, near, placed = room
+    _place_lanes(arm, configurations, turns, frames)
+    parts = len(arm.rows)
+    for p in range(parts):
+        _place_point(frames, arm.rows[p], arm.ball_centers[p], balls[p])
+        placed[p] = False
+    for p in range(parts):
+        if arm.rows[p] < 0:
+            # What stands still was looked at before the search.
+            continue
+        count = 0
+        for n in range(len(world.radii)):
+            if _least_squared(world, n, balls[p]) < (arm.ball_radii[p] + world.radii[n]) ** 2:
+                near[count] = n
+                count += 1
+        if count == 0:
+            continue
+        placed[p] = True
+        for m in range(arm.starts[p], arm.starts[p + 1]):
+            _place_point(frames, arm.rows[p], arm.centers[m], spheres[m])
+            for t in range(count):
+                n = near[t]
+                if _least_squared(world, n, spheres[m]) <= (arm.radii[m] + world.radii[n]) ** 2:
+                    return False
+    for t in range(len(arm.pairs)):
+        p, q = arm.pairs[t, 0], arm.pairs[t, 1]
+        if _least_between(balls[p], balls[q]) > (arm.ball_radii[p] + arm.ball_radii[q]) ** 2:
+            continue
+        for each in (p, q):
+            if not placed[each]:
+                placed[each] = True
+                for m in range(arm.starts[each], arm.starts[each + 1]):
+                    _place_point(frames, arm.rows[each], arm.centers[m], spheres[m])
+        for m in range(arm.starts[p], arm.starts[p + 1]):
+            if _least_between(spheres[m], balls[q]) > (arm.radii[m] + arm.ball_radii[q]) ** 2:
+                continue
+            for n in range(arm.starts[q], arm.starts[q + 1]):
+                if _least_between(spheres[m], spheres[n]) <= (arm.radii[m] + arm.radii[n]) ** 2:
+                    return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def make_room(
+    arm: ArmArrays, world: WorldArrays
+) -> tuple[Array, Array, Array, Array, NDArray[np.int64], NDArray[np.bool_]]:
+    """Memory that `motion_free` works in, for one thread at a time."""
+    return (
+        np.empty((3, LANES)),
+        np.empty((len(arm.motions.parents), 12, LANES)),
+        np.empty((len(arm.rows), 3, LANES)),
+        np.empty((len(arm.radii), 3, LANES)),
+        np.empty(len(world.radii), dtype=np.int64),
+        np.empty(len(arm.rows), dtype=np.bool_),
+    )
+
+
+@njit(cache=True, nogil=True)
+def motion_free(
+    arm: ArmArrays,
+    world: WorldArrays,
+    start: Array,
+    end: Array,
+    resolution: float,
+    room: tuple,
+) -> bool:
+    """Whether nothing touches on the straight way between configurations (J,); the start is taken to be free.
+
+    Args:
+        arm, world: what must not touch.
+        start, end: (J,) [rad or m].
+        resolution: greatest step in the norm of configurations between two that are looked at.
+        room: of `make_room`.
+    """
+    length = 0.0
+    for j in range(len(start)):
+        length += (end[j] - start[j]) ** 2
+    blocks = max(int(np.ceil(np.sqrt(length) / (resolution * LANES))), 1)
+    configurations = np.empty((len(start), LANES))
+    for block in range(blocks):
+        for i in range(LANES):
+            # From the far end: the start is free, and what lies beyond is not known.
+            share = 1.0 - (i * blocks + block) / (blocks * LANES)
+            for j in range(len(start)):
+                configurations[j, i] = start[j] + share * (end[j] - start[j])
+        if not _block_free(arm, world, configurations, room):
+            return False
+    return True

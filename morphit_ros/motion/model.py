@@ -1,0 +1,220 @@
+"""A robot of spheres as arrays that the kernels of search and proof read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.transforms import Array, make_transform
+from morphit_ros.robot.chain import Indices, JointMotions, move
+from morphit_ros.robot.description import RobotDescription
+from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.spheres import SphereFitConfig, SphereModel, fit_robot_spheres, self_collision_matrix
+
+# Spheres of a mesh, and of a primitive.
+_COUNT, _PRIMITIVE_COUNT = 20, 6
+
+
+class ArmArrays(NamedTuple):
+    """Planned joints and the parts (links of spheres) that they move.
+
+    Attributes:
+        motions: planned joints; all turn about, or slide along, the z axis of their frame.
+        rows: (P,) joint that a part is fixed behind, -1 for none: it stands still.
+        ball_centers, ball_radii: (P, 3) and (P,) a ball around all spheres of a part, in the frame of its joint [m].
+        starts: (P + 1,) where the spheres of a part begin.
+        centers, radii: (S, 3) and (S,) the spheres, in the frame of their joint [m].
+        pairs: (M, 2) parts that must not touch each other.
+        carried: (P, K) whether a joint moves a part.
+    """
+
+    motions: JointMotions
+    rows: Indices
+    ball_centers: Array
+    ball_radii: Array
+    starts: Indices
+    centers: Array
+    radii: Array
+    pairs: Indices
+    carried: NDArray[np.bool_]
+
+
+def covering_spheres(description: RobotDescription, count: int = _COUNT) -> SphereModel:
+    """Spheres that provably cover every link, from the cache where they are known.
+
+    Args:
+        description: the robot.
+        count: spheres for a mesh.
+    """
+    primitives = min(count, _PRIMITIVE_COUNT)
+    config = SphereFitConfig(count=count, primitive_count=primitives, variant="volume", cover=True)
+    return fit_robot_spheres(description, config)
+
+
+class ArmModel:
+    """A robot of spheres with some joints to be planned, the others standing still.
+
+    Attributes:
+        joints: names of the planned joints, the columns of configurations.
+        lower, upper: (J,) limits [rad or m]; a joint without limits goes from -π to π.
+        parts: names of the links that have spheres.
+        left_out: pairs of links that are not checked though they are not known to be apart: their spheres touch
+            nearly always. Proofs say nothing about them.
+        arrays: for kernels.
+
+    Args:
+        robot: the robot.
+        spheres: of its links.
+        joints: those to be planned.
+        standing: where the others stand [rad or m], at zero or the limit next to it where not given; beyond
+            the limits too, as it is taken as it is.
+        ignored: pairs of links that may touch, None for those that `self_collision_matrix` finds.
+
+    Raises:
+        InvalidInputError: no or unknown joints, or a standing position that is not finite.
+    """
+
+    def __init__(
+        self,
+        robot: RobotDescription | KinematicModel,
+        spheres: SphereModel,
+        joints: Sequence[str],
+        standing: Mapping[str, float] | None = None,
+        ignored: Sequence[frozenset[str]] | None = None,
+    ) -> None:
+        kinematics = robot if isinstance(robot, KinematicModel) else KinematicModel(robot)
+        if not joints:
+            raise InvalidInputError("joints", "none", "at least one joint of the robot")
+        self.joints = tuple(joints)
+        lower, upper, _ = kinematics.limits(self.joints)
+        self.lower: Array = np.where(np.isfinite(lower), lower, -np.pi)
+        self.upper: Array = np.where(np.isfinite(upper), upper, np.pi)
+        self.parts = tuple(link for link in kinematics.description.links if link in spheres.links)
+        self.left_out: tuple[frozenset[str], ...] = ()
+        if ignored is None:
+            matrix = self_collision_matrix(spheres, kinematics, samples=1000, boxes=1000)
+            self.left_out = tuple(frozenset(pair) for pair in matrix.left_out)
+            ignored = [*(frozenset(pair) for pair in matrix.ignored), *self.left_out]
+        motions, frames = _planned_motions(kinematics, self.joints, dict(standing or {}))
+        rows, centers, radii, balls = [], [], [], []
+        for link in self.parts:
+            row, T_joint_link = kinematics.link_joints[link]
+            planned, T_planned_joint = frames[row]
+            pose = T_planned_joint @ T_joint_link
+            rows.append(planned)
+            centers.append(spheres.links[link].centers @ pose[:3, :3].T + pose[:3, 3])
+            radii.append(np.asarray(spheres.links[link].radii, dtype=np.float64))
+            balls.append(_ball_around(centers[-1], radii[-1]))
+        carried = np.zeros((len(rows), len(motions.parents)), dtype=np.bool_)
+        for part, row in enumerate(rows):
+            while row >= 0:
+                carried[part, row] = True
+                row = int(motions.parents[row])
+        allowed = set(ignored)
+        pairs = [
+            (a, b)
+            for a in range(len(rows))
+            for b in range(a)
+            if rows[a] != rows[b] and frozenset((self.parts[a], self.parts[b])) not in allowed
+        ]
+        self.arrays = ArmArrays(
+            motions,
+            np.array(rows, dtype=np.int64),
+            np.array([center for center, _ in balls]).reshape(-1, 3),
+            np.array([radius for _, radius in balls]),
+            np.cumsum([0, *(len(each) for each in radii)]),
+            np.concatenate([np.empty((0, 3)), *centers]),
+            np.concatenate([np.empty(0), *radii]),
+            np.array(pairs, dtype=np.int64).reshape(-1, 2),
+            carried,
+        )
+
+    def configuration(self, positions: Mapping[str, float] | Array, name: str = "configuration") -> Array:
+        """Positions (J,) of the planned joints; other joints in a mapping are ignored.
+
+        Raises:
+            InvalidInputError: a joint is missing, another shape, or not finite.
+        """
+        if isinstance(positions, Mapping):
+            missing = [joint for joint in self.joints if joint not in positions]
+            if missing:
+                raise InvalidInputError(name, f"without {', '.join(missing)}", "a position for each planned joint")
+            positions = np.array([positions[joint] for joint in self.joints])
+        row = np.array(positions, dtype=np.float64)
+        if row.shape != (len(self.joints),) or not np.isfinite(row).all():
+            raise InvalidInputError(name, row.tolist(), f"{len(self.joints)} finite numbers")
+        return row
+
+
+def _ball_around(centers: Array, radii: Array) -> tuple[Array, float]:
+    """Centre and radius of a ball around spheres, a little larger against rounding."""
+    center = best = 0.5 * ((centers - radii[:, None]).min(axis=0) + (centers + radii[:, None]).max(axis=0))
+    least = np.inf
+    for step in range(200):
+        reach = np.linalg.norm(centers - center, axis=1) + radii
+        if reach.max() < least:
+            least, best = float(reach.max()), center
+        # Badoiu and Clarkson: towards the farthest, by less and less.
+        center = center + (centers[reach.argmax()] - center) / (step + 2)
+    return best, least * (1.0 + 1e-12)
+
+
+def _turned_to(axis: Array) -> Array:
+    """A rotation (4, 4) whose third column is a unit vector."""
+    other = np.eye(3)[np.abs(axis).argmin()]
+    first = np.cross(other, axis)
+    first /= np.linalg.norm(first)
+    return make_transform(np.column_stack([first, np.cross(axis, first), axis]))
+
+
+def _planned_motions(
+    kinematics: KinematicModel, joints: Sequence[str], standing: dict[str, float]
+) -> tuple[JointMotions, dict[int, tuple[int, Array]]]:
+    """Planned joints alone, about z; and for each moving joint of the robot the planned one before, and the pose there.
+
+    What stands still is folded into the poses between planned joints.
+    """
+    motions, names = kinematics.motions, kinematics.joint_names
+    frames: dict[int, tuple[int, Array]] = {-1: (-1, np.eye(4))}
+    parents: list[int] = []
+    before: list[Array] = []
+    sliding: list[bool] = []
+    variables: list[int] = []
+    multipliers: list[float] = []
+    offsets: list[float] = []
+    for j in range(len(motions.parents)):
+        parent, T_planned_parent = frames[int(motions.parents[j])]
+        pose = T_planned_parent @ motions.before[j]
+        variable = int(motions.variables[j])
+        name = names[variable]
+        if name in joints:
+            turn = _turned_to(motions.axes[j])
+            frames[j] = len(parents), turn.T
+            parents.append(parent)
+            before.append(pose @ turn)
+            sliding.append(bool(motions.sliding[j]))
+            variables.append(list(joints).index(name))
+            multipliers.append(float(motions.multipliers[j]))
+            offsets.append(float(motions.offsets[j]))
+            continue
+        free = float(np.clip(0.0, kinematics.position_lower[variable], kinematics.position_upper[variable]))
+        position = standing.get(name, free)
+        if not np.isfinite(position):
+            raise InvalidInputError(f"position of '{name}'", position, "a finite number")
+        moved = np.ascontiguousarray(pose)
+        move(moved, motions.axes[j], motions.sliding[j], motions.multipliers[j] * position + motions.offsets[j])
+        frames[j] = parent, moved
+    planned = JointMotions(
+        np.array(parents, dtype=np.int64),
+        np.array(before).reshape(-1, 4, 4),
+        np.tile([0.0, 0.0, 1.0], (len(parents), 1)),
+        np.array(sliding, dtype=np.bool_),
+        np.array(variables, dtype=np.int64),
+        np.array(multipliers),
+        np.array(offsets),
+    )
+    return planned, frames

@@ -1,0 +1,135 @@
+"""Asking for a motion, once: whoever does shows meanwhile that it lives, and takes the request back when it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+from rclpy.action.client import ClientGoalHandle
+from rclpy.node import Node
+from rclpy.task import Future
+
+from morphit_ros.configuration import Config, parameter
+from morphit_ros.ros.core.alive import NodeWatch
+from morphit_ros.ros.core.clocks import steady_timer
+from morphit_ros.ros.core.endpoints import Action, Service
+from morphit_ros.ros.core.heartbeat import Heartbeat
+
+# Who moves the arm, without its namespace.
+SERVER = "grasp_execution"
+_PERIOD = 0.5
+
+
+@dataclass(frozen=True)
+class AskingConfig(Config):
+    """How long is waited for whom."""
+
+    server_timeout: float = parameter(
+        180.0, "Longest wait for the nodes; their first start compiles [s]", minimum=1.0, maximum=600.0
+    )
+    timeout: float = parameter(
+        180.0, "Longest time from the request to its end [s of wall time]", minimum=1.0, maximum=3600.0
+    )
+    node_timeout: float = parameter(
+        1.0,
+        "Silence of grasp_execution after which its result is not waited for; that its process has died is known at "
+        "once [s of wall time]",
+        minimum=0.5,
+        maximum=60.0,
+    )
+
+
+class Request:
+    """One goal of `SERVER`: asked for when the servers are there, until it is accepted; then followed to its end.
+
+    Times are wall times: a simulation that has died must not stop the clock of whoever watches it.
+
+    Args:
+        node: asks; has the methods `end_motion` and `motion_ended` of this object as its own.
+        action: that is asked for.
+        config: times.
+        on_feedback: called with each feedback message.
+        on_end: called once, with the answer (status and result), or None and why there is none.
+        needed: further servers that must be there first; nothing is asked of them.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        action: Action,
+        config: AskingConfig,
+        on_feedback: Callable[[Any], None],
+        on_end: Callable[[Any, str], None],
+        needed: Sequence[Action | Service] = (),
+    ) -> None:
+        self._config = config
+        self._on_feedback, self._on_end = on_feedback, on_end
+        self._client = action.call(node)
+        self._ready = {action.name: self._client.server_is_ready}
+        for other in needed:
+            client = other.call(node)
+            self._ready[other.name] = client.service_is_ready if isinstance(other, Service) else client.server_is_ready
+        self._started = monotonic()
+        # Ended: the answer has come, or is not waited for any longer.
+        self._asked = self._answered = self._ended = False
+        self._goal: ClientGoalHandle | None = None
+        self._cancel: Future | None = None
+        self._lives = NodeWatch(node, (SERVER,), config.node_timeout)
+        # While its goal runs: whoever asked for a motion and dies ends it.
+        self._heart = Heartbeat(node)
+        self._message: Any = None
+        self._timer = steady_timer(node, _PERIOD, self._check)
+
+    def ask(self, goal: Any) -> None:
+        """Ask for this as soon as that can be."""
+        self._message = goal
+
+    def _check(self) -> None:
+        elapsed, config = monotonic() - self._started, self._config
+        if cause := self._lives.problem(SERVER):
+            self._end(None, cause)
+        elif not self._asked and elapsed > config.server_timeout:
+            missing = ", ".join(self._missing()) or f"an active {SERVER}"
+            self._end(None, f"not there within {config.server_timeout:g} s: {missing}")
+        elif self._message is not None and not self._asked and not self._missing():
+            self._asked = True
+            self._client.send_goal_async(self._message, feedback_callback=self._on_feedback).add_done_callback(
+                self._on_answer
+            )
+        elif self._asked and elapsed > config.timeout:
+            self._end(None, f"no result within {config.timeout:g} s")
+
+    def _missing(self) -> list[str]:
+        """Names of the servers that are not there."""
+        return [name for name, ready in self._ready.items() if not ready()]
+
+    def _on_answer(self, future: Future) -> None:
+        goal = future.result()
+        if not goal.accepted:
+            # Not active yet; `_check` asks again until the time is up.
+            self._asked = False
+            return
+        self._started = monotonic()
+        self._goal = goal
+        self._heart.start()
+        goal.get_result_async().add_done_callback(lambda answer: self._end(answer.result(), ""))
+
+    def _end(self, answer: Any, problem: str) -> None:
+        self._answered |= answer is not None
+        if not self._ended:
+            self._ended = True
+            self._heart.stop()
+            self._timer.cancel()
+            self._on_end(answer, problem)
+
+    def end_motion(self) -> None:
+        """Whoever asked for a motion and goes away takes the request back."""
+        if self._goal is not None and not self._answered:
+            self._cancel = self._goal.cancel_goal_async()
+        self._heart.stop()
+
+    def motion_ended(self) -> bool:
+        """Whether that has been heard."""
+        return self._cancel is None or self._cancel.done()

@@ -1,0 +1,65 @@
+"""Goals of release, place, go_home and recover as requests of the hand sequence, in the robot's base frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from morphit_interfaces.action import GoHome, Place, Recover, Release
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.execution.handling import HandRequest, HandStage
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.ros.execution.held_memory import HeldMemory
+from morphit_ros.ros.execution.pick_request import GoalReader
+
+# Least and greatest way up or down that may be asked for [m].
+_HEIGHTS = (0.01, 1.0)
+
+
+def hand_request(
+    goal: Any,
+    memory: HeldMemory,
+    reader: GoalReader,
+    gripper_pose: Callable[[Mapping[str, float]], Array],
+    height: float,
+) -> HandRequest:
+    """What a goal asks for.
+
+    Args:
+        goal: of one of the four actions.
+        memory: what is held, and what stands around.
+        reader: of poses.
+        gripper_pose: ``T_base_gripper`` (4, 4) of joint positions.
+        height: of ways up and down where the goal says none [m].
+
+    Raises:
+        InvalidInputError: a value out of range, a pose in another frame, or nothing to put down.
+        UnknownTransformError: tf2 does not know the base.
+    """
+    place = None
+    aperture = 0.0
+    if isinstance(goal, Release.Goal):
+        stages: tuple[HandStage, ...] = (HandStage.RELEASE,)
+        aperture = goal.aperture
+        if not (np.isfinite(aperture) and 0.0 <= aperture <= 1.0):
+            raise InvalidInputError("aperture", aperture, "in [0, 1] m")
+    elif isinstance(goal, Place.Goal):
+        stages = HandStage.TRANSFER, HandStage.SET_DOWN, HandStage.RELEASE, HandStage.RETREAT
+        if memory.held is None:
+            raise InvalidInputError(
+                "place", memory.in_words(), "an object that pick or execute_grasp has lifted", "Use release or recover."
+            )
+        place = reader.pose(goal.pose) if goal.pose.header.frame_id else None
+    elif isinstance(goal, GoHome.Goal):
+        stages = (HandStage.HOME,)
+    else:
+        assert isinstance(goal, Recover.Goal)
+        stages = (*((HandStage.RELEASE,) if goal.open else ()), HandStage.RETREAT, HandStage.HOME)
+    asked = getattr(goal, "height", 0.0)
+    if asked and not (np.isfinite(asked) and _HEIGHTS[0] <= asked <= _HEIGHTS[1]):
+        raise InvalidInputError("height", asked, f"0 or in [{_HEIGHTS[0]:g}, {_HEIGHTS[1]:g}] m")
+    return HandRequest(
+        stages, gripper_pose, memory.held, memory.around, memory.target, aperture, place, asked or height
+    )

@@ -1,0 +1,173 @@
+"""What the hand holds and what stands around it: followed through each job, kept on disk, checked by the fingers."""
+
+from __future__ import annotations
+
+import os
+import time
+import urllib.parse
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from rclpy.node import Node
+
+from morphit_ros.errors import MorphitError
+from morphit_ros.execution.failure import OBJECT_LOST
+from morphit_ros.execution.held import HELD, HeldGrasp, Surroundings
+from morphit_ros.execution.obstacles import object_obstacle
+from morphit_ros.execution.pick import PickRequest, PickStage
+from morphit_ros.execution.sequence_config import SequenceConfig
+from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.transforms import invert_transform
+from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.resources import atomic_write, state_directory
+from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.motion_types import JointState
+from morphit_ros.ros.execution.job import ExecutionJob
+
+_OPENING = (PickStage.OPEN.value, PickStage.RELEASE.value)
+_HELD = (PickStage.ATTACH.value, PickStage.TEST_LIFT.value, PickStage.LIFT.value)
+
+
+class HeldMemory:
+    """Knows after each update of a job what is held; a process that is started anew knows what the last one did.
+
+    Args:
+        node: whose namespace and domain the file is of.
+        robot: it too.
+        gripper: tells when nothing is between the pads.
+        config: how much the aperture may change while the same thing is held.
+
+    Attributes:
+        held: None if nothing is known to be held.
+        from_disk: whether that is known from an earlier process.
+        around: what stands around as far as the last job knew, without what is held.
+        target: name of what that job was about among it, empty for none.
+        problem: why the state could not be kept or read, empty if it was.
+    """
+
+    def __init__(self, node: Node, robot: RobotConfiguration, gripper: Gripper, config: SequenceConfig) -> None:
+        self._robot, self._config = robot, config
+        self._empty = gripper.aperture_min + config.stall_margin
+        name = f"{os.environ.get('ROS_DOMAIN_ID', '0')}{node.get_fully_qualified_name()} {robot.name}"
+        self._name = f"{urllib.parse.quote(name, safe='')}.json"
+        self.held: HeldGrasp | None = None
+        self.from_disk, self.problem = False, ""
+        self.around, self.target = Surroundings(), ""
+        self._request: PickRequest | None = None
+        self._cloud: PointCloud | None = None
+        self._opening, self._stage = False, ""
+        self._load()
+
+    @property
+    def _path(self) -> Path:
+        return state_directory("held") / self._name
+
+    def _load(self) -> None:
+        try:
+            if self._path.exists():
+                self.held = HeldGrasp.from_json(self._path.read_text(encoding="utf-8"))
+                self.around, self.from_disk = self.held.around, True
+        except (OSError, UnicodeDecodeError, MorphitError) as error:
+            self.problem = f"what was held is not known: {error}"
+
+    def _keep(self) -> None:
+        try:
+            if self.held is None:
+                self._path.unlink(missing_ok=True)
+            else:
+                with atomic_write(self._path) as stream:
+                    stream.write(self.held.to_json())
+            self.problem = ""
+        except OSError as error:
+            self.problem = f"what is held is not kept for a new start: {error}"
+
+    def aperture(self, state: JointState | None) -> float | None:
+        """Opening between the pads [m], None where it is not reported."""
+        positions = {} if state is None else state.as_dict()
+        known = [positions[name] for name in self._robot.finger_joints if name in positions]
+        return float(np.mean(known)) * len(self._robot.finger_joints) if known else None
+
+    def check(self, state: JointState | None) -> str:
+        """Forget what the fingers show not to be held any longer, and say why; empty if nothing is forgotten."""
+        aperture = self.aperture(state)
+        if self.held is None or aperture is None:
+            return ""
+        why = self.held.contradiction(aperture, self._empty)
+        if why:
+            self._let_go()
+        return why
+
+    def in_words(self) -> str:
+        """What is held."""
+        if self.held is None:
+            return "nothing is known to be held"
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.held.since))
+        where = ", known from before grasp_execution was started anew" if self.from_disk else ""
+        return f"holding an object {1e3 * self.held.aperture:.1f} mm wide since {since}{where}"
+
+    def expect(self, request: PickRequest, cloud: PointCloud | None) -> None:
+        """The grasp sequence that begins.
+
+        Args:
+            request: of it.
+            cloud: the object in the base frame; None if its shape is not known.
+        """
+        self._request, self._cloud = request, cloud
+        target = () if request.target is None else (request.target,)
+        self.around = Surroundings(request.table, (*request.obstacles, *target))
+        self.target = request.target.name if request.target is not None else ""
+
+    def follow(self, job: ExecutionJob, state: JointState | None) -> None:
+        """Take down what a job has done with the hand."""
+        stage, before = job.stage, self._stage
+        self._stage = "" if job.finished else stage
+        if stage in _OPENING and not job.finished:
+            self._opening = True
+        elif self._opening and not job.failed:
+            self._opening = False
+            self._let_go(put_down=job.put_down)
+        self._opening = self._opening and not job.finished
+        if stage != before and self._request is not None and job.grasp_index >= 0:
+            if stage == PickStage.CLOSE.value:
+                # Only how wide it should be is known yet.
+                probe = self._config.probe
+                self._hold(job, self._request.candidates[job.grasp_index].aperture, probe.too_narrow)
+            elif stage in _HELD:
+                aperture = self.aperture(state)
+                if aperture is not None:
+                    self._hold(job, aperture, 2.0 * self._config.slip.margin)
+        if job.failed and OBJECT_LOST in job.message:
+            self._let_go()
+
+    def _hold(self, job: ExecutionJob, aperture: float, margin: float) -> None:
+        assert self._request is not None
+        request, grasp = self._request, self._request.candidates[job.grasp_index]
+        points = np.empty((0, 3))
+        if self._cloud is not None:
+            points = self._cloud.transformed(invert_transform(grasp.T_base_gripper)).points
+        self.target, self.from_disk = "", False
+        self.around = Surroundings(request.table, request.obstacles)
+        since = time.time() if self.held is None else self.held.since
+        self.held = HeldGrasp(
+            grasp.T_base_gripper,
+            grasp.T_base_pregrasp,
+            aperture,
+            margin,
+            grasp.open_aperture,
+            points,
+            self.around,
+            since,
+        )
+        self._keep()
+
+    def _let_go(self, put_down: np.ndarray | None = None) -> None:
+        """Nothing is held any longer; with ``T_base_gripper`` (4, 4) where it was put down it stands there."""
+        held, self.held, self.from_disk = self.held, None, False
+        if held is None:
+            return
+        if put_down is not None and len(held.points):
+            placed = object_obstacle(HELD, held.points, put_down)
+            self.around = replace(self.around, obstacles=(*self.around.obstacles, placed))
+            self.target = HELD
+        self._keep()
