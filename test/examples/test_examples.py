@@ -127,7 +127,7 @@ CHECKS = {
 
 def marked(example: Path) -> object:
     number = example.name[:2]
-    marks = [pytest.mark.slow] * (number in SLOW) + [pytest.mark.ros] * (number in ROS)
+    marks = [pytest.mark.slow] * (number in SLOW) + [pytest.mark.ros, pytest.mark.alone] * (number in ROS)
     return pytest.param(example, id=example.stem, marks=marks)
 
 

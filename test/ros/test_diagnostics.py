@@ -15,10 +15,18 @@ class Node:
     """Keeps what a node would publish and log."""
 
     def __init__(self) -> None:
-        self.published, self.logged = [], []
+        self.published, self.logged, self.timers = [], [], []
 
     def create_publisher(self, *_):
         return SimpleNamespace(publish=lambda message: self.published.append(message.status[0].message))
+
+    def create_timer(self, period, callback, **_):
+        self.timers.append((period, callback))
+
+    def pass_a_second(self):
+        for period, callback in self.timers:
+            assert period == 1.0
+            callback()
 
     def get_clock(self):
         return SimpleNamespace(now=lambda: SimpleNamespace(to_msg=Time))
@@ -58,3 +66,21 @@ def test_other_numbers_of_a_single_answer_are_news(node):
     for text in ("12 grasps", "13 grasps"):
         diagnostics.report(OK, text)
     assert node.logged == ["12 grasps", "13 grasps"]
+
+
+def test_who_listens_later_hears_the_last_status_and_the_log_does_not_repeat_it(node):
+    diagnostics = Diagnostics(node)
+    node.pass_a_second()
+    assert node.published == []
+    diagnostics.report(WARN, "no object")
+    # Said within this second: not doubled.
+    node.pass_a_second()
+    assert node.published == ["no object"]
+    node.pass_a_second()
+    node.pass_a_second()
+    assert node.published == ["no object"] * 3
+    diagnostics.report(OK, "1 object")
+    node.pass_a_second()
+    node.pass_a_second()
+    assert node.published[3:] == ["1 object"] * 2
+    assert node.logged == ["no object", "1 object"]

@@ -23,7 +23,7 @@ from morphit_ros.ros.execution import driver_state
 from morphit_ros.ros.execution.driver_state import DriverState
 
 __all__ = ["spherized_panda"]
-pytestmark = pytest.mark.ros
+pytestmark = [pytest.mark.ros, pytest.mark.alone]
 # Those of ur_robot_driver whose types are installed wherever ROS is.
 RUNNING = interfaces.Topic("io_and_status_controller/robot_program_running", Bool, Quality.LATCHED, "")
 SCALING = interfaces.Topic("speed_scaling_state_broadcaster/speed_scaling", Float64, Quality.STREAM, "")

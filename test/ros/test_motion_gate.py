@@ -28,7 +28,7 @@ from morphit_ros.ros.core.conversions import message_from_trajectory
 from morphit_ros.ros.core.heartbeat import own_process
 
 __all__ = ["spherized_panda"]
-pytestmark = pytest.mark.ros
+pytestmark = [pytest.mark.ros, pytest.mark.alone]
 # The fake robot and the test share one thread: joint states come late where the machine is loaded.
 LENIENT = {"state_timeout": 0.5, "heartbeat_timeout": 0.5, "clock_timeout": 0.5, "start_tolerance": 0.05}
 PANDA = RobotConfiguration.load("panda")

@@ -21,6 +21,7 @@ WITHOUT_MUJOCO = importlib.util.find_spec("mujoco") is None
 pytestmark = [
     pytest.mark.ros,
     pytest.mark.slow,
+    pytest.mark.alone,
     pytest.mark.skipif(WITHOUT_MUJOCO, reason="needs the simulation: mujoco"),
 ]
 JOB_PATIENCE = 280.0

@@ -18,7 +18,7 @@ from morphit_ros.superovoid.distances.min_distance import min_distance
 from morphit_ros.superovoid.distances.primitives import Box
 from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
-pytestmark = pytest.mark.ros
+pytestmark = [pytest.mark.ros, pytest.mark.alone]
 DESCRIPTION = """<robot name="post">
   <link name="base"/><link name="arm"/><link name="tip"/>
   <joint name="turn" type="revolute"><parent link="base"/><child link="arm"/><origin xyz="0 0 0.5"/>

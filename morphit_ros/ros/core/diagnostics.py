@@ -8,9 +8,12 @@ from collections.abc import Mapping
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
 
+from morphit_ros.ros.core.clocks import steady_timer
 from morphit_ros.ros.core.interfaces import DIAGNOSTICS
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
+# Monitors call a status stale after five seconds [s].
+REPEAT_PERIOD = 1.0
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
@@ -26,7 +29,10 @@ def diagnostic_status(
 
 
 class Diagnostics:
-    """Publishes the latest status of a node at once and logs what changed.
+    """Publishes the latest status of a node at once and then every second, and logs what changed.
+
+    Whoever listens from now on, or lost a message, hears the state of a node that has nothing new to say; monitors take
+    what is silent for some seconds for stale.
 
     Args:
         node: publishes, logs and names the status.
@@ -36,6 +42,9 @@ class Diagnostics:
         self._node = node
         self._publisher = DIAGNOSTICS.publish(node)
         self._last_message = ""
+        self._last: DiagnosticArray | None = None
+        self._new = False
+        steady_timer(node, REPEAT_PERIOD, self._repeat)
 
     def report(
         self, level: bytes, message: str, values: Mapping[str, object] | None = None, periodic: bool = False
@@ -49,12 +58,11 @@ class Diagnostics:
             periodic: said again every period: a text that differs from the last one in its numbers only is published,
                 but not logged again.
         """
-        stamp = self._node.get_clock().now().to_msg()
-        array = DiagnosticArray(
+        self._last = DiagnosticArray(
             status=[diagnostic_status(self._node.get_fully_qualified_name(), level, message, values)]
         )
-        array.header.stamp = stamp
-        self._publisher.publish(array)
+        self._new = True
+        self._publish(self._last)
         said, self._last_message = self._last_message, message
         if message == said or (periodic and _NUMBER.sub("", message) == _NUMBER.sub("", said)):
             return
@@ -66,3 +74,13 @@ class Diagnostics:
             logger.warning(message)
         else:
             logger.error(message)
+
+    def _publish(self, array: DiagnosticArray) -> None:
+        array.header.stamp = self._node.get_clock().now().to_msg()
+        self._publisher.publish(array)
+
+    def _repeat(self) -> None:
+        # Nodes that report by themselves more often are not doubled.
+        new, self._new = self._new, False
+        if self._last is not None and not new:
+            self._publish(self._last)

@@ -141,7 +141,9 @@ COVER_MARKERS = Topic("cover/markers", MarkerArray, LATCHED, "plates, normals, m
 OBJECT_POSE = Topic("object_pose", PoseStamped, STREAM, "true pose of the simulated object in the world frame")
 OVERVIEW_IMAGE = Topic("overview/image", Image, LATCHED, "picture of the simulated workcell, made while subscribed")
 CLOCK = Topic("/clock", Clock, STREAM, "simulated time")
-DIAGNOSTICS = Topic("/diagnostics", DiagnosticArray, STREAM, "state, timings and counts of each node")
+DIAGNOSTICS = Topic(
+    "/diagnostics", DiagnosticArray, STREAM, "state, timings and counts of each node, at least every second"
+)
 
 SEGMENT = Service("segment", Segment, "segment the latest pair of clouds now")
 ATTACH_OBJECT = Service("attach_object", AttachObject, "attach an object, a cloud or a mesh, to the sphere model")
