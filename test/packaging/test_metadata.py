@@ -8,6 +8,7 @@ import re
 import runpy
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -232,3 +233,10 @@ def test_every_extra_is_explained_where_users_look() -> None:
     text = (ROOT / "docs/installation.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `\[(\w+)\]` \| ([^|]+) \|", text, re.MULTILINE))
     assert {name: purpose.strip() for name, purpose in rows.items()} == EXTRAS
+
+
+def test_the_benchmarks_are_installed_whole() -> None:
+    with (ROOT / "morphit_bench/pyproject.toml").open("rb") as stream:
+        listed = tomllib.load(stream)["tool"]["setuptools"]["packages"]
+    folders = [path.parent.relative_to(ROOT) for path in ROOT.glob("morphit_bench/**/__init__.py")]
+    assert listed == sorted(".".join(folder.parts) for folder in folders)

@@ -115,14 +115,14 @@ class Process:
         with self._new_line:
             self._new_line.notify_all()
 
-    def wait_for_line(self, text: str, timeout: float = PATIENCE) -> str:
-        """The first line with a text; fails with the output if the process ends or is late."""
+    def wait_for_line(self, text: str, timeout: float = PATIENCE, times: int = 1) -> str:
+        """The line that has a text for the `times`-th time; fails with the output if the process ends or is late."""
         deadline = time.monotonic() + timeout
         with self._new_line:
             while True:
-                found = next((line for line in self.lines if text in line), None)
-                if found is not None:
-                    return found
+                found = [line for line in self.lines if text in line]
+                if len(found) >= times:
+                    return found[times - 1]
                 left = deadline - time.monotonic()
                 if left <= 0.0 or not self._reader.is_alive():
                     pytest.fail(f"no line with {text!r} from the node; it printed:\n{self.output}")

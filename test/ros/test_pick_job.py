@@ -129,6 +129,8 @@ def test_a_pick_that_waits_for_killed_planning_says_so_at_once_and_the_next_one_
     assert job.report()["failed_stage"] == "plan_grasp"
     assert "grasp_planning has died" in job.report()["message"]
     job.process.wait_for_line("signal SIGKILL; starts again", JOB_PATIENCE)
+    # Who asks before that is told again that it has died.
+    job.process.wait_for_line("ready for franka_hand", JOB_PATIENCE, times=2)
     second = graph.run(words)
     assert second.wait(JOB_PATIENCE) == 0, f"{second.output}\n---\n{job.process.output}"
     assert job.process.stop(signal.SIGINT) == 0

@@ -51,13 +51,6 @@ class PickStepsConfig(Config):
         minimum=0.5,
         maximum=60.0,
     )
-    restart_timeout: float = parameter(
-        10.0,
-        "Perception or planning that has died before it was asked is waited for this long: jobs start it again "
-        "[s of wall time]",
-        minimum=0.0,
-        maximum=60.0,
-    )
 
 
 class PickSteps:
@@ -139,30 +132,19 @@ class PickSteps:
         self._execute(job, goal)
 
     def _wait(
-        self,
-        job: ExecutionJob,
-        stage: str,
-        is_there: Callable[[], bool],
-        go_on: Callable[[], None],
-        remedy: str,
-        patience: float = 0.0,
+        self, job: ExecutionJob, stage: str, is_there: Callable[[], bool], go_on: Callable[[], None], remedy: str
     ) -> None:
-        timeout, lost = self._config.request_timeout, self._lost(stage, patience)
-        job.wait_for(stage, is_there, go_on, timeout, remedy, ros_time(self._node), _MODES[stage], lost)
+        timeout = self._config.request_timeout
+        job.wait_for(stage, is_there, go_on, timeout, remedy, ros_time(self._node), _MODES[stage], self._lost(stage))
 
     def _wait_for_server(
         self, job: ExecutionJob, stage: str, is_there: Callable[[], bool], go_on: Callable[[], None], remedy: str
     ) -> None:
         # The graph shows the services of a node that was killed for 20 s more.
-        def is_settled() -> bool:
-            return self._lives.settled(_SERVERS[stage]) and is_there()
+        self._wait(job, stage, lambda: self._lives.settled(_SERVERS[stage]) and is_there(), go_on, remedy)
 
-        self._wait(job, stage, is_settled, go_on, remedy, self._config.restart_timeout)
-
-    def _lost(self, stage: str, patience: float = 0.0) -> Callable[[], str]:
-        """Why the stage's node does not answer, once `patience` [s] has passed from now."""
-        end = monotonic() + patience
-        return lambda: self._lives.problem(_SERVERS[stage]) if monotonic() >= end else ""
+    def _lost(self, stage: str) -> Callable[[], str]:
+        return lambda: self._lives.problem(_SERVERS[stage])
 
     def _ask(self, job: ExecutionJob, stage: str, question: Future, on_answer: Callable[[Any], None]) -> None:
         timeout = self._config.request_timeout
