@@ -25,7 +25,7 @@ from morphit_ros.ros.core.alive import PERIOD, NodeWatch
 from morphit_ros.ros.core.heartbeat import own_process
 
 __all__ = ["spherized_panda"]
-pytestmark = pytest.mark.ros
+pytestmark = [pytest.mark.ros, pytest.mark.alone]
 # Of a node whose process has ended; two seconds more would already be by the timeout of its answer.
 WITHIN = 1.0
 
@@ -78,11 +78,12 @@ def test_a_pick_does_not_wait_for_dead_perception_and_the_next_one_finds_its_suc
 
 def test_a_pick_does_not_wait_for_dead_planning(graph, spherized_panda):
     planning = graph.start("grasp_planning")
+    FakeEyes(graph, [], plans=False)
     cell = Cell(graph, spherized_panda, autostart=True)
     cell.wait_for_report("may move")
-    FakeEyes(graph, [], plans=False)
+    # Of a node that it has never heard nothing is known: signs for a second from now, so that it has heard some.
     alive = graph.latest(interfaces.NODE_ALIVE)
-    graph.wait_until(lambda: any(sign.name == "/grasp_planning" for sign in alive), what="a sign of life")
+    graph.wait_until(lambda: sum(sign.name == "/grasp_planning" for sign in alive) > 1.0 / PERIOD, what="signs of life")
     os.kill(planning._process.pid, signal.SIGSTOP)
     stage, message, took = failure(graph, ask_for_pick(graph))
     assert (stage, message) == ("plan_grasp", "grasp_planning is stopped")
