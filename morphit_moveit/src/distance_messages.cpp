@@ -6,8 +6,7 @@
 #include <vector>
 
 #include <geometric_shapes/shapes.h>
-#include <moveit/collision_detection/collision_matrix.hpp>
-#include <moveit/robot_state/attached_body.hpp>
+#include <morphit_moveit/pairs.hpp>
 
 namespace morphit_moveit
 {
@@ -95,33 +94,6 @@ bool fillObject(const std::string& id, const std::vector<shapes::ShapeConstPtr>&
   return true;
 }
 
-/** A body of the check, as MoveIt's distanceCallback sees it. */
-struct Body
-{
-  std::string name;
-  const moveit::core::LinkModel* link = nullptr;               // that it is, or is attached to
-  const moveit::core::AttachedBody* attached = nullptr;
-};
-
-bool isCompared(const Body& a, const Body& b, const cd::DistanceRequest& req)
-{
-  if (req.active_components_only)
-  {
-    const auto active = [&req](const Body& body) {
-      return body.link && req.active_components_only->count(body.link) > 0;
-    };
-    if (!active(a) && !active(b))
-      return false;
-  }
-  cd::AllowedCollision::Type type;
-  if (req.acm && req.acm->getAllowedCollision(a.name, b.name, type) && type == cd::AllowedCollision::ALWAYS)
-    return false;
-  const auto touches = [](const Body& body, const Body& link) {
-    return body.attached && link.link && !link.attached && body.attached->getTouchLinks().count(link.name) > 0;
-  };
-  return !touches(a, b) && !touches(b, a);
-}
-
 Eigen::Vector3d toModelFrame(const Eigen::Isometry3d& root, const geometry_msgs::msg::Point& point)
 {
   return root * Eigen::Vector3d(point.x, point.y, point.z);
@@ -153,7 +125,7 @@ bool fillRequest(const cd::DistanceRequest& req, const moveit::core::RobotState&
   joints.position.assign(state.getVariablePositions(), state.getVariablePositions() + state.getVariableCount());
   request.joint_states = { joints };
 
-  std::vector<Body> robot, others;
+  std::vector<BodyName> robot, others;
   for (const moveit::core::LinkModel* link : model.getLinkModelsWithCollisionGeometry())
     robot.push_back({ link->getName(), link, nullptr });
   std::vector<const moveit::core::AttachedBody*> attached;
@@ -188,10 +160,10 @@ bool fillRequest(const cd::DistanceRequest& req, const moveit::core::RobotState&
   }
   for (std::size_t i = 0; i < robot.size(); ++i)
   {
-    const std::vector<Body>& partners = scope == Scope::SELF ? robot : others;
+    const std::vector<BodyName>& partners = scope == Scope::SELF ? robot : others;
     for (std::size_t j = scope == Scope::SELF ? i + 1 : 0; j < partners.size(); ++j)
     {
-      if (!isCompared(robot[i], partners[j], req))
+      if (!isAsked(robot[i], partners[j], req))
         continue;
       request.pair_links_1.push_back(robot[i].name);
       request.pair_links_2.push_back(partners[j].name);

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
@@ -13,7 +14,7 @@ PACKAGE = ROOT / "morphit_moveit"
 MANIFEST = ElementTree.parse(PACKAGE / "package.xml").getroot()
 CMAKE = (PACKAGE / "CMakeLists.txt").read_text(encoding="utf-8")
 # Headers that come with another package.
-COMES_WITH = {"Eigen": "moveit_core", "moveit": "moveit_core"}
+COMES_WITH = {"Eigen": "moveit_core", "moveit": "moveit_core", "octomap": "moveit_core"}
 
 
 def test_the_manifest_is_that_of_an_ament_cmake_package_of_the_same_release() -> None:
@@ -47,24 +48,23 @@ def test_every_source_is_compiled() -> None:
     assert listed == {path.name for path in PACKAGE.glob("src/*.cpp")}
 
 
-def test_the_plugin_description_names_library_class_and_base_class() -> None:
-    description = ElementTree.parse(PACKAGE / "collision_detector_superovoid_description.xml").getroot()
-    plugin = description.find("class")
-    assert plugin is not None
+@pytest.mark.parametrize("kind", ["superovoid", "spheres"])
+def test_the_plugin_description_names_library_class_and_base_class(kind: str) -> None:
+    name = f"collision_detector_{kind}_description.xml"
+    description = ElementTree.parse(PACKAGE / name).getroot()
     library = description.get("path")
     assert f"add_library({library} SHARED" in CMAKE
-    assert f"install(TARGETS {library}" in CMAKE
+    assert re.search(rf"install\(TARGETS [^)]*\b{library}\b", CMAKE)
     # MoveIt's loader of collision detectors asks for the plugins of moveit_core.
-    assert (
-        "pluginlib_export_plugin_description_file(moveit_core collision_detector_superovoid_description.xml)" in CMAKE
-    )
-    source = (PACKAGE / "src/collision_detector_superovoid_plugin.cpp").read_text(encoding="utf-8")
-    exported = re.search(r"PLUGINLIB_EXPORT_CLASS\(([\w:]+), ([\w:]+)\)", source)
-    assert exported is not None
-    assert exported.groups() == (plugin.get("type"), plugin.get("base_class_type"))
-    assert plugin.get("base_class_type") == "collision_detection::CollisionPlugin"
-    environment = (PACKAGE / "src/collision_env_superovoid.cpp").read_text(encoding="utf-8")
-    assert f'NAME("{plugin.get("name")}")' in environment
+    assert f"pluginlib_export_plugin_description_file(moveit_core {name})" in CMAKE
+    source = (PACKAGE / f"src/collision_detector_{kind}_plugin.cpp").read_text(encoding="utf-8")
+    exported = re.findall(r"PLUGINLIB_EXPORT_CLASS\(([\w:]+), ([\w:]+)\)", source)
+    plugins = description.findall("class")
+    assert exported == [(plugin.get("type"), plugin.get("base_class_type")) for plugin in plugins]
+    environment = (PACKAGE / f"src/collision_env_{kind}.cpp").read_text(encoding="utf-8")
+    for plugin in plugins:
+        assert plugin.get("base_class_type") == "collision_detection::CollisionPlugin"
+        assert f'NAME("{plugin.get("name")}")' in environment
 
 
 def test_the_plugin_uses_fields_that_the_messages_have() -> None:

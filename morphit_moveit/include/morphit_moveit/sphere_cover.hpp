@@ -1,0 +1,45 @@
+// Spheres that contain a shape, and the proof that they do.
+#pragma once
+
+#include <vector>
+
+#include <Eigen/Geometry>
+
+#include <morphit_moveit/solids.hpp>
+
+namespace morphit_moveit
+{
+struct SolidSphere
+{
+  Eigen::Vector3d center;  // [m]
+  double radius;           // [m]
+  double inner = 0.0;      // [m], of a ball of the same centre that the geometry contains; 0 if none is known
+};
+
+using Spheres = std::vector<SolidSphere>;
+
+/** What spheres are to contain: the surface of a mesh, or all of another solid. */
+struct CoveredShape
+{
+  SolidConstPtr solid;
+  Eigen::Isometry3d pose;  // of the solid, in the frame of the spheres
+};
+
+/** A growth of all radii with which the spheres contain the shape [m]: proven, by branch and bound over its triangles (or
+ * cells), since the distance to the nearest sphere changes by no more than the way.
+ *
+ * At most 0.1 mm more than the least one for a mesh, 0.5 mm for other solids.
+ *
+ * @return infinity without spheres.
+ */
+double neededGrowth(const Spheres& spheres, const CoveredShape& shape);
+
+/** Fill in `inner`: how deep the centres are in the shape, but no more than the radii. */
+void measureInner(Spheres& spheres, const CoveredShape& shape);
+
+/** A plain cover of any shape, at most `count` spheres: none is fitted, but nothing sticks out. */
+Spheres plainCover(const CoveredShape& shape, std::size_t count);
+
+/** A sphere that contains all of them; radius −1 without any. */
+SolidSphere around(const Spheres& spheres);
+}  // namespace morphit_moveit

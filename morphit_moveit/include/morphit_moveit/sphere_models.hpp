@@ -1,0 +1,109 @@
+// The spheres of a robot's links: from its description, and from the topic `sphere_model` where they are later and better.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <moveit/robot_model/robot_model.hpp>
+#include <morphit_interfaces/msg/sphere_model.hpp>
+#include <rclcpp/rclcpp.hpp>
+
+#include <morphit_moveit/sphere_cover.hpp>
+
+namespace morphit_moveit
+{
+/** A link of the description as spheres, in its own frame. They contain the collision geometry of the link. */
+struct SphereLink
+{
+  /** Where the spheres are from. */
+  enum class Source
+  {
+    OWN,     // the link's collision geometry is these spheres
+    FITTED,  // a model of the topic, grown by what was missing
+    PLAIN    // made here, and coarse: good to rule collisions out, not to find them
+  };
+
+  const moveit::core::LinkModel* link;
+  Source source;
+  Spheres spheres;
+  SolidSphere around;
+  std::vector<std::size_t> parts;  // a sphere of each set of spheres that hang together
+};
+
+/** All links with collision geometry. */
+struct SphereRobot
+{
+  std::vector<SphereLink> links;
+  std::string content_hash;  // of the model of the topic; empty without one
+};
+
+/** The spheres of one robot as they are now: a query takes them once and keeps them. */
+class SphereSlot
+{
+public:
+  std::shared_ptr<const SphereRobot> get() const
+  {
+    return std::atomic_load(&robot_);
+  }
+  void set(std::shared_ptr<const SphereRobot> robot)
+  {
+    std::atomic_store(&robot_, std::move(robot));
+  }
+
+private:
+  std::shared_ptr<const SphereRobot> robot_;
+};
+
+/** Spheres for each link of a robot, and in `remarks` why some of the model's were not taken.
+ *
+ * @param model of the topic, or nullptr.
+ * @param max_growth of a link's radii [m]; a link whose spheres would have to grow by more gets none of them.
+ */
+std::shared_ptr<const SphereRobot> makeSphereRobot(const moveit::core::RobotModel& robot,
+                                                   const morphit_interfaces::msg::SphereModel* model, double max_growth,
+                                                   std::vector<std::string>& remarks);
+
+/** One for the process, with a node and a thread of its own: `collision_spheres`.
+ *
+ * Its parameters: `topic`; `max_growth` [m], see above; `confirm_self`, whether FCL has the last word on pairs of links whose
+ * spheres touch.
+ */
+class SphereModels
+{
+public:
+  static SphereModels& instance();
+
+  /** What holds the spheres of a robot, from now on and at each later model. */
+  std::shared_ptr<const SphereSlot> slot(const moveit::core::RobotModelConstPtr& robot);
+
+  bool confirmSelf() const
+  {
+    return confirm_self_;
+  }
+
+  static rclcpp::Logger logger();
+
+private:
+  struct Known
+  {
+    std::weak_ptr<const moveit::core::RobotModel> robot;
+    std::shared_ptr<SphereSlot> slot;
+  };
+
+  void connect();
+  void take(const morphit_interfaces::msg::SphereModel::ConstSharedPtr& model);
+  void fill(const moveit::core::RobotModel& robot, SphereSlot& slot,
+            const morphit_interfaces::msg::SphereModel* model) const;
+
+  std::mutex mutex_;
+  std::vector<Known> known_;
+  morphit_interfaces::msg::SphereModel::ConstSharedPtr model_;
+  rclcpp::Node::SharedPtr node_;
+  rclcpp::Executor::SharedPtr executor_;
+  rclcpp::SubscriptionBase::SharedPtr subscription_;
+  double max_growth_ = 0.02;
+  bool confirm_self_ = true;
+};
+}  // namespace morphit_moveit

@@ -1,0 +1,219 @@
+#include <morphit_moveit/sphere_cover.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace morphit_moveit
+{
+namespace
+{
+// What a bound may be above what is needed [m].
+constexpr double MESH_TOLERANCE = 1.0e-4;
+constexpr double SOLID_TOLERANCE = 5.0e-4;
+
+using Face = std::array<Eigen::Vector3d, 3>;
+
+/** How far a point is outside all spheres [m]. */
+double outside(const Spheres& spheres, const Eigen::Vector3d& point)
+{
+  double least = std::numeric_limits<double>::infinity();
+  for (const SolidSphere& sphere : spheres)
+    least = std::min(least, (point - sphere.center).norm() - sphere.radius);
+  return least;
+}
+
+/** Whether one sphere, grown, contains all points, and with them what is between them. */
+template <class Points>
+bool inOneSphere(const Spheres& spheres, const Points& points, double growth)
+{
+  return std::any_of(spheres.begin(), spheres.end(), [&](const SolidSphere& sphere) {
+    const double reach = sphere.radius + growth;
+    return std::all_of(points.begin(), points.end(), [&](const Eigen::Vector3d& point) {
+      return (point - sphere.center).squaredNorm() <= reach * reach;
+    });
+  });
+}
+
+void growOverFace(const Spheres& spheres, const Face& face, double& growth)
+{
+  if (inOneSphere(spheres, face, growth + MESH_TOLERANCE))
+    return;
+  const Eigen::Vector3d center = (face[0] + face[1] + face[2]) / 3.0;
+  double radius = 0.0;
+  for (const Eigen::Vector3d& corner : face)
+    radius = std::max(radius, (corner - center).norm());
+  const double here = outside(spheres, center);
+  growth = std::max(growth, here);
+  if (here + radius <= growth + MESH_TOLERANCE)
+    return;
+  // In halves across the longest edge: pieces stay compact whatever the triangle's shape.
+  int longest = 0;
+  for (int i = 1; i < 3; ++i)
+    if ((face[(i + 1) % 3] - face[i]).squaredNorm() > (face[(longest + 1) % 3] - face[longest]).squaredNorm())
+      longest = i;
+  const Eigen::Vector3d& a = face[longest];
+  const Eigen::Vector3d& b = face[(longest + 1) % 3];
+  const Eigen::Vector3d& c = face[(longest + 2) % 3];
+  const Eigen::Vector3d middle = 0.5 * (a + b);
+  growOverFace(spheres, { a, middle, c }, growth);
+  growOverFace(spheres, { middle, b, c }, growth);
+}
+
+void growOverCell(const Spheres& spheres, const CoveredShape& shape, const Eigen::AlignedBox3d& cell, double& growth)
+{
+  const Eigen::Vector3d center = cell.center();
+  const double radius = 0.5 * cell.diagonal().norm();
+  const Closest surface = shape.solid->closest(center);
+  if (surface.distance > radius)
+    return;
+  std::array<Eigen::Vector3d, 8> corners;
+  for (int i = 0; i < 8; ++i)
+    corners[i] = shape.pose * cell.corner(static_cast<Eigen::AlignedBox3d::CornerType>(i));
+  if (inOneSphere(spheres, corners, growth + SOLID_TOLERANCE))
+    return;
+  // A point of the solid in or beside the cell.
+  const Eigen::Vector3d point = surface.distance > 0.0 ? surface.point : center;
+  growth = std::max(growth, outside(spheres, shape.pose * point));
+  if (outside(spheres, shape.pose * center) + radius <= growth + SOLID_TOLERANCE)
+    return;
+  Eigen::Index axis;
+  cell.sizes().maxCoeff(&axis);
+  Eigen::AlignedBox3d lower = cell, upper = cell;
+  lower.max()[axis] = upper.min()[axis] = center[axis];
+  growOverCell(spheres, shape, lower, growth);
+  growOverCell(spheres, shape, upper, growth);
+}
+
+Eigen::AlignedBox3d boxOf(const std::vector<Face>& faces)
+{
+  Eigen::AlignedBox3d box;
+  for (const Face& face : faces)
+    for (const Eigen::Vector3d& corner : face)
+      box.extend(corner);
+  return box;
+}
+
+SolidSphere sphereOf(const std::vector<Face>& faces)
+{
+  SolidSphere sphere{ boxOf(faces).center(), 0.0 };
+  for (const Face& face : faces)
+    for (const Eigen::Vector3d& corner : face)
+      sphere.radius = std::max(sphere.radius, (corner - sphere.center).norm());
+  return sphere;
+}
+
+/** Halves of the part with the greatest sphere, again and again. `split` leaves one half in its argument and returns the
+ * other, or nothing of both if there is nothing to split. */
+template <class Part, class SphereOf, class Split>
+Spheres inHalves(Part whole, std::size_t count, SphereOf sphere_of, Split split)
+{
+  std::vector<Part> parts{ std::move(whole) };
+  Spheres spheres{ sphere_of(parts.front()) };
+  while (spheres.size() < count)
+  {
+    const auto greatest = std::max_element(spheres.begin(), spheres.end(), [](const SolidSphere& a, const SolidSphere& b) {
+                            return a.radius < b.radius;
+                          }) - spheres.begin();
+    std::vector<Part> halves = split(parts[greatest]);
+    if (halves.empty())
+      break;
+    parts[greatest] = std::move(halves[0]);
+    spheres[greatest] = sphere_of(parts[greatest]);
+    for (std::size_t i = 1; i < halves.size(); ++i)
+    {
+      parts.push_back(std::move(halves[i]));
+      spheres.push_back(sphere_of(parts.back()));
+    }
+  }
+  return spheres;
+}
+
+std::vector<std::vector<Face>> splitFaces(std::vector<Face>& faces)
+{
+  if (faces.size() < 2)
+    return {};
+  Eigen::Index axis;
+  boxOf(faces).sizes().maxCoeff(&axis);
+  const auto middle = faces.begin() + static_cast<std::ptrdiff_t>(faces.size() / 2);
+  std::nth_element(faces.begin(), middle, faces.end(), [axis](const Face& a, const Face& b) {
+    return a[0][axis] + a[1][axis] + a[2][axis] < b[0][axis] + b[1][axis] + b[2][axis];
+  });
+  return { { faces.begin(), middle }, { middle, faces.end() } };
+}
+}  // namespace
+
+double neededGrowth(const Spheres& spheres, const CoveredShape& shape)
+{
+  if (spheres.empty())
+    return std::numeric_limits<double>::infinity();
+  double growth = 0.0;
+  if (const auto* ball = dynamic_cast<const Ball*>(shape.solid.get()))
+  {
+    double least = std::numeric_limits<double>::infinity();
+    for (const SolidSphere& sphere : spheres)
+      least = std::min(least, (shape.pose.translation() - sphere.center).norm() + ball->radius() - sphere.radius);
+    if (least <= SOLID_TOLERANCE)
+      return std::max(0.0, least);
+  }
+  if (const auto* mesh = dynamic_cast<const TriangleMesh*>(shape.solid.get()))
+  {
+    for (const Face& face : mesh->faces())
+      growOverFace(spheres, { shape.pose * face[0], shape.pose * face[1], shape.pose * face[2] }, growth);
+    return growth + MESH_TOLERANCE;
+  }
+  growOverCell(spheres, shape, shape.solid->bounds(), growth);
+  return growth + SOLID_TOLERANCE;
+}
+
+Spheres plainCover(const CoveredShape& shape, std::size_t count)
+{
+  Spheres spheres;
+  if (const auto* mesh = dynamic_cast<const TriangleMesh*>(shape.solid.get()))
+    spheres = inHalves(mesh->faces(), count, sphereOf, splitFaces);
+  else
+  {
+    using Cell = Eigen::AlignedBox3d;
+    const auto sphere_of = [](const Cell& cell) { return SolidSphere{ cell.center(), 0.5 * cell.diagonal().norm() }; };
+    const auto split = [](const Cell& cell) -> std::vector<Cell> {
+      Eigen::Index axis;
+      if (cell.sizes().maxCoeff(&axis) <= 0.0)
+        return {};
+      Cell lower = cell, upper = cell;
+      lower.max()[axis] = upper.min()[axis] = cell.center()[axis];
+      return { lower, upper };
+    };
+    spheres = inHalves(shape.solid->bounds(), count, sphere_of, split);
+    spheres.erase(std::remove_if(spheres.begin(), spheres.end(),
+                                 [&](const SolidSphere& sphere) {
+                                   return shape.solid->distance(sphere.center, sphere.radius) >= sphere.radius;
+                                 }),
+                  spheres.end());
+  }
+  for (SolidSphere& sphere : spheres)
+    sphere.center = shape.pose * sphere.center;
+  return spheres;
+}
+
+void measureInner(Spheres& spheres, const CoveredShape& shape)
+{
+  const Eigen::Isometry3d inverse = shape.pose.inverse();
+  for (SolidSphere& sphere : spheres)
+    sphere.inner = std::min(sphere.radius,
+                            std::max(sphere.inner, -shape.solid->closest(inverse * sphere.center).distance));
+}
+
+SolidSphere around(const Spheres& spheres)
+{
+  Eigen::AlignedBox3d box;
+  for (const SolidSphere& sphere : spheres)
+  {
+    box.extend(sphere.center - Eigen::Vector3d::Constant(sphere.radius));
+    box.extend(sphere.center + Eigen::Vector3d::Constant(sphere.radius));
+  }
+  SolidSphere result{ spheres.empty() ? Eigen::Vector3d(Eigen::Vector3d::Zero()) : Eigen::Vector3d(box.center()), -1.0 };
+  for (const SolidSphere& sphere : spheres)
+    result.radius = std::max(result.radius, (sphere.center - result.center).norm() + sphere.radius);
+  return result;
+}
+}  // namespace morphit_moveit

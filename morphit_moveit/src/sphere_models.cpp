@@ -1,0 +1,235 @@
+#include <morphit_moveit/sphere_models.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+
+#include <geometric_shapes/shapes.h>
+#include <morphit_moveit/world_shapes.hpp>
+
+namespace morphit_moveit
+{
+namespace
+{
+using morphit_interfaces::msg::LinkSpheres;
+using morphit_interfaces::msg::SphereModel;
+
+// Of a link without a fitted model. More cost more than they save: FCL has the last word anyway.
+constexpr std::size_t PLAIN_SPHERES = 16;
+
+std::string millimetres(double length)
+{
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f mm", 1000.0 * length);
+  return text;
+}
+
+bool isSpheres(const moveit::core::LinkModel& link)
+{
+  return std::all_of(link.getShapes().begin(), link.getShapes().end(),
+                     [](const shapes::ShapeConstPtr& shape) { return shape->type == shapes::SPHERE; });
+}
+
+std::vector<CoveredShape> coveredShapes(const moveit::core::LinkModel& link)
+{
+  std::vector<CoveredShape> result;
+  for (std::size_t i = 0; i < link.getShapes().size(); ++i)
+    result.push_back({ solidOf(link.getShapes()[i]), link.getCollisionOriginTransforms()[i] });
+  return result;
+}
+
+Spheres ownSpheres(const moveit::core::LinkModel& link)
+{
+  Spheres spheres;
+  for (std::size_t i = 0; i < link.getShapes().size(); ++i)
+    spheres.push_back({ link.getCollisionOriginTransforms()[i].translation(),
+                        static_cast<const shapes::Sphere&>(*link.getShapes()[i]).radius });
+  for (SolidSphere& sphere : spheres)
+    sphere.inner = sphere.radius;
+  return spheres;
+}
+
+/** The first sphere of each set of spheres that hang together. */
+std::vector<std::size_t> partsOf(const Spheres& spheres)
+{
+  std::vector<std::size_t> parts;
+  std::vector<bool> seen(spheres.size(), false);
+  for (std::size_t first = 0; first < spheres.size(); ++first)
+  {
+    if (seen[first])
+      continue;
+    parts.push_back(first);
+    std::vector<std::size_t> waiting{ first };
+    seen[first] = true;
+    while (!waiting.empty())
+    {
+      const SolidSphere& a = spheres[waiting.back()];
+      waiting.pop_back();
+      for (std::size_t i = 0; i < spheres.size(); ++i)
+      {
+        if (seen[i] || (spheres[i].center - a.center).norm() > spheres[i].radius + a.radius)
+          continue;
+        seen[i] = true;
+        waiting.push_back(i);
+      }
+    }
+  }
+  return parts;
+}
+
+/** The spheres of a link in a message, grown to contain it; none, and a remark, if that takes too much. */
+Spheres fittedSpheres(const SphereModel& model, const std::string& link, const std::vector<CoveredShape>& shapes,
+                      double max_growth, std::vector<std::string>& remarks)
+{
+  const auto part = std::find_if(model.links.begin(), model.links.end(), [&link](const LinkSpheres& part) {
+    return part.link_name == link && part.object_id.empty();
+  });
+  if (part == model.links.end() || part->spheres.empty())
+  {
+    remarks.push_back(link + " has no spheres");
+    return {};
+  }
+  Spheres spheres;
+  for (const auto& sphere : part->spheres)
+  {
+    spheres.push_back({ { sphere.center.x, sphere.center.y, sphere.center.z }, sphere.radius });
+    if (!spheres.back().center.allFinite() || !(sphere.radius > 0.0 && sphere.radius < 1.0e3))
+    {
+      remarks.push_back(link + " has a sphere of radius " + std::to_string(sphere.radius));
+      return {};
+    }
+  }
+  double growth = 0.0;
+  for (const CoveredShape& shape : shapes)
+    growth = std::max(growth, neededGrowth(spheres, shape));
+  if (growth > max_growth)
+  {
+    remarks.push_back(link + " sticks out of its spheres by " + millimetres(growth) + ", max_growth is " +
+                      millimetres(max_growth));
+    return {};
+  }
+  for (SolidSphere& sphere : spheres)
+    sphere.radius += growth;
+  return spheres;
+}
+}  // namespace
+
+std::shared_ptr<const SphereRobot> makeSphereRobot(const moveit::core::RobotModel& robot, const SphereModel* model,
+                                                   double max_growth, std::vector<std::string>& remarks)
+{
+  auto result = std::make_shared<SphereRobot>();
+  if (model)
+    result->content_hash = model->content_hash;
+  for (const moveit::core::LinkModel* link : robot.getLinkModelsWithCollisionGeometry())
+  {
+    SphereLink part{ link, SphereLink::Source::OWN, {}, {}, {} };
+    if (isSpheres(*link))
+      part.spheres = ownSpheres(*link);
+    else
+    {
+      const std::vector<CoveredShape> shapes = coveredShapes(*link);
+      part.source = SphereLink::Source::FITTED;
+      if (model)
+        part.spheres = fittedSpheres(*model, link->getName(), shapes, max_growth, remarks);
+      if (part.spheres.empty())
+      {
+        part.source = SphereLink::Source::PLAIN;
+        for (const CoveredShape& shape : shapes)
+          for (const SolidSphere& sphere : plainCover(shape, std::max<std::size_t>(1, PLAIN_SPHERES / shapes.size())))
+            part.spheres.push_back(sphere);
+      }
+      for (const CoveredShape& shape : shapes)
+        measureInner(part.spheres, shape);
+    }
+    part.around = around(part.spheres);
+    part.parts = partsOf(part.spheres);
+    result->links.push_back(std::move(part));
+  }
+  return result;
+}
+
+rclcpp::Logger SphereModels::logger()
+{
+  return rclcpp::get_logger("morphit_moveit.spheres");
+}
+
+SphereModels& SphereModels::instance()
+{
+  // Never destroyed: at the end of the process the middleware may be gone before static objects are.
+  static SphereModels* const models = new SphereModels();
+  return *models;
+}
+
+std::shared_ptr<const SphereSlot> SphereModels::slot(const moveit::core::RobotModelConstPtr& robot)
+{
+  const std::lock_guard<std::mutex> lock(mutex_);
+  connect();
+  known_.erase(std::remove_if(known_.begin(), known_.end(), [](const Known& known) { return known.robot.expired(); }),
+               known_.end());
+  for (const Known& known : known_)
+    if (known.robot.lock() == robot)
+      return known.slot;
+  Known known{ robot, std::make_shared<SphereSlot>() };
+  fill(*robot, *known.slot, model_.get());
+  known_.push_back(known);
+  return known.slot;
+}
+
+void SphereModels::connect()
+{
+  if (node_ || !rclcpp::ok())
+    return;
+  try
+  {
+    // Arguments of a node go before those of the process, whose __node:= would rename this node too.
+    const auto options = rclcpp::NodeOptions().arguments({ "--ros-args", "-r", "__node:=collision_spheres" });
+    node_ = std::make_shared<rclcpp::Node>("collision_spheres", options);
+    const auto topic = node_->declare_parameter<std::string>("topic", "sphere_model");
+    max_growth_ = node_->declare_parameter<double>("max_growth", max_growth_);
+    confirm_self_ = node_->declare_parameter<bool>("confirm_self", confirm_self_);
+    subscription_ = node_->create_subscription<SphereModel>(
+        topic, rclcpp::QoS(1).reliable().transient_local(),
+        [this](const SphereModel::ConstSharedPtr& model) { take(model); });
+    executor_ = std::make_shared<rclcpp::executors::SingleThreadedExecutor>();
+    executor_->add_node(node_);
+    std::thread([executor = executor_] { executor->spin(); }).detach();
+  }
+  catch (const std::exception& error)
+  {
+    RCLCPP_ERROR(logger(), "No later sphere models: %s", error.what());
+  }
+}
+
+void SphereModels::take(const SphereModel::ConstSharedPtr& model)
+{
+  std::vector<std::pair<moveit::core::RobotModelConstPtr, std::shared_ptr<SphereSlot>>> robots;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    model_ = model;
+    for (const Known& known : known_)
+      if (const auto robot = known.robot.lock())
+        robots.emplace_back(robot, known.slot);
+  }
+  // Without the lock: a cover takes a while to prove, and nobody has to wait for it.
+  for (const auto& [robot, slot] : robots)
+    if (slot->get()->content_hash != model->content_hash || model->content_hash.empty())
+      fill(*robot, *slot, model.get());
+}
+
+void SphereModels::fill(const moveit::core::RobotModel& robot, SphereSlot& slot, const SphereModel* model) const
+{
+  std::vector<std::string> remarks;
+  const auto spheres = makeSphereRobot(robot, model, max_growth_, remarks);
+  for (const std::string& remark : remarks)
+    RCLCPP_WARN(logger(), "Spheres of %s: %s; FCL decides for it", robot.getName().c_str(), remark.c_str());
+  std::size_t count = 0, plain = 0;
+  for (const SphereLink& link : spheres->links)
+  {
+    count += link.spheres.size();
+    plain += link.source == SphereLink::Source::PLAIN ? 1 : 0;
+  }
+  RCLCPP_INFO(logger(), "%s: %zu spheres, %zu of %zu links without a model", robot.getName().c_str(), count, plain,
+              spheres->links.size());
+  slot.set(spheres);
+}
+}  // namespace morphit_moveit
