@@ -19,205 +19,52 @@ namespace
 {
 constexpr double INFINITE = std::numeric_limits<double>::infinity();
 
-/** What a link needs to be placed: asked of the state once. */
-struct PlacedLink
+/** A link of the robot, placed. */
+struct PlacedLink : PlacedSpheres
 {
-  const SphereLink* part;
-  const Eigen::Isometry3d* pose;
-  Eigen::Vector3d center;  // of the sphere around it, in the model frame
-  double radius;           // of that sphere, grown
-  double growth;
-  double inner;            // 1, or 0 where FCL's geometry is smaller than the description's
+  PlacedLink(const SphereLink& part, const Eigen::Isometry3d& pose, const LinkGrowth& growth, double* rows)
+    : PlacedSpheres(part.body, pose, growth.radii, !growth.shrunk, rows), part(&part)
+  {
+  }
 
   BodyName name() const
   {
     return { part->link->getName(), part->link, nullptr };
   }
+
+  const SphereLink* part;
 };
 
-std::vector<PlacedLink> place(const SphereRobot& robot, const moveit::core::RobotState& state,
-                              const std::vector<LinkGrowth>& growth)
+/** All links of a robot, asked of the state once. */
+class PlacedRobot
 {
-  std::vector<PlacedLink> placed;
-  placed.reserve(robot.links.size());
-  for (std::size_t i = 0; i < robot.links.size(); ++i)
+public:
+  PlacedRobot(std::shared_ptr<const SphereRobot> robot, const moveit::core::RobotState& state,
+              const std::vector<LinkGrowth>& growth)
+    : robot_(std::move(robot))
   {
-    const SphereLink& part = robot.links[i];
-    const Eigen::Isometry3d& pose = state.getGlobalLinkTransform(part.link);
-    placed.push_back({ &part, &pose, pose * part.around.center, part.around.radius + growth[i].radii, growth[i].radii,
-                       growth[i].shrunk ? 0.0 : 1.0 });
-  }
-  return placed;
-}
-
-/** A place where a sphere and something else are nearest to each other, or deepest in one another. */
-struct Meeting
-{
-  double distance;         // [m]
-  Eigen::Vector3d first;   // nearest points, in the model frame
-  Eigen::Vector3d second;
-  Eigen::Vector3d normal;  // unit, from the first to the second
-};
-
-Meeting meet(const SolidSphere& sphere, double growth, const Eigen::Isometry3d& pose, const WorldShape& shape)
-{
-  const Eigen::Vector3d center = pose * sphere.center;
-  const Closest closest = shape.solid->closest(shape.inverse * center);
-  const Eigen::Vector3d normal = -(shape.pose.linear() * closest.normal);
-  const double radius = sphere.radius + growth;
-  return { closest.distance - radius, center + radius * normal, shape.pose * closest.point, normal };
-}
-
-Meeting meet(const SolidSphere& a, const PlacedLink& of_a, const SolidSphere& b, const PlacedLink& of_b)
-{
-  const Eigen::Vector3d from = *of_a.pose * a.center, to = *of_b.pose * b.center;
-  const double length = (to - from).norm(), first = a.radius + of_a.growth, second = b.radius + of_b.growth;
-  const Eigen::Vector3d normal = length > 0.0 ? Eigen::Vector3d((to - from) / length) : Eigen::Vector3d::UnitZ();
-  return { length - first - second, from + first * normal, to - second * normal, normal };
-}
-
-std::vector<Meeting> deepest(std::vector<Meeting> found, std::size_t count)
-{
-  std::sort(found.begin(), found.end(), [](const Meeting& a, const Meeting& b) { return a.distance < b.distance; });
-  if (found.size() > count)
-    found.resize(count, found.front());
-  return found;
-}
-
-/** What spheres tell of a pair. */
-enum class Verdict
-{
-  FREE,       // no cover touches
-  UNDECIDED,  // covers touch
-  COLLIDING   // so do balls within the geometry
-};
-
-/** Of a link and a shape; with `decide` the first touch ends the search, otherwise one of the geometry. */
-Verdict verdict(const PlacedLink& link, const WorldShape& shape, bool decide)
-{
-  const Solid& solid = *shape.solid;
-  const Eigen::AlignedBox3d bounds = solid.bounds();
-  const Eigen::Vector3d center = shape.inverse * link.center;
-  if (bounds.squaredExteriorDistance(center) >= link.radius * link.radius)
-    return Verdict::FREE;
-  // One look for all spheres: of a mesh it costs as much as those of many spheres that its box rules out.
-  if (!solid.isSurface() && !solid.touches(center, link.radius))
-    return Verdict::FREE;
-  const Eigen::Isometry3d relative = shape.inverse * *link.pose;
-  Verdict result = Verdict::FREE;
-  for (const SolidSphere& sphere : link.part->spheres)
-  {
-    const double radius = sphere.radius + link.growth;
-    const Eigen::Vector3d at = relative * sphere.center;
-    if (bounds.squaredExteriorDistance(at) >= radius * radius)
-      continue;
-    if (decide)
+    std::size_t count = 0;
+    for (const SphereLink& part : robot_->links)
+      count += part.body.spheres.size();
+    rows_.resize(4 * count);
+    links.reserve(robot_->links.size());
+    double* rows = rows_.data();
+    for (std::size_t i = 0; i < robot_->links.size(); ++i)
     {
-      if (solid.touches(at, radius))
-        return Verdict::UNDECIDED;
-      continue;
-    }
-    const double distance = solid.distance(at, radius);
-    // FCL knows no inside of meshes: there only the surface counts.
-    if ((solid.isSurface() ? std::abs(distance) : distance) < link.inner * sphere.inner)
-      return Verdict::COLLIDING;
-    if (distance < radius)
-      result = Verdict::UNDECIDED;
-  }
-  // None is cut by the surface: what hangs together is either inside or outside.
-  if (decide && solid.isSurface() && std::any_of(link.part->parts.begin(), link.part->parts.end(), [&](std::size_t i) {
-        return solid.contains(relative * link.part->spheres[i].center);
-      }))
-    return Verdict::UNDECIDED;
-  return result;
-}
-
-bool overlap(const PlacedLink& a, const PlacedLink& b)
-{
-  const double reach = a.radius + b.radius;
-  return (a.center - b.center).squaredNorm() <= reach * reach;
-}
-
-/** Calls visit(i, j, squared distance of the centres) for spheres of two links that are no further apart than `beyond`,
- * until it returns true. */
-template <class Visit>
-void nearSpheres(const PlacedLink& a, const PlacedLink& b, double beyond, Visit&& visit)
-{
-  // In the frame of a. Spheres of b that are clear of all of a are left out first.
-  const Eigen::Isometry3d relative = a.pose->inverse() * *b.pose;
-  const Eigen::Vector3d around_b = relative * b.part->around.center;
-  thread_local std::vector<std::size_t> near;
-  near.clear();
-  for (std::size_t i = 0; i < a.part->spheres.size(); ++i)
-  {
-    const double reach = a.part->spheres[i].radius + a.growth + b.radius + beyond;
-    if ((a.part->spheres[i].center - around_b).squaredNorm() <= reach * reach)
-      near.push_back(i);
-  }
-  for (std::size_t j = 0; j < b.part->spheres.size() && !near.empty(); ++j)
-  {
-    const Eigen::Vector3d center = relative * b.part->spheres[j].center;
-    const double radius = b.part->spheres[j].radius + b.growth + beyond;
-    const double around = radius + a.radius;
-    if ((center - a.part->around.center).squaredNorm() > around * around)
-      continue;
-    for (const std::size_t i : near)
-    {
-      const double reach = radius + a.part->spheres[i].radius + a.growth;
-      const double squared = (center - a.part->spheres[i].center).squaredNorm();
-      if (squared < reach * reach && visit(i, j, squared))
-        return;
+      const SphereLink& part = robot_->links[i];
+      links.emplace_back(part, state.getGlobalLinkTransform(part.link), growth[i], rows);
+      rows += 4 * part.body.spheres.size();
     }
   }
-}
+  PlacedRobot(const PlacedRobot&) = delete;
+  PlacedRobot& operator=(const PlacedRobot&) = delete;
 
-/** Of two links; at the first touch `matters()` is asked whether to go on. */
-template <class Matters>
-Verdict verdict(const PlacedLink& a, const PlacedLink& b, Matters&& matters)
-{
-  Verdict result = Verdict::FREE;
-  nearSpheres(a, b, 0.0, [&](std::size_t i, std::size_t j, double squared) {
-    if (result == Verdict::FREE && !matters())
-      return true;
-    const double inner = a.inner * a.part->spheres[i].inner + b.inner * b.part->spheres[j].inner;
-    result = squared < inner * inner ? Verdict::COLLIDING : Verdict::UNDECIDED;
-    return result == Verdict::COLLIDING;
-  });
-  return result;
-}
+  std::vector<PlacedLink> links;
 
-bool touches(const PlacedLink& link, const Eigen::Vector3d& center, double radius)
-{
-  const Eigen::Vector3d local = link.pose->inverse() * center;
-  return std::any_of(link.part->spheres.begin(), link.part->spheres.end(), [&](const SolidSphere& sphere) {
-    const double reach = sphere.radius + link.growth + radius;
-    return (sphere.center - local).squaredNorm() < reach * reach;
-  });
-}
-
-/** At most `count` of the deepest meetings of a link's spheres with a shape. */
-std::vector<Meeting> meetings(const PlacedLink& link, const WorldShape& shape, std::size_t count)
-{
-  std::vector<Meeting> found;
-  for (const SolidSphere& sphere : link.part->spheres)
-  {
-    const Meeting meeting = meet(sphere, link.growth, *link.pose, shape);
-    if (meeting.distance < 0.0)
-      found.push_back(meeting);
-  }
-  return deepest(std::move(found), count);
-}
-
-/** At most `count` of the deepest meetings of two links' spheres. */
-std::vector<Meeting> meetings(const PlacedLink& a, const PlacedLink& b, std::size_t count)
-{
-  std::vector<Meeting> found;
-  nearSpheres(a, b, 0.0, [&](std::size_t i, std::size_t j, double) {
-    found.push_back(meet(a.part->spheres[i], a, b.part->spheres[j], b));
-    return false;
-  });
-  return deepest(std::move(found), count);
-}
+private:
+  std::shared_ptr<const SphereRobot> robot_;
+  std::vector<double> rows_;
+};
 
 void warn(const std::string& reason)
 {
@@ -424,48 +271,21 @@ public:
 
   void measure(const PlacedLink& link, const WorldShape& shape)
   {
-    const Eigen::Isometry3d relative = shape.inverse * *link.pose;
-    const Eigen::AlignedBox3d bounds = shape.solid->bounds();
-    const SolidSphere* nearest = nullptr;
-    double least = limit();
-    for (const SolidSphere& sphere : link.part->spheres)
-    {
-      const double radius = sphere.radius + link.growth;
-      const Eigen::Vector3d center = relative * sphere.center;
-      const bool inside = shape.solid->isSurface() && bounds.contains(center);
-      // What is not below `beyond` says nothing: it is compared as it came, since less the radius it may be rounded below.
-      const double beyond = least + radius;
-      const double distance = inside ? shape.solid->closest(center).distance : shape.solid->distance(center, beyond);
-      if (distance >= beyond)
-        continue;
-      least = distance - radius;
-      nearest = &sphere;
-    }
-    if (nearest)
-      store(link.name(), { shape.object, nullptr, nullptr }, cd::BodyTypes::WORLD_OBJECT,
-            meet(*nearest, link.growth, *link.pose, shape));
+    Meeting meeting;
+    if (nearest(link, shape, limit(), meeting))
+      store(link.name(), { shape.object }, cd::BodyTypes::WORLD_OBJECT, meeting);
   }
 
   /** Between two links; with `confirm`, FCL's where their spheres overlap. */
   void measure(const PlacedLink& a, const PlacedLink& b, bool confirm)
   {
-    std::optional<std::pair<std::size_t, std::size_t>> nearest;
-    double least = limit();
-    nearSpheres(a, b, std::min(least, 1.0e3), [&](std::size_t i, std::size_t j, double) {
-      const double distance = meet(a.part->spheres[i], a, b.part->spheres[j], b).distance;
-      if (distance < least)
-      {
-        least = distance;
-        nearest = { i, j };
-      }
-      return false;
-    });
-    if (!nearest)
+    Meeting meeting;
+    if (!nearest(a, b, limit(), meeting))
       return;
-    if (confirm && least <= 0.0)
-      return measureByFcl(a, b);
-    store(a.name(), b.name(), cd::BodyTypes::ROBOT_LINK,
-          meet(a.part->spheres[nearest->first], a, b.part->spheres[nearest->second], b));
+    if (confirm && meeting.distance <= 0.0)
+      measureByFcl(a, b);
+    else
+      store(a.name(), b.name(), cd::BodyTypes::ROBOT_LINK, meeting);
   }
 
   void measureByFcl(fcl::CollisionObjectd& a, fcl::CollisionObjectd& b)
@@ -676,10 +496,10 @@ void CollisionEnvSpheres::checkRobot(const cd::CollisionRequest& req, cd::Collis
   const auto world = this->world();
   if (req.cost || !canAnswer(*world))
     return checkRobotCollisionHelper(req, res, state, acm);
-  const auto robot = slot_->get();
   Check check(*this, state, req, res, acm);
   std::vector<std::pair<const PlacedLink*, const WorldShape*>> undecided;
-  const std::vector<PlacedLink> links = place(*robot, state, growth_);
+  const PlacedRobot robot(slot_->get(), state, growth_);
+  const std::vector<PlacedLink>& links = robot.links;
   for (const PlacedLink& link : links)
   {
     if (check.active() && check.active()->count(link.part->link) == 0)
@@ -727,9 +547,9 @@ void CollisionEnvSpheres::checkSelf(const cd::CollisionRequest& req, cd::Collisi
 {
   if (req.cost)
     return checkSelfCollisionHelper(req, res, state, acm);
-  const auto robot = slot_->get();
   Check check(*this, state, req, res, acm);
-  const std::vector<PlacedLink> links = place(*robot, state, growth_);
+  const PlacedRobot robot(slot_->get(), state, growth_);
+  const std::vector<PlacedLink>& links = robot.links;
   std::vector<std::pair<const PlacedLink*, const PlacedLink*>> undecided;
   for (std::size_t i = 0; i < links.size() && !check.done(); ++i)
   {
@@ -818,8 +638,8 @@ void CollisionEnvSpheres::distanceRobot(const cd::DistanceRequest& req, cd::Dist
   const auto world = this->world();
   if (!canAnswer(*world))
     return cd::CollisionEnvFCL::distanceRobot(req, res, state);
-  const auto robot = slot_->get();
-  const std::vector<PlacedLink> links = place(*robot, state, growth_);
+  const PlacedRobot robot(slot_->get(), state, growth_);
+  const std::vector<PlacedLink>& links = robot.links;
   Carried carried(*this, state);
   Distances distances(*this, state, req, res);
   for (const WorldShape& shape : world->shapes())
@@ -855,8 +675,8 @@ void CollisionEnvSpheres::distanceRobot(const cd::DistanceRequest& req, cd::Dist
 void CollisionEnvSpheres::distanceSelf(const cd::DistanceRequest& req, cd::DistanceResult& res,
                                        const moveit::core::RobotState& state) const
 {
-  const auto robot = slot_->get();
-  const std::vector<PlacedLink> links = place(*robot, state, growth_);
+  const PlacedRobot robot(slot_->get(), state, growth_);
+  const std::vector<PlacedLink>& links = robot.links;
   Carried carried(*this, state);
   Distances distances(*this, state, req, res);
   for (std::size_t i = 0; i < links.size(); ++i)

@@ -179,7 +179,7 @@ private:
       { morphit_moveit::SphereLink::Source::PLAIN, "plain" }
     };
     for (const auto& link : slot->get()->links)
-      std::printf("%-32s %3zu spheres, %s\n", link.link->getName().c_str(), link.spheres.size(), NAMES.at(link.source));
+      std::printf("%-32s %3zu spheres, %s\n", link.link->getName().c_str(), link.body.spheres.size(), NAMES.at(link.source));
   }
 
   /** Objects around the robot as in MoveIt's comparison: at random, but clear of the present state, by so much that its

@@ -141,6 +141,53 @@ std::vector<std::vector<Face>> splitFaces(std::vector<Face>& faces)
   });
   return { { faces.begin(), middle }, { middle, faces.end() } };
 }
+Eigen::AlignedBox3d boxAround(const Spheres& spheres)
+{
+  Eigen::AlignedBox3d box;
+  for (const SolidSphere& sphere : spheres)
+  {
+    box.extend(sphere.center - Eigen::Vector3d::Constant(sphere.radius));
+    box.extend(sphere.center + Eigen::Vector3d::Constant(sphere.radius));
+  }
+  return box;
+}
+
+SolidSphere sphereAround(const Spheres& spheres)
+{
+  const Eigen::AlignedBox3d box = boxAround(spheres);
+  SolidSphere result{ spheres.empty() ? Eigen::Vector3d(Eigen::Vector3d::Zero()) : Eigen::Vector3d(box.center()), -1.0 };
+  for (const SolidSphere& sphere : spheres)
+    result.radius = std::max(result.radius, (sphere.center - result.center).norm() + sphere.radius);
+  return result;
+}
+
+/** The first sphere of each set of spheres that hang together. */
+std::vector<std::size_t> partsOf(const Spheres& spheres)
+{
+  std::vector<std::size_t> parts;
+  std::vector<bool> seen(spheres.size(), false);
+  for (std::size_t first = 0; first < spheres.size(); ++first)
+  {
+    if (seen[first])
+      continue;
+    parts.push_back(first);
+    std::vector<std::size_t> waiting{ first };
+    seen[first] = true;
+    while (!waiting.empty())
+    {
+      const SolidSphere& a = spheres[waiting.back()];
+      waiting.pop_back();
+      for (std::size_t i = 0; i < spheres.size(); ++i)
+      {
+        if (seen[i] || (spheres[i].center - a.center).norm() > spheres[i].radius + a.radius)
+          continue;
+        seen[i] = true;
+        waiting.push_back(i);
+      }
+    }
+  }
+  return parts;
+}
 }  // namespace
 
 double neededGrowth(const Spheres& spheres, const CoveredShape& shape)
@@ -203,17 +250,8 @@ void measureInner(Spheres& spheres, const CoveredShape& shape)
                             std::max(sphere.inner, -shape.solid->closest(inverse * sphere.center).distance));
 }
 
-SolidSphere around(const Spheres& spheres)
+BodySpheres::BodySpheres(Spheres of_body)
+  : spheres(std::move(of_body)), around(sphereAround(spheres)), box(boxAround(spheres)), parts(partsOf(spheres))
 {
-  Eigen::AlignedBox3d box;
-  for (const SolidSphere& sphere : spheres)
-  {
-    box.extend(sphere.center - Eigen::Vector3d::Constant(sphere.radius));
-    box.extend(sphere.center + Eigen::Vector3d::Constant(sphere.radius));
-  }
-  SolidSphere result{ spheres.empty() ? Eigen::Vector3d(Eigen::Vector3d::Zero()) : Eigen::Vector3d(box.center()), -1.0 };
-  for (const SolidSphere& sphere : spheres)
-    result.radius = std::max(result.radius, (sphere.center - result.center).norm() + sphere.radius);
-  return result;
 }
 }  // namespace morphit_moveit

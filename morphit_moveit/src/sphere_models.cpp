@@ -49,34 +49,6 @@ Spheres ownSpheres(const moveit::core::LinkModel& link)
   return spheres;
 }
 
-/** The first sphere of each set of spheres that hang together. */
-std::vector<std::size_t> partsOf(const Spheres& spheres)
-{
-  std::vector<std::size_t> parts;
-  std::vector<bool> seen(spheres.size(), false);
-  for (std::size_t first = 0; first < spheres.size(); ++first)
-  {
-    if (seen[first])
-      continue;
-    parts.push_back(first);
-    std::vector<std::size_t> waiting{ first };
-    seen[first] = true;
-    while (!waiting.empty())
-    {
-      const SolidSphere& a = spheres[waiting.back()];
-      waiting.pop_back();
-      for (std::size_t i = 0; i < spheres.size(); ++i)
-      {
-        if (seen[i] || (spheres[i].center - a.center).norm() > spheres[i].radius + a.radius)
-          continue;
-        seen[i] = true;
-        waiting.push_back(i);
-      }
-    }
-  }
-  return parts;
-}
-
 /** The spheres of a link in a message, grown to contain it; none, and a remark, if that takes too much. */
 Spheres fittedSpheres(const SphereModel& model, const std::string& link, const std::vector<CoveredShape>& shapes,
                       double max_growth, std::vector<std::string>& remarks)
@@ -122,27 +94,27 @@ std::shared_ptr<const SphereRobot> makeSphereRobot(const moveit::core::RobotMode
     result->content_hash = model->content_hash;
   for (const moveit::core::LinkModel* link : robot.getLinkModelsWithCollisionGeometry())
   {
-    SphereLink part{ link, SphereLink::Source::OWN, {}, {}, {} };
+    SphereLink part{ link, SphereLink::Source::OWN, {} };
+    Spheres spheres;
     if (isSpheres(*link))
-      part.spheres = ownSpheres(*link);
+      spheres = ownSpheres(*link);
     else
     {
       const std::vector<CoveredShape> shapes = coveredShapes(*link);
       part.source = SphereLink::Source::FITTED;
       if (model)
-        part.spheres = fittedSpheres(*model, link->getName(), shapes, max_growth, remarks);
-      if (part.spheres.empty())
+        spheres = fittedSpheres(*model, link->getName(), shapes, max_growth, remarks);
+      if (spheres.empty())
       {
         part.source = SphereLink::Source::PLAIN;
         for (const CoveredShape& shape : shapes)
           for (const SolidSphere& sphere : plainCover(shape, std::max<std::size_t>(1, PLAIN_SPHERES / shapes.size())))
-            part.spheres.push_back(sphere);
+            spheres.push_back(sphere);
       }
       for (const CoveredShape& shape : shapes)
-        measureInner(part.spheres, shape);
+        measureInner(spheres, shape);
     }
-    part.around = around(part.spheres);
-    part.parts = partsOf(part.spheres);
+    part.body = BodySpheres(std::move(spheres));
     result->links.push_back(std::move(part));
   }
   return result;
@@ -225,7 +197,7 @@ void SphereModels::fill(const moveit::core::RobotModel& robot, SphereSlot& slot,
   std::size_t count = 0, plain = 0;
   for (const SphereLink& link : spheres->links)
   {
-    count += link.spheres.size();
+    count += link.body.spheres.size();
     plain += link.source == SphereLink::Source::PLAIN ? 1 : 0;
   }
   RCLCPP_INFO(logger(), "%s: %zu spheres, %zu of %zu links without a model", robot.getName().c_str(), count, plain,

@@ -156,11 +156,7 @@ WorldShapes::WorldShapes(const collision_detection::World& world)
     {
       try
       {
-        WorldShape shape;
-        shape.solid = solidOf(object.shapes_[i]);
-        shape.pose = object.global_shape_poses_[i];
-        shape.inverse = shape.pose.inverse();
-        shape.box = shape.solid->bounds().transformed(shape.pose);
+        WorldShape shape(solidOf(object.shapes_[i]), object.global_shape_poses_[i]);
         shape.object = object.id_;
         shape.index = i;
         shape.count = object.shapes_.size();

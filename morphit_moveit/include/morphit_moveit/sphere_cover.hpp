@@ -18,6 +18,18 @@ struct SolidSphere
 
 using Spheres = std::vector<SolidSphere>;
 
+/** The spheres of a rigid body in its own frame, and what a query needs of them. */
+struct BodySpheres
+{
+  BodySpheres() = default;
+  explicit BodySpheres(Spheres spheres);
+
+  Spheres spheres;
+  SolidSphere around{ Eigen::Vector3d::Zero(), -1.0 };  // contains all of them; radius −1 without any
+  Eigen::AlignedBox3d box;                              // so does this
+  std::vector<std::size_t> parts;                       // a sphere of each set of spheres that hang together
+};
+
 /** What spheres are to contain: the surface of a mesh, or all of another solid. */
 struct CoveredShape
 {
@@ -39,7 +51,4 @@ void measureInner(Spheres& spheres, const CoveredShape& shape);
 
 /** A plain cover of any shape, at most `count` spheres: none is fitted, but nothing sticks out. */
 Spheres plainCover(const CoveredShape& shape, std::size_t count);
-
-/** A sphere that contains all of them; radius −1 without any. */
-SolidSphere around(const Spheres& spheres);
 }  // namespace morphit_moveit

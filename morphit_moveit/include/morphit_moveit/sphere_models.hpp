@@ -27,9 +27,7 @@ struct SphereLink
 
   const moveit::core::LinkModel* link;
   Source source;
-  Spheres spheres;
-  SolidSphere around;
-  std::vector<std::size_t> parts;  // a sphere of each set of spheres that hang together
+  BodySpheres body;
 };
 
 /** All links with collision geometry. */

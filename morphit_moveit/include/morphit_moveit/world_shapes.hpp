@@ -9,7 +9,7 @@
 #include <moveit/collision_detection/world.hpp>
 
 #include <morphit_moveit/box_tree.hpp>
-#include <morphit_moveit/solids.hpp>
+#include <morphit_moveit/placed_spheres.hpp>
 
 namespace morphit_moveit
 {
@@ -19,13 +19,11 @@ namespace morphit_moveit
  */
 SolidConstPtr solidOf(const shapes::ShapeConstPtr& shape);
 
-/** A shape of an object, placed. */
-struct WorldShape
+/** A shape of an object. */
+struct WorldShape : PlacedSolid
 {
-  SolidConstPtr solid;
-  Eigen::Isometry3d pose;      // in the model frame
-  Eigen::Isometry3d inverse;   // of it
-  Eigen::AlignedBox3d box;     // in the model frame
+  using PlacedSolid::PlacedSolid;
+
   std::string object;          // id
   std::size_t index;           // of the shape in the object
   std::size_t count;           // shapes of the object
