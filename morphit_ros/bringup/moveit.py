@@ -18,6 +18,10 @@ SPHERES = "robot_description_spheres"
 PIPELINES = ("ompl", "pilz_industrial_motion_planner")
 # Spheres of a new robot are fitted first; MoveIt's own wait is 10 s.
 _DESCRIPTION_WAIT = 300.0
+# Detectors of morphit_moveit that take the robot as it is and its spheres by topic; what they are good with: few spheres
+# that contain the links.
+_BY_TOPIC = ("Spheres", "SpheresFCL")
+_COVER = {"variant": "volume", "cover": True, "primitive_count": 8}
 
 ARGUMENTS = (
     ROBOT,
@@ -36,7 +40,8 @@ ARGUMENTS = (
     Argument(
         "collision_detector",
         "FCL",
-        "what move_group asks for collisions: FCL, Bullet, or one that is installed, as Superovoid of morphit_moveit",
+        "what move_group asks for collisions: FCL, Bullet, or one that is installed, as Spheres, SpheresFCL and Superovoid "
+        "of morphit_moveit; the first two take the robot's own description and the spheres by topic, later fits too",
     ),
     Argument("execution", True, "whether move_group may move the robot with its controllers"),
     RVIZ,
@@ -101,8 +106,10 @@ def describe_moveit(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
 
     Raises:
         ResourceNotFoundError: an unknown robot, or a file of its MoveIt configuration is missing.
-        InvalidInputError: a file that is not what it must be.
+        InvalidInputError: a file that is not what it must be, or arguments that exclude each other.
     """
+    from morphit_ros.robot.description import load_robot_description
+
     robot = RobotConfiguration.load(values["robot"])
     parameters = moveit_parameters(robot, Path(values["config"]) if values["config"] else None)
     # move_group waits for a latched text on this topic when it is given no description.
@@ -117,12 +124,22 @@ def describe_moveit(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
     }
     source = {"robot": values["robot"]} if values["sim"] else {}
     fit = {"seed": values["seed"], "planning_scene": values["live"], **source}
+    remappings = {"robot_description": SPHERES}
+    if values["collision_detector"] in _BY_TOPIC:
+        if values["live"]:
+            raise InvalidInputError(
+                "live", True, f"false with {values['collision_detector']}", "That detector follows later fits by itself."
+            )
+        fit |= _COVER
+        remappings = {}
+        if values["sim"]:
+            parameters["robot_description"] = load_robot_description(robot.description).xml_with_files()
     move_group = NodeDescription(
         "move_group",
         flat_parameters(parameters),
         package="moveit_ros_move_group",
         sole_node=False,
-        remappings={"robot_description": SPHERES},
+        remappings=remappings,
     )
     nodes = [NodeDescription("robot_spheres", fit), move_group, *([rviz("spheres")] if values["rviz"] else [])]
     return completed(nodes, values, use_sim_time=values["use_sim_time"])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from xml.sax.saxutils import quoteattr, unescape
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.robot.links import Joint, Link
@@ -51,6 +53,20 @@ class RobotDescription:
             if joint is not None:
                 pairs.add(frozenset((link, joint.parent)))
         return pairs
+
+    def xml_with_files(self) -> str:
+        """The URDF text with the files' places instead of packages, for readers that don't know where packages are.
+
+        Raises:
+            ResourceNotFoundError: a file of it is missing.
+        """
+
+        def place(match: re.Match[str]) -> str:
+            path = resolve_uri(unescape(match["uri"], {"&quot;": '"'}), self.package_paths, self.directory)
+            return match["before"] + quoteattr(path.absolute().as_uri())
+
+        pattern = r"""(?P<before><mesh\b[^>]*?\bfilename\s*=\s*)(?P<quote>["'])(?P<uri>.*?)(?P=quote)"""
+        return re.sub(pattern, place, self.xml)
 
     def adjacent_links(self) -> list[tuple[str, str]]:
         """Pairs (parent, child) of links that a joint connects."""

@@ -17,6 +17,7 @@ import pytest
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.backends.moveit import MoveItBackend, MoveItConfig
 from morphit_ros.execution.motion import MotionBackendError, MotionStatus
+from morphit_ros.execution.timing import peak_accelerations
 from morphit_ros.geometry.transforms import invert_transform, matrix_from_quat_xyzw
 
 DOUBLE = Path(__file__).parent / "moveit_double"
@@ -226,6 +227,18 @@ def test_a_straight_line_scales_speed_and_allows_contact_meanwhile(backend, move
     assert not moveit.might_touch("box", "panda_link5")
     assert moveit.might_touch("panda_hand", "panda_leftfinger")
     assert moveit.may_touch("panda_hand", "panda_leftfinger")
+
+
+def test_a_line_keeps_the_accelerations_that_it_was_timed_with(backend, moveit, home, from_above):
+    # 0.2 rad/s after 0.5 s times the joint's number, of seven joints.
+    moveit.order(as_pilz=True)
+    line = backend.plan_straight(home, from_above(0.5, 0.0, 0.1), 0.2).trajectory
+    assert line.duration == pytest.approx(2.613, abs=1e-6)
+    np.testing.assert_allclose(line.positions[-1], 0.2 * (2.613 - 0.5) * np.arange(1, 8), atol=1e-9)
+    np.testing.assert_allclose(line.velocities[[0, -1]], 0.0, atol=1e-12)
+    np.testing.assert_allclose(np.abs(line.velocities).max(axis=0), 0.2 * np.arange(1, 8), rtol=0.05)
+    # At the ends of a ramp the curve swings a little.
+    np.testing.assert_array_less(peak_accelerations(line), 1.35 * 0.4 * np.arange(1, 8))
 
 
 def test_a_blocked_line(backend, moveit, home, from_above):

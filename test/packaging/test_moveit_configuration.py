@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
@@ -193,6 +195,25 @@ def test_move_group_starts_with_the_spheres_and_every_parameter(name: str) -> No
             assert len({type(item) for item in value}) == 1, key
     assert spheres.parameters["robot"] == name
     assert "robot" not in find_job("moveit").nodes({"robot": name})[0].parameters
+
+
+@pytest.mark.parametrize("detector", ["Spheres", "SpheresFCL"])
+def test_detectors_by_spheres_get_the_robot_itself_and_a_cover(detector: str) -> None:
+    job = find_job("moveit")
+    spheres, group = job.nodes({"robot": "panda", "sim": "true", "collision_detector": detector})
+    assert group.parameters["collision_detector"] == detector
+    assert spheres.parameters["cover"] is True
+    assert spheres.parameters["variant"] == "volume"
+    description = group.parameters["robot_description"]
+    files = re.findall(r'<mesh filename="([^"]+)"', description)
+    assert files
+    # MoveIt finds packages of ROS only.
+    assert all(Path(unquote(urlsplit(name).path)).is_file() for name in files)
+    spheres, group = job.nodes({"robot": "panda", "collision_detector": detector})
+    assert "robot_description" not in group.parameters
+    assert not group.remappings
+    with pytest.raises(InvalidInputError, match="live"):
+        job.nodes({"robot": "panda", "collision_detector": detector, "live": "true"})
 
 
 def test_no_node_of_move_group_gets_the_name_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -321,3 +321,20 @@ def test_text_that_is_no_urdf(text):
 def test_missing_file():
     with pytest.raises(ResourceNotFoundError):
         load_robot_description("/nonexistent/robot.urdf")
+
+
+def test_the_text_with_files_names_each_mesh_where_it_is(package):
+    odd = package / "toy" / "meshes" / "a & b.obj"
+    odd.write_text(TETRAHEDRON)
+    uris = ("package://toy/meshes/part.obj", "package://toy/meshes/a &amp; b.obj")
+    body = link("a", f'<mesh scale="1 1 1" filename="{uris[0]}"/>') + link("b", f"<mesh filename='{uris[1]}'/>")
+    robot = load_robot_description(urdf(body + joint("j", "a", "b")), [package])
+    text = robot.xml_with_files()
+    assert "package://" not in text
+    again = load_robot_description(text)
+    for name, path in (("a", package / "toy/meshes/part.obj"), ("b", odd)):
+        assert path.as_uri() in text.replace("&amp;", "&")
+        assert collision_mesh(again.links[name].collisions[0]).volume == pytest.approx(1.0 / 6.0)
+    odd.unlink()
+    with pytest.raises(ResourceNotFoundError, match="a & b.obj"):
+        robot.xml_with_files()
