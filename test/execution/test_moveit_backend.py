@@ -242,10 +242,23 @@ def test_a_line_keeps_the_accelerations_that_it_was_timed_with(backend, moveit, 
 
 
 def test_a_blocked_line(backend, moveit, home, from_above):
-    moveit.order(codes=["PLANNING_FAILED"])
+    moveit.order(codes=["PLANNING_FAILED"] * 4)
     result = backend.plan_straight(home, from_above(0.5, 0.0, 0.1), 0.08)
     assert result.status is MotionStatus.PATH_BLOCKED
-    assert len(moveit.told["requests"]) == 1
+    # Pilz says the same of a line that only the joints' accelerations forbid: slower ones were tried.
+    told = [(r["max_velocity_scaling_factor"], r["max_acceleration_scaling_factor"]) for r in moveit.told["requests"]]
+    slower = np.array([1.0, 0.7, 0.5, 0.35])
+    np.testing.assert_allclose(told, np.column_stack([0.16 * slower, 0.5 * slower**2]))
+
+
+def test_a_line_that_the_joints_cannot_follow_is_slower(backend, moveit, home, from_above):
+    moveit.order(codes=["PLANNING_FAILED"])
+    result = backend.plan_straight(home, from_above(0.5, 0.0, 0.1), 0.08)
+    assert result.status is MotionStatus.SUCCEEDED
+    assert [r["max_velocity_scaling_factor"] for r in moveit.told["requests"]] == pytest.approx([0.16, 0.112])
+    # The next line begins anew.
+    backend.plan_straight(home, from_above(0.5, 0.0, 0.1), 0.08)
+    assert moveit.told["requests"][-1]["max_acceleration_scaling_factor"] == pytest.approx(0.5)
 
 
 def test_the_world_is_replaced(backend, moveit, table, box, panda):

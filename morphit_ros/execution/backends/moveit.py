@@ -58,6 +58,8 @@ _STATUS_OF_CODE = {
 }
 # Of the median step: rows closer than this are left out of a line.
 _SHORT_STEP = 0.3
+# Pilz refuses a line that a joint cannot follow: shares of its speed that are tried (accelerations by the square).
+_SLOWER = (1.0, 0.7, 0.5, 0.35)
 # Asking again changes nothing.
 _FINAL = (MotionStatus.SUCCEEDED, MotionStatus.START_IN_COLLISION, MotionStatus.UNREACHABLE)
 
@@ -154,7 +156,13 @@ class MoveItBackend:
         # What stands on the table touches it while it is lifted off.
         pairs += [(name, _TABLE) for name in self._attached if self._table is not None]
         scaling = min(1.0, max(1e-3, speed / self._line_speed))
-        result = self._plan("line", start, {"pose": self._tip_pose(T_base_gripper)}, scaling, pairs)
+        goal, spent = {"pose": self._tip_pose(T_base_gripper)}, 0.0
+        for slower in _SLOWER:
+            result = self._plan("line", start, goal, (scaling * slower, slower**2), pairs)
+            spent += result.planning_time
+            if result.status is not MotionStatus.NO_PATH:
+                break
+        result = replace(result, planning_time=spent)
         return replace(result, status=MotionStatus.PATH_BLOCKED) if result.status is MotionStatus.NO_PATH else result
 
     def attach(self, object_name: str, T_base_gripper: Array) -> None:
@@ -280,7 +288,7 @@ class MoveItBackend:
         return replace(result, planning_time=spent)
 
     def _plan(
-        self, request: str, start: Mapping[str, float], goal: dict[str, Any], velocity_scaling: float | None = None,
+        self, request: str, start: Mapping[str, float], goal: dict[str, Any], scaling: tuple[float, float] | None = None,
         contacts: Sequence[tuple[str, str]] = (),
     ) -> MotionResult:  # fmt: skip
         missing = [name for name in self.robot.arm_joints if name not in start]
@@ -293,7 +301,8 @@ class MoveItBackend:
             request=request,
             start={name: float(value) for name, value in start.items()},
             goal=goal,
-            velocity_scaling=velocity_scaling,
+            velocity_scaling=scaling and scaling[0],
+            acceleration_scaling=scaling and scaling[1] * config.acceleration_scaling,
             contacts=contacts,
         )
         try:

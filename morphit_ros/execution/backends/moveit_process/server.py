@@ -142,7 +142,7 @@ class Session:
 
     def plan(
         self, start: dict[str, float], goal: dict[str, Any], request: str, velocity_scaling: float | None,
-        contacts: list[list[str]],
+        acceleration_scaling: float | None, contacts: list[list[str]],
     ) -> dict[str, Any]:  # fmt: skip
         """One request: to a pose of the tip link or to joint positions, while some pairs of bodies may touch.
 
@@ -153,6 +153,8 @@ class Session:
         parameters = self._requests[request]
         if velocity_scaling is not None:
             parameters.max_velocity_scaling_factor = velocity_scaling
+        if acceleration_scaling is not None:
+            parameters.max_acceleration_scaling_factor = acceleration_scaling
         self._component.set_start_state(robot_state=self._state(start))
         if "pose" in goal:
             stamped = self._geometry.PoseStamped(pose=self._pose(goal["pose"]))
