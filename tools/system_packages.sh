@@ -37,6 +37,8 @@ missing() {
   if [ "$purpose" = test ]; then
     # A headless browser takes the screenshots of the viewer's test.
     has_program chromium || has_program chromium-browser || has_program google-chrome || echo chromium
+    # The C++ geometry of morphit_moveit is compiled and tested without MoveIt.
+    has_file /usr/include/eigen3/Eigen/Core || echo libeigen3-dev
   fi
 }
 

@@ -18,8 +18,8 @@ SPHERES = "robot_description_spheres"
 PIPELINES = ("ompl", "pilz_industrial_motion_planner")
 # Spheres of a new robot are fitted first; MoveIt's own wait is 10 s.
 _DESCRIPTION_WAIT = 300.0
-# Detectors of morphit_moveit that take the robot as it is and its spheres by topic; what they are good with: few spheres
-# that contain the links.
+# Detectors of morphit_moveit that take the robot as it is and its spheres by topic, and what they are good with: few
+# spheres that contain the links.
 _BY_TOPIC = ("Spheres", "SpheresFCL")
 _COVER = {"variant": "volume", "cover": True, "primitive_count": 8}
 
@@ -40,8 +40,8 @@ ARGUMENTS = (
     Argument(
         "collision_detector",
         "FCL",
-        "what move_group asks for collisions: FCL, Bullet, or one that is installed, as Spheres, SpheresFCL and Superovoid "
-        "of morphit_moveit; the first two take the robot's own description and the spheres by topic, later fits too",
+        "what move_group asks for collisions: FCL, Bullet, or one that is installed, as Spheres, SpheresFCL and "
+        "Superovoid of morphit_moveit; the first two take the robot's own description and the spheres by topic",
     ),
     Argument("execution", True, "whether move_group may move the robot with its controllers"),
     RVIZ,
@@ -127,9 +127,8 @@ def describe_moveit(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
     remappings = {"robot_description": SPHERES}
     if values["collision_detector"] in _BY_TOPIC:
         if values["live"]:
-            raise InvalidInputError(
-                "live", True, f"false with {values['collision_detector']}", "That detector follows later fits by itself."
-            )
+            remedy = "That detector follows later fits by itself."
+            raise InvalidInputError("live", True, f"false with {values['collision_detector']}", remedy)
         fit |= _COVER
         remappings = {}
         if values["sim"]:

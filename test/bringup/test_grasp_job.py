@@ -109,6 +109,12 @@ def test_commands_reach_the_robot_through_the_gate_only() -> None:
         assert limit not in nodes(*REAL)[name].parameters
 
 
+def test_a_simulation_starts_with_an_empty_hand() -> None:
+    # A robot's hand still holds what it held; a wine glass of the last simulation is in nobody's hand.
+    assert nodes()["grasp_execution"].parameters["recall_held"] is False
+    assert "recall_held" not in nodes(*REAL)["grasp_execution"].parameters
+
+
 def test_camera_topics_are_remapped_only_where_they_differ() -> None:
     assert nodes()["scene_perception"].remappings == {}
     found = nodes("left_points:=/camera_1/depth/points")

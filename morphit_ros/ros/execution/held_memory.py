@@ -37,6 +37,7 @@ class HeldMemory:
         robot: it too.
         gripper: tells when nothing is between the pads.
         config: how much the aperture may change while the same thing is held.
+        recall: whether what an earlier process held is still held, as far as its file and the fingers tell.
 
     Attributes:
         held: None if nothing is known to be held.
@@ -46,7 +47,9 @@ class HeldMemory:
         problem: why the state could not be kept or read, empty if it was.
     """
 
-    def __init__(self, node: Node, robot: RobotConfiguration, gripper: Gripper, config: SequenceConfig) -> None:
+    def __init__(
+        self, node: Node, robot: RobotConfiguration, gripper: Gripper, config: SequenceConfig, recall: bool = True
+    ) -> None:
         self._robot, self._config = robot, config
         self._empty = gripper.aperture_min + config.stall_margin
         name = f"{os.environ.get('ROS_DOMAIN_ID', '0')}{node.get_fully_qualified_name()} {robot.name}"
@@ -57,7 +60,8 @@ class HeldMemory:
         self._request: PickRequest | None = None
         self._cloud: PointCloud | None = None
         self._opening, self._stage = False, ""
-        self._load()
+        if recall:
+            self._load()
 
     @property
     def _path(self) -> Path:

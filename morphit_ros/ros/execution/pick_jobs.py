@@ -52,10 +52,13 @@ _HANDLING: dict[type, Any] = {action.Goal: action for action in (Release, Place,
 
 @dataclass(frozen=True)
 class PickJobsConfig(PickStepsConfig):
-    """How long a goal waits for others."""
+    """How long a goal waits for others, and what is known at the start."""
 
     silence_timeout: float = parameter(
         2.0, "Wall time without a joint state after which motion is stopped [s]", minimum=0.1, maximum=60.0
+    )
+    recall_held: bool = parameter(
+        True, "Know from the start what the hand held when this node ended; not where a simulation starts anew"
     )
 
 
@@ -99,7 +102,7 @@ class PickJobs:
         self._states = interfaces.JOB_STATE.publish(node)
         self._steps = PickSteps(node, group, inputs, config, sequence, self._run_sequence)
         self._held = HeldObject(node, group, robot)
-        self._memory = HeldMemory(node, robot, gripper, sequence)
+        self._memory = HeldMemory(node, robot, gripper, sequence, config.recall_held)
         self._known_since: float | None = None
         self._free_motion, self._counts = FreeMotion(), PickCounts()
         self._job: ExecutionJob | None = None

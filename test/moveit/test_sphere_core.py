@@ -1,0 +1,347 @@
+"""The C++ geometry of morphit_moveit's sphere detectors, against NumPy, trimesh and brute force."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import trimesh
+from numpy.typing import NDArray
+
+from scipy.spatial.transform import Rotation
+
+from morphit_ros.geometry.transforms import make_transform, transform_points
+
+PACKAGE = Path(__file__).parents[2] / "morphit_moveit"
+SOURCES = ("solids", "triangle_mesh", "sphere_cover", "placed_spheres")
+Array = NDArray[np.float64]
+FREE, UNDECIDED, COLLIDING = 0, 1, 2
+EYE = np.eye(4)
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    library = tmp_path_factory.mktemp("core") / "core.so"
+    files = [Path(__file__).with_name("core.cpp"), *(PACKAGE / f"src/{name}.cpp" for name in SOURCES)]
+    flags = "-std=c++17 -O1 -Wall -Wextra -Werror -shared -fPIC -isystem /usr/include/eigen3".split()
+    subprocess.run(["c++", *flags, f"-I{PACKAGE / 'include'}", *map(str, files), "-o", str(library)], check=True)
+    loaded = ctypes.CDLL(str(library))
+    loaded.solid_new.restype = loaded.mesh_new.restype = ctypes.c_void_p
+    loaded.needed_growth.restype = ctypes.c_double
+    loaded.plain_cover.restype = ctypes.c_size_t
+    return loaded
+
+
+def random_rotation(rng: np.random.Generator) -> Array:
+    return np.asarray(Rotation.random(random_state=rng).as_matrix())
+
+
+class Core:
+    """The library with arrays."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+        self._made: list[ctypes.c_void_p] = []
+
+    def solid(self, kind: int, *sizes: float) -> ctypes.c_void_p:
+        self._made.append(ctypes.c_void_p(self._library.solid_new(kind, _array(sizes))))
+        return self._made[-1]
+
+    def mesh(self, mesh: trimesh.Trimesh) -> ctypes.c_void_p:
+        problem = ctypes.create_string_buffer(200)
+        faces = np.ascontiguousarray(mesh.faces, dtype=np.uint32)
+        made = self._library.mesh_new(
+            _array(mesh.vertices),
+            _size(len(mesh.vertices)),
+            ctypes.c_void_p(faces.ctypes.data),
+            _size(len(faces)),
+            problem,
+        )
+        if not made:
+            raise ValueError(problem.value.decode())
+        self._made.append(ctypes.c_void_p(made))
+        return self._made[-1]
+
+    def ask(self, solid: ctypes.c_void_p, points: Array, beyond: float = 1e9) -> Array:
+        out = np.empty((len(points), 10))
+        self._library.ask(solid, _array(points), _size(len(points)), ctypes.c_double(beyond), _array(out))
+        return out
+
+    def growth(self, spheres: Array, solid: ctypes.c_void_p, pose: Array = EYE) -> float:
+        return float(self._library.needed_growth(_array(spheres), _size(len(spheres)), solid, _array(pose)))
+
+    def cover(self, solid: ctypes.c_void_p, count: int, pose: Array = EYE) -> Array:
+        out = np.empty((count, 5))
+        made = self._library.plain_cover(solid, _array(pose), _size(count), _array(out))
+        return out[:made]
+
+    def against_solid(
+        self, spheres: Array, at: Array, solid: ctypes.c_void_p, pose: Array, growth: float, decide: bool, limit: float
+    ) -> tuple[int, Array | None, int]:
+        out, found = np.empty(10), (ctypes.c_int * 2)()
+        answer = self._library.body_and_solid(
+            _array(spheres), _size(len(spheres)), _array(at), ctypes.c_double(growth), 1, solid, _array(pose),
+            int(decide), ctypes.c_double(limit), _array(out), found,
+        )  # fmt: skip
+        return answer, out if found[0] else None, found[1]
+
+    def against_body(
+        self, a: Array, at_a: Array, b: Array, at_b: Array, growth: float, limit: float
+    ) -> tuple[int, Array | None, int]:
+        out, found = np.empty(10), (ctypes.c_int * 2)()
+        answer = self._library.body_and_body(
+            _array(a), _size(len(a)), _array(at_a), _array(b), _size(len(b)), _array(at_b), ctypes.c_double(growth),
+            ctypes.c_double(limit), _array(out), found,
+        )  # fmt: skip
+        return answer, out if found[0] else None, found[1]
+
+    def close(self) -> None:
+        for solid in self._made:
+            self._library.solid_delete(solid)
+
+
+_KEPT: list[Array] = []
+
+
+def _array(values: object) -> ctypes.c_void_p:
+    array = np.ascontiguousarray(values, dtype=np.float64)
+    # It has to outlive the call; arrays that are written to are contiguous already and stay themselves.
+    _KEPT[:] = [*_KEPT[-8:], array]
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+_size = ctypes.c_size_t
+
+
+@pytest.fixture
+def geometry(core: ctypes.CDLL) -> Iterator[Core]:
+    made = Core(core)
+    yield made
+    made.close()
+
+
+def cylinder_distance(points: Array, radius: float, length: float) -> Array:
+    flat = np.column_stack([np.hypot(points[:, 0], points[:, 1]) - radius, np.abs(points[:, 2]) - length / 2])
+    return np.minimum(flat.max(axis=1), 0.0) + np.linalg.norm(np.maximum(flat, 0.0), axis=1)
+
+
+def box_distance(points: Array, sizes: Array) -> Array:
+    excess = np.abs(points) - 0.5 * sizes
+    return np.minimum(excess.max(axis=1), 0.0) + np.linalg.norm(np.maximum(excess, 0.0), axis=1)
+
+
+def cone_distance(points: Array, radius: float, length: float) -> Array:
+    """By dense points of the outline, which is exact to their spacing."""
+    corners = np.array([[0.0, length / 2], [radius, -length / 2], [0.0, -length / 2]])
+    share = np.linspace(0.0, 1.0, 4001)[:, None]
+    outline = np.concatenate([a + share * (b - a) for a, b in zip(corners, corners[1:], strict=False)])
+    flat = np.column_stack([np.hypot(points[:, 0], points[:, 1]), points[:, 2]])
+    away = np.array([np.linalg.norm(outline - point, axis=1).min() for point in flat])
+    inside = (flat[:, 1] > -length / 2) & (flat[:, 0] < radius * (0.5 - flat[:, 1] / length))
+    return np.where(inside, -away, away)
+
+
+SHAPES = {
+    "ball": (0, (0.3,), lambda p: np.linalg.norm(p, axis=1) - 0.3),
+    "cuboid": (1, (0.4, 0.2, 0.7), lambda p: box_distance(p, np.array([0.4, 0.2, 0.7]))),
+    "cylinder": (2, (0.2, 0.6), lambda p: cylinder_distance(p, 0.2, 0.6)),
+    "flat cylinder": (2, (0.5, 0.01), lambda p: cylinder_distance(p, 0.5, 0.01)),
+    "cone": (3, (0.25, 0.5), lambda p: cone_distance(p, 0.25, 0.5)),
+    "plane": (4, (0.6, 0.0, 0.8, 0.0), lambda p: np.abs(p @ [0.6, 0.0, 0.8])),
+}
+
+
+def some_points(seed: int, count: int = 400) -> Array:
+    """Around and inside, on the axes, and far away."""
+    rng = np.random.default_rng(seed)
+    points = rng.uniform(-0.6, 0.6, (count, 3))
+    points[: count // 8, :2] = 0.0
+    points[count // 8 : count // 4, 2] = 0.0
+    points[-5:] *= 1e3
+    return points
+
+
+def check_answers(answers: Array, points: Array, wanted: Array, accuracy: float) -> None:
+    np.testing.assert_allclose(answers[:, 0], wanted, atol=accuracy)
+    np.testing.assert_allclose(np.linalg.norm(answers[:, 4:7], axis=1), 1.0, atol=1e-9)
+    # The nearest point lies that far, along the normal.
+    scale = 1.0 + np.abs(wanted)
+    np.testing.assert_allclose(
+        (points - answers[:, 1:4]) / scale[:, None], (answers[:, :1] * answers[:, 4:7]) / scale[:, None], atol=1e-9
+    )
+    np.testing.assert_array_equal(answers[:, 9] > 0.0, answers[:, 0] < 0.0)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_solids_know_their_distance(geometry: Core, name: str) -> None:
+    kind, sizes, reference = SHAPES[name]
+    solid, points = geometry.solid(kind, *sizes), some_points(1)
+    wanted = reference(points)
+    check_answers(geometry.ask(solid, points), points, wanted, 2e-4 if name == "cone" else 1e-12 * 1e3)
+    for beyond in (0.05, 0.3):
+        answers = geometry.ask(solid, points, beyond)
+        exact = answers[:, 0]
+        near = exact < beyond
+        np.testing.assert_allclose(answers[near, 7], exact[near], atol=1e-9)
+        assert (answers[~near, 7] >= beyond - 1e-12).all()
+        np.testing.assert_array_equal(answers[:, 8] > 0.0, near)
+
+
+def meshes() -> dict[str, trimesh.Trimesh]:
+    ring = trimesh.creation.annulus(0.2, 0.4, 0.3, sections=16)
+    return {
+        "box": trimesh.creation.box((0.4, 0.3, 0.6)),
+        "icosphere": trimesh.creation.icosphere(2, 0.35),
+        "ring": ring,
+    }
+
+
+@pytest.mark.parametrize("name", meshes())
+def test_closed_meshes_have_an_inside(geometry: Core, name: str) -> None:
+    mesh, points = meshes()[name], some_points(2)
+    assert mesh.is_watertight
+    solid = geometry.mesh(mesh)
+    away = trimesh.proximity.closest_point(mesh, points)[1]
+    wanted = np.where(mesh.contains(points), -away, away)
+    answers = geometry.ask(solid, points)
+    check_answers(answers, points, wanted, 1e-7)
+    for beyond in (0.02, 0.2):
+        answers = geometry.ask(solid, points, beyond)
+        near = away < beyond
+        np.testing.assert_allclose(answers[near, 7], wanted[near], atol=1e-7)
+        assert (answers[~near, 7] >= beyond).all()
+        # Of a mesh the surface is touched.
+        np.testing.assert_array_equal(answers[:, 8] > 0.0, near)
+
+
+def test_open_and_inverted_meshes_are_surfaces(geometry: Core) -> None:
+    box, points = trimesh.creation.box((0.4, 0.3, 0.6)), some_points(3)
+    away = trimesh.proximity.closest_point(box, points)[1]
+    inverted = trimesh.Trimesh(box.vertices, box.faces[:, ::-1], process=False)
+    answers = geometry.ask(geometry.mesh(inverted), points)
+    np.testing.assert_allclose(answers[:, 0], away, atol=1e-7)
+    assert not answers[:, 9].any()
+    opened = trimesh.Trimesh(box.vertices, box.faces[1:], process=False)
+    answers = geometry.ask(geometry.mesh(opened), points)
+    np.testing.assert_allclose(answers[:, 0], trimesh.proximity.closest_point(opened, points)[1], atol=1e-7)
+    # Corners that are repeated, as in STL files, are one.
+    soup = trimesh.Trimesh(box.triangles.reshape(-1, 3), np.arange(3 * len(box.faces)).reshape(-1, 3), process=False)
+    assert (geometry.ask(geometry.mesh(soup), np.zeros((1, 3)))[0, 0]) == pytest.approx(-0.15)
+
+
+def test_meshes_that_cannot_be_used_are_refused(geometry: Core) -> None:
+    corners = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    with pytest.raises(ValueError, match="vertex 1 of a mesh is not finite"):
+        geometry.mesh(trimesh.Trimesh([corners[0], [np.nan, 0, 0], corners[2]], [[0, 1, 2]], process=False))
+    with pytest.raises(ValueError, match="no triangle with an area"):
+        geometry.mesh(trimesh.Trimesh(corners[[0, 1, 1]], [[0, 1, 2]], process=False))
+
+    class Broken:
+        vertices, faces = corners, np.array([[0, 1, 7]])
+
+    with pytest.raises(ValueError, match="names vertex 7 of a mesh with 3"):
+        geometry.mesh(Broken())  # type: ignore[arg-type]
+
+
+def uncovered(spheres: Array, points: Array) -> float:
+    return float((np.linalg.norm(points[:, None] - spheres[None, :, :3], axis=2) - spheres[:, 3]).min(axis=1).max())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_growth_is_what_the_spheres_lack(geometry: Core, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    pose = make_transform(random_rotation(rng), rng.uniform(-1, 1, 3))
+    mesh = trimesh.creation.cylinder(0.1, 0.5, sections=24)
+    spheres = np.column_stack([rng.uniform([-0.05, -0.05, -0.25], [0.05, 0.05, 0.25], (12, 3)), np.full(12, 0.1)])
+    spheres = np.column_stack([transform_points(pose, spheres[:, :3]), spheres[:, 3], np.zeros(12)])
+    for solid, points, tolerance in (
+        (geometry.mesh(mesh), trimesh.sample.sample_surface(mesh, 60000, seed=seed)[0], 1e-4),
+        (geometry.solid(2, 0.1, 0.5), trimesh.sample.volume_mesh(mesh, 60000), 5e-4),
+    ):
+        lacking = uncovered(spheres, transform_points(pose, np.concatenate([points, mesh.vertices])))
+        growth = geometry.growth(spheres, solid, pose)
+        assert max(lacking, 0.0) <= growth <= max(lacking, 0.0) + tolerance + 0.003
+    assert geometry.growth(np.empty((0, 5)), solid, pose) == np.inf
+    whole = np.array([[*pose[:3, 3], 0.4, 0.0]])
+    assert geometry.growth(whole, solid, pose) <= 5e-4
+
+
+@pytest.mark.parametrize("count", [1, 5, 16])
+@pytest.mark.parametrize("name", ["ball", "cuboid", "cylinder", "cone", "mesh"])
+def test_plain_covers_contain_the_shape(geometry: Core, name: str, count: int) -> None:
+    rng = np.random.default_rng(count)
+    pose = make_transform(random_rotation(rng), rng.uniform(-1, 1, 3))
+    mesh = meshes()["ring"]
+    solid = geometry.mesh(mesh) if name == "mesh" else geometry.solid(SHAPES[name][0], *SHAPES[name][1])
+    points = rng.uniform(-0.5, 0.5, (20000, 3))
+    inside = geometry.ask(solid, points)[:, 0] <= 0.0
+    points = trimesh.sample.sample_surface(mesh, 5000, seed=1)[0] if name == "mesh" else points[inside]
+    cover = geometry.cover(solid, count, pose)
+    assert 1 <= len(cover) <= count
+    assert uncovered(cover, transform_points(pose, points)) <= 1e-9
+    # The balls within are within, and no larger than the spheres.
+    depth = -geometry.ask(solid, transform_points(np.linalg.inv(pose), cover[:, :3]))[:, 0]
+    np.testing.assert_allclose(cover[:, 4], np.clip(depth, 0.0, cover[:, 3]), atol=1e-9)
+
+
+def random_body(rng: np.random.Generator) -> Array:
+    count = int(rng.integers(1, 30))
+    radii = rng.uniform(0.02, 0.1, count)
+    return np.column_stack([rng.uniform(-0.2, 0.2, (count, 3)), radii, radii * rng.uniform(0.0, 1.0, count)])
+
+
+@pytest.mark.parametrize("name", ["ball", "cuboid", "cylinder", "cone", "ring", "icosphere"])
+@pytest.mark.parametrize("decide", [True, False])
+def test_verdicts_on_solids_are_those_of_all_spheres(geometry: Core, name: str, decide: bool) -> None:
+    rng = np.random.default_rng(7)
+    solid = geometry.mesh(meshes()[name]) if name in meshes() else geometry.solid(SHAPES[name][0], *SHAPES[name][1])
+    is_mesh, told = name in meshes(), set()
+    for _ in range(300):
+        spheres, growth = random_body(rng), float(rng.choice([0.0, 0.03]))
+        at = make_transform(random_rotation(rng), rng.uniform(-0.45, 0.45, 3))
+        pose = make_transform(random_rotation(rng), rng.uniform(-0.1, 0.1, 3))
+        distances = geometry.ask(solid, transform_points(np.linalg.inv(pose) @ at, spheres[:, :3]))[:, 0]
+        gaps = distances - spheres[:, 3] - growth
+        surface = np.abs(distances) if is_mesh else distances
+        limit = float(rng.choice([np.inf, 0.05, 0.0, -0.02]))
+        verdict, meeting, touching = geometry.against_solid(spheres, at, solid, pose, growth, decide, limit)
+        if decide:
+            assert verdict == (UNDECIDED if gaps.min() < 0.0 else FREE)
+        else:
+            touched = (surface < spheres[:, 3] + growth).any()
+            sure = (surface < spheres[:, 4]).any()
+            assert verdict == (COLLIDING if sure else UNDECIDED if touched else FREE)
+        told.add(verdict)
+        assert touching == (gaps < 0.0).sum()
+        assert (meeting is not None) == (gaps.min() < limit)
+        if meeting is not None:
+            assert meeting[0] == pytest.approx(gaps.min(), abs=1e-9)
+            np.testing.assert_allclose(meeting[4:7] - meeting[1:4], meeting[0] * meeting[7:10], atol=1e-9)
+    assert told == ({FREE, UNDECIDED} if decide else {FREE, UNDECIDED, COLLIDING})
+
+
+def test_verdicts_on_bodies_are_those_of_all_pairs(geometry: Core) -> None:
+    rng = np.random.default_rng(8)
+    told = set()
+    for _ in range(1500):
+        a, b, growth = random_body(rng), random_body(rng), float(rng.choice([0.0, 0.02]))
+        at_a = make_transform(random_rotation(rng), rng.uniform(-0.3, 0.3, 3))
+        at_b = make_transform(random_rotation(rng), rng.uniform(-0.3, 0.3, 3))
+        places = transform_points(at_a, a[:, :3]), transform_points(at_b, b[:, :3])
+        between = np.linalg.norm(places[0][:, None] - places[1][None], axis=2)
+        gaps = between - a[:, None, 3] - b[None, :, 3] - 2.0 * growth
+        limit = float(rng.choice([np.inf, 0.05, 0.0]))
+        verdict, meeting, touching = geometry.against_body(a, at_a, b, at_b, growth, limit)
+        sure = (between < a[:, None, 4] + b[None, :, 4]).any()
+        assert verdict == (COLLIDING if sure else UNDECIDED if gaps.min() < 0.0 else FREE)
+        told.add(verdict)
+        assert touching == (gaps < 0.0).sum()
+        assert (meeting is not None) == (gaps.min() < limit)
+        if meeting is not None:
+            assert meeting[0] == pytest.approx(gaps.min(), abs=1e-9)
+            np.testing.assert_allclose(meeting[4:7] - meeting[1:4], meeting[0] * meeting[7:10], atol=1e-9)
+    assert told == {FREE, UNDECIDED, COLLIDING}
