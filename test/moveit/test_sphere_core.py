@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes
 import subprocess
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 import trimesh
 from numpy.typing import NDArray
-
 from scipy.spatial.transform import Rotation
 
 from morphit_ros.geometry.transforms import make_transform, transform_points
@@ -27,7 +27,7 @@ EYE = np.eye(4)
 def core(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     library = tmp_path_factory.mktemp("core") / "core.so"
     files = [Path(__file__).with_name("core.cpp"), *(PACKAGE / f"src/{name}.cpp" for name in SOURCES)]
-    flags = "-std=c++17 -O1 -Wall -Wextra -Werror -shared -fPIC -isystem /usr/include/eigen3".split()
+    flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-isystem", "/usr/include/eigen3"]
     subprocess.run(["c++", *flags, f"-I{PACKAGE / 'include'}", *map(str, files), "-o", str(library)], check=True)
     loaded = ctypes.CDLL(str(library))
     loaded.solid_new.restype = loaded.mesh_new.restype = ctypes.c_void_p
@@ -138,7 +138,7 @@ def cone_distance(points: Array, radius: float, length: float) -> Array:
     """By dense points of the outline, which is exact to their spacing."""
     corners = np.array([[0.0, length / 2], [radius, -length / 2], [0.0, -length / 2]])
     share = np.linspace(0.0, 1.0, 4001)[:, None]
-    outline = np.concatenate([a + share * (b - a) for a, b in zip(corners, corners[1:], strict=False)])
+    outline = np.concatenate([a + share * (b - a) for a, b in pairwise(corners)])
     flat = np.column_stack([np.hypot(points[:, 0], points[:, 1]), points[:, 2]])
     away = np.array([np.linalg.norm(outline - point, axis=1).min() for point in flat])
     inside = (flat[:, 1] > -length / 2) & (flat[:, 0] < radius * (0.5 - flat[:, 1] / length))

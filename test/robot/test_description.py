@@ -336,5 +336,5 @@ def test_the_text_with_files_names_each_mesh_where_it_is(package):
         assert path.as_uri() in text.replace("&amp;", "&")
         assert collision_mesh(again.links[name].collisions[0]).volume == pytest.approx(1.0 / 6.0)
     odd.unlink()
-    with pytest.raises(ResourceNotFoundError, match="a & b.obj"):
+    with pytest.raises(ResourceNotFoundError, match=r"a & b\.obj"):
         robot.xml_with_files()

@@ -288,8 +288,8 @@ class MoveItBackend:
         return replace(result, planning_time=spent)
 
     def _plan(
-        self, request: str, start: Mapping[str, float], goal: dict[str, Any], scaling: tuple[float, float] | None = None,
-        contacts: Sequence[tuple[str, str]] = (),
+        self, request: str, start: Mapping[str, float], goal: dict[str, Any],
+        scaling: tuple[float, float] | None = None, contacts: Sequence[tuple[str, str]] = (),
     ) -> MotionResult:  # fmt: skip
         missing = [name for name in self.robot.arm_joints if name not in start]
         if missing:
