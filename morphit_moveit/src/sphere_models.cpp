@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <stdexcept>
 #include <thread>
 
 #include <geometric_shapes/shapes.h>
@@ -30,11 +31,17 @@ bool isSpheres(const moveit::core::LinkModel& link)
                      [](const shapes::ShapeConstPtr& shape) { return shape->type == shapes::SPHERE; });
 }
 
+/** @throw std::invalid_argument for a shape that spheres cannot contain. */
 std::vector<CoveredShape> coveredShapes(const moveit::core::LinkModel& link)
 {
   std::vector<CoveredShape> result;
   for (std::size_t i = 0; i < link.getShapes().size(); ++i)
-    result.push_back({ solidOf(link.getShapes()[i]), link.getCollisionOriginTransforms()[i] });
+  {
+    const shapes::ShapeConstPtr& shape = link.getShapes()[i];
+    if (shape->type == shapes::PLANE || shape->type == shapes::OCTREE)
+      throw std::invalid_argument("spheres do not contain a plane or an octomap");
+    result.push_back({ solidOf(shape), link.getCollisionOriginTransforms()[i] });
+  }
   return result;
 }
 
@@ -84,6 +91,30 @@ Spheres fittedSpheres(const SphereModel& model, const std::string& link, const s
     sphere.radius += growth;
   return spheres;
 }
+
+/** @throw std::invalid_argument for a shape that spheres cannot contain. */
+SphereLink makeSphereLink(const moveit::core::LinkModel& link, const SphereModel* model, double max_growth,
+                          std::vector<std::string>& remarks)
+{
+  if (isSpheres(link))
+    return { &link, SphereLink::Source::OWN, BodySpheres(ownSpheres(link)) };
+  const std::vector<CoveredShape> shapes = coveredShapes(link);
+  SphereLink part{ &link, SphereLink::Source::FITTED, {} };
+  Spheres spheres;
+  if (model)
+    spheres = fittedSpheres(*model, link.getName(), shapes, max_growth, remarks);
+  if (spheres.empty())
+  {
+    part.source = SphereLink::Source::PLAIN;
+    for (const CoveredShape& shape : shapes)
+      for (const SolidSphere& sphere : plainCover(shape, std::max<std::size_t>(1, PLAIN_SPHERES / shapes.size())))
+        spheres.push_back(sphere);
+  }
+  for (const CoveredShape& shape : shapes)
+    measureInner(spheres, shape);
+  part.body = BodySpheres(std::move(spheres));
+  return part;
+}
 }  // namespace
 
 std::shared_ptr<const SphereRobot> makeSphereRobot(const moveit::core::RobotModel& robot, const SphereModel* model,
@@ -94,28 +125,14 @@ std::shared_ptr<const SphereRobot> makeSphereRobot(const moveit::core::RobotMode
     result->content_hash = model->content_hash;
   for (const moveit::core::LinkModel* link : robot.getLinkModelsWithCollisionGeometry())
   {
-    SphereLink part{ link, SphereLink::Source::OWN, {} };
-    Spheres spheres;
-    if (isSpheres(*link))
-      spheres = ownSpheres(*link);
-    else
+    try
     {
-      const std::vector<CoveredShape> shapes = coveredShapes(*link);
-      part.source = SphereLink::Source::FITTED;
-      if (model)
-        spheres = fittedSpheres(*model, link->getName(), shapes, max_growth, remarks);
-      if (spheres.empty())
-      {
-        part.source = SphereLink::Source::PLAIN;
-        for (const CoveredShape& shape : shapes)
-          for (const SolidSphere& sphere : plainCover(shape, std::max<std::size_t>(1, PLAIN_SPHERES / shapes.size())))
-            spheres.push_back(sphere);
-      }
-      for (const CoveredShape& shape : shapes)
-        measureInner(spheres, shape);
+      result->links.push_back(makeSphereLink(*link, model, max_growth, remarks));
     }
-    part.body = BodySpheres(std::move(spheres));
-    result->links.push_back(std::move(part));
+    catch (const std::invalid_argument& error)
+    {
+      result->missing = "link '" + link->getName() + "': " + error.what();
+    }
   }
   return result;
 }
@@ -157,7 +174,10 @@ void SphereModels::connect()
     const auto options = rclcpp::NodeOptions().arguments({ "--ros-args", "-r", "__node:=collision_spheres" });
     node_ = std::make_shared<rclcpp::Node>("collision_spheres", options);
     const auto topic = node_->declare_parameter<std::string>("topic", "sphere_model");
-    max_growth_ = node_->declare_parameter<double>("max_growth", max_growth_);
+    rcl_interfaces::msg::ParameterDescriptor length;
+    length.floating_point_range.resize(1);
+    length.floating_point_range[0].to_value = 1.0;
+    max_growth_ = node_->declare_parameter<double>("max_growth", max_growth_, length);
     confirm_self_ = node_->declare_parameter<bool>("confirm_self", confirm_self_);
     subscription_ = node_->create_subscription<SphereModel>(
         topic, rclcpp::QoS(1).reliable().transient_local(),
@@ -200,6 +220,8 @@ void SphereModels::fill(const moveit::core::RobotModel& robot, SphereSlot& slot,
     count += link.body.spheres.size();
     plain += link.source == SphereLink::Source::PLAIN ? 1 : 0;
   }
+  if (!spheres->missing.empty())
+    RCLCPP_WARN(logger(), "FCL answers alone for %s: %s", robot.getName().c_str(), spheres->missing.c_str());
   RCLCPP_INFO(logger(), "%s: %zu spheres, %zu of %zu links without a model", robot.getName().c_str(), count, plain,
               spheres->links.size());
   slot.set(spheres);

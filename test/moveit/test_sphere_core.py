@@ -294,6 +294,14 @@ def random_body(rng: np.random.Generator) -> Array:
     return np.column_stack([rng.uniform(-0.2, 0.2, (count, 3)), radii, radii * rng.uniform(0.0, 1.0, count)])
 
 
+def check_meeting(meeting: Array | None, gap: float, limit: float) -> None:
+    """There is a meeting where the least gap is below the limit; it has that distance, along its normal."""
+    assert (meeting is not None) == (gap < limit)
+    if meeting is not None:
+        assert meeting[0] == pytest.approx(gap, abs=1e-9)
+        np.testing.assert_allclose(meeting[4:7] - meeting[1:4], meeting[0] * meeting[7:10], atol=1e-9)
+
+
 @pytest.mark.parametrize("name", ["ball", "cuboid", "cylinder", "cone", "ring", "icosphere"])
 @pytest.mark.parametrize("decide", [True, False])
 def test_verdicts_on_solids_are_those_of_all_spheres(geometry: Core, name: str, decide: bool) -> None:
@@ -317,10 +325,7 @@ def test_verdicts_on_solids_are_those_of_all_spheres(geometry: Core, name: str, 
             assert verdict == (COLLIDING if sure else UNDECIDED if touched else FREE)
         told.add(verdict)
         assert touching == (gaps < 0.0).sum()
-        assert (meeting is not None) == (gaps.min() < limit)
-        if meeting is not None:
-            assert meeting[0] == pytest.approx(gaps.min(), abs=1e-9)
-            np.testing.assert_allclose(meeting[4:7] - meeting[1:4], meeting[0] * meeting[7:10], atol=1e-9)
+        check_meeting(meeting, gaps.min(), limit)
     assert told == ({FREE, UNDECIDED} if decide else {FREE, UNDECIDED, COLLIDING})
 
 
@@ -340,8 +345,5 @@ def test_verdicts_on_bodies_are_those_of_all_pairs(geometry: Core) -> None:
         assert verdict == (COLLIDING if sure else UNDECIDED if gaps.min() < 0.0 else FREE)
         told.add(verdict)
         assert touching == (gaps < 0.0).sum()
-        assert (meeting is not None) == (gaps.min() < limit)
-        if meeting is not None:
-            assert meeting[0] == pytest.approx(gaps.min(), abs=1e-9)
-            np.testing.assert_allclose(meeting[4:7] - meeting[1:4], meeting[0] * meeting[7:10], atol=1e-9)
+        check_meeting(meeting, gaps.min(), limit)
     assert told == {FREE, UNDECIDED, COLLIDING}

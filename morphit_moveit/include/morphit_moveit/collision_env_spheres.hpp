@@ -9,29 +9,21 @@
 #include <moveit/collision_detection/collision_detector_allocator.hpp>
 #include <moveit/collision_detection_fcl/collision_env_fcl.hpp>
 
-#include <morphit_moveit/sphere_models.hpp>
-#include <morphit_moveit/world_shapes.hpp>
+#include <morphit_moveit/placed_robot.hpp>
 
 namespace morphit_moveit
 {
-/** What padding and scale of a link mean for its spheres. */
-struct LinkGrowth
-{
-  double radii;  // how much is added to the radii [m]
-  bool shrunk;   // whether the geometry has become smaller: the radii have not
-};
-
 /** Collisions by spheres that contain the links.
  *
  * What the spheres call free is free: they are proven to contain the collision geometry. What they touch collides, if the
  * spheres are the link's own or a fitted model's; otherwise, between two links (unless `confirm_self` is false), and for
  * attached bodies FCL has the last word, about that pair alone. Distances are never greater than those of the geometry.
  *
- * FCL answers alone where costs are asked for, and where the world holds what spheres cannot be held against.
+ * FCL answers alone where costs are asked for, and where the world or a link has a shape that spheres cannot be held against.
  *
  * Any number of threads may ask at once.
  */
-class CollisionEnvSpheres : public collision_detection::CollisionEnvFCL
+class CollisionEnvSpheres : public collision_detection::CollisionEnvFCL, private FclObjects
 {
 public:
   CollisionEnvSpheres(const moveit::core::RobotModelConstPtr& model, double padding = 0.0, double scale = 1.0);
@@ -72,14 +64,10 @@ protected:
   void updatedPaddingOrScaling(const std::vector<std::string>& links) override;
 
 private:
-  class Carried;
-  class Check;
-  class Distances;
-
   void observe();
   void updateGrowth();
   std::shared_ptr<const WorldShapes> world() const;
-  bool canAnswer(const WorldShapes& world) const;
+  bool canAnswer(const std::string& missing) const;
   bool decidesOnWorld(const SphereLink& link) const;
   bool decidesOnPair(const SphereLink& a, const SphereLink& b) const;
   void checkSelf(const collision_detection::CollisionRequest& req, collision_detection::CollisionResult& res,
@@ -90,13 +78,13 @@ private:
   template <class Measure>
   void addDistance(const collision_detection::CollisionRequest& req, collision_detection::CollisionResult& res,
                    const collision_detection::AllowedCollisionMatrix* acm, Measure&& measure) const;
-  template <class Visit>
-  void forShapes(const moveit::core::LinkModel* link, const moveit::core::RobotState& state, Visit&& visit) const;
-  template <class Visit>
-  void forObjects(const WorldShape& shape, Visit&& visit) const;
+  std::vector<CarriedShape> carriedBy(const moveit::core::RobotState& state) const;
+  void visitLink(const moveit::core::LinkModel& link, const moveit::core::RobotState& state,
+                 const Visit& visit) const override;
+  void visitShape(const WorldShape& shape, const Visit& visit) const override;
 
   std::shared_ptr<const SphereSlot> slot_;
-  std::vector<LinkGrowth> growth_;
+  std::vector<LinkGrowth> growth_;  // of each link of the robot of spheres
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const WorldShapes> world_shapes_;  // made at the first query after a change
   collision_detection::World::ObserverHandle observer_;

@@ -30,11 +30,12 @@ struct SphereLink
   BodySpheres body;
 };
 
-/** All links with collision geometry. */
+/** All links with collision geometry, but those named in `missing`. */
 struct SphereRobot
 {
   std::vector<SphereLink> links;
   std::string content_hash;  // of the model of the topic; empty without one
+  std::string missing;       // why there are no spheres for a link; empty if there are for all
 };
 
 /** The spheres of one robot as they are now: a query takes them once and keeps them. */
