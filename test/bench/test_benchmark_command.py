@@ -42,7 +42,7 @@ def test_writes_table_and_summary(main: Any, tmp_path: Path, capsys: pytest.Capt
         "--markdown",
         str(tmp_path / "other.md"),
     ]
-    words = ["--robot", "flying", "--gripper", "umi", "--objects", "mug", "box", "--trials", "2", "--processes", "1"]
+    words = ["--robot", "flying", "--gripper", "umi", "--objects", "mug", "box", "--trials", "2", "--workers", "1"]
     assert main([*words, *files]) == 0
     document = json.loads((tmp_path / "summary.json").read_text())
     assert document == json.loads((tmp_path / "other.json").read_text())
