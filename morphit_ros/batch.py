@@ -10,6 +10,7 @@ order: whatever is random in a task has to come from the task.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fcntl
 import functools
@@ -340,9 +341,17 @@ def _by_scheduler(function: Callable[[Any], Any], tasks: Sequence[Task], address
 
     # What it has to say of a lost connection, with tracebacks, is said by our errors.
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+
+    async def greet() -> None:
+        security = distributed.Security().get_connection_args("client")
+        comm = await asyncio.wait_for(distributed.comm.connect(address, **security), _PATIENCE)
+        await comm.close()
+
     try:
+        # The client itself waits for ever for something else that listens there and says nothing.
+        asyncio.run(greet())
         client = distributed.Client(address, timeout=_PATIENCE, set_as_default=False)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TimeoutError) as error:
         bound = f"the address of a Dask scheduler that answers within {_PATIENCE:g} s"
         raise InvalidInputError("scheduler", repr(address), bound, f"{_START} ({error})") from error
     with client:
@@ -362,11 +371,15 @@ def _by_scheduler(function: Callable[[Any], Any], tasks: Sequence[Task], address
 
 
 def _dask_backend(client: Any, address: str, again: str) -> Any:
-    """joblib's backend for Dask; joblib's own waits for ever for a task whose workers died."""
+    """joblib's backend for Dask, without what its own does wrong: it waits for ever for a task whose workers died."""
     from distributed import KilledWorker
     from joblib._dask import DaskDistributedBackend
 
     class DaskBackend(DaskDistributedBackend):
+        def effective_n_jobs(self, n_jobs: int) -> int:
+            # With a single worker joblib would do the work itself, here.
+            return max(2, int(super().effective_n_jobs(n_jobs)))
+
         def submit(self, func: Any, callback: Any = None) -> Any:
             future = super().submit(func, callback)
             ((_, ((_, key, *_),), _),) = func.items
