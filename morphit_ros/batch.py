@@ -10,7 +10,6 @@ order: whatever is random in a task has to come from the task.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import fcntl
 import functools
@@ -336,6 +335,9 @@ def _end_with(parent: int) -> None:
 
 def _by_scheduler(function: Callable[[Any], Any], tasks: Sequence[Task], address: str, again: str) -> _Results:
     with needed_for("work by a Dask scheduler's workers"):
+        # Not at the head: `morphit --help` has no use for it.
+        import asyncio
+
         import distributed
         import joblib
 

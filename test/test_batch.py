@@ -274,7 +274,6 @@ def test_workers_of_several_threads_or_other_versions_are_refused(
     tmp_path: Path, scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (
-        # A single worker: joblib would work here instead.
         cluster(tmp_path, "--nworkers", "1", "--nthreads", "2") as address,
         pytest.raises(InvalidInputError, match=r"the Dask worker tcp://.*: got 2 threads, expected 1\. .*--nthreads 1"),
     ):

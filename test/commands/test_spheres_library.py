@@ -123,7 +123,7 @@ def test_robots_are_built_alike_whoever_builds_them(
     if engine == "processes":
         others = built("others", "--workers", "2")
     else:
-        # Where the workers are, a cache of their own: models come home.
+        # Where the workers are, a cache of their own: models come home. With a single worker joblib would work here.
         monkeypatch.setenv("MORPHIT_CACHE", str(tmp_path / "there"))
         with cluster(tmp_path, "--nworkers", "1", "--nthreads", "1") as address:
             others = built("others", "--scheduler", address)
