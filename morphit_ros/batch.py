@@ -353,7 +353,8 @@ def _by_scheduler(function: Callable[[Any], Any], tasks: Sequence[Task], address
         # The client itself waits for ever for something else that listens there and says nothing.
         asyncio.run(greet())
         client = distributed.Client(address, timeout=_PATIENCE, set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as error:
+    except (OSError, ValueError, TypeError, TimeoutError) as error:
+        # TypeError: tls without certificates.
         bound = f"the address of a Dask scheduler that answers within {_PATIENCE:g} s"
         raise InvalidInputError("scheduler", repr(address), bound, f"{_START} ({error})") from error
     with client:
