@@ -26,6 +26,8 @@ from random import Random
 
 from morphit_bench.chaos.cells import Cell, CellRecord, cells, judge, record_from
 from morphit_bench.chaos.report import markdown
+from morphit_ros.batch import BatchRecords
+from morphit_ros.errors import MorphitError
 from morphit_ros.resources import atomic_write
 
 
@@ -63,10 +65,19 @@ def main(words: Sequence[str] | None = None) -> int:
     path = folder / "cells.jsonl"
     if not options.resume:
         path.unlink(missing_ok=True)
-    records = read(path)
-    with own_domain_unless_given():
-        run([cell for cell in table if cell.name not in records], options, folder, path)
-    records = read(path)
+    identity = {
+        "program": "chaos",
+        "robot": options.robot,
+        "simulated_timeouts": options.simulated_timeouts,
+        "seed": options.seed,
+    }
+    try:
+        with BatchRecords(path, identity, resume=True) as written, own_domain_unless_given():
+            run([cell for cell in table if cell.name not in written], options, folder, written)
+            records = {cell.name: record_from(written[cell.name]) for cell in table if cell.name in written}
+    except MorphitError as error:
+        print(f"chaos: {error}", file=sys.stderr)
+        return 2
     page = markdown(table, records, machine())
     if options.page:
         with atomic_write(options.page) as stream:
@@ -78,12 +89,6 @@ def main(words: Sequence[str] | None = None) -> int:
     good = sum(not judgement.problems for judgement in judged.values())
     print(f"{good} of {len(table)} cells are as they should be; records in {folder}")
     return 0 if good == len(table) else 1
-
-
-def read(path: Path) -> dict[str, CellRecord]:
-    """The latest record of each cell."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return {row["name"]: record_from(row) for row in map(json.loads, lines)}
 
 
 @contextlib.contextmanager
@@ -101,7 +106,7 @@ def own_domain_unless_given() -> Iterator[None]:
         yield
 
 
-def run(table: Sequence[Cell], options: argparse.Namespace, folder: Path, path: Path) -> None:
+def run(table: Sequence[Cell], options: argparse.Namespace, folder: Path, records: BatchRecords) -> None:
     """Try cells one after the other; nodes are started anew where the last cell has left them of no use."""
     from chaos_nodes.job import ChaosJob, may_go_on
 
@@ -113,8 +118,7 @@ def run(table: Sequence[Cell], options: argparse.Namespace, folder: Path, path: 
         left = job.end() if job is not None else []
         for cell, record in waiting:
             record.left = left
-            with path.open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps(asdict(record)) + "\n")
+            records.add(cell.name, asdict(record))
             show(cell, record, time.monotonic() - began)
         waiting.clear()
 

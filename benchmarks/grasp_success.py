@@ -5,7 +5,8 @@
 
 Each trial (object, number) has its own position, yaw, resting pose, friction, mass and noise; planners, grippers and
 settings share them. A pick counts if the object is lifted, held for a second and ends less than 0.06 m and 30° from
-where a rigid grasp would have carried it. A run that was stopped goes on with --resume.
+where a rigid grasp would have carried it. A run that was stopped goes on with --resume;
+docs/machines.md says more of --workers and --scheduler.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from morphit_ros.batch import BatchConfig
+from morphit_ros.commands.options import add_config, read_config
 from morphit_ros.errors import MorphitError
 
 
@@ -36,7 +39,7 @@ def options_of(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--objects", nargs="+", help="names; default: all there are, without a data folder our own")
     parser.add_argument("--trials", type=int, default=3, help="of each object")
     parser.add_argument("--friction", type=float, nargs=2, default=[0.4, 0.8], metavar=("LOW", "HIGH"))
-    parser.add_argument("--processes", type=int, default=2)
+    add_config(parser, BatchConfig)
     parser.add_argument("--output", help="folder for records, table and pictures; default: a temporary one")
     parser.add_argument("--resume", action="store_true", help="continue in a folder that has results")
     parser.add_argument("--pictures", action="store_true", help="of failures: before, at the grasp, after")
@@ -66,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     from morphit_bench.picks.runs import BenchmarkPlan, TrialRecord, run_benchmark
     from morphit_bench.picks.trials import TrialConfig
     from morphit_ros.errors import InvalidInputError
-    from morphit_ros.resources import atomic_write
+    from morphit_ros.resources import atomic_write, data_directory
     from morphit_ros.robot.configuration import RobotConfiguration
     from morphit_ros.simulation.objects import available_objects
 
@@ -75,6 +78,7 @@ def run(options: argparse.Namespace) -> int:
         own = RobotConfiguration.load(options.robot).gripper
         if options.gripper != own:
             raise InvalidInputError("gripper", options.gripper, f"{own}, which {options.robot} carries, or none given")
+    batch = read_config(options, BatchConfig)
     folder = Path(options.output or tempfile.mkdtemp(prefix="grasp-success-"))
     plan = BenchmarkPlan(
         objects=tuple(options.objects or available_objects(options.data)),
@@ -84,7 +88,8 @@ def run(options: argparse.Namespace) -> int:
         robot="" if flying else options.robot,
         gripper=(options.gripper or "franka_hand") if flying else "",
         ranges=TrialConfig(friction=tuple(options.friction)),
-        data=options.data,
+        # The same on all machines that take part.
+        data=str(data_directory(options.data).resolve()),
         pictures=str(folder / "pictures") if options.pictures else "",
     )
     began = time.perf_counter()
@@ -102,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
         )
         sys.stdout.flush()
 
-    records = run_benchmark(plan, folder, options.processes, options.resume, show)
+    records = run_benchmark(plan, folder, batch, options.resume, show)
     bar.close()
     what = f"flying {plan.gripper}" if flying else options.robot
     title = f"Picks in simulation: {what}"
@@ -130,7 +135,7 @@ def _without_files(words: Sequence[str]) -> list[str]:
     return kept
 
 
-_FILES = ("--output", "--json", "--markdown", "--data", "--processes")
+_FILES = ("--output", "--json", "--markdown", "--data", "--workers", "--scheduler")
 
 
 if __name__ == "__main__":

@@ -29,6 +29,8 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
+from morphit_ros.batch import BatchConfig
+from morphit_ros.commands.options import add_config, read_config
 from morphit_ros.errors import MorphitError
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ def options_of(words: Sequence[str] | None) -> argparse.Namespace:
     collect.add_argument("--friction", type=float, nargs=2, default=[0.2, 0.6], metavar=("LOW", "HIGH"))
     collect.add_argument("--position-error", type=float, default=4.0, help="of the gripper, along each axis [mm]")
     collect.add_argument("--angle-error", type=float, default=4.0, help="of the gripper, about each axis [deg]")
-    collect.add_argument("--processes", type=int, default=1)
+    add_config(collect, BatchConfig)
     collect.add_argument("--minutes", type=float, default=float("inf"), help="of processor time; then no more is begun")
     collect.add_argument("--resume", action="store_true", help="continue in a folder that has samples")
     collect.add_argument("--weights", help="result of fit to rank with; default: the weights set by hand")
@@ -88,6 +90,7 @@ def collect(options: argparse.Namespace) -> int:
         collect_samples,
     )
     from morphit_bench.picks.trials import TrialConfig
+    from morphit_ros.resources import data_directory
     from morphit_ros.simulation.objects import available_objects
 
     if options.data:
@@ -102,7 +105,8 @@ def collect(options: argparse.Namespace) -> int:
         ),
         ranges=TrialConfig(friction=tuple(options.friction)),
         weights=_weights(options.weights) if options.weights else HAND_SET,
-        data=options.data,
+        # The same on all machines that take part.
+        data=str(data_directory(options.data).resolve()),
     )
     began = time.perf_counter()
     bar = tqdm(disable=not sys.stderr.isatty(), unit="trial", smoothing=0.1)
@@ -118,7 +122,8 @@ def collect(options: argparse.Namespace) -> int:
         )
         sys.stdout.flush()
 
-    groups = collect_samples(plan, options.output, options.processes, options.resume, 60.0 * options.minutes, show)
+    batch = read_config(options, BatchConfig)
+    groups = collect_samples(plan, options.output, batch, options.resume, 60.0 * options.minutes, show)
     bar.close()
     kinds = Counter(sample.kind for group in groups for sample in group.samples)
     busy = sum(group.busy for group in groups)

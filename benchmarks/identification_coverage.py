@@ -1,11 +1,12 @@
 """Coverage of what pushes tell: how often the truth lies within two stated deviations (95 % are meant).
 
-    python benchmarks/identification_coverage.py [--seeds 30] [--correlations 0 0.9] [--json FILE]
+    python benchmarks/identification_coverage.py [--seeds 30] [--correlations 0 0.9] [--workers 2] [--json FILE]
 
 A box (100 x 60 x 40 mm) is pushed four times by a finger, across it at three places and along it, and seen every 20 ms
 with 1 mm and 5 mrad of noise on each axis; both frictions and two coordinates of the centre of mass are estimated
 together. Data are by the same dynamics, so that noise is all that is wrong. The centre is off the middle (by 22 and
-17 mm) in two of three seeds, and in the middle in the third.
+17 mm) in two of three seeds, and in the middle in the third. A run with an --output that was stopped
+goes on with --resume.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
+import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import process_time
@@ -33,6 +37,9 @@ from morphit_bench.neural.identifying_pushes import (  # noqa: E402
     push_ways,
     steady_push,
 )
+from morphit_ros.batch import BatchConfig, BatchRecords, run_batch  # noqa: E402
+from morphit_ros.commands.options import add_config, read_config  # noqa: E402
+from morphit_ros.errors import MorphitError  # noqa: E402
 from morphit_ros.geometry.transforms import Array  # noqa: E402
 from morphit_ros.neural.fields.analytic import BoxField  # noqa: E402
 from morphit_ros.neural.identification.identification_config import IdentificationConfig  # noqa: E402
@@ -42,6 +49,7 @@ from morphit_ros.neural.objects.prediction import predict_push  # noqa: E402
 from morphit_ros.neural.objects.push_identification import push_experiment, unknown_of  # noqa: E402
 from morphit_ros.neural.objects.push_scene import PushScene, carrying_table  # noqa: E402
 from morphit_ros.neural.objects.pusher import Pusher  # noqa: E402
+from morphit_ros.resources import atomic_write  # noqa: E402
 
 SIZE, DENSITY = (0.10, 0.06, 0.04), 500.0
 PLACE = np.eye(4)
@@ -52,6 +60,11 @@ TRUTHS = ((OFF, (0.02, -0.01), 0.4), (OFF, (-0.015, 0.008), 0.5), (MIDDLE, (0.0,
 CENTERS = ("center_of_mass_x", "center_of_mass_y")
 NAMES = ("friction", "pusher_friction", *CENTERS)
 DEVIATIONS = 2.0
+# What draws must have in common to be in one file.
+IDENTITY = {
+    "program": "identification coverage", "size": SIZE, "density": DENSITY, "truths": TRUTHS,
+    "pusher_friction": PUSHER_FRICTION, "noise": [POSITION_NOISE, ROTATION_NOISE],
+}  # fmt: skip
 
 
 def true_tracks(known: KnownObject, center: tuple[float, float], friction: float) -> list[tuple[Pusher, Array]]:
@@ -93,31 +106,56 @@ def estimated(
     return dict(result.values), dict(result.standard_deviations)
 
 
-def main() -> None:
+def draw_row(draw: tuple[KnownObject, list[tuple[Pusher, Array]], int, float]) -> dict[str, Any]:
+    """What one draw of the noise gives: errors, stated deviations, and processor time [s]."""
+    known, tracks, seed, correlation = draw
+    where, center, friction = TRUTHS[seed % len(TRUTHS)]
+    truth = dict(zip(NAMES, (friction, PUSHER_FRICTION, *center), strict=True))
+    begin = process_time()
+    values, deviations = estimated(known, tracks, seed, correlation)
+    errors = {name: values[name] - truth[name] for name in NAMES}
+    return {
+        "correlation": correlation, "truth": where, "seed": seed, "errors": errors,
+        "deviations": deviations, "seconds": process_time() - begin,
+    }  # fmt: skip
+
+
+def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=30, help="draws of the noise, of each correlation")
     parser.add_argument(
         "--correlations", type=float, nargs="+", default=[0.0, 0.9], help="of the noise from one look to the next"
     )
+    add_config(parser, BatchConfig)
+    parser.add_argument("--output", type=Path, help="folder for the records; default: a temporary one")
+    parser.add_argument("--resume", action="store_true", help="continue in a folder that has results")
     parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
+    options = parser.parse_args(words)
+    try:
+        return run(options)
+    except MorphitError as error:
+        print(f"identification_coverage: {error}", file=sys.stderr)
+        return 2
 
+
+def run(options: argparse.Namespace) -> int:
+    batch = read_config(options, BatchConfig)
+    folder = options.output or Path(tempfile.mkdtemp(prefix="identification-coverage-"))
     known = know_object(BoxField(SIZE), DENSITY)
     tracks = [true_tracks(known, center, friction) for _, center, friction in TRUTHS]
-    rows: list[dict[str, Any]] = []
-    for correlation in options.correlations:
-        for seed in tqdm(range(options.seeds), desc=f"correlation {correlation:g}"):
-            where, center, friction = TRUTHS[seed % len(TRUTHS)]
-            truth = dict(zip(NAMES, (friction, PUSHER_FRICTION, *center), strict=True))
-            begin = process_time()
-            values, deviations = estimated(known, tracks[seed % len(TRUTHS)], seed, correlation)
-            errors = {name: values[name] - truth[name] for name in NAMES}
-            rows.append(
-                {
-                    "correlation": correlation, "truth": where, "seed": seed, "errors": errors,
-                    "deviations": deviations, "seconds": process_time() - begin,
-                }
-            )  # fmt: skip
+    tasks = [
+        ([correlation, seed], (known, tracks[seed % len(TRUTHS)], seed, correlation))
+        for correlation in dict.fromkeys(options.correlations)
+        for seed in range(options.seeds)
+    ]
+    with BatchRecords(folder / "draws.jsonl", IDENTITY, options.resume) as records:
+        before = len(records)
+        bar = tqdm(total=len(tasks), initial=sum(key in records for key, _ in tasks), disable=not sys.stderr.isatty())
+        with bar:
+            for _ in run_batch(draw_row, tasks, records, batch):
+                bar.update()
+        rows: list[dict[str, Any]] = [records[key] for key, _ in tasks]
+        print(f"{len(records) - before} draws of {len(tasks)} done in this run")
 
     print(f"{'noise':<18}{'truth':<16}{'within two deviations: ':<24}" + "".join(f"{name:>18}" for name in NAMES))
     for correlation in options.correlations:
@@ -130,8 +168,10 @@ def main() -> None:
             print(f"{f'correlation {correlation:g}':<18}{where:<16}{'':<24}{cells}")
     print(f"processor time each: {np.median([row['seconds'] for row in rows]):.1f} s (median)")
     if options.json:
-        options.json.write_text(json.dumps(rows, indent=1))
+        with atomic_write(options.json) as stream:
+            json.dump(rows, stream, indent=1)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

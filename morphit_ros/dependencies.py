@@ -26,6 +26,7 @@ EXTRAS = {
     "simulation": "MuJoCo: simulated workcell and cameras, recordings of objects",
     "motion": "motion planning without MoveIt",
     "view": "views in the browser",
+    "batch": "batch work by several processes (`--workers`) and machines (`--scheduler`)",
     "ros": "ROS 2 Jazzy as wheels, where no ROS 2 is installed",
 }
 
@@ -88,6 +89,9 @@ DEPENDENCIES = (
     # the browser view
     Dependency("viser", "1.1.1", "viser", extras="view"),
     Dependency("websockets", "16.1", "websockets", extras="view"),
+    # batch work; Ubuntu 24.04's joblib is too old for it, and its distributed goes with another Python stack
+    Dependency("joblib", "1.6", "joblib", extras="batch"),
+    Dependency("distributed", "2026.8", "distributed", extras="batch"),
     # ROS 2 Jazzy: other versions are of other distributions, which do not mix.
     Dependency("ros-rclpy", "==7.1.6", "rclpy", extras="ros", rosdep="rclpy", options="fastrtps"),
     Dependency("ros-action-msgs", "==2.0.3", "action_msgs", extras="ros", rosdep="action_msgs"),

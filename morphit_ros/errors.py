@@ -6,9 +6,22 @@ status in their result. Nodes map these errors to replies, command lines to exit
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class MorphitError(Exception):
     """Base of every error that this package raises on purpose."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Workers send errors home, and `Exception` would make them anew from the message alone.
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[MorphitError], args: tuple[Any, ...], attributes: dict[str, Any]) -> MorphitError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(attributes)
+    return error
 
 
 class InvalidInputError(MorphitError, ValueError):

@@ -44,6 +44,7 @@ FOUNDATION = {
     "dependencies": line("projects of others: which extra needs what, and what to do where it is missing"),
     "exports": line("names that a package imports when they are first used"),
     "bench": line("what only measures, by name: `morphit_bench`, which is installed apart"),
+    "batch": line("many tasks by processes or a Dask scheduler's workers, written down as they finish"),
     "jit": line("numba's `njit` with a cache of compiled kernels that all processes share"),
 }
 CAPABILITIES = {

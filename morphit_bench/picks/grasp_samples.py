@@ -7,12 +7,10 @@ is as planned, nearly all that the planner's checks let pass holds, and outcomes
 
 from __future__ import annotations
 
-import json
+import contextlib
 import math
-import multiprocessing
-import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from itertools import pairwise
@@ -27,6 +25,7 @@ from morphit_bench.picks.pick import PickJob
 from morphit_bench.picks.runs import come_to_rest, workcell_config
 from morphit_bench.picks.trials import Trial, TrialConfig, draw_trial, trial_object
 from morphit_bench.picks.views import SETTINGS, ObjectView, known_shape, observed_shape
+from morphit_ros.batch import BatchConfig, BatchRecords, read_batch, run_batch
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError, MorphitError, ResourceNotFoundError
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector
@@ -154,9 +153,10 @@ class SamplePlan:
     def identity(self) -> dict[str, Any]:
         """What samples must have in common to be in one file."""
         return {
-            "settings": list(self.settings),
+            "program": "grasp samples",
+            "settings": self.settings,
             "sampling": self.sampling.to_flat(),
-            "ranges": json.loads(json.dumps(self.ranges.to_flat())),
+            "ranges": self.ranges.to_flat(),
             "weights": self.weights.to_flat(),
         }
 
@@ -180,27 +180,13 @@ def read_samples(folder: str | Path, plan: SamplePlan | None = None) -> list[Sam
     Raises:
         InvalidInputError: they were sampled in another way.
     """
-    path = Path(folder) / SAMPLES
-    groups: dict[tuple[str, int, str], SampleGroup] = {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
-        try:
-            data = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        if "identity" not in data:
-            group = SampleGroup.from_json(data)
-            groups[group.key] = group
-        elif plan is not None and data["identity"] != plan.identity:
-            raise InvalidInputError(
-                str(path), f"samples of {data['identity']}", f"{plan.identity}", "Give another output folder."
-            )
-    return list(groups.values())
+    return list(map(SampleGroup.from_json, read_batch(Path(folder) / SAMPLES, None if plan is None else plan.identity)))
 
 
 def collect_samples(
     plan: SamplePlan,
     folder: str | Path,
-    processes: int = 1,
+    batch: BatchConfig | None = None,
     resume: bool = False,
     budget: float = float("inf"),
     progress: Callable[[SampleGroup, int, int], None] | None = None,
@@ -210,7 +196,7 @@ def collect_samples(
     Args:
         plan: what to sample.
         folder: for the samples.
-        processes: that work side by side; with one, in this process.
+        batch: who samples.
         resume: continue in a folder that has samples.
         budget: processor time after which no more is begun [s].
         progress: called with each new group, how many are done, and how many there are.
@@ -218,46 +204,29 @@ def collect_samples(
     Raises:
         InvalidInputError: the folder has samples and `resume` is false, or they were sampled in another way.
         ResourceNotFoundError: an object or gripper is unknown.
+        BatchStoppedError: a worker has gone; see `run_batch`.
     """
-    path = Path(folder) / SAMPLES
-    if path.is_file() and not resume:
-        raise InvalidInputError("output", str(folder), "a folder without samples", "Resume, or choose another one.")
-    done = {group.key: group for group in read_samples(folder, plan)}
     keys = plan.keys()
-    missing = [(plan, *key) for key in keys if key not in done]
-    finished, spent = len(keys) - len(missing), 0.0
-    path.parent.mkdir(parents=True, exist_ok=True)
-    torn = path.is_file() and not path.read_bytes().endswith(b"\n")
-    with path.open("a", encoding="utf-8") as stream:
-        if torn:
-            stream.write("\n")
-        if stream.tell() == 0:
-            stream.write(json.dumps({"identity": plan.identity}) + "\n")
-        for group in _work(missing, processes):
-            stream.write(json.dumps(asdict(group)) + "\n")
-            stream.flush()
-            done[group.key] = group
-            finished += 1
-            spent += group.busy
-            if progress is not None:
-                progress(group, finished, len(keys))
-            if spent > budget:
-                break
-    return [done[key] for key in keys if key in done]
+    with BatchRecords(Path(folder) / SAMPLES, plan.identity, resume) as finished:
+        count, spent = sum(key in finished for key in keys), 0.0
+        tasks = [(key, (plan, *key)) for key in keys]
+        with contextlib.closing(run_batch(_sample_plain_group, tasks, finished, batch)) as results:
+            for _, data in results:
+                group = SampleGroup.from_json(data)
+                count += 1
+                spent += group.busy
+                if progress is not None:
+                    progress(group, count, len(keys))
+                if spent > budget:
+                    break
+        return [SampleGroup.from_json(finished[key]) for key in keys if key in finished]
 
 
 _Task = tuple[SamplePlan, str, int, str]
 
 
-def _work(tasks: Sequence[_Task], processes: int) -> Iterator[SampleGroup]:
-    if processes == 1 or len(tasks) <= 1:
-        yield from map(sample_group, tasks)
-        return
-    # A fresh interpreter each: a forked one would share the OpenGL context.
-    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
-        os.environ.setdefault(variable, "1")
-    with multiprocessing.get_context("spawn").Pool(min(processes, len(tasks))) as pool:
-        yield from pool.imap_unordered(sample_group, tasks)
+def _sample_plain_group(task: _Task) -> dict[str, Any]:
+    return asdict(sample_group(task))
 
 
 @cache

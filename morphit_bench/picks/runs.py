@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import multiprocessing
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -22,6 +19,7 @@ from morphit_bench.picks.pictures import save_failure
 from morphit_bench.picks.planners import PLANNERS, grasp_planner
 from morphit_bench.picks.trials import Trial, TrialConfig, draw_trial, trial_object
 from morphit_bench.picks.views import SETTINGS
+from morphit_ros.batch import BatchConfig, BatchRecords, read_batch, run_batch
 from morphit_ros.errors import InvalidInputError, MorphitError, ResourceNotFoundError
 from morphit_ros.execution.pick import PickStage
 from morphit_ros.geometry.transforms import Array, rotation_angle
@@ -70,7 +68,7 @@ class BenchmarkPlan:
     @property
     def identity(self) -> dict[str, Any]:
         """What results must have in common to be in one file."""
-        return {"robot": self.robot, "gripper": self.gripper, "ranges": self.ranges.to_flat()}
+        return {"program": "picks", "robot": self.robot, "gripper": self.gripper, "ranges": self.ranges.to_flat()}
 
 
 @dataclass(frozen=True)
@@ -149,29 +147,14 @@ def read_records(folder: str | Path, plan: BenchmarkPlan | None = None) -> list[
     Raises:
         InvalidInputError: the folder's results are of another robot or other ranges.
     """
-    path = Path(folder) / RECORDS
-    if not path.is_file():
-        return []
-    records = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            data = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        if "identity" in data:
-            if plan is not None and data["identity"] != json.loads(json.dumps(plan.identity)):
-                raise InvalidInputError(
-                    str(path), f"results of {data['identity']}", f"{plan.identity}", "Give another output folder."
-                )
-        else:
-            records.append(TrialRecord.from_json(data))
-    return records
+    groups = read_batch(Path(folder) / RECORDS, None if plan is None else plan.identity)
+    return [TrialRecord.from_json(data) for group in groups for data in group]
 
 
 def run_benchmark(
     plan: BenchmarkPlan,
     folder: str | Path,
-    processes: int = 1,
+    batch: BatchConfig | None = None,
     resume: bool = False,
     progress: Callable[[TrialRecord, int, int], None] | None = None,
 ) -> list[TrialRecord]:
@@ -180,7 +163,7 @@ def run_benchmark(
     Args:
         plan: what to try.
         folder: for the records.
-        processes: that work side by side; with one, trials run in this process.
+        batch: who runs the trials.
         resume: continue in a folder that has results; trials that are done are not run again.
         progress: called with each new record, how many are done, and how many there are.
 
@@ -188,39 +171,32 @@ def run_benchmark(
         All records that the plan asks for, in its order, whatever order they finished in.
 
     Raises:
-        InvalidInputError: the folder has results and `resume` is false, or they are of another robot.
+        InvalidInputError: the folder has results and `resume` is false, or they are of another robot; pictures from
+            other machines.
         ResourceNotFoundError: an object or robot is unknown.
+        BatchStoppedError: a worker has gone; see `run_batch`.
     """
-    path = Path(folder) / RECORDS
-    if path.is_file() and not resume:
-        raise InvalidInputError("output", str(folder), "a folder without results", "Resume, or choose another one.")
-    done = {record.key: record for record in read_records(folder, plan)}
-    groups = [
-        (plan, name, number, missing)
-        for number in range(plan.trials)
-        for name in plan.objects
-        if (missing := _missing(plan, name, number, done))
-    ]
-    total = len(plan.objects) * plan.trials * len(plan.planners) * len(plan.settings)
-    wanted = {key for name in plan.objects for number in range(plan.trials) for key in _keys(plan, name, number)}
-    finished = len(wanted & done.keys())
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # A killed run may have left a line without its end.
-    torn = path.is_file() and not path.read_bytes().endswith(b"\n")
-    with path.open("a", encoding="utf-8") as stream:
-        if torn:
-            stream.write("\n")
-        if stream.tell() == 0:
-            stream.write(json.dumps({"identity": plan.identity}) + "\n")
-        for records in _work(groups, processes):
-            for record in records:
-                stream.write(json.dumps(record.to_json()) + "\n")
+    if plan.pictures and batch is not None and batch.scheduler:
+        remedy = "A picture is written by the machine that runs the trial: leave them out, or use workers of this one."
+        raise InvalidInputError("pictures", plan.pictures, "none with a scheduler", remedy)
+    keys = [key for name in plan.objects for number in range(plan.trials) for key in _keys(plan, name, number)]
+    with BatchRecords(Path(folder) / RECORDS, plan.identity, resume) as finished:
+        done = {record.key: record for record in read_records(folder)}
+        groups = [
+            ([name, number, missing], (plan, name, number, missing))
+            for number in range(plan.trials)
+            for name in plan.objects
+            if (missing := _missing(plan, name, number, done))
+        ]
+        count = sum(key in done for key in keys)
+        for _, group in run_batch(_run_plain_group, groups, finished, batch):
+            for data in group:
+                record = TrialRecord.from_json(data)
                 done[record.key] = record
-                finished += 1
+                count += 1
                 if progress is not None:
-                    progress(record, finished, total)
-            stream.flush()
-    return [done[key] for name in plan.objects for number in range(plan.trials) for key in _keys(plan, name, number)]
+                    progress(record, count, len(keys))
+    return [done[key] for key in keys]
 
 
 _Group = tuple[BenchmarkPlan, str, int, Sequence[tuple[str, str]]]
@@ -236,18 +212,6 @@ def _missing(plan: BenchmarkPlan, name: str, number: int, done: Iterable[Any]) -
     return [(key[2], key[3]) for key in _keys(plan, name, number) if key not in done]
 
 
-def _work(groups: Sequence[_Group], processes: int) -> Iterator[list[TrialRecord]]:
-    if processes == 1 or len(groups) <= 1:
-        yield from map(run_group, groups)
-        return
-    # A fresh interpreter each: a forked one would share the OpenGL context.
-    context = multiprocessing.get_context("spawn")
-    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
-        os.environ.setdefault(variable, "1")
-    with context.Pool(min(processes, len(groups))) as pool:
-        yield from pool.imap_unordered(run_group, groups)
-
-
 @cache
 def _job(robot: str, gripper: str) -> PickJob:
     """Kept by each process from trial to trial."""
@@ -257,6 +221,10 @@ def _job(robot: str, gripper: str) -> PickJob:
 @cache
 def _usual_object(name: str, data: str | None) -> SimulatedObject:
     return load_object(name, data_dir=data)
+
+
+def _run_plain_group(group: _Group) -> list[dict[str, Any]]:
+    return [record.to_json() for record in run_group(group)]
 
 
 def run_group(group: _Group) -> list[TrialRecord]:

@@ -1,7 +1,8 @@
 """`morphit spheres library`: fitted, proven and measured models of the robots that people use.
 
 List the robots that commands know by name, or build their models: fitted, with proven cover, measured link by link,
-and kept in the user's cache with an index. Building goes on where it was interrupted. Robots come from config/robots
+and kept in the user's cache with an index. Building goes on where it was interrupted. Several robots are built at once
+by processes of this machine or a Dask scheduler's workers. Robots come from config/robots
 and from the package example-robot-data. `morphit spheres view NAME` and `morphit spheres export NAME` take what was
 built.
 """
@@ -9,10 +10,12 @@ built.
 from __future__ import annotations
 
 import argparse
-import time
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from morphit_ros.batch import BatchConfig, run_batch
 from morphit_ros.commands.options import SeedConfig, add_config, add_settings, read_config, settings
 from morphit_ros.commands.output_files import ResultFiles, add_json
 from morphit_ros.commands.parser import CommandParser
@@ -22,13 +25,21 @@ from morphit_ros.commands.spheres_fit import FitConfig
 from morphit_ros.compilation import telling_of_compilation
 from morphit_ros.configuration import Config, parameter
 
+if TYPE_CHECKING:
+    from morphit_ros.spheres import SphereFitConfig
+
 
 @dataclass(frozen=True)
 class LibraryConfig(Config):
     """How models of the library are made."""
 
     cover: bool = parameter(True, "Have the spheres cover each link, and prove it")
-    jobs: int = parameter(0, "Threads that fit links; 0: as many as processors", minimum=0, maximum=256)
+    jobs: int = parameter(
+        0,
+        "Threads that fit links; 0: as many as processors, one where robots are built side by side",
+        minimum=0,
+        maximum=256,
+    )
 
 
 def add_options(parser: CommandParser) -> None:
@@ -38,6 +49,7 @@ def add_options(parser: CommandParser) -> None:
     parser.add_argument("robots", nargs="*", metavar="ROBOT", help="names; all robots if none is given")
     add_config(parser, SphereFitConfig, "count", "variant")
     add_config(parser, LibraryConfig)
+    add_config(parser, BatchConfig)
     add_settings(parser, "the fit")
     add_config(parser, GeometryConfig)
     add_config(parser, SeedConfig)
@@ -84,34 +96,78 @@ def _print_list(names: list[str], options: argparse.Namespace) -> None:
 def _build(names: list[str], options: argparse.Namespace) -> int:
     from morphit_ros.errors import MorphitError
     from morphit_ros.spheres import SphereFitConfig
-    from morphit_ros.spheres.library import build_entry, write_index
+    from morphit_ros.spheres.library import built_entry, entry_key, keep_model, write_index
 
-    own = read_config(options, LibraryConfig)
+    own, batch = read_config(options, LibraryConfig), read_config(options, BatchConfig)
     config = read_config(options, SphereFitConfig, {**settings(options, SphereFitConfig), "cover": own.cover})
     seed, cache = read_config(options, SeedConfig).seed, read_config(options, FitConfig).cache
     source = read_config(options, GeometryConfig).source
-    width, results, complete = max(map(len, names)), {}, True
+    width, keys, tasks = max(map(len, names)), {}, []
+    results: dict[str, dict[str, Any]] = {}
+
+    def tell(name: str, entry: dict[str, Any], seconds: float) -> None:
+        results[name] = entry
+        if "error" in entry:
+            print(f"{name:<{width}}  not built: {entry['error']}", flush=True)
+            return
+        print(f"{name:<{width}}  {_figures(entry)}, {seconds:.1f} s", flush=True)
+
     for number, name in enumerate(names, 1):
-        began = time.perf_counter()
         try:
             description, _ = load_robot(name, options)
-            with link_progress(f"{number}/{len(names)} {name}") as progress:
-                entry = build_entry(name, description, config, seed, source, cache, progress, own.jobs or None)
         except MorphitError as error:
-            complete = False
-            results[name] = {"error": str(error)}
-            print(f"{name:<{width}}  not built: {error}", flush=True)
+            tell(name, {"error": str(error)}, 0.0)
             continue
-        results[name] = entry
-        complete = complete and (not own.cover or entry["proven"] == entry["links"])
-        print(f"{name:<{width}}  {_figures(entry)}, {time.perf_counter() - began:.1f} s", flush=True)
+        keys[name] = entry_key(description, config, seed, source)
+        entry = built_entry(name, keys[name]) if cache else None
+        if entry is not None:
+            tell(name, entry, 0.0)
+            continue
+        title = f"{number}/{len(names)} {name}" if batch.here else ""
+        threads = own.jobs or (None if batch.here else 1)
+        tasks.append((name, _Building(name, tuple(options.package_path), config, seed, source, cache, threads, title)))
+    for name, content in run_batch(_build_one, tasks, config=batch):
+        entry = content if "error" in content else keep_model(name, keys[name], content)
+        tell(name, entry, entry.get("seconds", 0.0))
         # After each robot: an interruption leaves a true index.
-        files = write_index()
+        write_index()
     if any("error" not in entry for entry in results.values()):
-        print(f"index: {', '.join(map(str, files))}")
+        print(f"index: {', '.join(map(str, write_index()))}")
     with ResultFiles() as outputs:
-        outputs.json(results, options.json)
+        outputs.json({name: results[name] for name in names}, options.json)
+    complete = all("error" not in entry and entry["proven"] >= own.cover * entry["links"] for entry in results.values())
     return 0 if complete else 1
+
+
+@dataclass(frozen=True)
+class _Building:
+    """One robot to build, for a process anywhere: it loads the robot itself, since meshes lie elsewhere there."""
+
+    name: str
+    package_path: Sequence[str]
+    config: SphereFitConfig
+    seed: int
+    source: str
+    cache: bool
+    threads: int | None
+    title: str
+
+
+def _build_one(task: _Building) -> dict[str, Any]:
+    """The content of a robot's file in the library; under "error" why there is none."""
+    from morphit_ros.errors import MorphitError
+    from morphit_ros.robot.sources import load_robot
+    from morphit_ros.spheres.library import build_model
+
+    with ExitStack() as stack:
+        progress = stack.enter_context(link_progress(task.title)) if task.title else None
+        try:
+            description, _ = load_robot(task.name, task.package_path)
+            return build_model(
+                task.name, description, task.config, task.seed, task.source, task.cache, progress, task.threads
+            )
+        except MorphitError as error:
+            return {"error": str(error)}
 
 
 def _figures(entry: dict[str, Any]) -> str:

@@ -49,7 +49,7 @@ def library_model(name: str, description: RobotDescription | None = None) -> Sph
 
 
 def library_entries() -> dict[str, dict[str, Any]]:
-    """Name → what is said of a model that was built; see `build_entry`."""
+    """Name → what is said of a model that was built; see `build_model`."""
     entries = {}
     for file in sorted(library_directory().glob("*.json")):
         if file.name != "index.json":
@@ -57,7 +57,21 @@ def library_entries() -> dict[str, dict[str, Any]]:
     return entries
 
 
-def build_entry(
+def entry_key(description: RobotDescription, config: SphereFitConfig, seed: int = 0, source: str = "collision") -> str:
+    """What a model is built from, as a hash."""
+    return hashlib.sha256(repr((description.xml, asdict(config), seed, source)).encode()).hexdigest()
+
+
+def built_entry(name: str, key: str) -> dict[str, Any] | None:
+    """What is said of a model that was built of what the key stands for; None if it was not."""
+    file = library_file(name)
+    if file is None:
+        return None
+    entry: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))["library"]
+    return entry if entry["key"] == key else None
+
+
+def build_model(
     name: str,
     description: RobotDescription,
     config: SphereFitConfig,
@@ -67,27 +81,22 @@ def build_entry(
     progress: Callable[[str, int, int], None] | None = None,
     workers: int | None = None,
 ) -> dict[str, Any]:
-    """Fit, prove and measure a robot's model into the library; at once if the same was built before.
+    """Fit, prove and measure a robot's model for the library.
 
     Args:
-        name: of the robot, and of its file.
+        name: of the robot.
         description: the robot.
         config, seed, source, cache, progress, workers: as of `fit_robot_spheres`. Links that were fitted before an
             interruption come from the cache.
 
     Returns:
-        Robot, variant, number of links and spheres, `proven`: links whose cover is; mean over the links of d_avg and
-        greatest d_max [m], of inside and outside volume [share of the link's]; seconds.
+        What `keep_model` writes. Under "library" it has robot, variant, number of links and spheres, `proven`: links
+        whose cover is; mean over the links of d_avg and greatest d_max [m], of inside and outside volume [share of the
+        link's]; seconds.
 
     Raises:
         InvalidInputError, ResourceNotFoundError: no geometry, or as of `fit_robot_spheres`.
     """
-    key = hashlib.sha256(repr((description.xml, asdict(config), seed, source)).encode()).hexdigest()
-    built = library_file(name)
-    if cache and built is not None:
-        entry: dict[str, Any] = json.loads(built.read_text(encoding="utf-8"))["library"]
-        if entry["key"] == key:
-            return entry
     began = time.perf_counter()
     model = fit_robot_spheres(description, config, None, seed, cache, progress, source=source, workers=workers)
     if not model.links:
@@ -98,11 +107,17 @@ def build_entry(
     known = [link["metrics"] for link in content["links"].values()]
     means = {key: _mean([link[key] for link in known]) for key in ("d_avg", "inside", "outside")}
     entry = {
-        "key": key, "robot": model.robot_name, "variant": model.variant, "seed": seed, "source": source,
+        "robot": model.robot_name, "variant": model.variant, "seed": seed, "source": source,
         "links": len(model.links), "spheres": model.count,
         "proven": sum(spheres.cover_margin is not None for spheres in model.links.values()),
         **means, "d_max": max(link["d_max"] for link in known), "seconds": time.perf_counter() - began,
     }  # fmt: skip
+    return {**content, "library": entry}
+
+
+def keep_model(name: str, key: str, content: dict[str, Any]) -> dict[str, Any]:
+    """Write what `build_model` has returned into the library; returns what is said of it, with the key."""
+    entry = {"key": key, **content["library"]}
     with atomic_write(library_directory() / f"{name}.json") as stream:
         stream.write(json.dumps(content | {"library": entry}, indent=1, allow_nan=False) + "\n")
     return entry

@@ -42,7 +42,7 @@ def test_writes_table_and_summary(main: Any, tmp_path: Path, capsys: pytest.Capt
         "--markdown",
         str(tmp_path / "other.md"),
     ]
-    words = ["--robot", "flying", "--gripper", "umi", "--objects", "mug", "box", "--trials", "2", "--processes", "1"]
+    words = ["--robot", "flying", "--gripper", "umi", "--objects", "mug", "box", "--trials", "2", "--workers", "1"]
     assert main([*words, *files]) == 0
     document = json.loads((tmp_path / "summary.json").read_text())
     assert document == json.loads((tmp_path / "other.json").read_text())
@@ -62,6 +62,9 @@ def test_writes_table_and_summary(main: Any, tmp_path: Path, capsys: pytest.Capt
         (["--trials", "0"], "at least one"),
         (["--friction", "0.0", "0.8"], "friction"),
         (["--robot", "flying", "--friction", "nan", "0.8"], "friction"),
+        (["--workers", "0"], "--workers: got 0, expected in [1, 1024]"),
+        (["--scheduler", "cluster"], "--scheduler: got 'cluster', expected tcp://HOST:PORT"),
+        (["--scheduler", "tcp://127.0.0.1:1", "--pictures"], "pictures: got"),
     ],
 )
 def test_bad_options_end_with_2_and_say_why(

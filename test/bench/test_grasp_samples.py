@@ -180,7 +180,7 @@ def test_the_command_collects_fits_and_says_which_half_is_which(
     other = ["--output", str(tmp_path / "other"), "--weights", str(tmp_path / "fit.json")]
     assert main([*words[:1], *other, *words[3:]]) == 0
     header = json.loads((tmp_path / "other" / SAMPLES).read_text().splitlines()[0])
-    assert header["identity"]["weights"] == fit["score_weights"]
+    assert header["batch"]["weights"] == fit["score_weights"]
     capsys.readouterr()
     assert main(["compare", "--output", str(tmp_path), "--other", str(tmp_path / "other")]) == 0
     assert "only the first held in 0, only the other in 0" in capsys.readouterr().out

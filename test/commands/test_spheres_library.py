@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from batch_samples import cluster
 
 from morphit_ros.cli import main, make_parser
 from morphit_ros.geometry.primitives import box_mesh
@@ -98,6 +103,35 @@ def test_what_is_built_is_not_built_again(monkeypatch: pytest.MonkeyPatch, robot
     (robots / "little_description/urdf/little_arm.urdf").write_text(ARM.replace("0.2 0.1", "0.3 0.1"))
     assert library("build", "little_arm", "--count", "6") == 0
     assert len(fitted) == 3
+
+
+@pytest.mark.parametrize("engine", ["processes", "scheduler"])
+def test_robots_are_built_alike_whoever_builds_them(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("distributed")
+
+    def built(folder: str, *words: str) -> dict[str, dict[str, object]]:
+        monkeypatch.setenv("MORPHIT_CACHE", str(tmp_path / folder))
+        assert build("little_arm", "ghost", "half.v1.lowerBody", "--json", "result.json", *words) == 1
+        result: dict[str, dict[str, object]] = json.loads(Path("result.json").read_text())
+        assert list(result) == ["little_arm", "ghost", "half.v1.lowerBody"]
+        assert "no collision geometry" in str(result["ghost"]["error"])
+        assert library_entries() == {name: entry for name, entry in result.items() if name != "ghost"}
+        return {name: {key: entry[key] for key in entry if key != "seconds"} for name, entry in result.items()}
+
+    if engine == "processes":
+        others = built("others", "--workers", "2")
+    else:
+        # Where the workers are, a cache of their own: models come home. With a single worker joblib would work here.
+        monkeypatch.setenv("MORPHIT_CACHE", str(tmp_path / "there"))
+        with cluster(tmp_path, "--nworkers", "1", "--nthreads", "1") as address:
+            others = built("others", "--scheduler", address)
+            # What was built needs no worker, and what could not be is tried again.
+            assert built("others", "--scheduler", address) == others
+        assert not (tmp_path / "there" / "library").exists()
+    assert built("here") == others
+    assert "not built: " in capsys.readouterr().out
 
 
 def test_a_robot_that_cannot_be_built_stops_no_other(capsys: pytest.CaptureFixture[str]) -> None:
