@@ -75,8 +75,9 @@ def moveit_parameters(robot: RobotConfiguration, config: Path | None = None) -> 
     semantics = load_semantic_description(srdf)
     pipelines = {name: _mapping(common / f"{name}_planning.yaml") for name in PIPELINES}
     # OMPL takes for a group only planners that are named for it, and without a word its own default instead.
-    planners = list(pipelines["ompl"].get("planner_configs", {}))
-    pipelines["ompl"] |= {group: {"planner_configs": planners} for group in semantics.groups}
+    # A list for each: of one that is named twice YAML makes an alias, which ROS does not read.
+    planners = pipelines["ompl"].get("planner_configs", {})
+    pipelines["ompl"] |= {group: {"planner_configs": list(planners)} for group in semantics.groups}
     return {
         "robot_description_semantic": srdf.read_text(encoding="utf-8"),
         "robot_description_kinematics": _mapping(folder / "kinematics.yaml"),

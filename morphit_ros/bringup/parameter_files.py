@@ -15,6 +15,13 @@ from morphit_ros.errors import InvalidInputError
 _SECTION = "ros__parameters"
 
 
+class _PlainDumper(yaml.SafeDumper):
+    """Writes a value that occurs twice twice: the parser of ROS refuses aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
 def read_parameters(path: Path, node: str) -> dict[str, Any]:
     """What a parameter file says for a node: section ``/**``, overridden by the node's own.
 
@@ -59,7 +66,7 @@ def write_parameters(node: NodeDescription, directory: Path) -> Path:
     content = {node.full_name: {_SECTION: dict(node.parameters)}} if node.parameters else {}
     if not node.sole_node and "use_sim_time" in node.parameters:
         content["/**"] = {_SECTION: {"use_sim_time": node.parameters["use_sim_time"]}}
-    path.write_text(yaml.safe_dump(content) if content else "", encoding="utf-8")
+    path.write_text(yaml.dump(content, Dumper=_PlainDumper) if content else "", encoding="utf-8")
     return path
 
 

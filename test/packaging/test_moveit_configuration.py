@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 from typing import Any
@@ -231,9 +232,26 @@ def test_no_node_of_move_group_gets_the_name_of_another(tmp_path: Path, monkeypa
 
 def test_parameters_for_moveit_py_are_a_file_that_can_be_written() -> None:
     merged = moveit_py_parameters(RobotConfiguration.load("ur3e_hande"), "<robot name='ur3e_hande'/>")
-    assert yaml.safe_load(yaml.safe_dump(merged)) == merged
+    text = yaml.safe_dump(merged)
+    assert yaml.safe_load(text) == merged
+    assert not any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)), "rcl refuses aliases"
     assert merged["robot_description"].startswith("<robot")
     assert merged["planning_pipelines"] == {"pipeline_names": list(PIPELINES)}
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_the_parser_of_ros_takes_what_move_group_is_given(
+    robot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rclpy = pytest.importorskip("rclpy")
+    monkeypatch.setattr("morphit_ros.bringup.job.find_executable", lambda package, name: Path(package) / name)
+    _, group = find_job("moveit").nodes({"robot": robot, "collision_detector": "Spheres"})
+    twice = ["one"]
+    shared = dataclasses.replace(group, parameters={"a": twice, "b": twice})
+    for described in (group, shared):
+        context = rclpy.Context()
+        context.init(args=["--ros-args", "--params-file", str(write_parameters(described, tmp_path))])
+        context.shutdown()
 
 
 def test_what_is_missing_or_no_mapping_is_named(tmp_path: Path) -> None:
