@@ -1,6 +1,8 @@
 """A callback's error is reported and ends there; work that piles up is refused; clouds in a hurry still are pairs."""
 
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -20,7 +22,7 @@ from morphit_ros.ros.core.clocks import steady_timer
 from morphit_ros.ros.core.conversions import message_from_cloud
 from morphit_ros.ros.core.guarded import Turns, guarded
 from morphit_ros.ros.core.runner import NodeFinished
-from morphit_ros.ros.scene.camera_clouds import CameraClouds, CameraCloudsConfig
+from morphit_ros.ros.scene.camera_clouds import CAMERAS, CameraClouds, CameraCloudsConfig
 
 pytestmark = pytest.mark.ros
 
@@ -136,3 +138,26 @@ def test_pairs_are_formed_of_clouds_that_come_faster_than_they_are_taken(graph):
     assert abs(clouds._pair.stamp - stamp) < 1.0
     executor.shutdown()
     node.destroy_node()
+
+
+def test_a_request_that_comes_while_a_pair_is_matched_gets_that_pair(graph, monkeypatch):
+    """One between match and pair was told that clouds are missing, without a reason: requests have their threads."""
+    clouds = CameraClouds(
+        graph.node, MutuallyExclusiveCallbackGroup(), CameraCloudsConfig(max_age=60.0), PerceptionConfig()
+    )
+    push, requests = clouds._synchronizer.push, ThreadPoolExecutor(1)
+    asked = []
+
+    def push_slowly(*arguments):
+        pair = push(*arguments)
+        if pair is not None:
+            asked.append(requests.submit(clouds.fresh))
+            time.sleep(0.1)
+        return pair
+
+    monkeypatch.setattr(clouds._synchronizer, "push", push_slowly)
+    stamp = graph.node.get_clock().now().nanoseconds * 1e-9
+    for camera in CAMERAS:
+        clouds._push(camera, message_from_cloud(PointCloud(np.ones((10, 3)), frame="camera", stamp=stamp)))
+    assert asked[0].result(timeout=10.0) is clouds.fresh()
+    requests.shutdown()

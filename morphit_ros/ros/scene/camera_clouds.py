@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from threading import Lock
 from typing import NamedTuple
 
 from rclpy.callback_groups import CallbackGroup
@@ -69,6 +70,8 @@ class CameraClouds:
         )
         self._pair: CloudPair | None = None
         self._newest: dict[str, PointCloud2] = {}
+        # Requests have threads of their own: one between a match and its pair would find clouds missing for no reason.
+        self._lock = Lock()
         best_effort = config.points_reliability == "best_effort"
         self._depth = config.points_depth
         self._subscriptions = {
@@ -88,10 +91,11 @@ class CameraClouds:
                 self._push(name, waiting)
 
     def _push(self, camera: str, message: PointCloud2) -> None:
-        self._newest[camera] = message
-        pair = self._synchronizer.push(camera, seconds_from_stamp(message.header.stamp), message)
-        if pair is not None:
-            self._pair = CloudPair(pair.left, pair.right, pair.left_stamp)
+        with self._lock:
+            self._newest[camera] = message
+            pair = self._synchronizer.push(camera, seconds_from_stamp(message.header.stamp), message)
+            if pair is not None:
+                self._pair = CloudPair(pair.left, pair.right, pair.left_stamp)
 
     def fresh(self) -> CloudPair:
         """The newest pair; the newest single cloud where one view is allowed and no pair is fresh.
@@ -100,6 +104,10 @@ class CameraClouds:
             InvalidInputError: there is none, or it is too old; names the camera that is missing.
         """
         now = ros_time(self._node)
+        with self._lock:
+            return self._fresh(now)
+
+    def _fresh(self, now: float) -> CloudPair:
         if self._pair is not None and abs(now - self._pair.stamp) <= self._max_age:
             return self._pair
         if self._single:
