@@ -42,11 +42,14 @@ _ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):\d{1,5}")
 _START = "Start one, 'dask scheduler --host HOST', and on each machine 'dask worker tcp://HOST:8786 --nthreads 1'."
 # How long a scheduler may take to answer, and to have a worker [s].
 _PATIENCE = 5.0
+# How often it is looked whether there still are workers [s].
+_WORKERS_PERIOD = 10.0
 # How often a worker looks whether whom it works for is still there [s].
 _PARENT_PERIOD = 0.5
 # Tasks named in a message.
 _NAMED = 8
 _PACKAGES = ("morphit_ros", "morphit_bench")
+_LOG = logging.getLogger(__name__)
 
 
 class BatchStoppedError(MorphitError):
@@ -369,8 +372,37 @@ def _by_scheduler(function: Callable[[Any], Any], tasks: Sequence[Task], address
             bound = f"a scheduler that has a worker within {_PATIENCE:g} s"
             remedy = f"On each machine: dask worker {address} --nthreads 1."
             raise InvalidInputError("scheduler", repr(address), bound, remedy) from None
-        with contextlib.closing(outputs):
+        with contextlib.closing(outputs), _watched(client, address):
             yield from outputs
+
+
+@contextlib.contextmanager
+def _watched(client: Any, address: str) -> Iterator[None]:
+    """Say once when a scheduler has no workers left: Dask waits without a word until there is one again."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        said = False
+        while not ended.wait(_WORKERS_PERIOD):
+            try:
+                alone = not client.nthreads()
+            except (OSError, TimeoutError):
+                # The scheduler has gone too, which the batch itself says.
+                return
+            if alone and not said:
+                _LOG.warning(
+                    "%s has no worker any more; waiting for one: dask worker %s --nthreads 1. Ctrl-C ends the batch.",
+                    address, address,
+                )  # fmt: skip
+            said = alone
+
+    watcher = threading.Thread(target=watch, name="workers watch", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join(_PATIENCE)
 
 
 def _dask_backend(client: Any, address: str, again: str) -> Any:

@@ -82,28 +82,33 @@ def workers_in(folder: Path) -> set[int]:
 
 
 @contextlib.contextmanager
+def dask(folder: Path, *words: str) -> Iterator[None]:
+    """A process of Dask's command; what it says is in the folder."""
+    here = [str(ROOT), str(ROOT / "test"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(here), "DASK_TEMPORARY_DIRECTORY": str(folder)}
+    with (folder / f"{words[0]}.log").open("a") as log:
+        command = [sys.executable, "-m", "dask", *words]
+        process = subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log)
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait()
+
+
+@contextlib.contextmanager
 def cluster(folder: Path, *words: str) -> Iterator[str]:
     """The address of a Dask scheduler on loopback, with the workers that `dask worker` makes of some words, if any."""
     import distributed
 
     file = folder / "scheduler.json"
-    here = [str(ROOT), str(ROOT / "test"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(here), "DASK_TEMPORARY_DIRECTORY": str(folder)}
     common = ["--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(file)]
-    commands = [["scheduler", "--port", "0", *common]]
-    if words:
-        commands.append(["worker", *common, *words])
     with contextlib.ExitStack() as stack:
-        for command in commands:
-            log = stack.enter_context((folder / f"{command[0]}.log").open("w"))
-            process = subprocess.Popen(
-                [sys.executable, "-m", "dask", *command], env=environment, cwd=folder, stdout=log, stderr=log
-            )
-            stack.callback(process.wait)
-            stack.callback(process.terminate)
-            wait_until(lambda: file.exists() and bool(file.read_text()))
+        stack.enter_context(dask(folder, "scheduler", "--port", "0", *common))
+        wait_until(lambda: file.exists() and bool(file.read_text()))
         address = json.loads(file.read_text())["address"]
         if words:
+            stack.enter_context(dask(folder, "worker", *common, *words))
             with distributed.Client(address, set_as_default=False) as client:
                 client.wait_for_workers(int(words[words.index("--nworkers") + 1]), timeout=PATIENCE)
         yield address

@@ -18,13 +18,16 @@ sys.path.insert(0, str(Path(__file__).parent))
 import batch_samples
 from batch_samples import (
     IDENTITY,
+    PATIENCE,
     ROOT,
     cluster,
+    dask,
     refuse,
     tasks,
     wait_until,
     walk,
     walk_or_die,
+    walk_or_wait,
     walk_with_another,
     workers_in,
 )
@@ -268,6 +271,26 @@ def test_a_scheduler_without_workers_is_named(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(batch, "_PATIENCE", 1.0)
     with cluster(tmp_path) as address, pytest.raises(InvalidInputError, match=f"has a worker .*dask worker {address}"):
         list(run_batch(walk, tasks(1, tmp_path), config=BatchConfig(scheduler=address)))
+
+
+def test_a_scheduler_that_loses_its_workers_is_named_and_the_batch_goes_on_with_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(batch, "_WORKERS_PERIOD", 0.2)
+    monkeypatch.setattr(batch, "_PATIENCE", PATIENCE)
+    with cluster(tmp_path) as address:
+        words = ("worker", address, "--host", "127.0.0.1", "--no-dashboard", "--nthreads", "1")
+        results = run_batch(walk_or_wait, tasks(6, tmp_path), config=BatchConfig(scheduler=address))
+        with dask(tmp_path, *words):
+            done = [next(results)]
+        wait_until(lambda: "has no worker any more" in caplog.text)
+        assert f"dask worker {address}" in caplog.text
+        (tmp_path / "go").touch()
+        with dask(tmp_path, *words):
+            done += results
+    assert sorted(key for key, _ in done) == [key for key, _ in tasks(6, tmp_path)]
+    assert caplog.text.count("has no worker any more") == 1
 
 
 def test_workers_of_several_threads_or_other_versions_are_refused(
