@@ -3,6 +3,8 @@
 #include <exception>
 #include <memory>
 
+#include <morphit_moveit/own_node.hpp>
+
 namespace morphit_moveit
 {
 DistanceClient& DistanceClient::instance()
@@ -23,9 +25,7 @@ bool DistanceClient::connect(std::string& reason)
     return true;
   try
   {
-    // Arguments of a node go before those of the process, whose __node:= would rename this node too.
-    const auto options = rclcpp::NodeOptions().arguments({ "--ros-args", "-r", "__node:=superovoid_distance_client" });
-    node_ = std::make_shared<rclcpp::Node>("superovoid_distance_client", options);
+    node_ = makeOwnNode("superovoid_distance_client");
     const auto name = node_->declare_parameter<std::string>("service", "robot_distance");
     const auto seconds = [this](const std::string& parameter, double value) {
       return std::chrono::duration_cast<std::chrono::nanoseconds>(

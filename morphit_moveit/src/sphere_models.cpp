@@ -6,6 +6,7 @@
 #include <thread>
 
 #include <geometric_shapes/shapes.h>
+#include <morphit_moveit/own_node.hpp>
 #include <morphit_moveit/world_shapes.hpp>
 
 namespace morphit_moveit
@@ -170,9 +171,7 @@ void SphereModels::connect()
     return;
   try
   {
-    // Arguments of a node go before those of the process, whose __node:= would rename this node too.
-    const auto options = rclcpp::NodeOptions().arguments({ "--ros-args", "-r", "__node:=collision_spheres" });
-    node_ = std::make_shared<rclcpp::Node>("collision_spheres", options);
+    node_ = makeOwnNode("collision_spheres");
     const auto topic = node_->declare_parameter<std::string>("topic", "sphere_model");
     rcl_interfaces::msg::ParameterDescriptor length;
     length.floating_point_range.resize(1);

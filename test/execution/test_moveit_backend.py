@@ -83,7 +83,8 @@ def test_the_first_joint_state_is_waited_for(moveit, make):
 
 def test_time_and_namespace_are_those_of_the_node(moveit, make):
     make({"pipeline": "ompl"}, namespace="/left", use_sim_time=True)
-    assert moveit.told["name_space"] == "/left"
+    # Our collision detectors are told by the environment: MoveItPy says it to nobody.
+    assert moveit.told["name_space"] == moveit.told["plugins_namespace"] == "/left"
     parameters = moveit.told["parameters"]
     assert parameters["use_sim_time"] is True
     assert parameters["pipeline"] == "ompl"
@@ -94,6 +95,7 @@ def test_time_and_namespace_are_those_of_the_node(moveit, make):
     make()
     assert not {"use_sim_time", "qos_overrides"} & set(moveit.told["parameters"])
     assert moveit.told["name_space"] == ""
+    assert moveit.told["plugins_namespace"] is None
 
 
 def test_parameters_are_in_no_file(moveit, make):

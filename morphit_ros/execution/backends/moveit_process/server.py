@@ -112,6 +112,9 @@ class Session:
         # Whatever the namespace; a file of MoveItPy's own making would hold for the root only, and stay behind.
         # JSON is YAML, and what is in memory leaves no file, however this process ends.
         content = {f"/**/{node_name}": {"ros__parameters": parameters}}
+        if namespace:
+            # For our collision detectors, whose nodes MoveItPy does not put anywhere.
+            os.environ["MORPHIT_NAMESPACE"] = namespace
         path = _file_in_memory(json.dumps(content, allow_nan=False, ensure_ascii=False))
         self._moveit = moveit.planning.MoveItPy(
             node_name=node_name, name_space=namespace, launch_params_filepaths=[path]

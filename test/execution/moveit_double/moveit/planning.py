@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import sys
 import types
 from pathlib import Path
@@ -308,6 +309,7 @@ class MoveItPy:
             parameter_file=str(Path(path).resolve()),
             modules_of_ours=ours,
             executable=sys.executable,
+            plugins_namespace=os.environ.get("MORPHIT_NAMESPACE"),
         )
         self.monitor = PlanningSceneMonitor(RobotState(dict.fromkeys(joints, 0.0)))
         self.component = PlanningComponent(self.monitor)
