@@ -38,7 +38,7 @@ def robot_state_publisher(description: str) -> NodeDescription:
     """The node that publishes the frames of a robot description, which is given as a file."""
     from morphit_ros.robot.description import load_robot_description
 
-    parameters = {"robot_description": load_robot_description(description).xml}
+    parameters = {"robot_description": load_robot_description(description).xml_to_publish()}
     return NodeDescription("robot_state_publisher", parameters, package="robot_state_publisher")
 
 

@@ -18,6 +18,9 @@ SPHERES = "robot_description_spheres"
 PIPELINES = ("ompl", "pilz_industrial_motion_planner")
 # Spheres of a new robot are fitted first; MoveIt's own wait is 10 s.
 _DESCRIPTION_WAIT = 300.0
+# How far apart a motion's checked states are, as a part of the greatest distance in joint space. With MoveIt's 0.01
+# (more than 0.1 rad), motions in clutter are refused after they were planned, or pass through edges unseen.
+_CHECK_FRACTION = 0.002
 # Detectors of morphit_moveit that take the robot as it is and its spheres by topic, and what they are good with: few
 # spheres that contain the links.
 _BY_TOPIC = ("Spheres", "SpheresFCL")
@@ -77,7 +80,10 @@ def moveit_parameters(robot: RobotConfiguration, config: Path | None = None) -> 
     # OMPL takes for a group only planners that are named for it, and without a word its own default instead.
     # A list for each: of one that is named twice YAML makes an alias, which ROS does not read.
     planners = pipelines["ompl"].get("planner_configs", {})
-    pipelines["ompl"] |= {group: {"planner_configs": list(planners)} for group in semantics.groups}
+    pipelines["ompl"] |= {
+        group: {"planner_configs": list(planners), "longest_valid_segment_fraction": _CHECK_FRACTION}
+        for group in semantics.groups
+    }
     return {
         "robot_description_semantic": srdf.read_text(encoding="utf-8"),
         "robot_description_kinematics": _mapping(folder / "kinematics.yaml"),

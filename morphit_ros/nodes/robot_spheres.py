@@ -78,7 +78,7 @@ class RobotSpheres(Node):
             topic.subscribe(self, self._on_description)
             self._diagnostics.report(OK, f"waiting for {topic.name}")
         else:
-            topic.publish(self).publish(String(data=self._newest.xml))
+            topic.publish(self).publish(String(data=self._newest.xml_to_publish()))
             self._requests.follow()
 
     def _on_description(self, message: String) -> None:

@@ -45,7 +45,7 @@ class SuperovoidDistance(Node):
             interfaces.ROBOT_DESCRIPTION.subscribe(self, self._on_description)
         else:
             self._server.set_robot(description)
-            interfaces.ROBOT_DESCRIPTION.publish(self).publish(String(data=description.xml))
+            interfaces.ROBOT_DESCRIPTION.publish(self).publish(String(data=description.xml_to_publish()))
         # Last of all: nobody is to find a service that cannot answer yet.
         self._requests = Requests(self)
         self._requests.serve(interfaces.MIN_DISTANCE, lambda *pair: f"{answer_min_distance(*pair)} pairs")

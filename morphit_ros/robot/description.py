@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import quoteattr, unescape
 
-from morphit_ros.errors import InvalidInputError
+from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.robot.links import Joint, Link
-from morphit_ros.robot.packages import resolve_uri
+from morphit_ros.robot.packages import ament_share, resolve_uri
 from morphit_ros.robot.urdf import read_urdf
 from morphit_ros.robot.xacro_files import expand_xacro
 
@@ -61,9 +61,32 @@ class RobotDescription:
             ResourceNotFoundError: a file of it is missing.
         """
 
+        return self._with_mesh_uris(lambda uri: self._file(uri).as_uri())
+
+    def xml_to_publish(self) -> str:
+        """The URDF text as RViz and MoveIt can read it: they look for packages in the ament index alone.
+
+        Meshes of packages that are elsewhere (installed with pip, or in `package_paths`) get their files' places.
+        """
+
+        def place(uri: str) -> str:
+            name = uri.removeprefix("package://").partition("/")[0]
+            if uri.startswith("file://") or (uri.startswith("package://") and ament_share(name) is not None):
+                return uri
+            try:
+                return self._file(uri).as_uri()
+            # Of visual geometry: whoever draws it says so.
+            except (InvalidInputError, ResourceNotFoundError):
+                return uri
+
+        return self._with_mesh_uris(place)
+
+    def _file(self, uri: str) -> Path:
+        return resolve_uri(uri, self.package_paths, self.directory).absolute()
+
+    def _with_mesh_uris(self, replaced: Callable[[str], str]) -> str:
         def place(match: re.Match[str]) -> str:
-            path = resolve_uri(unescape(match["uri"], {"&quot;": '"'}), self.package_paths, self.directory)
-            return match["before"] + quoteattr(path.absolute().as_uri())
+            return match["before"] + quoteattr(replaced(unescape(match["uri"], {"&quot;": '"'})))
 
         pattern = r"""(?P<before><mesh\b[^>]*?\bfilename\s*=\s*)(?P<quote>["'])(?P<uri>.*?)(?P=quote)"""
         return re.sub(pattern, place, self.xml)

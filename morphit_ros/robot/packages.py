@@ -49,6 +49,9 @@ def resolve_uri(uri: str, package_paths: Sequence[str | Path] = (), base_directo
         if _is_file(path):
             return path.resolve()
         places.append(str(path.parent))
+        installed = _installed_elsewhere(path, package_paths)
+        if installed is not None:
+            return installed
     raise ResourceNotFoundError(text, places[:1], "Check the path.")
 
 
@@ -95,6 +98,17 @@ def _resolve_package(uri: str, package_paths: Sequence[str | Path], base_directo
     raise ResourceNotFoundError(uri, searched, f"Package '{package}': {remedy}")
 
 
+def _installed_elsewhere(path: Path, package_paths: Sequence[str | Path]) -> Path | None:
+    """PREFIX/share/PACKAGE/FILE of another machine, whose robot description this one reads, where it lies here."""
+    for index, part in enumerate(path.parts[:-2]):
+        if part == "share":
+            name, relative = path.parts[index + 1], Path(*path.parts[index + 2 :])
+            for folder in package_folders(name, package_paths):
+                if _is_file(folder / relative):
+                    return (folder / relative).resolve()
+    return None
+
+
 def _is_folder(path: Path) -> bool:
     try:
         return path.is_dir()
@@ -112,7 +126,7 @@ def package_folders(
     """
     roots = [_expanded(Path(path)) for path in package_paths]
     yield from _in_roots(name, roots)
-    share = _ament_share(name)
+    share = ament_share(name)
     if share is not None:
         yield share
     for variable in ("ROS_PACKAGE_PATH", "MORPHIT_PACKAGE_PATH"):
@@ -131,7 +145,8 @@ def _in_roots(name: str, roots: Sequence[Path]) -> Iterator[Path]:
             yield root
 
 
-def _ament_share(name: str) -> Path | None:
+def ament_share(name: str) -> Path | None:
+    """Share folder of a package of the ament index; None where it has none."""
     if importlib.util.find_spec("ament_index_python") is None:
         return None
     from ament_index_python.packages import PackageNotFoundError, get_package_share_directory

@@ -168,6 +168,9 @@ def test_pipelines_are_those_that_the_backend_asks_for(
     # A group that names none gets OMPL's own default, whatever is asked for.
     for group in semantics.groups:
         assert config.planner in parameters[config.pipeline][group]["planner_configs"]
+        # MoveIt's own steps are several times as long, and leave out what is between them.
+        assert 0.0 < parameters[config.pipeline][group]["longest_valid_segment_fraction"] <= 0.002
+    assert 0.0 < parameters["ompl"]["totg"]["path_tolerance"] <= 0.01
     for pipeline in PIPELINES:
         assert parameters[pipeline]["planning_plugins"]
     # Timed by MoveIt, or the backend refuses the path; Pilz does that itself.

@@ -338,3 +338,32 @@ def test_the_text_with_files_names_each_mesh_where_it_is(package):
     odd.unlink()
     with pytest.raises(ResourceNotFoundError, match=r"a & b\.obj"):
         robot.xml_with_files()
+
+
+def test_published_text_names_files_of_packages_that_the_ament_index_lacks(package, monkeypatch):
+    """RViz and MoveIt know that index alone: the arm of a pip package was invisible in RViz."""
+    inside = package.parent / "prefix"
+    for name, folder in (("resource_index/packages", "share/ament_index"), ("indexed/meshes", "share")):
+        (inside / folder / name).mkdir(parents=True)
+    (inside / "share/ament_index/resource_index/packages/indexed").touch()
+    (inside / "share/indexed/meshes/part.obj").write_text(TETRAHEDRON)
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(inside))
+    uris = ("package://toy/meshes/part.obj", "package://indexed/meshes/part.obj")
+    body = link("a", f'<mesh filename="{uris[0]}"/>') + link("b", f'<mesh filename="{uris[1]}"/>')
+    visual = '<visual><geometry><mesh filename="package://nowhere/missing.dae"/></geometry></visual>'
+    body = body.replace("</link>", f"{visual}</link>", 1)
+    text = load_robot_description(urdf(body + joint("j", "a", "b")), [package]).xml_to_publish()
+    assert (package / "toy/meshes/part.obj").as_uri() in text
+    assert uris[0] not in text
+    assert uris[1] in text
+    assert "package://nowhere/missing.dae" in text
+
+
+def test_a_file_of_a_package_installed_elsewhere_is_found_where_it_is_here(package):
+    """A description that another machine publishes names its own folders."""
+    uri = "file:///nonexistent/prefix/share/toy/meshes/part.obj"
+    robot = load_robot_description(urdf(link("a", f'<mesh filename="{uri}"/>')), [package])
+    assert collision_mesh(robot.links["a"].collisions[0]).volume == pytest.approx(1.0 / 6.0)
+    missing = urdf(link("a", f'<mesh filename="{uri.replace("part", "other")}"/>'))
+    with pytest.raises(ResourceNotFoundError, match=r"other\.obj"):
+        load_robot_description(missing, [package])

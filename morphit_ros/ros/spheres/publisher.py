@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rclpy.node import Node
 from std_msgs.msg import String
 
@@ -47,7 +49,8 @@ class SpherePublisher:
         """Publish all three, each made before the first is published: none goes out if one cannot be made."""
         model = self.message(shape)
         joined = shape.joined_model()
-        urdf = spherized_urdf(shape.description, joined, padding=self._padding)
+        description = replace(shape.description, xml=shape.description.xml_to_publish())
+        urdf = spherized_urdf(description, joined, padding=self._padding)
         markers = marker_array(sphere_items(link_spheres_from_message(model)), model.header)
         markers.markers[0].text = model.content_hash
         described = f"{urdf}<!-- sphere_model {model.content_hash} -->\n"
