@@ -5,7 +5,8 @@
     python tools/make_pictures.py --data DIR --all   # also recorded clouds and the plots of benchmarks (hours)
     python tools/make_pictures.py --list
 
-Pictures of the browser need Chromium, the pick needs EGL or OSMesa.
+Pictures of the browser need Chromium, the pick needs EGL or OSMesa. Those of RViz need it with robot_state_publisher,
+tf2_ros, move_group, Xvfb and ImageMagick.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -39,6 +40,8 @@ LARGEST_EXAMPLE = 80_000
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9][0-9]_*.py"))
 # Neither a free port of this machine nor that of a viewer which is open now.
 VIEWER_PORT = 8571
+# Of the virtual screen.
+RVIZ_DISPLAY = ":78"
 # A job that has not planned by then will not [s].
 LONGEST_START = 240.0
 # A machine with other work draws WebGL without a GPU slowly [s].
@@ -52,7 +55,7 @@ class Recipe:
     Attributes:
         files: names in docs/images.
         make: writes them, given the folder of data.
-        cost: 0 seconds to minutes; 1 needs --data; 2 needs --data and runs a benchmark.
+        cost: 0 seconds to minutes; 1 needs --data; 2 needs --data and runs a benchmark; 3 needs a ROS installation.
         says: in --list.
     """
 
@@ -79,7 +82,7 @@ def main() -> int:
     if unknown:
         parser.error(f"no picture {', '.join(unknown)}; there are {', '.join(RECIPES)}")
     chosen = options.names or [name for name, recipe in RECIPES.items() if options.all or recipe.cost == 0]
-    without_data = [name for name in chosen if RECIPES[name].cost > 0 and not options.data]
+    without_data = [name for name in chosen if RECIPES[name].cost in (1, 2) and not options.data]
     if without_data:
         parser.error(f"{', '.join(without_data)}: give --data DIR")
     for name in chosen:
@@ -203,6 +206,66 @@ def make_neural_view(data: str) -> None:
             )
 
 
+def make_rviz(data: str) -> None:
+    """RViz on a virtual display, opened by the jobs that it belongs to."""
+    quick = {"LIBGL_ALWAYS_SOFTWARE": "1", "DISPLAY": RVIZ_DISPLAY}
+    still = ("robot_state_publisher:=true", "rviz:=true")
+    # The job, what it says when there is something to see, and how long after that there is [s].
+    jobs = {
+        "grasp": (["grasp", "pick:=true", "viewer:=false", "rviz:=true"], "pregrasp", 6.0),
+        "spheres": (["moveit", "sim:=true", "execution:=false", *still], "spheres on", 12.0),
+        "superovoids": (["distance", *still], "superovoids", 12.0),
+        "cover": (["cover", "viewer:=false", "rviz:=true"], "cover", 12.0),
+    }
+    display = subprocess.Popen(["Xvfb", RVIZ_DISPLAY, "-screen", "0", "1400x900x24", "+extension", "GLX"])
+    before = {name: os.environ.get(name) for name in quick}
+    os.environ.update(quick)
+    try:
+        for name, (words, until, patience) in jobs.items():
+            with job(words, until), robot_at_home() if still[0] in words else nullcontext():
+                time.sleep(patience)
+                picture = str(IMAGES / f"rviz_{name}.jpg")
+                subprocess.run(["import", "-window", "root", "-resize", "1100x", "-quality", "82", picture], check=True)
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+        display.terminate()
+        display.wait()
+
+
+@contextmanager
+def robot_at_home() -> Iterator[None]:
+    """Joint states of a Panda that stands still, where no driver publishes them."""
+    import rclpy
+    from sensor_msgs.msg import JointState
+
+    from morphit_ros.robot.configuration import RobotConfiguration
+
+    robot = RobotConfiguration.load("panda")
+    state = JointState(
+        name=[*robot.arm_joints, "panda_finger_joint1", "panda_finger_joint2"], position=[*robot.home, 0.03, 0.03]
+    )
+    ended = threading.Event()
+    rclpy.init()
+    node = rclpy.create_node("robot_at_home")
+    publisher = node.create_publisher(JointState, "joint_states", 10)
+
+    def publish() -> None:
+        while not ended.wait(0.02):
+            state.header.stamp = node.get_clock().now().to_msg()
+            publisher.publish(state)
+
+    thread = threading.Thread(target=publish)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        node.destroy_node()
+        rclpy.shutdown()
+
+
 @contextmanager
 def job(words: list[str], until: str) -> Iterator[None]:
     """`morphit up` while something is done; it begins when a line of it holds these words."""
@@ -300,6 +363,12 @@ RECIPES = {
         tuple(f"examples/{example.stem}.png" for example in EXAMPLES), make_examples, 0, "the gallery, from examples/"
     ),
     "recorded_clouds": Recipe(("recorded_clouds.jpg",), make_recorded_clouds, 1, "grasps on recorded clouds"),
+    "rviz": Recipe(
+        tuple(f"rviz_{name}.jpg" for name in ("grasp", "spheres", "superovoids", "cover")),
+        make_rviz,
+        3,
+        "RViz, by rviz:=true",
+    ),
     "cover": Recipe(("cover_open.png", "cover_cost.png"), benchmark("cover", *COVER), 2, COVER[0]),
     "collisions": Recipe(("spheres-collisions.png",), benchmark("collisions", *COLLISIONS), 2, COLLISIONS[0]),
     "hands": Recipe(("superovoid_times.png", "superovoid_accuracy.png"), benchmark("hands", *HANDS), 2, HANDS[0]),

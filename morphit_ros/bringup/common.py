@@ -17,6 +17,7 @@ VIEWER_PORT = Argument(
     "viewer_port", 8080, "TCP port of the viewer on the loopback interface", minimum=1024, maximum=65535
 )
 RVIZ = Argument("rviz", False, "open RViz")
+ROBOT_STATE_PUBLISHER = Argument("robot_state_publisher", False, "publish the robot's frames on /tf, for RViz")
 USE_SIM_TIME = Argument("use_sim_time", False, "take the time from 'clock'")
 NAMESPACE = Argument("namespace", "", "namespace of all nodes")
 
@@ -28,9 +29,18 @@ def chosen(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: values[name] for name in names}
 
 
-def rviz(name: str) -> NodeDescription:
-    """RViz with a file of rviz/; a window that somebody closes ends nothing."""
-    words = ("-d", str(resource(f"rviz/{name}.rviz")))
+def rviz(name: str, description: str = "") -> NodeDescription:
+    """RViz with a file of rviz/; a window that somebody closes ends nothing.
+
+    Args:
+        name: of the file.
+        description: URDF of the robot whose root is the fixed frame, where nobody says how it stands in the world.
+    """
+    from morphit_ros.robot.description import load_robot_description
+
+    words: tuple[str, ...] = ("-d", str(resource(f"rviz/{name}.rviz")))
+    if description:
+        words += ("-f", load_robot_description(description).root_link)
     return NodeDescription("rviz2", package="rviz2", arguments=words, when_ended=WhenEnded.CONTINUE)
 
 

@@ -9,6 +9,7 @@ from morphit_ros.bringup.arguments import Argument
 from morphit_ros.bringup.common import (
     NAMESPACE,
     ROBOT,
+    ROBOT_STATE_PUBLISHER,
     RVIZ,
     USE_SIM_TIME,
     chosen,
@@ -31,7 +32,7 @@ ROBOT_ARGUMENTS = (
     Argument("semantics", "", "SRDF: path or package://; empty: that of the robot's file"),
 )
 DISPLAY_ARGUMENTS = (
-    Argument("robot_state_publisher", False, "publish the robot's frames on /tf, for RViz"),
+    ROBOT_STATE_PUBLISHER,
     RVIZ,
     USE_SIM_TIME,
     NAMESPACE,
@@ -67,7 +68,7 @@ def with_superovoids(
     if values["robot_state_publisher"]:
         nodes.append(robot_state_publisher(robot.description))
     if values["rviz"]:
-        nodes.append(rviz("superovoids"))
+        nodes.append(rviz("superovoids", robot.description))
     return completed(nodes, values, use_sim_time=values["use_sim_time"])
 
 

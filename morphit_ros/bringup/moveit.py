@@ -7,7 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from morphit_ros.bringup.arguments import Argument
-from morphit_ros.bringup.common import NAMESPACE, ROBOT, RVIZ, USE_SIM_TIME, completed, rviz
+from morphit_ros.bringup.common import (
+    NAMESPACE,
+    ROBOT,
+    ROBOT_STATE_PUBLISHER,
+    RVIZ,
+    USE_SIM_TIME,
+    completed,
+    robot_state_publisher,
+    rviz,
+)
 from morphit_ros.bringup.job import Job, NodeDescription
 from morphit_ros.bringup.parameter_files import flat_parameters, read_mapping
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
@@ -47,6 +56,7 @@ ARGUMENTS = (
         "Superovoid of morphit_moveit; the first two take the robot's own description and the spheres by topic",
     ),
     Argument("execution", True, "whether move_group may move the robot with its controllers"),
+    ROBOT_STATE_PUBLISHER,
     RVIZ,
     USE_SIM_TIME,
     Argument("seed", 0, "seed of the sphere fit", minimum=0, maximum=2**31 - 1),
@@ -147,7 +157,11 @@ def describe_moveit(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
         sole_node=False,
         remappings=remappings,
     )
-    nodes = [NodeDescription("robot_spheres", fit), move_group, *([rviz("spheres")] if values["rviz"] else [])]
+    nodes = [NodeDescription("robot_spheres", fit), move_group]
+    if values["robot_state_publisher"]:
+        nodes.append(robot_state_publisher(robot.description))
+    if values["rviz"]:
+        nodes.append(rviz("spheres", robot.description))
     return completed(nodes, values, use_sim_time=values["use_sim_time"])
 
 

@@ -30,6 +30,8 @@ def test_rviz_and_frames_on_request() -> None:
     assert set(nodes) == {"superovoid_distance", "robot_state_publisher", "rviz2"}
     assert nodes["rviz2"].when_ended is WhenEnded.CONTINUE
     assert nodes["rviz2"].arguments[1].endswith("superovoids.rviz")
+    # Nobody says how the robot stands in the world.
+    assert nodes["rviz2"].arguments[2:] == ("-f", "panda_link0")
     assert "<robot" in nodes["robot_state_publisher"].parameters["robot_description"]
 
 
