@@ -46,6 +46,8 @@ _PATIENCE = 5.0
 _WORKERS_PERIOD = 10.0
 # How often a worker looks whether whom it works for is still there [s].
 _PARENT_PERIOD = 0.5
+# Within which all tasks are told that were lost with one worker [s].
+_TOGETHER = 0.5
 # Tasks named in a message.
 _NAMED = 8
 _PACKAGES = ("morphit_ros", "morphit_bench")
@@ -410,6 +412,8 @@ def _dask_backend(client: Any, address: str, again: str) -> Any:
     from distributed import KilledWorker
     from joblib._dask import DaskDistributedBackend
 
+    killed: dict[str, None] = {}
+
     class DaskBackend(DaskDistributedBackend):
         def effective_n_jobs(self, n_jobs: int) -> int:
             # With a single worker joblib would do the work itself, here.
@@ -421,8 +425,16 @@ def _dask_backend(client: Any, address: str, again: str) -> Any:
 
             def tell(ended: Any) -> None:
                 # joblib calls back where a task returns or raises, not where it was lost.
-                if ended.exception() is not None:
-                    callback(stopped(_text(key), ended.exception()))
+                error = ended.exception()
+                if isinstance(error, KilledWorker):
+                    # Dask gives a worker its next task before the last has finished, and blames both; the other one is
+                    # told in this thread, after this.
+                    killed[_text(key)] = None
+                    threading.Timer(_TOGETHER, lambda: callback(died(error))).start()
+                elif error is not None:
+                    reason = str(error).partition("\n")[0]
+                    what = f"{address} has lost the task {_text(key)} ({type(error).__name__}: {reason})."
+                    callback(BatchStoppedError(f"{what} {again}"))
 
             future.add_done_callback(tell)
             return future
@@ -432,12 +444,9 @@ def _dask_backend(client: Any, address: str, again: str) -> Any:
                 raise out
             return super().retrieve_result_callback(out)
 
-    def stopped(key: str, error: BaseException) -> BatchStoppedError:
-        if isinstance(error, KilledWorker):
-            what = f"Workers of {address} have died, the last one {error.last_worker.address}, of the task {key}."
-        else:
-            reason = str(error).partition("\n")[0]
-            what = f"{address} has lost the task {key} ({type(error).__name__}: {reason})."
+    def died(error: KilledWorker) -> BatchStoppedError:
+        tasks = f"{'one of the tasks' if len(killed) > 1 else 'the task'} {_names(sorted(killed))}"
+        what = f"Workers of {address} have died, the last one {error.last_worker.address}, of {tasks}."
         return BatchStoppedError(f"{what} {again}")
 
     return DaskBackend(client=client, wait_for_workers_timeout=_PATIENCE)

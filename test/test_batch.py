@@ -22,6 +22,7 @@ from batch_samples import (
     ROOT,
     cluster,
     dask,
+    die,
     refuse,
     tasks,
     wait_until,
@@ -224,6 +225,15 @@ def test_a_worker_that_dies_is_told_with_its_task_and_the_rest_is_kept(
         assert sorted(again) == sorted(set(range(6)) - kept)
         (tmp_path / "other").mkdir()
         assert [records[key] for key, _ in tasks(6, tmp_path)] == walks(tmp_path / "other", count=6)
+
+
+def test_tasks_that_were_lost_with_the_same_worker_are_told_together(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    with cluster(tmp_path, "--nworkers", "1", "--nthreads", "1") as address:
+        results = run_batch(die, tasks(2, tmp_path), config=BatchConfig(scheduler=address))
+        names = r'one of the tasks \["walk", 0\], \["walk", 1\]\. Give the same'
+        with pytest.raises(BatchStoppedError, match=rf"the last one tcp://.*, of {names}"):
+            list(results)
 
 
 def test_an_error_of_a_task_comes_home_as_it_is(scheduler: str) -> None:
