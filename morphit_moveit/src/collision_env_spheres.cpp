@@ -81,20 +81,23 @@ void CollisionEnvSpheres::updateGrowth()
 {
   growth_.clear();
   for (const SphereLink& part : slot_->get()->links)
+    growth_.push_back(growthOf(*part.link));
+}
+
+LinkGrowth CollisionEnvSpheres::growthOf(const moveit::core::LinkModel& link) const
+{
+  const double padding = getLinkPadding(link.getName()), scale = getLinkScale(link.getName());
+  LinkGrowth growth{ 0.0, padding < 0.0 || scale < 1.0 };
+  for (const shapes::ShapeConstPtr& shape : link.getShapes())
   {
-    const double padding = getLinkPadding(part.link->getName()), scale = getLinkScale(part.link->getName());
-    LinkGrowth growth{ 0.0, padding < 0.0 || scale < 1.0 };
-    for (const shapes::ShapeConstPtr& shape : part.link->getShapes())
-    {
-      // Each point of a mesh or sphere moves by the padding; a corner of a box by that much along each axis.
-      const bool radial = shape->type == shapes::MESH || shape->type == shapes::SPHERE;
-      const double moved = std::max(padding, 0.0) * (radial ? 1.0 : std::sqrt(3.0));
-      // Scaled about its middle, a shape's point moves by no more than its share of the shape's size.
-      const double size = scale > 1.0 ? solidOf(shape)->bounds().diagonal().norm() : 0.0;
-      growth.radii = std::max(growth.radii, moved + std::max(scale - 1.0, 0.0) * size);
-    }
-    growth_.push_back(growth);
+    // Each point of a mesh or sphere moves by the padding; a corner of a box by that much along each axis.
+    const bool radial = shape->type == shapes::MESH || shape->type == shapes::SPHERE;
+    const double moved = std::max(padding, 0.0) * (radial ? 1.0 : std::sqrt(3.0));
+    // Scaled about its middle, a shape's point moves by no more than its share of the shape's size.
+    const double size = scale > 1.0 ? solidOf(shape)->bounds().diagonal().norm() : 0.0;
+    growth.radii = std::max(growth.radii, moved + std::max(scale - 1.0, 0.0) * size);
   }
+  return growth;
 }
 
 std::vector<CarriedShape> CollisionEnvSpheres::carriedBy(const moveit::core::RobotState& state) const
@@ -110,7 +113,7 @@ std::vector<CarriedShape> CollisionEnvSpheres::carriedBy(const moveit::core::Rob
     {
       const auto& geometry = geometries[i]->collision_geometry_;
       const Eigen::Isometry3d& pose = body->getGlobalCollisionBodyTransforms()[i];
-      result.push_back({ geometries[i], fcl::CollisionObjectd(geometry, cd::transform2fcl(pose)), body,
+      result.push_back({ geometries[i], fcl::CollisionObjectd(geometry, cd::transform2fcl(pose)), body, i,
                          pose * geometry->aabb_center, geometry->aabb_radius });
     }
   }
@@ -333,7 +336,7 @@ void CollisionEnvSpheres::distanceRobot(const cd::DistanceRequest& req, cd::Dist
       if (decidesOnWorld(*link.part))
         distances.add(bound, [&] { distances.measure(link, shape); });
       else
-        distances.add(bound, [&] { distances.measureByFcl(link, shape); });
+        distances.add(bound, [&] { distances.measureByFcl(*link.part->link, shape); });
     }
     for (CarriedShape& body : carried)
       if (isAsked(body.name(), object, req))
@@ -364,7 +367,7 @@ void CollisionEnvSpheres::distanceSelf(const cd::DistanceRequest& req, cd::Dista
       if (decidesOnWorld(*a.part) && decidesOnWorld(*b.part))
         distances.add(bound, [&] { distances.measure(a, b, !decidesOnPair(*a.part, *b.part)); });
       else
-        distances.add(bound, [&] { distances.measureByFcl(a, b); });
+        distances.add(bound, [&] { distances.measureByFcl(*a.part->link, *b.part->link); });
     }
   }
   for (std::size_t i = 0; i < carried.size(); ++i)
@@ -373,7 +376,7 @@ void CollisionEnvSpheres::distanceSelf(const cd::DistanceRequest& req, cd::Dista
     for (const PlacedLink& link : links)
       if (isAsked(body.name(), link.name(), req))
         distances.add((body.center - link.center).norm() - body.radius - link.radius,
-                      [&] { distances.measureByFcl(link, body.object); });
+                      [&] { distances.measureByFcl(*link.part->link, body.object); });
     for (std::size_t j = i + 1; j < carried.size(); ++j)
     {
       CarriedShape& other = carried[j];

@@ -1,7 +1,8 @@
 // Speed and verdicts of MoveIt's collision detectors side by side, for a robot of one's own:
 //   ros2 run morphit_moveit compare_detectors URDF SRDF [--group NAME] [--objects 100] [--states 1000] [--seconds 1]
 //                                             [--seed 0] [--threads 1] [--wait 10] [--clearance 0.05] [--distances 500]
-// Spheres are those of the topic `sphere_model` (start robot_spheres beside it), if they come within `--wait` seconds.
+// Spheres and superovoids are those of the topics `sphere_model` and `superovoid_model` (start robot_spheres and
+// superovoid_distance beside it), if they come within `--wait` seconds.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -21,7 +22,7 @@
 #include <moveit/collision_detection_bullet/collision_detector_allocator_bullet.hpp>
 #include <moveit/collision_detection_fcl/collision_detector_allocator_fcl.hpp>
 #include <moveit/planning_scene/planning_scene.hpp>
-#include <morphit_moveit/collision_env_spheres.hpp>
+#include <morphit_moveit/collision_env_superovoid.hpp>
 #include <rclcpp/rclcpp.hpp>
 #include <srdfdom/model.h>
 #include <urdf/model.h>
@@ -140,8 +141,7 @@ public:
 
   void run()
   {
-    use("Spheres");
-    waitForSpheres();
+    waitForModels();
     compare("no objects");
     fill("boxes");
     compare("boxes");
@@ -168,15 +168,19 @@ private:
       scene_->allocateCollisionDetector(cd::CollisionDetectorAllocatorBullet::create());
     else if (detector == "Spheres")
       scene_->allocateCollisionDetector(morphit_moveit::CollisionDetectorAllocatorSpheres::create());
-    else
+    else if (detector == "SpheresFCL")
       scene_->allocateCollisionDetector(morphit_moveit::CollisionDetectorAllocatorSpheresFCL::create());
+    else
+      scene_->allocateCollisionDetector(morphit_moveit::CollisionDetectorAllocatorSuperovoid::create());
   }
 
-  void waitForSpheres()
+  void waitForModels()
   {
     const auto slot = morphit_moveit::SphereModels::instance().slot(scene_->getRobotModel());
+    const auto superovoids = morphit_moveit::SuperovoidModels::instance().slot(scene_->getRobotModel());
     const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(options_.number("wait", 0.0));
-    while (slot->get()->content_hash.empty() && std::chrono::steady_clock::now() < end)
+    while ((slot->get()->content_hash.empty() || superovoids->get()->content_hash.empty()) &&
+           std::chrono::steady_clock::now() < end)
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     static const std::map<morphit_moveit::SphereLink::Source, const char*> NAMES{
       { morphit_moveit::SphereLink::Source::OWN, "own" },
@@ -185,6 +189,9 @@ private:
     };
     for (const auto& link : slot->get()->links)
       std::printf("%-32s %3zu spheres, %s\n", link.link->getName().c_str(), link.body.spheres.size(), NAMES.at(link.source));
+    for (const auto& link : superovoids->get()->links)
+      std::printf("%-32s %3zu superovoids, grown by %.1f mm\n", link.link->getName().c_str(), link.pieces.size(),
+                  1000.0 * link.growth);
   }
 
   /** Objects around the robot as in MoveIt's comparison: at random, but clear of the present state, by so much that its
@@ -291,13 +298,13 @@ private:
     for (std::size_t i = 0; i < std::min(states.size(), options_.count("distances", 1)); ++i)
       clearance.push_back(distance(states[i]));
     std::printf("\n%s: %zu random states, %zu of them collide by FCL\n", world.c_str(), states.size(), colliding.size());
-    std::printf("%-12s %10s %10s %10s %10s %10s %8s %8s %9s %12s\n", "detector", "present/s", "free/s", "coll./s",
-                "random/s", "contacts/s", "missed", "extra", "dist./s", "too far [mm]");
+    std::printf("%-12s %10s %10s %10s %10s %10s %8s %8s %9s %13s %14s\n", "detector", "present/s", "free/s",
+                "coll./s", "random/s", "contacts/s", "missed", "extra", "dist./s", "too far [mm]", "too near [mm]");
     cd::CollisionRequest contacts = request_;
     contacts.contacts = true;
     contacts.max_contacts = 99;
     contacts.max_contacts_per_pair = 10;
-    for (const char* detector : { "FCL", "Bullet", "SpheresFCL", "Spheres" })
+    for (const char* detector : { "FCL", "Bullet", "SpheresFCL", "Spheres", "Superovoid" })
     {
       use(detector);
       std::size_t missed = 0, extra = 0;
@@ -313,16 +320,21 @@ private:
                   missed, extra);
       if (std::string(detector) != "Bullet")
       {
-        double worst = -std::numeric_limits<double>::infinity();
+        double worst = -std::numeric_limits<double>::infinity(), sum = 0.0;
+        std::size_t count = 0;
         const auto start = std::chrono::steady_clock::now();
         for (std::size_t i = 0; i < clearance.size(); ++i)
         {
           const double found = distance(states[i]);
-          if (clearance[i] > 0.0)
-            worst = std::max(worst, found - clearance[i]);
+          if (clearance[i] <= 0.0)
+            continue;
+          worst = std::max(worst, found - clearance[i]);
+          sum += clearance[i] - found;
+          ++count;
         }
         const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        std::printf(" %9.0f %12.4f", static_cast<double>(clearance.size()) / spent, 1000.0 * worst);
+        std::printf(" %9.0f %13.4f %14.4f", static_cast<double>(clearance.size()) / spent, 1000.0 * worst,
+                    1000.0 * sum / static_cast<double>(std::max<std::size_t>(count, 1)));
       }
       std::printf("\n");
       std::fflush(stdout);

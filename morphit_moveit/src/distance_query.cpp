@@ -27,9 +27,8 @@ double DistanceQuery::limit() const
 
 void DistanceQuery::measure(const PlacedLink& link, const WorldShape& shape)
 {
-  Meeting meeting;
-  if (nearest(link, shape, limit(), meeting))
-    store(link.name(), { shape.object }, cd::BodyTypes::WORLD_OBJECT, meeting);
+  measure(link.name(), { shape.object }, cd::BodyTypes::WORLD_OBJECT,
+          [&](double limit, Meeting& meeting) { return nearest(link, shape, limit, meeting); });
 }
 
 void DistanceQuery::measure(const PlacedLink& a, const PlacedLink& b, bool confirm)
@@ -38,9 +37,17 @@ void DistanceQuery::measure(const PlacedLink& a, const PlacedLink& b, bool confi
   if (!nearest(a, b, limit(), meeting))
     return;
   if (confirm && meeting.distance <= 0.0)
-    measureByFcl(a, b);
+    measureByFcl(*a.part->link, *b.part->link);
   else
     store(a.name(), b.name(), cd::BodyTypes::ROBOT_LINK, meeting);
+}
+
+void DistanceQuery::measure(const BodyName& a, const BodyName& b, cd::BodyType type_b,
+                            const std::function<bool(double, Meeting&)>& find)
+{
+  Meeting meeting;
+  if (find(limit(), meeting))
+    store(a, b, type_b, meeting);
 }
 
 void DistanceQuery::measureByFcl(fcl::CollisionObjectd& a, fcl::CollisionObjectd& b)
@@ -49,23 +56,23 @@ void DistanceQuery::measureByFcl(fcl::CollisionObjectd& a, fcl::CollisionObjectd
   cd::distanceCallback(&a, &b, &data_, unused);
 }
 
-void DistanceQuery::measureByFcl(const PlacedLink& link, fcl::CollisionObjectd& other)
+void DistanceQuery::measureByFcl(const moveit::core::LinkModel& link, fcl::CollisionObjectd& other)
 {
-  objects_.visitLink(*link.part->link, state_, [&](fcl::CollisionObjectd& object) {
+  objects_.visitLink(link, state_, [&](fcl::CollisionObjectd& object) {
     measureByFcl(object, other);
     return data_.done;
   });
 }
 
-void DistanceQuery::measureByFcl(const PlacedLink& a, const PlacedLink& b)
+void DistanceQuery::measureByFcl(const moveit::core::LinkModel& a, const moveit::core::LinkModel& b)
 {
-  objects_.visitLink(*a.part->link, state_, [&](fcl::CollisionObjectd& object) {
+  objects_.visitLink(a, state_, [&](fcl::CollisionObjectd& object) {
     measureByFcl(b, object);
     return data_.done;
   });
 }
 
-void DistanceQuery::measureByFcl(const PlacedLink& link, const WorldShape& shape)
+void DistanceQuery::measureByFcl(const moveit::core::LinkModel& link, const WorldShape& shape)
 {
   objects_.visitShape(shape, [&](fcl::CollisionObjectd& object) {
     measureByFcl(link, object);

@@ -1,5 +1,6 @@
 #include <morphit_moveit/solids.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -15,6 +16,13 @@ Closest Ball::closest(const Eigen::Vector3d& point) const
   const double length = point.norm();
   const Eigen::Vector3d normal = length > 0.0 ? Eigen::Vector3d(point / length) : Eigen::Vector3d::UnitX();
   return { length - radius_, radius_ * normal, normal };
+}
+
+void Ball::parts(const Eigen::Vector3d& point, const double& reach, const VisitPart& visit) const
+{
+  static const ConvexPoints<1> center({ Eigen::Vector3d::Zero() });
+  if (distance(point, reach) < reach)
+    visit(center, Eigen::Vector3d::Zero(), radius_);
 }
 
 Eigen::AlignedBox3d Cuboid::bounds() const
@@ -46,6 +54,18 @@ Closest Cuboid::closest(const Eigen::Vector3d& point) const
   const Eigen::Vector3d away = point - nearest;
   const double length = away.norm();
   return { length, nearest, away / length };
+}
+
+void Cuboid::parts(const Eigen::Vector3d& point, const double& reach, const VisitPart& visit) const
+{
+  if (distance(point, reach) < reach)
+    visit(*this, Eigen::Vector3d::Zero(), 0.0);
+}
+
+Eigen::Vector3d Cuboid::support(const Eigen::Vector3d& direction) const
+{
+  return { std::copysign(half_.x(), direction.x()), std::copysign(half_.y(), direction.y()),
+           std::copysign(half_.z(), direction.z()) };
 }
 
 Revolved Revolved::cylinder(double radius, double length)
@@ -112,6 +132,24 @@ Closest Revolved::closest(const Eigen::Vector3d& point) const
   const Nearest flat = nearest({ radius, point.z() });
   const auto turned = [&out](const Eigen::Vector2d& v) { return Eigen::Vector3d(v.x() * out.x(), v.x() * out.y(), v.y()); };
   return { flat.distance, turned(flat.point), turned(flat.normal) };
+}
+
+void Revolved::parts(const Eigen::Vector3d& point, const double& reach, const VisitPart& visit) const
+{
+  if (distance(point, reach) < reach)
+    visit(*this, Eigen::Vector3d::Zero(), 0.0);
+}
+
+Eigen::Vector3d Revolved::support(const Eigen::Vector3d& direction) const
+{
+  const double length = std::hypot(direction.x(), direction.y());
+  const Eigen::Vector2d flat(length, direction.z());
+  const Eigen::Vector2d& corner =
+      *std::max_element(outline_.begin(), outline_.end(), [&](const Eigen::Vector2d& a, const Eigen::Vector2d& b) {
+        return a.dot(flat) < b.dot(flat);
+      });
+  const double scale = length > 0.0 ? corner.x() / length : 0.0;
+  return { scale * direction.x(), scale * direction.y(), corner.y() };
 }
 
 Plane::Plane(const Eigen::Vector3d& normal, double offset)

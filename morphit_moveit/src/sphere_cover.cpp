@@ -8,82 +8,38 @@ namespace morphit_moveit
 {
 namespace
 {
-// What a bound may be above what is needed [m].
-constexpr double MESH_TOLERANCE = 1.0e-4;
-constexpr double SOLID_TOLERANCE = 5.0e-4;
-
 using Face = std::array<Eigen::Vector3d, 3>;
 
-/** How far a point is outside all spheres [m]. */
-double outside(const Spheres& spheres, const Eigen::Vector3d& point)
+/** For `CoverGrowth`. */
+class Cover
 {
-  double least = std::numeric_limits<double>::infinity();
-  for (const SolidSphere& sphere : spheres)
-    least = std::min(least, (point - sphere.center).norm() - sphere.radius);
-  return least;
-}
+public:
+  explicit Cover(const Spheres& spheres) : spheres_(spheres)
+  {
+  }
 
-/** Whether one sphere, grown, contains all points, and with them what is between them. */
-template <class Points>
-bool inOneSphere(const Spheres& spheres, const Points& points, double growth)
-{
-  return std::any_of(spheres.begin(), spheres.end(), [&](const SolidSphere& sphere) {
-    const double reach = sphere.radius + growth;
-    return std::all_of(points.begin(), points.end(), [&](const Eigen::Vector3d& point) {
-      return (point - sphere.center).squaredNorm() <= reach * reach;
+  double outside(const Eigen::Vector3d& point) const
+  {
+    double least = std::numeric_limits<double>::infinity();
+    for (const SolidSphere& sphere : spheres_)
+      least = std::min(least, (point - sphere.center).norm() - sphere.radius);
+    return least;
+  }
+
+  template <class Points>
+  bool inOne(const Points& points, double growth) const
+  {
+    return std::any_of(spheres_.begin(), spheres_.end(), [&](const SolidSphere& sphere) {
+      const double reach = sphere.radius + growth;
+      return std::all_of(points.begin(), points.end(), [&](const Eigen::Vector3d& point) {
+        return (point - sphere.center).squaredNorm() <= reach * reach;
+      });
     });
-  });
-}
+  }
 
-void growOverFace(const Spheres& spheres, const Face& face, double& growth)
-{
-  if (inOneSphere(spheres, face, growth + MESH_TOLERANCE))
-    return;
-  const Eigen::Vector3d center = (face[0] + face[1] + face[2]) / 3.0;
-  double radius = 0.0;
-  for (const Eigen::Vector3d& corner : face)
-    radius = std::max(radius, (corner - center).norm());
-  const double here = outside(spheres, center);
-  growth = std::max(growth, here);
-  if (here + radius <= growth + MESH_TOLERANCE)
-    return;
-  // In halves across the longest edge: pieces stay compact whatever the triangle's shape.
-  int longest = 0;
-  for (int i = 1; i < 3; ++i)
-    if ((face[(i + 1) % 3] - face[i]).squaredNorm() > (face[(longest + 1) % 3] - face[longest]).squaredNorm())
-      longest = i;
-  const Eigen::Vector3d& a = face[longest];
-  const Eigen::Vector3d& b = face[(longest + 1) % 3];
-  const Eigen::Vector3d& c = face[(longest + 2) % 3];
-  const Eigen::Vector3d middle = 0.5 * (a + b);
-  growOverFace(spheres, { a, middle, c }, growth);
-  growOverFace(spheres, { middle, b, c }, growth);
-}
-
-void growOverCell(const Spheres& spheres, const CoveredShape& shape, const Eigen::AlignedBox3d& cell, double& growth)
-{
-  const Eigen::Vector3d center = cell.center();
-  const double radius = 0.5 * cell.diagonal().norm();
-  const Closest surface = shape.solid->closest(center);
-  if (surface.distance > radius)
-    return;
-  std::array<Eigen::Vector3d, 8> corners;
-  for (int i = 0; i < 8; ++i)
-    corners[i] = shape.pose * cell.corner(static_cast<Eigen::AlignedBox3d::CornerType>(i));
-  if (inOneSphere(spheres, corners, growth + SOLID_TOLERANCE))
-    return;
-  // A point of the solid in or beside the cell.
-  const Eigen::Vector3d point = surface.distance > 0.0 ? surface.point : center;
-  growth = std::max(growth, outside(spheres, shape.pose * point));
-  if (outside(spheres, shape.pose * center) + radius <= growth + SOLID_TOLERANCE)
-    return;
-  Eigen::Index axis;
-  cell.sizes().maxCoeff(&axis);
-  Eigen::AlignedBox3d lower = cell, upper = cell;
-  lower.max()[axis] = upper.min()[axis] = center[axis];
-  growOverCell(spheres, shape, lower, growth);
-  growOverCell(spheres, shape, upper, growth);
-}
+private:
+  const Spheres& spheres_;
+};
 
 Eigen::AlignedBox3d boxOf(const std::vector<Face>& faces)
 {
@@ -194,23 +150,16 @@ double neededGrowth(const Spheres& spheres, const CoveredShape& shape)
 {
   if (spheres.empty())
     return std::numeric_limits<double>::infinity();
-  double growth = 0.0;
   if (const auto* ball = dynamic_cast<const Ball*>(shape.solid.get()))
   {
     double least = std::numeric_limits<double>::infinity();
     for (const SolidSphere& sphere : spheres)
       least = std::min(least, (shape.pose.translation() - sphere.center).norm() + ball->radius() - sphere.radius);
-    if (least <= SOLID_TOLERANCE)
+    if (least <= CoverGrowth<Cover>::SOLID_TOLERANCE)
       return std::max(0.0, least);
   }
-  if (const auto* mesh = dynamic_cast<const TriangleMesh*>(shape.solid.get()))
-  {
-    for (const Face& face : mesh->faces())
-      growOverFace(spheres, { shape.pose * face[0], shape.pose * face[1], shape.pose * face[2] }, growth);
-    return growth + MESH_TOLERANCE;
-  }
-  growOverCell(spheres, shape, shape.solid->bounds(), growth);
-  return growth + SOLID_TOLERANCE;
+  const Cover cover(spheres);
+  return CoverGrowth<Cover>(cover, true).over(shape);
 }
 
 Spheres plainCover(const CoveredShape& shape, std::size_t count)

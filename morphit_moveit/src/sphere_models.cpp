@@ -1,12 +1,9 @@
 #include <morphit_moveit/sphere_models.hpp>
 
 #include <algorithm>
-#include <exception>
 #include <stdexcept>
-#include <thread>
 
 #include <geometric_shapes/shapes.h>
-#include <morphit_moveit/own_node.hpp>
 #include <morphit_moveit/world_shapes.hpp>
 
 namespace morphit_moveit
@@ -18,13 +15,6 @@ using morphit_interfaces::msg::SphereModel;
 
 // Of a link without a fitted model. More cost more than they save: FCL has the last word anyway.
 constexpr std::size_t PLAIN_SPHERES = 16;
-
-std::string millimetres(double length)
-{
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.1f mm", 1000.0 * length);
-  return text;
-}
 
 bool isSpheres(const moveit::core::LinkModel& link)
 {
@@ -118,6 +108,13 @@ SphereLink makeSphereLink(const moveit::core::LinkModel& link, const SphereModel
 }
 }  // namespace
 
+std::string millimetres(double length)
+{
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f mm", 1000.0 * length);
+  return text;
+}
+
 std::shared_ptr<const SphereRobot> makeSphereRobot(const moveit::core::RobotModel& robot, const SphereModel* model,
                                                    double max_growth, std::vector<std::string>& remarks)
 {
@@ -150,67 +147,17 @@ SphereModels& SphereModels::instance()
   return *models;
 }
 
-std::shared_ptr<const SphereSlot> SphereModels::slot(const moveit::core::RobotModelConstPtr& robot)
+void SphereModels::declare(rclcpp::Node& node)
 {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  connect();
-  known_.erase(std::remove_if(known_.begin(), known_.end(), [](const Known& known) { return known.robot.expired(); }),
-               known_.end());
-  for (const Known& known : known_)
-    if (known.robot.lock() == robot)
-      return known.slot;
-  Known known{ robot, std::make_shared<SphereSlot>() };
-  fill(*robot, *known.slot, model_.get());
-  known_.push_back(known);
-  return known.slot;
+  max_growth_ = declareLength(node, "max_growth", max_growth_);
+  confirm_self_ = node.declare_parameter<bool>("confirm_self", confirm_self_);
 }
 
-void SphereModels::connect()
-{
-  if (node_ || !rclcpp::ok())
-    return;
-  try
-  {
-    node_ = makeOwnNode("collision_spheres");
-    const auto topic = node_->declare_parameter<std::string>("topic", "sphere_model");
-    rcl_interfaces::msg::ParameterDescriptor length;
-    length.floating_point_range.resize(1);
-    length.floating_point_range[0].to_value = 1.0;
-    max_growth_ = node_->declare_parameter<double>("max_growth", max_growth_, length);
-    confirm_self_ = node_->declare_parameter<bool>("confirm_self", confirm_self_);
-    subscription_ = node_->create_subscription<SphereModel>(
-        topic, rclcpp::QoS(1).reliable().transient_local(),
-        [this](const SphereModel::ConstSharedPtr& model) { take(model); });
-    executor_ = std::make_shared<rclcpp::executors::SingleThreadedExecutor>();
-    executor_->add_node(node_);
-    std::thread([executor = executor_] { executor->spin(); }).detach();
-  }
-  catch (const std::exception& error)
-  {
-    RCLCPP_ERROR(logger(), "No later sphere models: %s", error.what());
-  }
-}
-
-void SphereModels::take(const SphereModel::ConstSharedPtr& model)
-{
-  std::vector<std::pair<moveit::core::RobotModelConstPtr, std::shared_ptr<SphereSlot>>> robots;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    model_ = model;
-    for (const Known& known : known_)
-      if (const auto robot = known.robot.lock())
-        robots.emplace_back(robot, known.slot);
-  }
-  // Without the lock: a cover takes a while to prove, and nobody has to wait for it.
-  for (const auto& [robot, slot] : robots)
-    if (slot->get()->content_hash != model->content_hash || model->content_hash.empty())
-      fill(*robot, *slot, model.get());
-}
-
-void SphereModels::fill(const moveit::core::RobotModel& robot, SphereSlot& slot, const SphereModel* model) const
+std::shared_ptr<const SphereRobot> SphereModels::make(const moveit::core::RobotModel& robot,
+                                                      const SphereModel* model) const
 {
   std::vector<std::string> remarks;
-  const auto spheres = makeSphereRobot(robot, model, max_growth_, remarks);
+  auto spheres = makeSphereRobot(robot, model, max_growth_, remarks);
   for (const std::string& remark : remarks)
     RCLCPP_WARN(logger(), "Spheres of %s: %s; FCL decides for it", robot.getName().c_str(), remark.c_str());
   std::size_t count = 0, plain = 0;
@@ -223,6 +170,6 @@ void SphereModels::fill(const moveit::core::RobotModel& robot, SphereSlot& slot,
     RCLCPP_WARN(logger(), "FCL answers alone for %s: %s", robot.getName().c_str(), spheres->missing.c_str());
   RCLCPP_INFO(logger(), "%s: %zu spheres, %zu of %zu links without a model", robot.getName().c_str(), count, plain,
               spheres->links.size());
-  slot.set(spheres);
+  return spheres;
 }
 }  // namespace morphit_moveit

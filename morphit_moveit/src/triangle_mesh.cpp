@@ -183,6 +183,16 @@ bool TriangleMesh::contains(const Eigen::Vector3d& point) const
   return closed_ && bounds_.contains(point) && closest(point).distance < 0.0;
 }
 
+void TriangleMesh::parts(const Eigen::Vector3d& point, const double& reach, const VisitPart& visit) const
+{
+  const auto limit = [&reach] { return reach > 0.0 ? reach * reach : 0.0; };
+  double squared = limit();
+  tree_.nearest(point, squared, [&](std::uint32_t face, double& best) {
+    visit(ConvexPoints<3>(faces_[face]), Eigen::Vector3d::Zero(), 0.0);
+    best = limit();
+  });
+}
+
 Closest TriangleMesh::closest(const Eigen::Vector3d& point) const
 {
   double squared = std::numeric_limits<double>::max();

@@ -41,26 +41,40 @@ public:
     return best;
   }
 
+  void parts(const Eigen::Vector3d& point, const double& reach, const VisitPart& visit) const override
+  {
+    search(point, reach, [&](const Cuboid& cell, const Eigen::Vector3d& center) { visit(cell, center, 0.0); });
+  }
+
 private:
   void search(const Eigen::Vector3d& point, Closest& best) const
   {
-    if (const octomap::OcTreeNode* root = tree_->getRoot())
-      search(*root, Eigen::Vector3d::Zero(), 0.5 * tree_->getNodeSize(0), point, best);
+    search(point, best.distance, [&](const Cuboid& cell, const Eigen::Vector3d& center) {
+      best = cell.closest(point - center);
+      best.point += center;
+    });
   }
 
+  /** Calls visit with the occupied cells, and their centres, that are less than `reach` away, the nearest children first. */
+  template <class Visit>
+  void search(const Eigen::Vector3d& point, const double& reach, const Visit& visit) const
+  {
+    if (const octomap::OcTreeNode* root = tree_->getRoot())
+      search(*root, Eigen::Vector3d::Zero(), 0.5 * tree_->getNodeSize(0), point, reach, visit);
+  }
+
+  template <class Visit>
   void search(const octomap::OcTreeNode& node, const Eigen::Vector3d& center, double half, const Eigen::Vector3d& point,
-              Closest& best) const
+              const double& reach, const Visit& visit) const
   {
     const Cuboid cell(Eigen::Vector3d::Constant(2.0 * half));
-    if (cell.distance(point - center, best.distance) >= best.distance)
+    if (cell.distance(point - center, reach) >= reach)
       return;
     if (!tree_->nodeHasChildren(&node))
     {
       // Asked of leaves only: what inner nodes say may be old in a map that is updated lazily.
-      if (!tree_->isNodeOccupied(node))
-        return;
-      best = cell.closest(point - center);
-      best.point += center;
+      if (tree_->isNodeOccupied(node))
+        visit(cell, center);
       return;
     }
     // The child that holds the point first: it makes the others' limit.
@@ -72,7 +86,7 @@ private:
       if (!tree_->nodeChildExists(&node, child))
         continue;
       const Eigen::Vector3d offset((child & 1) ? 0.5 : -0.5, (child & 2) ? 0.5 : -0.5, (child & 4) ? 0.5 : -0.5);
-      search(*tree_->getNodeChild(&node, child), center + half * offset, 0.5 * half, point, best);
+      search(*tree_->getNodeChild(&node, child), center + half * offset, 0.5 * half, point, reach, visit);
     }
   }
 

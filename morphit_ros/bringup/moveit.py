@@ -32,7 +32,8 @@ _DESCRIPTION_WAIT = 300.0
 _CHECK_FRACTION = 0.002
 # Detectors of morphit_moveit that take the robot as it is and its spheres by topic, and what they are good with: few
 # spheres that contain the links.
-_BY_TOPIC = ("Spheres", "SpheresFCL")
+_SUPEROVOID = "Superovoid"
+_BY_TOPIC = ("Spheres", "SpheresFCL", _SUPEROVOID)
 _COVER = {"variant": "volume", "cover": True, "primitive_count": 8}
 
 ARGUMENTS = (
@@ -53,7 +54,7 @@ ARGUMENTS = (
         "collision_detector",
         "FCL",
         "what move_group asks for collisions: FCL, Bullet, or one that is installed, as Spheres, SpheresFCL and "
-        "Superovoid of morphit_moveit; the first two take the robot's own description and the spheres by topic",
+        "Superovoid of morphit_moveit, which take the robot's own description, and spheres and superovoids by topic",
     ),
     Argument("execution", True, "whether move_group may move the robot with its controllers"),
     ROBOT_STATE_PUBLISHER,
@@ -158,6 +159,9 @@ def describe_moveit(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
         remappings=remappings,
     )
     nodes = [NodeDescription("robot_spheres", fit), move_group]
+    if values["collision_detector"] == _SUPEROVOID:
+        known = {"model": robot.name, "semantics": robot.semantic_description, **source}
+        nodes.append(NodeDescription("superovoid_distance", known))
     if values["robot_state_publisher"]:
         nodes.append(robot_state_publisher(robot.description))
     if values["rviz"]:

@@ -5,6 +5,7 @@
 #include <string>
 
 #include <morphit_moveit/placed_spheres.hpp>
+#include <morphit_moveit/placed_superovoids.hpp>
 #include <morphit_moveit/solids.hpp>
 #include <morphit_moveit/sphere_cover.hpp>
 
@@ -49,6 +50,16 @@ void write(const Meeting& meeting, double* out)
   Eigen::Map<Eigen::Vector3d>(out + 1) = meeting.first;
   Eigen::Map<Eigen::Vector3d>(out + 4) = meeting.second;
   Eigen::Map<Eigen::Vector3d>(out + 7) = meeting.normal;
+}
+/** Superovoids of a body: rows of seven numbers of the shape, then the sixteen of its pose. */
+SuperovoidPieces piecesOf(const double* rows, std::size_t count)
+{
+  SuperovoidPieces pieces;
+  for (; count > 0; --count, rows += 23)
+    pieces.emplace_back(std::make_shared<Superovoid>(Point(rows), Eigen::Vector2d(rows[3], rows[4]),
+                                                     Eigen::Vector2d(rows[5], rows[6])),
+                        poseOf(rows + 7));
+  return pieces;
 }
 }  // namespace
 
@@ -157,5 +168,57 @@ int body_and_body(const double* a, std::size_t count_a, const double* at_a, cons
   if (!overlap(first.spheres, second.spheres))
     return 0;
   return static_cast<int>(verdict(first.spheres, second.spheres, [] { return true; }));
+}
+
+/** Support points of a superovoid of seven numbers, and whether it contains given points; what is wrong with it, if it is. */
+void superovoid_ask(const double* numbers, const double* directions, const double* points, std::size_t count, double* out,
+                    char* problem)
+{
+  try
+  {
+    const Superovoid shape(Point(numbers), { numbers[3], numbers[4] }, { numbers[5], numbers[6] });
+    for (std::size_t i = 0; i < count; ++i, out += 4)
+    {
+      Eigen::Map<Eigen::Vector3d>(out + 0) = shape.support(Point(directions + 3 * i));
+      out[3] = shape.contains(Point(points + 3 * i));
+    }
+  }
+  catch (const std::invalid_argument& error)
+  {
+    std::strncpy(problem, error.what(), 199);
+  }
+}
+
+double superovoids_growth(const double* rows, std::size_t count, Solid* solid, const double* pose)
+{
+  return neededGrowth(piecesOf(rows, count), { SolidConstPtr(solid, [](const Solid*) {}), poseOf(pose) });
+}
+
+/** Whether a body and a solid are nearer than `limit`; then their meeting, and the bound by the box around the solid. */
+int superovoids_and_solid(const double* rows, std::size_t count, const double* at, double growth, Solid* solid,
+                          const double* pose, double limit, double* out)
+{
+  const SuperovoidPieces pieces = piecesOf(rows, count);
+  const PlacedSuperovoids body(pieces, poseOf(at), growth);
+  const PlacedSolid placed(SolidConstPtr(solid, [](const Solid*) {}), poseOf(pose));
+  Meeting meeting;
+  out[10] = body.bound(placed.box);
+  if (!nearest(body, placed, limit, meeting))
+    return 0;
+  write(meeting, out);
+  return 1;
+}
+
+int superovoids_and_superovoids(const double* a, std::size_t count_a, const double* at_a, const double* b,
+                                std::size_t count_b, const double* at_b, double growth, double limit, double* out)
+{
+  const SuperovoidPieces first = piecesOf(a, count_a), second = piecesOf(b, count_b);
+  const PlacedSuperovoids one(first, poseOf(at_a), growth), other(second, poseOf(at_b), growth);
+  Meeting meeting;
+  out[10] = one.bound(other);
+  if (!nearest(one, other, limit, meeting))
+    return 0;
+  write(meeting, out);
+  return 1;
 }
 }

@@ -2,126 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
-import subprocess
-from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 import trimesh
-from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
+from core_library import Array, Core, random_rotation
 
 from morphit_ros.geometry.transforms import make_transform, transform_points
 
-PACKAGE = Path(__file__).parents[2] / "morphit_moveit"
-SOURCES = ("solids", "triangle_mesh", "sphere_cover", "placed_spheres")
-Array = NDArray[np.float64]
 FREE, UNDECIDED, COLLIDING = 0, 1, 2
-EYE = np.eye(4)
-
-
-@pytest.fixture(scope="module")
-def core(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    library = tmp_path_factory.mktemp("core") / "core.so"
-    files = [Path(__file__).with_name("core.cpp"), *(PACKAGE / f"src/{name}.cpp" for name in SOURCES)]
-    flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-isystem", "/usr/include/eigen3"]
-    subprocess.run(["c++", *flags, f"-I{PACKAGE / 'include'}", *map(str, files), "-o", str(library)], check=True)
-    loaded = ctypes.CDLL(str(library))
-    loaded.solid_new.restype = loaded.mesh_new.restype = ctypes.c_void_p
-    loaded.needed_growth.restype = ctypes.c_double
-    loaded.plain_cover.restype = ctypes.c_size_t
-    return loaded
-
-
-def random_rotation(rng: np.random.Generator) -> Array:
-    return np.asarray(Rotation.random(random_state=rng).as_matrix())
-
-
-class Core:
-    """The library with arrays."""
-
-    def __init__(self, library: ctypes.CDLL) -> None:
-        self._library = library
-        self._made: list[ctypes.c_void_p] = []
-
-    def solid(self, kind: int, *sizes: float) -> ctypes.c_void_p:
-        self._made.append(ctypes.c_void_p(self._library.solid_new(kind, _array(sizes))))
-        return self._made[-1]
-
-    def mesh(self, mesh: trimesh.Trimesh) -> ctypes.c_void_p:
-        problem = ctypes.create_string_buffer(200)
-        faces = np.ascontiguousarray(mesh.faces, dtype=np.uint32)
-        made = self._library.mesh_new(
-            _array(mesh.vertices),
-            _size(len(mesh.vertices)),
-            ctypes.c_void_p(faces.ctypes.data),
-            _size(len(faces)),
-            problem,
-        )
-        if not made:
-            raise ValueError(problem.value.decode())
-        self._made.append(ctypes.c_void_p(made))
-        return self._made[-1]
-
-    def ask(self, solid: ctypes.c_void_p, points: Array, beyond: float = 1e9) -> Array:
-        out = np.empty((len(points), 10))
-        self._library.ask(solid, _array(points), _size(len(points)), ctypes.c_double(beyond), _array(out))
-        return out
-
-    def growth(self, spheres: Array, solid: ctypes.c_void_p, pose: Array = EYE) -> float:
-        return float(self._library.needed_growth(_array(spheres), _size(len(spheres)), solid, _array(pose)))
-
-    def cover(self, solid: ctypes.c_void_p, count: int, pose: Array = EYE) -> Array:
-        out = np.empty((count, 5))
-        made = self._library.plain_cover(solid, _array(pose), _size(count), _array(out))
-        return out[:made]
-
-    def against_solid(
-        self, spheres: Array, at: Array, solid: ctypes.c_void_p, pose: Array, growth: float, decide: bool, limit: float
-    ) -> tuple[int, Array | None, int]:
-        out, found = np.empty(10), (ctypes.c_int * 2)()
-        answer = self._library.body_and_solid(
-            _array(spheres), _size(len(spheres)), _array(at), ctypes.c_double(growth), 1, solid, _array(pose),
-            int(decide), ctypes.c_double(limit), _array(out), found,
-        )  # fmt: skip
-        return answer, out if found[0] else None, found[1]
-
-    def against_body(
-        self, a: Array, at_a: Array, b: Array, at_b: Array, growth: float, limit: float
-    ) -> tuple[int, Array | None, int]:
-        out, found = np.empty(10), (ctypes.c_int * 2)()
-        answer = self._library.body_and_body(
-            _array(a), _size(len(a)), _array(at_a), _array(b), _size(len(b)), _array(at_b), ctypes.c_double(growth),
-            ctypes.c_double(limit), _array(out), found,
-        )  # fmt: skip
-        return answer, out if found[0] else None, found[1]
-
-    def close(self) -> None:
-        for solid in self._made:
-            self._library.solid_delete(solid)
-
-
-_KEPT: list[Array] = []
-
-
-def _array(values: object) -> ctypes.c_void_p:
-    array = np.ascontiguousarray(values, dtype=np.float64)
-    # It has to outlive the call; arrays that are written to are contiguous already and stay themselves.
-    _KEPT[:] = [*_KEPT[-8:], array]
-    return ctypes.c_void_p(array.ctypes.data)
-
-
-_size = ctypes.c_size_t
-
-
-@pytest.fixture
-def geometry(core: ctypes.CDLL) -> Iterator[Core]:
-    made = Core(core)
-    yield made
-    made.close()
 
 
 def cylinder_distance(points: Array, radius: float, length: float) -> Array:

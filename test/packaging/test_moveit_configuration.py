@@ -201,10 +201,10 @@ def test_move_group_starts_with_the_spheres_and_every_parameter(name: str) -> No
     assert "robot" not in find_job("moveit").nodes({"robot": name})[0].parameters
 
 
-@pytest.mark.parametrize("detector", ["Spheres", "SpheresFCL"])
+@pytest.mark.parametrize("detector", ["Spheres", "SpheresFCL", "Superovoid"])
 def test_detectors_by_spheres_get_the_robot_itself_and_a_cover(detector: str) -> None:
     job = find_job("moveit")
-    spheres, group = job.nodes({"robot": "panda", "sim": "true", "collision_detector": detector})
+    spheres, group, *others = job.nodes({"robot": "panda", "sim": "true", "collision_detector": detector})
     assert group.parameters["collision_detector"] == detector
     assert spheres.parameters["cover"] is True
     assert spheres.parameters["variant"] == "volume"
@@ -213,7 +213,10 @@ def test_detectors_by_spheres_get_the_robot_itself_and_a_cover(detector: str) ->
     assert files
     # MoveIt finds packages of ROS only.
     assert all(Path(unquote(urlsplit(name).path)).is_file() for name in files)
-    spheres, group = job.nodes({"robot": "panda", "collision_detector": detector})
+    superovoids = [(node.executable, node.parameters.get("robot"), node.parameters["model"]) for node in others]
+    assert superovoids == ([("superovoid_distance", "panda", "panda")] if detector == "Superovoid" else [])
+    spheres, group, *others = job.nodes({"robot": "panda", "collision_detector": detector})
+    assert all("robot" not in node.parameters for node in others)
     assert "robot_description" not in group.parameters
     assert not group.remappings
     with pytest.raises(InvalidInputError, match="live"):

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
@@ -48,34 +47,30 @@ def test_every_source_is_compiled() -> None:
     assert listed == {path.name for path in PACKAGE.glob("src/*.cpp")}
 
 
-@pytest.mark.parametrize("kind", ["superovoid", "spheres"])
-def test_the_plugin_description_names_library_class_and_base_class(kind: str) -> None:
-    name = f"collision_detector_{kind}_description.xml"
+def test_the_plugin_description_names_library_classes_and_base_class() -> None:
+    name = "collision_detectors.xml"
     description = ElementTree.parse(PACKAGE / name).getroot()
     library = description.get("path")
     assert f"add_library({library} SHARED" in CMAKE
     assert re.search(rf"install\(TARGETS [^)]*\b{library}\b", CMAKE)
     # MoveIt's loader of collision detectors asks for the plugins of moveit_core.
     assert f"pluginlib_export_plugin_description_file(moveit_core {name})" in CMAKE
-    source = (PACKAGE / f"src/collision_detector_{kind}_plugin.cpp").read_text(encoding="utf-8")
+    source = (PACKAGE / "src/collision_detectors.cpp").read_text(encoding="utf-8")
     exported = re.findall(r"PLUGINLIB_EXPORT_CLASS\(([\w:]+), ([\w:]+)\)", source)
     plugins = description.findall("class")
     assert exported == [(plugin.get("type"), plugin.get("base_class_type")) for plugin in plugins]
-    environment = (PACKAGE / f"src/collision_env_{kind}.cpp").read_text(encoding="utf-8")
+    environments = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.glob("src/collision_env_*.cpp"))
     for plugin in plugins:
         assert plugin.get("base_class_type") == "collision_detection::CollisionPlugin"
-        assert f'NAME("{plugin.get("name")}")' in environment
+        assert f'NAME("{plugin.get("name")}")' in environments
 
 
-def test_the_plugin_uses_fields_that_the_messages_have() -> None:
-    source = (PACKAGE / "src/distance_messages.cpp").read_text(encoding="utf-8")
-    service = (ROOT / "morphit_interfaces/srv/RobotDistance.srv").read_text(encoding="utf-8")
-    request = service.split("---")[0]
-    for field in set(re.findall(r"\brequest\.(\w+)", source)):
-        assert re.search(rf"^[\w/\[\]]+ {field}\b", request, re.MULTILINE), field
-    shapes = (ROOT / "morphit_interfaces/msg/DistanceShape.msg").read_text(encoding="utf-8")
-    for constant in set(re.findall(r"DistanceShape::([A-Z_]+)", source)):
-        assert f" {constant}=" in shapes
+def test_the_plugin_follows_topics_that_nodes_publish() -> None:
+    headers = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.glob("include/**/*_models.hpp"))
+    topics = re.findall(r'ModelFollower\("\w+", "(\w+)"\)', headers)
+    assert sorted(topics) == ["sphere_model", "superovoid_model"]
+    interfaces = (ROOT / "docs/interfaces.md").read_text(encoding="utf-8")
+    assert all(f"`{topic}`" in interfaces for topic in topics)
 
 
 def test_the_default_build_leaves_it_out() -> None:

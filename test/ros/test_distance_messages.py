@@ -16,6 +16,7 @@ from morphit_interfaces.msg import DistanceShape, WorldObject, WorldObjectArray
 from morphit_interfaces.srv import MinDistance, RobotDistance
 from morphit_ros.display.drawings.distances import shape_mesh, superovoid_items
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.ros.core.conversions import matrix_from_pose
@@ -23,6 +24,7 @@ from morphit_ros.ros.core.markers import marker_array
 from morphit_ros.ros.distance.messages import (
     answer_min_distance,
     matrices_from_poses,
+    message_from_model,
     message_from_state_distances,
     objects_from_messages,
     request_from_message,
@@ -41,7 +43,7 @@ from morphit_ros.superovoid.distances.primitives import (
 )
 from morphit_ros.superovoid.robots.distance_request import DistanceType, RobotDistanceRequest
 from morphit_ros.superovoid.robots.robot_distance import RobotDistance as RobotModel
-from morphit_ros.superovoid.robots.robot_model import LinkSuperovoids
+from morphit_ros.superovoid.robots.robot_model import LinkSuperovoids, RobotSuperovoids
 from morphit_ros.superovoid.robots.world import CollisionWorld
 from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
@@ -243,6 +245,31 @@ def test_markers_are_one_list_for_each_link_and_object():
     assert [m.header.frame_id for m in (arm, floor, tool)] == ["arm", "base", "arm"]
     assert {m.type for m in (arm, floor, tool)} == {Marker.TRIANGLE_LIST}
     assert all(len(m.points) % 3 == 0 and m.points for m in (arm, floor, tool))
+
+
+def test_a_model_is_the_same_by_message_and_known_by_its_hash():
+    shapes = (Superovoid((0.1, 0.2, 0.3), (0.5, 1.5), (0.1, -0.2)), Superovoid.sphere(0.05))
+    poses = [
+        make_transform(matrix_from_rotation_vector(turn), [0.1, -0.2, 0.3]) for turn in ([0.4, 0.0, 0.5], [0, 0.7, 0])
+    ]
+    pieces = tuple(PlacedSuperovoid(*piece) for piece in zip(shapes, poses, strict=True))
+    model = RobotSuperovoids("post", {"arm": LinkSuperovoids("arm", pieces)})
+    message = message_from_model(model, Header(frame_id="base"))
+    (link,) = message.links
+    assert (message.robot_name, message.header.frame_id, link.link_name) == ("post", "base", "arm")
+    assert tuple(shape_from_message(item) for item in link.shapes) == shapes
+    for item, pose in zip(link.shapes, poses, strict=True):
+        np.testing.assert_allclose(matrix_from_pose(item.pose), pose, atol=1e-12)
+    same = RobotSuperovoids("post", {"arm": LinkSuperovoids("arm", pieces, deviation=(0.0, 0.1))})
+    assert message.content_hash == model.content_hash == same.content_hash
+    others = [
+        RobotSuperovoids("pole", model.links),
+        RobotSuperovoids("post", {"leg": LinkSuperovoids("leg", pieces)}),
+        RobotSuperovoids("post", {"arm": LinkSuperovoids("arm", pieces[::-1])}),
+        RobotSuperovoids("post", {"arm": LinkSuperovoids("arm", pieces[:1])}),
+        RobotSuperovoids("post", {"arm": LinkSuperovoids("arm", (PlacedSuperovoid(shapes[0], poses[1]), pieces[1]))}),
+    ]
+    assert len({message.content_hash, *(other.content_hash for other in others)}) == 6
 
 
 def test_bounds_of_the_links_are_passed_on():

@@ -73,6 +73,7 @@ def post(graph, parameters):
 def test_distances_of_states_to_itself_and_to_objects(graph, post):
     markers = graph.latest(interfaces.SUPEROVOID_MARKERS)
     segments = graph.latest(interfaces.DISTANCE_MARKERS)
+    models = graph.latest(interfaces.SUPEROVOID_MODEL)
     answer = post.distance(HOME, compute_gradient=True)
     assert answer.success, answer.message
     assert answer.header.frame_id == "base"
@@ -116,6 +117,9 @@ def test_distances_of_states_to_itself_and_to_objects(graph, post):
     assert {m.type for m in markers[-1].markers[1:]} == {Marker.TRIANGLE_LIST}
     assert {m.header.frame_id for m in markers[-1].markers[1:]} == {"base", "arm", "tip"}
     graph.wait_until(lambda: segments, what="closest points as markers")
+    (model,) = graph.wait_until(lambda: models, what="the superovoids themselves")
+    assert (model.robot_name, model.header.frame_id) == ("post", "base")
+    assert [link.link_name for link in model.links] == ["base", "arm", "tip"]
     post.wait_for_status(DiagnosticStatus.OK, "3 superovoids on 3 links of post, 2 objects")
 
 

@@ -23,7 +23,7 @@ namespace morphit_moveit
  *
  * Any number of threads may ask at once.
  */
-class CollisionEnvSpheres : public collision_detection::CollisionEnvFCL, private FclObjects
+class CollisionEnvSpheres : public collision_detection::CollisionEnvFCL, protected FclObjects
 {
 public:
   CollisionEnvSpheres(const moveit::core::RobotModelConstPtr& model, double padding = 0.0, double scale = 1.0);
@@ -63,11 +63,17 @@ protected:
 
   void updatedPaddingOrScaling(const std::vector<std::string>& links) override;
 
+  std::shared_ptr<const WorldShapes> world() const;
+  /** Whether nothing is missing; a warning, at most every five seconds, if something is. */
+  bool canAnswer(const std::string& missing) const;
+  /** Shapes of the bodies that the robot carries. */
+  std::vector<CarriedShape> carriedBy(const moveit::core::RobotState& state) const;
+  /** What padding and scale of a link mean for shapes around it. */
+  LinkGrowth growthOf(const moveit::core::LinkModel& link) const;
+
 private:
   void observe();
   void updateGrowth();
-  std::shared_ptr<const WorldShapes> world() const;
-  bool canAnswer(const std::string& missing) const;
   bool decidesOnWorld(const SphereLink& link) const;
   bool decidesOnPair(const SphereLink& a, const SphereLink& b) const;
   void checkSelf(const collision_detection::CollisionRequest& req, collision_detection::CollisionResult& res,
@@ -78,7 +84,6 @@ private:
   template <class Measure>
   void addDistance(const collision_detection::CollisionRequest& req, collision_detection::CollisionResult& res,
                    const collision_detection::AllowedCollisionMatrix* acm, Measure&& measure) const;
-  std::vector<CarriedShape> carriedBy(const moveit::core::RobotState& state) const;
   void visitLink(const moveit::core::LinkModel& link, const moveit::core::RobotState& state,
                  const Visit& visit) const override;
   void visitShape(const WorldShape& shape, const Visit& visit) const override;

@@ -1,23 +1,30 @@
-// Collision checks of FCL, distances of the node superovoid_distance.
+// Collisions as FCL sees them, distances by the superovoids of the robot's links.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include <moveit/collision_detection/collision_detector_allocator.hpp>
-#include <moveit/collision_detection_fcl/collision_env_fcl.hpp>
+
+#include <morphit_moveit/collision_env_spheres.hpp>
+#include <morphit_moveit/superovoid_models.hpp>
 
 namespace morphit_moveit
 {
-/** Answers distanceSelf and distanceRobot by the service `robot_distance`; everything else is CollisionEnvFCL.
+/** Collision checks of `SpheresFCL`; distances of smooth shapes, so that small motions change them and their normals little.
  *
- * Distances are those of the robot's superovoids: padding and scale of links do not apply. Where the service is not
- * there, is late, or cannot answer (an octomap, a cone or a plane in the world, a link without superovoid), the
- * distance is FCL's and a warning says so, at most once in five seconds.
+ * A link's superovoids grow until they contain its collision geometry, so that no distance is greater than the link's own.
+ * FCL measures pairs of which a link has no superovoids, pairs with a plane, and what the robot carries against the world.
+ *
+ * Any number of threads may ask at once.
  */
-class CollisionEnvSuperovoid : public collision_detection::CollisionEnvFCL
+class CollisionEnvSuperovoid : public CollisionEnvSpheresFCL
 {
 public:
-  using collision_detection::CollisionEnvFCL::CollisionEnvFCL;
+  CollisionEnvSuperovoid(const moveit::core::RobotModelConstPtr& model, double padding = 0.0, double scale = 1.0);
+  CollisionEnvSuperovoid(const moveit::core::RobotModelConstPtr& model, const collision_detection::WorldPtr& world,
+                         double padding = 0.0, double scale = 1.0);
   CollisionEnvSuperovoid(const CollisionEnvSuperovoid& other, const collision_detection::WorldPtr& world);
 
   // CollisionEnv has inline overloads of these names.
@@ -29,6 +36,12 @@ public:
 
   void distanceRobot(const collision_detection::DistanceRequest& req, collision_detection::DistanceResult& res,
                      const moveit::core::RobotState& state) const override;
+
+private:
+  struct Link;
+  struct Robot;
+
+  std::shared_ptr<const Slot<SuperovoidRobot>> slot_;
 };
 
 /** Makes environments of this kind for planning scenes; its name is "Superovoid". */

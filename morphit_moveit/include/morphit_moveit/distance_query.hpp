@@ -30,10 +30,14 @@ public:
   /** Between two links; with `confirm`, FCL's where their spheres overlap. */
   void measure(const PlacedLink& a, const PlacedLink& b, bool confirm);
 
+  /** Take the meeting of two bodies, the first of them a link, that `find` finds nearer than its argument [m], if any. */
+  void measure(const BodyName& a, const BodyName& b, collision_detection::BodyType type_b,
+               const std::function<bool(double, Meeting&)>& find);
+
   void measureByFcl(fcl::CollisionObjectd& a, fcl::CollisionObjectd& b);
-  void measureByFcl(const PlacedLink& link, fcl::CollisionObjectd& other);
-  void measureByFcl(const PlacedLink& a, const PlacedLink& b);
-  void measureByFcl(const PlacedLink& link, const WorldShape& shape);
+  void measureByFcl(const moveit::core::LinkModel& link, fcl::CollisionObjectd& other);
+  void measureByFcl(const moveit::core::LinkModel& a, const moveit::core::LinkModel& b);
+  void measureByFcl(const moveit::core::LinkModel& link, const WorldShape& shape);
   void measureByFcl(CarriedShape& carried, const WorldShape& shape);
 
 private:

@@ -75,6 +75,7 @@ struct CarriedShape
   collision_detection::FCLGeometryConstPtr geometry;
   fcl::CollisionObjectd object;
   const moveit::core::AttachedBody* body;
+  std::size_t index;       // of the shape in the body
   Eigen::Vector3d center;  // of a sphere around it
   double radius;
 

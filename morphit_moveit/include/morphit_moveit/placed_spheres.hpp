@@ -7,6 +7,7 @@
 
 #include <Eigen/Geometry>
 
+#include <morphit_moveit/meeting.hpp>
 #include <morphit_moveit/solids.hpp>
 #include <morphit_moveit/sphere_cover.hpp>
 
@@ -164,15 +165,6 @@ Verdict verdict(const PlacedSpheres& a, const PlacedSpheres& b, Matters&& matter
 
 /** Whether any sphere of a body touches another sphere. */
 bool touches(const PlacedSpheres& body, const Eigen::Vector3d& center, double radius);
-
-/** A place where a sphere and something else are nearest to each other, or deepest in one another. */
-struct Meeting
-{
-  double distance;         // [m]
-  Eigen::Vector3d first;   // nearest points, in the model frame
-  Eigen::Vector3d second;
-  Eigen::Vector3d normal;  // unit, from the first to the second
-};
 
 /** At most `count` of the deepest meetings of spheres with a solid that they touch. */
 std::vector<Meeting> meetings(const PlacedSpheres& body, const PlacedSolid& solid, std::size_t count);

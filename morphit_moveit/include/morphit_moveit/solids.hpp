@@ -2,12 +2,14 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include <Eigen/Geometry>
 
 #include <morphit_moveit/box_tree.hpp>
+#include <morphit_moveit/convex.hpp>
 
 namespace morphit_moveit
 {
@@ -51,6 +53,19 @@ public:
   {
     return false;
   }
+
+  /** A convex part, at an offset [m], with a ball that is swept over it. */
+  using VisitPart = std::function<void(const Convex& part, const Eigen::Vector3d& offset, double margin)>;
+
+  /** Call visit with each convex part, of a surface each triangle, that is less than `reach` [m] from a point, the nearer
+   * ones first where that costs little; visit may lower `reach`. */
+  virtual void parts(const Eigen::Vector3d& point, const double& reach, const VisitPart& visit) const = 0;
+
+  /** Whether the convex parts are all of it. */
+  virtual bool hasParts() const
+  {
+    return true;
+  }
 };
 
 using SolidConstPtr = std::shared_ptr<const Solid>;
@@ -68,6 +83,7 @@ public:
   {
     return point.norm() - radius_;
   }
+  void parts(const Eigen::Vector3d& point, const double& reach, const VisitPart& visit) const override;
   double radius() const
   {
     return radius_;
@@ -78,7 +94,7 @@ private:
 };
 
 /** Centred, with edges along the axes. */
-class Cuboid : public Solid
+class Cuboid : public Solid, public Convex
 {
 public:
   explicit Cuboid(const Eigen::Vector3d& sizes) : half_(0.5 * sizes)
@@ -87,13 +103,15 @@ public:
   Eigen::AlignedBox3d bounds() const override;
   Closest closest(const Eigen::Vector3d& point) const override;
   double distance(const Eigen::Vector3d& point, double) const override;
+  void parts(const Eigen::Vector3d& point, const double& reach, const VisitPart& visit) const override;
+  Eigen::Vector3d support(const Eigen::Vector3d& direction) const override;
 
 private:
   Eigen::Vector3d half_;
 };
 
 /** A convex outline, turned about z: cylinders and cones. */
-class Revolved : public Solid
+class Revolved : public Solid, public Convex
 {
 public:
   /** Along z from −length/2 to length/2. */
@@ -104,6 +122,8 @@ public:
   Eigen::AlignedBox3d bounds() const override;
   Closest closest(const Eigen::Vector3d& point) const override;
   double distance(const Eigen::Vector3d& point, double) const override;
+  void parts(const Eigen::Vector3d& point, const double& reach, const VisitPart& visit) const override;
+  Eigen::Vector3d support(const Eigen::Vector3d& direction) const override;
 
 private:
   using Outline = std::vector<Eigen::Vector2d>;  // (radius, z), from the axis above to the axis below
@@ -131,6 +151,13 @@ public:
   Eigen::AlignedBox3d bounds() const override;
   Closest closest(const Eigen::Vector3d& point) const override;
   double distance(const Eigen::Vector3d& point, double) const override;
+  void parts(const Eigen::Vector3d&, const double&, const VisitPart&) const override
+  {
+  }
+  bool hasParts() const override
+  {
+    return false;
+  }
 
 private:
   Eigen::Vector3d normal_;
@@ -159,6 +186,7 @@ public:
   double distance(const Eigen::Vector3d& point, double beyond) const override;
   bool touches(const Eigen::Vector3d& center, double radius) const override;
   bool contains(const Eigen::Vector3d& point) const override;
+  void parts(const Eigen::Vector3d& point, const double& reach, const VisitPart& visit) const override;
   bool isSurface() const override
   {
     return true;

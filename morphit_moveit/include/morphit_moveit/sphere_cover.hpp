@@ -5,7 +5,7 @@
 
 #include <Eigen/Geometry>
 
-#include <morphit_moveit/solids.hpp>
+#include <morphit_moveit/cover_growth.hpp>
 
 namespace morphit_moveit
 {
@@ -30,20 +30,7 @@ struct BodySpheres
   std::vector<std::size_t> parts;                       // a sphere of each set of spheres that hang together
 };
 
-/** What spheres are to contain: the surface of a mesh, or all of another solid. */
-struct CoveredShape
-{
-  SolidConstPtr solid;
-  Eigen::Isometry3d pose;  // of the solid, in the frame of the spheres
-};
-
-/** A growth of all radii with which the spheres contain the shape [m]: proven, by branch and bound over its triangles (or
- * cells), since the distance to the nearest sphere changes by no more than the way.
- *
- * At most 0.1 mm more than the least one for a mesh, 0.5 mm for other solids.
- *
- * @return infinity without spheres.
- */
+/** A growth of all radii with which the spheres contain the shape [m], proven: see `CoverGrowth`; infinity without spheres. */
 double neededGrowth(const Spheres& spheres, const CoveredShape& shape);
 
 /** Fill in `inner`: how deep the centres are in the shape, but no more than the radii. */

@@ -2,14 +2,13 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include <moveit/robot_model/robot_model.hpp>
 #include <morphit_interfaces/msg/sphere_model.hpp>
-#include <rclcpp/rclcpp.hpp>
 
+#include <morphit_moveit/model_follower.hpp>
 #include <morphit_moveit/sphere_cover.hpp>
 
 namespace morphit_moveit
@@ -38,22 +37,7 @@ struct SphereRobot
   std::string missing;       // why there are no spheres for a link; empty if there are for all
 };
 
-/** The spheres of one robot as they are now: a query takes them once and keeps them. */
-class SphereSlot
-{
-public:
-  std::shared_ptr<const SphereRobot> get() const
-  {
-    return std::atomic_load(&robot_);
-  }
-  void set(std::shared_ptr<const SphereRobot> robot)
-  {
-    std::atomic_store(&robot_, std::move(robot));
-  }
-
-private:
-  std::shared_ptr<const SphereRobot> robot_;
-};
+using SphereSlot = Slot<SphereRobot>;
 
 /** Spheres for each link of a robot, and in `remarks` why some of the model's were not taken.
  *
@@ -69,13 +53,10 @@ std::shared_ptr<const SphereRobot> makeSphereRobot(const moveit::core::RobotMode
  * Its parameters: `topic`; `max_growth` [m], see above; `confirm_self`, whether FCL has the last word on pairs of links whose
  * spheres touch.
  */
-class SphereModels
+class SphereModels : public ModelFollower<morphit_interfaces::msg::SphereModel, SphereRobot>
 {
 public:
   static SphereModels& instance();
-
-  /** What holds the spheres of a robot, from now on and at each later model. */
-  std::shared_ptr<const SphereSlot> slot(const moveit::core::RobotModelConstPtr& robot);
 
   bool confirmSelf() const
   {
@@ -85,24 +66,18 @@ public:
   static rclcpp::Logger logger();
 
 private:
-  struct Known
+  SphereModels() : ModelFollower("collision_spheres", "sphere_model")
   {
-    std::weak_ptr<const moveit::core::RobotModel> robot;
-    std::shared_ptr<SphereSlot> slot;
-  };
+  }
 
-  void connect();
-  void take(const morphit_interfaces::msg::SphereModel::ConstSharedPtr& model);
-  void fill(const moveit::core::RobotModel& robot, SphereSlot& slot,
-            const morphit_interfaces::msg::SphereModel* model) const;
+  void declare(rclcpp::Node& node) override;
+  std::shared_ptr<const SphereRobot> make(const moveit::core::RobotModel& robot,
+                                          const morphit_interfaces::msg::SphereModel* model) const override;
 
-  std::mutex mutex_;
-  std::vector<Known> known_;
-  morphit_interfaces::msg::SphereModel::ConstSharedPtr model_;
-  rclcpp::Node::SharedPtr node_;
-  rclcpp::Executor::SharedPtr executor_;
-  rclcpp::SubscriptionBase::SharedPtr subscription_;
   double max_growth_ = 0.02;
   bool confirm_self_ = true;
 };
+
+/** A length for a log. */
+std::string millimetres(double length);
 }  // namespace morphit_moveit

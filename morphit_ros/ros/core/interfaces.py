@@ -36,6 +36,7 @@ from morphit_interfaces.msg import (
     NeuralObject,
     SegmentedObjectArray,
     SphereModel,
+    SuperovoidModel,
     TablePlane,
     WorldObjectArray,
 )
@@ -60,6 +61,7 @@ SPHERE_DESCRIPTION = Topic(
 )
 SPHERE_MODEL = Topic("sphere_model", SphereModel, LATCHED, "spheres of every link, in the link's frame")
 SPHERE_MARKERS = Topic("sphere_markers", MarkerArray, LATCHED, "the spheres for RViz, one list a link")
+SUPEROVOID_MODEL = Topic("superovoid_model", SuperovoidModel, LATCHED, "superovoids of every link, in the link's frame")
 SUPEROVOID_MARKERS = Topic(
     "superovoid_markers", MarkerArray, LATCHED, "superovoids of the links and shapes of the objects for RViz"
 )
@@ -234,7 +236,7 @@ NODES: tuple[NodeInterfaces, ...] = (
     ),
     NodeInterfaces(
         "superovoid_distance",
-        publishes=(SUPEROVOID_MARKERS, DISTANCE_MARKERS, ROBOT_DESCRIPTION),
+        publishes=(SUPEROVOID_MODEL, SUPEROVOID_MARKERS, DISTANCE_MARKERS, ROBOT_DESCRIPTION),
         subscribes=(JOINT_STATES, WORLD_OBJECTS, ROBOT_DESCRIPTION),
         services=(MIN_DISTANCE, ROBOT_DISTANCE, UPDATE_WORLD),
         needs=(Need(JOINT_STATES, "state_timeout"), Need(ROBOT_DESCRIPTION, only=_DESCRIBED_BY_TOPIC)),

@@ -8,18 +8,26 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from geometry_msgs.msg import Point, Pose, Vector3
 from sensor_msgs.msg import JointState as JointStateMsg
+from std_msgs.msg import Header
 
 from morphit_interfaces.msg import (
     BodyDistance as BodyDistanceMsg,
     DistanceShape,
+    LinkSuperovoids as LinkSuperovoidsMsg,
     StateDistances as StateDistancesMsg,
+    SuperovoidModel as SuperovoidModelMsg,
     WorldObject as WorldObjectMsg,
 )
 from morphit_interfaces.srv import MinDistance, RobotDistance
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.rotations import matrices_of_quats
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.ros.core.conversions import joint_state_from_message, numbers_from_poses, point_rows
+from morphit_ros.ros.core.conversions import (
+    joint_state_from_message,
+    numbers_from_poses,
+    point_rows,
+    pose_from_matrix,
+)
 from morphit_ros.ros.core.fields import read_fields
 from morphit_ros.superovoid.distances.min_distance import DistanceResult, Method, min_distance
 from morphit_ros.superovoid.distances.packing import Shape
@@ -34,6 +42,7 @@ from morphit_ros.superovoid.distances.primitives import (
 )
 from morphit_ros.superovoid.robots.distance_request import RobotDistanceRequest
 from morphit_ros.superovoid.robots.robot_distance import BodyDistance, StateDistances
+from morphit_ros.superovoid.robots.robot_model import RobotSuperovoids
 from morphit_ros.superovoid.robots.world import PlacedShape, WorldObject
 from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
@@ -79,6 +88,24 @@ def shape_from_message(message: DistanceShape) -> Shape:
         case DistanceShape.HALF_SPACE:
             return HalfSpace()
     return ConvexMesh(point_rows(message.vertices))
+
+
+def message_from_model(model: RobotSuperovoids, header: Header) -> SuperovoidModelMsg:
+    """The superovoids of a robot, link by link."""
+    links = [
+        LinkSuperovoidsMsg(
+            link_name=name,
+            shapes=[
+                DistanceShape(
+                    type=DistanceShape.SUPEROVOID, dimensions=placed.shape.parameters.tolist(),
+                    pose=pose_from_matrix(placed.T_link_shape),
+                )
+                for placed in link.shapes
+            ],
+        )
+        for name, link in model.links.items()
+    ]  # fmt: skip
+    return SuperovoidModelMsg(header=header, robot_name=model.robot_name, content_hash=model.content_hash, links=links)
 
 
 def matrices_from_poses(poses: Sequence[Pose]) -> Array:

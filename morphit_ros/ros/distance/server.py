@@ -23,6 +23,7 @@ from morphit_ros.ros.core.clocks import ros_time
 from morphit_ros.ros.core.conversions import header
 from morphit_ros.ros.core.markers import marker_array
 from morphit_ros.ros.distance.messages import (
+    message_from_model,
     message_from_state_distances,
     objects_from_messages,
     request_from_message,
@@ -116,7 +117,7 @@ class DistanceServer:
         self._undrawn_world = False
         # Those of the links stay: meshing them takes a second.
         self._link_markers: list[Marker] = []
-        topics = (interfaces.SUPEROVOID_MARKERS, interfaces.DISTANCE_MARKERS)
+        topics = (interfaces.SUPEROVOID_MODEL, interfaces.SUPEROVOID_MARKERS, interfaces.DISTANCE_MARKERS)
         self._out = {topic: topic.publish(node) for topic in topics}
         node.create_timer(_DRAWING_PERIOD, self._draw)
         # As below: compiled, or loaded, before anybody asks.
@@ -164,6 +165,8 @@ class DistanceServer:
             request = RobotDistanceRequest(kind, gradient=True, distance_threshold=0.1)
             robot.compute([dict.fromkeys(robot.model.joint_names, 0.0)], request, world)
         self._model, self._robot, self._world, self._waiting = model, robot, world, None
+        root = header(description.root_link, ros_time(self._node))
+        self._out[interfaces.SUPEROVOID_MODEL].publish(message_from_model(model, root))
         self._link_markers = self._markers({name: link.shapes for name, link in model.links.items()}, CollisionWorld())
         self._draw_shapes()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -44,6 +45,16 @@ class RobotSuperovoids:
 
     robot_name: str
     links: Mapping[str, LinkSuperovoids]
+
+    @property
+    def content_hash(self) -> str:
+        """Identifies all superovoids and where they are; equal hash, equal superovoids."""
+        digest = hashlib.sha256(self.robot_name.encode())
+        for name, link in self.links.items():
+            digest.update(f"\n{name}:".encode())
+            for placed in link.shapes:
+                digest.update(placed.shape.parameters.tobytes() + placed.T_link_shape.tobytes())
+        return digest.hexdigest()
 
     @property
     def count(self) -> int:
