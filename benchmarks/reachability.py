@@ -25,22 +25,22 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import numpy as np  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
-from morphit_ros.execution.backends.roboplan import RoboPlanBackend  # noqa: E402
-from morphit_ros.execution.motion import MotionStatus  # noqa: E402
 from morphit_ros.execution.obstacles import object_obstacle, table_obstacle  # noqa: E402
-from morphit_ros.execution.reachability import (  # noqa: E402
+from morphit_ros.geometry.point_cloud import PointCloud  # noqa: E402
+from morphit_ros.geometry.support_plane import SupportPlane  # noqa: E402
+from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy  # noqa: E402
+from morphit_ros.motion.reachability import (  # noqa: E402
     Reachability,
     ReachStatus,
     turned_about_approach,
     warm_up_reachability,
 )
-from morphit_ros.geometry.point_cloud import PointCloud  # noqa: E402
-from morphit_ros.geometry.support_plane import SupportPlane  # noqa: E402
-from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy  # noqa: E402
+from morphit_ros.motion.roboplan import RoboPlanBackend  # noqa: E402
 from morphit_ros.robot.configuration import RobotConfiguration  # noqa: E402
 from morphit_ros.robot.description import load_robot_description  # noqa: E402
 from morphit_ros.robot.inverse_kinematics import IKConfig, IKStatus, inverse_kinematics  # noqa: E402
 from morphit_ros.robot.kinematics import KinematicModel  # noqa: E402
+from morphit_ros.robot.motion_backend import MotionStatus  # noqa: E402
 from morphit_ros.robot.packages import resolve_uri  # noqa: E402
 from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, spherized_urdf  # noqa: E402
 

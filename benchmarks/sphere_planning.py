@@ -32,15 +32,15 @@ from tqdm import tqdm
 
 from morphit_bench.spheres.collision_experiment import ObstacleShape
 from morphit_bench.spheres.collision_truth import mesh_hits, mesh_self_hits
-from morphit_ros.execution.backends.roboplan import RoboPlanBackend, RoboPlanConfig
-from morphit_ros.execution.motion import ObjectObstacle
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy
+from morphit_ros.motion.roboplan import RoboPlanBackend, RoboPlanConfig
 from morphit_ros.resources import atomic_write
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import RobotDescription, load_robot_description
 from morphit_ros.robot.inverse_kinematics import inverse_kinematics_solutions
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.links import GeometryKind, collision_mesh
+from morphit_ros.robot.motion_backend import ObjectObstacle
 from morphit_ros.robot.semantics import SemanticDescription, load_semantic_description
 from morphit_ros.spheres import SphereFitConfig, SphereModel, fit_robot_spheres, spherized_urdf
 from morphit_ros.spheres.robot_model import LinkSpheres

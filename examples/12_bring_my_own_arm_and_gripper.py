@@ -11,9 +11,9 @@ from morphit_ros import Robot
 from morphit_ros.display.display_list import MeshItem
 from morphit_ros.display.drawings.robot_spheres import sphere_items
 from morphit_ros.display.picture import draw_items
-from morphit_ros.execution.reachability import Reachability
 from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.grasping import Gripper, PlannerConfig, plan_grasps
+from morphit_ros.motion.reachability import Reachability
 from morphit_ros.resources import resource
 from morphit_ros.robot.configuration import RobotConfiguration
 

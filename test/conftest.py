@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from types import ModuleType
 
+import numpy as np
 import pytest
 
+from morphit_ros.geometry.transforms import matrix_from_rpy
 from morphit_ros.resources import cache_directory
+from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.packages import resolve_uri
 
 # Tests have caches of their own, but compile no kernels anew.
 os.environ.setdefault("MORPHIT_KERNELS", str(cache_directory("kernels")))
@@ -31,6 +36,49 @@ def mujoco() -> ModuleType:
     from morphit_ros.simulation.rendering import import_mujoco
 
     return import_mujoco()
+
+
+_DESCRIPTION = "package://example-robot-data/robots/panda_description"
+
+
+def _add_sphere(link: ElementTree.Element, center: np.ndarray, radius: float) -> None:
+    collision = ElementTree.SubElement(link, "collision")
+    ElementTree.SubElement(collision, "origin", xyz=" ".join(f"{v:.6f}" for v in center), rpy="0 0 0")
+    ElementTree.SubElement(ElementTree.SubElement(collision, "geometry"), "sphere", radius=f"{radius:.6f}")
+
+
+@pytest.fixture(scope="session")
+def panda_urdf() -> str:
+    """The Panda with its capsules cut into spheres."""
+    root = ElementTree.fromstring(resolve_uri(f"{_DESCRIPTION}/urdf/panda_collision.urdf").read_text())
+    for link in root.findall("link"):
+        for collision in link.findall("collision"):
+            link.remove(collision)
+            origin, shape = collision.find("origin"), collision.find("geometry")[0]
+            center = np.array([float(v) for v in origin.get("xyz").split()]) if origin is not None else np.zeros(3)
+            rpy = [float(v) for v in (origin.get("rpy") or "0 0 0").split()] if origin is not None else [0.0, 0.0, 0.0]
+            axis = matrix_from_rpy(rpy)[:, 2]
+            if shape.tag == "sphere":
+                _add_sphere(link, center, float(shape.get("radius")))
+            elif shape.tag == "cylinder":
+                half = float(shape.get("length")) / 2.0
+                for offset in np.linspace(-half, half, 4):
+                    _add_sphere(link, center + offset * axis, float(shape.get("radius")))
+            else:
+                size = np.array([float(v) for v in shape.get("size").split()])
+                for offset in np.linspace(-0.4, 0.4, 4):
+                    _add_sphere(link, center + offset * size[2] * axis, 0.5 * size[:2].min())
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+@pytest.fixture(scope="session")
+def panda_srdf() -> str:
+    return resolve_uri(f"{_DESCRIPTION}/srdf/panda.srdf").read_text()
+
+
+@pytest.fixture(scope="session")
+def panda() -> RobotConfiguration:
+    return RobotConfiguration.load("panda")
 
 
 @pytest.fixture

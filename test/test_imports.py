@@ -57,8 +57,8 @@ CAPABILITIES = {
     ),
     "perception": line("two clouds → registered scene → table, objects", "geometry"),
     "grasping": line("gripper data, DISF, planner from many starts, checks, completion", "geometry robot"),
-    "motion": line("paths among solids: search by compiled spheres, shortening, proof", "geometry robot spheres"),
-    "execution": line("motion backends, trajectory timing, grasp sequence", "geometry robot spheres"),
+    "motion": line("motion backends, paths among solids and their proof, reachability", "geometry robot spheres"),
+    "execution": line("grasp sequence, watches, the gate in front of the controller", "geometry robot spheres"),
     "calibration": line("where cameras stand, by clouds of the moved arm; recordings of it", "geometry robot"),
     "simulation": line("MuJoCo workcell: robot, gripper, objects, depth cameras", "geometry robot grasping"),
 }
@@ -73,7 +73,7 @@ SUBPACKAGES = {
     ),
     "replay": line(
         "planned pushes tried in MuJoCo, by a driven pusher or the simulated arm",
-        "geometry robot execution grasping neural simulation spheres",
+        "geometry robot grasping motion neural simulation spheres",
     ),
     "shape": line(
         "`Shape`, half of the front door: one shape as spheres, superovoid, surface or field",
@@ -92,7 +92,7 @@ SUBPACKAGES = {
     "cli": line("`morphit` itself: finds the command", "commands"),
     "ros": line(
         "`core` (names and QoS, parameters, conversions, frames, runner) and one subpackage a capability",
-        "geometry robot bringup calibration cover display execution grasping neural perception spheres superovoid",
+        "geometry robot bringup calibration cover display execution grasping motion neural perception spheres superovoid",
     ),
     "nodes": line(
         "one executable a file, thin",
@@ -109,7 +109,7 @@ ROS_PACKAGES = {
     "std_srvs", "tf2_geometry_msgs", "tf2_msgs", "tf2_ros", "trajectory_msgs", "unique_identifier_msgs",
     "visualization_msgs",
 }  # fmt: skip
-MAY_IMPORT_ROS = ("ros/", "nodes/", "execution/backends/moveit_process/server.py")
+MAY_IMPORT_ROS = ("ros/", "nodes/", "motion/moveit_process/server.py")
 # Asks the ament index where a package is, if there is one: not a dependency on a graph.
 MAY_IMPORT_INDEX = ("robot/packages.py",)
 
@@ -292,7 +292,7 @@ def bench_imports(path: Path) -> Iterator[str]:
         ("perception/new.py", "from ..grasping import gripper"),
         ("grasping/new.py", "def f():\n    from rclpy.node import Node"),
         ("execution/new.py", "import moveit.planning"),
-        ("execution/backends/moveit.py", "import moveit.planning"),
+        ("motion/moveit.py", "import moveit.planning"),
         ("simulation/new.py", "from morphit_ros.grasping.planner import plan_grasps"),
         ("spheres/new.py", "from morphit_interfaces.msg import Sphere"),
         ("nodes/new.py", "from morphit_ros.nodes.pick_client import PickClient"),
@@ -315,7 +315,7 @@ def test_rule_finds_a_breach(place: str, line: str, tmp_path: Path, monkeypatch:
     ("place", "line"),
     [
         ("execution/new.py", "from morphit_ros.spheres import SphereModel"),
-        ("execution/backends/moveit_process/server.py", "from moveit.planning import MoveItPy"),
+        ("motion/moveit_process/server.py", "from moveit.planning import MoveItPy"),
         ("simulation/new.py", "from morphit_ros.grasping.gripper import Gripper"),
         ("nodes/new.py", "from morphit_ros.ros import interfaces\nimport rclpy"),
         ("spheres/new.py", "from morphit_ros.errors import MorphitError\nimport torch"),

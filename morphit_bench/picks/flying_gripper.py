@@ -14,13 +14,13 @@ from itertools import pairwise
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.motion import MotionResult, MotionStatus, ObjectObstacle, TableObstacle
-from morphit_ros.execution.timing import time_line
 from morphit_ros.geometry.transforms import Array, check_transform, rotation_angle
 from morphit_ros.grasping.gripper import Gripper, GripperBox
 from morphit_ros.resources import atomic_write, cache_directory
 from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.motion_backend import MotionResult, MotionStatus, ObjectObstacle, TableObstacle
 from morphit_ros.robot.motion_types import Trajectory
+from morphit_ros.robot.trajectory_timing import time_line
 
 _SLIDES = ("slide_x", "slide_y", "slide_z")
 _TURNS = ("turn_z", "turn_x", "turn_y")

@@ -18,11 +18,8 @@ from morphit_bench.picks.outcome import Outcome, PickResult
 from morphit_bench.picks.planners import GraspPlanner, grasp_planner
 from morphit_bench.picks.views import SETTINGS, ObjectView, known_shape, observed_shape
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.backends.path_search import RoboPlanConfig
-from morphit_ros.execution.backends.roboplan import RoboPlanBackend
 from morphit_ros.execution.candidates import is_near
 from morphit_ros.execution.failure import FailureMode, PickOutcome as SequenceOutcome
-from morphit_ros.execution.motion import MotionBackend
 from morphit_ros.execution.obstacles import object_obstacle, table_obstacle
 from morphit_ros.execution.pick import (
     CommandGripper,
@@ -34,15 +31,18 @@ from morphit_ros.execution.pick import (
     SequenceUpdate,
     StopArm,
 )
-from morphit_ros.execution.reachability import Reachability
 from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, rotation_angle
 from morphit_ros.grasping import Grasp, GraspPlan, Gripper
+from morphit_ros.motion.path_search import RoboPlanConfig
+from morphit_ros.motion.reachability import Reachability
+from morphit_ros.motion.roboplan import RoboPlanBackend
 from morphit_ros.perception import PerceptionConfig
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.motion_backend import MotionBackend
 from morphit_ros.robot.packages import resolve_uri
 from morphit_ros.simulation.workcell import Workcell
 from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, spheres_in_frame, spherized_urdf

@@ -24,7 +24,7 @@ PARTS = {
     "neural objects": ("morphit_ros.neural.objects.warm_up", "warm_up"),
     "pushes and learning": ("morphit_ros.neural.warm_up", "warm_up_learning"),
     "motions": ("morphit_ros.motion.warm_up", "warm_up"),
-    "reachability": ("morphit_ros.execution.reachability.warm_up", "warm_up_reachability"),
+    "reachability": ("morphit_ros.motion.reachability.warm_up", "warm_up_reachability"),
     "perception": ("morphit_ros.perception.warm_up", "warm_up"),
     "covers": ("morphit_ros.cover.warm_up", "warm_up"),
     "sphere clusters": ("morphit_ros.spheres.warm_up", "warm_up"),

@@ -7,11 +7,11 @@ from typing import Protocol
 import numpy as np
 
 from morphit_ros.execution.contact_watch import FreeMotion
-from morphit_ros.execution.motion import MotionBackend
 from morphit_ros.execution.pick import Command, CommandGripper, GripperLimits
 from morphit_ros.execution.sequence_config import HAND_FORCE, SequenceConfig
 from morphit_ros.execution.supervision import StateWatch
 from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.motion_backend import MotionBackend
 
 
 class SequenceStep(Protocol):

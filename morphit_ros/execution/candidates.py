@@ -8,9 +8,9 @@ import numpy as np
 
 from morphit_ros.execution.arm_and_hand import ArmAndHand
 from morphit_ros.execution.failure import FailureMode, PickFailed
-from morphit_ros.execution.motion import MotionResult, MotionStatus
 from morphit_ros.execution.pick import Command, GraspTarget, PickRequest
 from morphit_ros.geometry.transforms import Array, rotation_angle
+from morphit_ros.robot.motion_backend import MotionResult, MotionStatus
 from morphit_ros.robot.motion_types import Trajectory
 
 # A parallel gripper that is turned half around its approach grasps the same way.

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from morphit_ros.configuration import Config, parameter
-from morphit_ros.execution.timing import peak_accelerations, peak_velocities
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.motion_types import JointState, Trajectory
+from morphit_ros.robot.trajectory_timing import peak_accelerations, peak_velocities
 
 # Positions this far beyond a limit are still within it: rounding, and a stop that gives way [rad].
 _LIMIT_MARGIN = 0.02

@@ -18,13 +18,13 @@ from morphit_ros.execution.contact_watch import FreeMotion
 from morphit_ros.execution.failure import AttemptRecord, FailureMode, PickFailed
 from morphit_ros.execution.fingers import OpenFingers
 from morphit_ros.execution.held import HELD, HeldGrasp, Surroundings
-from morphit_ros.execution.motion import MotionBackend, MotionResult, MotionStatus
 from morphit_ros.execution.moves import ArmAtRest, FollowTrajectory
 from morphit_ros.execution.obstacles import object_obstacle
 from morphit_ros.execution.pick import Command, GripperLimits, StopArm
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
 from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.motion_backend import MotionBackend, MotionResult, MotionStatus
 from morphit_ros.robot.motion_types import JointState
 
 # Ways up that are tried, as shares of the height asked for.

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError, MorphitError
-from morphit_ros.execution.motion import ObjectObstacle, TableObstacle
 from morphit_ros.geometry.transforms import Array, check_transform
+from morphit_ros.robot.motion_backend import ObjectObstacle, TableObstacle
 
 # Name of the held object among the bodies of a motion backend.
 HELD = "held object"

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.motion import ObjectObstacle, TableObstacle
 from morphit_ros.geometry.inputs import CloudLike, as_cloud
 from morphit_ros.geometry.transforms import Array, check_transform
+from morphit_ros.robot.motion_backend import ObjectObstacle, TableObstacle
 
 # Smallest sphere of a scattered point [m].
 _LEAST_RADIUS = 0.004

@@ -10,9 +10,9 @@ import numpy as np
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.failure import AttemptRecord, FailureMode
-from morphit_ros.execution.motion import ObjectObstacle, TableObstacle
 from morphit_ros.geometry.transforms import Array, check_transform
 from morphit_ros.robot.clearance import ClearanceFunction
+from morphit_ros.robot.motion_backend import ObjectObstacle, TableObstacle
 from morphit_ros.robot.motion_types import Trajectory
 
 

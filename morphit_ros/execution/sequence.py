@@ -15,11 +15,11 @@ from morphit_ros.execution.attempt import Attempt
 from morphit_ros.execution.candidates import is_near
 from morphit_ros.execution.contact_watch import FreeMotion
 from morphit_ros.execution.failure import OBJECT_LOST, AttemptRecord, FailureMode, PickFailed
-from morphit_ros.execution.motion import MotionBackend
 from morphit_ros.execution.pick import Command, GripperLimits, PickRequest, PickStage, SequenceUpdate, StopArm
 from morphit_ros.execution.recovery import Recovery
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.motion_backend import MotionBackend
 from morphit_ros.robot.motion_types import JointState
 
 _CONTACTS = {PickStage.PREGRASP: FailureMode.CONTACT_PREGRASP, PickStage.APPROACH: FailureMode.CONTACT_APPROACH}

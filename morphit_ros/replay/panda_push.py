@@ -8,10 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.backends.path_search import RoboPlanConfig
-from morphit_ros.execution.backends.roboplan import RoboPlanBackend
-from morphit_ros.execution.motion import MotionStatus, ObjectObstacle, TableObstacle
-from morphit_ros.execution.timing import peak_velocities
 from morphit_ros.geometry.transforms import (
     Array,
     invert_transform,
@@ -20,6 +16,8 @@ from morphit_ros.geometry.transforms import (
     quat_xyzw_from_matrix,
 )
 from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.motion.path_search import RoboPlanConfig
+from morphit_ros.motion.roboplan import RoboPlanBackend
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.contact.parameters import ContactParameters
 from morphit_ros.neural.contact.shapes import ContactHalfSpace, SphereSet
@@ -36,8 +34,10 @@ from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.inverse_kinematics import IKConfig, IKStatus, inverse_kinematics
 from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.motion_backend import MotionStatus, ObjectObstacle, TableObstacle
 from morphit_ros.robot.motion_types import Trajectory
 from morphit_ros.robot.packages import resolve_uri
+from morphit_ros.robot.trajectory_timing import peak_velocities
 from morphit_ros.simulation.objects import SimulatedObject
 from morphit_ros.simulation.solids import block
 from morphit_ros.simulation.workcell import Workcell, WorkcellConfig

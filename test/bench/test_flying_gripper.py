@@ -12,11 +12,11 @@ from morphit_bench.picks.flying_gripper import (
     turns_of_rotation,
 )
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.motion import MotionStatus
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.motion_backend import MotionStatus
 
 
 @pytest.fixture(autouse=True)

@@ -8,11 +8,11 @@ import pytest
 from morphit_ros.execution.command_check import CommandCheck, CommandLimits, JointLimits, braked, time_along
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.execution.supervision import StateWatch
-from morphit_ros.execution.timing import peak_accelerations, slowed_to_limits
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.motion_types import JointState, Trajectory
+from morphit_ros.robot.trajectory_timing import peak_accelerations, slowed_to_limits
 
 PANDA = RobotConfiguration.load("panda")
 

@@ -9,7 +9,6 @@ import pytest
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.failure import FailureMode, PickOutcome
-from morphit_ros.execution.motion import MotionBackendError, MotionResult, MotionStatus, ObjectObstacle, TableObstacle
 from morphit_ros.execution.pick import (
     CommandGripper,
     GraspTarget,
@@ -22,6 +21,13 @@ from morphit_ros.execution.pick import (
 from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.sequence_config import ContactConfig, ProbeConfig, SequenceConfig, SlipConfig
 from morphit_ros.geometry.transforms import make_transform
+from morphit_ros.robot.motion_backend import (
+    MotionBackendError,
+    MotionResult,
+    MotionStatus,
+    ObjectObstacle,
+    TableObstacle,
+)
 from morphit_ros.robot.motion_types import JointState, Trajectory
 
 PERIOD = 0.02

@@ -13,10 +13,8 @@ if importlib.util.find_spec("mujoco") is None:
     pytest.skip("needs the simulation: mujoco", allow_module_level=True)
 pytest.importorskip("roboplan", reason="needs the embedded motion planner")
 
-from morphit_ros.execution.backends.roboplan import RoboPlanBackend
 from morphit_ros.execution.contact_watch import FreeMotion
 from morphit_ros.execution.failure import FailureMode, PickOutcome
-from morphit_ros.execution.motion import TableObstacle
 from morphit_ros.execution.pick import (
     CommandGripper,
     GraspTarget,
@@ -29,6 +27,8 @@ from morphit_ros.execution.pick import (
 from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.sequence_config import ProbeConfig, SequenceConfig
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
+from morphit_ros.motion.roboplan import RoboPlanBackend
+from morphit_ros.robot.motion_backend import TableObstacle
 from morphit_ros.simulation import workcell as workcell_module
 from morphit_ros.simulation.robot_model import SURROUNDINGS_CONTACT
 from morphit_ros.simulation.workcell import Workcell, WorkcellConfig

@@ -7,8 +7,8 @@ import pytest
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.held import HeldGrasp, Surroundings
-from morphit_ros.execution.motion import ObjectObstacle, TableObstacle
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
+from morphit_ros.robot.motion_backend import ObjectObstacle, TableObstacle
 
 
 def held(seed=0, points=400):

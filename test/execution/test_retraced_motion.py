@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from morphit_ros.execution.moves import retraced, strayed
-from morphit_ros.execution.timing import peak_velocities
 from morphit_ros.robot.motion_types import Trajectory
+from morphit_ros.robot.trajectory_timing import peak_velocities
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from morphit_ros.bringup import JOBS, parse_assignments
-from morphit_ros.execution.backends.path_search import RoboPlanConfig
 from morphit_ros.execution.sequence_config import SequenceConfig
+from morphit_ros.motion.path_search import RoboPlanConfig
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("installation.md", "moveit.md", "real_robot.md")

@@ -16,8 +16,8 @@ from morphit_ros.bringup import find_job
 from morphit_ros.bringup.moveit import PIPELINES, moveit_parameters, moveit_py_parameters
 from morphit_ros.bringup.parameter_files import write_parameters
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
-from morphit_ros.execution.backends.moveit import MoveItConfig
 from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.motion.moveit import MoveItConfig
 from morphit_ros.resources import share_directory
 from morphit_ros.robot.cartesian_limits import cartesian_limits
 from morphit_ros.robot.configuration import RobotConfiguration

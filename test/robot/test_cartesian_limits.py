@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.backends.moveit import MoveItConfig
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, matrix_from_rpy
+from morphit_ros.motion.moveit import MoveItConfig
 from morphit_ros.robot.cartesian_limits import CartesianLimits, cartesian_limits
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description

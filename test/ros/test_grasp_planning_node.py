@@ -15,8 +15,8 @@ from std_msgs.msg import String
 
 from morphit_interfaces.action import PlanGrasp
 from morphit_interfaces.msg import NeuralObject
-from morphit_ros.execution.reachability import Reachability
 from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.motion.reachability import Reachability
 from morphit_ros.perception.scene import ObjectEvidence
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description

@@ -140,8 +140,8 @@ def test_gripper_grasps_lifts_and_holds_still(workcell: Workcell) -> None:
 @pytest.mark.parametrize("name", ROBOTS)
 def test_motions_to_and_from_an_object_are_planned_with_spheres(name: str) -> None:
     pytest.importorskip("roboplan", reason="needs the embedded motion planner")
-    from morphit_ros.execution.backends.roboplan import RoboPlanBackend
-    from morphit_ros.execution.motion import MotionStatus, ObjectObstacle, TableObstacle
+    from morphit_ros.motion.roboplan import RoboPlanBackend
+    from morphit_ros.robot.motion_backend import MotionStatus, ObjectObstacle, TableObstacle
     from morphit_ros.robot.packages import resolve_uri
     from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, spherized_urdf
 

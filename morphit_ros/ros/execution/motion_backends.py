@@ -14,14 +14,14 @@ from std_msgs.msg import String
 from morphit_ros.configuration import Config, nested, parameter
 from morphit_ros.documents import read_yaml_file
 from morphit_ros.errors import InvalidInputError, MorphitError
-from morphit_ros.execution.backends.moveit import MoveItBackend, MoveItConfig
-from morphit_ros.execution.backends.path_search import RoboPlanConfig
-from morphit_ros.execution.backends.roboplan import RoboPlanBackend
-from morphit_ros.execution.motion import MotionBackend
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.motion.moveit import MoveItBackend, MoveItConfig
+from morphit_ros.motion.path_search import RoboPlanConfig
+from morphit_ros.motion.roboplan import RoboPlanBackend
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.motion_backend import MotionBackend
 from morphit_ros.robot.packages import resolve_uri
 from morphit_ros.ros.core.diagnostics import ERROR, Diagnostics
 from morphit_ros.ros.core.interfaces import ROBOT_DESCRIPTION, SPHERE_DESCRIPTION

@@ -11,9 +11,9 @@ from std_msgs.msg import String
 from morphit_interfaces.msg import SegmentedObject
 from morphit_ros.configuration import Config, nested, parameter
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.reachability import ReachabilityConfig
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform
 from morphit_ros.grasping.grasp import Grasp, GraspPlan
+from morphit_ros.motion.reachability import ReachabilityConfig
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_types import JointState
 from morphit_ros.robot.packages import resolve_uri
@@ -24,7 +24,7 @@ from morphit_ros.ros.core.joint_states import follow_joint_states
 from morphit_ros.ros.scene.messages import TablePatch
 
 if TYPE_CHECKING:
-    from morphit_ros.execution.reachability import GraspFilter, Reachability
+    from morphit_ros.motion.reachability import GraspFilter, Reachability
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class GraspReach:
             return
         self._robot = RobotConfiguration.load(config.robot)
         self._base = BaseFrame(node, config.world_frame, base_config)
-        from morphit_ros.execution.reachability import warm_up_reachability
+        from morphit_ros.motion.reachability import warm_up_reachability
 
         # Before the first goal: it must not wait for compilers.
         warm_up_reachability()
@@ -117,7 +117,7 @@ class GraspReach:
     def _current(self, robot: RobotConfiguration) -> Reachability:
         """The check for the newest shape of the robot."""
         if self._reachability is None or self._description != self._known_description:
-            from morphit_ros.execution.reachability import Reachability
+            from morphit_ros.motion.reachability import Reachability
 
             uri = robot.semantic_description
             srdf = resolve_uri(uri).read_text(encoding="utf-8") if uri else ""
@@ -151,7 +151,7 @@ def with_reach(plan: GraspPlan, asked: GraspFilter | None) -> GraspPlan:
 
 
 def _turned(grasp: Grasp) -> Grasp:
-    from morphit_ros.execution.reachability import turned_about_approach
+    from morphit_ros.motion.reachability import turned_about_approach
 
     return replace(
         grasp,

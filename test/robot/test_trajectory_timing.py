@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from morphit_ros.execution.timing import peak_accelerations, peak_velocities, slowed_to_limits, time_line
 from morphit_ros.robot.motion_types import Trajectory
+from morphit_ros.robot.trajectory_timing import peak_accelerations, peak_velocities, slowed_to_limits, time_line
 
 
 def random_trajectory(seed: int) -> Trajectory:

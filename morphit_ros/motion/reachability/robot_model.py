@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.environment import srdf_pairs
-from morphit_ros.execution.reachability.contacts import (
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.motion.environment import srdf_pairs
+from morphit_ros.motion.reachability.contacts import (
     EXEMPT,
     ReachWorld,
     Rules,
     count_pair_contacts,
     count_world_contacts,
 )
-from morphit_ros.execution.reachability.parts import Indices, Parts, link_parts
-from morphit_ros.execution.reachability.search import Arm, Seeds, draw_seeds
-from morphit_ros.geometry.transforms import Array
+from morphit_ros.motion.reachability.parts import Indices, Parts, link_parts
+from morphit_ros.motion.reachability.search import Arm, Seeds, draw_seeds
 from morphit_ros.robot.chain import place_joints
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import RobotDescription

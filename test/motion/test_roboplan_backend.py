@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from morphit_ros.errors import InvalidInputError, MissingDependencyError
-from morphit_ros.execution.backends.roboplan import RoboPlanBackend, RoboPlanConfig
-from morphit_ros.execution.motion import MotionStatus, ObjectObstacle, TableObstacle
-from morphit_ros.execution.timing import peak_accelerations, peak_velocities
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy, rotation_angle
+from morphit_ros.motion.roboplan import RoboPlanBackend, RoboPlanConfig
 from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.motion_backend import MotionStatus, ObjectObstacle, TableObstacle
+from morphit_ros.robot.trajectory_timing import peak_accelerations, peak_velocities
 
 CONFIG = RoboPlanConfig()
 

@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 
 from morphit_ros.errors import InvalidInputError, MissingDependencyError
-from morphit_ros.execution.backends.moveit import MoveItBackend, MoveItConfig
-from morphit_ros.execution.backends.moveit_process import client, interpreter
-from morphit_ros.execution.backends.moveit_process.client import MoveItProcess, RequestRefusedError
-from morphit_ros.execution.backends.moveit_process.interpreter import Interpreter, choose_interpreter, probe
-from morphit_ros.execution.motion import MotionBackendError, MotionStatus
+from morphit_ros.motion.moveit import MoveItBackend, MoveItConfig
+from morphit_ros.motion.moveit_process import client, interpreter
+from morphit_ros.motion.moveit_process.client import MoveItProcess, RequestRefusedError
+from morphit_ros.motion.moveit_process.interpreter import Interpreter, choose_interpreter, probe
+from morphit_ros.robot.motion_backend import MotionBackendError, MotionStatus
 
 DOUBLE = Path(__file__).parent / "moveit_double"
 OWN = Interpreter(sys.executable)
@@ -343,7 +343,7 @@ def test_requests_that_the_server_does_not_know(order: Any) -> None:
 
 _PARENT = """
 import sys
-from morphit_ros.execution.backends.moveit import MoveItBackend
+from morphit_ros.motion.moveit import MoveItBackend
 from morphit_ros.robot.configuration import RobotConfiguration
 limits = {"robot_description_planning": {"cartesian_limits": {"max_trans_vel": 1.0}}}
 backend = MoveItBackend(RobotConfiguration.load("panda"), limits)

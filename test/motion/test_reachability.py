@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.backends.roboplan import RoboPlanBackend
-from morphit_ros.execution.motion import MotionStatus
 from morphit_ros.execution.obstacles import object_obstacle, table_obstacle
-from morphit_ros.execution.reachability import (
+from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.support_plane import SupportPlane
+from morphit_ros.geometry.transforms import invert_transform, make_transform, matrix_from_rpy, rotation_angle
+from morphit_ros.motion.reachability import (
     Reachability,
     ReachabilityConfig,
     ReachStatus,
     turned_about_approach,
     warm_up_reachability,
 )
-from morphit_ros.geometry.point_cloud import PointCloud
-from morphit_ros.geometry.support_plane import SupportPlane
-from morphit_ros.geometry.transforms import invert_transform, make_transform, matrix_from_rpy, rotation_angle
+from morphit_ros.motion.roboplan import RoboPlanBackend
+from morphit_ros.robot.motion_backend import MotionStatus
 
 APERTURE, OPEN = 0.05, 0.07
 POSE_ONLY = ReachabilityConfig(lift_height=0.0, flip=False)

@@ -15,8 +15,8 @@ from itertools import combinations, product
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.motion import ObjectObstacle, TableObstacle
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.robot.motion_backend import ObjectObstacle, TableObstacle
 
 TABLE = "environment/table"
 # The links that may touch objects work close above the table, and spheres bulge: they are checked against a lower one.

@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from morphit_ros.execution.collision_model import CollisionModel
-from morphit_ros.execution.environment import Environment, GraspedObject, object_body
-from morphit_ros.execution.motion import ObjectObstacle, TableObstacle
-from morphit_ros.execution.sphere_contacts import slab_depth
 from morphit_ros.geometry.transforms import invert_transform, make_transform, matrix_from_rpy
+from morphit_ros.motion.collision_model import CollisionModel
+from morphit_ros.motion.environment import Environment, GraspedObject, object_body
+from morphit_ros.motion.sphere_contacts import slab_depth
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.links import GeometryKind, LinkGeometry
+from morphit_ros.robot.motion_backend import ObjectObstacle, TableObstacle
 
 ROBOTS = ("panda", "ur3e_hande", "ur5e_hande", "iiwa_umi")
 

@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.reachability.contacts import OBSTACLE, SELF, TABLE, TARGET
-from morphit_ros.execution.reachability.grasp_filter import FLIP, GraspFilter, PlannedGrasp
-from morphit_ros.execution.reachability.result import ReachabilityConfig, ReachResult, ReachResults, ReachStatus
-from morphit_ros.execution.reachability.robot_model import ReachRobot, make_reach_robot
-from morphit_ros.execution.reachability.search import (
+from morphit_ros.geometry.support_plane import SupportPlaneLike
+from morphit_ros.geometry.transforms import Array, check_transform, invert_transform
+from morphit_ros.motion.reachability.contacts import OBSTACLE, SELF, TABLE, TARGET
+from morphit_ros.motion.reachability.grasp_filter import FLIP, GraspFilter, PlannedGrasp
+from morphit_ros.motion.reachability.result import ReachabilityConfig, ReachResult, ReachResults, ReachStatus
+from morphit_ros.motion.reachability.robot_model import ReachRobot, make_reach_robot
+from morphit_ros.motion.reachability.search import (
     CONTACT,
     DISCONTINUOUS,
     JOINT_LIMITS,
@@ -27,9 +29,7 @@ from morphit_ros.execution.reachability.search import (
     Ways,
     find_ways,
 )
-from morphit_ros.execution.reachability.world import empty_world, make_world
-from morphit_ros.geometry.support_plane import SupportPlaneLike
-from morphit_ros.geometry.transforms import Array, check_transform, invert_transform
+from morphit_ros.motion.reachability.world import empty_world, make_world
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from morphit_ros.execution.reachability.check import Reachability
-from morphit_ros.execution.reachability.result import ReachabilityConfig, ReachResult
 from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import make_transform
+from morphit_ros.motion.reachability.check import Reachability
+from morphit_ros.motion.reachability.result import ReachabilityConfig, ReachResult
 from morphit_ros.robot.configuration import RobotConfiguration
 
 _DESCRIPTION = """<robot name="two_links">

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from morphit_ros.execution.environment import robot_urdf
+from morphit_ros.motion.environment import robot_urdf
 
 URDF = """<robot name="two">
   <link name="base"/><link name="middle"/><link name="tip"/>

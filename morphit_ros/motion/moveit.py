@@ -19,16 +19,6 @@ import numpy as np
 
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.backends.moveit_process.client import MoveItProcess, RequestRefusedError
-from morphit_ros.execution.backends.moveit_process.interpreter import AUTOMATIC, choose_interpreter
-from morphit_ros.execution.environment import check_objects
-from morphit_ros.execution.motion import (
-    MotionBackendError,
-    MotionResult,
-    MotionStatus,
-    ObjectObstacle,
-    TableObstacle,
-)
 from morphit_ros.geometry.transforms import (
     Array,
     check_transform,
@@ -36,7 +26,17 @@ from morphit_ros.geometry.transforms import (
     quat_xyzw_from_matrix,
     transform_points,
 )
+from morphit_ros.motion.environment import check_objects
+from morphit_ros.motion.moveit_process.client import MoveItProcess, RequestRefusedError
+from morphit_ros.motion.moveit_process.interpreter import AUTOMATIC, choose_interpreter
 from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.motion_backend import (
+    MotionBackendError,
+    MotionResult,
+    MotionStatus,
+    ObjectObstacle,
+    TableObstacle,
+)
 from morphit_ros.robot.motion_types import Trajectory
 
 _TABLE = "table"

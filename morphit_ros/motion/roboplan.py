@@ -1,6 +1,6 @@
 """Embedded motion backend: RoboPlan searches paths in joint space over a model of spheres.
 
-Straight lines are traced by `morphit_ros.execution.line`; contacts are named by `CollisionModel`.
+Straight lines are traced by `morphit_ros.motion.line`; contacts are named by `CollisionModel`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import replace
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.backends.path_search import PathSearch, PathTiming, RoboPlanConfig
-from morphit_ros.execution.collision_model import CollisionModel, rigid_group
-from morphit_ros.execution.environment import (
+from morphit_ros.geometry.transforms import Array, check_transform, invert_transform, transform_points
+from morphit_ros.motion.collision_model import CollisionModel, rigid_group
+from morphit_ros.motion.environment import (
     LOWERED_TABLE,
     Environment,
     GraspedObject,
@@ -27,15 +27,15 @@ from morphit_ros.execution.environment import (
     robot_urdf,
     srdf_pairs,
 )
-from morphit_ros.execution.line import trace_line
-from morphit_ros.execution.motion import MotionResult, MotionStatus, ObjectObstacle, TableObstacle
-from morphit_ros.execution.timing import slowed_to_limits, time_line
-from morphit_ros.geometry.transforms import Array, check_transform, invert_transform, transform_points
+from morphit_ros.motion.line import trace_line
+from morphit_ros.motion.path_search import PathSearch, PathTiming, RoboPlanConfig
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.inverse_kinematics import IKConfig, inverse_kinematics, inverse_kinematics_solutions
 from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.motion_backend import MotionResult, MotionStatus, ObjectObstacle, TableObstacle
 from morphit_ros.robot.motion_types import Trajectory
+from morphit_ros.robot.trajectory_timing import slowed_to_limits, time_line
 
 _SELF_COLLISION_SAMPLES = 200
 _ENVIRONMENT_SAMPLES = 50

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
-from morphit_ros.execution.reachability.result import ReachResult, ReachResults, ReachStatus
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.motion.reachability.result import ReachResult, ReachResults, ReachStatus
 
 # The gripper turned by 180° about its approach.
 FLIP: Array = np.diag([-1.0, -1.0, 1.0, 1.0])

@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from morphit_ros.execution.reachability.contacts import (
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
+from morphit_ros.motion.reachability.contacts import (
     FREE,
     ReachWorld,
     Rules,
@@ -14,9 +16,7 @@ from morphit_ros.execution.reachability.contacts import (
     new_placement,
     parts_touch,
 )
-from morphit_ros.execution.reachability.parts import Indices, Parts
-from morphit_ros.geometry.transforms import Array
-from morphit_ros.jit import njit
+from morphit_ros.motion.reachability.parts import Indices, Parts
 from morphit_ros.robot.chain import Chain, JointMotions, fill_jacobian, multiply, place_joint, place_joints, place_tip
 from morphit_ros.robot.chain_descent import descend, pose_error
 

@@ -7,8 +7,9 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from morphit_ros.execution.collision_model import CollisionModel, rigid_group
-from morphit_ros.execution.environment import (
+from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
+from morphit_ros.motion.collision_model import CollisionModel, rigid_group
+from morphit_ros.motion.environment import (
     LOWERED_TABLE,
     TABLE,
     Environment,
@@ -18,9 +19,8 @@ from morphit_ros.execution.environment import (
     robot_urdf,
     srdf_pairs,
 )
-from morphit_ros.execution.motion import ObjectObstacle, TableObstacle
-from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.motion_backend import ObjectObstacle, TableObstacle
 
 BASE, TIP = "panda_link0", "panda_hand_tcp"
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.dependencies import needed_for
-from morphit_ros.execution.environment import Pair, without_geometry
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.motion.environment import Pair, without_geometry
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_types import Trajectory
 

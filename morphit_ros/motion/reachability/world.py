@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.reachability.contacts import ReachWorld
-from morphit_ros.execution.reachability.parts import Parts, cloud_parts
 from morphit_ros.geometry.transforms import Array, check_transform, invert_transform, transform_points
+from morphit_ros.motion.reachability.contacts import ReachWorld
+from morphit_ros.motion.reachability.parts import Parts, cloud_parts
 
 # A table goes on where no camera sees it [m]; as of `obstacles.table_obstacle`.
 _TABLE_MARGIN = 0.1

@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from morphit_ros.execution.reachability.parts import (
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
+from morphit_ros.motion.reachability.parts import (
     Indices,
     Parts,
     balls_touch,
@@ -14,8 +16,6 @@ from morphit_ros.execution.reachability.parts import (
     place_point,
     spheres_overlap,
 )
-from morphit_ros.geometry.transforms import Array
-from morphit_ros.jit import njit
 from morphit_ros.robot.chain import JointMotions, multiply, place_joints
 
 

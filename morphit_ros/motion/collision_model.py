@@ -8,10 +8,10 @@ from itertools import combinations
 
 import numpy as np
 
-from morphit_ros.execution.environment import Environment, Pair, body_in_words, object_body, pairs_between
-from morphit_ros.execution.reachability.parts import link_parts
-from morphit_ros.execution.sphere_contacts import Bodies, Slabs, count_touching, fill_depths, first_touching
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.motion.environment import Environment, Pair, body_in_words, object_body, pairs_between
+from morphit_ros.motion.reachability.parts import link_parts
+from morphit_ros.motion.sphere_contacts import Bodies, Slabs, count_touching, fill_depths, first_touching
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel
 

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.backends.moveit import MoveItBackend, MoveItConfig
-from morphit_ros.execution.motion import MotionBackendError, MotionStatus
-from morphit_ros.execution.timing import peak_accelerations
 from morphit_ros.geometry.transforms import invert_transform, matrix_from_quat_xyzw
+from morphit_ros.motion.moveit import MoveItBackend, MoveItConfig
+from morphit_ros.robot.motion_backend import MotionBackendError, MotionStatus
+from morphit_ros.robot.trajectory_timing import peak_accelerations
 
 DOUBLE = Path(__file__).parent / "moveit_double"
 LIMITS = {"robot_description_planning": {"cartesian_limits": {"max_trans_vel": 0.5}}}

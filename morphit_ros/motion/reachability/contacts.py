@@ -7,7 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from morphit_ros.execution.reachability.parts import (
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
+from morphit_ros.motion.reachability.parts import (
     Indices,
     Parts,
     balls_touch,
@@ -16,8 +18,6 @@ from morphit_ros.execution.reachability.parts import (
     place_point,
     spheres_overlap,
 )
-from morphit_ros.geometry.transforms import Array
-from morphit_ros.jit import njit
 
 FREE, TABLE, TARGET, OBSTACLE, SELF = 0, 1, 2, 3, 4
 # Depth that exempts a part: none is as deep.

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.backends.moveit_process.interpreter import Interpreter, signal_name
-from morphit_ros.execution.backends.moveit_process.server import (
+from morphit_ros.motion.moveit_process.interpreter import Interpreter, signal_name
+from morphit_ros.motion.moveit_process.server import (
     PROTOCOL,
     WrongMessageError,
     message_length,
     parse_message,
     write_message,
 )
-from morphit_ros.execution.motion import MotionBackendError
+from morphit_ros.robot.motion_backend import MotionBackendError
 
 _SERVER = Path(__file__).with_name("server.py")
 # Until Python runs, on a machine that starts a whole job [s].

@@ -1,1 +1,0 @@
-"""Motion backends: embedded (RoboPlan) and MoveIt."""

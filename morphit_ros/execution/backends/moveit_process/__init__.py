@@ -1,1 +1,0 @@
-"""MoveItPy in a process and an interpreter of its own, for `morphit_ros.execution.backends.moveit`."""
