@@ -168,7 +168,10 @@ class DeadManGate:
         jump = self._jump(wall - self._wall, clock - self._clock)
         if clock != self._clock:
             self._clock_advanced, self._states = wall, 0
-        if clock < self._clock:
+        if self._clock == 0.0 < clock:
+            # A clock that nobody had heard yet: what was measured before is as old as it is in wall time.
+            self._state_clock = clock - (wall - self._state_wall)
+        elif clock < self._clock:
             # What was measured before is of no time that can be told.
             self._state_clock = -1e9
         first, self._wall, self._clock = self._wall == 0.0, wall, clock

@@ -276,3 +276,16 @@ def test_a_clock_that_catches_up_after_a_pause_has_not_jumped(step: float, far: 
     assert (order is Order.BRAKE) is far
     assert ("the clock jumped by" in gate.reason) is far
     assert gate.clock_lost is far
+
+
+@pytest.mark.parametrize(("heard", "passes"), [(100.5, True), (98.0, False)])
+def test_a_state_from_before_the_clock_was_known_is_as_old_as_in_wall_time(heard: float, passes: bool) -> None:
+    """Simulated time is zero until the first tick of its clock, which may be far from zero."""
+    gate = DeadManGate(CONFIG)
+    gate.tick(heard, 0.0)
+    gate.hear_state()
+    gate.tick(101.0, 5000.0)
+    gate.hear_commander(COMMANDER)
+    order = gate.command("", 1.0)
+    assert (order is Order.FORWARD) == passes, gate.reason
+    assert passes or "joint state" in gate.reason
