@@ -100,7 +100,9 @@ Verdict verdict(const PlacedSpheres& body, const PlacedSolid& placed, bool decid
       continue;
     }
     const double distance = solid.distance(at, radius);
-    if ((solid.isSurface() ? std::abs(distance) : distance) < body.inner * body.body->spheres[i].inner)
+    // A centre that is not known to be within the geometry proves nothing, even inside the solid.
+    const double inner = body.inner * body.body->spheres[i].inner;
+    if (inner > 0.0 && (solid.isSurface() ? std::abs(distance) : distance) < inner)
       return Verdict::COLLIDING;
     if (distance < radius)
       result = Verdict::UNDECIDED;

@@ -91,11 +91,14 @@ Eigen::AlignedBox3d Revolved::bounds() const
 Revolved::Nearest Revolved::nearest(const Eigen::Vector2d& at) const
 {
   // The outline is convex: inside is what is behind each of its edges, and the nearest edge is the one least far behind.
-  Nearest best{ std::numeric_limits<double>::max(), at, Eigen::Vector2d::UnitY() };
-  double least = std::numeric_limits<double>::max();
-  bool inside = true;
+  // One that is flat has no edges for some directions: nothing is behind those that is beside its ends.
+  const Eigen::Vector2d& tip = outline_.front();
+  Nearest best{ 0.0, tip, Eigen::Vector2d::UnitY() };
+  double least = (at - tip).squaredNorm(), radius = 0.0;
+  bool inside = at.y() <= tip.y() && at.y() >= outline_.back().y();
   for (std::size_t i = 0; i + 1 < outline_.size(); ++i)
   {
+    radius = std::max(radius, outline_[i + 1].x());
     const Eigen::Vector2d edge = outline_[i + 1] - outline_[i];
     const double squared = edge.squaredNorm();
     if (squared == 0.0)
@@ -112,6 +115,7 @@ Revolved::Nearest Revolved::nearest(const Eigen::Vector2d& at) const
       best.normal = outwards;
     }
   }
+  inside = inside && at.x() <= radius;
   const double length = std::sqrt(least);
   best.distance = inside ? -length : length;
   if (!inside && length > 0.0)

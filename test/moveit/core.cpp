@@ -157,9 +157,9 @@ int body_and_solid(const double* spheres, std::size_t count, const double* at, d
 }
 
 int body_and_body(const double* a, std::size_t count_a, const double* at_a, const double* b, std::size_t count_b,
-                  const double* at_b, double growth, double limit, double* out, int* found)
+                  const double* at_b, double growth, int trust, int matters, double limit, double* out, int* found)
 {
-  const Placed first(a, count_a, at_a, growth, true), second(b, count_b, at_b, growth, true);
+  const Placed first(a, count_a, at_a, growth, trust != 0), second(b, count_b, at_b, growth, trust != 0);
   Meeting meeting;
   found[0] = nearest(first.spheres, second.spheres, limit, meeting);
   if (found[0])
@@ -167,7 +167,35 @@ int body_and_body(const double* a, std::size_t count_a, const double* at_a, cons
   found[1] = static_cast<int>(meetings(first.spheres, second.spheres, count_a * count_b).size());
   if (!overlap(first.spheres, second.spheres))
     return 0;
-  return static_cast<int>(verdict(first.spheres, second.spheres, [] { return true; }));
+  return static_cast<int>(verdict(first.spheres, second.spheres, [matters] { return matters != 0; }));
+}
+
+/** Write at most `wanted` of the deepest meetings; how many there are of them. */
+std::size_t deepest_in_solid(const double* spheres, std::size_t count, const double* at, double growth, Solid* solid,
+                             const double* pose, std::size_t wanted, double* out)
+{
+  const Placed body(spheres, count, at, growth, true);
+  const std::vector<Meeting> found =
+      meetings(body.spheres, PlacedSolid(SolidConstPtr(solid, [](const Solid*) {}), poseOf(pose)), wanted);
+  for (std::size_t i = 0; i < found.size(); ++i)
+    write(found[i], out + 10 * i);
+  return found.size();
+}
+
+std::size_t deepest_in_body(const double* a, std::size_t count_a, const double* at_a, const double* b,
+                            std::size_t count_b, const double* at_b, double growth, std::size_t wanted, double* out)
+{
+  const Placed first(a, count_a, at_a, growth, true), second(b, count_b, at_b, growth, true);
+  const std::vector<Meeting> found = meetings(first.spheres, second.spheres, wanted);
+  for (std::size_t i = 0; i < found.size(); ++i)
+    write(found[i], out + 10 * i);
+  return found.size();
+}
+
+int body_touches(const double* spheres, std::size_t count, const double* at, double growth, const double* center,
+                 double radius)
+{
+  return touches(Placed(spheres, count, at, growth, true).spheres, Point(center), radius);
 }
 
 /** Support points of a superovoid of seven numbers, and whether it contains given points; what is wrong with it, if it is. */

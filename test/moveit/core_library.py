@@ -28,7 +28,7 @@ def compiled(folder: Path) -> ctypes.CDLL:
     loaded = ctypes.CDLL(str(library))
     loaded.solid_new.restype = loaded.mesh_new.restype = ctypes.c_void_p
     loaded.needed_growth.restype = loaded.superovoids_growth.restype = ctypes.c_double
-    loaded.plain_cover.restype = ctypes.c_size_t
+    loaded.plain_cover.restype = loaded.deepest_in_solid.restype = loaded.deepest_in_body.restype = ctypes.c_size_t
     return loaded
 
 
@@ -76,24 +76,52 @@ class Core:
         return out[:made]
 
     def against_solid(
-        self, spheres: Array, at: Array, solid: ctypes.c_void_p, pose: Array, growth: float, decide: bool, limit: float
-    ) -> tuple[int, Array | None, int]:
+        self, spheres: Array, at: Array, solid: ctypes.c_void_p, pose: Array, growth: float, decide: bool, limit: float,
+        trust: bool = True,
+    ) -> tuple[int, Array | None, int]:  # fmt: skip
         out, found = np.empty(10), (ctypes.c_int * 2)()
         answer = self._library.body_and_solid(
-            _array(spheres), _size(len(spheres)), _array(at), ctypes.c_double(growth), 1, solid, _array(pose),
-            int(decide), ctypes.c_double(limit), _array(out), found,
+            _array(spheres), _size(len(spheres)), _array(at), ctypes.c_double(growth), int(trust), solid,
+            _array(pose), int(decide), ctypes.c_double(limit), _array(out), found,
         )  # fmt: skip
         return answer, out if found[0] else None, found[1]
 
     def against_body(
-        self, a: Array, at_a: Array, b: Array, at_b: Array, growth: float, limit: float
-    ) -> tuple[int, Array | None, int]:
+        self, a: Array, at_a: Array, b: Array, at_b: Array, growth: float, limit: float, trust: bool = True,
+        matters: bool = True,
+    ) -> tuple[int, Array | None, int]:  # fmt: skip
         out, found = np.empty(10), (ctypes.c_int * 2)()
         answer = self._library.body_and_body(
             _array(a), _size(len(a)), _array(at_a), _array(b), _size(len(b)), _array(at_b), ctypes.c_double(growth),
-            ctypes.c_double(limit), _array(out), found,
+            int(trust), int(matters), ctypes.c_double(limit), _array(out), found,
         )  # fmt: skip
         return answer, out if found[0] else None, found[1]
+
+    def deepest_in_solid(
+        self, spheres: Array, at: Array, solid: ctypes.c_void_p, pose: Array, growth: float, wanted: int
+    ) -> Array:
+        """Rows of distance, two points and normal of the deepest meetings."""
+        out = np.empty((wanted, 10))
+        made = self._library.deepest_in_solid(
+            _array(spheres), _size(len(spheres)), _array(at), ctypes.c_double(growth), solid, _array(pose),
+            _size(wanted), _array(out),
+        )  # fmt: skip
+        return out[:made]
+
+    def deepest_in_body(self, a: Array, at_a: Array, b: Array, at_b: Array, growth: float, wanted: int) -> Array:
+        out = np.empty((wanted, 10))
+        made = self._library.deepest_in_body(
+            _array(a), _size(len(a)), _array(at_a), _array(b), _size(len(b)), _array(at_b), ctypes.c_double(growth),
+            _size(wanted), _array(out),
+        )  # fmt: skip
+        return out[:made]
+
+    def touches(self, spheres: Array, at: Array, growth: float, center: Array, radius: float) -> bool:
+        answer = self._library.body_touches(
+            _array(spheres), _size(len(spheres)), _array(at), ctypes.c_double(growth), _array(center),
+            ctypes.c_double(radius),
+        )  # fmt: skip
+        return bool(answer)
 
     def superovoid(self, numbers: Array, directions: Array, points: Array) -> tuple[Array, Array]:
         """Support points along directions, and whether the shape contains points."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import trimesh
 from core_library import EYE, Array, Core, random_rotation
+from scipy.spatial.transform import Rotation
 
 from morphit_ros.geometry.transforms import make_transform, transform_points
 from morphit_ros.superovoid import Superovoid, min_distance
@@ -70,6 +71,8 @@ def test_peaks_beside_a_dent_are_all_seen(geometry: Core) -> None:
           0.3611731515682991, -0.24762939345310275], [-0.690375089280313, -0.6836175451546121, 0.23674730844928818]),
         ([0.06894991984323826, 0.18075078750435938, 0.2723990963866649, 1.8662900881930298, 1.4480116794295497,
           -0.4586383848415422, 0.3050309158134543], [-0.9207744839863929, -0.3793682609528439, -0.09085192469731704]),
+        ([0.053668308510463406, 0.2119894375913759, 0.27177813850495347, 0.5687613808726568, 0.6135092912618394,
+          0.28579787726879646, -0.4487454582507666], [0.8425831166149939, 0.5204578262336319, 0.13848228300951082]),
     ]  # fmt: skip
     for numbers, direction in cases:
         points, _ = geometry.superovoid(np.array(numbers), np.array([direction]), np.array([direction]))
@@ -145,6 +148,64 @@ def test_distances_are_those_of_python(geometry: Core, other: str, spread: float
     assert overlapping > 10 if spread < 0.1 else overlapping < 30
 
 
+@pytest.mark.parametrize("other", ["superovoid", "cuboid", "cylinder"])
+def test_placements_in_a_plane_of_symmetry_are_those_of_python(geometry: Core, other: str) -> None:
+    """As of a robot at rest: all support points lie in the plane, and four of them are flat."""
+    rng = np.random.default_rng(18)
+    apart = 0
+    for index in range(80):
+        numbers, sizes = draw(rng, index % 4), rng.uniform(0.05, 0.4, 3)
+        places = []
+        for _ in range(2):
+            angle = float(rng.choice([0.0, rng.uniform(-np.pi, np.pi)]))
+            turn = Rotation.from_rotvec([0.0, angle, 0.0]).as_matrix()
+            places.append(make_transform(turn, rng.uniform(-0.4, 0.4, 3) * [1.0, 0.0, 1.0]))
+        if other == "superovoid":
+            others = draw(rng, (index // 4) % 4)
+            shape = Superovoid.from_parameters(others)
+            meeting, _ = geometry.superovoids_and_superovoids(row(numbers), places[0], row(others), places[1], 0.0)
+        else:
+            solid = geometry.solid(1, *sizes) if other == "cuboid" else geometry.solid(2, sizes[0], sizes[1])
+            shape = Box(tuple(sizes)) if other == "cuboid" else Cylinder(sizes[0], sizes[1])
+            meeting, _ = geometry.superovoids_and_solid(row(numbers), places[0], 0.0, solid, places[1])
+        wanted = min_distance(Superovoid.from_parameters(numbers), places[0], shape, places[1])
+        check_meeting(meeting)
+        assert wanted.lower_bound - 1.1 * TOLERANCE <= meeting[0] <= wanted.upper_bound + 1e-8
+        apart += wanted.distance > 0.0
+    assert 15 < apart < 65
+
+
+def test_distances_to_cones_are_those_of_fine_pyramids(geometry: Core) -> None:
+    rng = np.random.default_rng(17)
+    apart = 0
+    for index in range(60):
+        numbers, at, where = draw(rng, index % 4), pose(rng, 0.25), pose(rng, 0.25)
+        radius, length = rng.uniform(0.05, 0.4, 2)
+        angles = np.linspace(0.0, 2.0 * np.pi, 400, endpoint=False)
+        rim = np.column_stack([radius * np.cos(angles), radius * np.sin(angles), np.full(400, -0.5 * length)])
+        pyramid = ConvexMesh([*rim, [0.0, 0.0, 0.5 * length]])
+        meeting, _ = geometry.superovoids_and_solid(row(numbers), at, 0.0, geometry.solid(3, radius, length), where)
+        wanted = min_distance(Superovoid.from_parameters(numbers), at, pyramid, where)
+        check_meeting(meeting)
+        assert wanted.lower_bound - 2e-5 <= meeting[0] <= wanted.upper_bound + 1e-8 or wanted.distance < 0.0
+        assert wanted.distance >= 0.0 or meeting[0] < 0.0
+        apart += wanted.distance > 0.0
+    assert apart > 20
+
+
+@pytest.mark.parametrize("kind", [2, 3])
+def test_on_the_axis_of_a_cylinder_or_cone_distances_are_the_gap(geometry: Core, kind: int) -> None:
+    """Where no direction across is better than another."""
+    solid = geometry.solid(kind, 0.2, 0.5)
+    for numbers in ([0.1, 0.2, 0.3, 1.0, 1.0, 0.0, 0.0], [0.1, 0.2, 0.3, 0.6, 1.4, 0.2, -0.3]):
+        for height, gap in ((1.0, 0.45), (-1.0, 0.45), (0.5, -0.05), (-0.5, -0.05)):
+            at = make_transform(np.eye(3), [0.0, 0.0, height])
+            meeting, _ = geometry.superovoids_and_solid(row(np.array(numbers)), at, 0.0, solid, EYE)
+            check_meeting(meeting)
+            # A tip in the shape may be drawn out by a shorter way aside.
+            assert meeting[0] == pytest.approx(gap, abs=2 * TOLERANCE) or (gap < 0.0 and 0.0 > meeting[0] > gap)
+
+
 def test_unions_take_the_nearest_of_all_pairs_and_growth_is_a_margin(geometry: Core) -> None:
     rng = np.random.default_rng(3)
     for _ in range(20):
@@ -164,6 +225,36 @@ def test_unions_take_the_nearest_of_all_pairs_and_growth_is_a_margin(geometry: C
         assert geometry.superovoids_and_solid(rows, at, 0.0, solid, where, meeting[0] - 1e-5)[0] is None
         again, _ = geometry.superovoids_and_solid(rows, at, 0.0, solid, where, meeting[0] + 1e-5)
         np.testing.assert_allclose(again[0], meeting[0], atol=TOLERANCE)
+
+
+def test_of_two_unions_each_pair_counts(geometry: Core) -> None:
+    rng = np.random.default_rng(16)
+    for _ in range(40):
+        pieces = [[(draw(rng, k), pose(rng, 0.2)) for k in range(3)] for _ in range(2)]
+        first, second = (np.concatenate([row(*piece) for piece in each]) for each in pieces)
+        at, where = pose(rng, 0.3), pose(rng, 0.3)
+        single = [
+            geometry.superovoids_and_superovoids(row(*a), at, row(*b), where, 0.01)[0][0]
+            for a in pieces[0] for b in pieces[1]
+        ]  # fmt: skip
+        meeting, bound = geometry.superovoids_and_superovoids(first, at, second, where, 0.01)
+        check_meeting(meeting)
+        assert meeting[0] == pytest.approx(min(single), abs=2 * TOLERANCE)
+        assert bound <= 0.0 or bound <= meeting[0] + 1e-9
+
+
+@pytest.mark.parametrize("gap", [1e-5, 1e-4, 1e-3, -1e-4])
+def test_narrow_gaps_are_told(geometry: Core, gap: float) -> None:
+    rng = np.random.default_rng(20)
+    for index in range(40):
+        numbers, others = draw(rng, index % 4), draw(rng, (index // 4) % 4)
+        at, where = pose(rng, 0.3), pose(rng, 0.3)
+        meeting, _ = geometry.superovoids_and_superovoids(row(numbers), at, row(others), where, 0.0)
+        where[:3, 3] += (gap - meeting[0]) * meeting[7:]
+        near, _ = geometry.superovoids_and_superovoids(row(numbers), at, row(others), where, 0.0)
+        check_meeting(near)
+        # Out of a deep penetration they move the shortest way; a shallow one that is left may have a shorter one.
+        assert near[0] == pytest.approx(gap, abs=3 * TOLERANCE) or (gap < 0.0 and gap < near[0] < 0.0)
 
 
 def test_of_a_mesh_each_triangle_counts_and_not_its_hull(geometry: Core) -> None:
@@ -197,10 +288,14 @@ def test_what_a_closed_mesh_has_swallowed_is_inside(geometry: Core) -> None:
     ball = trimesh.creation.icosphere(3, 0.5)
     numbers = np.array([0.05, 0.04, 0.06, 1.0, 1.0, 0.0, 0.0])
     at = make_transform(np.eye(3), [0.2, 0.0, 0.0])
-    meeting, _ = geometry.superovoids_and_solid(row(numbers), at, 0.0, geometry.mesh(ball), EYE)
-    check_meeting(meeting)
-    assert meeting[0] == pytest.approx(-0.3, abs=0.01)
-    assert meeting[7:] @ [-1.0, 0.0, 0.0] == pytest.approx(1.0, abs=0.05)
+    rng = np.random.default_rng(19)
+    for where in (EYE, pose(rng, 1.0), pose(rng, 1.0)):
+        meeting, _ = geometry.superovoids_and_solid(row(numbers), where @ at, 0.0, geometry.mesh(ball), where)
+        check_meeting(meeting)
+        assert meeting[0] == pytest.approx(-0.3, abs=0.01)
+        assert meeting[7:] @ where[:3, :3] @ [-1.0, 0.0, 0.0] == pytest.approx(1.0, abs=0.05)
+        np.testing.assert_allclose(meeting[1:4], (where @ at)[:3, 3], atol=1e-9)
+        np.testing.assert_allclose(meeting[4:7], where[:3, :3] @ [0.5, 0.0, 0.0] + where[:3, 3], atol=0.1)
     # Turned inside out a mesh has no inside.
     shell, _ = geometry.superovoids_and_solid(row(numbers), at, 0.0, geometry.mesh(ball.copy().invert() or ball), EYE)
     assert shell is not None
@@ -220,6 +315,14 @@ def test_extreme_placements_have_answers(geometry: Core) -> None:
     away, _ = geometry.superovoids_and_superovoids(row(ball), EYE, row(ball), far, 0.0)
     assert away[0] == pytest.approx(1e4 - 0.2, abs=1e-3)
     assert geometry.superovoids_and_superovoids(row(ball), EYE, row(ball), far, 0.0, limit=1.0)[0] is None
+
+
+def test_corners_in_different_superovoids_do_not_cover_a_triangle(geometry: Core) -> None:
+    solid = geometry.mesh(trimesh.Trimesh([[-0.3, 0, 0], [0.3, 0, 0], [0, 0.1, 0]], [[0, 1, 2]], process=False))
+    balls = [(0.1, [-0.3, 0, 0]), (0.1, [0.3, 0, 0]), (0.02, [0, 0.1, 0])]
+    rows = [row(np.array([r, r, r, 1, 1, 0, 0]), make_transform(np.eye(3), c)) for r, c in balls]
+    # Least covered is the point of the long edge that is as far from the third as from another.
+    assert 0.08 <= geometry.superovoids_growth(np.concatenate(rows), solid) <= 0.12
 
 
 @pytest.mark.parametrize("name", ["mesh", "cylinder", "cuboid", "ball"])

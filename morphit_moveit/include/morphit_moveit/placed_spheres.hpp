@@ -156,8 +156,9 @@ Verdict verdict(const PlacedSpheres& a, const PlacedSpheres& b, Matters&& matter
   nearSpheres(a, b, 0.0, [&](std::size_t i, std::size_t j, double squared) {
     if (result == Verdict::FREE && !matters())
       return true;
-    const double inner = a.inner * a.body->spheres[i].inner + b.inner * b.body->spheres[j].inner;
-    result = squared < inner * inner ? Verdict::COLLIDING : Verdict::UNDECIDED;
+    const double in_a = a.inner * a.body->spheres[i].inner, in_b = b.inner * b.body->spheres[j].inner;
+    const bool known = in_a > 0.0 && in_b > 0.0;
+    result = known && squared < (in_a + in_b) * (in_a + in_b) ? Verdict::COLLIDING : Verdict::UNDECIDED;
     return result == Verdict::COLLIDING;
   });
   return result;
