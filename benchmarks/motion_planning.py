@@ -110,7 +110,7 @@ def main() -> int:
     joints = [name for name in kinematics.joint_names if name in first["goal"]]
     # Joints that a goal does not name stand where the start has them, the same in all problems of a file.
     standing = {name: value for name, value in first["start"].items() if name not in joints}
-    model = ArmModel(kinematics, spheres, joints, standing)
+    model = ArmModel.of_robot(kinematics, spheres, joints, standing)
     # One published goal lies 0.002 rad beyond a limit of the description: limits reach to what the problems ask for.
     asked = [p[end] for each in document["problems"].values() for p in each for end in ("start", "goal")]
     model.lower = np.minimum(model.lower, np.min([model.configuration(end) for end in asked], axis=0))

@@ -139,7 +139,7 @@ def _look_around(
             continue
         way = way_bound(arm, p, -1, joints, balls[p], arm.ball_radii[p], half) + _ROUNDING
         for n in range(len(world.radii)):
-            if solid_distance(world, n, balls[p]) > arm.ball_radii[p] + way:
+            if world.allowed[p, n] or solid_distance(world, n, balls[p]) > arm.ball_radii[p] + way:
                 continue
             for m in range(arm.starts[p], arm.starts[p + 1]):
                 gap = solid_distance(world, n, spheres[m]) - arm.radii[m]
@@ -171,7 +171,9 @@ def _look_around(
 
 
 @njit(cache=True, nogil=True)
-def _certify(arm: ArmArrays, world: WorldArrays, path: Array, budget: int) -> tuple[int, int, int, float, int, int]:
+def _certify(
+    arm: ArmArrays, world: WorldArrays, path: Array, beside: Array, budget: int
+) -> tuple[int, int, int, float, int, int]:
     """Verdict, configurations looked at, and segment, share and the two bodies where it is not proven."""
     size, count = path.shape[1], path.shape[0]
     joints = np.empty((len(arm.motions.parents), 4, 4))
@@ -190,7 +192,7 @@ def _certify(arm: ArmArrays, world: WorldArrays, path: Array, budget: int) -> tu
             for j in range(size):
                 middle[j] = first[j] + share * (last[j] - first[j])
                 # A little wider against rounding of the middle.
-                half[j] = width * abs(last[j] - first[j]) + 1e-12
+                half[j] = width * abs(last[j] - first[j]) + beside[min(segment, len(beside) - 1), j] + 1e-12
             _place_all(arm, middle, joints, balls, spheres)
             looked_at += 1
             verdict, p, other = _look_around(arm, world, half, joints, balls, spheres)
@@ -204,7 +206,9 @@ def _certify(arm: ArmArrays, world: WorldArrays, path: Array, budget: int) -> tu
     return _CLEAR, looked_at, -1, 0.0, 0, 0
 
 
-def certify_path(arm: ArmArrays, world: WorldArrays, path: Array, budget: int = 20000) -> Certificate:
+def certify_path(
+    arm: ArmArrays, world: WorldArrays, path: Array, budget: int = 20000, beside: Array | None = None
+) -> Certificate:
     """Prove that a path is free, between its corners too.
 
     What stands still is not held against the world, nor pairs of parts that `arm` does not list.
@@ -213,8 +217,14 @@ def certify_path(arm: ArmArrays, world: WorldArrays, path: Array, budget: int = 
         arm, world: what must not touch.
         path: (N, J) configurations; straight between them.
         budget: most configurations looked at.
+        beside: (N - 1, J) how far each joint may be beside the straight way between two rows [rad or m]
+            (`chord_deviations` of a trajectory); None for not at all.
     """
-    verdict, looked_at, segment, share, p, other = _certify(arm, world, np.ascontiguousarray(path), budget)
+    if beside is None:
+        beside = np.zeros((1, path.shape[1]))
+    verdict, looked_at, segment, share, p, other = _certify(
+        arm, world, np.ascontiguousarray(path), np.ascontiguousarray(beside), budget
+    )
     if verdict == _CLEAR:
         return Certificate(Verdict.PROVEN_FREE, looked_at)
     name = Verdict.TOUCHING if verdict == _TOUCHING else Verdict.FREE_AT_SAMPLES
@@ -235,7 +245,7 @@ def least_clearance(arm: ArmArrays, world: WorldArrays, configuration: Array) ->
         if arm.rows[p] < 0:
             continue
         for n in range(len(world.radii)):
-            if solid_distance(world, n, balls[p]) - arm.ball_radii[p] >= least:
+            if world.allowed[p, n] or solid_distance(world, n, balls[p]) - arm.ball_radii[p] >= least:
                 continue
             for m in range(arm.starts[p], arm.starts[p + 1]):
                 gap = solid_distance(world, n, spheres[m]) - arm.radii[m]

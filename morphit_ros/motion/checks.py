@@ -140,6 +140,8 @@ def _block_free(arm: ArmArrays, world: WorldArrays, configurations: Array, room:
             continue
         count = 0
         for n in range(len(world.radii)):
+            if world.allowed[p, n]:
+                continue
             if _least_squared(world, n, balls[p]) < (arm.ball_radii[p] + world.radii[n]) ** 2:
                 near[count] = n
                 count += 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -55,24 +57,43 @@ def covering_spheres(description: RobotDescription, count: int = _COUNT) -> Sphe
     return fit_robot_spheres(description, config)
 
 
+@dataclass(frozen=True)
+class Body:
+    """Spheres that move with a link: the link's own, or those of an object that it carries.
+
+    Attributes:
+        link: name of the link.
+        centers, radii: (N, 3) and (N,) in the link's frame [m].
+    """
+
+    link: str
+    centers: Array
+    radii: Array
+
+    @cached_property
+    def ball(self) -> tuple[Array, float]:
+        """Centre (3,) and radius of a ball around all spheres, in the link's frame [m]."""
+        return _ball_around(self.centers, self.radii)
+
+
 class ArmModel:
-    """A robot of spheres with some joints to be planned, the others standing still.
+    """Bodies of spheres on a robot of which some joints are planned, the others standing still.
 
     Attributes:
         joints: names of the planned joints, the columns of configurations.
         lower, upper: (J,) limits [rad or m]; a joint without limits goes from -π to π.
-        parts: names of the links that have spheres.
+        parts: names of the bodies.
         left_out: pairs of links that are not checked though they are not known to be apart: their spheres touch
-            nearly always. Proofs say nothing about them.
+            nearly always. Proofs say nothing about them. Empty where the pairs were given.
         arrays: for kernels.
 
     Args:
         robot: the robot.
-        spheres: of its links.
+        bodies: by name.
         joints: those to be planned.
+        ignored: pairs of bodies that may touch, by name.
         standing: where the others stand [rad or m], at zero or the limit next to it where not given; beyond
             the limits too, as it is taken as it is.
-        ignored: pairs of links that may touch, None for those that `self_collision_matrix` finds.
 
     Raises:
         InvalidInputError: no or unknown joints, or a standing position that is not finite.
@@ -81,10 +102,10 @@ class ArmModel:
     def __init__(
         self,
         robot: RobotDescription | KinematicModel,
-        spheres: SphereModel,
+        bodies: Mapping[str, Body],
         joints: Sequence[str],
+        ignored: Collection[frozenset[str]],
         standing: Mapping[str, float] | None = None,
-        ignored: Sequence[frozenset[str]] | None = None,
     ) -> None:
         kinematics = robot if isinstance(robot, KinematicModel) else KinematicModel(robot)
         if not joints:
@@ -93,22 +114,20 @@ class ArmModel:
         lower, upper, _ = kinematics.limits(self.joints)
         self.lower: Array = np.where(np.isfinite(lower), lower, -np.pi)
         self.upper: Array = np.where(np.isfinite(upper), upper, np.pi)
-        self.parts = tuple(link for link in kinematics.description.links if link in spheres.links)
+        self.parts = tuple(bodies)
         self.left_out: tuple[frozenset[str], ...] = ()
-        if ignored is None:
-            matrix = self_collision_matrix(spheres, kinematics, samples=1000, boxes=1000)
-            self.left_out = tuple(frozenset(pair) for pair in matrix.left_out)
-            ignored = [*(frozenset(pair) for pair in matrix.ignored), *self.left_out]
         motions, frames = _planned_motions(kinematics, self.joints, dict(standing or {}))
         rows, centers, radii, balls = [], [], [], []
-        for link in self.parts:
-            row, T_joint_link = kinematics.link_joints[link]
+        for body in bodies.values():
+            row, T_joint_link = kinematics.link_joints[body.link]
             planned, T_planned_joint = frames[row]
             pose = T_planned_joint @ T_joint_link
             rows.append(planned)
-            centers.append(spheres.links[link].centers @ pose[:3, :3].T + pose[:3, 3])
-            radii.append(np.asarray(spheres.links[link].radii, dtype=np.float64))
-            balls.append(_ball_around(centers[-1], radii[-1]))
+            centers.append(body.centers @ pose[:3, :3].T + pose[:3, 3])
+            radii.append(np.asarray(body.radii, dtype=np.float64))
+            center, radius = body.ball
+            # A little larger against the rounding of the poses.
+            balls.append((pose[:3, :3] @ center + pose[:3, 3], radius + 1e-12))
         carried = np.zeros((len(rows), len(motions.parents)), dtype=np.bool_)
         for part, row in enumerate(rows):
             while row >= 0:
@@ -133,6 +152,27 @@ class ArmModel:
             carried,
         )
 
+    @classmethod
+    def of_robot(
+        cls,
+        robot: RobotDescription | KinematicModel,
+        spheres: SphereModel,
+        joints: Sequence[str],
+        standing: Mapping[str, float] | None = None,
+    ) -> ArmModel:
+        """A robot alone, without pairs of links that `self_collision_matrix` finds no need to check.
+
+        Raises:
+            InvalidInputError: as of the class.
+        """
+        kinematics = robot if isinstance(robot, KinematicModel) else KinematicModel(robot)
+        matrix = self_collision_matrix(spheres, kinematics, samples=1000, boxes=1000)
+        left_out = tuple(frozenset(pair) for pair in matrix.left_out)
+        ignored = [*(frozenset(pair) for pair in matrix.ignored), *left_out]
+        model = cls(kinematics, bodies_of(spheres, kinematics.description), joints, ignored, standing)
+        model.left_out = left_out
+        return model
+
     def configuration(self, positions: Mapping[str, float] | Array, name: str = "configuration") -> Array:
         """Positions (J,) of the planned joints; other joints in a mapping are ignored.
 
@@ -148,6 +188,12 @@ class ArmModel:
         if row.shape != (len(self.joints),) or not np.isfinite(row).all():
             raise InvalidInputError(name, row.tolist(), f"{len(self.joints)} finite numbers")
         return row
+
+
+def bodies_of(spheres: SphereModel, description: RobotDescription) -> dict[str, Body]:
+    """The links of a robot as bodies of their own names, in the order of the description."""
+    links = spheres.links
+    return {name: Body(name, links[name].centers, links[name].radii) for name in description.links if name in links}
 
 
 def _ball_around(centers: Array, radii: Array) -> tuple[Array, float]:

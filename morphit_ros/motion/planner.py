@@ -16,7 +16,7 @@ from morphit_ros.motion.certificate import Certificate, Verdict, certify_path, l
 from morphit_ros.motion.checks import make_room, motion_free
 from morphit_ros.motion.model import ArmModel
 from morphit_ros.motion.search import FOUND, FULL, found_path, grow, plant, shorten
-from morphit_ros.motion.world import World
+from morphit_ros.motion.world import World, WorldArrays
 
 # Samples between two looks at the clock: a few milliseconds.
 _SAMPLES = 500
@@ -114,7 +114,7 @@ def plan_motion(
     first = _within_limits(model, model.configuration(start, "start"), "start")
     rows = [_within_limits(model, model.configuration(goal, "goal"), "goal") for goal in goals]
     none = np.empty((0, len(first)))
-    arm, solids = model.arrays, world.arrays
+    arm, solids = model.arrays, world.arrays_for(model.parts)
     if message := _contact(model, world, first):
         return MotionPlan(MotionStatus.START_TOUCHES, message, none)
     touching = [_contact(model, world, row) for row in rows]
@@ -126,7 +126,7 @@ def plan_motion(
     draws = np.random.default_rng(config.seed).random((config.shortcuts, 2))
     resolution, path, certificate = config.resolution, none, None
     for attempt in range(_SEARCHES):
-        found = _search(model, world, first, ends, resolution, config, deadline, config.seed + 1000 * attempt)
+        found = _search(model, solids, first, ends, resolution, config, deadline, config.seed + 1000 * attempt)
         searching += time.process_time() - began
         if found is None:
             break
@@ -148,7 +148,7 @@ def plan_motion(
 
 def _search(
     model: ArmModel,
-    world: World,
+    solids: WorldArrays,
     start: Array,
     goals: Array,
     resolution: float,
@@ -157,7 +157,7 @@ def _search(
     seed: int,
 ) -> Array | None:
     """A path (N, J) that is free at samples, None if time or nodes did not suffice."""
-    arm, solids = model.arrays, world.arrays
+    arm = model.arrays
     room = make_room(arm, solids)
     for goal in sorted(goals, key=lambda goal: float(np.linalg.norm(goal - start))):
         if motion_free(arm, solids, start, goal, resolution, room):
@@ -184,7 +184,7 @@ def _within_limits(model: ArmModel, row: Array, name: str) -> Array:
 
 def _contact(model: ArmModel, world: World, row: Array) -> str:
     """Which two bodies overlap deepest and how much, empty if none do."""
-    gap, first, second = least_clearance(model.arrays, world.arrays, row)
+    gap, first, second = least_clearance(model.arrays, world.arrays_for(model.parts), row)
     if gap > 0.0:
         return ""
     return f"{' and '.join(body_names(model, world, (first, second)))} overlap by {-1000.0 * gap:.1f} mm"

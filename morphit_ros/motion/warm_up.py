@@ -25,7 +25,7 @@ _DESCRIPTION = """<robot name="two_links">
 def warm_up() -> MotionPlan:
     """Plan around a box with an arm of two joints: half a minute without the cache of kernels, else well under one."""
     description = load_robot_description(_DESCRIPTION)
-    model = ArmModel(description, covering_spheres(description), ("turn", "fold"))
+    model = ArmModel.of_robot(description, covering_spheres(description), ("turn", "fold"))
     pose = make_transform(translation=(0.55, 0.0, 0.0))
     world = World([Solid("box", GeometryKind.BOX, pose, np.array([0.1, 0.05, 0.1]))])
     return plan_motion(model, world, {"turn": -0.8, "fold": 0.0}, [{"turn": 0.8, "fold": 0.0}])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, check_transform
@@ -58,6 +59,7 @@ class WorldArrays(NamedTuple):
         centers: (N, 3) [m].
         halves: (N, 3) half sizes [m]; of a cylinder its radius, its radius and half its length.
         radii: (N,) how far a rounded box reaches beyond its sides [m], 0 for cylinders.
+        allowed: (P, N) whether a part of the robot may touch a solid.
     """
 
     boxes: int
@@ -65,21 +67,23 @@ class WorldArrays(NamedTuple):
     centers: Array
     halves: Array
     radii: Array
+    allowed: NDArray[np.bool_]
 
 
 class World:
     """Solids that a robot must not touch.
 
     Attributes:
-        solids: in the order of `arrays`.
-        arrays: the same for kernels.
+        solids: in the order of `arrays_for`.
 
     Args:
         solids: in the frame of the robot's root link.
+        allowed: pairs of a body of the robot and a solid that may touch, by name.
     """
 
-    def __init__(self, solids: Sequence[Solid] = ()) -> None:
+    def __init__(self, solids: Sequence[Solid] = (), allowed: Collection[frozenset[str]] = ()) -> None:
         self.solids = tuple(sorted(solids, key=lambda solid: solid.kind is GeometryKind.CYLINDER))
+        self._allowed = set(allowed)
         count = len(self.solids)
         halves, radii = np.zeros((count, 3)), np.zeros(count)
         for row, solid in enumerate(self.solids):
@@ -94,10 +98,20 @@ class World:
                 case _:
                     radii[row] = size[0]
         poses = np.array([solid.T_world_solid for solid in self.solids]).reshape(-1, 4, 4)
-        self.arrays = WorldArrays(
+        self._arrays = WorldArrays(
             sum(solid.kind is not GeometryKind.CYLINDER for solid in self.solids),
             np.ascontiguousarray(poses[:, :3, :3]),
             np.ascontiguousarray(poses[:, :3, 3]),
             halves,
             radii,
+            np.zeros((0, count), dtype=np.bool_),
         )
+
+    def arrays_for(self, parts: Sequence[str]) -> WorldArrays:
+        """The solids for kernels, with the bodies of a robot."""
+        allowed = np.zeros((len(parts), len(self.solids)), dtype=np.bool_)
+        for pair in self._allowed:
+            for n, solid in enumerate(self.solids):
+                if solid.name in pair:
+                    allowed[[p for p, part in enumerate(parts) if part in pair], n] = True
+        return self._arrays._replace(allowed=allowed)

@@ -12,7 +12,7 @@ from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.motion import certificate as certificates
 from morphit_ros.motion.certificate import Verdict, certify_path, least_clearance, solid_distance
 from morphit_ros.motion.checks import make_room, motion_free
-from morphit_ros.motion.model import ArmModel, covering_spheres
+from morphit_ros.motion.model import ArmModel, bodies_of, covering_spheres
 from morphit_ros.motion.planner import MotionConfig, MotionStatus, plan_motion
 from morphit_ros.motion.warm_up import _DESCRIPTION, warm_up
 from morphit_ros.motion.world import Solid, World
@@ -46,7 +46,9 @@ def drawn_arm(rng: np.random.Generator) -> tuple[KinematicModel, ArmModel]:
     kinematics = KinematicModel(load_robot_description(drawn_robot(rng)))
     spheres = covering_spheres(kinematics.description)
     ignored = [frozenset((f"l{j}", f"l{j + 1}")) for j in range(1, 5)]
-    return kinematics, ArmModel(kinematics, spheres, ("j0", "j1", "j3"), {"j2": 0.4}, ignored)
+    return kinematics, ArmModel(
+        kinematics, bodies_of(spheres, kinematics.description), ("j0", "j1", "j3"), ignored, {"j2": 0.4}
+    )
 
 
 def drawn_world(rng: np.random.Generator, count: int = 10) -> World:
@@ -82,7 +84,7 @@ def test_spheres_are_where_the_kinematics_put_them() -> None:
                 alone = World([Solid("dot", GeometryKind.SPHERE, make_transform(translation=center), np.array([1e-3]))])
                 if arm.rows[p] < 0:
                     continue
-                gap, first, _ = least_clearance(arm, alone.arrays, row)
+                gap, first, _ = least_clearance(arm, alone.arrays_for(model.parts), row)
                 assert gap <= -arm.radii[m] - 1e-3 + 1e-9
                 assert first >= 0
 
@@ -90,7 +92,7 @@ def test_spheres_are_where_the_kinematics_put_them() -> None:
 def test_distances_to_solids_are_those_of_points_on_them() -> None:
     rng = np.random.default_rng(2)
     world = drawn_world(rng, 8)
-    assert [s.kind for s in world.solids[world.arrays.boxes :]] == [GeometryKind.CYLINDER] * 2
+    assert [s.kind for s in world.solids[world.arrays_for(()).boxes :]] == [GeometryKind.CYLINDER] * 2
     for n, solid in enumerate(world.solids):
         for point in rng.uniform(-1.0, 1.0, (20, 3)):
             local = solid.T_world_solid[:3, :3].T @ (point - solid.T_world_solid[:3, 3])
@@ -107,7 +109,7 @@ def test_distances_to_solids_are_those_of_points_on_them() -> None:
                     aside, up = np.hypot(*local[:2]) - size[0], abs(local[2]) - 0.5 * size[1]
                     expected = np.hypot(max(aside, 0.0), max(up, 0.0))
             if expected > 0.0:
-                assert solid_distance(world.arrays, n, point) == pytest.approx(expected, abs=1e-12)
+                assert solid_distance(world.arrays_for(()), n, point) == pytest.approx(expected, abs=1e-12)
 
 
 def test_lanes_agree_with_one_configuration_at_a_time() -> None:
@@ -116,11 +118,11 @@ def test_lanes_agree_with_one_configuration_at_a_time() -> None:
     for _ in range(10):
         _, model = drawn_arm(rng)
         world = drawn_world(rng, 20)
-        room = make_room(model.arrays, world.arrays)
+        room = make_room(model.arrays, world.arrays_for(model.parts))
         for row in drawn_rows(rng, model, 100):
-            gap = least_clearance(model.arrays, world.arrays, row)[0]
+            gap = least_clearance(model.arrays, world.arrays_for(model.parts), row)[0]
             if abs(gap) > 1e-8:
-                free = motion_free(model.arrays, world.arrays, row, row, 0.1, room)
+                free = motion_free(model.arrays, world.arrays_for(model.parts), row, row, 0.1, room)
                 assert free == (gap > 0.0)
                 seen[free] += 1
     assert min(seen.values()) > 100
@@ -135,14 +137,14 @@ def proofs_hold(seed: int) -> dict[Verdict, int]:
         world = drawn_world(rng, 10)
         for _ in range(20):
             path = drawn_rows(rng, model, 1) + rng.normal(0.0, 0.5, (2, 3))
-            certificate = certify_path(model.arrays, world.arrays, path)
+            certificate = certify_path(model.arrays, world.arrays_for(model.parts), path)
             found[certificate.verdict] += 1
-            gaps = [least_clearance(model.arrays, world.arrays, row)[0] for row in dense(path, 400)]
+            gaps = [least_clearance(model.arrays, world.arrays_for(model.parts), row)[0] for row in dense(path, 400)]
             if certificate.verdict is Verdict.PROVEN_FREE:
                 assert min(gaps) > 0.0
             elif certificate.verdict is Verdict.TOUCHING:
                 place = path[0] + certificate.share * (path[1] - path[0])
-                assert least_clearance(model.arrays, world.arrays, place)[0] <= 0.0
+                assert least_clearance(model.arrays, world.arrays_for(model.parts), place)[0] <= 0.0
     return found
 
 
@@ -201,9 +203,9 @@ def test_a_proof_without_the_work_it_needs_says_so() -> None:
     assert plan.certificate.verdict is Verdict.PROVEN_FREE
     assert plan.certificate.looked_at > 1
     description = load_robot_description(_DESCRIPTION)
-    arm = ArmModel(description, covering_spheres(description), ("turn", "fold")).arrays
+    model = ArmModel.of_robot(description, covering_spheres(description), ("turn", "fold"))
     box = Solid("box", GeometryKind.BOX, make_transform(translation=(0.55, 0.0, 0.0)), np.array([0.1, 0.05, 0.1]))
-    short = certify_path(arm, World([box]).arrays, plan.path, budget=1)
+    short = certify_path(model.arrays, World([box]).arrays_for(model.parts), plan.path, budget=1)
     assert short.verdict is Verdict.FREE_AT_SAMPLES
     assert short.bodies is not None
 
@@ -214,7 +216,7 @@ def test_plans_begin_at_the_start_and_end_at_a_goal_and_the_same_seed_gives_the_
     for _ in range(10):
         _, model = drawn_arm(rng)
         world = drawn_world(rng)
-        rows = [row for row in drawn_rows(rng, model, 100) if least_clearance(model.arrays, world.arrays, row)[0] > 0]
+        rows = [row for row in drawn_rows(rng, model, 100) if least_clearance(model.arrays, world.arrays_for(model.parts), row)[0] > 0]
         if len(rows) < 3:
             continue
         start, goals = rows[0], rows[1:3]
@@ -224,7 +226,7 @@ def test_plans_begin_at_the_start_and_end_at_a_goal_and_the_same_seed_gives_the_
         solved += 1
         assert np.array_equal(plan.path[0], start)
         assert any(np.array_equal(plan.path[-1], goal) for goal in goals)
-        gaps = [least_clearance(model.arrays, world.arrays, row)[0] for row in dense(plan.path, 50)]
+        gaps = [least_clearance(model.arrays, world.arrays_for(model.parts), row)[0] for row in dense(plan.path, 50)]
         assert min(gaps) > 0.0
         again = plan_motion(model, world, start, goals, MotionConfig(timeout=0.3, seed=3))
         assert np.array_equal(again.path, plan.path)
@@ -235,7 +237,7 @@ def test_bad_requests_are_answered() -> None:
     rng = np.random.default_rng(7)
     _, model = drawn_arm(rng)
     free = next(
-        row for row in drawn_rows(rng, model, 1000) if least_clearance(model.arrays, World().arrays, row)[0] > 0.0
+        row for row in drawn_rows(rng, model, 1000) if least_clearance(model.arrays, World().arrays_for(model.parts), row)[0] > 0.0
     )
     around = World([Solid("room", GeometryKind.BOX, np.eye(4), np.full(3, 5.0))])
     plan = plan_motion(model, around, free, [free])
