@@ -4,7 +4,7 @@
 
 - inverse kinematics: poses that are reachable because joint positions drawn at random lead there, within 16 starts.
 - the check: random grasps about an object on a table among 20,000 obstacle points, a Panda as spheres.
-- agreement with RoboPlan: random grasps without obstacles, planned to the pre-grasp, straight to the grasp and up.
+- agreement with the motion backend: random grasps without obstacles: to the pre-grasp, straight to the grasp, up.
 - planning after a new world: the first straight line and the first motion to a pose.
 
 Process times of one thread, medians.
@@ -29,13 +29,13 @@ from morphit_ros.execution.obstacles import object_obstacle, table_obstacle  # n
 from morphit_ros.geometry.point_cloud import PointCloud  # noqa: E402
 from morphit_ros.geometry.support_plane import SupportPlane  # noqa: E402
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy  # noqa: E402
+from morphit_ros.motion.embedded import EmbeddedBackend  # noqa: E402
 from morphit_ros.motion.reachability import (  # noqa: E402
     Reachability,
     ReachStatus,
     turned_about_approach,
     warm_up_reachability,
 )
-from morphit_ros.motion.roboplan import RoboPlanBackend  # noqa: E402
 from morphit_ros.robot.configuration import RobotConfiguration  # noqa: E402
 from morphit_ros.robot.description import load_robot_description  # noqa: E402
 from morphit_ros.robot.inverse_kinematics import IKConfig, IKStatus, inverse_kinematics  # noqa: E402
@@ -93,7 +93,7 @@ class PandaCase:
         self.spheres = sum(len(link.radii) for link in spheres.links.values())
         srdf = resolve_uri(self.robot.semantic_description).read_text(encoding="utf-8")
         self.reach = Reachability(self.robot, description, spheres, srdf)
-        self.backend = RoboPlanBackend(spherized_urdf(description, spheres), srdf, self.robot)
+        self.backend = EmbeddedBackend(spherized_urdf(description, spheres), srdf, self.robot)
         self.home = dict(zip(self.robot.arm_joints, self.robot.home.tolist(), strict=True))
         self.home |= dict.fromkeys(self.robot.finger_joints, OPEN / 2.0)
         half = np.array([0.025, 0.025, 0.04])
@@ -143,7 +143,7 @@ def compare(case: PandaCase, count: int) -> dict[str, int]:
     grasps, before = random_grasps(count, np.random.default_rng(2))
     answers = case.reach.check_many(grasps, before, np.full(count, APERTURE), np.full(count, OPEN))
     agree = accepted = refused = 0
-    for row in tqdm(range(count), desc="RoboPlan", disable=None):
+    for row in tqdm(range(count), desc="motion backend", disable=None):
         reachable = answers.statuses[row] is ReachStatus.REACHABLE
         pair = grasps[row], before[row]
         turned = turned_about_approach(pair[0]), turned_about_approach(pair[1])
@@ -204,7 +204,7 @@ def main() -> None:
     results["new_world"] = time_new_world(case)
     print("after a new world: " + ", ".join(f"{name} {value:.1f} ms" for name, value in results["new_world"].items()))
     results["agreement"] = compare(case, options.grasps)
-    print("against RoboPlan: " + ", ".join(f"{name} {value}" for name, value in results["agreement"].items()))
+    print("against the motion backend: " + ", ".join(f"{name} {value}" for name, value in results["agreement"].items()))
     if options.json:
         options.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
 

@@ -6,7 +6,7 @@ From home through a gate of two posts, 1.1 m high and 0.2 m thick, to goals behi
 between the posts. Balanced spheres, as they are and padded by 5 mm, against models that cover the robot with as many:
 balanced ones padded by the greatest distance that they leave to the surface (d_max of the link), the guaranteed cover,
 and the two sphere set methods; one sphere a link is the coarse model. The goals are free for the meshes by 10 mm on
-either side in the narrowest gate. The planner is RoboPlan behind the motion backend as it is, one search of at most
+either side in the narrowest gate. The planner is the embedded motion backend as it is, one search of at most
 15 s a request. Every path is checked against the collision meshes (Coal): how many touch a post, and by how much
 the posts would have to be thinner; and how many touch the robot itself, pairs of the robot's SRDF left out. Seconds
 are processor time of the requests solved.
@@ -33,7 +33,7 @@ from tqdm import tqdm
 from morphit_bench.spheres.collision_experiment import ObstacleShape
 from morphit_bench.spheres.collision_truth import mesh_hits, mesh_self_hits
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy
-from morphit_ros.motion.roboplan import RoboPlanBackend, RoboPlanConfig
+from morphit_ros.motion.embedded import EmbeddedBackend, EmbeddedConfig
 from morphit_ros.resources import atomic_write
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import RobotDescription, load_robot_description
@@ -62,8 +62,7 @@ CLEARANCE = 0.02
 # Joint step between checks against the meshes [rad]; the hand moves by at most a few millimetres.
 CHECK_STEP = 0.005
 DEEPEST = 0.08
-# RoboPlan counts no node for a step that fails: only the time ends a search that has no way out.
-PLANNER = RoboPlanConfig(planning_time=15.0, search_time=15.0, max_nodes=20000, attempts=1)
+PLANNER = EmbeddedConfig(planning_time=15.0)
 
 
 class MeshRobot:
@@ -158,7 +157,7 @@ def planner_model(description: RobotDescription, name: str, count: int) -> Spher
 
 
 def measure(
-    backend: RoboPlanBackend, mesh_robot: MeshRobot, home: dict[str, float], goals: list, gap: float
+    backend: EmbeddedBackend, mesh_robot: MeshRobot, home: dict[str, float], goals: list, gap: float
 ) -> dict[str, Any]:
     """One request a goal, and each path against the meshes."""
     posts = gate(gap)
@@ -231,7 +230,7 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
     axes[1, 0].set_ylabel("planning time, median [s]")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
-    figure.suptitle("Panda through a gate of two posts, RoboPlan")
+    figure.suptitle("Panda through a gate of two posts")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
     plt.close(figure)
@@ -261,10 +260,9 @@ def main() -> int:
     cells = list(itertools.product(arguments.models, counts))
     for name, count in tqdm(cells, "models", disable=not sys.stderr.isatty()):
         model = planner_model(description, name, count)
-        backend = RoboPlanBackend(spherized_urdf(description, model), srdf.xml, robot, PLANNER)
+        backend = EmbeddedBackend(spherized_urdf(description, model), srdf.xml, robot, PLANNER)
         identity = {"model": name, "count": count, "spheres": model.count}
         rows += [{**identity, **measure(backend, mesh_robot, home, goals, gap)} for gap in gaps]
-    # At the end, since RoboPlan writes warnings of its own to the same stream.
     print(
         "| model | spheres a link | spheres | gap [mm] | solved | seconds | touch a post | touch itself | not solved |"
     )

@@ -24,7 +24,6 @@ EXTRAS = {
     "cover": "morphing covers, and plots of their runs",
     "neural": "learn objects from pictures, identify and push them",
     "simulation": "MuJoCo: simulated workcell and cameras, recordings of objects",
-    "motion": "motion planning without MoveIt",
     "view": "views in the browser",
     "batch": "batch work by several processes (`--workers`) and machines (`--scheduler`)",
     "ros": "ROS 2 Jazzy as wheels, where no ROS 2 is installed",
@@ -81,8 +80,7 @@ DEPENDENCIES = (
     Dependency("daqp", "0.11", "daqp", extras="cover"),
     # learning
     Dependency("torch", "2.13", "torch", extras="neural", rosdep="python3-torch"),
-    # motion planning and simulation
-    Dependency("roboplan", "0.7", "roboplan", extras="motion"),
+    # simulation
     Dependency("mujoco", "4.0", "mujoco", extras="simulation neural"),
     Dependency("coacd", "1.0.14", "coacd", extras="simulation"),
     Dependency("manifold3d", "3.5.4", "manifold3d", extras="simulation neural"),

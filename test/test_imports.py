@@ -92,7 +92,8 @@ SUBPACKAGES = {
     "cli": line("`morphit` itself: finds the command", "commands"),
     "ros": line(
         "`core` (names and QoS, parameters, conversions, frames, runner) and one subpackage a capability",
-        "geometry robot bringup calibration cover display execution grasping motion neural perception spheres superovoid",
+        "geometry robot bringup calibration cover display execution grasping motion neural perception spheres "
+        "superovoid",
     ),
     "nodes": line(
         "one executable a file, thin",

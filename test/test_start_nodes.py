@@ -23,16 +23,17 @@ def test_the_node_decides_on_the_status(monkeypatch: pytest.MonkeyPatch, status:
     assert end.value.code == status
 
 
-def test_an_interrupted_start_ends_like_an_interrupted_program() -> None:
+@pytest.mark.parametrize(("name", "status"), [("motion_gate", 0), ("pick_client", 130), ("arm_client", 130)])
+def test_an_interrupted_start_of_a_server_is_a_stop_and_of_a_client_none(name: str, status: int) -> None:
     # The interrupt comes with the first import that the node makes.
     program = (
         "import signal, sys\n"
         "class Interrupt:\n"
         "    def find_spec(self, name, *_):\n"
-        "        if name == 'morphit_ros.nodes.motion_gate': signal.raise_signal(signal.SIGINT)\n"
+        f"        if name == 'morphit_ros.nodes.{name}': signal.raise_signal(signal.SIGINT)\n"
         "from morphit_ros.nodes import start\n"
         "sys.meta_path.insert(0, Interrupt())\n"
-        "start('motion_gate')\n"
+        f"start('{name}')\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stderr) == (130, "")
+    assert (done.returncode, done.stderr) == (status, "")

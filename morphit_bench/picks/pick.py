@@ -35,9 +35,8 @@ from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, rotation_angle
 from morphit_ros.grasping import Grasp, GraspPlan, Gripper
-from morphit_ros.motion.path_search import RoboPlanConfig
+from morphit_ros.motion.embedded import EmbeddedBackend, EmbeddedConfig
 from morphit_ros.motion.reachability import Reachability
-from morphit_ros.motion.roboplan import RoboPlanBackend
 from morphit_ros.perception import PerceptionConfig
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
@@ -48,7 +47,7 @@ from morphit_ros.simulation.workcell import Workcell
 from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, spheres_in_frame, spherized_urdf
 
 # The limit of a search for a path is its number of nodes: with one of time, a busy machine would pick less.
-_UNHURRIED = RoboPlanConfig(planning_time=120.0, search_time=40.0)
+_UNHURRIED = EmbeddedConfig(planning_time=120.0)
 # Simulated time between two looks of the sequence at the robot [s].
 _PERIOD = 0.02
 # No pick takes longer; a sequence that does not end by itself is a fault of its own [s].
@@ -90,7 +89,7 @@ class PickJob:
         kinematics = KinematicModel(description)
         uri = configuration.semantic_description
         srdf = resolve_uri(uri).read_text(encoding="utf-8") if uri else ""
-        backend = RoboPlanBackend(spherized_urdf(description, spheres), srdf, configuration, _UNHURRIED, seed)
+        backend = EmbeddedBackend(spherized_urdf(description, spheres), srdf, configuration, _UNHURRIED, seed)
 
         def spheres_now(workcell: Workcell) -> tuple[Array, Array]:
             transforms = kinematics.forward_kinematics(workcell.joint_state().as_dict())

@@ -52,7 +52,7 @@ ARGUMENTS = (
     Argument("friction", 0.6, "friction of object and pads in the simulation", minimum=0.05, maximum=2.0),
     Argument("seed", 0, "seed of everything random: noise, starts, planners", minimum=0, maximum=2**31 - 1),
     Argument("realtime_factor", 1.0, "simulated seconds a second, if the machine can", minimum=0.05, maximum=20.0),
-    Argument("backend", "embedded", "motion planner: embedded (RoboPlan) or moveit", ("embedded", "moveit")),
+    Argument("backend", "embedded", "motion planner: embedded (this suite's own) or moveit", ("embedded", "moveit")),
     Argument("moveit_parameters", "", "with backend moveit: YAML file with all of MoveIt's parameters, merged"),
     Argument(
         "moveit_python",

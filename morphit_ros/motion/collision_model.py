@@ -10,6 +10,7 @@ import numpy as np
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.motion.environment import Environment, Pair, body_in_words, object_body, pairs_between
+from morphit_ros.motion.model import Body
 from morphit_ros.motion.reachability.parts import link_parts
 from morphit_ros.motion.sphere_contacts import Bodies, Slabs, count_touching, fill_depths, first_touching
 from morphit_ros.robot.description import RobotDescription
@@ -48,8 +49,9 @@ class CollisionModel:
     """Overlaps of spheres with spheres and with the table, for all pairs of bodies that are not exempt.
 
     Attributes:
-        bodies: names of all bodies of spheres.
-        rigid_pairs: pairs that never move against each other.
+        bodies: all bodies of spheres, by name.
+        skipped: pairs of bodies that are not checked: exempt, or never moving against each other.
+        slabs: name, ``T_base_box`` (4, 4) and full size (3,) [m] of the boxes of the table.
 
     Args:
         kinematics: the robot; its collision geometry is spheres.
@@ -70,45 +72,42 @@ class CollisionModel:
     ) -> None:
         self._kinematics = kinematics
         description = kinematics.description
-        groups = [
-            (
-                link.name,
+        self.bodies = {
+            link.name: Body(
                 link.name,
                 np.array([shape.T_link_geometry[:3, 3] for shape in link.collisions]),
                 np.array([shape.dimensions[0] for shape in link.collisions]),
             )
             for link in description.links.values()
             if link.collisions
-        ]
-        groups += [(object_body(o.name), base_link, o.centers, o.radii) for o in environment.objects if len(o.radii)]
-        groups += [(object_body(o.name), tip_link, o.centers, o.radii) for o in environment.attached if len(o.radii)]
-        carriers = {body: carrier for body, carrier, _, _ in groups}
-        self.bodies = list(carriers)
+        }
+        for carrier, objects in ((base_link, environment.objects), (tip_link, environment.attached)):
+            self.bodies |= {object_body(o.name): Body(carrier, o.centers, o.radii) for o in objects if len(o.radii)}
         parts = link_parts(
-            {body: (centers, radii) for body, _, centers, radii in groups},
-            {body: kinematics.link_joints[carrier] for body, carrier in carriers.items()},
+            {name: (body.centers, body.radii) for name, body in self.bodies.items()},
+            {name: kinematics.link_joints[body.link] for name, body in self.bodies.items()},
         )
-        self.rigid_pairs: set[Pair] = set()
-        for carrier in dict.fromkeys(carriers.values()):
+        self.skipped: set[Pair] = set(exempt)
+        for carrier in dict.fromkeys(body.link for body in self.bodies.values()):
             # Bodies that never move against each other say nothing about a motion.
             group = rigid_group(description, carrier)
-            rigid = [body for body, link in carriers.items() if link in group]
-            self.rigid_pairs |= pairs_between(rigid, rigid)
-        skipped = self.rigid_pairs.union(exempt)
+            rigid = [name for name, body in self.bodies.items() if body.link in group]
+            self.skipped |= pairs_between(rigid, rigid)
+        names = list(self.bodies)
         pairs = [
             pair
-            for pair in combinations(range(len(self.bodies)), 2)
-            if frozenset((self.bodies[pair[0]], self.bodies[pair[1]])) not in skipped
+            for pair in combinations(range(len(names)), 2)
+            if frozenset((names[pair[0]], names[pair[1]])) not in self.skipped
         ]
-        slabs = environment.table_slabs(touch_clearance)
+        slabs = self.slabs = environment.table_slabs(touch_clearance)
         slab_pairs = [
             (part, slab)
             for slab, (name, _, _) in enumerate(slabs)
-            for part, body in enumerate(self.bodies)
-            if frozenset((body, name)) not in skipped
+            for part, body in enumerate(names)
+            if frozenset((body, name)) not in self.skipped
         ]
-        self._pairs: list[Pair] = [frozenset((self.bodies[a], self.bodies[b])) for a, b in pairs]
-        self._pairs += [frozenset((self.bodies[part], slabs[slab][0])) for part, slab in slab_pairs]
+        self._pairs: list[Pair] = [frozenset((names[a], names[b])) for a, b in pairs]
+        self._pairs += [frozenset((names[part], slabs[slab][0])) for part, slab in slab_pairs]
         row, T_joint_base = kinematics.link_joints[base_link]
         self._geometry = Bodies(
             kinematics.motions,

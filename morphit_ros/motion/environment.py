@@ -132,7 +132,7 @@ def robot_urdf(
                 remedy = "Give the spherised description of the robot."
                 raise InvalidInputError(f"collision geometry of link '{name}'", kind, "spheres", remedy)
     for joint in root.findall("joint[@type='continuous']"):
-        # RoboPlan stores a continuous joint as sine and cosine; two turns are enough for a grasp.
+        # Two turns are enough for a grasp.
         joint.set("type", "revolute")
         limit = joint.find("limit")
         if limit is None:
@@ -147,55 +147,6 @@ def robot_urdf(
             limit.set("lower", f"{low + margin:.9g}")
             limit.set("upper", f"{high - margin:.9g}")
     return ElementTree.tostring(root, encoding="unicode")
-
-
-def without_geometry(urdf: str) -> str:
-    """The description without collision geometry."""
-    root = ElementTree.fromstring(urdf)
-    for link in root.findall("link"):
-        for collision in link.findall("collision"):
-            link.remove(collision)
-    return ElementTree.tostring(root, encoding="unicode")
-
-
-def environment_urdf(urdf: str, base_link: str, tip_link: str, environment: Environment, touch_clearance: float) -> str:
-    """The description with every body of the environment as a further link."""
-    root = ElementTree.fromstring(urdf)
-    for name, pose, size in environment.table_slabs(touch_clearance):
-        _add_collision(_add_link(root, name, base_link), pose, "box", size=_text(size))
-    standing = [(item.name, base_link, item.centers, item.radii) for item in environment.objects]
-    held = [(item.name, tip_link, item.centers, item.radii) for item in environment.attached]
-    for name, parent, centers, radii in standing + held:
-        link = _add_link(root, object_body(name), parent)
-        for center, radius in zip(centers, radii, strict=True):
-            pose = np.eye(4)
-            pose[:3, 3] = center
-            _add_collision(link, pose, "sphere", radius=f"{radius:.9g}")
-    return ElementTree.tostring(root, encoding="unicode")
-
-
-def _add_link(root: ElementTree.Element, name: str, parent: str) -> ElementTree.Element:
-    link = ElementTree.SubElement(root, "link", name=name)
-    joint = ElementTree.SubElement(root, "joint", name=f"{name}_joint", type="fixed")
-    ElementTree.SubElement(joint, "parent", link=parent)
-    ElementTree.SubElement(joint, "child", link=name)
-    return link
-
-
-def _add_collision(link: ElementTree.Element, pose: Array, shape: str, **attributes: str) -> None:
-    r = pose[:3, :3]
-    rpy = [
-        math.atan2(r[2, 1], r[2, 2]),
-        math.atan2(-r[2, 0], math.hypot(r[0, 0], r[1, 0])),
-        math.atan2(r[1, 0], r[0, 0]),
-    ]
-    collision = ElementTree.SubElement(link, "collision")
-    ElementTree.SubElement(collision, "origin", xyz=_text(pose[:3, 3]), rpy=_text(rpy))
-    ElementTree.SubElement(ElementTree.SubElement(collision, "geometry"), shape, attributes)
-
-
-def _text(values: Iterable[float]) -> str:
-    return " ".join(f"{value:.9g}" for value in values)
 
 
 def srdf_pairs(srdf: str) -> set[Pair]:

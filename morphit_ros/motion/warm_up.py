@@ -10,6 +10,7 @@ from morphit_ros.motion.planner import MotionPlan, plan_motion
 from morphit_ros.motion.world import Solid, World
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.links import GeometryKind
+from morphit_ros.robot.path_timing import time_path
 
 _DESCRIPTION = """<robot name="two_links">
 <link name="base"><collision><geometry><sphere radius="0.03"/></geometry></collision></link>
@@ -28,4 +29,6 @@ def warm_up() -> MotionPlan:
     model = ArmModel.of_robot(description, covering_spheres(description), ("turn", "fold"))
     pose = make_transform(translation=(0.55, 0.0, 0.0))
     world = World([Solid("box", GeometryKind.BOX, pose, np.array([0.1, 0.05, 0.1]))])
-    return plan_motion(model, world, {"turn": -0.8, "fold": 0.0}, [{"turn": 0.8, "fold": 0.0}])
+    plan = plan_motion(model, world, {"turn": -0.8, "fold": 0.0}, [{"turn": 0.8, "fold": 0.0}])
+    time_path(model.joints, plan.path, 0.05, np.ones(2), np.ones(2), 0.05)
+    return plan

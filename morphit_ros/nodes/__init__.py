@@ -9,8 +9,9 @@ from typing import NoReturn
 from morphit_ros.dependencies import needed_for
 from morphit_ros.errors import MissingDependencyError
 
-# As a shell says it of a program that was interrupted.
-_INTERRUPTED = 130
+# As a shell says it of a program that was interrupted: of clients, who ask for one thing and have not got it.
+# A node that serves and is told to stop has done so, and ros2 launch calls any other status than 0 a death.
+_INTERRUPTED, _CLIENTS = 130, ("arm_client", "pick_client")
 # What the supervisor takes for a caller's mistake, and starts no second time.
 _REFUSED = 2
 
@@ -28,4 +29,4 @@ def start(name: str) -> NoReturn:
         print(f"{name}: {error}", file=sys.stderr)
         sys.exit(_REFUSED)
     except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
+        sys.exit(_INTERRUPTED if name in _CLIENTS else 0)

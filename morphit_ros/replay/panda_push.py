@@ -16,8 +16,7 @@ from morphit_ros.geometry.transforms import (
     quat_xyzw_from_matrix,
 )
 from morphit_ros.grasping.gripper import Gripper
-from morphit_ros.motion.path_search import RoboPlanConfig
-from morphit_ros.motion.roboplan import RoboPlanBackend
+from morphit_ros.motion.embedded import EmbeddedBackend, EmbeddedConfig
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.contact.parameters import ContactParameters
 from morphit_ros.neural.contact.shapes import ContactHalfSpace, SphereSet
@@ -93,8 +92,8 @@ class PushingArm:
         self._kinematics = KinematicModel(description)
         uri = self.robot.semantic_description
         srdf = resolve_uri(uri).read_text(encoding="utf-8") if uri else ""
-        config = RoboPlanConfig(planning_time=120.0, search_time=40.0)
-        self._backend = RoboPlanBackend(spherized_urdf(description, self._spheres), srdf, self.robot, config, seed)
+        config = EmbeddedConfig(planning_time=120.0)
+        self._backend = EmbeddedBackend(spherized_urdf(description, self._spheres), srdf, self.robot, config, seed)
         self._seed = seed
         self._front, self._tip = closed_fingers(Gripper.load(self.robot.gripper))
 

@@ -41,12 +41,14 @@ class MotionResult:
         trajectory: None unless the status is SUCCEEDED.
         message: details for people: which joint, which pair, how far along the line.
         planning_time: [s].
+        proven: whether the backend has proven that its model of the robot touches nothing between the samples either.
     """
 
     status: MotionStatus
     trajectory: Trajectory | None = None
     message: str = ""
     planning_time: float = 0.0
+    proven: bool = False
 
 
 @dataclass(frozen=True)

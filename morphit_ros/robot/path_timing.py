@@ -9,6 +9,7 @@ and limits that hold at both ends of a step hold within it.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -53,7 +54,7 @@ def rounded_path(corners: Array, blend: float) -> PathGrid:
         blend: greatest deviation in the norm of joints; a parabola takes half of a piece at most.
     """
     rows = [corners[0]]
-    rows += [row for before, row in zip(corners[:-1], corners[1:], strict=True) if np.linalg.norm(row - before) > _SAME]
+    rows += [row for before, row in pairwise(corners) if np.linalg.norm(row - before) > _SAME]
     steps = np.diff(rows, axis=0)
     ways = np.linalg.norm(steps, axis=1)
     units = steps / ways[:, None]

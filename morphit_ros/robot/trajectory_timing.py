@@ -39,6 +39,15 @@ def peak_accelerations(trajectory: Trajectory) -> Array:
     return peaks
 
 
+def chord_deviations(trajectory: Trajectory) -> Array:
+    """How far each joint is from the straight way between two rows at most (N - 1, J) [rad or m]."""
+    steps, start, end = _segments(trajectory)
+    mean = np.diff(trajectory.positions, axis=0) / steps
+    # s (1 - s) step ((1 - s) (start - mean) - s (end - mean)), and s (1 - s)² is at most 4/27.
+    deviations: Array = 4.0 / 27.0 * steps * (np.abs(start - mean) + np.abs(end - mean))
+    return deviations
+
+
 def _segments(trajectory: Trajectory) -> tuple[Array, Array, Array]:
     return np.diff(trajectory.times)[:, None], trajectory.velocities[:-1], trajectory.velocities[1:]
 

@@ -11,7 +11,6 @@ import pytest
 # Not imported here: this package first chooses what MuJoCo renders with.
 if importlib.util.find_spec("mujoco") is None:
     pytest.skip("needs the simulation: mujoco", allow_module_level=True)
-pytest.importorskip("roboplan", reason="needs the embedded motion planner")
 
 from morphit_ros.execution.contact_watch import FreeMotion
 from morphit_ros.execution.failure import FailureMode, PickOutcome
@@ -27,7 +26,7 @@ from morphit_ros.execution.pick import (
 from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.sequence_config import ProbeConfig, SequenceConfig
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
-from morphit_ros.motion.roboplan import RoboPlanBackend
+from morphit_ros.motion.embedded import EmbeddedBackend
 from morphit_ros.robot.motion_backend import TableObstacle
 from morphit_ros.simulation import workcell as workcell_module
 from morphit_ros.simulation.robot_model import SURROUNDINGS_CONTACT
@@ -42,7 +41,7 @@ RETREATED = [PickStage.RELEASE, PickStage.RETREAT]
 
 @pytest.fixture(scope="module")
 def backend(panda_urdf, panda_srdf, panda):
-    return RoboPlanBackend(panda_urdf, panda_srdf, panda, seed=0)
+    return EmbeddedBackend(panda_urdf, panda_srdf, panda, seed=0)
 
 
 @pytest.fixture

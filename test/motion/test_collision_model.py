@@ -14,7 +14,6 @@ from morphit_ros.motion.environment import (
     TABLE,
     Environment,
     GraspedObject,
-    environment_urdf,
     object_body,
     robot_urdf,
     srdf_pairs,
@@ -93,19 +92,15 @@ def test_the_table_is_lower_for_fingers(panda_urdf, panda, home):
         assert any(pair & {TABLE, LOWERED_TABLE} for pair in pairs) is touching
 
 
-def test_the_description_holds_every_body(panda_urdf, table, box):
+def test_bodies_and_slabs_are_where_they_belong(panda_urdf, table, box):
     held = GraspedObject("cup", np.array([[0.0, 0.0, 0.05]]), np.array([0.03]))
-    robot = robot_urdf(panda_urdf, BASE, TIP)
-    root = ElementTree.fromstring(environment_urdf(robot, BASE, TIP, Environment(table, (box,), (held,)), 0.004))
-    parents = {j.find("child").get("link"): j.find("parent").get("link") for j in root.findall("joint")}
-    assert parents[object_body("box")] == parents[TABLE] == parents[LOWERED_TABLE] == BASE
-    assert parents[object_body("cup")] == TIP
-    links = {link.get("name"): link for link in root.findall("link")}
-    assert len(links[object_body("box")].findall("collision")) == len(box.radii)
-    height = {
-        name: float(links[name].find("collision/origin").get("xyz").split()[2]) for name in (TABLE, LOWERED_TABLE)
-    }
-    assert height[TABLE] - height[LOWERED_TABLE] == pytest.approx(0.004)
+    kinematics = KinematicModel(robot_urdf(panda_urdf, BASE, TIP))
+    model = CollisionModel(kinematics, Environment(table, (box,), (held,)), BASE, TIP, (), 0.004)
+    assert model.bodies[object_body("box")].link == BASE
+    assert model.bodies[object_body("cup")].link == TIP
+    assert len(model.bodies[object_body("box")].radii) == len(box.radii)
+    heights = {name: pose[2, 3] for name, pose, _ in model.slabs}
+    assert heights[TABLE] - heights[LOWERED_TABLE] == pytest.approx(0.004)
 
 
 def test_continuous_joints_get_two_turns(panda_urdf):

@@ -216,7 +216,11 @@ def test_plans_begin_at_the_start_and_end_at_a_goal_and_the_same_seed_gives_the_
     for _ in range(10):
         _, model = drawn_arm(rng)
         world = drawn_world(rng)
-        rows = [row for row in drawn_rows(rng, model, 100) if least_clearance(model.arrays, world.arrays_for(model.parts), row)[0] > 0]
+        rows = [
+            row
+            for row in drawn_rows(rng, model, 100)
+            if least_clearance(model.arrays, world.arrays_for(model.parts), row)[0] > 0
+        ]
         if len(rows) < 3:
             continue
         start, goals = rows[0], rows[1:3]
@@ -236,9 +240,8 @@ def test_plans_begin_at_the_start_and_end_at_a_goal_and_the_same_seed_gives_the_
 def test_bad_requests_are_answered() -> None:
     rng = np.random.default_rng(7)
     _, model = drawn_arm(rng)
-    free = next(
-        row for row in drawn_rows(rng, model, 1000) if least_clearance(model.arrays, World().arrays_for(model.parts), row)[0] > 0.0
-    )
+    nothing = World().arrays_for(model.parts)
+    free = next(row for row in drawn_rows(rng, model, 1000) if least_clearance(model.arrays, nothing, row)[0] > 0.0)
     around = World([Solid("room", GeometryKind.BOX, np.eye(4), np.full(3, 5.0))])
     plan = plan_motion(model, around, free, [free])
     assert plan.status is MotionStatus.START_TOUCHES
@@ -256,3 +259,53 @@ def test_bad_requests_are_answered() -> None:
             Solid("ball", GeometryKind.SPHERE, np.eye(4), np.array(size))
     with pytest.raises(InvalidInputError, match="kind of 'm'"):
         Solid("m", GeometryKind.MESH, np.eye(4), np.ones(3))
+
+
+def test_what_may_touch_a_solid_is_not_held_against_it() -> None:
+    """In lanes, in proofs and in distances the next pair decides."""
+    rng = np.random.default_rng(8)
+    differing = 0
+    for _ in range(10):
+        _, model = drawn_arm(rng)
+        world = drawn_world(rng, 6)
+        plain = world.arrays_for(model.parts)
+        room = make_room(model.arrays, plain)
+        for row in drawn_rows(rng, model, 60):
+            gap, first, second = least_clearance(model.arrays, plain, row)
+            if second >= 0:
+                continue
+            pair = frozenset((model.parts[first], world.solids[-1 - second].name))
+            allowing = World(world.solids, [pair]).arrays_for(model.parts)
+            loose, *bodies = least_clearance(model.arrays, allowing, row)
+            assert loose > gap
+            assert bodies != [first, second]
+            assert motion_free(model.arrays, allowing, row, row, 0.1, room) == (loose > 0.0)
+            verdict = certify_path(model.arrays, allowing, np.array([row, row])).verdict
+            assert (verdict is Verdict.PROVEN_FREE) == (loose > 0.0)
+            differing += gap <= 0.0 < loose
+    assert differing > 5
+
+
+def test_what_is_beside_a_path_is_in_its_proof() -> None:
+    """A proof with so much beside the chords holds at all configurations within that of them."""
+    rng = np.random.default_rng(9)
+    found = dict.fromkeys(Verdict, 0)
+    for _ in range(10):
+        _, model = drawn_arm(rng)
+        world = drawn_world(rng, 8).arrays_for(model.parts)
+        for _ in range(20):
+            path = drawn_rows(rng, model, 1) + rng.normal(0.0, 0.15, (2, 3))
+            beside = np.full((1, 3), 0.03)
+            verdict = certify_path(model.arrays, world, path, beside=beside).verdict
+            found[verdict] += 1
+            alone = certify_path(model.arrays, world, path).verdict
+            if verdict is Verdict.PROVEN_FREE:
+                assert alone is Verdict.PROVEN_FREE
+                for row in dense(path, 20):
+                    for step in rng.choice([-0.03, 0.03], (4, 3)):
+                        assert least_clearance(model.arrays, world, row + step)[0] > 0.0
+            elif verdict is Verdict.FREE_AT_SAMPLES:
+                # Nothing touches on the chord, but it is nearer than what may be beside it.
+                found[verdict] += alone is Verdict.PROVEN_FREE
+    assert found[Verdict.PROVEN_FREE] > 20
+    assert found[Verdict.FREE_AT_SAMPLES] > 4

@@ -13,6 +13,7 @@ from morphit_ros.execution.obstacles import object_obstacle, table_obstacle
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import invert_transform, make_transform, matrix_from_rpy, rotation_angle
+from morphit_ros.motion.embedded import EmbeddedBackend
 from morphit_ros.motion.reachability import (
     Reachability,
     ReachabilityConfig,
@@ -20,7 +21,6 @@ from morphit_ros.motion.reachability import (
     turned_about_approach,
     warm_up_reachability,
 )
-from morphit_ros.motion.roboplan import RoboPlanBackend
 from morphit_ros.robot.motion_backend import MotionStatus
 
 APERTURE, OPEN = 0.05, 0.07
@@ -280,8 +280,8 @@ def test_the_start_chooses_among_the_ways(reach, from_above, panda):
 
 @pytest.mark.slow
 def test_the_motion_backend_can_follow(world, panda, panda_urdf, panda_srdf, home, random_grasps):
-    """What is accepted here, RoboPlan plans: a path to the pre-grasp positions, the approach, the lift."""
-    backend = RoboPlanBackend(panda_urdf, panda_srdf, panda)
+    """What is accepted here, the embedded backend plans: a path to the pre-grasp positions, the approach, the lift."""
+    backend = EmbeddedBackend(panda_urdf, panda_srdf, panda)
     target = object_obstacle("target", PointCloud(TARGET), np.eye(4))
     backend.set_world(table_obstacle(SURFACE.T_world_table, SURFACE.size), [target])
     fingers = dict.fromkeys(panda.finger_joints, OPEN / 2.0)

@@ -11,7 +11,7 @@ import yaml
 
 from morphit_ros.bringup import JOBS, parse_assignments
 from morphit_ros.execution.sequence_config import SequenceConfig
-from morphit_ros.motion.path_search import RoboPlanConfig
+from morphit_ros.motion.embedded import EmbeddedConfig
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("installation.md", "moveit.md", "real_robot.md")
@@ -46,7 +46,7 @@ def test_parameters_of_the_first_motions_exist_and_slow_the_arm_down() -> None:
     blocks = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", text, re.S)]
     (values,) = (block["grasp_execution"]["ros__parameters"] for block in blocks if "grasp_execution" in block)
     embedded: dict[str, Any] = values.pop("embedded")
-    slow, usual = RoboPlanConfig.from_flat(embedded), RoboPlanConfig()
+    slow, usual = EmbeddedConfig.from_flat(embedded), EmbeddedConfig()
     assert slow.velocity_scaling <= 0.1 < usual.velocity_scaling
     careful = SequenceConfig.from_flat(values)
     assert careful.approach_speed <= 0.02 < SequenceConfig().approach_speed

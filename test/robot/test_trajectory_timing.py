@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from morphit_ros.robot.motion_types import Trajectory
-from morphit_ros.robot.trajectory_timing import peak_accelerations, peak_velocities, slowed_to_limits, time_line
+from morphit_ros.robot.trajectory_timing import (
+    chord_deviations,
+    peak_accelerations,
+    peak_velocities,
+    slowed_to_limits,
+    time_line,
+)
 
 
 def random_trajectory(seed: int) -> Trajectory:
@@ -67,3 +75,20 @@ def test_line_profile_obeys_joint_limits() -> None:
     assert (peak_velocities(line) <= velocity * (1.0 + 1e-9)).all()
     assert (peak_accelerations(line) <= acceleration * (1.0 + 1e-9)).all()
     np.testing.assert_allclose(line.positions[[0, -1]], positions[[0, -1]])
+
+
+def test_chord_deviations_bound_the_cubic_between_rows() -> None:
+    rng = np.random.default_rng(4)
+    closest = 0.0
+    for _ in range(50):
+        times = np.cumsum([0.0, *rng.uniform(0.05, 0.5, 4)])
+        trajectory = Trajectory(("a", "b"), times, rng.normal(size=(5, 2)), rng.normal(size=(5, 2)))
+        bounds = chord_deviations(trajectory)
+        for row, (begin, end) in enumerate(pairwise(times)):
+            shares = np.linspace(0.0, 1.0, 101)
+            points = np.array([trajectory.sample(time) for time in begin + shares * (end - begin)])
+            chord = points[0] + shares[:, None] * (points[-1] - points[0])
+            beside = np.abs(points - chord).max(axis=0)
+            assert (beside <= bounds[row] + 1e-12).all()
+            closest = max(closest, float((beside / bounds[row]).max()))
+    assert closest > 0.9

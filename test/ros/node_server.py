@@ -25,7 +25,7 @@ import sys
 import traceback
 
 # Imported by nodes when they need it.
-HEAVY = ("roboplan", "viser", "trimesh", "PIL.Image")
+HEAVY = ("viser", "trimesh", "PIL.Image")
 LARGEST_REQUEST = 1 << 20
 
 

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
-pytest.importorskip("roboplan", reason="needs the embedded motion planner")
 
 # Not imported here: this package first chooses what MuJoCo renders with.
 WITHOUT_MUJOCO = importlib.util.find_spec("mujoco") is None

@@ -139,8 +139,7 @@ def test_gripper_grasps_lifts_and_holds_still(workcell: Workcell) -> None:
 
 @pytest.mark.parametrize("name", ROBOTS)
 def test_motions_to_and_from_an_object_are_planned_with_spheres(name: str) -> None:
-    pytest.importorskip("roboplan", reason="needs the embedded motion planner")
-    from morphit_ros.motion.roboplan import RoboPlanBackend
+    from morphit_ros.motion.embedded import EmbeddedBackend
     from morphit_ros.robot.motion_backend import MotionStatus, ObjectObstacle, TableObstacle
     from morphit_ros.robot.packages import resolve_uri
     from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, spherized_urdf
@@ -150,7 +149,7 @@ def test_motions_to_and_from_an_object_are_planned_with_spheres(name: str) -> No
     quick = SphereFitConfig(count=12, iterations=60, interior_samples=500, surface_samples=500)
     spheres = fit_robot_spheres(description, quick, seed=0)
     srdf = resolve_uri(robot.semantic_description).read_text(encoding="utf-8")
-    backend = RoboPlanBackend(spherized_urdf(description, spheres), srdf, robot, seed=0)
+    backend = EmbeddedBackend(spherized_urdf(description, spheres), srdf, robot, seed=0)
     T_base_world = invert_transform(make_transform(matrix_from_rpy((0.0, 0.0, robot.base_yaw)), robot.base_position))
     table = TableObstacle(T_base_world @ make_transform(translation=(0.35, 0.0, 0.0)), (1.3, 1.4), 0.04)
     centers = np.array([[x, 0.0, 0.03] for x in (0.485, 0.515)]) + T_base_world[:3, 3]

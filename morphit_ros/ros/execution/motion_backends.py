@@ -15,9 +15,8 @@ from morphit_ros.configuration import Config, nested, parameter
 from morphit_ros.documents import read_yaml_file
 from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.motion.embedded import EmbeddedBackend, EmbeddedConfig
 from morphit_ros.motion.moveit import MoveItBackend, MoveItConfig
-from morphit_ros.motion.path_search import RoboPlanConfig
-from morphit_ros.motion.roboplan import RoboPlanBackend
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
@@ -33,11 +32,11 @@ class MotionPlanningConfig(Config):
     """Which motion backend, and its settings."""
 
     backend: str = parameter(
-        "embedded", "Motion planning: embedded (RoboPlan) or moveit", choices=("embedded", "moveit")
+        "embedded", "Motion planning: embedded (this suite's own) or moveit", choices=("embedded", "moveit")
     )
     moveit_parameters: str = parameter("", "With backend moveit: YAML file with all of MoveIt's parameters, merged")
     seed: int = parameter(0, "Seed of motion planning", minimum=0, maximum=2**31 - 1)
-    embedded: RoboPlanConfig = nested(RoboPlanConfig)
+    embedded: EmbeddedConfig = nested(EmbeddedConfig)
     moveit: MoveItConfig = nested(MoveItConfig)
 
 
@@ -125,14 +124,13 @@ class MotionPlanning:
 
 
 def embedded_backend(
-    sphere_description: str, robot: RobotConfiguration, config: RoboPlanConfig, seed: int
+    sphere_description: str, robot: RobotConfiguration, config: EmbeddedConfig, seed: int
 ) -> MotionBackend:
-    """RoboPlan on the spherised description.
+    """The planner of this suite on the spherised description.
 
     Raises:
         InvalidInputError: no spherised description yet, or one that does not fit the robot.
         ResourceNotFoundError: the robot's SRDF is missing.
-        MissingDependencyError: RoboPlan is not installed.
     """
     if not sphere_description:
         raise InvalidInputError(
@@ -140,7 +138,7 @@ def embedded_backend(
         )
     uri = robot.semantic_description
     srdf = resolve_uri(uri).read_text(encoding="utf-8") if uri else ""
-    return RoboPlanBackend(sphere_description, srdf, robot, config, seed)
+    return EmbeddedBackend(sphere_description, srdf, robot, config, seed)
 
 
 def _moveit_parameters(parameter_file: str) -> dict[str, Any]:

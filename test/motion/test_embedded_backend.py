@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 
-from morphit_ros.errors import InvalidInputError, MissingDependencyError
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy, rotation_angle
-from morphit_ros.motion.roboplan import RoboPlanBackend, RoboPlanConfig
+from morphit_ros.motion.embedded import EmbeddedBackend, EmbeddedConfig
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.motion_backend import MotionStatus, ObjectObstacle, TableObstacle
 from morphit_ros.robot.trajectory_timing import peak_accelerations, peak_velocities
 
-CONFIG = RoboPlanConfig()
+CONFIG = EmbeddedConfig()
 
 
 @pytest.fixture(scope="module")
 def backend(panda_urdf, panda_srdf, panda):
-    return RoboPlanBackend(panda_urdf, panda_srdf, panda, CONFIG, seed=3)
+    return EmbeddedBackend(panda_urdf, panda_srdf, panda, CONFIG, seed=3)
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +133,7 @@ def test_a_line_through_a_jump_of_a_joint_is_refused(panda_urdf, panda_srdf, pan
     """The same line is fine for a joint step that the arm needs and refused below it."""
     results = {}
     for limit in (0.2, 0.01):
-        backend = RoboPlanBackend(panda_urdf, panda_srdf, panda, RoboPlanConfig(line_joint_step=limit, line_step=0.02))
+        backend = EmbeddedBackend(panda_urdf, panda_srdf, panda, EmbeddedConfig(line_joint_step=limit, line_step=0.02))
         backend.set_world(None, [])
         start = at_end(home, backend.plan_to_pose(home, from_above(0.45, -0.2, 0.3)).trajectory)
         results[limit] = backend.plan_straight(start, from_above(0.45, 0.2, 0.3), 0.1)
@@ -157,7 +155,7 @@ def test_equal_seeds_give_equal_trajectories(panda_urdf, panda_srdf, panda, home
     wall = ObjectObstacle("wall", np.array([[0.5, 0.0, z] for z in np.linspace(0.03, 0.6, 20)]), np.full(20, 0.03))
     results = []
     for _ in range(2):
-        backend = RoboPlanBackend(panda_urdf, panda_srdf, panda, CONFIG, seed=7)
+        backend = EmbeddedBackend(panda_urdf, panda_srdf, panda, CONFIG, seed=7)
         backend.set_world(table, [wall])
         first = backend.plan_to_pose(home, from_above(0.5, 0.25, 0.12))
         again = backend.plan_to_pose(home, from_above(0.5, 0.25, 0.12))
@@ -299,11 +297,11 @@ def test_a_callers_mistakes_are_named(spoil, world, home, panda, panda_urdf, pan
         elif spoil == "names":
             world.set_world(table, [box, box])
         elif spoil == "urdf":
-            RoboPlanBackend("<robot", panda_srdf, panda)
+            EmbeddedBackend("<robot", panda_srdf, panda)
         elif spoil == "mesh":
-            RoboPlanBackend(panda_urdf.replace("<sphere radius", "<cylinder length='1' radius"), panda_srdf, panda)
+            EmbeddedBackend(panda_urdf.replace("<sphere radius", "<cylinder length='1' radius"), panda_srdf, panda)
         else:
-            RoboPlanBackend(panda_urdf, "not xml", panda)
+            EmbeddedBackend(panda_urdf, "not xml", panda)
     expected = {
         "missing": "panda_joint7",
         "nan": "panda_joint2",
@@ -328,19 +326,13 @@ def test_an_empty_world_and_an_inclined_table(backend, home, from_above):
     assert backend.plan_to_pose(home, downhill).status is MotionStatus.SUCCEEDED
 
 
-def test_without_roboplan_the_remedy_is_named(panda_urdf, panda_srdf, panda, monkeypatch):
-    monkeypatch.setitem(sys.modules, "roboplan.core", None)
-    with pytest.raises(MissingDependencyError, match="pip install"):
-        RoboPlanBackend(panda_urdf, panda_srdf, panda)
-
-
 def test_a_search_that_finds_nothing_says_so(panda_urdf, panda_srdf, panda, home):
     """A wall through the base, higher than the arm reaches."""
     places = [(x, z) for x in np.arange(-1.0, 1.1, 0.2) for z in np.arange(-0.5, 1.4, 0.2)]
     # The base itself stands in a gap.
     wall = np.array([[x, 0.0, z] for x, z in places if abs(x) > 0.35 or z > 0.75])
-    config = RoboPlanConfig(attempts=1, max_nodes=200, search_time=0.5)
-    backend = RoboPlanBackend(panda_urdf, panda_srdf, panda, config)
+    config = EmbeddedConfig(planning_time=0.5)
+    backend = EmbeddedBackend(panda_urdf, panda_srdf, panda, config)
     backend.set_world(None, [ObjectObstacle("wall", wall, np.full(len(wall), 0.11))])
     result = backend.plan_to_joints({**home, "panda_joint1": -1.57}, {**home, "panda_joint1": 1.57})
     assert result.status is MotionStatus.NO_PATH
@@ -376,3 +368,43 @@ def test_going_where_the_arm_is_succeeds(world, home):
     result = world.plan_to_joints(home, home)
     assert result.status is MotionStatus.SUCCEEDED
     assert np.ptp(result.trajectory.positions, axis=0).max() < 1e-9
+
+
+def test_paths_around_something_are_proven_and_round_their_corners(
+    backend, home, panda, panda_urdf, panda_srdf, table, coal_checker
+):
+    """Whole trajectories touch nothing, between their rows either, and do not stop on the way."""
+    rng = np.random.default_rng(2)
+    proven = rounded = 0
+    for _ in range(20):
+        centers = rng.uniform([0.25, -0.5, 0.15], [0.75, 0.5, 0.8], (6, 3))
+        clutter = ObjectObstacle("clutter", centers, rng.uniform(0.03, 0.06, 6))
+        backend.set_world(table, [clutter])
+        goal = {**home, "panda_joint1": rng.uniform(-1.5, 1.5), "panda_joint4": rng.uniform(-2.2, -1.0)}
+        result = backend.plan_to_joints(home, goal)
+        if result.trajectory is None:
+            continue
+        assert result.proven == (result.message == "")
+        proven += result.proven
+        checker = coal_checker(panda_urdf, panda_srdf, table, [clutter])
+        for positions in samples(home, result.trajectory, 0.01):
+            assert not {pair for pair in checker.contacts(positions) if "clutter" in pair}
+        # One that turns and does not stop has rounded a corner.
+        inner, moving = result.trajectory.velocities[1:-1], np.abs(np.diff(result.trajectory.positions, axis=0)).sum(1)
+        turns = np.ptp(np.diff(result.trajectory.positions, axis=0)[moving > 1e-3], axis=0).max() > 1e-2
+        rounded += turns and np.abs(inner).max(axis=1).min() > 0.0
+    assert proven >= 6
+    assert rounded >= 1
+
+
+def test_a_move_of_the_fingers_counts_in_the_next_plan(backend, table, home, from_above):
+    """A pin where an open finger would be, lower than the hand."""
+    pin = ObjectObstacle("pin", np.array([[0.5, 0.04, 0.03], [0.5, -0.04, 0.03]]), np.full(2, 0.005))
+    backend.set_world(table, [pin])
+    closed = {**home, "panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0}
+    opened = backend.plan_to_pose(home, from_above(0.5, 0.0, 0.04))
+    assert opened.status is MotionStatus.GOAL_IN_COLLISION
+    assert "finger" in opened.message
+    assert backend.plan_to_pose(closed, from_above(0.5, 0.0, 0.04)).status is MotionStatus.SUCCEEDED
+    # Above it, a motion with open fingers is free again.
+    assert backend.plan_to_pose(home, from_above(0.5, 0.0, 0.12)).status is MotionStatus.SUCCEEDED

@@ -1,19 +1,20 @@
-"""Embedded motion backend: RoboPlan searches paths in joint space over a model of spheres.
+"""Embedded motion backend: paths in joint space by `plan_motion`, timed, and proven as the trajectory that is sent.
 
 Straight lines are traced by `morphit_ros.motion.line`; contacts are named by `CollisionModel`.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, check_transform, invert_transform, transform_points
+from morphit_ros.motion.certificate import Verdict, certify_path
 from morphit_ros.motion.collision_model import CollisionModel, rigid_group
 from morphit_ros.motion.environment import (
     LOWERED_TABLE,
@@ -21,30 +22,80 @@ from morphit_ros.motion.environment import (
     GraspedObject,
     Pair,
     check_objects,
-    environment_urdf,
     object_body,
     pairs_between,
     robot_urdf,
     srdf_pairs,
 )
 from morphit_ros.motion.line import trace_line
-from morphit_ros.motion.path_search import PathSearch, PathTiming, RoboPlanConfig
+from morphit_ros.motion.model import ArmModel
+from morphit_ros.motion.planner import MotionConfig, MotionPlan, MotionStatus as PathStatus, plan_motion
+from morphit_ros.motion.warm_up import warm_up
+from morphit_ros.motion.world import Solid, World
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.inverse_kinematics import IKConfig, inverse_kinematics, inverse_kinematics_solutions
 from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.links import GeometryKind
 from morphit_ros.robot.motion_backend import MotionResult, MotionStatus, ObjectObstacle, TableObstacle
 from morphit_ros.robot.motion_types import Trajectory
-from morphit_ros.robot.trajectory_timing import slowed_to_limits, time_line
+from morphit_ros.robot.path_timing import time_path
+from morphit_ros.robot.trajectory_timing import chord_deviations, time_line
 
 _SELF_COLLISION_SAMPLES = 200
 _ENVIRONMENT_SAMPLES = 50
-# A straight path to another solution is taken instead of a search if no joint goes further than this many times.
+# Solutions whose joints go further than this many times as far as those of the nearest one are tried last.
 _DETOUR = 1.5
+# A rounded corner that touches is tried sharper by this, and at last the motion stops in each corner.
+_SHARPER = (1.0, 0.2, 0.0)
 _GOAL_IK = IKConfig(position_tolerance=1e-6, rotation_tolerance=1e-5)
 
 
-class RoboPlanBackend:
+@dataclass(frozen=True)
+class EmbeddedConfig(Config):
+    """Settings of the embedded motion backend."""
+
+    planning_time: float = parameter(5.0, "Time limit of a request [s]", minimum=0.01, maximum=120.0)
+    goals: int = parameter(8, "Inverse kinematics solutions that are considered", minimum=1, maximum=100)
+    collision_step: float = parameter(
+        0.04,
+        "Joint step between looks of a search [rad]; what is returned is checked all along",
+        minimum=1e-3,
+        maximum=0.2,
+    )
+    shortcut_iterations: int = parameter(200, "Tries to shorten a path", minimum=0, maximum=10_000)
+    proof_budget: int = parameter(
+        20_000, "Most configurations that the proof of a path looks at", minimum=1, maximum=10_000_000
+    )
+    blend: float = parameter(
+        0.05, "Largest deviation where corners of a path are rounded [rad]", minimum=0.0, maximum=0.5
+    )
+    velocity_scaling: float = parameter(0.5, "Share of the joints' velocity limits", minimum=0.01, maximum=1.0)
+    acceleration_scaling: float = parameter(0.5, "Share of the joints' acceleration limits", minimum=0.01, maximum=1.0)
+    time_step: float = parameter(0.02, "Time between the rows of a trajectory [s]", minimum=1e-3, maximum=0.2)
+    line_step: float = parameter(0.005, "Distance of positions along a straight line [m]", minimum=1e-4, maximum=0.05)
+    line_joint_step: float = parameter(
+        0.2, "A joint that moves further within line_step jumps [rad]", minimum=0.01, maximum=1.0
+    )
+    line_acceleration: float = parameter(0.5, "Acceleration along a straight line [m/s²]", minimum=0.01, maximum=10.0)
+    turn_radius: float = parameter(
+        0.2, "Way that a radian of turning counts as along a straight line [m]", minimum=0.01, maximum=2.0
+    )
+    touch_clearance: float = parameter(
+        0.005, "How much lower the table is for links that may touch objects [m]", minimum=0.0, maximum=0.05
+    )
+    limit_margin: float = parameter(
+        0.03,
+        "Kept free at both ends of a joint's range: controllers refuse what touches it [rad]",
+        minimum=0.0,
+        maximum=0.2,
+    )
+    limit_tolerance: float = parameter(
+        0.035, "A start this far beyond the planned range is taken as at its end [rad]", minimum=0.0, maximum=0.2
+    )
+
+
+class EmbeddedBackend:
     """`MotionBackend` for one arm described by a URDF whose collision geometry is spheres.
 
     Args:
@@ -56,19 +107,16 @@ class RoboPlanBackend:
 
     Raises:
         InvalidInputError: URDF, SRDF and configuration do not fit together.
-        MissingDependencyError: RoboPlan is not installed.
     """
 
     def __init__(
-        self, urdf: str, srdf: str, robot: RobotConfiguration, config: RoboPlanConfig | None = None, seed: int = 0
+        self, urdf: str, srdf: str, robot: RobotConfiguration, config: EmbeddedConfig | None = None, seed: int = 0
     ) -> None:
-        self.config = config or RoboPlanConfig()
+        self.config = config or EmbeddedConfig()
         self.robot = robot
         self._seed = seed
         self._urdf = robot_urdf(urdf, robot.base_link, robot.tip_link, robot.arm_joints, self.config.limit_margin)
-        self._timing = PathTiming(self._urdf, robot, self.config)
         self._kinematics = KinematicModel(self._urdf)
-        self._columns = [self._kinematics.joint_names.index(name) for name in robot.arm_joints]
         self._lower, self._upper, velocities = self._kinematics.limits(robot.arm_joints)
         self._velocity_limits = self.config.velocity_scaling * velocities
         self._acceleration_limits = self.config.acceleration_scaling * robot.acceleration_limits
@@ -85,17 +133,16 @@ class RoboPlanBackend:
         inverse_kinematics(
             self._kinematics, T_root_tip, robot.tip_link, robot.arm_joints, home, np.random.default_rng(seed)
         )
-        self._search: PathSearch | None = None
         self._environment = Environment()
         self._unavoidable: set[Pair] = set()
         self._links_exempt = srdf_pairs(srdf) | _neighbours(description)
         self._rebuild()
         # Spheres bulge: links that touch at home, or wherever the arm is, say nothing about a motion.
         at_home = {contact.pair for contact in self._contacts.contacts(home)}
-        # Compiled now, for the same reason.
-        self._contacts.first_touching(self._kinematics.configuration(home)[None])
         self._links_exempt |= at_home | self._always_in_contact(_SELF_COLLISION_SAMPLES, 0.95)
         self._rebuild()
+        # Loads what is compiled, for the same reason.
+        warm_up()
 
     def set_world(self, table: TableObstacle | None, objects: Sequence[ObjectObstacle]) -> None:
         if table is not None:
@@ -207,10 +254,10 @@ class RoboPlanBackend:
         self._rebuild()
 
     def close(self) -> None:
-        self._search = None
+        """Nothing is open."""
 
     def _rebuild(self) -> None:
-        """Follow a change of the environment; RoboPlan's model is built when a path needs it."""
+        """Follow a change of the environment."""
         links = self._kinematics.description.links
         self._exempt = self._links_exempt | self._unavoidable
         self._exempt |= self._environment.exempt_pairs(
@@ -224,7 +271,9 @@ class RoboPlanBackend:
             self._exempt,
             self.config.touch_clearance,
         )
-        self._search = None
+        poses = [(name, self._T_root_base @ pose, size) for name, pose, size in self._contacts.slabs]
+        solids = [Solid(name, GeometryKind.BOX, pose, size) for name, pose, size in poses]
+        self._world = World(solids, self._contacts.skipped)
 
     def _always_in_contact(self, samples: int, share: float) -> set[Pair]:
         """Pairs that touch in at least this share of random positions."""
@@ -289,75 +338,51 @@ class RoboPlanBackend:
         if not free:
             return _failed(MotionStatus.GOAL_IN_COLLISION, f"{contact} collide at the nearest solution", begin)
         start = self._row(state)
-        straight = self._straight(state, start, free)
-        if straight is not None:
-            return MotionResult(MotionStatus.SUCCEEDED, straight, "", time.perf_counter() - begin)
-        if self._search is None:
-            self._search = self._built_search()
-        problem = ""
-        for attempt in range(self.config.attempts):
-            for goal in free:
-                left = self.config.planning_time - (time.perf_counter() - begin)
-                if left <= 0.0:
-                    return _failed(MotionStatus.NO_PATH, f"out of time; {problem}", begin)
-                trajectory, problem = self._search.plan(state, start, goal, self._seed + attempt, left)
-                if trajectory is None:
-                    continue
-                trajectory = self._slowed(trajectory)
-                contact = self._first_contact(state, trajectory)
-                if not contact:
-                    return MotionResult(MotionStatus.SUCCEEDED, trajectory, "", time.perf_counter() - begin)
-                problem = f"the path grazes an obstacle: {contact}"
-        return _failed(MotionStatus.NO_PATH, problem, begin)
+        ways = [float(np.abs(goal - start).max()) for goal in free]
+        near = [goal for goal, way in zip(free, ways, strict=True) if way <= _DETOUR * min(ways)]
+        model = self._model(state)
+        for goals in (near, free):
+            # Half of the time for those that are near, if there are others.
+            left = self.config.planning_time - (time.perf_counter() - begin)
+            plan = self._path(model, start, goals, 0.5 * left if len(goals) < len(free) else left)
+            if plan.status is PathStatus.FOUND:
+                return self._timed(model, plan, begin)
+            if len(goals) == len(free):
+                break
+        return _failed(MotionStatus.NO_PATH, plan.message, begin)
 
-    def _straight(self, state: Mapping[str, float], start: Array, goals: Sequence[Array]) -> Trajectory | None:
-        """A straight path in joint space to the first goal that has a free one and is not much of a detour.
-
-        RoboPlan's search returns the same path where there is one, but only after a second for its model of the world.
-        """
-        ways = [float(np.abs(goal - start).max()) for goal in goals]
-        for goal, way in zip(goals, ways, strict=True):
-            if way > _DETOUR * min(ways):
-                continue
-            count = max(2, math.ceil(float(np.linalg.norm(goal - start)) / self.config.collision_step) + 1)
-            if self._touches(state, np.linspace(start, goal, count)) is not None:
-                continue
-            trajectory, _ = self._timing.straight(start, goal)
-            if trajectory is not None:
-                trajectory = self._slowed(trajectory)
-                if not self._first_contact(state, trajectory):
-                    return trajectory
-        return None
-
-    def _slowed(self, trajectory: Trajectory) -> Trajectory:
-        return slowed_to_limits(trajectory, self._velocity_limits, self._acceleration_limits)
-
-    def _touches(self, state: Mapping[str, float], rows: Array) -> int | None:
-        """The first of arm positions (N, J) with a contact, None if there is none."""
-        values = np.tile(self._kinematics.configuration(state), (len(rows), 1))
-        values[:, self._columns] = rows
-        first = self._contacts.first_touching(values)
-        return first if first < len(rows) else None
-
-    def _built_search(self) -> PathSearch:
-        text = environment_urdf(
-            self._urdf, self.robot.base_link, self.robot.tip_link, self._environment, self.config.touch_clearance
+    def _model(self, state: Mapping[str, float]) -> ArmModel:
+        """The bodies on the arm, the joints that are not planned standing as they do."""
+        return ArmModel(
+            self._kinematics, self._contacts.bodies, self.robot.arm_joints, self._contacts.skipped, standing=state
         )
-        known = set(self._contacts.bodies) | {name for name, _, _ in self._environment.table_slabs(0.0)}
-        exempt = {pair for pair in self._exempt | self._contacts.rigid_pairs if pair <= known}
-        return PathSearch(text, exempt, self.robot, self.config)
 
-    def _first_contact(self, state: Mapping[str, float], trajectory: Trajectory) -> str:
-        """Contact along a trajectory, empty if there is none."""
-        way = np.concatenate([[0.0], np.abs(np.diff(trajectory.positions, axis=0)).max(axis=1).cumsum()])
-        count = max(2, int(np.ceil(way[-1] / self.config.collision_step)) + 1)
-        rows = np.searchsorted(way, np.linspace(0.0, way[-1], count))
-        positions = trajectory.positions[np.unique(np.clip(rows, 0, len(way) - 1))]
-        first = self._touches(state, positions)
-        if first is None:
-            return ""
-        arm = dict(zip(trajectory.joint_names, positions[first].tolist(), strict=True))
-        return self._contacts.contacts({**state, **arm})[0].message
+    def _path(self, model: ArmModel, start: Array, goals: Sequence[Array], time_limit: float) -> MotionPlan:
+        config = self.config
+        settings = MotionConfig(
+            timeout=max(time_limit, 1e-3), resolution=config.collision_step, shortcuts=config.shortcut_iterations,
+            proof_budget=config.proof_budget, seed=self._seed,
+        )  # fmt: skip
+        return plan_motion(model, self._world, start, goals, settings)
+
+    def _timed(self, model: ArmModel, plan: MotionPlan, begin: float) -> MotionResult:
+        """The fastest motion along a path, with corners as round as it can be proven free with."""
+        world, config, names = self._world.arrays_for(model.parts), self.config, self.robot.arm_joints
+        for sharper in _SHARPER:
+            trajectory = time_path(
+                names, plan.path, sharper * config.blend, self._velocity_limits, self._acceleration_limits,
+                config.time_step,
+            )  # fmt: skip
+            # With a stop in each corner the way is the path itself.
+            certificate = plan.certificate
+            if sharper > 0.0 and len(trajectory.times) > 1:
+                beside = chord_deviations(trajectory)
+                certificate = certify_path(model.arrays, world, trajectory.positions, config.proof_budget, beside)
+            proven = certificate is not None and certificate.verdict is Verdict.PROVEN_FREE
+            if proven:
+                break
+        message = "" if proven else "free where it was looked at, not proven between"
+        return MotionResult(MotionStatus.SUCCEEDED, trajectory, message, time.perf_counter() - begin, proven)
 
 
 def _neighbours(description: RobotDescription) -> set[Pair]:
