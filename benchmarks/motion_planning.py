@@ -28,8 +28,10 @@ from morphit_bench.spheres.collision_experiment import ObstacleShape
 from morphit_bench.spheres.collision_truth import mesh_hits, mesh_self_hits
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_quat_xyzw
 from morphit_ros.motion.certificate import Verdict
-from morphit_ros.motion.model import ArmModel, covering_spheres
-from morphit_ros.motion.planner import MotionConfig, MotionStatus, path_length, plan_motion
+from morphit_ros.motion.cloud import CloudObstacle
+from morphit_ros.motion.model import ArmModel
+from morphit_ros.motion.planner import MotionConfig, MotionStatus, path_length
+from morphit_ros.motion.refinement import COUNTS, RefinableArm, plan_refined
 from morphit_ros.motion.world import Solid, World
 from morphit_ros.resources import atomic_write
 from morphit_ros.robot.kinematics import KinematicModel
@@ -49,6 +51,23 @@ def read_world(obstacles: list[dict[str, Any]]) -> World:
         size = size[::-1] if each["type"] == "cylinder" else size
         solids.append(Solid(each["name"], GeometryKind(each["type"]), pose, np.array(size, dtype=np.float64)))
     return World(solids)
+
+
+def points_on(world: World, count: int, seed: int) -> Array:
+    """Points (N, 3) drawn on the surfaces of all solids, by area."""
+    import trimesh
+
+    meshes = []
+    for solid in world.solids:
+        size = solid.dimensions
+        mesh = (
+            trimesh.creation.box(size) if solid.kind is GeometryKind.BOX
+            else trimesh.creation.cylinder(size[0], size[1]) if solid.kind is GeometryKind.CYLINDER
+            else trimesh.creation.icosphere(radius=size[0])
+        )  # fmt: skip
+        meshes.append(mesh.apply_transform(solid.T_world_solid))
+    points, _ = trimesh.sample.sample_surface(trimesh.util.concatenate(meshes), count, seed=seed)
+    return np.asarray(points)
 
 
 class Truth:
@@ -92,7 +111,18 @@ def main() -> int:
     add_data(parser, "planning")
     parser.add_argument("--problems", type=Path, metavar="FILE", help="problems, instead of those of --data")
     parser.add_argument("--robot", metavar="NAME_OR_URDF", help="default: the one that the file names")
-    parser.add_argument("--spheres", type=int, default=20, metavar="N", help="of a mesh (default: %(default)s)")
+    parser.add_argument(
+        "--spheres",
+        type=int,
+        nargs="+",
+        default=COUNTS,
+        metavar="N",
+        help="of a mesh, from coarse to fine: the next is taken where one does not do (default: %(default)s)",
+    )
+    parser.add_argument("--points", type=int, default=0, metavar="N", help="the world as a cloud of so many points")
+    parser.add_argument(
+        "--point-radius", type=float, default=0.005, metavar="M", help="of these (default: %(default)s m)"
+    )
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs of each problem (default: %(default)s)")
     parser.add_argument("--truth", action="store_true", help="check paths against the collision meshes with Coal")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
@@ -105,27 +135,37 @@ def main() -> int:
     document = json.loads(text)
     description, _ = load_robot(options.robot or document["robot"])
     kinematics = KinematicModel(description)
-    spheres = covering_spheres(description, options.spheres)
     first = next(iter(document["problems"].values()))[0]
     joints = [name for name in kinematics.joint_names if name in first["goal"]]
     # Joints that a goal does not name stand where the start has them, the same in all problems of a file.
     standing = {name: value for name, value in first["start"].items() if name not in joints}
-    model = ArmModel.of_robot(kinematics, spheres, joints, standing)
     # One published goal lies 0.002 rad beyond a limit of the description: limits reach to what the problems ask for.
-    asked = [p[end] for each in document["problems"].values() for p in each for end in ("start", "goal")]
-    model.lower = np.minimum(model.lower, np.min([model.configuration(end) for end in asked], axis=0))
-    model.upper = np.maximum(model.upper, np.max([model.configuration(end) for end in asked], axis=0))
+    ends = [p[end] for each in document["problems"].values() for p in each for end in ("start", "goal")]
+    asked = np.array([[end[joint] for joint in joints] for end in ends])
+    lower, upper, _ = kinematics.limits(joints)
+    limits = np.array([np.minimum(lower, asked.min(axis=0)), np.maximum(upper, asked.max(axis=0))])
+    arm = RefinableArm(kinematics, joints, standing, options.spheres, limits)
+    model = arm.model({})
     truth = Truth(kinematics, model) if options.truth else None
     settings = {name: getattr(options, name) for name in MotionConfig.__dataclass_fields__ if name != "seed"}
-    plan_motion(model, read_world(first["obstacles"]), first["start"], [first["goal"]], MotionConfig(**settings))
+    # Compiles, and fits or reads each cover.
+    plan_refined(arm, read_world(first["obstacles"]), first["start"], [first["goal"]], MotionConfig(**settings))
+    for level in range(arm.finest + 1):
+        arm.model(dict.fromkeys(arm.links, level))
     rows: list[dict[str, Any]] = []
     tasks = [
         (name, p, seed) for name, each in document["problems"].items() for p in each for seed in range(options.seeds)
     ]
     for name, problem, seed in tqdm(tasks, disable=not sys.stderr.isatty()):
         world = read_world(problem["obstacles"])
+        begin, seen = time.process_time(), world
+        if options.points:
+            cloud = CloudObstacle("points", points_on(world, options.points, seed), options.point_radius)
+            begin = time.process_time()
+            seen = World(cloud=cloud)
+        building = time.process_time() - begin
         wall, begin = time.perf_counter(), time.process_time()
-        plan = plan_motion(model, world, problem["start"], [problem["goal"]], MotionConfig(**settings, seed=seed))
+        plan, levels = plan_refined(arm, seen, problem["start"], [problem["goal"]], MotionConfig(**settings, seed=seed))
         total, wall = time.process_time() - begin, time.perf_counter() - wall
         row = {
             "set": name,
@@ -139,6 +179,8 @@ def main() -> int:
             "shortening": plan.shortening_time,
             "proof": plan.proof_time,
             "total": total,
+            "building": building,
+            "levels": {link: level for link, level in levels.items() if level},
         }
         row |= {"wall": wall, "solved": plan.status is MotionStatus.FOUND and wall <= 1.0}
         if plan.certificate is not None:

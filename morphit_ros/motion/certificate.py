@@ -15,6 +15,7 @@ import numpy as np
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
+from morphit_ros.motion.cloud import cloud_distance
 from morphit_ros.motion.model import ArmArrays
 from morphit_ros.motion.world import WorldArrays
 from morphit_ros.robot.chain import place_joints
@@ -71,6 +72,13 @@ def solid_distance(world: WorldArrays, n: int, point: Array) -> float:
         outside = max(aside, 0.0) ** 2 + max(up, 0.0) ** 2
         inside = max(aside, up)
     return float(np.sqrt(outside) + min(inside, 0.0) - world.radii[n])
+
+
+@njit(cache=True, nogil=True)
+def _from_cloud(world: WorldArrays, point: Array, limit: float) -> float:
+    """Distance [m] of a point to the cloud, or something beyond the limit."""
+    limit += 1e-12 + 1e-12 * abs(limit)
+    return float(cloud_distance(world.cloud, point[0], point[1], point[2], limit, -np.inf))
 
 
 @njit(cache=True, nogil=True)
@@ -149,6 +157,15 @@ def _look_around(
                     continue
                 if gap <= way_bound(arm, p, -1, joints, spheres[m], arm.radii[m], half) + _ROUNDING:
                     undecided = (_UNDECIDED, p, -1 - n)
+        n = len(world.radii)
+        if world.allowed[p, n] or _from_cloud(world, balls[p], arm.ball_radii[p] + way) > arm.ball_radii[p] + way:
+            continue
+        for m in range(arm.starts[p], arm.starts[p + 1]):
+            gap = _from_cloud(world, spheres[m], arm.radii[m] + way) - arm.radii[m]
+            if gap <= 0.0:
+                return _TOUCHING, p, -1 - n
+            if gap <= way and gap <= way_bound(arm, p, -1, joints, spheres[m], arm.radii[m], half) + _ROUNDING:
+                undecided = (_UNDECIDED, p, -1 - n)
     for t in range(len(arm.pairs)):
         p, q = arm.pairs[t, 0], arm.pairs[t, 1]
         way = (
@@ -251,6 +268,13 @@ def least_clearance(arm: ArmArrays, world: WorldArrays, configuration: Array) ->
                 gap = solid_distance(world, n, spheres[m]) - arm.radii[m]
                 if gap < least:
                     least, first, second = gap, p, -1 - n
+        n = len(world.radii)
+        if world.allowed[p, n] or _from_cloud(world, balls[p], least + arm.ball_radii[p]) - arm.ball_radii[p] >= least:
+            continue
+        for m in range(arm.starts[p], arm.starts[p + 1]):
+            gap = _from_cloud(world, spheres[m], least + arm.radii[m]) - arm.radii[m]
+            if gap < least:
+                least, first, second = gap, p, -1 - n
     for t in range(len(arm.pairs)):
         p, q = arm.pairs[t, 0], arm.pairs[t, 1]
         if _distance(balls[p], balls[q]) - arm.ball_radii[p] - arm.ball_radii[q] >= least:

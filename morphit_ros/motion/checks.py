@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
+from morphit_ros.motion.cloud import CloudArrays, cloud_distance, cloud_far
 from morphit_ros.motion.model import ArmArrays
 from morphit_ros.motion.world import WorldArrays
 
@@ -126,6 +127,26 @@ def _least_between(first: Array, second: Array) -> float:
 
 
 @njit(cache=True, nogil=True)
+def _cloud_far(cloud: CloudArrays, points: Array, radius: float) -> bool:
+    """Whether balls at points (3, lanes) are known at once not to touch a cloud."""
+    far = True
+    for i in range(LANES):
+        far = far and cloud_far(cloud, points[0, i], points[1, i], points[2, i], radius)
+    return far
+
+
+@njit(cache=True, nogil=True)
+def _cloud_touches(cloud: CloudArrays, points: Array, radius: float) -> bool:
+    """Whether a ball at any of the points (3, lanes) touches a cloud."""
+    # Just beyond the radius, so that what touches exactly is found.
+    limit = radius * (1.0 + 1e-12)
+    for i in range(LANES):
+        if cloud_distance(cloud, points[0, i], points[1, i], points[2, i], limit, limit) <= radius:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
 def _block_free(arm: ArmArrays, world: WorldArrays, configurations: Array, room: tuple) -> bool:
     """Whether nothing touches at configurations (J, lanes)."""
     turns, frames, balls, spheres, near, placed = room
@@ -145,7 +166,8 @@ def _block_free(arm: ArmArrays, world: WorldArrays, configurations: Array, room:
             if _least_squared(world, n, balls[p]) < (arm.ball_radii[p] + world.radii[n]) ** 2:
                 near[count] = n
                 count += 1
-        if count == 0:
+        points = not world.allowed[p, len(world.radii)] and not _cloud_far(world.cloud, balls[p], arm.ball_radii[p])
+        if count == 0 and not points:
             continue
         placed[p] = True
         for m in range(arm.starts[p], arm.starts[p + 1]):
@@ -154,6 +176,8 @@ def _block_free(arm: ArmArrays, world: WorldArrays, configurations: Array, room:
                 n = near[t]
                 if _least_squared(world, n, spheres[m]) <= (arm.radii[m] + world.radii[n]) ** 2:
                     return False
+            if points and _cloud_touches(world.cloud, spheres[m], arm.radii[m]):
+                return False
     for t in range(len(arm.pairs)):
         p, q = arm.pairs[t, 0], arm.pairs[t, 1]
         if _least_between(balls[p], balls[q]) > (arm.ball_radii[p] + arm.ball_radii[q]) ** 2:

@@ -50,9 +50,9 @@ def covering_spheres(description: RobotDescription, count: int = _COUNT) -> Sphe
 
     Args:
         description: the robot.
-        count: spheres for a mesh.
+        count: spheres for a mesh; a primitive gets six, or a fourth of that if it is more.
     """
-    primitives = min(count, _PRIMITIVE_COUNT)
+    primitives = min(count, max(_PRIMITIVE_COUNT, count // 4))
     config = SphereFitConfig(count=count, primitive_count=primitives, variant="volume", cover=True)
     return fit_robot_spheres(description, config)
 

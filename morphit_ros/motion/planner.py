@@ -57,6 +57,7 @@ class MotionPlan:
     Attributes:
         status: how it ended.
         message: why there is no path: which bodies touch and how deep; empty with one.
+        bodies: names of the two that touch at the start or the nearest goal, None unless that is why there is no path.
         path: (N, J) corners from start to goal; (0, J) without a path.
         certificate: what is known of the path, None without one.
         search_time, shortening_time, proof_time: process time [s].
@@ -66,6 +67,7 @@ class MotionPlan:
     message: str
     path: Array
     certificate: Certificate | None = None
+    bodies: tuple[str, str] | None = None
     search_time: float = 0.0
     shortening_time: float = 0.0
     proof_time: float = 0.0
@@ -83,7 +85,7 @@ def path_length(path: Array) -> float:
 
 def body_names(model: ArmModel, world: World, bodies: tuple[int, int]) -> tuple[str, str]:
     """Names of the bodies of a certificate."""
-    first, second = (model.parts[b] if b >= 0 else world.solids[-1 - b].name for b in bodies)
+    first, second = (model.parts[b] if b >= 0 else world.names[-1 - b] for b in bodies)
     return first, second
 
 
@@ -115,12 +117,12 @@ def plan_motion(
     rows = [_within_limits(model, model.configuration(goal, "goal"), "goal") for goal in goals]
     none = np.empty((0, len(first)))
     arm, solids = model.arrays, world.arrays_for(model.parts)
-    if message := _contact(model, world, first):
-        return MotionPlan(MotionStatus.START_TOUCHES, message, none)
+    if contact := _contact(model, world, first):
+        return MotionPlan(MotionStatus.START_TOUCHES, contact.message, none, bodies=contact.bodies)
     touching = [_contact(model, world, row) for row in rows]
-    if all(touching):
-        return MotionPlan(MotionStatus.GOAL_TOUCHES, touching[0], none)
-    ends = np.array([row for row, message in zip(rows, touching, strict=True) if not message])
+    if touching[0] and all(touching):
+        return MotionPlan(MotionStatus.GOAL_TOUCHES, touching[0].message, none, bodies=touching[0].bodies)
+    ends = np.array([row for row, contact in zip(rows, touching, strict=True) if contact is None])
     began, deadline = time.process_time(), time.monotonic() + config.timeout
     searching = shortening = proving = 0.0
     draws = np.random.default_rng(config.seed).random((config.shortcuts, 2))
@@ -140,10 +142,16 @@ def plan_motion(
                 break
         proving, began = proving + time.process_time() - began, time.process_time()
         if certificate is not None and certificate.verdict is not Verdict.TOUCHING:
-            return MotionPlan(MotionStatus.FOUND, "", path, certificate, searching, shortening, proving)
+            return MotionPlan(
+                MotionStatus.FOUND, "", path, certificate,
+                search_time=searching, shortening_time=shortening, proof_time=proving,
+            )  # fmt: skip
         resolution *= _CLOSER
     message = f"no path found within {config.timeout:g} s"
-    return MotionPlan(MotionStatus.NOT_FOUND, message, none, None, searching, shortening, proving)
+    return MotionPlan(
+        MotionStatus.NOT_FOUND, message, none,
+        search_time=searching, shortening_time=shortening, proof_time=proving,
+    )  # fmt: skip
 
 
 def _search(
@@ -182,9 +190,19 @@ def _within_limits(model: ArmModel, row: Array, name: str) -> Array:
     return row
 
 
-def _contact(model: ArmModel, world: World, row: Array) -> str:
-    """Which two bodies overlap deepest and how much, empty if none do."""
+@dataclass(frozen=True)
+class _Contact:
+    """Two bodies that overlap deepest, and by how much [m]."""
+
+    bodies: tuple[str, str]
+    depth: float
+
+    @property
+    def message(self) -> str:
+        return f"{' and '.join(self.bodies)} overlap by {1000.0 * self.depth:.1f} mm"
+
+
+def _contact(model: ArmModel, world: World, row: Array) -> _Contact | None:
+    """The deepest overlap at a configuration, None if nothing touches."""
     gap, first, second = least_clearance(model.arrays, world.arrays_for(model.parts), row)
-    if gap > 0.0:
-        return ""
-    return f"{' and '.join(body_names(model, world, (first, second)))} overlap by {-1000.0 * gap:.1f} mm"
+    return None if gap > 0.0 else _Contact(body_names(model, world, (first, second)), -gap)

@@ -1,4 +1,4 @@
-"""What a robot moves among: spheres, capsules, boxes and cylinders, as arrays for compiled kernels."""
+"""What a robot moves among: spheres, capsules, boxes, cylinders and a point cloud, as arrays for compiled kernels."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, check_transform
+from morphit_ros.motion.cloud import CloudArrays, CloudObstacle
 from morphit_ros.robot.links import GeometryKind
 
 _DIMENSIONS = {GeometryKind.SPHERE: 1, GeometryKind.CAPSULE: 2, GeometryKind.CYLINDER: 2, GeometryKind.BOX: 3}
@@ -59,7 +60,8 @@ class WorldArrays(NamedTuple):
         centers: (N, 3) [m].
         halves: (N, 3) half sizes [m]; of a cylinder its radius, its radius and half its length.
         radii: (N,) how far a rounded box reaches beyond its sides [m], 0 for cylinders.
-        allowed: (P, N) whether a part of the robot may touch a solid.
+        cloud: the points.
+        allowed: (P, N + 1) whether a part of the robot may touch a solid, at last the cloud.
     """
 
     boxes: int
@@ -67,6 +69,7 @@ class WorldArrays(NamedTuple):
     centers: Array
     halves: Array
     radii: Array
+    cloud: CloudArrays
     allowed: NDArray[np.bool_]
 
 
@@ -75,15 +78,24 @@ class World:
 
     Attributes:
         solids: in the order of `arrays_for`.
+        names: of the solids, and of the cloud at last.
 
     Args:
         solids: in the frame of the robot's root link.
-        allowed: pairs of a body of the robot and a solid that may touch, by name.
+        allowed: pairs of a body of the robot and a solid, or the cloud, that may touch, by name.
+        cloud: points, None for none.
     """
 
-    def __init__(self, solids: Sequence[Solid] = (), allowed: Collection[frozenset[str]] = ()) -> None:
+    def __init__(
+        self,
+        solids: Sequence[Solid] = (),
+        allowed: Collection[frozenset[str]] = (),
+        cloud: CloudObstacle | None = None,
+    ) -> None:
         self.solids = tuple(sorted(solids, key=lambda solid: solid.kind is GeometryKind.CYLINDER))
         self._allowed = set(allowed)
+        cloud = cloud or CloudObstacle("points", np.zeros((0, 3)))
+        self.names = (*(solid.name for solid in self.solids), cloud.name)
         count = len(self.solids)
         halves, radii = np.zeros((count, 3)), np.zeros(count)
         for row, solid in enumerate(self.solids):
@@ -104,14 +116,15 @@ class World:
             np.ascontiguousarray(poses[:, :3, 3]),
             halves,
             radii,
-            np.zeros((0, count), dtype=np.bool_),
+            cloud.arrays(),
+            np.zeros((0, count + 1), dtype=np.bool_),
         )
 
     def arrays_for(self, parts: Sequence[str]) -> WorldArrays:
         """The solids for kernels, with the bodies of a robot."""
-        allowed = np.zeros((len(parts), len(self.solids)), dtype=np.bool_)
+        allowed = np.zeros((len(parts), len(self.names)), dtype=np.bool_)
         for pair in self._allowed:
-            for n, solid in enumerate(self.solids):
-                if solid.name in pair:
+            for n, name in enumerate(self.names):
+                if name in pair:
                     allowed[[p for p, part in enumerate(parts) if part in pair], n] = True
         return self._arrays._replace(allowed=allowed)

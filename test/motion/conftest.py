@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,9 @@ import pytest
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_backend import ObjectObstacle, TableObstacle
+
+# For modules here that are no tests.
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")
