@@ -30,7 +30,7 @@ from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_q
 from morphit_ros.motion.certificate import Verdict
 from morphit_ros.motion.cloud import CloudObstacle
 from morphit_ros.motion.model import ArmModel
-from morphit_ros.motion.planner import MotionConfig, MotionStatus, path_length
+from morphit_ros.motion.planner import PathConfig, PathStatus, path_length
 from morphit_ros.motion.refinement import COUNTS, RefinableArm, plan_refined
 from morphit_ros.motion.world import Solid, World
 from morphit_ros.resources import atomic_write
@@ -126,7 +126,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs of each problem (default: %(default)s)")
     parser.add_argument("--truth", action="store_true", help="check paths against the collision meshes with Coal")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
-    for name, info in MotionConfig.__dataclass_fields__.items():
+    for name, info in PathConfig.__dataclass_fields__.items():
         if name != "seed":
             parser.add_argument(f"--{name.replace('_', '-')}", type=type(info.default), default=info.default)
     options = parser.parse_args()
@@ -147,9 +147,9 @@ def main() -> int:
     arm = RefinableArm(kinematics, joints, standing, options.spheres, limits)
     model = arm.model({})
     truth = Truth(kinematics, model) if options.truth else None
-    settings = {name: getattr(options, name) for name in MotionConfig.__dataclass_fields__ if name != "seed"}
+    settings = {name: getattr(options, name) for name in PathConfig.__dataclass_fields__ if name != "seed"}
     # Compiles, and fits or reads each cover.
-    plan_refined(arm, read_world(first["obstacles"]), first["start"], [first["goal"]], MotionConfig(**settings))
+    plan_refined(arm, read_world(first["obstacles"]), first["start"], [first["goal"]], PathConfig(**settings))
     for level in range(arm.finest + 1):
         arm.model(dict.fromkeys(arm.links, level))
     rows: list[dict[str, Any]] = []
@@ -165,7 +165,7 @@ def main() -> int:
             seen = World(cloud=cloud)
         building = time.process_time() - begin
         wall, begin = time.perf_counter(), time.process_time()
-        plan, levels = plan_refined(arm, seen, problem["start"], [problem["goal"]], MotionConfig(**settings, seed=seed))
+        plan, levels = plan_refined(arm, seen, problem["start"], [problem["goal"]], PathConfig(**settings, seed=seed))
         total, wall = time.process_time() - begin, time.perf_counter() - wall
         row = {
             "set": name,
@@ -182,7 +182,7 @@ def main() -> int:
             "building": building,
             "levels": {link: level for link, level in levels.items() if level},
         }
-        row |= {"wall": wall, "solved": plan.status is MotionStatus.FOUND and wall <= 1.0}
+        row |= {"wall": wall, "solved": plan.status is PathStatus.FOUND and wall <= 1.0}
         if plan.certificate is not None:
             straight = path_length(plan.path[[0, -1]])
             row |= {"length": plan.length, "straight": straight, "corners": len(plan.path)}
@@ -220,7 +220,7 @@ def main() -> int:
             f" {figures['length']:7.2f} {figures['proven']:7d} {'–' if truth is None else figures['touching']:>9}"
         )
     for row in rows:
-        if row["status"] != MotionStatus.FOUND.name:
+        if row["status"] != PathStatus.FOUND.name:
             print(f"  {row['set']} {row['index']}, seed {row['seed']}: {row['status']}; {row['message']}")
     if options.json:
         with atomic_write(options.json) as file:

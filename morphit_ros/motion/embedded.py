@@ -1,4 +1,4 @@
-"""Embedded motion backend: paths in joint space by `plan_motion`, timed, and proven as the trajectory that is sent.
+"""Embedded motion backend: paths in joint space by `plan_path`, timed, and proven as the trajectory that is sent.
 
 Straight lines are traced by `morphit_ros.motion.line`; contacts are named by `CollisionModel`.
 """
@@ -29,7 +29,7 @@ from morphit_ros.motion.environment import (
 )
 from morphit_ros.motion.line import trace_line
 from morphit_ros.motion.model import ArmModel
-from morphit_ros.motion.planner import MotionConfig, MotionPlan, MotionStatus as PathStatus, plan_motion
+from morphit_ros.motion.planner import PathConfig, PathPlan, PathStatus, plan_path
 from morphit_ros.motion.warm_up import warm_up
 from morphit_ros.motion.world import Solid, World
 from morphit_ros.robot.configuration import RobotConfiguration
@@ -357,15 +357,15 @@ class EmbeddedBackend:
             self._kinematics, self._contacts.bodies, self.robot.arm_joints, self._contacts.skipped, standing=state
         )
 
-    def _path(self, model: ArmModel, start: Array, goals: Sequence[Array], time_limit: float) -> MotionPlan:
+    def _path(self, model: ArmModel, start: Array, goals: Sequence[Array], time_limit: float) -> PathPlan:
         config = self.config
-        settings = MotionConfig(
+        settings = PathConfig(
             timeout=max(time_limit, 1e-3), resolution=config.collision_step, shortcuts=config.shortcut_iterations,
             proof_budget=config.proof_budget, seed=self._seed,
         )  # fmt: skip
-        return plan_motion(model, self._world, start, goals, settings)
+        return plan_path(model, self._world, start, goals, settings)
 
-    def _timed(self, model: ArmModel, plan: MotionPlan, begin: float) -> MotionResult:
+    def _timed(self, model: ArmModel, plan: PathPlan, begin: float) -> MotionResult:
         """The fastest motion along a path, with corners as round as it can be proven free with."""
         world, config, names = self._world.arrays_for(model.parts), self.config, self.robot.arm_joints
         for sharper in _SHARPER:

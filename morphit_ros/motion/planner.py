@@ -25,7 +25,7 @@ _CLOSER, _SEARCHES = 0.3, 4
 
 
 @dataclass(frozen=True)
-class MotionConfig(Config):
+class PathConfig(Config):
     """How a path is searched."""
 
     timeout: float = parameter(1.0, "Time for search, shortening and proof [s]", minimum=1e-3, maximum=3600.0)
@@ -41,7 +41,7 @@ class MotionConfig(Config):
     seed: int = parameter(0, "Of samples and shortcuts", minimum=0, maximum=2**31 - 1)
 
 
-class MotionStatus(enum.Enum):
+class PathStatus(enum.Enum):
     """How a request ended."""
 
     FOUND = "found"
@@ -51,7 +51,7 @@ class MotionStatus(enum.Enum):
 
 
 @dataclass(frozen=True)
-class MotionPlan:
+class PathPlan:
     """The answer to a request.
 
     Attributes:
@@ -63,7 +63,7 @@ class MotionPlan:
         search_time, shortening_time, proof_time: process time [s].
     """
 
-    status: MotionStatus
+    status: PathStatus
     message: str
     path: Array
     certificate: Certificate | None = None
@@ -89,13 +89,13 @@ def body_names(model: ArmModel, world: World, bodies: tuple[int, int]) -> tuple[
     return first, second
 
 
-def plan_motion(
+def plan_path(
     model: ArmModel,
     world: World,
     start: Mapping[str, float] | Array,
     goals: Sequence[Mapping[str, float] | Array],
-    config: MotionConfig | None = None,
-) -> MotionPlan:
+    config: PathConfig | None = None,
+) -> PathPlan:
     """Plan from a start to whichever of several goals is reached first.
 
     Goals that touch something are left out; all of them doing so is the status GOAL_TOUCHES.
@@ -110,7 +110,7 @@ def plan_motion(
     Raises:
         InvalidInputError: no goals, or positions that are missing, not finite or outside the limits.
     """
-    config = config or MotionConfig()
+    config = config or PathConfig()
     if not len(goals):
         raise InvalidInputError("goals", "none", "at least one")
     first = _within_limits(model, model.configuration(start, "start"), "start")
@@ -118,10 +118,10 @@ def plan_motion(
     none = np.empty((0, len(first)))
     arm, solids = model.arrays, world.arrays_for(model.parts)
     if contact := _contact(model, world, first):
-        return MotionPlan(MotionStatus.START_TOUCHES, contact.message, none, bodies=contact.bodies)
+        return PathPlan(PathStatus.START_TOUCHES, contact.message, none, bodies=contact.bodies)
     touching = [_contact(model, world, row) for row in rows]
     if touching[0] and all(touching):
-        return MotionPlan(MotionStatus.GOAL_TOUCHES, touching[0].message, none, bodies=touching[0].bodies)
+        return PathPlan(PathStatus.GOAL_TOUCHES, touching[0].message, none, bodies=touching[0].bodies)
     ends = np.array([row for row, contact in zip(rows, touching, strict=True) if contact is None])
     began, deadline = time.process_time(), time.monotonic() + config.timeout
     searching = shortening = proving = 0.0
@@ -142,14 +142,14 @@ def plan_motion(
                 break
         proving, began = proving + time.process_time() - began, time.process_time()
         if certificate is not None and certificate.verdict is not Verdict.TOUCHING:
-            return MotionPlan(
-                MotionStatus.FOUND, "", path, certificate,
+            return PathPlan(
+                PathStatus.FOUND, "", path, certificate,
                 search_time=searching, shortening_time=shortening, proof_time=proving,
             )  # fmt: skip
         resolution *= _CLOSER
     message = f"no path found within {config.timeout:g} s"
-    return MotionPlan(
-        MotionStatus.NOT_FOUND, message, none,
+    return PathPlan(
+        PathStatus.NOT_FOUND, message, none,
         search_time=searching, shortening_time=shortening, proof_time=proving,
     )  # fmt: skip
 
@@ -160,7 +160,7 @@ def _search(
     start: Array,
     goals: Array,
     resolution: float,
-    config: MotionConfig,
+    config: PathConfig,
     deadline: float,
     seed: int,
 ) -> Array | None:

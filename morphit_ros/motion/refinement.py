@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.motion.model import ArmModel, Body, bodies_of, covering_spheres
-from morphit_ros.motion.planner import MotionConfig, MotionPlan, MotionStatus, plan_motion
+from morphit_ros.motion.planner import PathConfig, PathPlan, PathStatus, plan_path
 from morphit_ros.motion.world import World
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel
@@ -91,8 +91,8 @@ def plan_refined(
     world: World,
     start: Mapping[str, float] | Array,
     goals: Sequence[Mapping[str, float] | Array],
-    config: MotionConfig | None = None,
-) -> tuple[MotionPlan, dict[str, int]]:
+    config: PathConfig | None = None,
+) -> tuple[PathPlan, dict[str, int]]:
     """Plan with the coarsest covers that suffice: links whose covers touch at start or goal become finer.
 
     Where no path is found, all links do. The timeout holds for each search.
@@ -101,15 +101,15 @@ def plan_refined(
         The plan, whose times are those of all searches together, and the level of each link that it was made with.
 
     Raises:
-        InvalidInputError: as of `plan_motion`.
+        InvalidInputError: as of `plan_path`.
     """
     levels = dict.fromkeys(arm.links, 0)
     spent = [0.0, 0.0, 0.0]
     while True:
-        plan = plan_motion(arm.model(levels), world, start, goals, config)
+        plan = plan_path(arm.model(levels), world, start, goals, config)
         spent = [a + b for a, b in zip(spent, (plan.search_time, plan.shortening_time, plan.proof_time), strict=True)]
         plan = replace(plan, search_time=spent[0], shortening_time=spent[1], proof_time=spent[2])
-        if plan.status is MotionStatus.FOUND:
+        if plan.status is PathStatus.FOUND:
             return plan, levels
         wanted = arm.links if plan.bodies is None else [link for link in plan.bodies if link in levels]
         finer = [link for link in wanted if levels[link] < arm.finest]

@@ -6,7 +6,7 @@ import numpy as np
 
 from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.motion.model import ArmModel, covering_spheres
-from morphit_ros.motion.planner import MotionPlan, plan_motion
+from morphit_ros.motion.planner import PathPlan, plan_path
 from morphit_ros.motion.world import Solid, World
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.links import GeometryKind
@@ -23,12 +23,12 @@ _DESCRIPTION = """<robot name="two_links">
 </robot>"""
 
 
-def warm_up() -> MotionPlan:
+def warm_up() -> PathPlan:
     """Plan around a box with an arm of two joints: half a minute without the cache of kernels, else well under one."""
     description = load_robot_description(_DESCRIPTION)
     model = ArmModel.of_robot(description, covering_spheres(description), ("turn", "fold"))
     pose = make_transform(translation=(0.55, 0.0, 0.0))
     world = World([Solid("box", GeometryKind.BOX, pose, np.array([0.1, 0.05, 0.1]))])
-    plan = plan_motion(model, world, {"turn": -0.8, "fold": 0.0}, [{"turn": 0.8, "fold": 0.0}])
+    plan = plan_path(model, world, {"turn": -0.8, "fold": 0.0}, [{"turn": 0.8, "fold": 0.0}])
     time_path(model.joints, plan.path, 0.05, np.ones(2), np.ones(2), 0.05)
     return plan

@@ -11,7 +11,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.motion.certificate import Verdict, certify_path, least_clearance
 from morphit_ros.motion.checks import make_room, motion_free
 from morphit_ros.motion.cloud import CloudObstacle, cloud_distance, cloud_far
-from morphit_ros.motion.planner import MotionConfig, MotionStatus, plan_motion
+from morphit_ros.motion.planner import PathConfig, PathStatus, plan_path
 from morphit_ros.motion.world import World
 
 
@@ -117,11 +117,11 @@ def test_plans_among_points_and_what_touches_them_is_named() -> None:
         touching = [row for row, (gap, _, other) in zip(rows, gaps, strict=True) if gap <= 0.0 and other < 0]
         if len(free) < 2 or not touching:
             continue
-        plan = plan_motion(model, world, touching[0], [free[0]])
-        assert plan.status is MotionStatus.START_TOUCHES
+        plan = plan_path(model, world, touching[0], [free[0]])
+        assert plan.status is PathStatus.START_TOUCHES
         assert "shelf seen" in plan.message
-        plan = plan_motion(model, world, free[0], [free[1]], MotionConfig(timeout=0.3))
-        if plan.status is MotionStatus.FOUND:
+        plan = plan_path(model, world, free[0], [free[1]], PathConfig(timeout=0.3))
+        if plan.status is PathStatus.FOUND:
             found += 1
             assert min(least_clearance(model.arrays, arrays, row)[0] for row in dense(plan.path, 60)) > 0.0
     assert found >= 3

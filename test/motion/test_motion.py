@@ -12,7 +12,7 @@ from morphit_ros.motion import certificate as certificates
 from morphit_ros.motion.certificate import Verdict, certify_path, least_clearance, solid_distance
 from morphit_ros.motion.checks import make_room, motion_free
 from morphit_ros.motion.model import ArmModel, covering_spheres
-from morphit_ros.motion.planner import MotionConfig, MotionStatus, plan_motion
+from morphit_ros.motion.planner import PathConfig, PathStatus, plan_path
 from morphit_ros.motion.warm_up import _DESCRIPTION, warm_up
 from morphit_ros.motion.world import Solid, World
 from morphit_ros.robot.description import load_robot_description
@@ -148,7 +148,7 @@ def _placer(model: ArmModel):  # type: ignore[no-untyped-def]
 
 def test_a_proof_without_the_work_it_needs_says_so() -> None:
     plan = warm_up()
-    assert plan.status is MotionStatus.FOUND
+    assert plan.status is PathStatus.FOUND
     assert plan.certificate is not None
     assert plan.certificate.verdict is Verdict.PROVEN_FREE
     assert plan.certificate.looked_at > 1
@@ -174,15 +174,15 @@ def test_plans_begin_at_the_start_and_end_at_a_goal_and_the_same_seed_gives_the_
         if len(rows) < 3:
             continue
         start, goals = rows[0], rows[1:3]
-        plan = plan_motion(model, world, start, goals, MotionConfig(timeout=0.3, seed=3))
-        if plan.status is not MotionStatus.FOUND:
+        plan = plan_path(model, world, start, goals, PathConfig(timeout=0.3, seed=3))
+        if plan.status is not PathStatus.FOUND:
             continue
         solved += 1
         assert np.array_equal(plan.path[0], start)
         assert any(np.array_equal(plan.path[-1], goal) for goal in goals)
         gaps = [least_clearance(model.arrays, world.arrays_for(model.parts), row)[0] for row in dense(plan.path, 50)]
         assert min(gaps) > 0.0
-        again = plan_motion(model, world, start, goals, MotionConfig(timeout=0.3, seed=3))
+        again = plan_path(model, world, start, goals, PathConfig(timeout=0.3, seed=3))
         assert np.array_equal(again.path, plan.path)
     assert solved >= 3
 
@@ -193,17 +193,17 @@ def test_bad_requests_are_answered() -> None:
     nothing = World().arrays_for(model.parts)
     free = next(row for row in drawn_rows(rng, model, 1000) if least_clearance(model.arrays, nothing, row)[0] > 0.0)
     around = World([Solid("room", GeometryKind.BOX, np.eye(4), np.full(3, 5.0))])
-    plan = plan_motion(model, around, free, [free])
-    assert plan.status is MotionStatus.START_TOUCHES
+    plan = plan_path(model, around, free, [free])
+    assert plan.status is PathStatus.START_TOUCHES
     assert "room" in plan.message
     with pytest.raises(InvalidInputError, match="j1"):
-        plan_motion(model, World(), free, [np.array([0.0, 9.0, 0.0])])
+        plan_path(model, World(), free, [np.array([0.0, 9.0, 0.0])])
     with pytest.raises(InvalidInputError, match="finite"):
-        plan_motion(model, World(), free * np.nan, [free])
+        plan_path(model, World(), free * np.nan, [free])
     with pytest.raises(InvalidInputError, match="goals"):
-        plan_motion(model, World(), free, [])
+        plan_path(model, World(), free, [])
     with pytest.raises(InvalidInputError, match="j3"):
-        plan_motion(model, World(), {"j0": 0.0, "j1": 0.0}, [free])
+        plan_path(model, World(), {"j0": 0.0, "j1": 0.0}, [free])
     for size in ([0.0], [np.nan], [0.1, 0.1]):
         with pytest.raises(InvalidInputError, match="dimensions of 'ball'"):
             Solid("ball", GeometryKind.SPHERE, np.eye(4), np.array(size))

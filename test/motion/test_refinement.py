@@ -8,7 +8,7 @@ import pytest
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.motion.certificate import Verdict
-from morphit_ros.motion.planner import MotionConfig, MotionStatus, plan_motion
+from morphit_ros.motion.planner import PathConfig, PathStatus, plan_path
 from morphit_ros.motion.refinement import RefinableArm, plan_refined
 from morphit_ros.motion.world import Solid, World
 from morphit_ros.robot.description import load_robot_description
@@ -42,7 +42,7 @@ def height(arm: RefinableArm, level: int) -> float:
 def test_the_coarsest_cover_that_suffices_is_taken() -> None:
     arm = covers()
     far, levels = plan_refined(arm, ceiling(height(arm, 0) + 0.01), [-0.9], [[0.9]])
-    assert far.status is MotionStatus.FOUND
+    assert far.status is PathStatus.FOUND
     assert levels == {"plate": 0}
 
 
@@ -51,11 +51,11 @@ def test_a_link_that_touches_at_the_goal_becomes_finer() -> None:
     high, low = height(arm, 0), height(arm, 1)
     assert low < high - 0.01
     world = ceiling(0.5 * (high + low))
-    plan = plan_motion(arm.model({}), world, [-0.9], [[0.9]])
-    assert plan.status is MotionStatus.GOAL_TOUCHES
+    plan = plan_path(arm.model({}), world, [-0.9], [[0.9]])
+    assert plan.status is PathStatus.GOAL_TOUCHES
     assert plan.bodies == ("plate", "ceiling")
-    refined, levels = plan_refined(arm, world, [-0.9], [[0.9]], MotionConfig(timeout=0.5))
-    assert refined.status is MotionStatus.FOUND
+    refined, levels = plan_refined(arm, world, [-0.9], [[0.9]], PathConfig(timeout=0.5))
+    assert refined.status is PathStatus.FOUND
     assert levels == {"plate": 1}
     assert refined.certificate is not None
     assert refined.certificate.verdict is Verdict.PROVEN_FREE
@@ -63,7 +63,7 @@ def test_a_link_that_touches_at_the_goal_becomes_finer() -> None:
 
 def test_what_no_cover_fits_into_says_what_touches() -> None:
     plan, levels = plan_refined(covers(), ceiling(0.005), [-0.9], [[0.9]])
-    assert plan.status is MotionStatus.GOAL_TOUCHES
+    assert plan.status is PathStatus.GOAL_TOUCHES
     assert "plate and ceiling" in plan.message
     assert levels == {"plate": 1}
 

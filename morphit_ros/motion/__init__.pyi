@@ -1,0 +1,13 @@
+from .certificate import Certificate as Certificate, Verdict as Verdict, certify_path as certify_path
+from .cloud import CloudObstacle as CloudObstacle
+from .embedded import EmbeddedBackend as EmbeddedBackend, EmbeddedConfig as EmbeddedConfig
+from .model import ArmModel as ArmModel, Body as Body, bodies_of as bodies_of, covering_spheres as covering_spheres
+from .planner import (
+    PathConfig as PathConfig,
+    PathPlan as PathPlan,
+    PathStatus as PathStatus,
+    path_length as path_length,
+    plan_path as plan_path,
+)
+from .refinement import RefinableArm as RefinableArm, plan_refined as plan_refined
+from .world import Solid as Solid, World as World
