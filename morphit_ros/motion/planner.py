@@ -14,7 +14,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.motion.certificate import Certificate, Verdict, certify_path, least_clearance
 from morphit_ros.motion.checks import make_room, motion_free
-from morphit_ros.motion.model import ArmModel
+from morphit_ros.motion.model import ArmArrays, ArmModel
 from morphit_ros.motion.search import FOUND, FULL, found_path, grow, plant, shorten
 from morphit_ros.motion.world import World, WorldArrays
 
@@ -34,6 +34,9 @@ class PathConfig(Config):
     )
     reach: float = parameter(
         1.0, "Longest new branch of a tree, in the norm of joints [rad]", minimum=1e-2, maximum=10.0
+    )
+    margin: float = parameter(
+        0.004, "Kept free besides where start and goals have the room: proofs are short [m]", minimum=0.0, maximum=0.1
     )
     nodes: int = parameter(50000, "Most nodes of a tree", minimum=10, maximum=1000000)
     shortcuts: int = parameter(200, "Most shortcuts tried", minimum=0, maximum=100000)
@@ -123,17 +126,20 @@ def plan_path(
     if touching[0] and all(touching):
         return PathPlan(PathStatus.GOAL_TOUCHES, touching[0].message, none, bodies=touching[0].bodies)
     ends = np.array([row for row, contact in zip(rows, touching, strict=True) if contact is None])
+    padded = arm._replace(radii=arm.radii + config.margin, ball_radii=arm.ball_radii + config.margin)
+    searched = padded if all(least_clearance(padded, solids, row)[0] > 0.0 for row in (first, *ends)) else arm
     began, deadline = time.process_time(), time.monotonic() + config.timeout
     searching = shortening = proving = 0.0
     draws = np.random.default_rng(config.seed).random((config.shortcuts, 2))
     resolution, path, certificate = config.resolution, none, None
     for attempt in range(_SEARCHES):
-        found = _search(model, solids, first, ends, resolution, config, deadline, config.seed + 1000 * attempt)
+        seed = config.seed + 1000 * attempt
+        found = _search(model, searched, solids, first, ends, resolution, config, deadline, seed)
         searching += time.process_time() - began
         if found is None:
             break
         began = time.process_time()
-        short = shorten(arm, solids, found, resolution, draws)
+        short = shorten(searched, solids, found, resolution, draws)
         shortening, began = shortening + time.process_time() - began, time.process_time()
         # What was cut short may touch where the path that was found does not.
         for path in (short, found):
@@ -156,6 +162,7 @@ def plan_path(
 
 def _search(
     model: ArmModel,
+    arm: ArmArrays,
     solids: WorldArrays,
     start: Array,
     goals: Array,
@@ -165,7 +172,6 @@ def _search(
     seed: int,
 ) -> Array | None:
     """A path (N, J) that is free at samples, None if time or nodes did not suffice."""
-    arm = model.arrays
     room = make_room(arm, solids)
     for goal in sorted(goals, key=lambda goal: float(np.linalg.norm(goal - start))):
         if motion_free(arm, solids, start, goal, resolution, room):
