@@ -27,8 +27,8 @@ MOUNTED = {
 }
 # What people import, in the order of the reference; the rest of the package is reached through these or through nodes.
 REFERENCE = (
-    "", "geometry", "robot", "spheres", "superovoid", "perception", "grasping", "execution", "motion.reachability",
-    "cover", "neural", "simulation", "errors",
+    "", "geometry", "robot", "spheres", "superovoid", "perception", "grasping", "execution", "motion",
+    "motion.reachability", "cover", "neural", "simulation", "errors",
 )  # fmt: skip
 _LOG = logging.getLogger("mkdocs.hooks.docs_site")
 _LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")

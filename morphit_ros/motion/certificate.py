@@ -15,7 +15,7 @@ import numpy as np
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
-from morphit_ros.motion.cloud import cloud_distance
+from morphit_ros.motion.cloud import cloud_distance, cloud_far
 from morphit_ros.motion.model import ArmArrays
 from morphit_ros.motion.world import WorldArrays
 from morphit_ros.robot.chain import place_joints
@@ -23,6 +23,8 @@ from morphit_ros.robot.chain import place_joints
 _CLEAR, _UNDECIDED, _TOUCHING = 0, 1, 2
 # Of all lengths that are compared, against rounding [m].
 _ROUNDING = 1e-9
+# How far beyond a sphere points of a cloud are looked for in a proof [m].
+_NEAR = 0.03
 
 
 class Verdict(enum.Enum):
@@ -72,6 +74,12 @@ def solid_distance(world: WorldArrays, n: int, point: Array) -> float:
         outside = max(aside, 0.0) ** 2 + max(up, 0.0) ** 2
         inside = max(aside, up)
     return float(np.sqrt(outside) + min(inside, 0.0) - world.radii[n])
+
+
+@njit(cache=True, nogil=True)
+def _far_from_cloud(world: WorldArrays, point: Array, reach: float) -> bool:
+    """Whether a point is known at once to be more than so far from the cloud [m]."""
+    return bool(cloud_far(world.cloud, point[0], point[1], point[2], reach + 1e-12 + 1e-12 * abs(reach)))
 
 
 @njit(cache=True, nogil=True)
@@ -158,13 +166,17 @@ def _look_around(
                 if gap <= way_bound(arm, p, -1, joints, spheres[m], arm.radii[m], half) + _ROUNDING:
                     undecided = (_UNDECIDED, p, -1 - n)
         n = len(world.radii)
-        if world.allowed[p, n] or _from_cloud(world, balls[p], arm.ball_radii[p] + way) > arm.ball_radii[p] + way:
+        if world.allowed[p, n] or _far_from_cloud(world, balls[p], arm.ball_radii[p] + way):
             continue
         for m in range(arm.starts[p], arm.starts[p + 1]):
-            gap = _from_cloud(world, spheres[m], arm.radii[m] + way) - arm.radii[m]
+            own = min(way_bound(arm, p, -1, joints, spheres[m], arm.radii[m], half) + _ROUNDING, way)
+            if _far_from_cloud(world, spheres[m], arm.radii[m] + own):
+                continue
+            # Points are looked for so far only: what moves further is looked at again in halves.
+            gap = _from_cloud(world, spheres[m], arm.radii[m] + min(own, _NEAR)) - arm.radii[m]
             if gap <= 0.0:
                 return _TOUCHING, p, -1 - n
-            if gap <= way and gap <= way_bound(arm, p, -1, joints, spheres[m], arm.radii[m], half) + _ROUNDING:
+            if gap <= own:
                 undecided = (_UNDECIDED, p, -1 - n)
     for t in range(len(arm.pairs)):
         p, q = arm.pairs[t, 0], arm.pairs[t, 1]
@@ -249,15 +261,17 @@ def certify_path(
 
 
 @njit(cache=True, nogil=True)
-def least_clearance(arm: ArmArrays, world: WorldArrays, configuration: Array) -> tuple[float, int, int]:
+def least_clearance(
+    arm: ArmArrays, world: WorldArrays, configuration: Array, limit: float = np.inf
+) -> tuple[float, int, int]:
     """Least distance [m] of two bodies at a configuration (J,), below zero where spheres overlap, and the two bodies.
 
-    Bodies are as in `Certificate`.
+    Bodies are as in `Certificate`. Distances from `limit` on are not looked for, which is faster: then it is returned.
     """
     joints = np.empty((len(arm.motions.parents), 4, 4))
     balls, spheres = np.empty((len(arm.rows), 3)), np.empty((len(arm.radii), 3))
     _place_all(arm, configuration, joints, balls, spheres)
-    least, first, second = np.inf, 0, 0
+    least, first, second = limit, 0, 0
     for p in range(len(arm.rows)):
         if arm.rows[p] < 0:
             continue
@@ -269,7 +283,7 @@ def least_clearance(arm: ArmArrays, world: WorldArrays, configuration: Array) ->
                 if gap < least:
                     least, first, second = gap, p, -1 - n
         n = len(world.radii)
-        if world.allowed[p, n] or _from_cloud(world, balls[p], least + arm.ball_radii[p]) - arm.ball_radii[p] >= least:
+        if world.allowed[p, n] or _far_from_cloud(world, balls[p], least + arm.ball_radii[p]):
             continue
         for m in range(arm.starts[p], arm.starts[p + 1]):
             gap = _from_cloud(world, spheres[m], least + arm.radii[m]) - arm.radii[m]

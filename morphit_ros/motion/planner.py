@@ -20,6 +20,8 @@ from morphit_ros.motion.world import World, WorldArrays
 
 # Samples between two looks at the clock: a few milliseconds.
 _SAMPLES = 500
+# More than this apart is as good as far [m].
+_APART = 1e-6
 # Where a path turns out to touch between what was looked at, the next search looks so much closer, at most so often.
 _CLOSER, _SEARCHES = 0.3, 4
 
@@ -127,7 +129,7 @@ def plan_path(
         return PathPlan(PathStatus.GOAL_TOUCHES, touching[0].message, none, bodies=touching[0].bodies)
     ends = np.array([row for row, contact in zip(rows, touching, strict=True) if contact is None])
     padded = arm._replace(radii=arm.radii + config.margin, ball_radii=arm.ball_radii + config.margin)
-    searched = padded if all(least_clearance(padded, solids, row)[0] > 0.0 for row in (first, *ends)) else arm
+    searched = padded if all(least_clearance(padded, solids, row, _APART)[0] > 0.0 for row in (first, *ends)) else arm
     began, deadline = time.process_time(), time.monotonic() + config.timeout
     searching = shortening = proving = 0.0
     draws = np.random.default_rng(config.seed).random((config.shortcuts, 2))
@@ -210,5 +212,5 @@ class _Contact:
 
 def _contact(model: ArmModel, world: World, row: Array) -> _Contact | None:
     """The deepest overlap at a configuration, None if nothing touches."""
-    gap, first, second = least_clearance(model.arrays, world.arrays_for(model.parts), row)
+    gap, first, second = least_clearance(model.arrays, world.arrays_for(model.parts), row, _APART)
     return None if gap > 0.0 else _Contact(body_names(model, world, (first, second)), -gap)
