@@ -87,7 +87,7 @@ def test_contacts_are_those_of_the_definition(name: str) -> None:
     names = list(kinematics.description.links)
     exempt = {frozenset(rng.choice(names, 2, replace=False).tolist()) for _ in range(10)}
     model = CollisionModel(kinematics, environment, robot.base_link, robot.tip_link, exempt, touch_clearance=0.01)
-    skipped = model.rigid_pairs | exempt
+    skipped = model.skipped | exempt
     low = np.maximum(kinematics.position_lower, -3.0)
     high = np.minimum(kinematics.position_upper, 3.0)
     rows = rng.uniform(low, high, (600, len(low)))
@@ -137,7 +137,7 @@ def test_a_robot_without_anything_to_touch_is_free() -> None:
         links={name: replace(link, collisions=()) for name, link in kinematics.description.links.items()},
     )
     model = CollisionModel(KinematicModel(bare), Environment(), robot.base_link, robot.tip_link, (), 0.0)
-    assert model.bodies == []
+    assert model.bodies == {}
     assert model.contacts(dict.fromkeys(kinematics.joint_names, 0.0)) == []
 
 
