@@ -20,7 +20,7 @@ from morphit_ros.bringup.common import (
 from morphit_ros.bringup.job import Job, NodeDescription
 from morphit_ros.bringup.parameter_files import flat_parameters, read_mapping
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
-from morphit_ros.resources import resource
+from morphit_ros.resources import resource, share_directory
 from morphit_ros.robot.configuration import RobotConfiguration
 
 SPHERES = "robot_description_spheres"
@@ -160,7 +160,10 @@ def describe_moveit(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
     )
     nodes = [NodeDescription("robot_spheres", fit), move_group]
     if values["collision_detector"] == _SUPEROVOID:
-        known = {"model": robot.name, "semantics": robot.semantic_description, **source}
+        # Shapes that contain the links have to grow least; a robot without such a model has that of its name.
+        outer = f"{robot.name}_outer"
+        model = outer if (share_directory() / f"config/superovoids/{outer}.yaml").is_file() else robot.name
+        known = {"model": model, "semantics": robot.semantic_description, **source}
         nodes.append(NodeDescription("superovoid_distance", known))
     if values["robot_state_publisher"]:
         nodes.append(robot_state_publisher(robot.description))

@@ -214,7 +214,7 @@ def test_detectors_by_spheres_get_the_robot_itself_and_a_cover(detector: str) ->
     # MoveIt finds packages of ROS only.
     assert all(Path(unquote(urlsplit(name).path)).is_file() for name in files)
     superovoids = [(node.executable, node.parameters.get("robot"), node.parameters["model"]) for node in others]
-    assert superovoids == ([("superovoid_distance", "panda", "panda")] if detector == "Superovoid" else [])
+    assert superovoids == ([("superovoid_distance", "panda", "panda_outer")] if detector == "Superovoid" else [])
     spheres, group, *others = job.nodes({"robot": "panda", "collision_detector": detector})
     assert all("robot" not in node.parameters for node in others)
     assert "robot_description" not in group.parameters
