@@ -19,7 +19,7 @@ from morphit_ros.robot.description import load_robot_description
 from morphit_ros.ros.core import interfaces
 
 pytestmark = pytest.mark.ros
-DOUBLE = Path(__file__).parents[1] / "execution/moveit_double"
+DOUBLE = Path(__file__).parents[1] / "motion/moveit_double"
 
 
 class MoveIt:
