@@ -143,6 +143,7 @@ def main() -> int:
     ends = [p[end] for each in document["problems"].values() for p in each for end in ("start", "goal")]
     asked = np.array([[end[joint] for joint in joints] for end in ends])
     lower, upper, _ = kinematics.limits(joints)
+    lower, upper = np.where(np.isfinite(lower), lower, -np.pi), np.where(np.isfinite(upper), upper, np.pi)
     limits = np.array([np.minimum(lower, asked.min(axis=0)), np.maximum(upper, asked.max(axis=0))])
     arm = RefinableArm(kinematics, joints, standing, options.spheres, limits)
     model = arm.model({})

@@ -52,7 +52,7 @@ class RefinableArm:
         self._kinematics = robot if isinstance(robot, KinematicModel) else KinematicModel(robot)
         self.joints = tuple(joints)
         self._standing, self._counts, self._limits = dict(standing or {}), tuple(counts), limits
-        self._levels: dict[int, tuple[dict[str, Body], set[frozenset[str]]]] = {}
+        self._levels: dict[int, tuple[dict[str, Body], set[frozenset[str]], set[frozenset[str]]]] = {}
         self._models: dict[tuple[int, ...], ArmModel] = {}
         self.links = tuple(self._level(0)[0])
         # A joint that is not there is said now.
@@ -71,18 +71,21 @@ class RefinableArm:
             # A pair that any of the covers has to be checked for is checked.
             ignored = set.intersection(*(self._level(level)[1] for level in set(chosen)))
             model = self._models[chosen] = ArmModel(self._kinematics, bodies, self.joints, ignored, self._standing)
+            left_out = set.union(*(self._level(level)[2] for level in set(chosen)))
+            model.left_out = tuple(sorted(ignored & left_out, key=sorted))
             if self._limits is not None:
                 model.lower, model.upper = self._limits
         return self._models[chosen]
 
-    def _level(self, level: int) -> tuple[dict[str, Body], set[frozenset[str]]]:
-        """Bodies of all links, and pairs that need no check."""
+    def _level(self, level: int) -> tuple[dict[str, Body], set[frozenset[str]], set[frozenset[str]]]:
+        """Bodies of all links, pairs that are not checked, and those of them that are not known to be apart."""
         if level not in self._levels:
             description = self._kinematics.description
             spheres = covering_spheres(description, self._counts[level])
             matrix = self_collision_matrix(spheres, self._kinematics, samples=1000, boxes=1000)
-            ignored = {frozenset(pair) for pair in (*matrix.ignored, *matrix.left_out)}
-            self._levels[level] = bodies_of(spheres, description), ignored
+            left_out = {frozenset(pair) for pair in matrix.left_out}
+            ignored = {frozenset(pair) for pair in matrix.ignored} | left_out
+            self._levels[level] = bodies_of(spheres, description), ignored, left_out
         return self._levels[level]
 
 

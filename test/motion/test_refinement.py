@@ -77,3 +77,15 @@ def test_limits_that_are_given_hold_for_all_levels() -> None:
         plan_refined(arm, World(), [0.0], [[0.9]])
     with pytest.raises(InvalidInputError, match="nothing"):
         RefinableArm(load_robot_description(PLATE), ("nothing",))
+
+
+def test_pairs_that_no_proof_speaks_of_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that a level leaves out is told of as long as no other level in use has to check it."""
+    pair, other = ("rail", "plate"), ("a", "b")
+
+    class Matrix:
+        ignored = (other,)
+        left_out = (pair,)
+
+    monkeypatch.setattr("morphit_ros.motion.refinement.self_collision_matrix", lambda *_, **__: Matrix)
+    assert covers().model({"plate": 1}).left_out == (frozenset(pair),)
