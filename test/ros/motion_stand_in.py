@@ -2,8 +2,8 @@
 
     python motion_stand_in.py FOLDER
 
-In the folder: `orders.json` (status, message, seconds, rows of the trajectory), read with each goal; `goal`, the last
-goal as it came; `cancelled`, there once a goal was cancelled. It publishes joint states too, of the names in `joints.json`.
+In the folder: `orders.json` (status, message, seconds, names and rows of the trajectory), read with each goal; `goal`,
+the last goal as it came; `cancelled`, there once a goal was cancelled. It publishes the joint states of `joints.json`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main(folder: Path) -> None:
     rclpy.init()
     node = rclpy.create_node("motion_planning")
 
-    def execute(goal):  # noqa: ANN001, ANN202
+    def execute(goal):
         orders = json.loads((folder / "orders.json").read_text())
         part = folder / "goal.part"
         part.write_bytes(serialize_message(goal.request))
