@@ -127,7 +127,7 @@ class SequenceConfig(Config):
     rest_time: float = parameter(0.2, "The fingers rest if unchanged for this long [s]", minimum=0.02, maximum=5.0)
     goal_tolerance: float = parameter(
         0.01,
-        "Joint error at the end of a motion, at most start_tolerance of motion_gate, which the next one must meet [rad]",
+        "Joint error at the end of a motion; with more than start_tolerance of motion_gate that refuses the next [rad]",
         minimum=1e-4,
         maximum=0.5,
     )
