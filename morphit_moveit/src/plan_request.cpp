@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -112,6 +114,45 @@ Boxes boxesOf(const octomap::OcTree& tree, std::size_t most)
   return result;
 }
 
+/** A mesh as the planner takes it. */
+struct PlainMesh
+{
+  std::vector<Eigen::Vector3d> corners;  // of a convex one; empty otherwise
+  Boxes boxes;                           // of any other
+};
+
+/** That of a shape, or the one made before of the same, if the shape is still in use: scenes share theirs. */
+std::shared_ptr<const PlainMesh> plainMesh(const shapes::ShapeConstPtr& shape, std::size_t most_boxes)
+{
+  using Key = std::weak_ptr<const shapes::Shape>;
+  static std::mutex mutex;
+  static std::map<Key, std::pair<std::size_t, std::shared_ptr<const PlainMesh>>, std::owner_less<Key>> known;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    for (auto item = known.begin(); item != known.end();)
+      item = item->first.expired() ? known.erase(item) : std::next(item);
+    const auto found = known.find(shape);
+    if (found != known.end() && found->second.first == most_boxes)
+      return found->second.second;
+  }
+  const auto& mesh = static_cast<const shapes::Mesh&>(*shape);
+  TriangleMesh::Vertices vertices(mesh.vertex_count);
+  for (std::size_t i = 0; i < vertices.size(); ++i)
+    vertices[i] = Eigen::Map<const Eigen::Vector3d>(mesh.vertices + 3 * i);
+  TriangleMesh::Triangles triangles(mesh.triangle_count);
+  for (std::size_t i = 0; i < triangles.size(); ++i)
+    triangles[i] = { mesh.triangles[3 * i], mesh.triangles[3 * i + 1], mesh.triangles[3 * i + 2] };
+  const TriangleMesh surface(vertices, triangles);
+  const auto plain = std::make_shared<PlainMesh>();
+  if (isConvex(surface))
+    plain->corners = std::move(vertices);
+  else
+    plain->boxes = boxesOf(surface, most_boxes, FINEST);
+  const std::lock_guard<std::mutex> lock(mutex);
+  known[shape] = { most_boxes, plain };
+  return plain;
+}
+
 /** Makes shapes of an object, and notes what became larger than it is. */
 class ShapeWriter
 {
@@ -154,7 +195,7 @@ public:
         return;
       }
       case shapes::MESH:
-        write(static_cast<const shapes::Mesh&>(*shape), at);
+        write(*plainMesh(shape, most_), at);
         return;
       case shapes::OCTREE:
       {
@@ -171,24 +212,16 @@ public:
   }
 
 private:
-  void write(const shapes::Mesh& mesh, const Eigen::Isometry3d& at)
+  void write(const PlainMesh& mesh, const Eigen::Isometry3d& at)
   {
-    TriangleMesh::Vertices vertices(mesh.vertex_count);
-    for (std::size_t i = 0; i < vertices.size(); ++i)
-      vertices[i] = Eigen::Map<const Eigen::Vector3d>(mesh.vertices + 3 * i);
-    TriangleMesh::Triangles triangles(mesh.triangle_count);
-    for (std::size_t i = 0; i < triangles.size(); ++i)
-      triangles[i] = { mesh.triangles[3 * i], mesh.triangles[3 * i + 1], mesh.triangles[3 * i + 2] };
-    const TriangleMesh surface(vertices, triangles);
-    if (isConvex(surface))
+    if (!mesh.corners.empty())
     {
-      add(hullOf(vertices, at));
+      add(hullOf(mesh.corners, at));
       return;
     }
-    const Boxes boxes = boxesOf(surface, most_, FINEST);
-    note("its mesh is not convex, and is taken as " + std::to_string(boxes.boxes.size()) + " boxes of cells of " +
-         std::to_string(boxes.edge) + " m");
-    add(boxes, at);
+    note("its mesh is not convex, and is taken as " + std::to_string(mesh.boxes.boxes.size()) +
+         " boxes of cells of " + std::to_string(mesh.boxes.edge) + " m");
+    add(mesh.boxes, at);
   }
 
   void add(const Boxes& boxes, const Eigen::Isometry3d& at)

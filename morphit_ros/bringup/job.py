@@ -85,6 +85,7 @@ class NodeDescription:
         when_ended: what its end means for the job.
         sole_node: its process has no further nodes; those would all get the name of this one. Else each keeps the name
             that it has, and the parameters are for all.
+        prefix: words before its command, of a program that becomes it.
     """
 
     executable: str
@@ -96,6 +97,7 @@ class NodeDescription:
     arguments: tuple[str, ...] = ()
     when_ended: WhenEnded = WhenEnded.FAIL_JOB
     sole_node: bool = True
+    prefix: tuple[str, ...] = ()
 
     @property
     def node_name(self) -> str:
@@ -117,7 +119,7 @@ class NodeDescription:
             program = [sys.executable, "-m", "morphit_ros.nodes", self.executable]
         else:
             program = [str(find_executable(self.package, self.executable))]
-        words = [*program, *self.arguments, "--ros-args"]
+        words = [*self.prefix, *program, *self.arguments, "--ros-args"]
         if self.sole_node:
             words += ["-r", f"__node:={self.node_name}"]
         if self.namespace:

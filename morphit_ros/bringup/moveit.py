@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,8 @@ SPHERES = "robot_description_spheres"
 PIPELINES = ("ompl", "pilz_industrial_motion_planner")
 # Offered besides where morphit_moveit is installed with its planner, a client of the node motion_planning.
 PROVEN = "morphit"
-# Spheres of a new robot are fitted first; MoveIt's own wait is 10 s.
-_DESCRIPTION_WAIT = 300.0
+# move_group waits for a description too, but for 10 s only, and in that time no signal ends it.
+_AWAIT_DESCRIPTION = (sys.executable, "-m", "morphit_ros.ros.core.await_description")
 # How far apart a motion's checked states are, as a part of the greatest distance in joint space. With MoveIt's 0.01
 # (more than 0.1 rad), motions in clutter are refused after they were planned, or pass through edges unseen.
 _CHECK_FRACTION = 0.002
@@ -134,7 +135,7 @@ def moveit_py_parameters(robot: RobotConfiguration, description: str, config: Pa
 
 
 def describe_moveit(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
-    """The nodes of the MoveIt job: robot_spheres, and move_group on the description that it publishes.
+    """The nodes of the MoveIt job: robot_spheres, and move_group once there is the description that it publishes.
 
     Where the planner of morphit_moveit is installed, also the node that it asks.
 
@@ -147,10 +148,7 @@ def describe_moveit(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
     robot = RobotConfiguration.load(values["robot"])
     pipelines = (*PIPELINES, PROVEN) if has_planner() else PIPELINES
     parameters = moveit_parameters(robot, Path(values["config"]) if values["config"] else None, pipelines)
-    # move_group waits for a latched text on this topic when it is given no description.
     parameters |= {
-        "robot_description_timeout": _DESCRIPTION_WAIT,
-        "robot_description_continuous": False,
         "planning_pipelines": list(pipelines),
         "default_planning_pipeline": PIPELINES[0],
         "allow_trajectory_execution": values["execution"],
@@ -174,6 +172,7 @@ def describe_moveit(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
         package="moveit_ros_move_group",
         sole_node=False,
         remappings=remappings,
+        prefix=() if "robot_description" in parameters else _AWAIT_DESCRIPTION,
     )
     nodes = [NodeDescription("robot_spheres", fit), move_group]
     if values["collision_detector"] == _SUPEROVOID:

@@ -125,7 +125,12 @@ class SequenceConfig(Config):
     gripper_timeout: float = parameter(4.0, "Time limit of a finger motion [s]", minimum=0.1, maximum=60.0)
     rest_aperture: float = parameter(5e-4, "Change of the aperture that counts as rest [m]", minimum=1e-5, maximum=0.01)
     rest_time: float = parameter(0.2, "The fingers rest if unchanged for this long [s]", minimum=0.02, maximum=5.0)
-    goal_tolerance: float = parameter(0.02, "Joint error at the end of a motion [rad]", minimum=1e-4, maximum=0.5)
+    goal_tolerance: float = parameter(
+        0.01,
+        "Joint error at the end of a motion; with more than start_tolerance of motion_gate that refuses the next [rad]",
+        minimum=1e-4,
+        maximum=0.5,
+    )
     rest_speed: float = parameter(0.05, "Joint speed that counts as rest [rad/s]", minimum=1e-4, maximum=1.0)
     goal_margin: float = parameter(2.0, "Time limit beyond the duration of a motion [s]", minimum=0.1, maximum=60.0)
     tracking_bound: float = parameter(

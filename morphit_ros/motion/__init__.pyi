@@ -1,3 +1,10 @@
+from .arm_planner import (
+    ArmPlanner as ArmPlanner,
+    ArmPlannerConfig as ArmPlannerConfig,
+    MotionAnswer as MotionAnswer,
+    MotionRequest as MotionRequest,
+    PoseGoal as PoseGoal,
+)
 from .certificate import Certificate as Certificate, Verdict as Verdict, certify_path as certify_path
 from .cloud import CloudObstacle as CloudObstacle
 from .embedded import EmbeddedBackend as EmbeddedBackend, EmbeddedConfig as EmbeddedConfig
@@ -9,5 +16,5 @@ from .planner import (
     path_length as path_length,
     plan_path as plan_path,
 )
-from .refinement import RefinableArm as RefinableArm, plan_refined as plan_refined
+from .refinement import Carried as Carried, RefinableArm as RefinableArm, plan_refined as plan_refined
 from .world import Solid as Solid, World as World

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import runpy
+import shlex
 import sys
 import types
 from pathlib import Path
@@ -57,7 +58,7 @@ class LaunchConfiguration(Recorded):
 class Node(Recorded):
     allowed = (
         "package", "executable", "name", "namespace", "parameters", "remappings", "arguments", "output",
-        "emulate_tty", "on_exit", "additional_env", "respawn", "respawn_delay",
+        "emulate_tty", "on_exit", "additional_env", "respawn", "respawn_delay", "prefix", "exec_name",
     )  # fmt: skip
 
 
@@ -150,6 +151,10 @@ def test_move_group_is_started_by_launch_as_by_the_supervisor() -> None:
     assert found["move_group"].named["name"] is None
     assert found["move_group"].named["remappings"] == [("robot_description", "robot_description_spheres")]
     (parameters,) = found["move_group"].named["parameters"]
+    # No signal ends it while it waits for a description: who does that in its place becomes it.
+    assert shlex.split(found["move_group"].named["prefix"]) == list(expected["move_group"].prefix)
+    assert found["move_group"].named["exec_name"] == "move_group"
+    assert "prefix" not in found["robot_spheres"].named
     # The SRDF stays a text: launch_ros would take it for YAML.
     assert parameters["robot_description_semantic"].named == {"value_type": str}
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.execution.command_check import CommandLimits
 from morphit_ros.execution.failure import FailureMode, PickOutcome
 from morphit_ros.execution.pick import (
     CommandGripper,
@@ -104,13 +105,19 @@ class FakeRobot:
     arm_effort: np.ndarray = field(default_factory=lambda: np.zeros(7))
     released_at: float = 0.0
     stamp_offset: float = 0.0
+    scale: float = 1.0
+    told: float = 1.0
+    progress: float = 0.0
+    held_up: float = 0.0
+    gaps: list = field(default_factory=list)
     received: list = field(default_factory=list)
 
     def take(self, commands):
         for command in commands:
             self.received.append(command)
             if isinstance(command, SendTrajectory):
-                self.trajectory, self.begin = command.trajectory, self.now
+                self.trajectory, self.begin, self.progress = command.trajectory, self.now, 0.0
+                self.gaps.append(np.abs(command.trajectory.positions[0] - self.arm).max())
             elif isinstance(command, CommandGripper):
                 self.released_at = self.arm[2] if command.aperture > self.aperture else self.released_at
                 self.goal = command.aperture
@@ -119,9 +126,11 @@ class FakeRobot:
 
     def step(self):
         self.now += PERIOD
+        self.progress += PERIOD * self.scale
+        self.held_up += PERIOD * (1.0 - self.told)
         before = self.arm.copy()
         if self.trajectory is not None:
-            moved = self.trajectory.sample(self.now - self.begin - self.lag)
+            moved = self.trajectory.sample(self.progress - self.lag)
             kept = self.arm[self.stuck]
             self.arm = moved.copy()
             if self.stuck >= 0:
@@ -138,7 +147,7 @@ class FakeRobot:
         velocities = np.concatenate([[0.0, 0.0], self.arm_speed])
         reports = self.finger_effort is not None
         efforts = np.concatenate([[self.finger_effort] * 2, self.arm_effort]) if reports else np.empty(0)
-        return JointState(names, positions, velocities, self.now + self.stamp_offset, efforts)
+        return JointState(names, positions, velocities, self.now + self.stamp_offset, efforts, held_up=self.held_up)
 
 
 def grasp(x=0.3, aperture=0.04, opening=0.07):
@@ -394,6 +403,25 @@ def test_a_joint_that_stops_short_of_its_goal(make_sequence, robot):
     assert last.failed_stage is PickStage.APPROACH
     assert "panda_joint3 is 0.0" in last.message
     assert "from its goal" in last.message
+
+
+def test_the_next_motion_begins_where_the_gate_lets_it(make_sequence, robot):
+    """Also when the arm creeps into its goal, since its speed was scaled in mid-motion, and that was told late."""
+    slowed = []
+
+    def slow(robot, update):
+        if update.stage is PickStage.PREGRASP and robot.trajectory is not None and robot.progress > 1.0:
+            robot.scale = 0.3
+            slowed.append(robot.now)
+        if slowed and robot.now - slowed[0] > 0.35:
+            robot.told = 0.3
+
+    settings = {"contact": ContactConfig(enabled=False), "gripper_timeout": 20.0}
+    last = run(make_sequence(**settings), robot, request(), slow)[-1]
+    assert slowed
+    assert last.success, last.message
+    assert len(robot.gaps) >= 3
+    assert max(robot.gaps) <= CommandLimits().start_tolerance
 
 
 def test_an_arm_that_was_pushed_between_planning_and_moving(sequence, robot):

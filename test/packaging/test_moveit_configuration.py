@@ -185,7 +185,8 @@ def test_move_group_starts_with_the_spheres_and_every_parameter(name: str) -> No
     # What robot_spheres publishes is what move_group waits for.
     assert group.remappings == {"robot_description": "robot_description_spheres"}
     assert "robot_description" not in group.parameters
-    assert group.parameters["robot_description_timeout"] > 60.0
+    # Its own wait heeds no signal and is short.
+    assert group.prefix[1:] == ("-m", "morphit_ros.ros.core.await_description")
     assert group.parameters["robot_description_semantic"].startswith("<?xml")
     assert group.parameters["planning_pipelines"] == list(PIPELINES)
     assert group.parameters["collision_detector"] == "FCL"
@@ -209,6 +210,7 @@ def test_detectors_by_spheres_get_the_robot_itself_and_a_cover(detector: str) ->
     assert spheres.parameters["cover"] is True
     assert spheres.parameters["variant"] == "volume"
     description = group.parameters["robot_description"]
+    assert group.prefix == ()
     files = re.findall(r'<mesh filename="([^"]+)"', description)
     assert files
     # MoveIt finds packages of ROS only.
@@ -218,6 +220,7 @@ def test_detectors_by_spheres_get_the_robot_itself_and_a_cover(detector: str) ->
     spheres, group, *others = job.nodes({"robot": "panda", "collision_detector": detector})
     assert all("robot" not in node.parameters for node in others)
     assert "robot_description" not in group.parameters
+    assert group.prefix
     assert not group.remappings
     with pytest.raises(InvalidInputError, match="live"):
         job.nodes({"robot": "panda", "collision_detector": detector, "live": "true"})
@@ -228,6 +231,7 @@ def test_no_node_of_move_group_gets_the_name_of_another(tmp_path: Path, monkeypa
     _, group = find_job("moveit").nodes({"robot": "panda", "namespace": "cell", "use_sim_time": "true"})
     path = write_parameters(group, tmp_path)
     command = group.command(path)
+    assert tuple(command[: len(group.prefix) + 1]) == (*group.prefix, "moveit_ros_move_group/move_group")
     assert not any("__node" in word for word in command)
     assert "__ns:=/cell" in command
     content = yaml.safe_load(path.read_text(encoding="utf-8"))

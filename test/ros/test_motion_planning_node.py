@@ -30,8 +30,8 @@ def shape(kind, *dimensions, x=0.0, y=0.0, z=0.0):
     return made
 
 
-def post(name="post", x=0.28, y=0.22, **named):
-    return WorldObject(id=name, shapes=[shape(DistanceShape.CYLINDER, 1.2, 0.03, x=x, y=y, z=0.6)], **named)
+def post(name="post", x=0.28, y=0.22, radius=0.03, **named):
+    return WorldObject(id=name, shapes=[shape(DistanceShape.CYLINDER, 1.2, radius, x=x, y=y, z=0.6)], **named)
 
 
 @pytest.fixture(scope="module")
@@ -256,3 +256,31 @@ def test_a_bad_world_is_refused_and_the_last_one_kept(shared_graph, planner):
     assert status() == "start touches"
     world.publish(WorldObjectArray())
     shared_graph.wait_until(lambda: status() == "found", what="the empty world")
+
+
+def test_a_motion_is_planned_for_the_world_as_it_is_in_the_end(shared_graph, planner, kinematics):
+    world = shared_graph.publisher(interfaces.WORLD_OBJECTS)
+    world.publish(WorldObjectArray(objects=[post()]))
+    seen = []
+    goal = PlanMotion.Goal(start=HOME, joint_goals=TURNED, improvement_time=3.0)
+
+    def known():
+        _, result = ask(shared_graph, start=HOME, joint_goals=TURNED)
+        return trajectory_from_message(result.trajectory) if result.length > 1.25 else None
+
+    first = shared_graph.wait_until(known, what="the post in the world")
+    # Another post, in the middle of the way.
+    middle = dict(zip(first.joint_names, first.positions[len(first.positions) // 2], strict=True))
+    x, y, _ = kinematics.link_pose(dict.fromkeys(kinematics.joint_names, 0.0) | middle, "panda_hand")[:3, 3]
+    assert clearance_of(kinematics, first, (x, y), 0.01) < 0.0
+    handle = shared_graph.start_goal(interfaces.PLAN_MOTION, goal, feedback=lambda f: seen.append(f.feedback.stage))
+    shared_graph.wait_until(lambda: "improvement" in seen, what="a way to be improved")
+    world.publish(WorldObjectArray(objects=[post(), post("other", x, y, 0.01)]))
+    _, result = shared_graph.result(handle, timeout=60.0)
+    assert result.success, result.message
+    trajectory = trajectory_from_message(result.trajectory)
+    assert result.certificate == "proven free"
+    assert clearance_of(kinematics, trajectory, (0.28, 0.22), 0.03) > 0.0
+    assert clearance_of(kinematics, trajectory, (x, y), 0.01) > 0.0
+    assert seen.count("goals") > 1
+    world.publish(WorldObjectArray())

@@ -89,7 +89,7 @@ class Client:
     made: ClassVar[list] = []
 
     def __init__(self, node, kind, name, callback_group=None):
-        self.name, self.ready, self.answers, self.goals = name, True, [], []
+        self.name, self.kind, self.ready, self.answers, self.goals = name, kind, True, [], []
         Client.made.append(self)
 
     def server_is_ready(self):
@@ -108,21 +108,48 @@ class FollowJointTrajectory:
             self.trajectory = trajectory
 
 
+class Strict:
+    """A message: takes values of its fields' types only, and no field that it does not have."""
+
+    def __init__(self, **fields):
+        self.__dict__.update(fields)
+
+    def __setattr__(self, name, value):
+        held = self.__dict__[name]
+        assert type(value) is type(held), f"{name}: {value!r}"
+        if isinstance(held, list):
+            assert all(type(item) is (str if name == "name" else float) for item in value), f"{name}: {value!r}"
+        self.__dict__[name] = value
+
+
 class GripperCommand:
     class Goal:
         def __init__(self):
-            self.command = types.SimpleNamespace(position=0.0, max_effort=0.0)
+            self.command = Strict(position=0.0, max_effort=0.0)
+
+
+class ParallelGripperCommand:
+    class Goal:
+        def __init__(self):
+            self.command = Strict(name=[], position=[], velocity=[], effort=[])
 
 
 @pytest.fixture
 def robot(monkeypatch):
+    return actions_robot(monkeypatch)
+
+
+def actions_robot(monkeypatch, node=None, **config):
     actions = types.ModuleType("control_msgs.action")
     actions.FollowJointTrajectory, actions.GripperCommand = FollowJointTrajectory, GripperCommand
-    monkeypatch.setitem(sys.modules, "control_msgs", types.ModuleType("control_msgs"))
+    actions.ParallelGripperCommand = ParallelGripperCommand
     monkeypatch.setitem(sys.modules, "control_msgs.action", actions)
     monkeypatch.setattr(robot_commands, "ActionClient", Client)
     monkeypatch.setattr(Client, "made", [])
-    return ActionCommands(None, CommandConfig(), RobotConfiguration.load("panda"), None)
+    module = types.ModuleType("control_msgs")
+    module.action = actions
+    monkeypatch.setitem(sys.modules, "control_msgs", module)
+    return ActionCommands(node, CommandConfig(**config), RobotConfiguration.load("panda"), None)
 
 
 def answer(future, value):
@@ -250,6 +277,39 @@ def test_the_gripper_gets_positions_of_one_finger(robot):
     robot.grip(0.06, 20.0)
     assert gripper.goals[0].command.position == pytest.approx(0.03)
     assert gripper.goals[0].command.max_effort == 20.0
+
+
+def test_a_parallel_gripper_gets_a_joint_state_of_one_finger(monkeypatch):
+    """As parallel_gripper_controller takes it: it refuses a goal of any other number of positions than one."""
+    robot = actions_robot(monkeypatch, gripper_action_type="ParallelGripperCommand")
+    _, gripper = Client.made
+    assert gripper.kind is ParallelGripperCommand
+    robot.grip(0.06, 20)
+    command = gripper.goals[0].command
+    assert command.name == ["panda_finger_joint1"]
+    assert command.position == pytest.approx([0.03])
+    assert command.effort == [20.0]
+    assert command.velocity == []
+    handle = Handle()
+    answer(gripper.answers[0], handle)
+    answer(handle.result, types.SimpleNamespace(status=GoalStatus.STATUS_ABORTED, result=types.SimpleNamespace()))
+    assert robot.problem() == ""
+
+
+def test_a_gripper_with_the_other_action_is_named_as_that(monkeypatch):
+    class Graph:
+        def create_client(self, *_, **__):
+            return None
+
+        def get_publishers_info_by_topic(self, name):
+            assert name == "panda_hand_controller/gripper_cmd/_action/feedback"
+            return [types.SimpleNamespace(topic_type="control_msgs/action/ParallelGripperCommand_FeedbackMessage")]
+
+    robot = actions_robot(monkeypatch, Graph())
+    _, gripper = Client.made
+    gripper.ready = False
+    with pytest.raises(InvalidInputError, match="is a ParallelGripperCommand: set gripper_action_type"):
+        robot.check_ready()
 
 
 def test_missing_controllers_are_named(robot):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from morphit_ros.ros.setup.check import running_arguments
 from morphit_ros.ros.setup.expected import ExpectedNode
 from morphit_ros.ros.setup.listening import Heard
 from morphit_ros.ros.setup.record import Recorder
+from morphit_ros.ros.setup.robot_rows import controller_rows
 from morphit_ros.ros.setup.rows import BAD, NOTE, OK, Row, passed, table
 from morphit_ros.ros.setup.tf_frames import FrameTree
 
@@ -103,6 +105,27 @@ def test_a_partial_system_is_told_what_it_lacks(graph):
     # Nothing was commanded, and nothing is left behind.
     assert graph.node.count_publishers("joint_trajectory") <= 1
     wrong_type.destroy()
+
+
+def test_a_gripper_with_another_type_of_action_is_told():
+    def rows(gripper, **live):
+        types = {"follow_joint_trajectory": "FollowJointTrajectory", "gripper_cmd": gripper}
+
+        def offers(topic):
+            name = topic.removesuffix("/_action/feedback").rpartition("/")[2]
+            return [SimpleNamespace(topic_type=f"control_msgs/action/{types[name]}_FeedbackMessage")]
+
+        nodes = find_job("grasp").nodes({"sim": "false", "robot": "ur3e_hande", "base_pose": "0 0 0 0 0 0 1"})
+        [execution] = [ExpectedNode(node, live, True) for node in nodes if node.executable == "grasp_execution"]
+        listener = SimpleNamespace(node=SimpleNamespace(get_publishers_info_by_topic=offers))
+        return {row.subject: row for row in controller_rows(UR, [execution], listener)}
+
+    assert [row.state for row in rows("GripperCommand").values()] == [OK, OK]
+    other = rows("ParallelGripperCommand")
+    assert (other["arm"].state, other["gripper"].state) == (OK, BAD)
+    assert "is a ParallelGripperCommand, not a GripperCommand" in other["gripper"].found
+    assert "gripper_action_type" in other["gripper"].remedy
+    assert rows("ParallelGripperCommand", gripper_action_type="ParallelGripperCommand")["gripper"].state == OK
 
 
 def test_needs_are_subscriptions_and_parameters_of_their_nodes():

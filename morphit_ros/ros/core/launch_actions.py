@@ -6,6 +6,7 @@ and the same description as those of ``morphit up``. So both start the same node
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -57,7 +58,11 @@ def _node_action(node: NodeDescription, job: str) -> Node:
         WhenEnded.CONTINUE: None,
         WhenEnded.RESTART: _restarting(unexpected),
     }
-    again = {"respawn": True, "respawn_delay": RESTART_DELAY} if node.when_ended is WhenEnded.RESTART else {}
+    # Unless told launch names a process in its output by the first word of its command.
+    by_other = {"prefix": shlex.join(node.prefix), "exec_name": node.node_name}
+    further: dict[str, Any] = by_other if node.prefix else {}
+    if node.when_ended is WhenEnded.RESTART:
+        further |= {"respawn": True, "respawn_delay": RESTART_DELAY}
     return Node(
         package=node.package,
         executable=node.executable,
@@ -70,7 +75,7 @@ def _node_action(node: NodeDescription, job: str) -> Node:
         output="screen",
         emulate_tty=True,
         on_exit=ending[node.when_ended],
-        **again,
+        **further,
     )
 
 

@@ -30,6 +30,8 @@ from morphit_ros.ros.core.interfaces import GATE_STATE, GATED_TRAJECTORY, GRIPPE
 
 # What a robot consists of, as far as commands go.
 PARTS = ("arm", "gripper")
+# Of control_msgs.
+GRIPPER_ACTIONS = ("GripperCommand", "ParallelGripperCommand")
 # Looks that must find the gate silent: the first after a pause of one's own always does.
 _GATE_LOOKS = 2
 
@@ -41,8 +43,14 @@ class CommandConfig(Config):
     command_interface: str = parameter(
         "topics",
         "topics: joint_trajectory (an empty one means stop) and gripper_command, as workcell_sim takes them; actions: "
-        "FollowJointTrajectory and GripperCommand, for ros2_control, whose controllers do not stop on a topic",
+        "FollowJointTrajectory and that of the gripper, for ros2_control, whose controllers do not stop on a topic",
         choices=("topics", "actions"),
+    )
+    gripper_action_type: str = parameter(
+        "GripperCommand",
+        "Type of the gripper's action in control_msgs, with command_interface actions: GripperCommand, or "
+        "ParallelGripperCommand of the parallel_gripper_controller",
+        choices=GRIPPER_ACTIONS,
     )
     gripper_position_scale: float = parameter(
         0.5, "Position of the gripper action over the aperture (0.5: of one finger)", minimum=0.01, maximum=100.0
@@ -318,12 +326,19 @@ def controller_actions(robot: RobotConfiguration) -> dict[str, str]:
     }
 
 
+def offered_action(node: Node, name: str) -> str:
+    """Type of the action of a name, as GripperCommand; empty while nobody offers it."""
+    # The feedback's type names the action's: control_msgs/action/GripperCommand_FeedbackMessage.
+    offers = node.get_publishers_info_by_topic(f"{name}/_action/feedback")
+    return next((offer.topic_type.rpartition("/")[2].removesuffix("_FeedbackMessage") for offer in offers), "")
+
+
 class ActionCommands:
-    """FollowJointTrajectory and GripperCommand goals of control_msgs; a new goal replaces the last one.
+    """Goals of control_msgs, FollowJointTrajectory and the gripper's; a new goal replaces the last one.
 
     Args:
         node: owner of the clients.
-        config: how positions of the gripper are meant.
+        config: the gripper's type of action, and how its positions are meant.
         robot: names of the actions.
         group: of the callbacks that give commands. Answers come in it too: rclpy loses one that arrives in
             another thread before the goal is noted.
@@ -342,20 +357,23 @@ class ActionCommands:
         parts: Sequence[str] = PARTS,
     ) -> None:
         try:
-            from control_msgs.action import FollowJointTrajectory, GripperCommand as GripperAction
+            from control_msgs import action
         except ImportError as error:
             raise MissingDependencyError(
                 "control_msgs", "command_interface: actions",
                 "Install ros-jazzy-control-msgs, or set command_interface to topics.",
             ) from error  # fmt: skip
-        self._trajectory_type, self._gripper_type = FollowJointTrajectory, GripperAction
-        self._scale = config.gripper_position_scale
+        self._trajectory_type = action.FollowJointTrajectory
+        self._gripper_type = getattr(action, config.gripper_action_type)
+        self._has_list = config.gripper_action_type == "ParallelGripperCommand"
+        self._scale, self._fingers = config.gripper_position_scale, robot.finger_joints
         names = controller_actions(robot)
         actions = {
-            "arm": (names["arm"], FollowJointTrajectory, "controller", "trajectory"),
-            "gripper": (names["gripper"], GripperAction, "gripper", "gripper command"),
+            "arm": (names["arm"], self._trajectory_type, "controller", "trajectory"),
+            "gripper": (names["gripper"], self._gripper_type, "gripper", "gripper command"),
         }
-        self._node, self._group, self._arm_action = node, group, actions["arm"][0]
+        self._node, self._group = node, group
+        self._arm_action, self._gripper_action = names["arm"], names["gripper"]
         self._goals = {
             part: _LatestGoal(ActionClient(node, kind, name, callback_group=group), name, who, what, part == "gripper")
             for part, (name, kind, who, what) in actions.items()
@@ -368,10 +386,14 @@ class ActionCommands:
     def check_ready(self) -> None:
         missing = [goal.name for goal in self._goals.values() if not goal.client.server_is_ready()]
         if missing:
+            remedy = "Start the robot's controllers; their names are in config/robots."
+            gripper, wanted = self._gripper_action, self._gripper_type.__name__
+            other = offered_action(self._node, gripper) if gripper in missing else ""
+            if other not in ("", wanted):
+                remedy = f"{gripper} is a {other}: set gripper_action_type, which is {wanted}."
             raise InvalidInputError(
-                "actions of the robot", f"no {' and no '.join(missing)}", "both on the graph",
-                "Start the robot's controllers; their names are in config/robots.",
-            )  # fmt: skip
+                "actions of the robot", f"no {' and no '.join(missing)}", "both on the graph", remedy
+            )
 
     def send(self, trajectory: Trajectory) -> None:
         # From its arrival on: the controller's machine may have another clock.
@@ -380,8 +402,12 @@ class ActionCommands:
 
     def grip(self, aperture: float, max_effort: float) -> None:
         goal = self._gripper_type.Goal()
-        goal.command.position = float(aperture) * self._scale
-        goal.command.max_effort = float(max_effort)
+        position, force = float(aperture) * self._scale, float(max_effort)
+        if self._has_list:
+            # A joint state of the one joint that is commanded: the others follow it.
+            goal.command.name, goal.command.position, goal.command.effort = [*self._fingers[:1]], [position], [force]
+        else:
+            goal.command.position, goal.command.max_effort = position, force
         self._goals["gripper"].send(goal)
 
     def stop(self) -> None:

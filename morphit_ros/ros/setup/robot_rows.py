@@ -16,7 +16,7 @@ from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.ros.core.conversions import joint_state_from_message
 from morphit_ros.ros.core.interfaces import JOINT_STATES, ROBOT_DESCRIPTION
 from morphit_ros.ros.execution.driver_state import driver_topics
-from morphit_ros.ros.execution.robot_commands import controller_actions
+from morphit_ros.ros.execution.robot_commands import CommandConfig, controller_actions, offered_action
 from morphit_ros.ros.setup.expected import ExpectedNode
 from morphit_ros.ros.setup.listening import Listener
 from morphit_ros.ros.setup.rows import BAD, NOTE, OK, Row
@@ -162,10 +162,17 @@ def _position_rows(
 
 def controller_rows(robot: RobotConfiguration, nodes: Sequence[ExpectedNode], listener: Listener) -> Iterator[Row]:
     """Actions of ros2_control's controllers, where the job commands those."""
+    wanted = {"arm": "FollowJointTrajectory", "gripper": _gripper_action_type(nodes)}
     for part, action in controller_actions(robot).items():
         name = _resolved(nodes, action)
-        if listener.node.get_publishers_info_by_topic(f"{name}/_action/status"):
-            yield Row(OK, "controllers", part, f"action {name}")
+        offered = offered_action(listener.node, name)
+        if offered == wanted[part]:
+            yield Row(OK, "controllers", part, f"action {name}, {offered}")
+        elif offered:
+            remedy = "name the right action under moveit in the robot's file"
+            if part == "gripper":
+                remedy += ", or set gripper_action_type of grasp_execution in a params_file"
+            yield Row(BAD, "controllers", part, f"action {name} is a {offered}, not a {wanted[part]}", remedy)
         else:
             yield Row(
                 BAD,
@@ -175,6 +182,11 @@ def controller_rows(robot: RobotConfiguration, nodes: Sequence[ExpectedNode], li
                 "start and activate the controller (ros2 control list_controllers), or name yours under moveit in the "
                 "robot's file",
             )
+
+
+def _gripper_action_type(nodes: Sequence[ExpectedNode]) -> str:
+    found = (node.parameter("gripper_action_type") for node in nodes if node.described.executable == "grasp_execution")
+    return next(filter(None, found), CommandConfig().gripper_action_type)
 
 
 def driver_rows(robot: RobotConfiguration, nodes: Sequence[ExpectedNode], listener: Listener) -> Iterator[Row]:

@@ -1,0 +1,146 @@
+"""Any arm: from a URDF never seen to motions among drawn obstacles.
+
+`python benchmarks/motion_arms.py [ROBOT ...] [--problems N] [--seed N] [--warm] [--json FILE]`
+
+Every robot of the package example-robot-data whose longest chain has four joints or more, or those that are named:
+that chain is planned, the other joints stand still. Covers are fitted anew, in a cache of their own, unless `--warm`.
+Starts and goals are drawn free of twelve drawn solids within reach; every path is checked against the collision
+meshes by Coal, at steps of one degree. Times are wall time of this machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from motion_planning import Truth
+from tqdm import tqdm
+
+from morphit_ros.errors import MorphitError
+from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
+from morphit_ros.motion.model import ArmModel
+from morphit_ros.motion.planner import PathConfig, PathStatus, find_contact
+from morphit_ros.motion.refinement import RefinableArm, plan_refined
+from morphit_ros.motion.warm_up import warm_up
+from morphit_ros.motion.world import Solid, World
+from morphit_ros.resources import atomic_write
+from morphit_ros.robot.example_robots import example_robots
+from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.links import GeometryKind
+from morphit_ros.robot.sources import load_robot
+
+KINDS = {GeometryKind.BOX: 3, GeometryKind.SPHERE: 1, GeometryKind.CYLINDER: 2}
+LEAST_JOINTS, MOST_JOINTS, SOLIDS = 4, 9, 12
+
+
+def longest_chain(kinematics: KinematicModel) -> tuple[list[str], str]:
+    """The moving joints above the link that has most of them, from the root on, and that link."""
+    description = kinematics.description
+    best: tuple[list[str], str] = ([], "")
+    for link in description.links:
+        chain, joint = [], description.parent_joint(link)
+        while joint is not None:
+            if joint.name in kinematics.joint_names:
+                chain.append(joint.name)
+            joint = description.parent_joint(joint.parent)
+        if len(chain) > len(best[0]):
+            best = chain[::-1], link
+    return best[0][:MOST_JOINTS], best[1]
+
+
+def drawn_world(rng: np.random.Generator, model: ArmModel, kinematics: KinematicModel, tip: str) -> World:
+    """Solids where the tip comes, as large as a tenth of its reach."""
+    rows = rng.uniform(model.lower, model.upper, (4 * SOLIDS, len(model.joints)))
+    still = dict.fromkeys(kinematics.joint_names, 0.0)
+    states = [still | dict(zip(model.joints, row, strict=True)) for row in rows.tolist()]
+    places = np.array([kinematics.link_pose(state, tip)[:3, 3] for state in states])
+    size = 0.1 * float(np.linalg.norm(places - places.mean(axis=0), axis=1).max())
+    solids = []
+    for index, place in enumerate(places[:SOLIDS]):
+        kind = list(KINDS)[index % len(KINDS)]
+        pose = make_transform(matrix_from_rpy(rng.uniform(-3.0, 3.0, 3)), place)
+        solids.append(Solid(f"solid {index}", kind, pose, size * rng.uniform(0.3, 1.0, KINDS[kind])))
+    return World(solids)
+
+
+def try_robot(name: str, problems: int, seed: int) -> dict[str, Any]:
+    """Figures of a robot."""
+    rng, begin = np.random.default_rng(seed), time.perf_counter()
+    description, _ = load_robot(name)
+    kinematics = KinematicModel(description)
+    joints, tip = longest_chain(kinematics)
+    if len(joints) < LEAST_JOINTS:
+        return {"robot": name, "joints": len(joints), "skipped": f"fewer than {LEAST_JOINTS} joints in a row"}
+    arm = RefinableArm(kinematics, joints, patient=False)
+    model = arm.model({})
+    truth = Truth(kinematics, model)
+    figures: dict[str, Any] = {"robot": name, "joints": len(joints), "links": len(model.parts)}
+    figures |= {"left_out": len(model.left_out), "solved": 0, "proven": 0, "touching": 0, "problems": 0}
+    times = []
+    while figures["problems"] < problems:
+        world = drawn_world(rng, model, kinematics, tip)
+        rows = rng.uniform(model.lower, model.upper, (200, len(joints)))
+        free = [row for row in rows if find_contact(model, world, row) is None][:2]
+        if len(free) < 2:
+            figures["crowded"] = figures.get("crowded", 0) + 1
+            if figures["crowded"] > 10:
+                break
+            continue
+        figures["problems"] += 1
+        began = time.perf_counter()
+        plan, _ = plan_refined(arm, world, free[0], [free[1]], PathConfig(timeout=1.0, seed=seed))
+        times.append(time.perf_counter() - began)
+        if figures["problems"] == 1:
+            figures["first_plan_s"] = time.perf_counter() - begin
+        if plan.status is PathStatus.FOUND:
+            figures["solved"] += 1
+            figures["proven"] += plan.proven
+            figures["touching"] += truth.touching(plan.path, {}, world) > 0
+    if times:
+        figures["median_ms"], figures["longest_ms"] = 1e3 * float(np.median(times)), 1e3 * max(times)
+    return figures
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("robots", nargs="*", metavar="ROBOT", help="names or files; default: all of example-robot-data")
+    parser.add_argument("--problems", type=int, default=10, metavar="N", help="of each robot (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of everything drawn (default: %(default)s)")
+    parser.add_argument("--warm", action="store_true", help="take covers from the cache where they are known")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
+    options = parser.parse_args()
+    warm_up()
+    if not options.warm:
+        os.environ["MORPHIT_CACHE"] = tempfile.mkdtemp(prefix="morphit_arms_")
+    rows = []
+    print("robot                       joints first plan [s]  plans: median [ms] longest  solved  proven  touching")
+    for name in tqdm(options.robots or list(example_robots()), disable=not sys.stderr.isatty()):
+        try:
+            row = try_robot(name, options.problems, options.seed)
+        except MorphitError as error:
+            row = {"robot": name, "skipped": str(error)}
+        rows.append(row)
+        if "skipped" in row or not row["problems"]:
+            print(f"{name:28s} {row.get('skipped', 'no free start and goal among the solids')}")
+            continue
+        solved = f"{row['solved']}/{row['problems']}"
+        print(
+            f"{name:28s} {row['joints']:5d} {row['first_plan_s']:14.1f} {row['median_ms']:19.1f}"
+            f" {row['longest_ms']:7.0f} {solved:>7} {row['proven']:7d} {row['touching']:9d}"
+        )
+    if options.json:
+        with atomic_write(options.json) as file:
+            json.dump({"problems": options.problems, "seed": options.seed, "robots": rows}, file, indent=1)
+    return 0
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    sys.exit(main())
