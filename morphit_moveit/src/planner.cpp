@@ -33,7 +33,7 @@ rclcpp::Logger logger()
  *
  * A goal that somebody else cancelled is not PREEMPTED: of a goal of its own that nobody cancelled move_group must not be
  * told so, it ends by that. */
-int codeOf(const Result& result, double allowed_time)
+int codeOf(const Result& result)
 {
   if (result.status == "found")
     return Codes::SUCCESS;
@@ -45,7 +45,7 @@ int codeOf(const Result& result, double allowed_time)
     return Codes::NO_IK_SOLUTION;
   if (result.status == "cancelled")
     return Codes::ABORT;
-  if (result.status == "not found" && result.planning_time >= allowed_time)
+  if (result.status == "not found in time")
     return Codes::TIMED_OUT;
   return Codes::PLANNING_FAILED;
 }
@@ -155,7 +155,7 @@ private:
       throw PlanRefusal(Codes::PREEMPTED, "stopped");
     if (answer.outcome == PlanClient::Outcome::LOST)
       throw PlanRefusal(Codes::COMMUNICATION_FAILURE, answer.problem);
-    const int code = codeOf(*answer.result, asked.goal.timeout);
+    const int code = codeOf(*answer.result);
     if (code != Codes::SUCCESS)
       throw PlanRefusal(code, answer.result->status + ": " + answer.result->message + notes);
     response.trajectory = trajectoryOf(*answer.result, *start, getGroupName());

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from morphit_ros.bringup import find_job
-from morphit_ros.bringup.moveit import PIPELINES, moveit_parameters, moveit_py_parameters
+from morphit_ros.bringup.moveit import PIPELINES, PROVEN, moveit_parameters, moveit_py_parameters
 from morphit_ros.bringup.parameter_files import write_parameters
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.grasping.gripper import Gripper
@@ -177,6 +177,13 @@ def test_pipelines_are_those_that_the_backend_asks_for(
     assert any("TimeOptimal" in adapter for adapter in parameters[config.pipeline]["response_adapters"])
 
 
+@pytest.fixture(autouse=True)
+def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A prefix beside those that are there, without the planner of morphit_moveit."""
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path / "prefix"))
+    return tmp_path / "prefix"
+
+
 @pytest.mark.parametrize("name", ["panda", "ur3e_hande"])
 def test_move_group_starts_with_the_spheres_and_every_parameter(name: str) -> None:
     spheres, group = find_job("moveit").nodes({"robot": name, "sim": "true", "namespace": "/cell/"})
@@ -200,6 +207,27 @@ def test_move_group_starts_with_the_spheres_and_every_parameter(name: str) -> No
             assert len({type(item) for item in value}) == 1, key
     assert spheres.parameters["robot"] == name
     assert "robot" not in find_job("moveit").nodes({"robot": name})[0].parameters
+
+
+def test_the_pipeline_of_proven_motions_is_offered_where_its_planner_is_installed(prefix: Path) -> None:
+    entry = prefix / "share/ament_index/resource_index/moveit_core__pluginlib__plugin/morphit_moveit"
+    entry.parent.mkdir(parents=True)
+    # An earlier release has no planner.
+    entry.write_text("share/morphit_moveit/collision_detectors.xml\n", encoding="utf-8")
+    job = find_job("moveit")
+    assert [node.executable for node in job.nodes({"robot": "panda"})] == ["robot_spheres", "move_group"]
+    with entry.open("a", encoding="utf-8") as file:
+        file.write("share/morphit_moveit/planner.xml\n")
+    _, group, planning = job.nodes({"robot": "panda", "namespace": "cell", "seed": "3"})
+    assert group.parameters["planning_pipelines"] == [*PIPELINES, PROVEN]
+    assert group.parameters["default_planning_pipeline"] == PIPELINES[0]
+    assert group.parameters[f"{PROVEN}.planning_plugins"] == ["morphit_moveit/Planner"]
+    assert (planning.executable, planning.namespace) == ("motion_planning", "cell")
+    assert planning.parameters["robot"] == "panda"
+    assert planning.parameters["description"] == "topic"
+    assert planning.parameters["seed"] == 3
+    (*_, planning) = job.nodes({"robot": "panda", "sim": "true"})
+    assert planning.parameters["description"] == "file"
 
 
 @pytest.mark.parametrize("detector", ["Spheres", "SpheresFCL", "Superovoid"])

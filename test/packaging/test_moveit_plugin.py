@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
@@ -47,22 +48,49 @@ def test_every_source_is_compiled() -> None:
     assert listed == {path.name for path in PACKAGE.glob("src/*.cpp")}
 
 
-def test_the_plugin_description_names_library_classes_and_base_class() -> None:
-    name = "collision_detectors.xml"
+@pytest.mark.parametrize(
+    ("name", "source", "base"),
+    [
+        ("collision_detectors.xml", "collision_detectors.cpp", "collision_detection::CollisionPlugin"),
+        ("planner.xml", "planner.cpp", "planning_interface::PlannerManager"),
+    ],
+)
+def test_plugin_descriptions_name_library_classes_and_base_class(name: str, source: str, base: str) -> None:
     description = ElementTree.parse(PACKAGE / name).getroot()
     library = description.get("path")
-    assert f"add_library({library} SHARED" in CMAKE
+    assert re.search(rf"add_library\({library} SHARED[^)]*\bsrc/{source}", CMAKE)
     assert re.search(rf"install\(TARGETS [^)]*\b{library}\b", CMAKE)
-    # MoveIt's loader of collision detectors asks for the plugins of moveit_core.
+    # MoveIt's loaders ask for the plugins of moveit_core.
     assert f"pluginlib_export_plugin_description_file(moveit_core {name})" in CMAKE
-    source = (PACKAGE / "src/collision_detectors.cpp").read_text(encoding="utf-8")
-    exported = re.findall(r"PLUGINLIB_EXPORT_CLASS\(([\w:]+), ([\w:]+)\)", source)
+    text = (PACKAGE / "src" / source).read_text(encoding="utf-8")
+    exported = re.findall(r"PLUGINLIB_EXPORT_CLASS\(([\w:]+), ([\w:]+)\)", text)
     plugins = description.findall("class")
     assert exported == [(plugin.get("type"), plugin.get("base_class_type")) for plugin in plugins]
+    assert {plugin.get("base_class_type") for plugin in plugins} == {base}
+
+
+def test_collision_detectors_have_the_names_of_their_environments() -> None:
     environments = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.glob("src/collision_env_*.cpp"))
-    for plugin in plugins:
-        assert plugin.get("base_class_type") == "collision_detection::CollisionPlugin"
+    for plugin in ElementTree.parse(PACKAGE / "collision_detectors.xml").getroot().iter("class"):
         assert f'NAME("{plugin.get("name")}")' in environments
+
+
+def test_the_planner_knows_each_status_and_the_settings_of_its_pipeline() -> None:
+    interfaces = pytest.importorskip("morphit_ros.ros.core.interfaces")
+    source = (PACKAGE / "src/planner.cpp").read_text(encoding="utf-8")
+    action = (ROOT / "morphit_interfaces/action/PlanMotion.action").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"^string status +# (.*)$", action, re.MULTILINE)
+    statuses = set(listed.split(", "))
+    # What is refused is a failure to plan, as is any status that is not named.
+    assert set(re.findall(r'status == "([\w ]+)"', source)) == statuses - {"refused"}
+    pipeline = yaml.safe_load((ROOT / "config/moveit/morphit_planning.yaml").read_text(encoding="utf-8"))
+    (plugin,) = ElementTree.parse(PACKAGE / "planner.xml").getroot().findall("class")
+    assert pipeline["planning_plugins"] == [plugin.get("name")]
+    common = {"planning_plugins", "request_adapters", "response_adapters"}
+    assert set(pipeline) - common == set(re.findall(r'read\("(\w+)"', source))
+    # It times its motions itself: timed again they would leave what was proven.
+    assert not any("Parameterization" in adapter for adapter in pipeline["response_adapters"])
+    assert pipeline["action"] == interfaces.PLAN_MOTION.name
 
 
 def test_the_plugin_follows_topics_that_nodes_publish() -> None:

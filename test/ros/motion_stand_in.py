@@ -40,7 +40,7 @@ def main(folder: Path) -> None:
 
     def execute(goal):
         orders = json.loads((folder / "orders.json").read_text())
-        part = folder / "goal.part"
+        part = folder / f"goal.{threading.get_ident()}"
         part.write_bytes(serialize_message(goal.request))
         part.rename(folder / "goal")
         end = time.monotonic() + orders.get("seconds", 0.0)
