@@ -17,7 +17,7 @@ from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.autostart import Autostart
 from morphit_ros.ros.core.clocks import steady_timer
-from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
+from morphit_ros.ros.core.diagnostics import ACTIVE, ERROR, OK, STATE, WARN, Diagnostics
 from morphit_ros.ros.core.endpoints import result_is_awaited
 from morphit_ros.ros.core.frames import BaseFrameConfig
 from morphit_ros.ros.core.parameters import declare_configs
@@ -96,7 +96,11 @@ class GraspExecution(LifecycleNodeMixin, Node):
         return GatedCommands(self, hand, work, inputs, config.gate_timeout)
 
     def _is_ready(self) -> bool:
-        return self._planning.ready and self._watch.state is not None
+        lacking = [] if self._planning.ready else [interfaces.SPHERE_DESCRIPTION.name]
+        lacking += [] if self._watch.state is not None else [interfaces.JOINT_STATES.name]
+        if lacking:
+            self._diagnostics.report(WARN, f"not active: waiting for {', '.join(lacking)}")
+        return not lacking
 
     def _on_hand_goal(self, _request: object) -> GoalResponse:
         # What speaks against the robot is told to whoever wants to recover from it.
@@ -128,7 +132,7 @@ class GraspExecution(LifecycleNodeMixin, Node):
             return TransitionCallbackReturn.FAILURE
         lacking = self._watch.not_reported()
         text = f"active: {self._robot.name} may move"
-        self._diagnostics.report(WARN if lacking else OK, f"{text}; {lacking}" if lacking else text)
+        self._diagnostics.report(WARN if lacking else OK, f"{text}; {lacking}" if lacking else text, {STATE: ACTIVE})
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:

@@ -146,6 +146,10 @@ class NodeWatch:
         how = how or life.clock_problem()
         return how and f"{name} {how}"
 
+    def heard(self, name: str) -> bool:
+        """Whether a node has ever been heard, of this job or of none."""
+        return name in self._lives
+
     def settled(self, name: str) -> bool:
         """Whether a node may be asked: nothing is known against it, and it has not just taken a dead one's place."""
         return not self.problem(name) and (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from action_msgs.srv import CancelGoal
 from rclpy.action import ActionClient, ActionServer, CancelResponse, GoalResponse
 from rclpy.action.server import ServerGoalHandle
 from rclpy.callback_groups import CallbackGroup
@@ -175,6 +176,10 @@ class Action:
     def call(self, node: Node, group: CallbackGroup | None = None) -> ActionClient:
         """A client of a node."""
         return ActionClient(node, self.type, self.name, callback_group=group)
+
+    def cancel(self, node: Node, group: CallbackGroup | None = None) -> Client:
+        """A client that takes goals back, whoever asked for them: all, with an empty request."""
+        return node.create_client(CancelGoal, f"{self.name}/_action/cancel_goal", callback_group=group)
 
 
 def settle(goal: ServerGoalHandle, result: Any) -> None:
