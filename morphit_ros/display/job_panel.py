@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from morphit_ros.display.panel import BAD_COLOR, DOUBT_COLOR, GOOD_COLOR, Panel
+from morphit_ros.geometry.transforms import Array
 
 # What is asked of the arm: name → label, hint.
 ASKED = {
@@ -24,6 +25,8 @@ STOP, NO_TARGET = "stop", "no target"
 _RED, _GREY = (201, 42, 42), (73, 80, 87)
 # Clearances shown: so many, and their names and colours.
 _MOST = 600
+# Bounds of the plot are multiples of this [mm], [s].
+_STEP, _SPAN = 50.0, 60.0
 _SERIES = (("to the world", "#ffa94d"), ("to itself", "#4dabf7"))
 _AXIS = {"stroke": "#adb5bd", "grid": {"stroke": "rgba(255,255,255,0.08)"}, "ticks": {"stroke": "#495057"}}
 
@@ -56,8 +59,9 @@ class JobPanel:
                 self._clear.visible = False
         self._plot: Any = None
         self._series: deque[tuple[float, float, float]] = deque(maxlen=_MOST)
-        self.set_nodes((), "")
+        self.set_nodes((), "nothing has been heard")
         self._say()
+        panel.set_status("nothing was asked for yet", {}, ())
 
     def _button(self, name: str, label: str, hint: str, color: tuple[int, int, int] | None) -> Any:
         assert self._press is not None
@@ -117,14 +121,25 @@ class JobPanel:
             self._series.append((time, world, own))
             values = np.array(self._series)
             data = (values[:, 0] - time, 1e3 * values[:, 1], 1e3 * values[:, 2])
-            if self._plot is not None:
-                self._plot.data = data
-            elif len(values) > 1:
-                lines = ({"label": f"{name} [mm]", "stroke": color, "width": 2} for name, color in _SERIES)
+            scales = clearance_scales(data)
+            if self._plot is None:
+                lines = ({"label": name, "stroke": color, "width": 2} for name, color in _SERIES)
                 with self._panel.add_folder("Clearance [mm] over time [s]", above=True):
                     self._plot = self._gui.add_uplot(
-                        data, ({"label": "s"}, *lines), scales={"x": {"time": False}}, axes=(_AXIS, _AXIS), height=160,
+                        data, ({"label": "s"}, *lines), scales=scales, axes=(_AXIS, _AXIS), height=160,
                     )  # fmt: skip
+                return
+            if scales != self._plot.scales:
+                self._plot.scales = scales
+            self._plot.data = data
+
+
+def clearance_scales(data: tuple[Array, Array, Array]) -> dict[str, Any]:
+    """Bounds of the plot of `data`: a plot that finds them by itself is lost where something is not known."""
+    known = np.concatenate([np.zeros(1), *(values[np.isfinite(values)] for values in data[1:])])
+    low, high = _STEP * np.floor(known.min() / _STEP), _STEP * np.ceil(max(known.max(), _STEP) / _STEP)
+    past = -_SPAN * np.ceil(max(-data[0][0], _SPAN) / _SPAN)
+    return {"x": {"time": False, "range": (float(past), 0.0)}, "y": {"range": (float(low), float(high))}}
 
 
 def nodes_html(rows: Sequence[tuple[str, str, str]], waiting: str) -> str:

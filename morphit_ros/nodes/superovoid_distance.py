@@ -37,7 +37,9 @@ class SuperovoidDistance(Node):
         super().__init__("superovoid_distance")
         self._source, model_config, config = declare_configs(self, CONFIGS)
         self._diagnostics = Diagnostics(self)
-        self._server = DistanceServer(self, model_config, self._source.robot, self._source.package_paths)
+        self._server = DistanceServer(
+            self, model_config, self._source.robot, self._diagnostics, self._source.package_paths
+        )
         self._problem = ""
         interfaces.WORLD_OBJECTS.subscribe(self, self._on_world)
         description = self._source.load()

@@ -21,6 +21,7 @@ from morphit_ros.robot.semantics import SemanticDescription, load_semantic_descr
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.clocks import ros_time
 from morphit_ros.ros.core.conversions import header
+from morphit_ros.ros.core.diagnostics import Diagnostics
 from morphit_ros.ros.core.markers import marker_array
 from morphit_ros.ros.distance.messages import (
     message_from_model,
@@ -101,11 +102,20 @@ class DistanceServer:
         node: owner of subscription, publishers and timer.
         config: which superovoids and SRDF.
         robot: name of the robot in config/robots, empty for a description from elsewhere.
+        diagnostics: told which superovoids are used.
         package_paths: folders that hold packages, searched first for the SRDF.
     """
 
-    def __init__(self, node: Node, config: DistanceServerConfig, robot: str, package_paths: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        node: Node,
+        config: DistanceServerConfig,
+        robot: str,
+        diagnostics: Diagnostics,
+        package_paths: Sequence[str] = (),
+    ) -> None:
         self._node, self._config, self._robot_name, self._package_paths = node, config, robot, package_paths
+        self._diagnostics = diagnostics
         self._state = CurrentState(node, config.state_timeout)
         self._model: RobotSuperovoids | None = None
         self._robot: RobotDistance | None = None
@@ -165,6 +175,7 @@ class DistanceServer:
             request = RobotDistanceRequest(kind, gradient=True, distance_threshold=0.1)
             robot.compute([dict.fromkeys(robot.model.joint_names, 0.0)], request, world)
         self._model, self._robot, self._world, self._waiting = model, robot, world, None
+        self._diagnostics.computes_with(interfaces.SUPEROVOID_MODEL.name, model.content_hash)
         root = header(description.root_link, ros_time(self._node))
         self._out[interfaces.SUPEROVOID_MODEL].publish(message_from_model(model, root))
         self._link_markers = self._markers({name: link.shapes for name, link in model.links.items()}, CollisionWorld())

@@ -80,6 +80,7 @@ class Request:
         self._lives = lives or NodeWatch(node, (SERVER,), config.node_timeout)
         self._heart = heart or Heartbeat(node)
         self._timer = steady_timer(node, _PERIOD, self._check)
+        self._timer.cancel()
 
     def _begin(self, goal: Any) -> None:
         self._message, self._started = goal, monotonic()

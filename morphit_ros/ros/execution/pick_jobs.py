@@ -187,6 +187,7 @@ class PickJobs:
     def update(self) -> None:
         """Go on as far as possible without waiting."""
         self._held.update()
+        self._planning.tell_model(self._held.in_model)
         job = self._job
         if job is None:
             # Of the end of a motion, such as a cancellation that was refused.

@@ -14,6 +14,7 @@ from morphit_ros.geometry.transforms import Array, transform_points
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.motion_types import JointState
+from morphit_ros.ros.core.diagnostics import Diagnostics
 from morphit_ros.ros.core.frames import BaseFrame
 from morphit_ros.ros.core.interfaces import JOINT_STATES, ROBOT_DESCRIPTION, SPHERE_MODEL
 from morphit_ros.ros.core.joint_states import follow_joint_states
@@ -27,16 +28,17 @@ class SelfFilter:
         node: subscribes.
         robot: names the base link.
         base: where that stands in the world.
+        diagnostics: told which sphere model is used.
     """
 
     # Joint states are kept this long; a cloud older than that cannot be matched.
     _HISTORY = 3.0
     _LARGEST_GAP = 0.2
 
-    def __init__(self, node: Node, robot: RobotConfiguration, base: BaseFrame) -> None:
+    def __init__(self, node: Node, robot: RobotConfiguration, base: BaseFrame, diagnostics: Diagnostics) -> None:
         self._node = node
         self._robot = robot
-        self._base = base
+        self._base, self._diagnostics = base, diagnostics
         self._states: deque[JointState] = deque()
         self._spheres: dict[str, tuple[Array, Array]] | None = None
         self._kinematics: KinematicModel | None = None
@@ -54,6 +56,7 @@ class SelfFilter:
     def _on_sphere_model(self, message: SphereModel) -> None:
         try:
             self._spheres = link_spheres_from_message(message)
+            self._diagnostics.computes_with(SPHERE_MODEL.name, message.content_hash)
         except MorphitError as error:
             self._node.get_logger().error(f"sphere model refused, the last one is kept: {error}")
 
