@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,6 +13,22 @@ from morphit_ros.jit import njit
 
 # Triangles in a leaf; depth of the search in a tree of 2^40 leaves; bits of a place along each axis.
 _LEAF, _DEPTH, _BITS = 8, 42, 20
+
+
+class TreeArrays(NamedTuple):
+    """Trees over the triangles of several meshes, for kernels of others.
+
+    Attributes:
+        triangles: (F, 3, 3) of all meshes [m].
+        order: (F,) triangles along the curve, mesh by mesh.
+        boxes: (B, 6) nodes, mesh by mesh.
+        tables: (M, 4) where a mesh begins in `order`, how many triangles it has, and the same of `boxes`.
+    """
+
+    triangles: Array
+    order: NDArray[np.int64]
+    boxes: Array
+    tables: NDArray[np.int64]
 
 
 class TriangleTree:
@@ -39,6 +58,20 @@ class TriangleTree:
             boxes[size - 1 : 2 * size - 1, 3:] = children[:, :, 3:].max(axis=1)
             size //= 2
         self._boxes = boxes
+
+    @staticmethod
+    def arrays(trees: Sequence[TriangleTree]) -> TreeArrays:
+        """Several trees for kernels."""
+        tables = np.zeros((len(trees), 4), dtype=np.int64)
+        triangles, order, boxes = [np.zeros((0, 3, 3))], [np.zeros(0, dtype=np.int64)], [np.zeros((0, 6))]
+        faces = nodes = 0
+        for row, tree in enumerate(trees):
+            tables[row] = faces, len(tree._order), nodes, len(tree._boxes)
+            triangles.append(tree._triangles)
+            order.append(tree._order + faces)
+            boxes.append(tree._boxes)
+            faces, nodes = faces + len(tree._order), nodes + len(tree._boxes)
+        return TreeArrays(np.concatenate(triangles), np.concatenate(order), np.concatenate(boxes), tables)
 
     def query(self, points: Array, guesses: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], Array]:
         """Faces (N,) and weights (N, 3) of their corners at the points of the mesh closest to `points` (N, 3) [m].
@@ -95,6 +128,38 @@ def _search(points, triangles, order, boxes, faces, weights):  # type: ignore[no
             depth += 2
         faces[k] = face
         weights[k, 0], weights[k, 1], weights[k, 2] = max(1.0 - best_v - best_w, 0.0), best_v, best_w
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def least_square(trees, mesh, x, y, z, limit, enough):  # type: ignore[no-untyped-def]
+    """Squared distance of a point from one mesh of `TreeArrays`; `limit` if it is not less.
+
+    The first that is found below `enough` is taken, nearest or not.
+    """
+    stack = np.empty(_DEPTH, dtype=np.int64)
+    first, count, base, nodes = trees.tables[mesh]
+    parents = nodes // 2
+    best = limit
+    stack[0], depth = 0, 1
+    while depth > 0:
+        depth -= 1
+        node = stack[depth]
+        if not _box_square(x, y, z, trees.boxes, base + node) < best:
+            continue
+        if node >= parents:
+            begin = _LEAF * (node - parents)
+            for place in range(begin, min(begin + _LEAF, count)):
+                square, _, _ = _closest(x, y, z, trees.triangles, trees.order[first + place])
+                best = min(best, square)
+            if best < enough:
+                return best
+            continue
+        near, far = 2 * node + 1, 2 * node + 2
+        if _box_square(x, y, z, trees.boxes, base + far) < _box_square(x, y, z, trees.boxes, base + near):
+            near, far = far, near
+        stack[depth], stack[depth + 1] = far, near
+        depth += 2
+    return best
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.geometry.triangle_tree import least_square
 from morphit_ros.jit import njit
 from morphit_ros.motion.cloud import cloud_distance, cloud_far
 from morphit_ros.motion.model import ArmArrays
@@ -55,8 +56,11 @@ class Certificate:
 
 
 @njit(cache=True, nogil=True)
-def solid_distance(world: WorldArrays, n: int, point: Array) -> float:
-    """Signed distance [m] of a point to a solid."""
+def solid_distance(world: WorldArrays, n: int, point: Array, limit: float) -> float:
+    """Signed distance [m] of a point to a solid, of a mesh to its surface.
+
+    Where it is not less than the limit something that is not less is enough.
+    """
     local = np.empty(3)
     for c in range(3):
         local[c] = 0.0
@@ -68,6 +72,13 @@ def solid_distance(world: WorldArrays, n: int, point: Array) -> float:
             beyond = abs(local[c]) - world.halves[n, c]
             outside += max(beyond, 0.0) ** 2
             inside = max(inside, beyond)
+        if world.meshes[n] >= 0:
+            reach = max(limit + world.radii[n], 0.0)
+            if outside < reach * reach:
+                reach = reach * (1.0 + 1e-12) + 1e-12
+                square = least_square(world.trees, world.meshes[n], local[0], local[1], local[2], reach * reach, -1.0)
+                return float(np.sqrt(square) - world.radii[n])
+            return float(np.sqrt(outside) - world.radii[n])
     else:
         aside = np.sqrt(local[0] ** 2 + local[1] ** 2) - world.halves[n, 0]
         up = abs(local[2]) - world.halves[n, 2]
@@ -106,6 +117,14 @@ def _place_all(arm: ArmArrays, configuration: Array, joints: Array, balls: Array
         _place(joints, arm.rows[p], arm.ball_centers[p], balls[p])
         for m in range(arm.starts[p], arm.starts[p + 1]):
             _place(joints, arm.rows[p], arm.centers[m], spheres[m])
+
+
+@njit(cache=True, nogil=True)
+def placed_spheres(arm: ArmArrays, configuration: Array) -> Array:
+    """Centres (S, 3) of all spheres at a configuration (J,), in the root's frame [m]."""
+    spheres = np.empty((len(arm.radii), 3))
+    _place_all(arm, configuration, np.empty((len(arm.motions.parents), 4, 4)), np.empty((len(arm.rows), 3)), spheres)
+    return spheres
 
 
 @njit(cache=True, nogil=True)
@@ -155,10 +174,12 @@ def _look_around(
             continue
         way = way_bound(arm, p, -1, joints, balls[p], arm.ball_radii[p], half) + _ROUNDING
         for n in range(len(world.radii)):
-            if world.allowed[p, n] or solid_distance(world, n, balls[p]) > arm.ball_radii[p] + way:
+            if world.allowed[p, n] or solid_distance(world, n, balls[p], arm.ball_radii[p] + way) > (
+                arm.ball_radii[p] + way
+            ):
                 continue
             for m in range(arm.starts[p], arm.starts[p + 1]):
-                gap = solid_distance(world, n, spheres[m]) - arm.radii[m]
+                gap = solid_distance(world, n, spheres[m], arm.radii[m] + way) - arm.radii[m]
                 if gap <= 0.0:
                     return _TOUCHING, p, -1 - n
                 if gap > way:
@@ -276,10 +297,12 @@ def least_clearance(
         if arm.rows[p] < 0:
             continue
         for n in range(len(world.radii)):
-            if world.allowed[p, n] or solid_distance(world, n, balls[p]) - arm.ball_radii[p] >= least:
+            if world.allowed[p, n] or (
+                solid_distance(world, n, balls[p], least + arm.ball_radii[p]) - arm.ball_radii[p] >= least
+            ):
                 continue
             for m in range(arm.starts[p], arm.starts[p + 1]):
-                gap = solid_distance(world, n, spheres[m]) - arm.radii[m]
+                gap = solid_distance(world, n, spheres[m], least + arm.radii[m]) - arm.radii[m]
                 if gap < least:
                     least, first, second = gap, p, -1 - n
         n = len(world.radii)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.geometry.triangle_tree import least_square
 from morphit_ros.jit import njit
 from morphit_ros.motion.cloud import CloudArrays, cloud_distance, cloud_far
 from morphit_ros.motion.model import ArmArrays
@@ -91,7 +92,10 @@ def _place_point(frames: Array, row: int, point: Array, placed: Array) -> None:
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _least_squared(world: WorldArrays, n: int, points: Array) -> float:
-    """Least square of the distances [m²] between points (3, lanes) and a solid, without a rounded box's radius."""
+    """Least square of the distances [m²] between points (3, lanes) and a solid, without a rounded box's radius.
+
+    Of a mesh, those to the box around it.
+    """
     x, y, z = world.centers[n, 0], world.centers[n, 1], world.centers[n, 2]
     turn = world.rotations[n]
     a, b, c = turn[0, 0], turn[1, 0], turn[2, 0]
@@ -147,6 +151,23 @@ def _cloud_touches(cloud: CloudArrays, points: Array, radius: float) -> bool:
 
 
 @njit(cache=True, nogil=True)
+def _mesh_touches(world: WorldArrays, n: int, points: Array, radius: float) -> bool:
+    """Whether a ball at any of the points (3, lanes) touches the triangles of a solid."""
+    turn, limit = world.rotations[n], radius * (1.0 + 1e-12)
+    for i in range(LANES):
+        u = points[0, i] - world.centers[n, 0]
+        v = points[1, i] - world.centers[n, 1]
+        w = points[2, i] - world.centers[n, 2]
+        x = turn[0, 0] * u + turn[1, 0] * v + turn[2, 0] * w
+        y = turn[0, 1] * u + turn[1, 1] * v + turn[2, 1] * w
+        z = turn[0, 2] * u + turn[1, 2] * v + turn[2, 2] * w
+        square = limit * limit
+        if least_square(world.trees, world.meshes[n], x, y, z, square, square) <= radius * radius:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
 def _block_free(arm: ArmArrays, world: WorldArrays, configurations: Array, room: tuple) -> bool:
     """Whether nothing touches at configurations (J, lanes)."""
     turns, frames, balls, spheres, near, placed = room
@@ -174,7 +195,10 @@ def _block_free(arm: ArmArrays, world: WorldArrays, configurations: Array, room:
             _place_point(frames, arm.rows[p], arm.centers[m], spheres[m])
             for t in range(count):
                 n = near[t]
-                if _least_squared(world, n, spheres[m]) <= (arm.radii[m] + world.radii[n]) ** 2:
+                reach = arm.radii[m] + world.radii[n]
+                if _least_squared(world, n, spheres[m]) <= reach * reach and (
+                    world.meshes[n] < 0 or _mesh_touches(world, n, spheres[m], reach)
+                ):
                     return False
             if points and _cloud_touches(world.cloud, spheres[m], arm.radii[m]):
                 return False

@@ -54,7 +54,7 @@ class CloudObstacle:
     Attributes:
         name: how answers call them.
         points: (N, 3) in the frame of the robot's root link [m]; those that are not finite are left out.
-        radius: how far each point reaches [m]: half of the spacing of the cloud closes its gaps.
+        radius: how far each point reaches, or each of them (N,) [m]: half of the spacing of the cloud closes its gaps.
 
     Raises:
         InvalidInputError: another shape, a negative or infinite radius, or points further than 1 km apart.
@@ -62,16 +62,22 @@ class CloudObstacle:
 
     name: str
     points: Array
-    radius: float = 0.0
+    radius: float | Array = 0.0
 
     def __post_init__(self) -> None:
         points = np.asarray(self.points, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != 3:
             raise InvalidInputError(f"points of '{self.name}'", points.shape, "shape (N, 3)")
-        if not (np.isfinite(self.radius) and self.radius >= 0.0):
-            raise InvalidInputError(f"radius of '{self.name}'", self.radius, "0 or more [m]")
+        radii = np.asarray(self.radius, dtype=np.float64)
+        if radii.shape not in ((), (len(points),)):
+            raise InvalidInputError(f"radius of '{self.name}'", radii.shape, f"one, or one of each of {len(points)}")
+        if not (np.isfinite(radii).all() and (radii >= 0.0).all()):
+            raise InvalidInputError(f"radius of '{self.name}'", float(radii.flat[0]), "0 or more, finite [m]")
         finite = np.isfinite(points).all(axis=1)
-        points = np.ascontiguousarray(points if finite.all() else points[finite])
+        if not finite.all():
+            points, radii = points[finite], radii[finite] if radii.shape else radii
+        points = np.ascontiguousarray(points)
+        object.__setattr__(self, "radius", radii if radii.shape else float(radii))
         if len(points) and np.ptp(points, axis=0).max() > 1e3:
             bound = "at most 1000 m: is its unit the millimetre?"
             raise InvalidInputError(f"extent of '{self.name}'", f"{np.ptp(points, axis=0).max():.3g} m", bound)
@@ -92,14 +98,16 @@ class CloudObstacle:
         while np.prod(np.floor(extent / size) + 1.0) > _CELLS:
             size *= 1.26
         shape = np.floor(extent / size).astype(np.int64) + 1
-        slots, starts, centers, radii = _filled(points, low, size, shape)
+        reaches = np.broadcast_to(np.asarray(self.radius), len(points))
+        slots, starts, centers, radii = _filled(points, np.ascontiguousarray(reaches), low, size, shape)
         gaps = _gaps(slots)
-        radii += self.radius
         return CloudArrays(low, size, gaps, slots, starts, centers, radii, float(radii.max()))
 
 
 @njit(cache=True, nogil=True)
-def _filled(points: Array, low: Array, size: float, shape: Indices) -> tuple[NDArray[np.int32], Indices, Array, Array]:
+def _filled(
+    points: Array, reaches: Array, low: Array, size: float, shape: Indices
+) -> tuple[NDArray[np.int32], Indices, Array, Array]:
     """Occupied cells (X, Y, Z), where their balls begin, and these."""
     count = len(points)
     slots = np.full((shape[0], shape[1], shape[2]), -1, dtype=np.int32)
@@ -150,7 +158,7 @@ def _filled(points: Array, low: Array, size: float, shape: Indices) -> tuple[NDA
             square = 0.0
             for c in range(3):
                 square += (points[row, c] - centers[ball, c]) ** 2
-            radii[ball] = max(radii[ball], np.sqrt(square))
+            radii[ball] = max(radii[ball], np.sqrt(square) + reaches[row])
         starts[slot + 1] = balls
     return slots, starts, centers[:balls].copy(), radii[:balls].copy()
 

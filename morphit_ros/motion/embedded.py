@@ -14,7 +14,6 @@ import numpy as np
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, check_transform, invert_transform, transform_points
-from morphit_ros.motion.certificate import Verdict, certify_path
 from morphit_ros.motion.collision_model import CollisionModel, rigid_group
 from morphit_ros.motion.environment import (
     LOWERED_TABLE,
@@ -30,6 +29,7 @@ from morphit_ros.motion.environment import (
 from morphit_ros.motion.line import trace_line
 from morphit_ros.motion.model import ArmModel
 from morphit_ros.motion.planner import PathConfig, PathPlan, PathStatus, plan_path
+from morphit_ros.motion.proven_timing import TimingLimits, time_proven
 from morphit_ros.motion.warm_up import warm_up
 from morphit_ros.motion.world import Solid, World
 from morphit_ros.robot.configuration import RobotConfiguration
@@ -39,15 +39,12 @@ from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.links import GeometryKind
 from morphit_ros.robot.motion_backend import MotionResult, MotionStatus, ObjectObstacle, TableObstacle
 from morphit_ros.robot.motion_types import Trajectory
-from morphit_ros.robot.path_timing import time_path
-from morphit_ros.robot.trajectory_timing import chord_deviations, time_line
+from morphit_ros.robot.trajectory_timing import time_line
 
 _SELF_COLLISION_SAMPLES = 200
 _ENVIRONMENT_SAMPLES = 50
 # Solutions whose joints go further than this many times as far as those of the nearest one are tried last.
 _DETOUR = 1.5
-# A rounded corner that touches is tried sharper by this, and at last the motion stops in each corner.
-_SHARPER = (1.0, 0.2, 0.0)
 _GOAL_IK = IKConfig(position_tolerance=1e-6, rotation_tolerance=1e-5)
 
 
@@ -366,21 +363,12 @@ class EmbeddedBackend:
         return plan_path(model, self._world, start, goals, settings)
 
     def _timed(self, model: ArmModel, plan: PathPlan, begin: float) -> MotionResult:
-        """The fastest motion along a path, with corners as round as it can be proven free with."""
-        world, config, names = self._world.arrays_for(model.parts), self.config, self.robot.arm_joints
-        for sharper in _SHARPER:
-            trajectory = time_path(
-                names, plan.path, sharper * config.blend, self._velocity_limits, self._acceleration_limits,
-                config.time_step,
-            )  # fmt: skip
-            # With a stop in each corner the way is the path itself.
-            certificate = plan.certificate
-            if sharper > 0.0 and len(trajectory.times) > 1:
-                beside = chord_deviations(trajectory)
-                certificate = certify_path(model.arrays, world, trajectory.positions, config.proof_budget, beside)
-            proven = certificate is not None and certificate.verdict is Verdict.PROVEN_FREE
-            if proven:
-                break
+        """The fastest motion along a path that can be proven free."""
+        config = self.config
+        limits = TimingLimits(
+            self._velocity_limits, self._acceleration_limits, config.blend, config.time_step, config.proof_budget
+        )
+        trajectory, proven = time_proven(model, self._world, plan, limits)
         message = "" if proven else "free where it was looked at, not proven between"
         return MotionResult(MotionStatus.SUCCEEDED, trajectory, message, time.perf_counter() - begin, proven)
 

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.motion.certificate import Certificate, Verdict, certify_path, least_clearance
+from morphit_ros.motion.certificate import (
+    Certificate,
+    Verdict,
+    certify_path,
+    least_clearance,
+    placed_spheres,
+    solid_distance,
+)
 from morphit_ros.motion.checks import make_room, motion_free
-from morphit_ros.motion.model import ArmArrays, ArmModel
-from morphit_ros.motion.search import FOUND, FULL, found_path, grow, plant, shorten
-from morphit_ros.motion.world import World, WorldArrays
+from morphit_ros.motion.model import ArmModel
+from morphit_ros.motion.search import FOUND, FULL, Trees, found_path, grow, plant, shorten
+from morphit_ros.motion.world import World
 
 # Samples between two looks at the clock: a few milliseconds.
 _SAMPLES = 500
@@ -24,6 +31,11 @@ _SAMPLES = 500
 _APART = 1e-6
 # Where a path turns out to touch between what was looked at, the next search looks so much closer, at most so often.
 _CLOSER, _SEARCHES = 0.3, 4
+# A path so near to the straight way to its goal cannot be made much shorter.
+_STRAIGHT = 1.001
+
+# Told the length of the shortest path so far (infinite before the first) every few milliseconds; False: give up.
+Watch = Callable[[float], bool]
 
 
 @dataclass(frozen=True)
@@ -43,6 +55,9 @@ class PathConfig(Config):
     nodes: int = parameter(50000, "Most nodes of a tree", minimum=10, maximum=1000000)
     shortcuts: int = parameter(200, "Most shortcuts tried", minimum=0, maximum=100000)
     proof_budget: int = parameter(20000, "Most configurations that a proof looks at", minimum=1, maximum=10000000)
+    improvement: float = parameter(
+        0.0, "Further time for a shorter path once there is one [s]", minimum=0.0, maximum=3600.0
+    )
     seed: int = parameter(0, "Of samples and shortcuts", minimum=0, maximum=2**31 - 1)
 
 
@@ -52,7 +67,9 @@ class PathStatus(enum.Enum):
     FOUND = "found"
     START_TOUCHES = "start touches"
     GOAL_TOUCHES = "goal touches"
+    UNREACHABLE = "unreachable"
     NOT_FOUND = "not found in time"
+    GIVEN_UP = "given up"
 
 
 @dataclass(frozen=True)
@@ -62,9 +79,12 @@ class PathPlan:
     Attributes:
         status: how it ended.
         message: why there is no path: which bodies touch and how deep; empty with one.
-        bodies: names of the two that touch at the start or the nearest goal, None unless that is why there is no path.
         path: (N, J) corners from start to goal; (0, J) without a path.
         certificate: what is known of the path, None without one.
+        bodies: names of the two that touch at the start or the first goal, None unless that is why there is no path.
+        depth: how deep these overlap [m], 0 without.
+        goal: index of the goal that the path leads to, -1 without a path.
+        branches: ends (B, 2, J) of the branches of both trees of the last search, from the start and from the goals.
         search_time, shortening_time, proof_time: process time [s].
     """
 
@@ -73,6 +93,9 @@ class PathPlan:
     path: Array
     certificate: Certificate | None = None
     bodies: tuple[str, str] | None = None
+    depth: float = 0.0
+    goal: int = -1
+    branches: tuple[Array, Array] | None = field(default=None, repr=False)
     search_time: float = 0.0
     shortening_time: float = 0.0
     proof_time: float = 0.0
@@ -81,6 +104,11 @@ class PathPlan:
     def length(self) -> float:
         """Of the path, in the norm of joints."""
         return path_length(self.path)
+
+    @property
+    def proven(self) -> bool:
+        """Whether it is free for all its length."""
+        return self.certificate is not None and self.certificate.verdict is Verdict.PROVEN_FREE
 
 
 def path_length(path: Array) -> float:
@@ -100,6 +128,7 @@ def plan_path(
     start: Mapping[str, float] | Array,
     goals: Sequence[Mapping[str, float] | Array],
     config: PathConfig | None = None,
+    watch: Watch = lambda _: True,
 ) -> PathPlan:
     """Plan from a start to whichever of several goals is reached first.
 
@@ -111,6 +140,7 @@ def plan_path(
         start: positions of the planned joints [rad or m], by name or (J,).
         goals: at least one.
         config: settings.
+        watch: told how far it is, and asked whether to go on.
 
     Raises:
         InvalidInputError: no goals, or positions that are missing, not finite or outside the limits.
@@ -121,72 +151,122 @@ def plan_path(
     first = _within_limits(model, model.configuration(start, "start"), "start")
     rows = [_within_limits(model, model.configuration(goal, "goal"), "goal") for goal in goals]
     none = np.empty((0, len(first)))
-    arm, solids = model.arrays, world.arrays_for(model.parts)
-    if contact := _contact(model, world, first):
-        return PathPlan(PathStatus.START_TOUCHES, contact.message, none, bodies=contact.bodies)
-    touching = [_contact(model, world, row) for row in rows]
+    if contact := find_contact(model, world, first):
+        return PathPlan(
+            PathStatus.START_TOUCHES, contact.message, none, bodies=contact.bodies, depth=contact.depth
+        )  # fmt: skip
+    touching = [find_contact(model, world, row) for row in rows]
     if touching[0] and all(touching):
-        return PathPlan(PathStatus.GOAL_TOUCHES, touching[0].message, none, bodies=touching[0].bodies)
+        contact = touching[0]
+        return PathPlan(PathStatus.GOAL_TOUCHES, contact.message, none, bodies=contact.bodies, depth=contact.depth)
     ends = np.array([row for row, contact in zip(rows, touching, strict=True) if contact is None])
-    padded = arm._replace(radii=arm.radii + config.margin, ball_radii=arm.ball_radii + config.margin)
-    searched = padded if all(least_clearance(padded, solids, row, _APART)[0] > 0.0 for row in (first, *ends)) else arm
-    began, deadline = time.process_time(), time.monotonic() + config.timeout
-    searching = shortening = proving = 0.0
-    draws = np.random.default_rng(config.seed).random((config.shortcuts, 2))
-    resolution, path, certificate = config.resolution, none, None
-    for attempt in range(_SEARCHES):
-        seed = config.seed + 1000 * attempt
-        found = _search(model, searched, solids, first, ends, resolution, config, deadline, seed)
-        searching += time.process_time() - began
-        if found is None:
-            break
-        began = time.process_time()
-        short = shorten(searched, solids, found, resolution, draws)
-        shortening, began = shortening + time.process_time() - began, time.process_time()
-        # What was cut short may touch where the path that was found does not.
-        for path in (short, found):
-            certificate = certify_path(arm, solids, path, config.proof_budget)
-            if certificate.verdict is not Verdict.TOUCHING:
-                break
-        proving, began = proving + time.process_time() - began, time.process_time()
-        if certificate is not None and certificate.verdict is not Verdict.TOUCHING:
-            return PathPlan(
-                PathStatus.FOUND, "", path, certificate,
-                search_time=searching, shortening_time=shortening, proof_time=proving,
-            )  # fmt: skip
-        resolution *= _CLOSER
-    message = f"no path found within {config.timeout:g} s"
-    return PathPlan(
-        PathStatus.NOT_FOUND, message, none,
-        search_time=searching, shortening_time=shortening, proof_time=proving,
+    search = _Search(model, world, first, ends, config, watch)
+    plan = search.first()
+    if plan.status is PathStatus.FOUND and config.improvement > 0.0:
+        plan = search.improved(plan)
+    if plan.status is PathStatus.FOUND:
+        reached = np.linalg.norm(np.array(rows) - plan.path[-1], axis=1)
+        plan = replace(plan, goal=int(reached.argmin()))
+    return replace(
+        plan, branches=search.branches, search_time=search.spent[0], shortening_time=search.spent[1],
+        proof_time=search.spent[2],
     )  # fmt: skip
 
 
-def _search(
-    model: ArmModel,
-    arm: ArmArrays,
-    solids: WorldArrays,
-    start: Array,
-    goals: Array,
-    resolution: float,
-    config: PathConfig,
-    deadline: float,
-    seed: int,
-) -> Array | None:
-    """A path (N, J) that is free at samples, None if time or nodes did not suffice."""
-    room = make_room(arm, solids)
-    for goal in sorted(goals, key=lambda goal: float(np.linalg.norm(goal - start))):
-        if motion_free(arm, solids, start, goal, resolution, room):
-            return np.array([start, goal])
-    trees = plant(start, goals, config.nodes)
-    shift = np.random.default_rng(seed).random(len(start))
-    while time.monotonic() < deadline:
-        state = grow(arm, solids, model.lower, model.upper, trees, shift, config.reach, resolution, _SAMPLES)
-        if state == FOUND:
-            return found_path(trees)
-        if state == FULL:
-            return None
-    return None
+class _Search:
+    """Searches between a start and goals that touch nothing, each with shortcuts and proof.
+
+    Attributes:
+        spent: process time of search, shortening and proof so far [s].
+        branches: of the last search.
+    """
+
+    def __init__(
+        self, model: ArmModel, world: World, start: Array, goals: Array, config: PathConfig, watch: Watch
+    ) -> None:
+        self._model, self._start, self._goals, self._config, self._watch = model, start, goals, config, watch
+        arm = self._arm = model.arrays
+        solids = self._solids = world.arrays_for(model.parts)
+        padded = arm._replace(radii=arm.radii + config.margin, ball_radii=arm.ball_radii + config.margin)
+        apart = all(least_clearance(padded, solids, row, _APART)[0] > 0.0 for row in (start, *goals))
+        self._searched = padded if apart else arm
+        self._draws = np.random.default_rng(config.seed).random((config.shortcuts, 2))
+        self._straight = float(np.linalg.norm(goals - start, axis=1).min())
+        self._given_up = False
+        self.spent = [0.0, 0.0, 0.0]
+        self.branches: tuple[Array, Array] | None = None
+
+    def first(self) -> PathPlan:
+        """A path, the first that is found."""
+        config, none = self._config, np.empty((0, len(self._start)))
+        deadline = time.monotonic() + config.timeout
+        for attempt in range(_SEARCHES):
+            resolution = config.resolution * _CLOSER**attempt
+            found = self._search(resolution, deadline, config.seed + 1000 * attempt, np.inf)
+            if found is None:
+                break
+            plan = self._proven(found, resolution)
+            if plan is not None:
+                return plan
+        if self._given_up:
+            return PathPlan(PathStatus.GIVEN_UP, "given up before a path was found", none)
+        return PathPlan(PathStatus.NOT_FOUND, f"no path found within {config.timeout:g} s", none)
+
+    def improved(self, plan: PathPlan) -> PathPlan:
+        """The shortest of further paths, searched where shorter ones can be; never less proven."""
+        config, deadline, seed = self._config, time.monotonic() + self._config.improvement, self._config.seed
+        while time.monotonic() < deadline and plan.length > _STRAIGHT * self._straight and not self._given_up:
+            seed += 1
+            found = self._search(config.resolution, deadline, seed, plan.length)
+            other = None if found is None else self._proven(found, config.resolution)
+            if other is not None and other.length < plan.length and other.proven >= plan.proven:
+                plan = other
+        return plan
+
+    def _search(self, resolution: float, deadline: float, seed: int, longest: float) -> Array | None:
+        """A path (N, J) that is free at samples, None if time or nodes did not suffice."""
+        began = time.process_time()
+        found = self._grown(resolution, deadline, seed, longest)
+        self.spent[0] += time.process_time() - began
+        return found
+
+    def _grown(self, resolution: float, deadline: float, seed: int, longest: float) -> Array | None:
+        arm, solids, model, start, goals = self._searched, self._solids, self._model, self._start, self._goals
+        if longest == np.inf:
+            room = make_room(arm, solids)
+            for goal in sorted(goals, key=lambda goal: float(np.linalg.norm(goal - start))):
+                if motion_free(arm, solids, start, goal, resolution, room):
+                    return np.array([start, goal])
+        trees = plant(start, goals, self._config.nodes)
+        shift = np.random.default_rng(seed).random(len(start))
+        state = -1
+        while time.monotonic() < deadline and state not in (FOUND, FULL) and not self._given_up:
+            state = grow(
+                arm, solids, model.lower, model.upper, trees, shift, self._config.reach, resolution, _SAMPLES, longest
+            )  # fmt: skip
+            self._given_up = not self._watch(longest)
+        self.branches = _branches(trees, 0), _branches(trees, 1)
+        return found_path(trees) if state == FOUND else None
+
+    def _proven(self, found: Array, resolution: float) -> PathPlan | None:
+        """What was found, shortened and with its proof; None if it turns out to touch."""
+        began = time.process_time()
+        short = shorten(self._searched, self._solids, found, resolution, self._draws)
+        self.spent[1] += time.process_time() - began
+        # What was cut short may touch where the path that was found does not.
+        for path in (short, found):
+            began = time.process_time()
+            certificate = certify_path(self._arm, self._solids, path, self._config.proof_budget)
+            self.spent[2] += time.process_time() - began
+            if certificate.verdict is not Verdict.TOUCHING:
+                return PathPlan(PathStatus.FOUND, "", path, certificate)
+        return None
+
+
+def _branches(trees: Trees, tree: int) -> Array:
+    """Ends (B, 2, J) of the branches of a tree."""
+    nodes, parents = trees.nodes[tree, : trees.counts[tree]], trees.parents[tree, : trees.counts[tree]]
+    return np.stack([nodes[parents >= 0], nodes[parents[parents >= 0]]], axis=1)
 
 
 def _within_limits(model: ArmModel, row: Array, name: str) -> Array:
@@ -199,7 +279,7 @@ def _within_limits(model: ArmModel, row: Array, name: str) -> Array:
 
 
 @dataclass(frozen=True)
-class _Contact:
+class Contact:
     """Two bodies that overlap deepest, and by how much [m]."""
 
     bodies: tuple[str, str]
@@ -210,7 +290,21 @@ class _Contact:
         return f"{' and '.join(self.bodies)} overlap by {1000.0 * self.depth:.1f} mm"
 
 
-def _contact(model: ArmModel, world: World, row: Array) -> _Contact | None:
-    """The deepest overlap at a configuration, None if nothing touches."""
-    gap, first, second = least_clearance(model.arrays, world.arrays_for(model.parts), row, _APART)
-    return None if gap > 0.0 else _Contact(body_names(model, world, (first, second)), -gap)
+def find_contact(model: ArmModel, world: World, row: Array) -> Contact | None:
+    """The deepest overlap at a configuration, None if nothing touches.
+
+    A path that begins outside of a closed mesh and does not touch its surface stays outside: inside is asked here only.
+    """
+    arm, solids = model.arrays, world.arrays_for(model.parts)
+    gap, first, second = least_clearance(arm, solids, row, _APART)
+    if gap > 0.0 and any(solid.mesh is not None for solid in world.solids):
+        centers = placed_spheres(arm, row)
+        owners = np.repeat(np.arange(len(arm.rows)), np.diff(arm.starts))
+        for n, solid in enumerate(world.solids):
+            moving = (arm.rows[owners] >= 0) & ~solids.allowed[owners, n]
+            inside = np.flatnonzero(moving)[solid.contains(centers[moving])]
+            for m in inside:
+                depth = arm.radii[m] + solid_distance(solids, n, centers[m], np.inf)
+                if -depth < gap:
+                    gap, first, second = -depth, int(owners[m]), -1 - n
+    return None if gap > 0.0 else Contact(body_names(model, world, (first, second)), -gap)

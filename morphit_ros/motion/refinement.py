@@ -5,12 +5,16 @@ Source: the MorphIt paper's thesis that a robot's spheres are to suit its task; 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.motion.collision_model import rigid_group
 from morphit_ros.motion.model import ArmModel, Body, bodies_of, covering_spheres
-from morphit_ros.motion.planner import PathConfig, PathPlan, PathStatus, plan_path
+from morphit_ros.motion.planner import PathConfig, PathPlan, PathStatus, Watch, plan_path
 from morphit_ros.motion.world import World
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel
@@ -20,15 +24,40 @@ from morphit_ros.spheres import self_collision_matrix
 COUNTS = (20, 32, 64, 128)
 
 
+@dataclass(frozen=True)
+class Carried:
+    """An object that moves with a link.
+
+    Attributes:
+        name: how answers call it.
+        body: its spheres on the link that carries it.
+        touch_links: further links that it may touch.
+    """
+
+    name: str
+    body: Body
+    touch_links: frozenset[str] = frozenset()
+
+
+class _Covers(NamedTuple):
+    """Bodies of all links, pairs that are not checked, and those of them that are not known to be apart."""
+
+    bodies: dict[str, Body]
+    ignored: set[frozenset[str]]
+    left_out: set[frozenset[str]]
+
+
 class RefinableArm:
     """A robot of covers with few or many spheres, each link as fine as it is asked for.
 
     Every cover contains its link, so that a proof with any of them holds for the robot. A cover is fitted when it is
-    first asked for, or read from the cache.
+    first asked for, or read from the cache. To fit one takes seconds: where nobody shall wait for that, only `prepare`
+    fits, in a thread of its own, and until then there are only the levels that are there.
 
     Attributes:
         joints: the planned joints.
         links: names of the links with spheres.
+        kinematics: of the robot.
 
     Args:
         robot: the robot.
@@ -36,6 +65,7 @@ class RefinableArm:
         standing: of `ArmModel`.
         counts: spheres of a mesh, from coarse to fine.
         limits: (2, J) lowest and highest positions [rad or m], None for those of the description.
+        patient: whether to fit finer covers when they are first asked for; else only `prepare` does.
 
     Raises:
         InvalidInputError: as of `ArmModel`.
@@ -48,44 +78,94 @@ class RefinableArm:
         standing: Mapping[str, float] | None = None,
         counts: Sequence[int] = COUNTS,
         limits: Array | None = None,
+        patient: bool = True,
     ) -> None:
-        self._kinematics = robot if isinstance(robot, KinematicModel) else KinematicModel(robot)
+        self.kinematics = robot if isinstance(robot, KinematicModel) else KinematicModel(robot)
         self.joints = tuple(joints)
         self._standing, self._counts, self._limits = dict(standing or {}), tuple(counts), limits
-        self._levels: dict[int, tuple[dict[str, Body], set[frozenset[str]], set[frozenset[str]]]] = {}
+        self._patient = patient
+        self._carried: tuple[Carried, ...] = ()
+        self._allowed: set[frozenset[str]] = set()
+        self._levels: dict[int, _Covers] = {}
         self._models: dict[tuple[int, ...], ArmModel] = {}
-        self.links = tuple(self._level(0)[0])
+        self.links = tuple(self._level(0).bodies)
         # A joint that is not there is said now.
         self.model({})
 
+    def at(
+        self,
+        standing: Mapping[str, float],
+        carried: Sequence[Carried] = (),
+        allowed: Collection[frozenset[str]] = (),
+    ) -> RefinableArm:
+        """The same robot, of the same covers, with other joints standing elsewhere, and with what it carries.
+
+        Args:
+            standing: of `ArmModel`.
+            carried: objects on its links; each may touch what never moves against its link.
+            allowed: further pairs of links or carried objects that may touch.
+
+        Raises:
+            InvalidInputError: a name twice or that of a link, a link that the robot does not have, or as of `ArmModel`.
+        """
+        links = self.kinematics.description.links
+        for index, item in enumerate(carried):
+            if item.name in links or item.name in [other.name for other in carried[:index]]:
+                raise InvalidInputError("carried object", repr(item.name), "a name that nothing else has")
+            if item.body.link not in links:
+                raise InvalidInputError(f"link of '{item.name}'", repr(item.body.link), f"one of {', '.join(links)}")
+        arm = copy(self)
+        arm._standing, arm._carried, arm._allowed, arm._models = dict(standing), tuple(carried), set(allowed), {}
+        return arm
+
     @property
     def finest(self) -> int:
-        """Level of the finest covers."""
-        return len(self._counts) - 1
+        """Level of the finest covers that there are."""
+        return len(self._counts if self._patient else self._levels) - 1
+
+    @property
+    def levels(self) -> tuple[int, int]:
+        """How many levels are fitted, and how many there will be."""
+        return len(self._levels), len(self._counts)
+
+    def prepare(self) -> None:
+        """Fit the next finer covers. Another thread may plan meanwhile."""
+        self._level(len(self._levels))
 
     def model(self, levels: Mapping[str, int]) -> ArmModel:
         """The robot with covers of some levels, by link; 0, the coarsest, where a link is not named."""
         chosen = tuple(levels.get(link, 0) for link in self.links)
         if chosen not in self._models:
-            bodies = {link: self._level(level)[0][link] for link, level in zip(self.links, chosen, strict=True)}
+            used = [self._level(level) for level in dict.fromkeys(chosen)]
+            bodies = {link: self._level(level).bodies[link] for link, level in zip(self.links, chosen, strict=True)}
             # A pair that any of the covers has to be checked for is checked.
-            ignored = set.intersection(*(self._level(level)[1] for level in set(chosen)))
-            model = self._models[chosen] = ArmModel(self._kinematics, bodies, self.joints, ignored, self._standing)
-            left_out = set.union(*(self._level(level)[2] for level in set(chosen)))
-            model.left_out = tuple(sorted(ignored & left_out, key=sorted))
+            ignored: set[frozenset[str]] = set.intersection(*(covers.ignored for covers in used))
+            left_out: set[frozenset[str]] = ignored & set().union(*(covers.left_out for covers in used))
+            bodies |= {item.name: item.body for item in self._carried}
+            unchecked = ignored | self._allowed | self._carried_pairs()
+            model = self._models[chosen] = ArmModel(self.kinematics, bodies, self.joints, unchecked, self._standing)
+            model.left_out = tuple(sorted(left_out, key=sorted))
             if self._limits is not None:
                 model.lower, model.upper = self._limits
         return self._models[chosen]
 
-    def _level(self, level: int) -> tuple[dict[str, Body], set[frozenset[str]], set[frozenset[str]]]:
-        """Bodies of all links, pairs that are not checked, and those of them that are not known to be apart."""
+    def _carried_pairs(self) -> set[frozenset[str]]:
+        """Pairs of carried objects with the links that they may touch, and with each other."""
+        description, pairs = self.kinematics.description, set()
+        for item in self._carried:
+            touched = rigid_group(description, item.body.link) | item.touch_links
+            touched |= {other.name for other in self._carried}
+            pairs |= {frozenset((item.name, name)) for name in touched}
+        return pairs
+
+    def _level(self, level: int) -> _Covers:
         if level not in self._levels:
-            description = self._kinematics.description
+            description = self.kinematics.description
             spheres = covering_spheres(description, self._counts[level])
-            matrix = self_collision_matrix(spheres, self._kinematics, samples=1000, boxes=1000)
+            matrix = self_collision_matrix(spheres, self.kinematics, samples=1000, boxes=1000)
             left_out = {frozenset(pair) for pair in matrix.left_out}
             ignored = {frozenset(pair) for pair in matrix.ignored} | left_out
-            self._levels[level] = bodies_of(spheres, description), ignored, left_out
+            self._levels[level] = _Covers(bodies_of(spheres, description), ignored, left_out)
         return self._levels[level]
 
 
@@ -95,10 +175,12 @@ def plan_refined(
     start: Mapping[str, float] | Array,
     goals: Sequence[Mapping[str, float] | Array],
     config: PathConfig | None = None,
+    watch: Watch = lambda _: True,
 ) -> tuple[PathPlan, dict[str, int]]:
-    """Plan with the coarsest covers that suffice: links whose covers touch at start or goal become finer.
+    """Plan with the coarsest covers that suffice.
 
-    Where no path is found, all links do. The timeout holds for each search.
+    Links whose covers touch at start or goal become finer, and those at which a proof ended; where no path is found,
+    all links do. The timeout holds for each search.
 
     Returns:
         The plan, whose times are those of all searches together, and the level of each link that it was made with.
@@ -108,14 +190,25 @@ def plan_refined(
     """
     levels = dict.fromkeys(arm.links, 0)
     spent = [0.0, 0.0, 0.0]
+    kept: tuple[PathPlan, dict[str, int]] | None = None
     while True:
-        plan = plan_path(arm.model(levels), world, start, goals, config)
+        plan = plan_path(arm.model(levels), world, start, goals, config, watch)
         spent = [a + b for a, b in zip(spent, (plan.search_time, plan.shortening_time, plan.proof_time), strict=True)]
-        plan = replace(plan, search_time=spent[0], shortening_time=spent[1], proof_time=spent[2])
-        if plan.status is PathStatus.FOUND:
-            return plan, levels
-        wanted = arm.links if plan.bodies is None else [link for link in plan.bodies if link in levels]
-        finer = [link for link in wanted if levels[link] < arm.finest]
+        wanted: Sequence[str] = ()
+        if plan.status is PathStatus.FOUND and not plan.proven:
+            kept, wanted = (plan, levels), _unproven(arm.model(levels), plan)
+        elif plan.status not in (PathStatus.FOUND, PathStatus.GIVEN_UP):
+            wanted = arm.links if plan.bodies is None else plan.bodies
+        finer = {name: levels[name] + 1 for name in wanted if name in levels and levels[name] < arm.finest}
         if not finer:
-            return plan, levels
-        levels = levels | {link: levels[link] + 1 for link in finer}
+            break
+        levels = levels | finer
+    if kept is not None and plan.status is not PathStatus.FOUND:
+        plan, levels = kept
+    return replace(plan, search_time=spent[0], shortening_time=spent[1], proof_time=spent[2]), levels
+
+
+def _unproven(model: ArmModel, plan: PathPlan) -> list[str]:
+    """Links at which the proof of a path ended."""
+    bodies = plan.certificate.bodies if plan.certificate is not None else None
+    return [model.parts[body] for body in bodies or () if body >= 0]

@@ -84,6 +84,17 @@ def _add(trees: Trees, tree: int, point: Array, parent: int) -> int:
 
 
 @njit(cache=True, nogil=True)
+def _way_over(trees: Trees, point: Array) -> float:
+    """Length of the shortest way there could be from the start over a point to a goal."""
+    _, before = _nearest(trees.nodes[0], 1, point)
+    goals = 1
+    while goals < trees.counts[1] and trees.parents[1, goals] < 0:
+        goals += 1
+    _, after = _nearest(trees.nodes[1], goals, point)
+    return float(before + after)
+
+
+@njit(cache=True, nogil=True)
 def grow(
     arm: ArmArrays,
     world: WorldArrays,
@@ -94,6 +105,7 @@ def grow(
     reach: float,
     resolution: float,
     samples: int,
+    longest: float,
 ) -> int:
     """Grow both trees by at most so many samples: FOUND, FULL (no room for nodes) or GOING_ON.
 
@@ -105,6 +117,7 @@ def grow(
         reach: longest new branch, in the norm of configurations.
         resolution: of `motion_free`.
         samples: drawn in this call.
+        longest: path that is of use, infinite for any: samples on longer ones are not taken (Gammell et al. 2014).
     """
     room = make_room(arm, world)
     size, capacity = len(lower), trees.nodes.shape[1]
@@ -117,6 +130,8 @@ def grow(
         for j in range(size):
             value = _halton(trees.counts[2], _PRIMES[j % len(_PRIMES)]) + shift[j]
             sample[j] = lower[j] + (value - np.floor(value)) * (upper[j] - lower[j])
+        if longest < np.inf and _way_over(trees, sample) > longest:
+            continue
         near, distance = _nearest(trees.nodes[tree], trees.counts[tree], sample)
         if distance > trees.domains[tree, near]:
             continue

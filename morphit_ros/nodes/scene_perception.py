@@ -62,7 +62,7 @@ class ScenePerception(Node):
         base = BaseFrame(self, world_frame, base_config)
         self._self_filter = SelfFilter(self, robot, base, self._diagnostics) if config.self_filter else None
         self._done_stamp = -1.0
-        self._out = ScenePublisher(self)
+        self._out = ScenePublisher(self, base, robot.base_link)
         # One scene after the other; what may not wait for its turn is refused at once, and needs a thread for that.
         self._turns = Turns(interfaces.SEGMENT.name)
         self._clouds = CameraClouds(self, MutuallyExclusiveCallbackGroup(), clouds_config, self._perception)
@@ -101,7 +101,7 @@ class ScenePerception(Node):
         robot = self._self_filter.spheres(views.stamp) if known and self._self_filter is not None else None
         left, right = (None if message is None else cloud_from_message(message) for message in views[:2])
         scene = perceive(left, right, T_world_left, T_world_right, config, robot_spheres=robot)
-        objects, table = self._out.publish(scene, frame, views.stamp)
+        objects, table = self._out.publish(scene, frame, views.stamp, known)
         values = {
             "registration residual [m]": scene.registration_residual, **self._counts(),
             **{f"{stage} [points]": count for stage, count in scene.counts.items()},

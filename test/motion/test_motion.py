@@ -59,7 +59,7 @@ def test_distances_to_solids_are_those_of_points_on_them() -> None:
                     aside, up = np.hypot(*local[:2]) - size[0], abs(local[2]) - 0.5 * size[1]
                     expected = np.hypot(max(aside, 0.0), max(up, 0.0))
             if expected > 0.0:
-                assert solid_distance(world.arrays_for(()), n, point) == pytest.approx(expected, abs=1e-12)
+                assert solid_distance(world.arrays_for(()), n, point, np.inf) == pytest.approx(expected, abs=1e-12)
 
 
 def test_lanes_agree_with_one_configuration_at_a_time() -> None:
@@ -207,8 +207,8 @@ def test_bad_requests_are_answered() -> None:
     for size in ([0.0], [np.nan], [0.1, 0.1]):
         with pytest.raises(InvalidInputError, match="dimensions of 'ball'"):
             Solid("ball", GeometryKind.SPHERE, np.eye(4), np.array(size))
-    with pytest.raises(InvalidInputError, match="kind of 'm'"):
-        Solid("m", GeometryKind.MESH, np.eye(4), np.ones(3))
+    with pytest.raises(InvalidInputError, match="mesh of 'm'"):
+        Solid("m", GeometryKind.MESH, np.eye(4), np.zeros(1))
 
 
 def test_what_may_touch_a_solid_is_not_held_against_it() -> None:

@@ -24,6 +24,7 @@ from morphit_interfaces.action import (
     Pick,
     Place,
     PlanGrasp,
+    PlanMotion,
     Recover,
     Release,
 )
@@ -33,6 +34,7 @@ from morphit_interfaces.msg import (
     CoverTarget,
     GraspArray,
     GripperCommand,
+    MotionPlan,
     NeuralObject,
     SegmentedObjectArray,
     SphereModel,
@@ -66,7 +68,9 @@ SUPEROVOID_MARKERS = Topic(
     "superovoid_markers", MarkerArray, LATCHED, "superovoids of the links and shapes of the objects for RViz"
 )
 DISTANCE_MARKERS = Topic("distance_markers", MarkerArray, LATCHED, "closest points of the latest distances for RViz")
-WORLD_OBJECTS = Topic("world_objects", WorldObjectArray, LATCHED, "all objects that distances are measured to")
+WORLD_OBJECTS = Topic(
+    "world_objects", WorldObjectArray, LATCHED, "all objects that distances are measured to and motions keep clear of"
+)
 
 LEFT_POINTS = Topic("left/points", PointCloud2, CLOUD, "cloud of the left depth camera, in its optical frame")
 RIGHT_POINTS = Topic("right/points", PointCloud2, CLOUD, "cloud of the right depth camera, in its optical frame")
@@ -89,6 +93,8 @@ NEURAL_MOTION = Topic(
     "neural_motion", MultiDOFJointTrajectory, LATCHED,
     "latest predicted motion of that object: poses of its own frame over time; empty: none",
 )  # fmt: skip
+MOTION_PLAN = Topic("motion_plan", MotionPlan, LATCHED, "newest answer of plan_motion, for displays")
+MOTION_MARKERS = Topic("motion_markers", MarkerArray, LATCHED, "way and trees of that answer for RViz")
 JOB_STATE = Topic(
     "job_state", DiagnosticStatus, LATCHED, "stage of the running pick and durations of the finished ones"
 )
@@ -166,6 +172,7 @@ IDENTIFY = Service(
 
 FIT_SPHERES = Action("fit_spheres", FitSpheres, "fit spheres to the robot description with other settings")
 PLAN_GRASP = Action("plan_grasp", PlanGrasp, "plan grasps on an object")
+PLAN_MOTION = Action("plan_motion", PlanMotion, "plan a motion of the arm that is proven free")
 BUILD_NEURAL_OBJECT = Action(
     "build_neural_object", BuildNeuralObject, "learn an object as a density field, from clouds or images"
 )
@@ -243,7 +250,7 @@ NODES: tuple[NodeInterfaces, ...] = (
     ),
     NodeInterfaces(
         "scene_perception",
-        publishes=(SCENE, OBJECTS, OBJECT_CLOUD, TABLE, SCENE_MARKERS),
+        publishes=(SCENE, OBJECTS, OBJECT_CLOUD, TABLE, SCENE_MARKERS, WORLD_OBJECTS),
         subscribes=(
             LEFT_POINTS, RIGHT_POINTS, LEFT_EXTRINSICS, RIGHT_EXTRINSICS, JOINT_STATES, SPHERE_MODEL,
             ROBOT_DESCRIPTION,
@@ -261,6 +268,16 @@ NODES: tuple[NodeInterfaces, ...] = (
         publishes=(GRASPS, GRASP_MARKERS),
         subscribes=(OBJECTS, TABLE, SPHERE_DESCRIPTION, JOINT_STATES, NEURAL_OBJECT),
         actions=(PLAN_GRASP,),
+    ),
+    NodeInterfaces(
+        "motion_planning",
+        publishes=(MOTION_PLAN, MOTION_MARKERS),
+        subscribes=(JOINT_STATES, WORLD_OBJECTS, SPHERE_MODEL, ROBOT_DESCRIPTION),
+        actions=(PLAN_MOTION,),
+        needs=(
+            Need(JOINT_STATES, "state_timeout"),
+            Need(ROBOT_DESCRIPTION, only=(("description", ("topic",)),)),
+        ),
     ),
     NodeInterfaces(
         "grasp_execution",

@@ -60,3 +60,7 @@ class CurrentState:
                 remedy = "Has its driver stopped, or do the clocks disagree (use_sim_time)?"
                 raise InvalidInputError(JOINT_STATES.name, value, f"at most {self._timeout:g} s", remedy)
         return {name: self._joints[name][0] for name in joints}
+
+    def latest(self, joints: tuple[str, ...]) -> dict[str, float]:
+        """Position [rad or m] of those of some joints of which any has come, however old."""
+        return {name: self._joints[name][0] for name in joints if name in self._joints}

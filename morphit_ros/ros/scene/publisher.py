@@ -6,11 +6,14 @@ from rclpy.node import Node
 
 from morphit_interfaces.msg import SegmentedObjectArray, TablePlane
 from morphit_ros.display.drawings.perceived_scene import scene_items
+from morphit_ros.geometry.transforms import invert_transform
 from morphit_ros.perception import Scene
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.conversions import header, message_from_cloud
+from morphit_ros.ros.core.frames import BaseFrame
 from morphit_ros.ros.core.markers import marker_array
 from morphit_ros.ros.scene.messages import TablePatch, message_from_scene, message_from_table
+from morphit_ros.ros.scene.world_objects import message_from_world
 
 
 class ScenePublisher:
@@ -18,21 +21,31 @@ class ScenePublisher:
 
     Args:
         node: owner of the publishers.
+        base: where the robot stands: objects of the world are in the frame of its base link.
+        base_link: its name.
     """
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, base: BaseFrame, base_link: str) -> None:
+        self._base, self._base_link = base, base_link
         topics = (
             interfaces.SCENE, interfaces.TABLE, interfaces.OBJECTS, interfaces.OBJECT_CLOUD, interfaces.SCENE_MARKERS,
+            interfaces.WORLD_OBJECTS,
         )  # fmt: skip
         self._out = {topic: topic.publish(node) for topic in topics}
 
-    def publish(self, scene: Scene, frame: str, stamp: float) -> tuple[SegmentedObjectArray, TablePlane]:
+    def publish(
+        self, scene: Scene, frame: str, stamp: float, in_world: bool
+    ) -> tuple[SegmentedObjectArray, TablePlane]:
         """Publish everything, the table before the objects that stand on it; returns both.
 
         Args:
             scene: outcome of `perceive`.
             frame: frame that its geometry is in.
             stamp: of the clouds [s].
+            in_world: whether that frame is the world, in which the robot's base is known.
+
+        Raises:
+            UnknownTransformError: the base is asked for and not known.
         """
         stamped = header(frame, stamp)
         table = None if scene.table is None else TablePatch(scene.table.T_world_table, scene.table.size)
@@ -41,6 +54,10 @@ class ScenePublisher:
         self._out[interfaces.SCENE].publish(message_from_cloud(scene.cloud, frame, stamp))
         self._out[interfaces.TABLE].publish(plane)
         self._out[interfaces.OBJECTS].publish(objects)
+        if in_world:
+            T_base_world = invert_transform(self._base.T_world_base(self._base_link, stamp))
+            world = message_from_world(scene, T_base_world, self._base_link, stamp)
+            self._out[interfaces.WORLD_OBJECTS].publish(world)
         if scene.target_cloud is not None:
             self._out[interfaces.OBJECT_CLOUD].publish(message_from_cloud(scene.target_cloud, frame, stamp))
         items = scene_items(table, [cloud.points for cloud in scene.objects], scene.target)

@@ -1,0 +1,310 @@
+"""Goals of `plan_motion`, one after the other, in the newest world and with the newest robot."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+import numpy as np
+from rclpy.action import GoalResponse
+from rclpy.action.server import ServerGoalHandle
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.node import Node
+from std_msgs.msg import String
+
+from morphit_interfaces.action import PlanMotion
+from morphit_interfaces.msg import SphereModel, WorldObjectArray
+from morphit_ros.configuration import Config, parameter
+from morphit_ros.display.drawings.motion import motion_items
+from morphit_ros.errors import InvalidInputError, MorphitError
+from morphit_ros.geometry.transforms import Array, invert_transform
+from morphit_ros.motion.arm_planner import ArmPlanner, ArmPlannerConfig, MotionAnswer, MotionRequest
+from morphit_ros.motion.collision_model import rigid_group
+from morphit_ros.motion.planner import PathStatus
+from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.description import RobotDescription, load_robot_description
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.clocks import ros_time
+from morphit_ros.ros.core.conversions import header
+from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
+from morphit_ros.ros.core.endpoints import settle
+from morphit_ros.ros.core.frames import BaseFrame, BaseFrameConfig
+from morphit_ros.ros.core.markers import marker_array
+from morphit_ros.ros.distance.messages import objects_from_messages
+from morphit_ros.ros.distance.state import CurrentState
+from morphit_ros.ros.motion.messages import (
+    allowed_pairs,
+    carried_from_model,
+    message_from_answer,
+    request_from_message,
+    result_from_answer,
+)
+from morphit_ros.ros.motion.world import Surroundings, surroundings
+from morphit_ros.superovoid.robots.world import CollisionWorld, WorldObject
+
+# Feedback comes no oftener where its stage is the same [s].
+_FEEDBACK_PERIOD = 0.1
+# Goals that wait while one is planned; the next are rejected.
+_MOST_WAITING = 10
+# How often a motion is planned anew since the world has changed meanwhile.
+_ANEW = 3
+
+
+@dataclass(frozen=True)
+class MotionServerConfig(Config):
+    """Which robot, and what is known of it and its world."""
+
+    robot: str = parameter("panda", "Robot: a name in config/robots or a YAML file")
+    description: str = parameter(
+        "file", "Where the URDF comes from: the robot's file, or the topic", choices=("file", "topic")
+    )
+    world_frame: str = parameter("world", "Frame of the world, where the base stands as base_source says")
+    state_timeout: float = parameter(
+        0.5, "Age from which on joint states are not taken for a start [s]", minimum=0.01, maximum=60.0
+    )
+    display: bool = parameter(True, "Publish the newest plan for displays")
+
+
+class MotionServer:
+    """Holds robot and world, and plans.
+
+    Args:
+        node: owner of everything on the graph.
+        config: which robot.
+        planning: settings of the planner.
+        base: where the robot stands in the world.
+        diagnostics: told what was done.
+    """
+
+    def __init__(
+        self, node: Node, config: MotionServerConfig, planning: ArmPlannerConfig, base: BaseFrameConfig,
+        diagnostics: Diagnostics,
+    ) -> None:  # fmt: skip
+        self._node, self._config, self._planning, self._diagnostics = node, config, planning, diagnostics
+        self._robot = RobotConfiguration.load(config.robot)
+        self._base = BaseFrame(node, config.world_frame, base)
+        self._state = CurrentState(node, config.state_timeout)
+        self._planner: ArmPlanner | None = None
+        self._descriptions = 0
+        # Objects by themselves, and how often they have changed: planning goes on meanwhile.
+        self._objects: list[WorldObject] = []
+        self._world_number, self._problem, self._last = 0, "", "no motion asked for yet"
+        self._held: SphereModel | None = None
+        self._goals: deque[ServerGoalHandle] = deque()
+        self._ending = threading.Event()
+        self._covers: threading.Thread | None = None
+        self._plan = interfaces.MOTION_PLAN.publish(node) if config.display else None
+        self._markers = interfaces.MOTION_MARKERS.publish(node) if config.display else None
+        interfaces.WORLD_OBJECTS.subscribe(node, self._on_world)
+        interfaces.SPHERE_MODEL.subscribe(node, self._on_model)
+        if config.description == "topic":
+            interfaces.ROBOT_DESCRIPTION.subscribe(node, self._on_description, MutuallyExclusiveCallbackGroup())
+        else:
+            self._take(load_robot_description(self._robot.description))
+        # Planning in a group of its own: world and states arrive meanwhile.
+        self._wake = node.create_guard_condition(self._work, callback_group=MutuallyExclusiveCallbackGroup())
+        self._server = interfaces.PLAN_MOTION.take(node, self._add, self._accept)
+        self.report()
+
+    # What it knows
+
+    def _take(self, description: RobotDescription) -> None:
+        """Plan for a description: coarse covers first, finer ones later, in a thread of their own."""
+        number = self._descriptions = self._descriptions + 1
+
+        def wanted() -> bool:
+            return number == self._descriptions and not self._ending.is_set()
+
+        def fit() -> None:
+            try:
+                planner = ArmPlanner(description, self._robot, self._planning)
+                if wanted():
+                    self._planner, self._problem = planner, ""
+                while wanted() and planner.levels[0] < planner.levels[1]:
+                    planner.prepare()
+            except MorphitError as error:
+                kept = ", the last one is kept" if self._planner is not None else ""
+                self._problem = f"robot description refused{kept}: {error}"
+
+        self._covers = threading.Thread(target=fit, daemon=True)
+        self._covers.start()
+
+    def _on_description(self, message: String) -> None:
+        try:
+            self._take(load_robot_description(message.data))
+        except MorphitError as error:
+            kept = ", the last one is kept" if self._planner is not None else ""
+            self._problem = f"robot description refused{kept}: {error}"
+        self.report()
+
+    def _on_world(self, message: WorldObjectArray) -> None:
+        try:
+            objects = objects_from_messages(message.objects, message.header.frame_id)
+            CollisionWorld.of(objects)
+            self._objects, self._world_number, self._problem = objects, self._world_number + 1, ""
+        except MorphitError as error:
+            self._problem = f"{interfaces.WORLD_OBJECTS.name} refused, the last objects are kept: {error}"
+        self.report()
+
+    def _on_model(self, message: SphereModel) -> None:
+        try:
+            carried_from_model(message, self._robot.touch_links)
+            self._held = message
+        except MorphitError as error:
+            self._problem = f"{interfaces.SPHERE_MODEL.name} refused, the last one is kept: {error}"
+        self.report()
+
+    def report(self) -> None:
+        """Say how things are."""
+        planner, held = self._planner, self._held
+        values = {
+            "objects": len(self._objects),
+            "sphere model": held.content_hash if held is not None else "none yet",
+            "covers": "none yet" if planner is None else "{} of {} fitted".format(*planner.levels),
+            "waiting goals": len(self._goals),
+        }
+        if self._problem:
+            self._diagnostics.report(ERROR, self._problem, values)
+        elif planner is None:
+            waits = "the covers of the links are fitted" if self._covers is not None else ""
+            self._diagnostics.report(WARN, waits or f"waiting for {interfaces.ROBOT_DESCRIPTION.name}", values)
+        else:
+            self._diagnostics.report(OK, self._last, values)
+
+    def close(self) -> None:
+        """End what runs beside the node."""
+        self._ending.set()
+
+    # Goals
+
+    def _accept(self, _request: PlanMotion.Goal) -> GoalResponse:
+        return GoalResponse.ACCEPT if len(self._goals) < _MOST_WAITING else GoalResponse.REJECT
+
+    def _add(self, goal: ServerGoalHandle) -> None:
+        self._goals.append(goal)
+        self._wake.trigger()
+
+    def _work(self) -> None:
+        while self._goals:
+            goal = self._goals.popleft()
+            try:
+                result = self._answer(goal)
+            except MorphitError as error:
+                result = PlanMotion.Result(status="refused", message=str(error))
+            self._last = "last: " + (result.message or result.status)
+            self.report()
+            settle(goal, result)
+
+    def _answer(self, goal: ServerGoalHandle) -> PlanMotion.Result:
+        planner = self._known_planner(goal)
+        message: PlanMotion.Goal = goal.request
+        start, began = self._start(planner, message), perf_counter()
+        told, last = began, ""
+
+        def progress(stage: str, length: float) -> bool:
+            nonlocal told, last
+            now = perf_counter()
+            if stage != last or now - told > _FEEDBACK_PERIOD:
+                told, last = now, stage
+                known = float("nan") if np.isinf(length) else length
+                goal.publish_feedback(PlanMotion.Feedback(stage=stage, elapsed=now - began, length=known))
+            return not (goal.is_cancel_requested or self._ending.is_set())
+
+        for attempt in range(_ANEW):
+            number = self._world_number
+            around, model_hash = self._around(planner, message, start)
+            request = request_from_message(
+                message, self._robot, start, around, lambda frame: self._T_root_frame(planner, frame)
+            )  # fmt: skip
+            answer = planner.plan(request, progress)
+            current = number == self._world_number or message.world == PlanMotion.Goal.WORLD_REPLACE
+            if not current:
+                # The same motion in the world as it is by now.
+                around, model_hash = self._around(planner, message, start)
+                current = answer.trajectory is None or planner.proves(answer, around.world)
+            if current or goal.is_cancel_requested:
+                break
+            answer = replace(
+                answer, status=PathStatus.NOT_FOUND, trajectory=None, verdict=None, goal=-1,
+                message=f"the world changed while it was planned in, {attempt + 1} times: ask again when it is at rest",
+            )  # fmt: skip
+        result = result_from_answer(answer, model_hash)
+        if goal.is_cancel_requested and not result.success:
+            result.status = "cancelled"
+        if self._plan is not None and self._markers is not None:
+            self._show(planner, request, answer, result)
+        return result
+
+    def _known_planner(self, goal: ServerGoalHandle) -> ArmPlanner:
+        """The planner; while its first covers are fitted, that is waited for."""
+        if self._planner is None and self._covers is not None:
+            goal.publish_feedback(PlanMotion.Feedback(stage="covers", length=float("nan")))
+        while self._planner is None and self._covers is not None and self._covers.is_alive():
+            if goal.is_cancel_requested or self._ending.is_set():
+                raise InvalidInputError("plan_motion", "cancelled", "patience while covers of the links are fitted")
+            self._covers.join(_FEEDBACK_PERIOD)
+        if self._planner is None:
+            found = self._problem or "nothing yet"
+            raise InvalidInputError(interfaces.ROBOT_DESCRIPTION.name, found, "the robot's description")
+        return self._planner
+
+    def _show(
+        self, planner: ArmPlanner, request: MotionRequest, answer: MotionAnswer, result: PlanMotion.Result
+    ) -> None:
+        assert self._plan is not None and self._markers is not None
+        way, trees = planner.places(answer, request), planner.branches(answer, request)
+        root = header(planner.kinematics.description.root_link, ros_time(self._node))
+        self._plan.publish(message_from_answer(result, root, way, trees))
+        self._markers.publish(marker_array(motion_items(way, trees), root))
+
+    def _start(self, planner: ArmPlanner, message: PlanMotion.Goal) -> dict[str, float]:
+        """Position of every joint that is known: of the goal, else as measured."""
+        names = list(message.joint_names) or list(self._robot.arm_joints)
+        if len(message.start) not in (0, len(names)):
+            raise InvalidInputError("start", f"{len(message.start)} numbers", f"{len(names)}, or none")
+        given = dict(zip(names, message.start.tolist(), strict=False))
+        wanted = tuple(name for name in self._robot.arm_joints if name not in given)
+        # Fingers that nobody measures stand as the description has them.
+        known = self._state.latest(planner.kinematics.joint_names)
+        return {**known, **self._state.positions(wanted), **given}
+
+    def _around(
+        self, planner: ArmPlanner, message: PlanMotion.Goal, start: dict[str, float]
+    ) -> tuple[Surroundings, str]:
+        """What is to be kept clear of, and the hash of the sphere model whose held objects are among it."""
+        goals = PlanMotion.Goal
+        if message.world not in (goals.WORLD_ADD, goals.WORLD_REPLACE):
+            raise InvalidInputError("world", message.world, "WORLD_ADD 0 or WORLD_REPLACE 1")
+        given = objects_from_messages(message.objects)
+        standing = [] if message.world == goals.WORLD_REPLACE else self._objects
+        world = CollisionWorld.of(standing).changed(add=given)
+        around = surroundings(world, lambda frame: self._T_root_frame(planner, frame), allowed_pairs(message))
+        if self._held is None or message.world == goals.WORLD_REPLACE:
+            return around, ""
+        held = carried_from_model(self._held, self._robot.touch_links)
+        known = {item.name for item in around.carried}
+        carried = (*around.carried, *(item for item in held if item.name not in known))
+        # What is held is no longer where it was seen.
+        names = {item.name for item in carried}
+        kept = around.world.without(names)
+        return Surroundings(kept, carried), self._held.content_hash
+
+    def _T_root_frame(self, planner: ArmPlanner, frame: str) -> Array:
+        """Pose (4, 4) of a frame that does not move."""
+        kinematics = planner.kinematics
+        description = kinematics.description
+        root = description.root_link
+        if frame in ("", root):
+            return np.eye(4)
+        still = dict.fromkeys(kinematics.joint_names, 0.0)
+        if frame in description.links:
+            if frame not in rigid_group(description, root):
+                raise InvalidInputError("frame", repr(frame), f"one that does not move, such as {root}")
+            return kinematics.link_pose(still, frame)
+        if frame != self._config.world_frame:
+            bound = f"a link that does not move, or {self._config.world_frame}"
+            raise InvalidInputError("frame", repr(frame), bound)
+        base = self._robot.base_link
+        return kinematics.link_pose(still, base) @ invert_transform(self._base.T_world_base(base))

@@ -1,0 +1,77 @@
+"""What a scene holds, as objects of the world that distances are measured to and motions keep clear of."""
+
+from __future__ import annotations
+
+import numpy as np
+from geometry_msgs.msg import Pose
+from scipy.spatial import ConvexHull
+
+from morphit_interfaces.msg import DistanceShape, WorldObject, WorldObjectArray
+from morphit_ros.execution.obstacles import loose_obstacle, table_obstacle
+from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points
+from morphit_ros.perception.scene import LOOSE, Scene
+from morphit_ros.ros.core.conversions import header, point_from_array, pose_from_matrix
+
+TABLE, LOOSE_POINTS = "table", "loose_points"
+# Around each point: so much belongs to its object, about the distance of neighbours [m].
+_AROUND = 0.003
+_CORNERS = _AROUND * np.array([[x, y, z] for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
+
+
+def object_name(index: int) -> str:
+    """Id of an object of the world that is the object of a scene."""
+    return f"object_{index}"
+
+
+def message_from_world(scene: Scene, T_base_scene: Array, base_link: str, stamp: float) -> WorldObjectArray:
+    """The table as a slab, each object as a convex hull, and points of no object as balls.
+
+    Hulls reach down to the table: no camera sees what is below an object.
+
+    Args:
+        scene: outcome of `perceive`.
+        T_base_scene: (4, 4), its frame in the base link's.
+        base_link: of the robot.
+        stamp: of the clouds [s].
+    """
+    found = []
+    if scene.table is not None:
+        table = table_obstacle(T_base_scene @ scene.table.T_world_table, scene.table.size)
+        middle = table.T_base_table.copy()
+        middle[:3, 3] -= 0.5 * table.thickness * middle[:3, 2]
+        size = [float(table.size[0]), float(table.size[1]), table.thickness]
+        slab = DistanceShape(type=DistanceShape.BOX, dimensions=size, pose=Pose())
+        found.append(WorldObject(id=TABLE, pose=pose_from_matrix(middle), shapes=[slab]))
+    for index, cloud in enumerate(scene.objects):
+        points = cloud.finite().points
+        if not len(points):
+            continue
+        if scene.table is not None:
+            foot = transform_points(invert_transform(scene.table.T_world_table), points)
+            foot[:, 2] = 0.0
+            points = np.concatenate([points, transform_points(scene.table.T_world_table, foot)])
+        corners = _hull(transform_points(T_base_scene, points))
+        hull = DistanceShape(
+            type=DistanceShape.CONVEX_MESH, vertices=[point_from_array(corner) for corner in corners], pose=Pose()
+        )
+        found.append(WorldObject(id=object_name(index), pose=Pose(), shapes=[hull]))
+    loose = scene.cloud.points[scene.labels == LOOSE]
+    loose = loose[np.isfinite(loose).all(axis=1)]
+    if len(loose):
+        balls = loose_obstacle(LOOSE_POINTS, loose, T_base_scene)
+        shapes = [
+            DistanceShape(
+                type=DistanceShape.SPHERE,
+                dimensions=[radius],
+                pose=pose_from_matrix(make_transform(translation=center)),
+            )
+            for center, radius in zip(balls.centers, balls.radii.tolist(), strict=True)
+        ]
+        found.append(WorldObject(id=LOOSE_POINTS, pose=Pose(), shapes=shapes))
+    return WorldObjectArray(header=header(base_link, stamp), objects=found)
+
+
+def _hull(points: Array) -> Array:
+    """Corners (C, 3) of the convex hull of what is around points (N, 3), which may lie in a plane [m]."""
+    around = (points[:, None] + _CORNERS).reshape(-1, 3)
+    return np.asarray(around[ConvexHull(around).vertices])
