@@ -173,7 +173,7 @@ def describe_grasp(
         _check_object(values)
     if values["pick"]:
         _check_results(values)
-    base = _base_parameters(values)
+    base = base_parameters(values)
     topics = _camera_topics(values)
     seeing = {**chosen(values, "robot", "points_reliability"), **base, **camera_parameters(values)}
     # One distance function for those who plan and who execute.
@@ -270,7 +270,12 @@ def _check_results(values: Mapping[str, Any]) -> None:
             check_writable(name, values[name], folder)
 
 
-def _base_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
+def base_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Where a real robot's base stands, for nodes that ask; the simulated one stands where its file says.
+
+    Raises:
+        InvalidInputError: a real robot without it, or two that contradict each other.
+    """
     source, text = values["base_source"], values["base_pose"]
     if not text:
         if source == "parameters" and not values["sim"]:

@@ -13,7 +13,9 @@ from morphit_ros.bringup.distance import DISTANCE
 from morphit_ros.bringup.job import Job, NodeDescription, WhenEnded
 from morphit_ros.bringup.neural import NEURAL
 
-_PARTS = ("superovoid_distance", "neural_object", "cover_sim", "cover_control")
+_PARTS = ("superovoid_distance", "motion_planning", "neural_object", "cover_sim", "cover_control")
+# Whatever their own job says there is the node's default, which a parameter file may change.
+_LEFT_OUT = ("state_timeout", "friction")
 
 ARGUMENTS = (
     *grasp.ARGUMENTS,
@@ -25,7 +27,7 @@ ARGUMENTS = (
 
 
 def describe_system(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
-    """The nodes of the job grasp, superovoid_distance beside them, and neural object and cover where asked for.
+    """The nodes of the job grasp, distances and motions beside them, and neural object and cover where asked for.
 
     Raises:
         InvalidInputError, ResourceNotFoundError: as of the jobs that this one is made of.
@@ -35,17 +37,22 @@ def describe_system(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
 
 def _others(values: Mapping[str, Any]) -> list[NodeDescription]:
     # A real robot's driver publishes its description, calibrated: there is one for all.
-    source = {"robot": values["robot"], "model": values["superovoids"], "description": "file"}
-    (distance,) = DISTANCE.nodes(source if values["sim"] else {**source, "description": "topic"})
-    # It moves nothing, and the topics that it follows are latched.
-    nodes = [replace(distance, when_ended=WhenEnded.RESTART)]
+    description = {"description": "file" if values["sim"] else "topic"}
+    (distance,) = DISTANCE.nodes({"robot": values["robot"], "model": values["superovoids"], **description})
+    motion = NodeDescription(
+        "motion_planning", {"robot": values["robot"], **description, **grasp.base_parameters(values)}
+    )
+    # They move nothing, and the topics that they follow are latched.
+    nodes = [replace(node, when_ended=WhenEnded.RESTART) for node in (distance, motion)]
     if values["neural"]:
         told = {name: str(values[name]) for name in ("density", "recording_frame")}
         nodes += NEURAL.nodes({**told, "viewer": "false"})
     if values["cover"]:
         simulated = str(values["sim"]).lower()
         nodes += COVER.nodes({"case": values["cover"], "sim": simulated, "viewer": "false"})
-    return nodes
+    return [
+        replace(node, parameters={k: v for k, v in node.parameters.items() if k not in _LEFT_OUT}) for node in nodes
+    ]
 
 
 SYSTEM = Job(

@@ -49,7 +49,7 @@ class JobPanel:
         self._target = ""
         self._buttons: dict[str, Any] = {}
         with panel.add_folder("Job", above=True):
-            self._nodes = gui.add_html("")
+            self._nodes, self._plan = gui.add_html(""), gui.add_html("")
             if press is not None:
                 for name, (label, hint) in ASKED.items():
                     self._buttons[name] = self._button(name, label, hint, None)
@@ -82,6 +82,11 @@ class JobPanel:
                 return
             self._rows = rows, waiting
             self._nodes.content = nodes_html(rows, waiting)
+
+    def set_plan(self, text: str, certificate: str, success: bool) -> None:
+        """Say what the newest planned motion is, and what is proven of it."""
+        with self._lock:
+            self._plan.content = plan_html(text, certificate, success)
 
     def set_enabled(self, enabled: bool) -> None:
         """Whether the arm can be asked for something; to stop is always possible."""
@@ -153,6 +158,16 @@ def nodes_html(rows: Sequence[tuple[str, str, str]], waiting: str) -> str:
         for name, text, state in rows
     )
     return f'<div style="padding:2px 12px 6px;font-size:13px;line-height:1.45">{head}{lines}</div>'
+
+
+def plan_html(text: str, certificate: str, success: bool) -> str:
+    """The newest planned motion in words; all text is escaped."""
+    color = (GOOD_COLOR if certificate.startswith("proven") else DOUBT_COLOR) if success else BAD_COLOR
+    proof = f'<div style="color:{color}">{html.escape(certificate)}</div>' if certificate else ""
+    return (
+        '<div style="padding:0 12px 6px;font-size:13px;line-height:1.45;overflow-wrap:anywhere">'
+        f'<div style="opacity:0.8">planned motion: {html.escape(text)}</div>{proof}</div>'
+    )
 
 
 def answer_html(target: str, text: str, failed: bool) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike
 from morphit_ros.display.display_list import LinesItem, PointsItem, box_edges
 from morphit_ros.display.drawings.distances import closest_points_item
 from morphit_ros.display.drawings.grasps import grasp_items
+from morphit_ros.display.drawings.motion import motion_items
 from morphit_ros.display.drawings.perceived_scene import table_item
 from morphit_ros.display.drawings.robot_spheres import sphere_items
 from morphit_ros.display.job_panel import JobPanel
@@ -39,6 +41,7 @@ LAYERS = {
     "target": "Chosen target",
     "table": "Table",
     "grasps": "Grasps",
+    "motion": "Planned motion",
     "distances": "Nearest pair",
     "clouds": "Clouds",
 }
@@ -307,6 +310,31 @@ class ViewerScene(ServedScene):
             return
         with self._lock:
             self._server.draw(grasp_items(checked, gripper))
+
+    def set_motion(
+        self, way: tuple[ArrayLike, ArrayLike], trees: tuple[ArrayLike, ArrayLike], T_world_root: ArrayLike
+    ) -> None:
+        """Show a planned motion, in the frame of the robot's root link; an empty one clears it.
+
+        Args:
+            way: points (N, 3) and how far the robot is from all else there (N,) [m].
+            trees: ends of branches of the search, from the start and from the goals (2 B, 3) [m].
+            T_world_root: (4, 4).
+
+        Raises:
+            InvalidInputError: arrays that do not fit together or are not finite.
+        """
+        pose = check_transform(T_world_root, "T_world_root")
+        points, *ends = (np.asarray(item, dtype=np.float64).reshape(-1, 3) for item in (way[0], *trees))
+        clearance = np.asarray(way[1], dtype=np.float64)
+        finite = all(np.isfinite(item).all() for item in (points, *ends))
+        if clearance.shape != (len(points),) or any(len(item) % 2 for item in ends) or not finite:
+            found = f"{len(points)} points, {clearance.shape} clearances, {[len(item) for item in ends]} ends"
+            raise InvalidInputError("motion", found, "finite points with a clearance each, and ends two by two")
+        # What is not known is drawn as near.
+        items = motion_items((points, np.nan_to_num(clearance, nan=0.0)), (ends[0], ends[1]))
+        with self._lock:
+            self._server.draw([replace(item, pose=pose) for item in items])
 
     def set_nearest_pair(self, points: ArrayLike, distance: float) -> None:
         """Show the closest points (2, 3) [m] of the nearest pair of bodies; red where the distance [m] is not above 0.

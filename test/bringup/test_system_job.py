@@ -11,7 +11,7 @@ from morphit_ros.bringup.machines import PARTS
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 
 REAL = ("sim:=false", "base_pose:=0 0 0 0 0 0 1")
-ADDED = {"superovoid_distance"}
+ADDED = {"superovoid_distance", "motion_planning"}
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +42,16 @@ def test_superovoids_are_of_the_same_robot() -> None:
     # A driver's description, calibrated, is for all nodes.
     assert "robot" not in nodes(*REAL)["superovoid_distance"].parameters
     assert nodes("superovoids:=panda_outer")["superovoid_distance"].parameters["model"] == "panda_outer"
+
+
+def test_motions_are_planned_where_the_robot_stands() -> None:
+    place = find_job("grasp").nodes({"robot": "iiwa_umi"})
+    base = next(node.parameters["base_xyz"] for node in place if node.node_name == "grasp_execution")
+    found = nodes("robot:=iiwa_umi")["motion_planning"]
+    assert found.parameters["base_xyz"] == base and found.parameters["robot"] == "iiwa_umi"
+    assert found.parameters["description"] == "file"
+    real = nodes("sim:=false", "base_pose:=0.1 0 0 0 0 0 1")["motion_planning"].parameters
+    assert (real["description"], real["base_xyz"]) == ("topic", [0.1, 0.0, 0.0])
 
 
 def test_one_distance_function_plans_and_executes() -> None:
@@ -94,10 +104,11 @@ def test_parameter_files_reach_the_added_nodes(tmp_path: Path) -> None:
         "neural_object: {ros__parameters: {friction: 0.5}}\n",
         encoding="utf-8",
     )
-    with pytest.raises(InvalidInputError, match="state_timeout"):
-        nodes(f"params_file:={path}")
-    path.write_text("superovoid_distance: {ros__parameters: {alpha: 0.3}}\nneural_object: {ros__parameters: {}}\n")
-    assert nodes(f"params_file:={path}")["superovoid_distance"].parameters["alpha"] == 0.3
+    found = nodes(f"params_file:={path}", "neural:=true")
+    assert found["superovoid_distance"].parameters["state_timeout"] == 2.0
+    assert found["neural_object"].parameters["friction"] == 0.5
+    # Without that part its section is no mistake.
+    assert "neural_object" not in nodes(f"params_file:={path}")
     path.write_text("superovoid_distanse: {ros__parameters: {alpha: 0.3}}\n", encoding="utf-8")
     with pytest.raises(InvalidInputError, match="superovoid_distanse"):
         nodes(f"params_file:={path}")

@@ -1,4 +1,4 @@
-"""What buttons ask of the arm: one goal at a time, with the target that was chosen, and a stop for everybody's goals."""
+"""What buttons ask of the arm: one goal at a time, with the chosen target, and a stop for everybody's goals."""
 
 import pytest
 

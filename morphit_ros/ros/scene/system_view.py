@@ -11,13 +11,14 @@ from rclpy.node import Node
 from std_msgs.msg import String
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
-from morphit_interfaces.msg import CoverState, NeuralObject, SphereModel, SuperovoidModel
+from morphit_interfaces.msg import CoverState, MotionPlan, NeuralObject, SphereModel, SuperovoidModel
 from morphit_ros.display.job_panel import NO_TARGET, STOP, JobPanel
 from morphit_ros.geometry.transforms import Array, transform_points
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.semantics import load_semantic_description
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.clocks import steady_timer
+from morphit_ros.ros.core.conversions import point_rows
 from morphit_ros.ros.core.endpoints import Topic
 from morphit_ros.ros.core.frames import BaseFrameConfig, CameraFrameConfig
 from morphit_ros.ros.core.job_nodes import JobNodes
@@ -68,6 +69,7 @@ class SystemViewer(WorkcellViewer):
         self.topics = {
             **self.topics,
             interfaces.SUPEROVOID_MODEL: self._on_superovoids,
+            interfaces.MOTION_PLAN: self._show_motion,
             interfaces.NEURAL_OBJECT: self._show_neural_object,
             interfaces.NEURAL_MOTION: self._show_neural_motion,
             interfaces.COVER_DESCRIPTION: self._show_cover,
@@ -124,6 +126,12 @@ class SystemViewer(WorkcellViewer):
         else:
             points = transform_points(self._base.T_world_base(self._robot.base_link), clearance.points)
             self.scene.set_nearest_pair(points, float(np.nanmin([clearance.world, clearance.own])))
+
+    def _show_motion(self, message: MotionPlan) -> None:
+        trees = point_rows(message.start_tree), point_rows(message.goal_tree)
+        T_world_root = self._base.T_world_base(self._robot.base_link)
+        self.scene.set_motion((point_rows(message.way), np.array(message.clearance)), trees, T_world_root)
+        self._panel.set_plan(message.message, message.certificate, message.success)
 
     # Models
 
