@@ -60,7 +60,7 @@ class GraspExecution(LifecycleNodeMixin, Node):
         # Transitions, goals and the sequence share a group: no motion is sent after a deactivation. Planning there
         # takes up to seconds, but nothing moves meanwhile. Answers to what the sequence asks come in that group too:
         # rclpy loses an answer that arrives in another thread before the question is noted. The clock arrives in
-        # the default group and joint states in their own, so that neither is held up. (LifecycleNode has one group.)
+        # a thread and joint states in a group of their own, so that neither is held up. (LifecycleNode has one group.)
         work, inputs = MutuallyExclusiveCallbackGroup(), MutuallyExclusiveCallbackGroup()
         LifecycleNodeMixin.__init__(self, callback_group=work)
         config, goals, jobs, sequence, motion, commands, base, clearance = declare_configs(self, CONFIGS)

@@ -42,7 +42,7 @@ class Quality(Enum):
         )
 
 
-class _Unwatched(CallbackGroup):
+class Unwatched(CallbackGroup):
     """Of what no executor waits for."""
 
     def can_execute(self, entity: Any) -> bool:
@@ -106,7 +106,7 @@ class Topic:
         """A subscription of a node that keeps up to `depth` messages until they are fetched."""
         unused: Callable[[Any], None] = lambda _: None  # noqa: E731 - rclpy wants a callback
         profile = self.quality.profile(depth)
-        return Inbox(node.create_subscription(self.type, self.name, unused, profile, callback_group=_Unwatched()))
+        return Inbox(node.create_subscription(self.type, self.name, unused, profile, callback_group=Unwatched()))
 
 
 @dataclass(frozen=True)

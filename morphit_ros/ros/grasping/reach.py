@@ -28,6 +28,9 @@ from morphit_ros.ros.spheres.messages import described_hash
 if TYPE_CHECKING:
     from morphit_ros.motion.reachability import GraspFilter, Reachability
 
+# Between two looks at where the arm stands, from where ways begin [s].
+_STATE_PERIOD = 0.1
+
 
 @dataclass(frozen=True)
 class ReachConfig(Config):
@@ -74,7 +77,7 @@ class GraspReach:
         # Before the first goal: it must not wait for compilers.
         warm_up_reachability()
         SPHERE_DESCRIPTION.subscribe(node, self._on_description)
-        follow_joint_states(node, self._on_joint_state)
+        follow_joint_states(node, self._on_joint_state, period=_STATE_PERIOD)
 
     @property
     def arm_joints(self) -> tuple[str, ...]:

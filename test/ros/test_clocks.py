@@ -1,0 +1,53 @@
+"""Simulated time reaches a node whose executor does nothing, and its timers."""
+
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
+
+import time
+
+import rclpy
+from rclpy.parameter import Parameter
+
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.clocks import SimulatedClock, ros_time
+from morphit_ros.ros.core.conversions import stamp_from_seconds
+
+pytestmark = pytest.mark.ros
+
+
+@pytest.fixture
+def simulated(graph):
+    node = rclpy.create_node("simulated", parameter_overrides=[Parameter("use_sim_time", value=True)])
+    clock = SimulatedClock(node)
+    yield node
+    clock.end()
+    node.destroy_node()
+
+
+def test_time_goes_on_while_the_node_is_not_spun_and_its_timers_are_due(graph, simulated):
+    out = graph.publisher(interfaces.CLOCK)
+
+    def until(condition, seconds):
+        def told():
+            out.publish(interfaces.CLOCK.type(clock=stamp_from_seconds(seconds)))
+            return condition()
+
+        graph.wait_until(told, what=f"simulated time {seconds} s")
+
+    until(lambda: ros_time(simulated) == 12.5, 12.5)
+    due = []
+    simulated.create_timer(1.0, lambda: due.append(ros_time(simulated)))
+    graph._executor.add_node(simulated)
+    for _ in range(5):
+        graph._executor.spin_once(timeout_sec=0.02)
+    assert not due
+    until(lambda: due, 14.0)
+    # What the executor does not wait for costs it nothing.
+    assert not simulated._time_source._clock_sub.callback_group.can_execute(simulated._time_source._clock_sub)
+    graph._executor.remove_node(simulated)
+
+
+def test_a_node_in_wall_time_has_none(graph):
+    SimulatedClock(graph.node).end()
+    assert abs(ros_time(graph.node) - time.time()) < 60.0
