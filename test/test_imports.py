@@ -97,7 +97,7 @@ SUBPACKAGES = {
     ),
     "nodes": line(
         "one executable a file, thin",
-        "geometry robot cover display execution grasping neural perception ros simulation spheres",
+        "geometry robot cover display execution grasping motion neural perception ros simulation spheres",
     ),
 }
 # Exceptions narrower than a subpackage.
