@@ -48,7 +48,9 @@ class SimulatedClock:
         self._source = node._time_source
         if self._source._clock_sub is not None:
             subscription = self._source._clock_sub
-            subscription.callback_group = Unwatched()
+            # Its events too: waiting for one of them, a waiting executor wakes for each message.
+            for waited in (subscription, *subscription.event_handlers):
+                waited.callback_group = Unwatched()
             threading.Thread(target=self._run, args=(Inbox(subscription),), name="clock", daemon=True).start()
 
     def _run(self, inbox: Inbox) -> None:

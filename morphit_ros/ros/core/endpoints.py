@@ -12,6 +12,7 @@ from rclpy.action import ActionClient, ActionServer, CancelResponse, GoalRespons
 from rclpy.action.server import ServerGoalHandle
 from rclpy.callback_groups import CallbackGroup
 from rclpy.client import Client
+from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
@@ -150,7 +151,7 @@ class Action:
         self, node: Node, execute: Callable[[ServerGoalHandle], Any], group: CallbackGroup | None = None
     ) -> ActionServer:
         """A server of a node that executes each goal as it comes."""
-        return ActionServer(node, self.type, self.name, execute, callback_group=group)
+        return _action_server(node, self.type, self.name, execute, callback_group=group)
 
     def take(
         self,
@@ -167,7 +168,7 @@ class Action:
         def taken(goal: ServerGoalHandle) -> None:
             guarded(node, self.name, take, lambda words: settle(goal, self.type.Result(message=words)))(goal)
 
-        return ActionServer(
+        return _action_server(
             node, self.type, self.name, _settled_elsewhere, handle_accepted_callback=taken,
             goal_callback=guarded(node, self.name, accept, lambda _: GoalResponse.REJECT),
             cancel_callback=lambda _: CancelResponse.ACCEPT, callback_group=group,
@@ -180,6 +181,23 @@ class Action:
     def cancel(self, node: Node, group: CallbackGroup | None = None) -> Client:
         """A client that takes goals back, whoever asked for them: all, with an empty request."""
         return node.create_client(CancelGoal, f"{self.name}/_action/cancel_goal", callback_group=group)
+
+
+def _action_server(node: Node, *what: Any, **options: Any) -> ActionServer:
+    """An action server that keeps results for seconds of wall time, as long as a client may take to fetch one.
+
+    With the node's own clock it would be woken by each message of a simulated one: rcl takes the time at which the
+    next result is dropped for due even where there is none.
+    """
+    wall = Clock(clock_type=ClockType.STEADY_TIME)
+    vars(node)["get_clock"] = lambda: wall
+    try:
+        server = ActionServer(node, *what, **options)
+    finally:
+        del vars(node)["get_clock"]
+    # rcl keeps a pointer to it and nothing more.
+    vars(server)["_wall_clock"] = wall
+    return server
 
 
 def settle(goal: ServerGoalHandle, result: Any) -> None:
