@@ -35,6 +35,9 @@ from morphit_ros.ros.execution.robot_commands import (
 )
 from morphit_ros.ros.execution.robot_watch import RobotWatch
 
+# Between two looks at the joint states where nothing else asks for them [s].
+_STATE_PERIOD = 0.1
+
 
 @dataclass(frozen=True)
 class GraspExecutionConfig(Config):
@@ -66,9 +69,11 @@ class GraspExecution(LifecycleNodeMixin, Node):
         config, goals, jobs, sequence, motion, commands, base, clearance = declare_configs(self, CONFIGS)
         self._robot = robot = RobotConfiguration.load(config.robot)
         gripper = Gripper.load(robot.gripper)
-        self._commands = MotionGate(self._make_commands(config.gate, commands, work, inputs))
+        self._commands = MotionGate(self._make_commands(config.gate, commands, work))
         self._diagnostics = Diagnostics(self)
-        self._watch = RobotWatch(self, inputs, robot, driven=commands.command_interface == "actions")
+        # The sequence takes the newest itself; between, that they still come.
+        driven = commands.command_interface == "actions"
+        self._watch = RobotWatch(self, inputs, robot, driven=driven, period=_STATE_PERIOD)
         self._planning = MotionPlanning(self, inputs, motion, robot, self._watch, self._diagnostics)
         reader = GoalReader(self, inputs, goals, clearance, base, robot.base_link, gripper, self._watch.reaches)
         self._jobs = PickJobs(
@@ -87,13 +92,11 @@ class GraspExecution(LifecycleNodeMixin, Node):
         steady_timer(self, 1.0 / config.update_rate, self._jobs.update, work)
         self._autostart = Autostart(self, self._is_ready, work) if config.autostart else None
 
-    def _make_commands(
-        self, gated: bool, config: CommandConfig, work: CallbackGroup, inputs: CallbackGroup
-    ) -> RobotCommands:
+    def _make_commands(self, gated: bool, config: CommandConfig, work: CallbackGroup) -> RobotCommands:
         if not gated:
             return make_robot_commands(self, config, self._robot, work)
         hand = make_robot_commands(self, config, self._robot, work, ("gripper",))
-        return GatedCommands(self, hand, work, inputs, config.gate_timeout)
+        return GatedCommands(self, hand, work, config.gate_timeout)
 
     def _is_ready(self) -> bool:
         lacking = [] if self._planning.ready else [interfaces.SPHERE_DESCRIPTION.name]

@@ -15,6 +15,7 @@ from morphit_interfaces.action import GoHome
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.clocks import SimulatedClock, ros_time
 from morphit_ros.ros.core.conversions import stamp_from_seconds
+from morphit_ros.ros.core.endpoints import watch_events_seldom
 
 pytestmark = pytest.mark.ros
 
@@ -73,6 +74,23 @@ def test_a_result_is_kept_while_simulated_time_flies(graph, simulated):
     assert (status, result.message) == (GoalStatus.STATUS_SUCCEEDED, "there")
     graph._executor.remove_node(simulated)
     server.destroy()
+
+
+def test_a_quality_that_does_not_fit_is_still_told(graph):
+    node = rclpy.create_node("picky")
+    interfaces.JOB_STATE.subscribe(node, lambda _: None)
+    watch_events_seldom(node)
+    [subscription] = [s for s in node.subscriptions if s.topic_name == "/job_state"]
+    told = []
+    for handler in subscription.event_handlers:
+        handler.callback = told.append
+    graph._executor.add_node(node)
+    # Volatile, where latched is asked for.
+    publisher = graph.node.create_publisher(interfaces.JOB_STATE.type, interfaces.JOB_STATE.name, 1)
+    graph.wait_until(lambda: told, what="word of a publisher that does not fit")
+    graph._executor.remove_node(node)
+    graph.node.destroy_publisher(publisher)
+    node.destroy_node()
 
 
 def test_a_node_in_wall_time_has_none(graph):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from time import monotonic
 from typing import Any
 
 from action_msgs.srv import CancelGoal
 from rclpy.action import ActionClient, ActionServer, CancelResponse, GoalResponse
 from rclpy.action.server import ServerGoalHandle
-from rclpy.callback_groups import CallbackGroup
+from rclpy.callback_groups import CallbackGroup, ReentrantCallbackGroup
 from rclpy.client import Client
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
@@ -19,6 +20,10 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 from rclpy.subscription import Subscription
 
 from morphit_ros.ros.core.guarded import guarded
+
+# Executors that are told to stop look up so often at least (see `morphit_ros.ros.core.runner`) [s]: one of them sees
+# each window.
+_EVENTS_PERIOD, _EVENTS_WINDOW = 1.5, 0.15
 
 
 class Quality(Enum):
@@ -54,6 +59,29 @@ class Unwatched(CallbackGroup):
 
     def ending_execution(self, entity: Any) -> None:
         pass
+
+
+class _Seldom(ReentrantCallbackGroup):
+    """Of what an executor need not wait for each time."""
+
+    def can_execute(self, entity: Any) -> bool:
+        return monotonic() % _EVENTS_PERIOD < _EVENTS_WINDOW
+
+
+def watch_events_seldom(node: Node) -> None:
+    """Have an executor look once a second for events of publishers and subscriptions, such as a QoS that does not fit.
+
+    There are two for each. rclpy goes through all of them in Python whenever it waits, which is half of what an
+    executor takes; what happened meanwhile is not lost.
+
+    Args:
+        node: with all that it has until now.
+    """
+    seldom = _Seldom()
+    for endpoint in (*node.publishers, *node.subscriptions):
+        for handler in endpoint.event_handlers:
+            if not isinstance(handler.callback_group, Unwatched):
+                handler.callback_group = seldom
 
 
 class Inbox:

@@ -19,7 +19,7 @@ MODELS = (interfaces.SPHERE_MODEL, interfaces.SUPEROVOID_MODEL)
 
 
 class JobNodes:
-    """Follows `node_alive` and `diagnostics` of some nodes; to be asked about once a second or oftener.
+    """Follows `node_alive` and `diagnostics` of some nodes; `take` is to be called twice a second or oftener.
 
     Args:
         node: subscribes.
@@ -32,7 +32,7 @@ class JobNodes:
 
     def __init__(self, node: Node, names: Sequence[str], timeout: float) -> None:
         self._names, self._namespace = tuple(names), node.get_namespace().rstrip("/")
-        self.lives = NodeWatch(node, names, timeout)
+        self.lives = NodeWatch(node, names, timeout, polled=True)
         self._inbox = interfaces.DIAGNOSTICS.inbox(node, depth=100)
         self._said: dict[str, DiagnosticStatus] = {}
         self._ready: set[str] = set()
@@ -46,6 +46,7 @@ class JobNodes:
 
     def take(self) -> list[DiagnosticStatus]:
         """Take in what nodes have said since the last time; all of it, also of other nodes."""
+        self.lives.look()
         said = [status for message in self._inbox.take() for status in message.status]
         for status in said:
             namespace, _, name = status.name.rpartition("/")

@@ -28,6 +28,7 @@ def follow_joint_states(
     group: CallbackGroup | None = None,
     refuse: Callable[[str], None] = lambda _: None,
     period: float = PERIOD,
+    every: bool = False,
 ) -> Callable[[], None]:
     """Call `take` with the newest joint states, `refuse` with why one cannot be used, in callbacks of `group`.
 
@@ -36,6 +37,7 @@ def follow_joint_states(
 
     Args:
         period: wall time between two looks [s].
+        every: call `take` with all messages, oldest first: for a history.
 
     Returns:
         A look between two looks, for whoever needs the newest now.
@@ -57,9 +59,10 @@ def follow_joint_states(
 
     def look() -> None:
         with lock:
-            newest = {tuple(message.name): message for message in inbox.take()}
-        for message in newest.values():
-            receive(message)
+            messages = inbox.take()
+            newest = messages if every else {tuple(message.name): message for message in messages}.values()
+            for message in newest:
+                receive(message)
 
     steady_timer(node, period, look, group)
     return look

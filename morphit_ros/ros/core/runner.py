@@ -29,6 +29,7 @@ from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.resources import hold_name, resource
 from morphit_ros.ros.core.alive import LifeSign
 from morphit_ros.ros.core.clocks import SimulatedClock
+from morphit_ros.ros.core.endpoints import watch_events_seldom
 from morphit_ros.ros.core.finished import NodeFinished
 
 
@@ -188,6 +189,7 @@ def run_node(
         node = make_node()
         _hold_full_name(node, held)
         clock = SimulatedClock(node)
+        watch_events_seldom(node)
         executor.add_node(node)
         life = LifeSign(node) if serves else None
         signals.interrupt = False

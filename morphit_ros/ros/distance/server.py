@@ -282,7 +282,8 @@ class DistanceServer:
         # Not in the callback of a request: its answer would wait for the drawing.
         if self._robot is None:
             return
-        if self._undrawn_world:
+        # Perception sees the world anew each second: it is drawn for whoever looks.
+        if self._undrawn_world and self._out[interfaces.SUPEROVOID_MARKERS].get_subscription_count():
             self._draw_shapes()
         if self._drawn is not None:
             drawn, self._drawn = self._drawn, None

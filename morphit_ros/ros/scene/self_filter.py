@@ -20,6 +20,9 @@ from morphit_ros.ros.core.interfaces import JOINT_STATES, ROBOT_DESCRIPTION, SPH
 from morphit_ros.ros.core.joint_states import follow_joint_states
 from morphit_ros.ros.spheres.messages import link_spheres_from_message
 
+# Between two looks at the joint states, of which all are kept for a while [s].
+_LOOK_PERIOD = 0.1
+
 
 class SelfFilter:
     """Follows joint states, description and sphere model of a robot.
@@ -42,7 +45,7 @@ class SelfFilter:
         self._states: deque[JointState] = deque()
         self._spheres: dict[str, tuple[Array, Array]] | None = None
         self._kinematics: KinematicModel | None = None
-        follow_joint_states(node, self._on_joint_state)
+        self._look = follow_joint_states(node, self._on_joint_state, period=_LOOK_PERIOD, every=True)
         SPHERE_MODEL.subscribe(node, self._on_sphere_model)
         ROBOT_DESCRIPTION.subscribe(node, self._on_description)
 
@@ -77,6 +80,7 @@ class SelfFilter:
             raise InvalidInputError(
                 missing, "nothing yet", "the robot's shape", "Start robot_spheres, or set self_filter to false."
             )
+        self._look()
         states = list(self._states)
         state = min(states, key=lambda candidate: abs(candidate.stamp - stamp), default=None)
         if state is None or abs(state.stamp - stamp) > self._LARGEST_GAP:
