@@ -191,6 +191,18 @@ def make_viewer(data: str) -> None:
         screenshot(f"http://127.0.0.1:{VIEWER_PORT}", IMAGES / "viewer.png", settle=20.0, timeout=LONGEST_SCREENSHOT)
 
 
+def make_system(data: str) -> None:
+    """The browser's view of the job system, when the arm is on its way."""
+    from morphit_ros.display.screenshot import screenshot
+
+    words = ["system", "object:=mug", "pick:=true", "realtime_factor:=0.05", f"viewer_port:={VIEWER_PORT}"]
+    with job(words, until="pregrasp"):
+        screenshot(
+            f"http://127.0.0.1:{VIEWER_PORT}", IMAGES / "system.png", (1280, 1000), settle=20.0,
+            timeout=LONGEST_SCREENSHOT,
+        )  # fmt: skip
+
+
 def make_neural_view(data: str) -> None:
     """The browser's view of the job neural, after the client that docs/neural/node.md shows."""
     from morphit_ros.display.screenshot import screenshot
@@ -355,6 +367,7 @@ RECIPES = {
     "grasp": Recipe(("grasp.png",), make_grasp, 0, "the grasp of that pick"),
     "spheres_view": Recipe(("spheres_view.png",), make_spheres_view, 0, "morphit spheres view panda"),
     "viewer": Recipe(("viewer.png",), make_viewer, 0, "morphit up grasp object:=mug, in the browser"),
+    "system": Recipe(("system.png",), make_system, 0, "morphit up system object:=mug, in the browser"),
     "neural_view": Recipe(
         ("neural_view.png",), make_neural_view, 0, "morphit up neural and its client, in the browser"
     ),
