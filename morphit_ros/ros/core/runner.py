@@ -203,6 +203,11 @@ def run_node(
         status = finished.exit_status
     except (KeyboardInterrupt, ExternalShutdownException):
         status = stopped
+    except Exception:
+        # A compiler that is interrupted while the node is made says so by an error of its own.
+        if node is not None or not signals.received:
+            raise
+        status = stopped
     finally:
         # From here on a second signal changes nothing: the end is under way.
         signals.interrupt = False
