@@ -108,7 +108,8 @@ class MeshRobot:
         poses = self._poses(rows)
         meshes = {link: self._meshes[link] for link in self._moving}
         solids = [_thinned(solid, thinner) for solid in world.solids]
-        return mesh_hits(meshes, {link: poses[link] for link in meshes}, solids).any(axis=(1, 2))
+        hits = mesh_hits(meshes, {link: poses[link] for link in meshes}, solids)
+        return np.asarray(hits.any(axis=(1, 2)))
 
     def touching_itself(self, rows: Array) -> NDArray[np.bool_]:
         """(C,) whether links touch each other."""
