@@ -8,15 +8,15 @@ turned by up to 0.3 rad. Up to 8 solutions of the inverse kinematics are the goa
 and those at which the meshes touch are among them; `possible` are those with a solution at which the meshes are free.
 
 B: from home through gates of two posts, 1.1 m high and 0.2 m thick, to goals behind them, at which the forearm is
-between the posts: how few spheres a link do? The goals are free for the meshes by 10 mm on either side in the narrowest
-gate.
+between the posts: how few spheres a link do? The goals are free for the meshes in a gate of 160 mm.
 
 The spheres: balanced, as they are, padded by 5 mm, and padded by the greatest distance that they leave to the surface
 (d_max of the link), which covers; surface and volume; volume with a proven cover; the two sphere set methods. The
-planner is `plan_path`. Every path is checked against the collision meshes (Coal): whether it touches a solid, by how
-much the solids would have to be thinner, and whether it touches the robot itself, pairs of the robot's SRDF left out.
-A request succeeds if a path is found in time (wall time) that touches nothing. Seconds are processor time of paths
-found, inverse kinematics and proof included.
+planner is `plan_path`; a request ends without a path when a tree of its search is full (`--nodes`), so that the load
+of the machine decides nothing, or after `--limit` seconds of wall time. Every path is checked against the collision
+meshes (Coal): whether it touches a solid, by how much the solids would have to be thinner, and whether it touches the
+robot itself, pairs of the robot's SRDF left out. A request succeeds if a path is found that touches nothing. Seconds
+are processor time of paths found, inverse kinematics and proof included.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ MODELS: dict[str, dict[str, Any]] = {
 PADDINGS: dict[str, Callable[[LinkSpheres], float]] = {"B + 5 mm": lambda _: 0.005, "B + d_max": lambda s: s.d_max}
 DISTANCE, ANGLE, SOLUTIONS = 0.2, 0.3, 8
 A_COUNTS, B_COUNTS = (20,), (1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 32, 64)
-GAPS, A_GAP = (0.18, 0.20, 0.24), 0.24
+GAPS, A_GAP = (0.17, 0.18, 0.20, 0.24), 0.24
 POST_RADIUS, POST_X, POST_TOP, POST_BOTTOM = 0.1, 0.45, 1.05, -0.05
-# Goals are free for the meshes in a gate narrower by so much than the narrowest [m].
-CLEARANCE = 0.02
+# The gate in which the goals behind it are free for the meshes [m].
+GOAL_GAP = 0.16
 # Joint step between checks against the meshes [rad].
 CHECK_STEP = 0.01
 # Of the hand's fingers in MotionBenchMaker's problems [m].
@@ -158,21 +158,19 @@ def environments_of_a(panda: Panda, data: Path, sets: int | None, goals: int, se
         world = read_world(problem["obstacles"])
         made.append(drawn_goals(name, mesh_robot, world, start, panda.tip, pose, goals, seed))
     closed = panda.meshes(0.0)
-    pose = goals_behind(closed, panda.tip, panda.home, min(GAPS) - CLEARANCE, 1, seed)[0].T_root_tip
+    pose = goals_behind(closed, panda.tip, panda.home, GOAL_GAP, 1, seed)[0].T_root_tip
     return [*made, drawn_goals("gate", closed, gate(A_GAP), panda.home, panda.tip, pose, goals, seed)]
 
 
-def environments_of_b(
-    panda: Panda, gaps: Iterable[float], narrowest: float, count: int, seed: int
-) -> list[Environment]:
+def environments_of_b(panda: Panda, gaps: Iterable[float], count: int, seed: int) -> list[Environment]:
     """Gates, with the same goals behind them."""
     closed = panda.meshes(0.0)
-    goals = tuple(goals_behind(closed, panda.tip, panda.home, narrowest - CLEARANCE, count, seed))
+    goals = tuple(goals_behind(closed, panda.tip, panda.home, GOAL_GAP, count, seed))
     return [Environment(f"gap {1e3 * gap:.0f} mm", gate(gap), panda.home, panda.tip, closed, goals) for gap in gaps]
 
 
 def measure(
-    panda: Panda, spheres: SphereModel, environments: list[tuple[int, Environment]], limit: float
+    panda: Panda, spheres: SphereModel, environments: list[tuple[int, Environment]], limits: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """One row a request."""
     arms = {
@@ -183,7 +181,7 @@ def measure(
     for seed, environment in environments:
         arm = arms[max(environment.mesh_robot.standing.values())]
         for number, goal in enumerate(environment.goals):
-            config = PathConfig(timeout=limit, seed=1000 * seed + number)
+            config = PathConfig(**limits, seed=1000 * seed + number)
             replay = request(arm, environment, goal, config, CHECK_STEP)
             answers = {"found": replay.found, "succeeded": replay.succeeded, "called_touching": replay.called_touching}
             identity = {"environment": environment.name, "seed": seed, "goal": number}
@@ -254,7 +252,7 @@ def print_a(rows: list[dict[str, Any]]) -> None:
     print_header(
         "model", "spheres a link", "spheres", "success [%] (seeds)", "of the possible [%]", "paths found",
         "touch a solid (deepest)", "touch itself", "proven", "starts called touching",
-        "possible goals called touching", "possible, no path in time", "seconds", "mm", "rad",
+        "possible goals called touching", "possible, no path", "seconds", "mm", "rad",
     )  # fmt: skip
     for (model, count), own in cells_of(rows).items():
         s = summary(own)
@@ -365,7 +363,8 @@ def main() -> int:
     parser.add_argument("--goals", type=int, default=100, help="poses in an environment of A (default: %(default)s)")
     parser.add_argument("--gaps", type=float, nargs="+", default=list(GAPS), help="room between B's posts [m]")
     parser.add_argument("--gate-goals", type=int, default=5, help="goals behind the gates of B (default: %(default)s)")
-    parser.add_argument("--limit", type=float, default=2.0, help="wall time of a request [s] (default: %(default)s)")
+    parser.add_argument("--nodes", type=int, default=5000, help="of a tree of the search (default: %(default)s)")
+    parser.add_argument("--limit", type=float, default=60.0, help="wall time of a request [s] (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=1, help="scenes and draws of goals (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="two models, 6 spheres a link, a few goals")
     parser.add_argument("--json", type=Path, help="write a row for each request to this file")
@@ -375,6 +374,7 @@ def main() -> int:
     if options.quick:
         sets, counts = 2, {"A": [6], "B": [6]}
         options.models, options.goals, options.gate_goals, options.gaps = ["B", "V cover"], 2, 2, [0.24]
+    limits = {"timeout": options.limit, "nodes": options.nodes}
     panda, rows = Panda(), []
     for evaluation in ("A", "B"):
         if options.only not in (None, evaluation):
@@ -384,21 +384,21 @@ def main() -> int:
             made = (
                 environments_of_a(panda, options.data, sets, options.goals, seed)
                 if evaluation == "A"
-                else environments_of_b(panda, options.gaps, min(options.gaps), options.gate_goals, seed)
+                else environments_of_b(panda, options.gaps, options.gate_goals, seed)
             )
             environments += [(seed, each) for each in made]
         # Compiles the planner's kernels, or reads them.
-        measure(panda, panda.spheres("B", 6), environments[:1], options.limit)
+        measure(panda, panda.spheres("B", 6), environments[:1], limits)
         cells = [(name, count) for name in options.models for count in counts[evaluation]]
         for name, count in tqdm(cells, evaluation, disable=not sys.stderr.isatty()):
             spheres = panda.spheres(name, count)
             identity = {"evaluation": evaluation, "model": name, "count": count, "spheres": spheres.count}
-            rows += [identity | row for row in measure(panda, spheres, environments, options.limit)]
+            rows += [identity | row for row in measure(panda, spheres, environments, limits)]
         (print_a if evaluation == "A" else print_b)([row for row in rows if row["evaluation"] == evaluation])
     if options.json:
         with atomic_write(options.json) as stream:
             document = {"machine": platform.processor() or platform.machine(), "robot": panda.name}
-            settings = {"limit": options.limit, "load": os.getloadavg(), "check_step": CHECK_STEP}
+            settings = {"limits": limits, "load": os.getloadavg(), "check_step": CHECK_STEP}
             json.dump({**document, **settings, "rows": rows}, stream, indent=1)
     if options.output:
         plot(rows, options.output / "spheres-planning.png")
