@@ -189,6 +189,34 @@ def measure(
     return rows
 
 
+def measured(
+    panda: Panda,
+    evaluation: str,
+    counts: Iterable[int],
+    sets: int | None,
+    limits: dict[str, Any],
+    options: argparse.Namespace,
+) -> list[dict[str, Any]]:
+    """One row a request of an evaluation."""
+    environments = []
+    for seed in tqdm(range(options.seeds), f"{evaluation}, goals", disable=not sys.stderr.isatty()):
+        made = (
+            environments_of_a(panda, options.data, sets, options.goals, seed)
+            if evaluation == "A"
+            else environments_of_b(panda, options.gaps, options.gate_goals, seed)
+        )
+        environments += [(seed, each) for each in made]
+    # Compiles the planner's kernels, or reads them.
+    measure(panda, panda.spheres("B", 6), environments[:1], limits)
+    rows = []
+    cells = [(name, count) for name in options.models for count in counts]
+    for name, count in tqdm(cells, evaluation, disable=not sys.stderr.isatty()):
+        spheres = panda.spheres(name, count)
+        identity = {"evaluation": evaluation, "model": name, "count": count, "spheres": spheres.count}
+        rows += [identity | row for row in measure(panda, spheres, environments, limits)]
+    return rows
+
+
 def share(rows: list[dict[str, Any]], key: str = "succeeded") -> float:
     """Of the requests [%]."""
     return 100.0 * sum(row[key] for row in rows) / max(len(rows), 1)
@@ -367,6 +395,7 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=60.0, help="wall time of a request [s] (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=1, help="scenes and draws of goals (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="two models, 6 spheres a link, a few goals")
+    parser.add_argument("--rows", type=Path, nargs="+", default=[], help="tables and plot of what --json wrote earlier")
     parser.add_argument("--json", type=Path, help="write a row for each request to this file")
     parser.add_argument("--output", type=Path, help="write spheres-planning.png to this folder")
     options = parser.parse_args()
@@ -375,26 +404,15 @@ def main() -> int:
         sets, counts = 2, {"A": [6], "B": [6]}
         options.models, options.goals, options.gate_goals, options.gaps = ["B", "V cover"], 2, 2, [0.24]
     limits = {"timeout": options.limit, "nodes": options.nodes}
-    panda, rows = Panda(), []
+    panda = Panda()
+    rows = [row for file in options.rows for row in json.loads(file.read_text(encoding="utf-8"))["rows"]]
     for evaluation in ("A", "B"):
-        if options.only not in (None, evaluation):
-            continue
-        environments = []
-        for seed in tqdm(range(options.seeds), f"{evaluation}, goals", disable=not sys.stderr.isatty()):
-            made = (
-                environments_of_a(panda, options.data, sets, options.goals, seed)
-                if evaluation == "A"
-                else environments_of_b(panda, options.gaps, options.gate_goals, seed)
-            )
-            environments += [(seed, each) for each in made]
-        # Compiles the planner's kernels, or reads them.
-        measure(panda, panda.spheres("B", 6), environments[:1], limits)
-        cells = [(name, count) for name in options.models for count in counts[evaluation]]
-        for name, count in tqdm(cells, evaluation, disable=not sys.stderr.isatty()):
-            spheres = panda.spheres(name, count)
-            identity = {"evaluation": evaluation, "model": name, "count": count, "spheres": spheres.count}
-            rows += [identity | row for row in measure(panda, spheres, environments, limits)]
-        (print_a if evaluation == "A" else print_b)([row for row in rows if row["evaluation"] == evaluation])
+        if options.only in (None, evaluation):
+            if not options.rows:
+                rows += measured(panda, evaluation, counts[evaluation], sets, limits, options)
+            own = [row for row in rows if row["evaluation"] == evaluation]
+            if own:
+                (print_a if evaluation == "A" else print_b)(own)
     if options.json:
         with atomic_write(options.json) as stream:
             document = {"machine": platform.processor() or platform.machine(), "robot": panda.name}
