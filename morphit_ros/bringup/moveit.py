@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from morphit_ros.robot.configuration import RobotConfiguration
 
 SPHERES = "robot_description_spheres"
 PIPELINES = ("ompl", "pilz_industrial_motion_planner")
+# Offered besides where morphit_moveit is installed with its planner, a client of the node motion_planning.
+PROVEN = "morphit"
 # move_group waits for a description too, but for 10 s only, and in that time no signal ends it.
 _AWAIT_DESCRIPTION = (sys.executable, "-m", "morphit_ros.ros.core.await_description")
 # How far apart a motion's checked states are, as a part of the greatest distance in joint space. With MoveIt's 0.01
@@ -66,12 +69,23 @@ ARGUMENTS = (
 )
 
 
-def moveit_parameters(robot: RobotConfiguration, config: Path | None = None) -> dict[str, Any]:
+def has_planner() -> bool:
+    """Whether MoveIt would find the planner of morphit_moveit."""
+    prefixes = [prefix for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if prefix]
+    index = "share/ament_index/resource_index/moveit_core__pluginlib__plugin/morphit_moveit"
+    entries = [Path(prefix) / index for prefix in prefixes]
+    return any(entry.is_file() and "planner.xml" in entry.read_text(encoding="utf-8") for entry in entries)
+
+
+def moveit_parameters(
+    robot: RobotConfiguration, config: Path | None = None, pipelines: Sequence[str] = PIPELINES
+) -> dict[str, Any]:
     """Everything that MoveIt must be told of a robot, nested, except its description.
 
     Args:
         robot: names the planning group.
         config: folder of the robot's files; None for config/moveit/<name>.
+        pipelines: names of config/moveit/<name>_planning.yaml; the first is OMPL's.
 
     Raises:
         ResourceNotFoundError: a file is missing.
@@ -88,11 +102,11 @@ def moveit_parameters(robot: RobotConfiguration, config: Path | None = None) -> 
     common = resource("config/moveit")
     limits = _mapping(folder / "joint_limits.yaml") | _mapping(folder / "pilz_cartesian_limits.yaml")
     semantics = load_semantic_description(srdf)
-    pipelines = {name: _mapping(common / f"{name}_planning.yaml") for name in PIPELINES}
+    settings = {name: _mapping(common / f"{name}_planning.yaml") for name in pipelines}
     # OMPL takes for a group only planners that are named for it, and without a word its own default instead.
     # A list for each: of one that is named twice YAML makes an alias, which ROS does not read.
-    planners = pipelines["ompl"].get("planner_configs", {})
-    pipelines["ompl"] |= {
+    planners = settings["ompl"].get("planner_configs", {})
+    settings["ompl"] |= {
         group: {"planner_configs": list(planners), "longest_valid_segment_fraction": _CHECK_FRACTION}
         for group in semantics.groups
     }
@@ -100,7 +114,7 @@ def moveit_parameters(robot: RobotConfiguration, config: Path | None = None) -> 
         "robot_description_semantic": srdf.read_text(encoding="utf-8"),
         "robot_description_kinematics": _mapping(folder / "kinematics.yaml"),
         "robot_description_planning": limits,
-        **pipelines,
+        **settings,
         **_mapping(folder / "moveit_controllers.yaml"),
     }
 
@@ -123,6 +137,8 @@ def moveit_py_parameters(robot: RobotConfiguration, description: str, config: Pa
 def describe_moveit(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
     """The nodes of the MoveIt job: robot_spheres, and move_group once there is the description that it publishes.
 
+    Where the planner of morphit_moveit is installed, also the node that it asks.
+
     Raises:
         ResourceNotFoundError: an unknown robot, or a file of its MoveIt configuration is missing.
         InvalidInputError: a file that is not what it must be, or arguments that exclude each other.
@@ -130,9 +146,10 @@ def describe_moveit(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
     from morphit_ros.robot.description import load_robot_description
 
     robot = RobotConfiguration.load(values["robot"])
-    parameters = moveit_parameters(robot, Path(values["config"]) if values["config"] else None)
+    pipelines = (*PIPELINES, PROVEN) if has_planner() else PIPELINES
+    parameters = moveit_parameters(robot, Path(values["config"]) if values["config"] else None, pipelines)
     parameters |= {
-        "planning_pipelines": list(PIPELINES),
+        "planning_pipelines": list(pipelines),
         "default_planning_pipeline": PIPELINES[0],
         "allow_trajectory_execution": values["execution"],
         "collision_detector": values["collision_detector"],
@@ -164,6 +181,9 @@ def describe_moveit(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
         model = outer if (share_directory() / f"config/superovoids/{outer}.yaml").is_file() else robot.name
         known = {"model": model, "semantics": robot.semantic_description, **source}
         nodes.append(NodeDescription("superovoid_distance", known))
+    if PROVEN in pipelines:
+        known = {"robot": values["robot"], "description": "file" if values["sim"] else "topic"}
+        nodes.append(NodeDescription("motion_planning", known | {"seed": values["seed"]}))
     if values["robot_state_publisher"]:
         nodes.append(robot_state_publisher(robot.description))
     if values["rviz"]:

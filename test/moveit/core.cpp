@@ -6,6 +6,7 @@
 
 #include <morphit_moveit/placed_spheres.hpp>
 #include <morphit_moveit/placed_superovoids.hpp>
+#include <morphit_moveit/plain_shapes.hpp>
 #include <morphit_moveit/solids.hpp>
 #include <morphit_moveit/sphere_cover.hpp>
 
@@ -248,5 +249,44 @@ int superovoids_and_superovoids(const double* a, std::size_t count_a, const doub
     return 0;
   write(meeting, out);
   return 1;
+}
+
+std::size_t cone_corners(double radius, double length, double* out)
+{
+  const std::vector<Eigen::Vector3d> corners = coneCorners(radius, length);
+  for (std::size_t i = 0; i < corners.size(); ++i)
+    Eigen::Map<Eigen::Vector3d>(out + 3 * i) = corners[i];
+  return corners.size();
+}
+
+int half_space_pose(const double* plane, double* out)
+{
+  try
+  {
+    Eigen::Map<Eigen::Matrix<double, 4, 4, Eigen::RowMajor>> rows(out);
+    rows = halfSpacePose(Point(plane), plane[3]).matrix();
+    return 1;
+  }
+  catch (const std::invalid_argument&)
+  {
+    return 0;
+  }
+}
+
+int mesh_is_convex(const Solid* solid)
+{
+  return isConvex(dynamic_cast<const TriangleMesh&>(*solid));
+}
+
+/** Rows of two corners of the boxes; how many there are. */
+std::size_t boxes_of_mesh(const Solid* solid, std::size_t most, double finest, double* out)
+{
+  const Boxes boxes = boxesOf(dynamic_cast<const TriangleMesh&>(*solid), most, finest);
+  for (std::size_t i = 0; i < boxes.boxes.size(); ++i)
+  {
+    Eigen::Map<Eigen::Vector3d>(out + 6 * i) = boxes[i].min();
+    Eigen::Map<Eigen::Vector3d>(out + 6 * i + 3) = boxes[i].max();
+  }
+  return boxes.boxes.size();
 }
 }

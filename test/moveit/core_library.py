@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 PACKAGE = Path(__file__).parents[2] / "morphit_moveit"
-SOURCES = ("solids", "triangle_mesh", "sphere_cover", "placed_spheres", "convex", "superovoid", "placed_superovoids")
+SOURCES = (
+    "solids", "triangle_mesh", "sphere_cover", "placed_spheres", "convex", "superovoid", "placed_superovoids",
+    "plain_shapes",
+)  # fmt: skip
 Array = NDArray[np.float64]
 EYE = np.eye(4)
 
@@ -29,6 +32,7 @@ def compiled(folder: Path) -> ctypes.CDLL:
     loaded.solid_new.restype = loaded.mesh_new.restype = ctypes.c_void_p
     loaded.needed_growth.restype = loaded.superovoids_growth.restype = ctypes.c_double
     loaded.plain_cover.restype = loaded.deepest_in_solid.restype = loaded.deepest_in_body.restype = ctypes.c_size_t
+    loaded.cone_corners.restype = loaded.boxes_of_mesh.restype = ctypes.c_size_t
     return loaded
 
 
@@ -156,6 +160,24 @@ class Core:
             ctypes.c_double(limit), _array(out),
         )  # fmt: skip
         return (out[:10] if found else None), out[10]
+
+    def cone_corners(self, radius: float, length: float) -> Array:
+        out = np.empty((100, 3))
+        return out[: self._library.cone_corners(ctypes.c_double(radius), ctypes.c_double(length), _array(out))]
+
+    def half_space(self, plane: Array) -> Array | None:
+        """Pose of the half-space of a, b, c, d; None where that is no plane."""
+        out = np.empty((4, 4))
+        return out if self._library.half_space_pose(_array(plane), _array(out)) else None
+
+    def is_convex(self, mesh: ctypes.c_void_p) -> bool:
+        return bool(self._library.mesh_is_convex(mesh))
+
+    def boxes(self, mesh: ctypes.c_void_p, most: int, finest: float) -> Array:
+        """Lower and upper corners of boxes (N, 2, 3)."""
+        out = np.empty((most, 2, 3))
+        made = self._library.boxes_of_mesh(mesh, _size(most), ctypes.c_double(finest), _array(out))
+        return out[:made]
 
     def close(self) -> None:
         for solid in self._made:
