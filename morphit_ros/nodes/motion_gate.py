@@ -20,7 +20,7 @@ from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.motion_types import JointState, Trajectory
 from morphit_ros.ros.core import interfaces
-from morphit_ros.ros.core.clocks import ros_time, steady_timer
+from morphit_ros.ros.core.clocks import ros_time, steady_timer, take_clock
 from morphit_ros.ros.core.conversions import trajectory_from_message
 from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics, diagnostic_status
 from morphit_ros.ros.core.heartbeat import ended, own_process
@@ -186,6 +186,7 @@ class TrajectoryGate(Node):
         self._watch.look()
 
     def _tick(self) -> None:
+        take_clock(self)
         last, self._looked = self._looked, monotonic()
         if self._looked - last > _SLEPT:
             self._woken = self._looked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 from rclpy.node import Node
@@ -14,6 +15,9 @@ from morphit_ros.ros.core.latest import LatestMessages, Viewer
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.scene.system_view import SystemViewer
+
+# As of the runner for nodes of several threads [s].
+_SWITCH_INTERVAL = 0.0005
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,8 @@ class WebViewer(Node):
             self, topics, config.rate, best_effort, diagnostics, viewer.is_wanted, viewer.is_ready
         )
         if isinstance(viewer, SystemViewer) and viewer.controls is not None:
+            # The heart beats in a thread of its own, which must not wait for those that draw.
+            sys.setswitchinterval(_SWITCH_INTERVAL)
             # Last of all: with these, an error in what is drawn would end the node.
             self.end_motion, self.motion_ended = viewer.controls.end_motion, viewer.controls.motion_ended
         diagnostics.report(OK, f"view at {viewer.scene.url}")

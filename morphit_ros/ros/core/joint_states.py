@@ -11,7 +11,7 @@ from sensor_msgs.msg import JointState as JointStateMsg
 
 from morphit_ros.errors import MorphitError
 from morphit_ros.robot.motion_types import JointState
-from morphit_ros.ros.core.clocks import steady_timer
+from morphit_ros.ros.core.clocks import steady_timer, take_clock
 from morphit_ros.ros.core.conversions import joint_state_from_message
 from morphit_ros.ros.core.guarded import guarded
 from morphit_ros.ros.core.interfaces import JOINT_STATES
@@ -60,6 +60,8 @@ def follow_joint_states(
     def look() -> None:
         with lock:
             messages = inbox.take()
+            # Not before: the time of a state must not seem to be yet to come.
+            take_clock(node)
             newest = messages if every else {tuple(message.name): message for message in messages}.values()
             for message in newest:
                 receive(message)

@@ -184,7 +184,11 @@ def state_rows(states: Mapping[str, str], nodes: Sequence[ExpectedNode], listene
 
 
 # Differs by design.
-_APART = {("use_sim_time", "workcell_sim"), ("robot", "robot_spheres"), ("robot", "superovoid_distance")}
+_APART = {
+    ("robot", "robot_spheres"),
+    ("robot", "superovoid_distance"),
+    *(("use_sim_time", node) for node in ("workcell_sim", "cover_sim", "cover_control")),
+}
 
 
 def _shown(value: Any) -> str:
