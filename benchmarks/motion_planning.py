@@ -16,7 +16,7 @@ import os
 import statistics
 import sys
 import time
-from itertools import pairwise
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -24,33 +24,19 @@ import numpy as np
 from tqdm import tqdm
 
 from morphit_bench.data_option import add_data
-from morphit_bench.spheres.collision_experiment import ObstacleShape
-from morphit_bench.spheres.collision_truth import mesh_hits, mesh_self_hits
-from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_quat_xyzw
+from morphit_bench.spheres.planning_experiment import MeshRobot, dense_path, read_world
+from morphit_ros.geometry.transforms import Array
 from morphit_ros.motion.certificate import Verdict
 from morphit_ros.motion.cloud import CloudObstacle
-from morphit_ros.motion.model import ArmModel
 from morphit_ros.motion.planner import PathConfig, PathStatus, path_length
 from morphit_ros.motion.refinement import COUNTS, RefinableArm, plan_refined
-from morphit_ros.motion.world import Solid, World
+from morphit_ros.motion.world import World
 from morphit_ros.resources import atomic_write
 from morphit_ros.robot.kinematics import KinematicModel
-from morphit_ros.robot.links import GeometryKind, collision_mesh
+from morphit_ros.robot.links import GeometryKind
 from morphit_ros.robot.sources import load_robot
 
 STEP = np.radians(1.0)
-
-
-def read_world(obstacles: list[dict[str, Any]]) -> World:
-    """Obstacles of a problem."""
-    solids = []
-    for each in obstacles:
-        pose = make_transform(matrix_from_quat_xyzw(each["quaternion_xyzw"]), each["position"])
-        size = each["dimensions"]
-        # Height before radius.
-        size = size[::-1] if each["type"] == "cylinder" else size
-        solids.append(Solid(each["name"], GeometryKind(each["type"]), pose, np.array(size, dtype=np.float64)))
-    return World(solids)
 
 
 def points_on(world: World, count: int, seed: int) -> Array:
@@ -68,38 +54,6 @@ def points_on(world: World, count: int, seed: int) -> Array:
         meshes.append(mesh.apply_transform(solid.T_world_solid))
     points, _ = trimesh.sample.sample_surface(trimesh.util.concatenate(meshes), count, seed=seed)
     return np.asarray(points)
-
-
-class Truth:
-    """The robot as its collision meshes."""
-
-    def __init__(self, kinematics: KinematicModel, model: ArmModel) -> None:
-        self.kinematics, self.model = kinematics, model
-        links = kinematics.description.links.values()
-        self.meshes = {
-            link.name: [collision_mesh(shape) for shape in link.collisions] for link in links if link.collisions
-        }
-        checked = {frozenset((model.parts[a], model.parts[b])) for a, b in model.arrays.pairs}
-        names = list(self.meshes)
-        self.skipped = [pair for a in names for b in names if a < b and (pair := frozenset((a, b))) not in checked]
-
-    def touching(self, path: Array, standing: dict[str, float], world: World) -> int:
-        """At how many configurations, one degree apart, meshes touch."""
-        steps = [
-            np.linspace(a, b, int(np.ceil(np.abs(b - a).max() / STEP)), endpoint=False)
-            for a, b in pairwise(path)
-            if np.abs(b - a).max() > 0.0
-        ]
-        rows = np.concatenate([*steps, path[-1:]])
-        placed = [
-            self.kinematics.forward_kinematics(standing | dict(zip(self.model.joints, row, strict=True)))
-            for row in rows.tolist()
-        ]
-        moving = [p for p, row in zip(self.model.parts, self.model.arrays.rows, strict=True) if row >= 0]
-        poses = {link: np.array([each[link] for each in placed]) for link in self.meshes}
-        obstacles = [ObstacleShape(solid.kind, solid.T_world_solid, solid.dimensions) for solid in world.solids]
-        hits = mesh_hits({k: self.meshes[k] for k in moving}, {k: poses[k] for k in moving}, obstacles).any(axis=(1, 2))
-        return int((hits | mesh_self_hits(self.meshes, poses, self.skipped)).sum())
 
 
 def percentile(values: list[float], share: float) -> float:
@@ -147,7 +101,12 @@ def main() -> int:
     limits = np.array([np.minimum(lower, asked.min(axis=0)), np.maximum(upper, asked.max(axis=0))])
     arm = RefinableArm(kinematics, joints, standing, options.spheres, limits)
     model = arm.model({})
-    truth = Truth(kinematics, model) if options.truth else None
+    truth = None
+    if options.truth:
+        # Of the pairs of links those that the planner checks are.
+        checked = {frozenset((model.parts[a], model.parts[b])) for a, b in model.arrays.pairs}
+        pairs = {frozenset(pair) for pair in combinations(kinematics.description.links, 2)}
+        truth = MeshRobot(kinematics, joints, standing, pairs - checked)
     settings = {name: getattr(options, name) for name in PathConfig.__dataclass_fields__ if name != "seed"}
     # Compiles, and fits or reads each cover.
     plan_refined(arm, read_world(first["obstacles"]), first["start"], [first["goal"]], PathConfig(**settings))
@@ -189,7 +148,7 @@ def main() -> int:
             row |= {"length": plan.length, "straight": straight, "corners": len(plan.path)}
             row |= {"verdict": plan.certificate.verdict.name, "looked_at": plan.certificate.looked_at}
             if truth is not None:
-                row["touching"] = truth.touching(plan.path, standing, world)
+                row["touching"] = int((~truth.free(dense_path(plan.path, STEP), world)).sum())
         rows.append(row)
     shortest: dict[tuple[str, int], float] = {}
     for row in rows:

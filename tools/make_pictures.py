@@ -191,6 +191,23 @@ def make_viewer(data: str) -> None:
         screenshot(f"http://127.0.0.1:{VIEWER_PORT}", IMAGES / "viewer.png", settle=20.0, timeout=LONGEST_SCREENSHOT)
 
 
+def make_system(data: str) -> None:
+    """The browser's view of the job system, when the arm is on its way."""
+    from morphit_ros.display.screenshot import screenshot
+
+    words = ["system", "object:=mug", "pick:=true", "realtime_factor:=0.05", f"viewer_port:={VIEWER_PORT}"]
+    # A machine that draws without a GPU has little left for the job.
+    patient = "{ros__parameters: {clock_timeout: 2.0, state_timeout: 2.0}}"
+    with tempfile.TemporaryDirectory(prefix="morphit-pictures-") as folder:
+        file = Path(folder, "patient.yaml")
+        file.write_text(f"motion_gate: {patient}\npick_client: {{ros__parameters: {{timeout: 1000.0}}}}\n")
+        with job([*words, f"params_file:={file}"], until="pregrasp"):
+            screenshot(
+                f"http://127.0.0.1:{VIEWER_PORT}", IMAGES / "system.png", (1280, 1000), settle=12.0,
+                timeout=LONGEST_SCREENSHOT,
+            )  # fmt: skip
+
+
 def make_neural_view(data: str) -> None:
     """The browser's view of the job neural, after the client that docs/neural/node.md shows."""
     from morphit_ros.display.screenshot import screenshot
@@ -348,6 +365,10 @@ MORPHIT = (sys.executable, "-m", "morphit_ros.cli")
 COVER_VIEW = (*MORPHIT, "cover", "view", "4x8", "--duration", "6", "--screenshot", "FOLDER/cover_thigh.png")
 COVER = ("benchmarks/cover.py", "--data", "DATA", "--images", "FOLDER")
 COLLISIONS = ("benchmarks/sphere_collisions.py", "--output", "FOLDER")
+PLANNING = (
+    *("benchmarks/sphere_planning.py", "--data", "DATA", "--counts", "1", "2", "3", "4", "6", "10", "20", "40"),
+    *("--goals", "10", "--seeds", "2", "--output", "FOLDER"),
+)
 HANDS = ("benchmarks/superovoid_hands.py", "--data", "DATA", "--pictures", "FOLDER")
 LEVEL_SETS = ("benchmarks/neural_level_sets.py", "--data", "DATA", "--picture", "FOLDER/neural_level_sets.png")
 RECIPES = {
@@ -355,6 +376,7 @@ RECIPES = {
     "grasp": Recipe(("grasp.png",), make_grasp, 0, "the grasp of that pick"),
     "spheres_view": Recipe(("spheres_view.png",), make_spheres_view, 0, "morphit spheres view panda"),
     "viewer": Recipe(("viewer.png",), make_viewer, 0, "morphit up grasp object:=mug, in the browser"),
+    "system": Recipe(("system.png",), make_system, 0, "morphit up system object:=mug, in the browser"),
     "neural_view": Recipe(
         ("neural_view.png",), make_neural_view, 0, "morphit up neural and its client, in the browser"
     ),
@@ -371,6 +393,7 @@ RECIPES = {
     ),
     "cover": Recipe(("cover_open.png", "cover_cost.png"), benchmark("cover", *COVER), 2, COVER[0]),
     "collisions": Recipe(("spheres-collisions.png",), benchmark("collisions", *COLLISIONS), 2, COLLISIONS[0]),
+    "planning": Recipe(("spheres-planning.png",), benchmark("planning", *PLANNING), 2, PLANNING[0]),
     "hands": Recipe(("superovoid_times.png", "superovoid_accuracy.png"), benchmark("hands", *HANDS), 2, HANDS[0]),
     "level_sets": Recipe(("neural_level_sets.png",), benchmark("level_sets", *LEVEL_SETS), 2, LEVEL_SETS[0]),
 }

@@ -79,7 +79,8 @@ def describe_distance(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
         ResourceNotFoundError: an unknown robot.
         InvalidInputError: a robot's file that is none.
     """
-    return with_superovoids("superovoid_distance", values, chosen(values, "state_timeout"), {})
+    touching = {"touch_links": list(RobotConfiguration.load(values["robot"]).touch_links)}
+    return with_superovoids("superovoid_distance", values, {**chosen(values, "state_timeout"), **touching}, {})
 
 
 DISTANCE = Job(

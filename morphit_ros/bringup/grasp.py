@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ from morphit_ros.resources import check_writable, resource
 from morphit_ros.robot.configuration import RobotConfiguration
 
 _AUTOMATIC = ("auto", "true", "false")
+# A simulator makes the clock and cannot follow it; covers are controlled in wall time.
+_OWN_TIME = ("workcell_sim", "cover_sim", "cover_control")
 # Arguments that are parameters of workcell_sim under the same names.
 _SIMULATION = (
     "robot", "object", "object_unit", "object_mass", "object_x", "object_y", "object_yaw", "friction", "seed",
@@ -33,6 +35,7 @@ _WHEN_SIMULATED = {
     "grasp_execution": {"silence_timeout": 15.0, "gate_timeout": 2.0, "node_timeout": 10.0, "recall_held": False},
     "motion_gate": {"silence_timeout": 15.0, "state_timeout": 0.2, "heartbeat_timeout": 2.0, "clock_timeout": 0.2},
     "pick_client": {"node_timeout": 10.0},
+    "web_viewer": {"node_timeout": 10.0},
 }
 
 ARGUMENTS = (
@@ -67,6 +70,20 @@ ARGUMENTS = (
         "else actions",
         ("auto", "topics", "actions"),
     ),
+    Argument(
+        "clearance",
+        "points",
+        "what the open gripper is kept clear of: points of the clouds, or superovoids fitted to the objects besides",
+        ("points", "superovoids"),
+    ),
+    Argument(
+        "min_clearance",
+        0.0,
+        "with clearance superovoids: least distance of the open gripper; negative for shapes that bulge beyond the "
+        "object [m]",
+        minimum=-0.05,
+        maximum=0.1,
+    ),
     Argument("pick", False, "pick the target once and end the job with its outcome"),
     Argument("lift_height", 0.2, "how far the object is lifted [m]", minimum=0.02, maximum=0.6),
     Argument("output", "", "with pick: folder for pictures; empty: none"),
@@ -74,6 +91,7 @@ ARGUMENTS = (
     Argument("continuous", False, "plan grasps on every new object cloud, not only on request"),
     Argument("viewer", True, "serve a view of the job to web browsers on this machine"),
     VIEWER_PORT,
+    Argument("viewer_controls", True, "buttons of the view: pick, stop, home, release; false: it only shows"),
     Argument("rviz", False, "open RViz with every topic of the job"),
     Argument(
         "robot_state_publisher",
@@ -123,10 +141,21 @@ ARGUMENTS = (
 )
 
 
-def describe_grasp(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
+def describe_grasp(
+    values: Mapping[str, Any],
+    others: Sequence[NodeDescription] = (),
+    display: str = "grasp",
+    strangers: Sequence[str] = (),
+) -> tuple[NodeDescription, ...]:
     """The nodes of the grasp job, in the order of starting.
 
     Parameters come from config/grasp.yaml, `params_file`, which overrides it, and the arguments.
+
+    Args:
+        values: of the arguments.
+        others: further nodes of the same graph, for which all of that holds too.
+        display: file of rviz/.
+        strangers: nodes that other arguments would bring, for which a parameter file may have sections.
 
     Raises:
         InvalidInputError: a pose that is none; parts of the job that there are not; a real robot without the pose of
@@ -144,20 +173,24 @@ def describe_grasp(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
         _check_object(values)
     if values["pick"]:
         _check_results(values)
-    base = _base_parameters(values)
+    base = base_parameters(values)
     topics = _camera_topics(values)
     seeing = {**chosen(values, "robot", "points_reliability"), **base, **camera_parameters(values)}
+    # One distance function for those who plan and who execute.
+    clearance = chosen(values, "clearance", "min_clearance")
     # Grasps are for the robot and for the lift that executes them.
     planning = {
         "gripper": robot.gripper,
         **chosen(values, "robot", "seed", "continuous"),
         **base,
         "reach.lift_height": values["lift_height"],
+        **clearance,
     }
     # A lifecycle node: it moves nothing before it is active, and in a job it activates itself.
     execution = {
         **chosen(values, "robot", "backend", "moveit_parameters", "lift_height", "seed"),
         **base,
+        **clearance,
         "moveit.python": values["moveit_python"],
         "command_interface": _command_interface(values),
         "autostart": True,
@@ -177,9 +210,15 @@ def describe_grasp(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
     ]
     if simulated:
         nodes.insert(0, NodeDescription("workcell_sim", chosen(values, *_SIMULATION)))
+    nodes += others
     if values["viewer"]:
         # Two depth cameras fill a network: another machine's viewer has the segmented scene.
-        shown = {"port": values["viewer_port"], "camera_clouds": "perception" in here}
+        shown = {
+            "port": values["viewer_port"],
+            "camera_clouds": "perception" in here,
+            "controls": values["viewer_controls"],
+            "job_nodes": [node.node_name for node in nodes],
+        }
         nodes.append(NodeDescription("web_viewer", {**seeing, **shown}, remappings=topics))
     has_publisher = is_installed("robot_state_publisher", "robot_state_publisher")
     if _automatic(values["robot_state_publisher"], simulated and has_publisher):
@@ -187,7 +226,7 @@ def describe_grasp(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
     if _automatic(values["static_frames"], simulated and can_publish_static_frames()):
         nodes += _static_frames(values, robot)
     if values["rviz"]:
-        nodes.append(rviz("grasp"))
+        nodes.append(rviz(display))
     if values["pick"]:
         parameters = {**chosen(values, "lift_height", "output", "report"), "verify": simulated}
         nodes.append(NodeDescription("pick_client", parameters, when_ended=WhenEnded.END_JOB))
@@ -195,15 +234,14 @@ def describe_grasp(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
     placed = _simulated_base(robot) if simulated else {}
     whole = []
     for node in nodes:
-        # The simulator makes the clock: it cannot follow it.
-        given = {**node.parameters, "use_sim_time": sim_time and node.executable != "workcell_sim"}
+        given = {**node.parameters, "use_sim_time": sim_time and node.executable not in _OWN_TIME}
         defaults = {
             **(placed if "base_source" in node.parameters else {}),
             **(_WHEN_SIMULATED.get(node.node_name, {}) if simulated else {}),
         }
         from_files = _parameters_from_files(node.node_name, values, given)
         whole.append(replace(node, parameters={**defaults, **from_files, **given}))
-    _check_sections(values, {node.node_name for node in nodes})
+    _check_sections(values, {*strangers, *(node.node_name for node in nodes)})
     return completed(of_parts(whole, here), values)
 
 
@@ -232,7 +270,12 @@ def _check_results(values: Mapping[str, Any]) -> None:
             check_writable(name, values[name], folder)
 
 
-def _base_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
+def base_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Where a real robot's base stands, for nodes that ask; the simulated one stands where its file says.
+
+    Raises:
+        InvalidInputError: a real robot without it, or two that contradict each other.
+    """
     source, text = values["base_source"], values["base_pose"]
     if not text:
         if source == "parameters" and not values["sim"]:

@@ -17,7 +17,7 @@ PARTS: MappingProxyType[str, frozenset[str]] = MappingProxyType(
     {
         "simulation": frozenset({"workcell_sim"}),
         "perception": frozenset({"scene_perception"}),
-        "planning": frozenset({"grasp_planning"}),
+        "planning": frozenset({"grasp_planning", "superovoid_distance", "motion_planning", "neural_object"}),
         "execution": frozenset(
             {"robot_spheres", "grasp_execution", "motion_gate", "pick_client", "robot_state_publisher"}
         ),

@@ -58,11 +58,29 @@ class LayeredServer:
         _check_address(host, port)
         self._access = Access()
         self._server = _start(host, port, self._access)
+        self._begin("")
+        self.panel = Panel(self.gui, title)
+
+    def _begin(self, prefix: str) -> None:
+        self._prefix = prefix
         self._layers: dict[str, Any] = {}
         self._nodes: dict[str, Any] = {}
         self.scene = self._server.scene
         self.gui = self._server.gui
-        self.panel = Panel(self.gui, title)
+
+    def part(self, name: str, label: str) -> LayeredPart:
+        """Further layers on the same page.
+
+        Args:
+            name: of the node that all of them are below.
+            label: of their folder in the panel.
+        """
+        return LayeredPart(self._server, self._access, f"{self._prefix}/{name}", label)
+
+    @property
+    def has_clients(self) -> bool:
+        """Whether a browser shows the page."""
+        return bool(self._server.get_clients())
 
     @property
     def url(self) -> str:
@@ -101,7 +119,7 @@ class LayeredServer:
 
     def add_layer(self, name: str, label: str, visible: bool) -> None:
         """Add an empty layer and its checkbox."""
-        root = self.scene.add_frame(f"/{name}", show_axes=False, visible=visible)
+        root = self.scene.add_frame(f"{self._prefix}/{name}", show_axes=False, visible=visible)
         self._layers[name] = root
         self.panel.add_layer(name, label, visible, lambda shown: setattr(root, "visible", shown))
 
@@ -116,11 +134,15 @@ class LayeredServer:
         self._layers[name].visible = visible
         self.panel.set_layer(name, visible)
 
+    def is_shown(self, name: str) -> bool:
+        """Whether a layer is shown."""
+        return bool(self._layers[name].visible)
+
     def put(self, name: str, add: Callable[..., Any], **properties: Any) -> None:
         """Update the properties of a node, or add it: ``add(name, **properties)`` if there is none."""
         node = self._nodes.get(name)
         if node is None:
-            self._nodes[name] = add(f"/{name}", **properties)
+            self._nodes[name] = add(f"{self._prefix}/{name}", **properties)
             return
         # Points and colours of a new length reach the browser together.
         with self._server.atomic():
@@ -159,6 +181,27 @@ class LayeredServer:
     def stop(self) -> None:
         """Stop serving."""
         _stop(self._server)
+
+
+class LayeredPart(LayeredServer):
+    """Layers on the page of another server: camera, light and floor are that page's, and so is its end."""
+
+    def __init__(self, server: Any, access: Access, prefix: str, label: str) -> None:
+        self._server, self._access = server, access
+        self._begin(prefix)
+        self.panel = Panel(self.gui, label, part=True)
+
+    def set_camera(self, position: ArrayLike, look_at: ArrayLike, fov: float) -> None:
+        pass
+
+    def light(self, lights: Lights) -> None:
+        pass
+
+    def add_floor(self, size: float, cell: float, section: float, position: ArrayLike) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
 
 
 def _check_address(host: str, port: int) -> None:

@@ -48,9 +48,9 @@ class NeuralScene(ServedScene):
     field_of_view = 0.6
     title = "morphit neural object"
 
-    def __init__(self, host: str = "127.0.0.1", port: int = 8080) -> None:
+    def __init__(self, host: str = "127.0.0.1", port: int = 8080, *, page: ServedScene | None = None) -> None:
         """Start serving, as `ServedScene`."""
-        super().__init__(host, port)
+        super().__init__(host, port, page=page)
         self._view: NeuralView | None = None
         self._times, self._poses = np.zeros(0), np.zeros((0, 4, 4))
         self._status, self._is_error = "no object yet", False
@@ -58,7 +58,7 @@ class NeuralScene(ServedScene):
         self._ended = threading.Event()
         self._playing = threading.Event()
         gui = self._server.gui
-        with gui.add_folder("Predicted motion"):
+        with self._server.panel.add_folder("Predicted motion"):
             self._time = gui.add_slider("Time [s]", 0.0, 1.0, 0.01, 0.0, disabled=True)
             self._replay = gui.add_button("Replay", disabled=True)
         self._time.on_update(lambda _: self._show_at(float(self._time.value)))

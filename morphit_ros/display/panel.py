@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 _MAXIMUM_MESSAGES = 6
 _BRAND = (24, 130, 112)
+BAD_COLOR, DOUBT_COLOR, GOOD_COLOR = "#ff8a8a", "#ffcf66", "#63d2a4"
 # viser's notice about software rendering covers the scene, which is light enough for it.
 _STYLE = "<style>#webgl-software-rendering{display:none}</style>"
 
@@ -15,15 +17,41 @@ _STYLE = "<style>#webgl-software-rendering{display:none}</style>"
 class Panel:
     """Job state as HTML, and one checkbox a layer."""
 
-    def __init__(self, gui: Any, title: str) -> None:
-        """Build an empty panel in a viser GUI."""
+    def __init__(self, gui: Any, title: str, part: bool = False) -> None:
+        """Build an empty panel in a viser GUI.
+
+        Args:
+            gui: of the page.
+            title: of the panel.
+            part: it is a folder in the panel that is there already.
+        """
         self._gui = gui
-        gui.configure_theme(dark_mode=True, show_logo=False, show_share_button=False, brand_color=_BRAND)
-        gui.main_panel.dock_right()
-        gui.set_panel_label(title)
-        self._status = gui.add_html(status_html("waiting", {}, ()))
-        self._layers = gui.add_folder("Shown")
+        self._inside: Any = contextlib.nullcontext()
+        self._above = 0
+        if part:
+            self._inside = gui.add_folder(title)
+        else:
+            gui.configure_theme(dark_mode=True, show_logo=False, show_share_button=False, brand_color=_BRAND)
+            gui.main_panel.dock_right()
+            gui.set_panel_label(title)
+        with self._inside:
+            self._status = gui.add_html(status_html("waiting", {}, ()))
+        self._layers = self.add_folder("Shown")
         self._checkboxes: dict[str, Any] = {}
+
+    def add_folder(self, label: str, above: bool = False) -> Any:
+        """A folder of the panel; a context in which controls are added to it.
+
+        Args:
+            label: its title.
+            above: it comes before the layers; below the state of the job, later ones after earlier ones.
+        """
+        order = None
+        if above:
+            self._above += 1
+            order = self._status.order + self._above / 100.0
+        with self._inside:
+            return self._gui.add_folder(label, order=order)
 
     def add_layer(self, name: str, label: str, visible: bool, toggled: Callable[[bool], None]) -> None:
         """Add a checkbox; `toggled` is called with its new state, from another thread."""
@@ -40,23 +68,24 @@ class Panel:
         """Tick or clear a checkbox, as a click on it would."""
         self._checkboxes[name].value = visible
 
-    def set_status(self, stage: str, times: Mapping[str, float], messages: Sequence[str]) -> None:
+    def set_status(self, stage: str, times: Mapping[str, float], messages: Sequence[str], failed: bool = False) -> None:
         """Show the state of the job."""
-        self._status.content = status_html(stage, times, messages)
+        self._status.content = status_html(stage, times, messages, failed)
 
     def set_content(self, content: str) -> None:
         """Show HTML of the caller's own in place of the state of a job; the caller escapes texts."""
         self._status.content = _STYLE + content
 
 
-def status_html(stage: str, times: Mapping[str, float], messages: Sequence[str]) -> str:
+def status_html(stage: str, times: Mapping[str, float], messages: Sequence[str], failed: bool = False) -> str:
     """State of a job: stage under way, stages done with their seconds, the last messages. All text is escaped."""
     notes = "".join(
         f'<div style="margin-top:4px;overflow-wrap:anywhere">{html.escape(message)}</div>'
         for message in messages[-_MAXIMUM_MESSAGES:]
     )
     seconds = table_html({name: f"{spent:.2f} s" for name, spent in times.items()})
-    return _STYLE + titled_html(stage, seconds, f'<div style="opacity:0.7">{notes}</div>')
+    color = BAD_COLOR if failed else "inherit"
+    return _STYLE + titled_html(stage, seconds, f'<div style="opacity:0.7">{notes}</div>', color=color)
 
 
 def titled_html(title: str, *parts: str, color: str = "inherit") -> str:

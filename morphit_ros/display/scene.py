@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morphit_ros.display.display_list import LinesItem, PointsItem
+from morphit_ros.display.display_list import LinesItem, PointsItem, box_edges
 from morphit_ros.display.drawings.distances import closest_points_item
 from morphit_ros.display.drawings.grasps import grasp_items
+from morphit_ros.display.drawings.motion import motion_items
 from morphit_ros.display.drawings.perceived_scene import table_item
 from morphit_ros.display.drawings.robot_spheres import sphere_items
+from morphit_ros.display.job_panel import JobPanel
 from morphit_ros.display.layers import Lights
 from morphit_ros.display.robot_visuals import link_glbs
 from morphit_ros.display.sampling import thinned
@@ -34,8 +37,11 @@ LAYERS = {
     "spheres": "Robot spheres",
     "object": "Object",
     "normals": "Object normals",
+    "objects": "Other objects",
+    "target": "Chosen target",
     "table": "Table",
     "grasps": "Grasps",
+    "motion": "Planned motion",
     "distances": "Nearest pair",
     "clouds": "Clouds",
 }
@@ -43,6 +49,9 @@ LAYERS = {
 _CLOUD_COLORS = np.array([[52, 120, 200], [200, 90, 50], [90, 150, 70], [150, 90, 170]]) / 255.0
 _OBJECT_COLOR, _NORMAL_COLOR = (0.95, 0.55, 0.09), (0.35, 0.24, 0.08)
 _SPHERE_COLOR, _SPHERE_OPACITY = (0.24, 0.59, 0.86), 0.35
+_OTHER_COLOR, _TARGET_COLOR = (0.62, 0.56, 0.45), (1.0, 0.85, 0.2)
+# A click means what is so near to its ray [m]; the box of a target whose object is not known is so large.
+_CLICK_RADIUS, _TARGET_SIZE = 0.012, 0.04
 _NORMAL_LENGTH = 0.008
 _MAXIMUM_NORMALS = 1500
 
@@ -77,6 +86,9 @@ class ViewerScene(ServedScene):
         self._max_points = max_points
         self._robot: KinematicModel | None = None
         self._positions: dict[str, float] = {}
+        # What a click may mean: the objects, and where nothing is known of them the clouds.
+        self._objects: list[Array] = []
+        self._clouds: dict[str, Array] = {}
 
         # A little lower than a table top at the origin's height, which would flicker otherwise.
         self._server.add_floor(4.0, 0.1, 0.5, (0.0, 0.0, -0.004))
@@ -165,6 +177,7 @@ class ViewerScene(ServedScene):
             clouds = [other for other in self._server.layers if other.startswith("clouds/")]
             default = _CLOUD_COLORS[clouds.index(layer) % len(_CLOUD_COLORS)]
             colored = default if cloud.colors is None else cloud.colors / 255.0
+            self._clouds[layer] = cloud.points
             self._server.draw([PointsItem(f"{layer}/points", colored, cloud.points, 0.003)])
 
     def set_object(self, points: ArrayLike, normals: ArrayLike | None = None) -> None:
@@ -186,6 +199,79 @@ class ViewerScene(ServedScene):
                     LinesItem("normals/lines", _NORMAL_COLOR, segments, pixels=1.0),
                 ]
             )
+
+    def set_objects(self, objects: Sequence[ArrayLike], target: int = -1) -> None:
+        """Show all objects of a scene but the one to grasp, which `set_object` shows.
+
+        Args:
+            objects: points (N, 3) of each [m].
+            target: which of them that is; -1: none.
+
+        Raises:
+            InvalidInputError: malformed arrays.
+        """
+        clouds = [thinned(PointCloud(np.asarray(points)), self._max_points).points for points in objects]
+        others = [points for index, points in enumerate(clouds) if index != target]
+        with self._lock:
+            self._objects = clouds
+            shown = np.concatenate([np.zeros((0, 3)), *others])
+            self._server.draw([PointsItem("objects/points", _OTHER_COLOR, shown, 0.0035)])
+
+    def set_target(self, point: ArrayLike | None) -> None:
+        """Mark what was chosen: the object that has this point (3,) [m], or the point; None: nothing was.
+
+        Raises:
+            InvalidInputError: a point that is not finite.
+        """
+        if point is None:
+            self.clear("target")
+            return
+        place = np.asarray(point, dtype=np.float64)
+        if place.shape != (3,) or not np.isfinite(place).all():
+            raise InvalidInputError("point", place.tolist(), "three finite numbers [m]")
+        with self._lock:
+            center, size = place, np.full(3, _TARGET_SIZE)
+            for points in self._objects:
+                if len(points) and np.linalg.norm(points - place, axis=1).min() < _CLICK_RADIUS:
+                    low, high = points.min(axis=0) - 0.004, points.max(axis=0) + 0.004
+                    center, size = 0.5 * (low + high), high - low
+            self._server.draw([LinesItem("target/box", _TARGET_COLOR, box_edges(center, size), pixels=3.0)])
+
+    def on_target(self, choose: Callable[[Array], None]) -> None:
+        """Call with the point (3,) [m] that was clicked: of an object, or of a cloud that is shown."""
+
+        def clicked(event: Any) -> None:
+            point = self.point_along(event.ray_origin, event.ray_direction)
+            if point is not None:
+                choose(point)
+
+        self._server.scene.on_click()(clicked)
+
+    def point_along(self, origin: ArrayLike, direction: ArrayLike) -> Array | None:
+        """The first point (3,) near a ray, of the objects, else of the clouds that are shown; None without one.
+
+        Args:
+            origin: (3,) [m].
+            direction: (3,), unit.
+        """
+        start, along = np.asarray(origin), np.asarray(direction)
+        with self._lock:
+            shown = [points for name, points in self._clouds.items() if self._server.is_shown(name)]
+            for clouds in (self._objects, shown):
+                point = first_along(np.concatenate([np.zeros((0, 3)), *clouds]), start, along)
+                if point is not None:
+                    return point
+        return None
+
+    def add_job(self, press: Callable[[str], None] | None) -> JobPanel:
+        """The panel's part about a job; `press` as of `JobPanel`."""
+        with self._lock:
+            return JobPanel(self._server.gui, self._server.panel, press)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a browser shows it."""
+        return self._server.has_clients
 
     def set_table(self, T_world_table: ArrayLike, size: ArrayLike, thickness: float = 0.02) -> None:
         """Show a slab below the upper face z = 0 of the table frame.
@@ -225,6 +311,31 @@ class ViewerScene(ServedScene):
         with self._lock:
             self._server.draw(grasp_items(checked, gripper))
 
+    def set_motion(
+        self, way: tuple[ArrayLike, ArrayLike], trees: tuple[ArrayLike, ArrayLike], T_world_root: ArrayLike
+    ) -> None:
+        """Show a planned motion, in the frame of the robot's root link; an empty one clears it.
+
+        Args:
+            way: points (N, 3) and how far the robot is from all else there (N,) [m].
+            trees: ends of branches of the search, from the start and from the goals (2 B, 3) [m].
+            T_world_root: (4, 4).
+
+        Raises:
+            InvalidInputError: arrays that do not fit together or are not finite.
+        """
+        pose = check_transform(T_world_root, "T_world_root")
+        points, *ends = (np.asarray(item, dtype=np.float64).reshape(-1, 3) for item in (way[0], *trees))
+        clearance = np.asarray(way[1], dtype=np.float64)
+        finite = all(np.isfinite(item).all() for item in (points, *ends))
+        if clearance.shape != (len(points),) or any(len(item) % 2 for item in ends) or not finite:
+            found = f"{len(points)} points, {clearance.shape} clearances, {[len(item) for item in ends]} ends"
+            raise InvalidInputError("motion", found, "finite points with a clearance each, and ends two by two")
+        # What is not known is drawn as near.
+        items = motion_items((points, np.nan_to_num(clearance, nan=0.0)), (ends[0], ends[1]))
+        with self._lock:
+            self._server.draw([replace(item, pose=pose) for item in items])
+
     def set_nearest_pair(self, points: ArrayLike, distance: float) -> None:
         """Show the closest points (2, 3) [m] of the nearest pair of bodies; red where the distance [m] is not above 0.
 
@@ -237,10 +348,16 @@ class ViewerScene(ServedScene):
         with self._lock:
             self._server.draw([closest_points_item(ends, distance)])
 
-    def set_status(self, stage: str, times: Mapping[str, float] | None = None, messages: Sequence[str] = ()) -> None:
+    def set_status(
+        self,
+        stage: str,
+        times: Mapping[str, float] | None = None,
+        messages: Sequence[str] = (),
+        failed: bool = False,
+    ) -> None:
         """Show the state of the job: stage under way, stages done → seconds, messages (the last ones are kept)."""
         with self._lock:
-            self._server.panel.set_status(stage, times or {}, messages)
+            self._server.panel.set_status(stage, times or {}, messages, failed)
 
     def show(self, layer: str, visible: bool) -> None:
         """Show or hide a layer of `LAYERS`, or a cloud as "clouds/NAME", as its checkbox does.
@@ -267,8 +384,11 @@ class ViewerScene(ServedScene):
                 self._server.clear("spheres")
             if layer == "object":
                 self._server.clear("normals")
+            if layer == "objects":
+                self._objects = []
             for cloud in [name for name in self._server.layers if name.startswith("clouds/")]:
                 if layer in ("clouds", cloud):
+                    self._clouds.pop(cloud, None)
                     self._server.remove_layer(cloud)
 
     def _require_robot(self) -> KinematicModel:
@@ -281,6 +401,19 @@ class ViewerScene(ServedScene):
         for link, T_root_link in self._require_robot().forward_kinematics(self._positions).items():
             self._server.place(f"robot/{link}", T_root_link)
             self._server.place(f"spheres/{link}", T_root_link)
+
+
+def first_along(points: Array, origin: Array, direction: Array) -> Array | None:
+    """The first point (3,) within `_CLICK_RADIUS` of a ray, None without one.
+
+    Args:
+        points: (N, 3) [m].
+        origin, direction: (3,) of the ray; a unit vector.
+    """
+    offsets = points - origin
+    along = offsets @ direction
+    near = (np.linalg.norm(offsets - along[:, None] * direction, axis=1) < _CLICK_RADIUS) & (along > 0.0)
+    return points[near][along[near].argmin()] if near.any() else None
 
 
 def _checked_spheres(link: str, centers: ArrayLike, radii: ArrayLike) -> tuple[Array, Array]:

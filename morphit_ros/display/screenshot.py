@@ -159,28 +159,51 @@ def _drain(stream: IO[str]) -> None:
             pass
 
 
-def _capture(address: str, url: str, size: tuple[int, int], looks: int) -> bytes:
-    """PNG of a page once `_LOOKS_ALIKE` looks in a row show the same, or after so many looks."""
+@contextlib.contextmanager
+def _opened(address: str, url: str, size: tuple[int, int]) -> Iterator[Page]:
     with needed_for("a screenshot of the browser view"):
         from websockets.exceptions import ConnectionClosed
         from websockets.sync.client import connect
     try:
         # A picture is larger than the default limit of a message; loopback needs no proxy.
         with connect(address, max_size=None, proxy=None) as connection:
-            page = _Page(connection, size)
+            page = Page(connection, size)
             page.open(url)
-            pictures: list[str] = []
-            for _ in range(looks):
-                page.call("Runtime.evaluate", expression=_NEXT_LOOK, awaitPromise=True)
-                pictures = [*pictures, page.call("Page.captureScreenshot", format="png")["data"]][-_LOOKS_ALIKE:]
-                if len(pictures) == _LOOKS_ALIKE and len(set(pictures)) == 1:
-                    break
-            return base64.b64decode(pictures[-1])
+            yield page
     except ConnectionClosed as error:
         raise EOFError("the connection was closed") from error
 
 
-class _Page:
+@contextlib.contextmanager
+def opened_page(url: str, size: tuple[int, int] = (1280, 800), timeout: float = 300.0) -> Iterator[Page]:
+    """A page in a browser of its own, to be asked and to be clicked.
+
+    Args:
+        url: http(s) address of the page.
+        size: of the window [px].
+        timeout: wall-clock time after which the browser is ended [s].
+
+    Raises:
+        MissingDependencyError: there is no Chromium, or the Python package websockets is missing.
+        ScreenshotError: the page cannot be opened.
+    """
+    with _browser(_chromium(None), timeout) as (process, _), _opened(_address(process), url, size) as page:
+        yield page
+
+
+def _capture(address: str, url: str, size: tuple[int, int], looks: int) -> bytes:
+    """PNG of a page once `_LOOKS_ALIKE` looks in a row show the same, or after so many looks."""
+    with _opened(address, url, size) as page:
+        pictures: list[str] = []
+        for _ in range(looks):
+            page.call("Runtime.evaluate", expression=_NEXT_LOOK, awaitPromise=True)
+            pictures = [*pictures, page.call("Page.captureScreenshot", format="png")["data"]][-_LOOKS_ALIKE:]
+            if len(pictures) == _LOOKS_ALIKE and len(set(pictures)) == 1:
+                break
+        return base64.b64decode(pictures[-1])
+
+
+class Page:
     """A tab, spoken to over the Chrome DevTools Protocol."""
 
     def __init__(self, connection: Any, size: tuple[int, int]) -> None:

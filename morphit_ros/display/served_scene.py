@@ -27,13 +27,21 @@ class ServedScene:
     field_of_view: ClassVar[float] = 0.7
     title: ClassVar[str] = "morphit"
 
-    def __init__(self, host: str = "127.0.0.1", port: int = 8080, *, hidden: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+        *,
+        hidden: Collection[str] = (),
+        page: ServedScene | None = None,
+    ) -> None:
         """Start serving.
 
         Args:
             host: a loopback address: the view is not encrypted. Only its own page may connect (`display.access`).
             port: of HTTP and websocket; 0 takes a free one.
             hidden: layers that are not shown until their box is ticked.
+            page: the layers are shown on the page of this one, whose camera, light and end count.
 
         Raises:
             InvalidInputError: a host that is not loopback, a port that is taken or out of range, an unknown layer.
@@ -42,7 +50,11 @@ class ServedScene:
         for layer in hidden:
             check_layer(layer, self.layers)
         self._lock = threading.RLock()
-        self._server = LayeredServer(host, port, self.title)
+        if page is None:
+            self._server = LayeredServer(host, port, self.title)
+        else:
+            name = self.title.removeprefix("morphit ")
+            self._server = page._server.part(name.replace(" ", "_"), name.capitalize())
         self._closed = False
         self._server.light(self.lights)
         for layer, label in self.layers.items():

@@ -17,7 +17,7 @@ from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.autostart import Autostart
 from morphit_ros.ros.core.clocks import steady_timer
-from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
+from morphit_ros.ros.core.diagnostics import ACTIVE, ERROR, OK, STATE, WARN, Diagnostics
 from morphit_ros.ros.core.endpoints import result_is_awaited
 from morphit_ros.ros.core.frames import BaseFrameConfig
 from morphit_ros.ros.core.parameters import declare_configs
@@ -34,6 +34,9 @@ from morphit_ros.ros.execution.robot_commands import (
     make_robot_commands,
 )
 from morphit_ros.ros.execution.robot_watch import RobotWatch
+
+# Between two looks at the joint states where nothing else asks for them [s].
+_STATE_PERIOD = 0.1
 
 
 @dataclass(frozen=True)
@@ -60,15 +63,17 @@ class GraspExecution(LifecycleNodeMixin, Node):
         # Transitions, goals and the sequence share a group: no motion is sent after a deactivation. Planning there
         # takes up to seconds, but nothing moves meanwhile. Answers to what the sequence asks come in that group too:
         # rclpy loses an answer that arrives in another thread before the question is noted. The clock arrives in
-        # the default group and joint states in their own, so that neither is held up. (LifecycleNode has one group.)
+        # a thread and joint states in a group of their own, so that neither is held up. (LifecycleNode has one group.)
         work, inputs = MutuallyExclusiveCallbackGroup(), MutuallyExclusiveCallbackGroup()
         LifecycleNodeMixin.__init__(self, callback_group=work)
         config, goals, jobs, sequence, motion, commands, base, clearance = declare_configs(self, CONFIGS)
         self._robot = robot = RobotConfiguration.load(config.robot)
         gripper = Gripper.load(robot.gripper)
-        self._commands = MotionGate(self._make_commands(config.gate, commands, work, inputs))
+        self._commands = MotionGate(self._make_commands(config.gate, commands, work))
         self._diagnostics = Diagnostics(self)
-        self._watch = RobotWatch(self, inputs, robot, driven=commands.command_interface == "actions")
+        # The sequence takes the newest itself; between, that they still come.
+        driven = commands.command_interface == "actions"
+        self._watch = RobotWatch(self, inputs, robot, driven=driven, period=_STATE_PERIOD)
         self._planning = MotionPlanning(self, inputs, motion, robot, self._watch, self._diagnostics)
         reader = GoalReader(self, inputs, goals, clearance, base, robot.base_link, gripper, self._watch.reaches)
         self._jobs = PickJobs(
@@ -87,16 +92,18 @@ class GraspExecution(LifecycleNodeMixin, Node):
         steady_timer(self, 1.0 / config.update_rate, self._jobs.update, work)
         self._autostart = Autostart(self, self._is_ready, work) if config.autostart else None
 
-    def _make_commands(
-        self, gated: bool, config: CommandConfig, work: CallbackGroup, inputs: CallbackGroup
-    ) -> RobotCommands:
+    def _make_commands(self, gated: bool, config: CommandConfig, work: CallbackGroup) -> RobotCommands:
         if not gated:
             return make_robot_commands(self, config, self._robot, work)
         hand = make_robot_commands(self, config, self._robot, work, ("gripper",))
-        return GatedCommands(self, hand, work, inputs, config.gate_timeout)
+        return GatedCommands(self, hand, work, config.gate_timeout)
 
     def _is_ready(self) -> bool:
-        return self._planning.ready and self._watch.state is not None
+        lacking = [] if self._planning.ready else [interfaces.SPHERE_DESCRIPTION.name]
+        lacking += [] if self._watch.state is not None else [interfaces.JOINT_STATES.name]
+        if lacking:
+            self._diagnostics.report(WARN, f"not active: waiting for {', '.join(lacking)}")
+        return not lacking
 
     def _on_hand_goal(self, _request: object) -> GoalResponse:
         # What speaks against the robot is told to whoever wants to recover from it.
@@ -128,7 +135,7 @@ class GraspExecution(LifecycleNodeMixin, Node):
             return TransitionCallbackReturn.FAILURE
         lacking = self._watch.not_reported()
         text = f"active: {self._robot.name} may move"
-        self._diagnostics.report(WARN if lacking else OK, f"{text}; {lacking}" if lacking else text)
+        self._diagnostics.report(WARN if lacking else OK, f"{text}; {lacking}" if lacking else text, {STATE: ACTIVE})
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:

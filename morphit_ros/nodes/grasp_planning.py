@@ -57,9 +57,9 @@ class GraspPlanning(Node):
         self._gripper = Gripper.load(self._config.gripper)
         # Before the action is there: the first goal must not wait for compilers.
         warm_up(self._gripper)
-        self._reach = GraspReach(self, reach, base)
-        self._known = KnownObjectMatch(self, known)
         self._diagnostics = Diagnostics(self)
+        self._reach = GraspReach(self, reach, base, self._diagnostics)
+        self._known = KnownObjectMatch(self, known)
         self._grasps = interfaces.GRASPS.publish(self)
         self._markers = interfaces.GRASP_MARKERS.publish(self)
         # Heavy work one at a time; the inputs arrive in the default group meanwhile.

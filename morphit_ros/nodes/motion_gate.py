@@ -20,7 +20,7 @@ from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.motion_types import JointState, Trajectory
 from morphit_ros.ros.core import interfaces
-from morphit_ros.ros.core.clocks import ros_time, steady_timer
+from morphit_ros.ros.core.clocks import ros_time, steady_timer, take_clock
 from morphit_ros.ros.core.conversions import trajectory_from_message
 from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics, diagnostic_status
 from morphit_ros.ros.core.heartbeat import ended, own_process
@@ -38,6 +38,8 @@ _FRESH = 0.05
 # A gate that did not run for so long has been given up, and the arm been stopped past it; as long again what it hears
 # is of before [s].
 _SLEPT = 0.25
+# Between two looks at the joint states by themselves [s].
+_STATE_PERIOD = 0.1
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,9 @@ class TrajectoryGate(Node):
         self._diagnostics = Diagnostics(self)
         self._out = interfaces.GATE_STATE.publish(self)
         driven = commands.command_interface == "actions"
+        # Each look ends with the newest; between, if looks take long, that they still come.
         self._watch = RobotWatch(
-            self, None, self._robot, self._on_state, self._gate.refuse_state, driven, self._config.period
+            self, None, self._robot, self._on_state, self._gate.refuse_state, driven, _STATE_PERIOD
         )
         interfaces.HEARTBEAT.subscribe(self, self._on_heartbeat)
         interfaces.GATED_TRAJECTORY.subscribe(self, self._on_trajectory)
@@ -179,8 +182,11 @@ class TrajectoryGate(Node):
                 self._controller.stop()
             self._do(self._gate.fault(cause))
         self._tell()
+        # Last: after a look that was late, the next one knows what was waiting behind it.
+        self._watch.look()
 
     def _tick(self) -> None:
+        take_clock(self)
         last, self._looked = self._looked, monotonic()
         if self._looked - last > _SLEPT:
             self._woken = self._looked

@@ -14,7 +14,7 @@ from morphit_ros.configuration import Config, parameter
 from morphit_ros.neural.objects.push_scene import PredictionConfig
 from morphit_ros.neural.objects.warm_up import warm_up
 from morphit_ros.ros.core import interfaces
-from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
+from morphit_ros.ros.core.diagnostics import ACTIVE, ERROR, OK, STATE, WARN, Diagnostics
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.requests import Requests
 from morphit_ros.ros.core.runner import run_node
@@ -83,6 +83,8 @@ class NeuralObject(Node):
             **self._counts,
             **self._requests.values(),
             "builds waiting": self._builds.waiting,
+            # Without an object it is ready all the same.
+            STATE: ACTIVE,
         }
         summary, stage = self._server.summary, self._builds.stage
         if stage:

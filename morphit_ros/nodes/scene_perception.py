@@ -60,7 +60,7 @@ class ScenePerception(Node):
         self._diagnostics = Diagnostics(self)
         self._frames = CameraFrames(self, world_frame, camera_config)
         base = BaseFrame(self, world_frame, base_config)
-        self._self_filter = SelfFilter(self, robot, base) if config.self_filter else None
+        self._self_filter = SelfFilter(self, robot, base, self._diagnostics) if config.self_filter else None
         self._done_stamp = -1.0
         self._out = ScenePublisher(self, base, robot.base_link)
         # One scene after the other; what may not wait for its turn is refused at once, and needs a thread for that.

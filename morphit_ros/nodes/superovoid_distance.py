@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rclpy.node import Node
 from std_msgs.msg import String
 
-from morphit_interfaces.msg import WorldObjectArray
+from morphit_interfaces.msg import SphereModel, WorldObjectArray
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import MorphitError
 from morphit_ros.ros.core import interfaces
@@ -37,9 +37,12 @@ class SuperovoidDistance(Node):
         super().__init__("superovoid_distance")
         self._source, model_config, config = declare_configs(self, CONFIGS)
         self._diagnostics = Diagnostics(self)
-        self._server = DistanceServer(self, model_config, self._source.robot, self._source.package_paths)
+        self._server = DistanceServer(
+            self, model_config, self._source.robot, self._diagnostics, self._source.package_paths
+        )
         self._problem = ""
         interfaces.WORLD_OBJECTS.subscribe(self, self._on_world)
+        interfaces.SPHERE_MODEL.subscribe(self, self._on_spheres)
         description = self._source.load()
         if description is None:
             interfaces.ROBOT_DESCRIPTION.subscribe(self, self._on_description)
@@ -68,6 +71,14 @@ class SuperovoidDistance(Node):
             self._problem = ""
         except MorphitError as error:
             self._problem = f"{interfaces.WORLD_OBJECTS.name} refused, the last objects are kept: {error}"
+        self._report()
+
+    def _on_spheres(self, message: SphereModel) -> None:
+        try:
+            self._server.set_held(message)
+            self._problem = ""
+        except MorphitError as error:
+            self._problem = f"{interfaces.SPHERE_MODEL.name} refused, what was carried before is kept: {error}"
         self._report()
 
     def _report(self) -> None:

@@ -1,7 +1,8 @@
-"""A browser view of robot, spheres, clouds, object, grasps and the state of the job; on loopback only."""
+"""A browser view of all that a graph publishes, with buttons for the arm where asked for; on loopback only."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 from rclpy.node import Node
@@ -13,7 +14,10 @@ from morphit_ros.ros.core.frames import BaseFrameConfig, CameraFrameConfig
 from morphit_ros.ros.core.latest import LatestMessages, Viewer
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
-from morphit_ros.ros.scene.view import WorkcellViewer
+from morphit_ros.ros.scene.system_view import SystemViewer
+
+# As of the runner for nodes of several threads [s].
+_SWITCH_INTERVAL = 0.0005
 
 
 @dataclass(frozen=True)
@@ -22,8 +26,8 @@ class WebViewerConfig(Config):
 
     robot: str = parameter("panda", "Robot: a name in config/robots or a YAML file")
     scene: str = parameter(
-        "workcell", "What is shown: robot and workcell, a morphing cover, or a neural object",
-        choices=("workcell", "cover", "neural"),
+        "system", "What is shown: all that the graph publishes, or only a morphing cover, or only a neural object",
+        choices=("system", "cover", "neural"),
     )  # fmt: skip
     port: int = parameter(8080, "TCP port on the loopback interface; 0: a free one", minimum=0, maximum=65535)
     points_reliability: str = parameter(
@@ -34,6 +38,13 @@ class WebViewerConfig(Config):
     camera_clouds: bool = parameter(True, "Show the cameras' clouds; without them only what was segmented is received")
     max_points: int = parameter(20_000, "Points shown of a cloud", minimum=100, maximum=1_000_000)
     world_frame: str = parameter("world", "Frame of what is shown")
+    controls: bool = parameter(
+        False, "With scene system: buttons for the arm, and a target chosen by a click; false: the page only shows"
+    )
+    job_nodes: tuple[str, ...] = parameter((), "With scene system: nodes that the page says it waits for")
+    node_timeout: float = parameter(
+        1.0, "Silence after which one of them counts as hung [s of wall time]", minimum=0.5, maximum=60.0
+    )
 
 
 CONFIGS = (WebViewerConfig, BaseFrameConfig, CameraFrameConfig)
@@ -45,8 +56,7 @@ class WebViewer(Node):
     def __init__(self) -> None:
         super().__init__("web_viewer")
         config, base, cameras = declare_configs(self, CONFIGS)
-        viewer = self._viewer(config, base, cameras)
-        self._scene = viewer.scene
+        self._shown = viewer = self._viewer(config, base, cameras)
         diagnostics = Diagnostics(self)
         topics = dict(viewer.topics)
         if not config.camera_clouds:
@@ -56,7 +66,12 @@ class WebViewer(Node):
         self._latest = LatestMessages(
             self, topics, config.rate, best_effort, diagnostics, viewer.is_wanted, viewer.is_ready
         )
-        diagnostics.report(OK, f"view at {self._scene.url}")
+        if isinstance(viewer, SystemViewer) and viewer.controls is not None:
+            # The heart beats in a thread of its own, which must not wait for those that draw.
+            sys.setswitchinterval(_SWITCH_INTERVAL)
+            # Last of all: with these, an error in what is drawn would end the node.
+            self.end_motion, self.motion_ended = viewer.controls.end_motion, viewer.controls.motion_ended
+        diagnostics.report(OK, f"view at {viewer.scene.url}")
 
     def _viewer(self, config: WebViewerConfig, base: BaseFrameConfig, cameras: CameraFrameConfig) -> Viewer:
         if config.scene == "cover":
@@ -67,10 +82,13 @@ class WebViewer(Node):
             from morphit_ros.ros.neural.view import NeuralViewer
 
             return NeuralViewer(config.port, f"{self.get_namespace().rstrip('/')}/neural_object")
-        return WorkcellViewer(self, config.port, config.max_points, config.robot, config.world_frame, base, cameras)
+        return SystemViewer(
+            self, config.port, config.max_points, config.robot, config.world_frame, base, cameras, config.job_nodes,
+            config.controls, config.node_timeout,
+        )  # fmt: skip
 
     def destroy_node(self) -> None:
-        self._scene.close()
+        self._shown.close()
         super().destroy_node()
 
 

@@ -70,6 +70,15 @@ class SemanticDescription:
         joints = description.joints.values()
         return [j.name for j in joints if j.name in wanted and j.kind != "fixed" and j.mimic is None]
 
+    def group_with(self, joints: Sequence[str], description: RobotDescription) -> str:
+        """The group of fewest joints that has all of these, empty if none has."""
+        sizes = {
+            name: len(found)
+            for name in self.groups
+            if set(joints) <= set(found := self.group_joints(name, description))
+        }  # fmt: skip
+        return min(sizes, key=lambda name: sizes[name], default="")
+
     def _expand(self, name: str, description: RobotDescription, opened: list[str]) -> set[str]:
         if name not in self.groups:
             raise InvalidInputError("group", repr(name), f"one of {', '.join(self.groups)}")

@@ -13,6 +13,7 @@ from rclpy.qos import DurabilityPolicy, QoSCompatibility, ReliabilityPolicy, qos
 from sensor_msgs.msg import Image, PointCloud2
 from visualization_msgs.msg import MarkerArray
 
+from morphit_ros.bringup import find_job
 from morphit_ros.bringup.parameter_files import read_parameters, unmatched_sections
 from morphit_ros.resources import resource, share_directory
 from morphit_ros.ros.core import interfaces
@@ -50,9 +51,10 @@ STARTS = {
     "motion_gate": [{}],
     "workcell_sim": [{}],
     "cover_control": [{"case": "3x3"}, {"case": "3x3", "state_source": "poses"}],
+    "motion_planning": [{"description": "topic"}],
     "cover_sim": [{"case": "3x3"}],
     "neural_object": [{}],
-    "web_viewer": [{"port": 0, "scene": "cover"}, {"port": 0, "scene": "neural"}, {"port": 0}],
+    "web_viewer": [{"port": 0, "scene": "cover"}, {"port": 0, "scene": "neural"}, {"port": 0, "controls": True}],
     "pick_client": [{"output": "unused"}],
     "arm_client": [{}],
 }
@@ -90,8 +92,11 @@ def test_parameter_files_have_known_sections_and_parameters():
             assert not unknown, f"{path.name}: {executable}"
 
 
-def displayed_topics():
-    """Name → QoS of every topic in the RViz files of the jobs."""
+RVIZ_FILES = ("rviz/grasp.rviz", "rviz/superovoids.rviz", "rviz/cover.rviz", "rviz/neural.rviz", "rviz/system.rviz")
+
+
+def displayed_topics(files=RVIZ_FILES):
+    """Name → QoS of every topic in the RViz files of the jobs, or in those that are named."""
     topics = {}
 
     def visit(tree):
@@ -104,7 +109,7 @@ def displayed_topics():
             for item in tree:
                 visit(item)
 
-    for file in ("rviz/grasp.rviz", "rviz/superovoids.rviz", "rviz/cover.rviz", "rviz/neural.rviz"):
+    for file in files:
         visit(yaml.safe_load(resource(file).read_text(encoding="utf-8")))
     return topics
 
@@ -127,6 +132,16 @@ def test_rviz_shows_every_topic_that_it_can_with_the_right_quality():
         if topic.type in (PointCloud2, MarkerArray, Image) or topic.name.startswith("robot_description")
     }  # fmt: skip
     assert visible <= set(displayed)
+
+
+def test_rviz_shows_every_topic_of_the_whole_system():
+    nodes = {node.executable for node in find_job("system").nodes({"neural": "true", "cover": "3x3"})}
+    published = {t.name: t for node in interfaces.NODES if node.executable in nodes for t in node.publishes}
+    visible = {
+        topic.name for topic in published.values()
+        if topic.type in (PointCloud2, MarkerArray, Image) or topic.name.startswith("robot_description")
+    }  # fmt: skip
+    assert visible <= set(displayed_topics(("rviz/system.rviz",))) <= set(published)
 
 
 def beyond_policy(graph, executable, name):

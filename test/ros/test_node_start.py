@@ -2,6 +2,8 @@
 
 import importlib
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -71,3 +73,22 @@ def test_executables_answer_for_help_and_take_no_stray_words(node, capsys):
         said = capsys.readouterr()
         assert f"ros2 run morphit_ros {node.executable}" in said.out + said.err
         assert status == 0 or words[0] in said.err
+
+
+@pytest.mark.parametrize(("interrupted", "status"), [(True, 0), (False, 1)])
+def test_what_an_interrupted_compiler_raises_ends_a_start_as_the_interrupt_does(ros_environment, interrupted, status):
+    signalled = "signal.raise_signal(signal.SIGINT)" if interrupted else "pass"
+    program = (
+        "import signal\n"
+        "from morphit_ros.ros.core.runner import run_node\n"
+        "def make():\n"
+        f"    try: {signalled}\n"
+        "    except KeyboardInterrupt: pass\n"
+        "    raise RuntimeError('no compiled object yet')\n"
+        "run_node(make, ['node'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=ros_environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == status, done.stderr
+    assert ("no compiled object yet" in done.stderr) is not interrupted

@@ -14,6 +14,7 @@ from visualization_msgs.msg import Marker
 from morphit_interfaces.msg import BodyDistance, DistanceShape, WorldObject, WorldObjectArray
 from morphit_interfaces.srv import MinDistance, RobotDistance, UpdateWorld
 from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.diagnostics import Diagnostics
 
 pytestmark = pytest.mark.ros
 DESCRIPTION = """<robot name="post">
@@ -248,7 +249,9 @@ def test_an_answer_does_not_wait_for_drawings(graph, parameters, monkeypatch):
     drawn = []
     draw = module.superovoid_items
     monkeypatch.setattr(module, "superovoid_items", lambda links, *rest: drawn.append(len(links)) or draw(links, *rest))
-    server = module.DistanceServer(graph.node, module.DistanceServerConfig(model=str(parameters["model"])), "")
+    server = module.DistanceServer(
+        graph.node, module.DistanceServerConfig(model=str(parameters["model"])), "", Diagnostics(graph.node)
+    )
     server.set_robot(load_robot_description(DESCRIPTION))
     markers = graph.latest(interfaces.SUPEROVOID_MARKERS)
     graph.wait_until(lambda: markers, what="links as markers")

@@ -14,13 +14,15 @@ pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages
 pytest.importorskip("viser", reason="needs the browser view")
 sys.path.insert(0, str(Path(__file__).parent))
 
-from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+from action_msgs.msg import GoalStatus
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Point, TransformStamped
 from scenes import CAMERAS, camera_cloud
 from std_msgs.msg import String
 
-from morphit_interfaces.msg import BodyDistance
-from morphit_ros.display.screenshot import screenshot
+from morphit_interfaces.action import GoHome
+from morphit_interfaces.msg import BodyDistance, MotionPlan
+from morphit_ros.display.screenshot import opened_page, screenshot
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.motion_types import JointState
@@ -78,6 +80,69 @@ def test_what_cannot_be_shown_is_reported_and_the_rest_goes_on(graph):
     nan = Point(x=math.nan, y=0.0, z=0.0)
     pairs.publish(BodyDistance(link_names=["one", "other"], distance=0.1, nearest_points=[nan, nan]))
     process.wait_for_line("separation/nearest not shown")
+    assert process.stop() == 0
+
+
+def test_a_plan_that_does_not_fit_together_is_reported(graph):
+    process, _ = start(graph)
+    plans = graph.publisher(interfaces.MOTION_PLAN)
+    plans.publish(MotionPlan(success=True, way=[Point(), Point()], clearance=[0.1]))
+    process.wait_for_line("motion_plan not shown")
+    assert process.stop() == 0
+
+
+def test_a_page_that_only_shows_asks_for_nothing(graph):
+    """Nothing that the arm could take for a goal, or for somebody who has one."""
+    start(graph)
+
+    def asked():
+        return dict(graph.node.get_client_names_and_types_by_node("web_viewer", "/"))
+
+    # Clients come before the first publisher of what the page says.
+    graph.wait_until(lambda: graph.node.count_publishers("/node_alive"), what="the page on the graph")
+    graph.wait_until(asked, what="its clients")
+    assert not [name for name in asked() if "/_action/" in name]
+    assert not graph.node.count_publishers(interfaces.HEARTBEAT.name)
+
+
+# What a browser does on its own: the button with a label is clicked; whether it is off.
+_CLICK = """(() => { const all = [...document.querySelectorAll("button")];
+const found = all.find(b => b.innerText.trim() === LABEL);
+if (!found) return "missing"; if (found.disabled) return "off"; found.click(); return "clicked"; })()"""
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_buttons_of_the_page_move_and_stop_the_arm(graph):
+    goals = []
+    server = interfaces.GO_HOME.take(graph.node, goals.append)
+    process, url = start(graph, controls=True)
+    out = graph.publisher(interfaces.DIAGNOSTICS)
+    with opened_page(url, (800, 700)) as page:
+
+        def press(label):
+            script = _CLICK.replace("LABEL", f'"{label}"')
+            return page.call("Runtime.evaluate", expression=script)["result"].get("value")
+
+        graph.wait_until(lambda: press("Home") in ("off", "clicked"), what="the page's buttons", timeout=120.0)
+        assert not goals
+        # Nobody has said yet that there is an arm: nothing but a stop can be pressed.
+        assert press("Home") == "off" and press("STOP") == "clicked"
+
+        def ready():
+            out.publish(DiagnosticArray(status=[DiagnosticStatus(name="/grasp_execution")]))
+            return press("Home") == "clicked"
+
+        graph.wait_until(ready, what="a button that can be pressed", timeout=120.0)
+        graph.wait_until(lambda: goals, what="the goal")
+        assert isinstance(goals[0].request, GoHome.Goal)
+        assert press("STOP") == "clicked"
+        graph.wait_until(lambda: goals[0].is_cancel_requested, what="the goal taken back")
+        goals[0].execute(lambda goal: (goal.canceled(), GoHome.Result(message="stopped"))[1])
+        graph.wait_until(lambda: goals[0].status == GoalStatus.STATUS_CANCELED)
+        said = "document.body.innerText.includes('go_home stopped')"
+        graph.wait_until(lambda: page.call("Runtime.evaluate", expression=said)["result"].get("value"), timeout=120.0)
+    server.destroy()
     assert process.stop() == 0
 
 

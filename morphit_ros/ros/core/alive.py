@@ -28,6 +28,8 @@ _SETTLING = 0.5
 # the latest signs, of which there have to be so many: the others were late by what network and machines did meanwhile.
 CLOCK_BOUND = 0.05
 _LATEST, _ENOUGH = 50, 10
+# Of as many nodes as a graph may have, between two looks.
+_MOST_SIGNS = 500
 
 
 class LifeSign:
@@ -102,16 +104,32 @@ class NodeWatch:
         timeout: silence after which a node counts as hung or out of reach [s]. Processes of this machine are asked for
             besides: that one has died or is stopped shows at the next look.
         group: of the subscription's callback.
+        polled: there is no callback, but `look` is called at least twice a second; nothing is said of clocks then.
     """
 
-    def __init__(self, node: Node, names: Sequence[str], timeout: float, group: CallbackGroup | None = None) -> None:
+    def __init__(
+        self,
+        node: Node,
+        names: Sequence[str],
+        timeout: float,
+        group: CallbackGroup | None = None,
+        polled: bool = False,
+    ) -> None:
         self._names, self._timeout = tuple(names), timeout
         self._lives: dict[str, _Life] = {}
         self._replaced: set[str] = set()
         self._job = os.environ.get(JOB_VARIABLE, "")
         # Name → when a node of another job was heard last under it.
         self._strangers: dict[str, float] = {}
-        NODE_ALIVE.subscribe(node, self._on_sign, group)
+        self._inbox = NODE_ALIVE.inbox(node, depth=_MOST_SIGNS) if polled else None
+        if not polled:
+            NODE_ALIVE.subscribe(node, self._on_sign, group)
+
+    def look(self) -> None:
+        """Take in what has been heard, where that is polled."""
+        if self._inbox is not None:
+            for message in self._inbox.take():
+                self._on_sign(message)
 
     def _on_sign(self, message: DiagnosticStatus) -> None:
         name, now = message.name.rpartition("/")[2], monotonic()
@@ -126,7 +144,7 @@ class NodeWatch:
             self._replaced |= {name} if life is not None else set()
             life = self._lives[name] = _Life(message.hardware_id, now, now)
         life.last, life.left = now, message.level == DiagnosticStatus.STALE
-        if not is_of_this_machine(life.process):
+        if self._inbox is None and not is_of_this_machine(life.process):
             with suppress(ValueError):
                 life.lags.extend(time() - float(pair.value) for pair in message.values if pair.key == "time")
 
@@ -145,6 +163,10 @@ class NodeWatch:
             how = f"has been silent for {silence:.1f} s: it hangs, or cannot be reached"
         how = how or life.clock_problem()
         return how and f"{name} {how}"
+
+    def heard(self, name: str) -> bool:
+        """Whether a node has ever been heard, of this job or of none."""
+        return name in self._lives
 
     def settled(self, name: str) -> bool:
         """Whether a node may be asked: nothing is known against it, and it has not just taken a dead one's place."""

@@ -14,6 +14,8 @@ from morphit_ros.ros.core.interfaces import DIAGNOSTICS
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 # Monitors call a status stale after five seconds [s].
 REPEAT_PERIOD = 1.0
+# Value by which a lifecycle node says that it is active, and by which any node says what model it computes with.
+STATE, ACTIVE = "state", "active"
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
@@ -26,6 +28,11 @@ def diagnostic_status(
         for key, value in (values or {}).items()
     ]
     return DiagnosticStatus(level=level, name=name, message=message, values=pairs)
+
+
+def model_key(topic: str) -> str:
+    """Key of the value that names the model which a node computes with, by the topic that it comes on."""
+    return f"hash of {topic}"
 
 
 class Diagnostics:
@@ -44,6 +51,7 @@ class Diagnostics:
         self._last_message = ""
         self._last: DiagnosticArray | None = None
         self._new = False
+        self._models: dict[str, str] = {}
         steady_timer(node, REPEAT_PERIOD, self._repeat)
 
     def report(
@@ -58,8 +66,9 @@ class Diagnostics:
             periodic: said again every period: a text that differs from the last one in its numbers only is published,
                 but not logged again.
         """
+        told = {**(values or {}), **self._models}
         self._last = DiagnosticArray(
-            status=[diagnostic_status(self._node.get_fully_qualified_name(), level, message, values)]
+            status=[diagnostic_status(self._node.get_fully_qualified_name(), level, message, told)]
         )
         self._new = True
         self._publish(self._last)
@@ -74,6 +83,19 @@ class Diagnostics:
             logger.warning(message)
         else:
             logger.error(message)
+
+    def computes_with(self, topic: str, content_hash: str) -> None:
+        """Say from now on, with each status, which model of a topic this node computes with.
+
+        Args:
+            topic: its name.
+            content_hash: of the model; empty: of none.
+        """
+        self._models[model_key(topic)] = content_hash
+        if self._last is not None:
+            [status] = self._last.status
+            others = [pair for pair in status.values if pair.key != model_key(topic)]
+            status.values = [*others, KeyValue(key=model_key(topic), value=content_hash)]
 
     def _publish(self, array: DiagnosticArray) -> None:
         array.header.stamp = self._node.get_clock().now().to_msg()

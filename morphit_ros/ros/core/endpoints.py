@@ -5,18 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from time import monotonic
 from typing import Any
 
+from action_msgs.srv import CancelGoal
 from rclpy.action import ActionClient, ActionServer, CancelResponse, GoalResponse
 from rclpy.action.server import ServerGoalHandle
-from rclpy.callback_groups import CallbackGroup
+from rclpy.callback_groups import CallbackGroup, ReentrantCallbackGroup
 from rclpy.client import Client
+from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
 
 from morphit_ros.ros.core.guarded import guarded
+
+# Executors that are told to stop look up so often at least (see `morphit_ros.ros.core.runner`) [s]: one of them sees
+# each window.
+_EVENTS_PERIOD, _EVENTS_WINDOW = 1.5, 0.15
 
 
 class Quality(Enum):
@@ -41,7 +48,7 @@ class Quality(Enum):
         )
 
 
-class _Unwatched(CallbackGroup):
+class Unwatched(CallbackGroup):
     """Of what no executor waits for."""
 
     def can_execute(self, entity: Any) -> bool:
@@ -52,6 +59,29 @@ class _Unwatched(CallbackGroup):
 
     def ending_execution(self, entity: Any) -> None:
         pass
+
+
+class _Seldom(ReentrantCallbackGroup):
+    """Of what an executor need not wait for each time."""
+
+    def can_execute(self, entity: Any) -> bool:
+        return monotonic() % _EVENTS_PERIOD < _EVENTS_WINDOW
+
+
+def watch_events_seldom(node: Node) -> None:
+    """Have an executor look once a second for events of publishers and subscriptions, such as a QoS that does not fit.
+
+    There are two for each. rclpy goes through all of them in Python whenever it waits, which is half of what an
+    executor takes; what happened meanwhile is not lost.
+
+    Args:
+        node: with all that it has until now.
+    """
+    seldom = _Seldom()
+    for endpoint in (*node.publishers, *node.subscriptions):
+        for handler in endpoint.event_handlers:
+            if not isinstance(handler.callback_group, Unwatched):
+                handler.callback_group = seldom
 
 
 class Inbox:
@@ -105,7 +135,7 @@ class Topic:
         """A subscription of a node that keeps up to `depth` messages until they are fetched."""
         unused: Callable[[Any], None] = lambda _: None  # noqa: E731 - rclpy wants a callback
         profile = self.quality.profile(depth)
-        return Inbox(node.create_subscription(self.type, self.name, unused, profile, callback_group=_Unwatched()))
+        return Inbox(node.create_subscription(self.type, self.name, unused, profile, callback_group=Unwatched()))
 
 
 @dataclass(frozen=True)
@@ -149,7 +179,7 @@ class Action:
         self, node: Node, execute: Callable[[ServerGoalHandle], Any], group: CallbackGroup | None = None
     ) -> ActionServer:
         """A server of a node that executes each goal as it comes."""
-        return ActionServer(node, self.type, self.name, execute, callback_group=group)
+        return _action_server(node, self.type, self.name, execute, callback_group=group)
 
     def take(
         self,
@@ -166,7 +196,7 @@ class Action:
         def taken(goal: ServerGoalHandle) -> None:
             guarded(node, self.name, take, lambda words: settle(goal, self.type.Result(message=words)))(goal)
 
-        return ActionServer(
+        return _action_server(
             node, self.type, self.name, _settled_elsewhere, handle_accepted_callback=taken,
             goal_callback=guarded(node, self.name, accept, lambda _: GoalResponse.REJECT),
             cancel_callback=lambda _: CancelResponse.ACCEPT, callback_group=group,
@@ -175,6 +205,27 @@ class Action:
     def call(self, node: Node, group: CallbackGroup | None = None) -> ActionClient:
         """A client of a node."""
         return ActionClient(node, self.type, self.name, callback_group=group)
+
+    def cancel(self, node: Node, group: CallbackGroup | None = None) -> Client:
+        """A client that takes goals back, whoever asked for them: all, with an empty request."""
+        return node.create_client(CancelGoal, f"{self.name}/_action/cancel_goal", callback_group=group)
+
+
+def _action_server(node: Node, *what: Any, **options: Any) -> ActionServer:
+    """An action server that keeps results for seconds of wall time, as long as a client may take to fetch one.
+
+    With the node's own clock it would be woken by each message of a simulated one: rcl takes the time at which the
+    next result is dropped for due even where there is none.
+    """
+    wall = Clock(clock_type=ClockType.STEADY_TIME)
+    vars(node)["get_clock"] = lambda: wall
+    try:
+        server = ActionServer(node, *what, **options)
+    finally:
+        del vars(node)["get_clock"]
+    # rcl keeps a pointer to it and nothing more.
+    vars(server)["_wall_clock"] = wall
+    return server
 
 
 def settle(goal: ServerGoalHandle, result: Any) -> None:

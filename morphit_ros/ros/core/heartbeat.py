@@ -72,7 +72,7 @@ class Heartbeat:
     Args:
         node: whose name the beats carry.
         group: of the callbacks that are watched.
-        before: called as one of them, as often as the heart should beat.
+        before: called as one of them, as often as the heart should beat, while it does.
         patience: how long the callbacks may hang [s].
     """
 
@@ -91,13 +91,16 @@ class Heartbeat:
         self._beats = False
         # Whoever takes leave must not be heard after that.
         self._lock = threading.Lock()
-        steady_timer(node, PERIOD, self._look, group)
+        # While the heart stands still nobody has to look at the callbacks.
+        self._timer = steady_timer(node, PERIOD, self._look, group)
+        self._timer.cancel()
         threading.Thread(target=self._run, name="heartbeat", daemon=True).start()
 
     def start(self) -> None:
         """Beat from now on."""
         with self._lock:
             self._beats, self._alive = True, monotonic()
+            self._timer.reset()
             self._publisher.publish(self._message)
 
     def stop(self) -> None:
@@ -105,6 +108,7 @@ class Heartbeat:
         with self._lock:
             if self._beats:
                 self._beats = False
+                self._timer.cancel()
                 self._publisher.publish(DiagnosticStatus(name=self._name, level=DiagnosticStatus.STALE))
 
     def _look(self) -> None:

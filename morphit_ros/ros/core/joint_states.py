@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 from rclpy.callback_groups import CallbackGroup
@@ -10,13 +11,15 @@ from sensor_msgs.msg import JointState as JointStateMsg
 
 from morphit_ros.errors import MorphitError
 from morphit_ros.robot.motion_types import JointState
-from morphit_ros.ros.core.clocks import steady_timer
+from morphit_ros.ros.core.clocks import steady_timer, take_clock
 from morphit_ros.ros.core.conversions import joint_state_from_message
 from morphit_ros.ros.core.guarded import guarded
 from morphit_ros.ros.core.interfaces import JOINT_STATES
 
 # Time between two looks [s].
 PERIOD = 0.01
+# More messages a second than drivers publish [Hz].
+_FASTEST = 2000.0
 
 
 def follow_joint_states(
@@ -25,7 +28,8 @@ def follow_joint_states(
     group: CallbackGroup | None = None,
     refuse: Callable[[str], None] = lambda _: None,
     period: float = PERIOD,
-) -> None:
+    every: bool = False,
+) -> Callable[[], None]:
     """Call `take` with the newest joint states, `refuse` with why one cannot be used, in callbacks of `group`.
 
     Drivers publish at 500 Hz and more, of which nobody here needs each. Of several messages between two looks the
@@ -33,6 +37,10 @@ def follow_joint_states(
 
     Args:
         period: wall time between two looks [s].
+        every: call `take` with all messages, oldest first: for a history.
+
+    Returns:
+        A look between two looks, for whoever needs the newest now.
     """
 
     def receive(message: JointStateMsg) -> None:
@@ -44,12 +52,19 @@ def follow_joint_states(
         else:
             take(state)
 
-    inbox = JOINT_STATES.inbox(node)
+    # Of a gripper that is slower than the arm nothing is lost between two looks.
+    inbox = JOINT_STATES.inbox(node, depth=max(50, round(_FASTEST * period)))
     receive = guarded(node, JOINT_STATES.name, receive)
+    lock = threading.Lock()
 
     def look() -> None:
-        newest = {tuple(message.name): message for message in inbox.take()}
-        for message in newest.values():
-            receive(message)
+        with lock:
+            messages = inbox.take()
+            # Not before: the time of a state must not seem to be yet to come.
+            take_clock(node)
+            newest = messages if every else {tuple(message.name): message for message in messages}.values()
+            for message in newest:
+                receive(message)
 
     steady_timer(node, period, look, group)
+    return look

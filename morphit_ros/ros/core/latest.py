@@ -39,6 +39,10 @@ class Viewer:
         """Whether messages of a topic can be shown yet."""
         return True
 
+    def close(self) -> None:
+        """Stop serving."""
+        self.scene.close()
+
 
 class LatestMessages:
     """Shows what has changed, in the order of the topics. What cannot be shown yet stays until it can, or until newer.

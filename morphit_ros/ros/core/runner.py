@@ -28,6 +28,8 @@ from morphit_ros.bringup.shared_memory import remove_dead_segments
 from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.resources import hold_name, resource
 from morphit_ros.ros.core.alive import LifeSign
+from morphit_ros.ros.core.clocks import SimulatedClock
+from morphit_ros.ros.core.endpoints import watch_events_seldom
 from morphit_ros.ros.core.finished import NodeFinished
 
 
@@ -179,12 +181,15 @@ def run_node(
     # With one thread everything runs in this one: OpenGL contexts belong to the thread that made them.
     executor = MultiThreadedExecutor(num_threads=threads) if threads > 1 else SingleThreadedExecutor()
     life: LifeSign | None = None
+    clock: SimulatedClock | None = None
     # Who asks for one thing and is told to stop has not got it.
     status, stopped = 0, 0 if serves else _INTERRUPTED
     held = contextlib.ExitStack()
     try:
         node = make_node()
         _hold_full_name(node, held)
+        clock = SimulatedClock(node)
+        watch_events_seldom(node)
         executor.add_node(node)
         life = LifeSign(node) if serves else None
         signals.interrupt = False
@@ -198,6 +203,11 @@ def run_node(
         status = finished.exit_status
     except (KeyboardInterrupt, ExternalShutdownException):
         status = stopped
+    except Exception:
+        # A compiler that is interrupted while the node is made says so by an error of its own.
+        if node is not None or not signals.received:
+            raise
+        status = stopped
     finally:
         # From here on a second signal changes nothing: the end is under way.
         signals.interrupt = False
@@ -205,6 +215,8 @@ def run_node(
             _end_motion(node, executor)
         if life is not None:
             life.end()
+        if clock is not None:
+            clock.end()
         # Executor.shutdown of rclpy 7 does not wait for its worker threads, and a callback of a destroyed node crashes.
         executor._work_tracker.wait(timeout_sec=2.0)
         executor.shutdown(timeout_sec=0.0)

@@ -7,6 +7,7 @@ from std_msgs.msg import String
 
 from morphit_interfaces.msg import CoverState
 from morphit_ros.display.cover_scene import CoverScene, CoverView
+from morphit_ros.display.served_scene import ServedScene
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import make_transform, matrix_from_quat_xyzw
 from morphit_ros.ros.core import interfaces
@@ -19,10 +20,11 @@ class CoverViewer(Viewer):
 
     Args:
         port: TCP port on the loopback interface; 0: a free one.
+        page: where it is shown instead of on a page of its own.
     """
 
-    def __init__(self, port: int) -> None:
-        self.scene: CoverScene = CoverScene(port=port)
+    def __init__(self, port: int = 0, page: ServedScene | None = None) -> None:
+        self.scene: CoverScene = CoverScene(port=port, page=page)
         self.topics = {
             interfaces.COVER_DESCRIPTION: self.show_description,
             interfaces.COVER_STATE: self.show_state,

@@ -14,6 +14,7 @@ from morphit_interfaces.msg import (
     BodyDistance as BodyDistanceMsg,
     DistanceShape,
     LinkSuperovoids as LinkSuperovoidsMsg,
+    SphereModel,
     StateDistances as StateDistancesMsg,
     SuperovoidModel as SuperovoidModelMsg,
     WorldObject as WorldObjectMsg,
@@ -21,7 +22,7 @@ from morphit_interfaces.msg import (
 from morphit_interfaces.srv import MinDistance, RobotDistance
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.rotations import matrices_of_quats
-from morphit_ros.geometry.transforms import Array
+from morphit_ros.geometry.transforms import Array, make_transform
 from morphit_ros.ros.core.conversions import (
     joint_state_from_message,
     numbers_from_poses,
@@ -126,6 +127,34 @@ def matrices_from_poses(poses: Sequence[Pose]) -> Array:
     matrices[:, :3, 3] = numbers[:, :3]
     matrices[:, 3, 3] = 1.0
     return matrices
+
+
+def held_objects(message: SphereModel, touch_links: Sequence[str]) -> list[WorldObject]:
+    """What the robot carries, by its sphere model, as attached objects of spheres.
+
+    Args:
+        message: the model.
+        touch_links: that these objects may touch.
+
+    Raises:
+        InvalidInputError: a radius or centre that is not finite, or a radius that is not positive.
+    """
+    held = []
+    for item in message.links:
+        if item.object_id:
+            shapes = tuple(
+                PlacedShape(
+                    Sphere(sphere.radius),
+                    make_transform(translation=(sphere.center.x, sphere.center.y, sphere.center.z)),
+                )
+                for sphere in item.spheres
+            )
+            held.append(
+                WorldObject(
+                    item.object_id, np.eye(4), shapes, attached_to=item.link_name, touch_links=frozenset(touch_links)
+                )
+            )
+    return held
 
 
 def objects_from_messages(messages: Sequence[WorldObjectMsg], default_frame: str = "") -> list[WorldObject]:

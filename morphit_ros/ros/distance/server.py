@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import numpy as np
 from rclpy.node import Node
 from visualization_msgs.msg import Marker, MarkerArray
 
+from morphit_interfaces.msg import SphereModel
 from morphit_interfaces.srv import RobotDistance as RobotDistanceSrv, UpdateWorld
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.display.drawings.distances import closest_point_items, superovoid_items
@@ -21,8 +22,10 @@ from morphit_ros.robot.semantics import SemanticDescription, load_semantic_descr
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.clocks import ros_time
 from morphit_ros.ros.core.conversions import header
+from morphit_ros.ros.core.diagnostics import Diagnostics
 from morphit_ros.ros.core.markers import marker_array
 from morphit_ros.ros.distance.messages import (
+    held_objects,
     message_from_model,
     message_from_state_distances,
     objects_from_messages,
@@ -90,6 +93,7 @@ class DistanceServerConfig(SuperovoidModelConfig):
     state_timeout: float = parameter(
         0.5, "Age from which on joint states are not taken for the current state [s]", minimum=0.01, maximum=60.0
     )
+    touch_links: tuple[str, ...] = parameter((), "Links that may touch what the robot carries by its sphere model")
     chord_error: float = parameter(0.001, "Chord error of the shapes as drawn [m]", minimum=1e-5, maximum=0.1)
     alpha: float = parameter(0.6, "Opacity of the shapes as drawn", minimum=0.0, maximum=1.0)
 
@@ -101,17 +105,27 @@ class DistanceServer:
         node: owner of subscription, publishers and timer.
         config: which superovoids and SRDF.
         robot: name of the robot in config/robots, empty for a description from elsewhere.
+        diagnostics: told which superovoids are used.
         package_paths: folders that hold packages, searched first for the SRDF.
     """
 
-    def __init__(self, node: Node, config: DistanceServerConfig, robot: str, package_paths: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        node: Node,
+        config: DistanceServerConfig,
+        robot: str,
+        diagnostics: Diagnostics,
+        package_paths: Sequence[str] = (),
+    ) -> None:
         self._node, self._config, self._robot_name, self._package_paths = node, config, robot, package_paths
+        self._diagnostics = diagnostics
         self._state = CurrentState(node, config.state_timeout)
         self._model: RobotSuperovoids | None = None
         self._robot: RobotDistance | None = None
         self._world = CollisionWorld()
         # Objects that came before the robot: their frames cannot be checked yet.
         self._waiting: list[WorldObject] | None = None
+        self._held: list[WorldObject] = []
         # What is to be drawn yet: the last distances, the objects.
         self._drawn: StateDistances | None = None
         self._undrawn_world = False
@@ -158,13 +172,14 @@ class DistanceServer:
         model = self._config.superovoids(self._robot_name, description)
         semantics = self._config.semantic_description(self._robot_name, description, self._package_paths)
         robot = RobotDistance(model.links, KinematicModel(description), semantics)
-        world = self._world if self._waiting is None else CollisionWorld.of(self._waiting)
+        world = self._with_held(self._world if self._waiting is None else self._waiting)
         object_bodies(world, robot.model)
         # Kernels are compiled, or loaded, now and not at the first request.
         for kind in (DistanceType.GLOBAL, DistanceType.ALL):
             request = RobotDistanceRequest(kind, gradient=True, distance_threshold=0.1)
             robot.compute([dict.fromkeys(robot.model.joint_names, 0.0)], request, world)
         self._model, self._robot, self._world, self._waiting = model, robot, world, None
+        self._diagnostics.computes_with(interfaces.SUPEROVOID_MODEL.name, model.content_hash)
         root = header(description.root_link, ros_time(self._node))
         self._out[interfaces.SUPEROVOID_MODEL].publish(message_from_model(model, root))
         self._link_markers = self._markers({name: link.shapes for name, link in model.links.items()}, CollisionWorld())
@@ -180,7 +195,29 @@ class DistanceServer:
             CollisionWorld.of(objects)
             self._waiting = objects
             return
-        self._take(CollisionWorld.of(objects), self._robot)
+        self._take(self._with_held(objects), self._robot)
+
+    def set_held(self, message: SphereModel) -> None:
+        """Take along what the robot carries by its newest sphere model, in place of what it carried before.
+
+        Raises:
+            InvalidInputError: as of `held_objects`, or a link that the robot does not have; nothing was changed.
+        """
+        before, held = self._held, held_objects(message, self._config.touch_links)
+        if held or before:
+            gone = {item.name for item in before}
+            self._held = held
+            try:
+                if self._robot is not None:
+                    self._take(self._with_held([item for item in self._world if item.name not in gone]), self._robot)
+            except InvalidInputError:
+                self._held = before
+                raise
+        self._diagnostics.computes_with(interfaces.SPHERE_MODEL.name, message.content_hash)
+
+    def _with_held(self, objects: Iterable[WorldObject]) -> CollisionWorld:
+        held = {item.name for item in self._held}
+        return CollisionWorld.of([*(item for item in objects if item.name not in held), *self._held])
 
     def update_world(self, message: UpdateWorld.Request, response: UpdateWorld.Response) -> str:
         """Clear, remove and add objects, and answer with the ids of all there are then; how many, in words.
@@ -245,7 +282,8 @@ class DistanceServer:
         # Not in the callback of a request: its answer would wait for the drawing.
         if self._robot is None:
             return
-        if self._undrawn_world:
+        # Perception sees the world anew each second: it is drawn for whoever looks.
+        if self._undrawn_world and self._out[interfaces.SUPEROVOID_MARKERS].get_subscription_count():
             self._draw_shapes()
         if self._drawn is not None:
             drawn, self._drawn = self._drawn, None

@@ -8,7 +8,10 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.robot.motion_types import JointState
 from morphit_ros.ros.core.clocks import ros_time
 from morphit_ros.ros.core.interfaces import JOINT_STATES
-from morphit_ros.ros.core.joint_states import PERIOD, follow_joint_states
+from morphit_ros.ros.core.joint_states import follow_joint_states
+
+# Who is asked for distances and motions now and then looks so often by itself [s].
+_PERIOD = 0.1
 
 
 class CurrentState:
@@ -17,14 +20,14 @@ class CurrentState:
     Args:
         node: subscribes, and has the clock that ages are measured by.
         timeout: age from which on positions are not used any more [s].
-        period: wall time between two looks at them [s].
+        period: wall time between two looks at them [s]; the newest are taken besides when they are asked for.
     """
 
-    def __init__(self, node: Node, timeout: float, period: float = PERIOD) -> None:
+    def __init__(self, node: Node, timeout: float, period: float = _PERIOD) -> None:
         self._node, self._timeout = node, timeout
         # Joint → position, and the time of its measurement.
         self._joints: dict[str, tuple[float, float]] = {}
-        follow_joint_states(node, self._receive, period=period)
+        self._look = follow_joint_states(node, self._receive, period=period)
 
     def _receive(self, state: JointState) -> None:
         # Some drivers leave the stamp out.
@@ -34,10 +37,12 @@ class CurrentState:
     @property
     def known(self) -> bool:
         """Whether any joint state has come."""
+        self._look()
         return bool(self._joints)
 
     def age(self, joints: tuple[str, ...]) -> float:
         """Of the oldest of some joints' positions [s]; infinite if one is not known, negative from a clock ahead."""
+        self._look()
         now = ros_time(self._node)
         if any(name not in self._joints for name in joints):
             return float("inf")
@@ -49,6 +54,7 @@ class CurrentState:
         Raises:
             InvalidInputError: a joint of which no position has come, or one that is too old or from the future.
         """
+        self._look()
         now = ros_time(self._node)
         for name in joints:
             if name not in self._joints:
@@ -63,4 +69,5 @@ class CurrentState:
 
     def latest(self, joints: tuple[str, ...]) -> dict[str, float]:
         """Position [rad or m] of those of some joints of which any has come, however old."""
+        self._look()
         return {name: self._joints[name][0] for name in joints if name in self._joints}

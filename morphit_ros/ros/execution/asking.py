@@ -1,9 +1,10 @@
-"""Asking for a motion, once: whoever does shows meanwhile that it lives, and takes the request back when it goes."""
+"""Asking for a motion: whoever does shows meanwhile that it lives, and takes the request back when it goes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -42,7 +43,7 @@ class AskingConfig(Config):
 
 
 class Request:
-    """One goal of `SERVER`: asked for when the servers are there, until it is accepted; then followed to its end.
+    """A goal of `SERVER`: asked for when the servers are there, until it is accepted; then followed to its end.
 
     Times are wall times: a simulation that has died must not stop the clock of whoever watches it.
 
@@ -51,8 +52,10 @@ class Request:
         action: that is asked for.
         config: times.
         on_feedback: called with each feedback message.
-        on_end: called once, with the answer (status and result), or None and why there is none.
+        on_end: called once a goal, with the answer (status and result), or None and why there is none.
         needed: further servers that must be there first; nothing is asked of them.
+        lives: knows whether `SERVER` lives; None: its own, with the timeout of `config`.
+        heart: beats while the goal runs: whoever asked for a motion and dies ends it; None: its own.
     """
 
     def __init__(
@@ -63,6 +66,8 @@ class Request:
         on_feedback: Callable[[Any], None],
         on_end: Callable[[Any, str], None],
         needed: Sequence[Action | Service] = (),
+        lives: NodeWatch | None = None,
+        heart: Heartbeat | None = None,
     ) -> None:
         self._config = config
         self._on_feedback, self._on_end = on_feedback, on_end
@@ -71,32 +76,52 @@ class Request:
         for other in needed:
             client = other.call(node)
             self._ready[other.name] = client.service_is_ready if isinstance(other, Service) else client.server_is_ready
-        self._started = monotonic()
+        self._begin(None)
+        self._lives = lives or NodeWatch(node, (SERVER,), config.node_timeout)
+        self._heart = heart or Heartbeat(node)
+        self._timer = steady_timer(node, _PERIOD, self._check)
+        self._timer.cancel()
+
+    def _begin(self, goal: Any) -> None:
+        self._message, self._started = goal, monotonic()
         # Ended: the answer has come, or is not waited for any longer.
-        self._asked = self._answered = self._ended = False
+        self._asked = self._answered = self._ended = self._unwanted = False
         self._goal: ClientGoalHandle | None = None
         self._cancel: Future | None = None
-        self._lives = NodeWatch(node, (SERVER,), config.node_timeout)
-        # While its goal runs: whoever asked for a motion and dies ends it.
-        self._heart = Heartbeat(node)
-        self._message: Any = None
-        self._timer = steady_timer(node, _PERIOD, self._check)
 
     def ask(self, goal: Any) -> None:
-        """Ask for this as soon as that can be."""
-        self._message = goal
+        """Ask for this as soon as that can be; after the end of the goal before."""
+        self._begin(goal)
+        self._timer.reset()
+        if not self._missing():
+            self._check()
+
+    @property
+    def running(self) -> bool:
+        """Whether something was asked for that has not ended."""
+        return self._message is not None and not self._ended
+
+    def withdraw(self) -> None:
+        """Take the request back, however far it has come; its end is told as ever."""
+        if not self.running:
+            return
+        self._unwanted = True
+        if self._goal is not None:
+            self._cancel = self._goal.cancel_goal_async()
+        elif not self._asked:
+            self._end(None, "taken back before it was accepted")
 
     def _check(self) -> None:
         elapsed, config = monotonic() - self._started, self._config
         if cause := self._lives.problem(SERVER):
             self._end(None, cause)
         elif not self._asked and elapsed > config.server_timeout:
-            missing = ", ".join(self._missing()) or f"an active {SERVER}"
+            missing = ", ".join(self._missing()) or f"a {SERVER} that is active and has nothing else to do"
             self._end(None, f"not there within {config.server_timeout:g} s: {missing}")
         elif self._message is not None and not self._asked and not self._missing():
             self._asked = True
             self._client.send_goal_async(self._message, feedback_callback=self._on_feedback).add_done_callback(
-                self._on_answer
+                partial(self._on_answer, self._message)
             )
         elif self._asked and elapsed > config.timeout:
             self._end(None, f"no result within {config.timeout:g} s")
@@ -105,16 +130,30 @@ class Request:
         """Names of the servers that are not there."""
         return [name for name, ready in self._ready.items() if not ready()]
 
-    def _on_answer(self, future: Future) -> None:
+    def _on_answer(self, message: Any, future: Future) -> None:
         goal = future.result()
+        if message is not self._message:
+            # Nobody waits for it any longer.
+            if goal.accepted:
+                goal.cancel_goal_async()
+            return
         if not goal.accepted:
             # Not active yet; `_check` asks again until the time is up.
             self._asked = False
+            if self._unwanted:
+                self._end(None, "taken back before it was accepted")
             return
         self._started = monotonic()
         self._goal = goal
         self._heart.start()
-        goal.get_result_async().add_done_callback(lambda answer: self._end(answer.result(), ""))
+        goal.get_result_async().add_done_callback(partial(self._on_result, goal))
+        if self._unwanted:
+            self._cancel = goal.cancel_goal_async()
+
+    def _on_result(self, goal: ClientGoalHandle, future: Future) -> None:
+        # Not of a goal that was given up for another.
+        if goal is self._goal:
+            self._end(future.result(), "")
 
     def _end(self, answer: Any, problem: str) -> None:
         self._answered |= answer is not None

@@ -23,8 +23,9 @@ from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.motion_backend import MotionBackend
 from morphit_ros.robot.packages import resolve_uri
 from morphit_ros.ros.core.diagnostics import ERROR, Diagnostics
-from morphit_ros.ros.core.interfaces import ROBOT_DESCRIPTION, SPHERE_DESCRIPTION
+from morphit_ros.ros.core.interfaces import ROBOT_DESCRIPTION, SPHERE_DESCRIPTION, SPHERE_MODEL
 from morphit_ros.ros.execution.robot_watch import RobotWatch, gripper_pose
+from morphit_ros.ros.spheres.messages import described_hash
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class MotionPlanning:
     ) -> None:  # fmt: skip
         self._node, self._config, self._robot = node, config, robot
         self._watch, self._diagnostics = watch, diagnostics
-        self._newest = self._planned = self._refused = ""
+        self._newest = self._planned = self._refused = self._told = ""
         self.backend: MotionBackend | None = None
         SPHERE_DESCRIPTION.subscribe(node, self._on_description, group)
 
@@ -115,6 +116,17 @@ class MotionPlanning:
         if self._config.backend == "embedded" and self.backend is not None and not known:
             self._refused = self._newest
             self.renew()
+
+    def tell_model(self, held: bool) -> None:
+        """Say in the diagnostics which sphere model motions are planned with.
+
+        Args:
+            held: whether what the hand holds is part of the newest model: the backend has it besides its own.
+        """
+        used = self._newest if held else self._planned
+        if used is not self._told:
+            self._told = used
+            self._diagnostics.computes_with(SPHERE_MODEL.name, described_hash(used))
 
     def close(self) -> None:
         """End the backend, if there is one."""

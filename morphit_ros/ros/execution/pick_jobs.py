@@ -186,7 +186,9 @@ class PickJobs:
 
     def update(self) -> None:
         """Go on as far as possible without waiting."""
+        self._watch.look()
         self._held.update()
+        self._planning.tell_model(self._held.in_model)
         job = self._job
         if job is None:
             # Of the end of a motion, such as a cancellation that was refused.

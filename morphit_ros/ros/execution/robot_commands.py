@@ -438,7 +438,6 @@ class GatedCommands:
         node: commands.
         hand: of the robot; commands the gripper.
         group: of the callbacks that give commands, where the heart beats too.
-        inputs: group of the gate's words.
         timeout: silence of the gate after which it counts as dead [s]. Its process is watched besides.
     """
 
@@ -447,7 +446,6 @@ class GatedCommands:
         node: Node,
         hand: TopicCommands | ActionCommands,
         group: CallbackGroup,
-        inputs: CallbackGroup,
         timeout: float,
     ) -> None:
         self._hand, self._trajectory = hand, GATED_TRAJECTORY.publish(node)
@@ -457,15 +455,21 @@ class GatedCommands:
         self._state: DiagnosticStatus | None = None
         self._values: dict[str, str] = {}
         self._heard, self._silent_looks, self._timeout = 0.0, 0, timeout
-        GATE_STATE.subscribe(node, self._on_state, inputs)
+        self._states = GATE_STATE.inbox(node)
+        self._taking = threading.Lock()
         self._heart = Heartbeat(node, group, self._look)
         self._heart.start()
 
-    def _on_state(self, message: DiagnosticStatus) -> None:
-        self._values = {pair.key: pair.value for pair in message.values}
-        self._state, self._heard = message, monotonic()
+    def _take(self) -> None:
+        """What the gate has said until now: it speaks 125 times a second, of which the newest word counts."""
+        with self._taking:
+            messages = self._states.take()
+            if messages:
+                self._values = {pair.key: pair.value for pair in messages[-1].values}
+                self._state, self._heard = messages[-1], monotonic()
 
     def _look(self) -> None:
+        self._take()
         # The gate may have died before it could say that it has passed the newest command on.
         if not (self._values.get("phase") == "moving" or (self._sent and not self._is_answered())):
             self._silent_looks = 0
@@ -480,6 +484,7 @@ class GatedCommands:
 
     def check_ready(self) -> None:
         self._hand.check_ready()
+        self._take()
         if self._state is None or monotonic() - self._heard > 1.0 or not self._trajectory.get_subscription_count():
             raise InvalidInputError("motion_gate", "nothing heard", "its state", "Start it, or set gate to false.")
         if self._state.level == DiagnosticStatus.WARN:
@@ -507,6 +512,7 @@ class GatedCommands:
         self._hand.grip(aperture, max_effort)
 
     def settled(self) -> bool:
+        self._take()
         at_rest = self._values.get("phase") in ("resting", "stopped") and self._is_answered()
         return self._hand.settled() and (at_rest or monotonic() - self._heard > 1.0)
 
@@ -515,6 +521,7 @@ class GatedCommands:
         return self._number == 0 or self._values.get("command") == f"{self._name} {self._number}"
 
     def _fault(self, blocked: bool) -> str:
+        self._take()
         state = self._state
         if state is None or state.level != DiagnosticStatus.ERROR or not self._is_answered():
             return ""

@@ -42,6 +42,7 @@ class RobotWatch:
         state: the newest joint state that is believed, None before the first.
         arm: the newest of those that have all of the arm's joints: grippers may publish on their own.
         model: of the driver's description, None before it has come.
+        look: takes the newest joint state now.
         implausible: why the newest joint state is not believed, empty if it is.
     """
 
@@ -65,7 +66,7 @@ class RobotWatch:
         self.implausible = self._fault = ""
         self._arrival = monotonic()
         ROBOT_DESCRIPTION.subscribe(node, self._on_description, group)
-        follow_joint_states(node, self._on_joint_state, group, refuse, period)
+        self.look = follow_joint_states(node, self._on_joint_state, group, refuse, period)
 
     def _on_joint_state(self, state: JointState) -> None:
         whole = set(self._robot.arm_joints) <= set(state.names)

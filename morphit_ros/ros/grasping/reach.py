@@ -18,13 +18,18 @@ from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_types import JointState
 from morphit_ros.robot.packages import resolve_uri
 from morphit_ros.ros.core.conversions import seconds_from_stamp
+from morphit_ros.ros.core.diagnostics import Diagnostics
 from morphit_ros.ros.core.frames import BaseFrame, BaseFrameConfig
-from morphit_ros.ros.core.interfaces import SPHERE_DESCRIPTION
+from morphit_ros.ros.core.interfaces import SPHERE_DESCRIPTION, SPHERE_MODEL
 from morphit_ros.ros.core.joint_states import follow_joint_states
 from morphit_ros.ros.scene.messages import TablePatch
+from morphit_ros.ros.spheres.messages import described_hash
 
 if TYPE_CHECKING:
     from morphit_ros.motion.reachability import GraspFilter, Reachability
+
+# Between two looks at where the arm stands, from where ways begin [s].
+_STATE_PERIOD = 0.1
 
 
 @dataclass(frozen=True)
@@ -48,14 +53,15 @@ class GraspReach:
         node: subscribes to the spherised description and the joint states.
         config: which robot, and whether to check.
         base_config: where the robot's base stands.
+        diagnostics: told which sphere model is used.
 
     Raises:
         InvalidInputError: check_reachability is always without a robot, or the robot's file is broken.
         ResourceNotFoundError: there is no such robot.
     """
 
-    def __init__(self, node: Node, config: ReachConfig, base_config: BaseFrameConfig) -> None:
-        self._config = config
+    def __init__(self, node: Node, config: ReachConfig, base_config: BaseFrameConfig, diagnostics: Diagnostics) -> None:
+        self._config, self._diagnostics = config, diagnostics
         self._description = self._known_description = ""
         self._start: dict[str, float] = {}
         self._reachability: Reachability | None = None
@@ -71,7 +77,7 @@ class GraspReach:
         # Before the first goal: it must not wait for compilers.
         warm_up_reachability()
         SPHERE_DESCRIPTION.subscribe(node, self._on_description)
-        follow_joint_states(node, self._on_joint_state)
+        follow_joint_states(node, self._on_joint_state, period=_STATE_PERIOD)
 
     @property
     def arm_joints(self) -> tuple[str, ...]:
@@ -79,7 +85,9 @@ class GraspReach:
         return () if self._robot is None else self._robot.arm_joints
 
     def _on_description(self, message: String) -> None:
+        # The next plan is made with it.
         self._description = message.data
+        self._diagnostics.computes_with(SPHERE_MODEL.name, described_hash(message.data))
 
     def _on_joint_state(self, state: JointState) -> None:
         self._start = state.as_dict()

@@ -152,16 +152,16 @@ class MotionServer:
         try:
             carried_from_model(message, self._robot.touch_links)
             self._held = message
+            self._diagnostics.computes_with(interfaces.SPHERE_MODEL.name, message.content_hash)
         except MorphitError as error:
             self._problem = f"{interfaces.SPHERE_MODEL.name} refused, the last one is kept: {error}"
         self.report()
 
     def report(self) -> None:
         """Say how things are."""
-        planner, held = self._planner, self._held
+        planner = self._planner
         values = {
             "objects": len(self._objects),
-            "sphere model": held.content_hash if held is not None else "none yet",
             "covers": "none yet" if planner is None else "{} of {} fitted".format(*planner.levels),
             "waiting goals": len(self._goals),
         }

@@ -14,6 +14,7 @@ from morphit_interfaces.msg import NeuralObject
 from morphit_ros.display.drawings.neural_object import half_axes
 from morphit_ros.display.neural_panel import NeuralView
 from morphit_ros.display.neural_scene import NeuralScene
+from morphit_ros.display.served_scene import ServedScene
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import transform_points
 from morphit_ros.ros.core import interfaces
@@ -31,24 +32,25 @@ class NeuralViewer(Viewer):
     Args:
         port: TCP port on the loopback interface; 0: a free one.
         node_name: full name of the neural_object, as its diagnostics say it.
+        page: where it is shown instead of on a page of its own.
     """
 
-    def __init__(self, port: int, node_name: str) -> None:
-        self.scene: NeuralScene = NeuralScene(port=port)
+    def __init__(self, port: int, node_name: str, page: ServedScene | None = None) -> None:
+        self.scene: NeuralScene = NeuralScene(port=port, page=page)
         # The object before its motion.
         self.topics = {
             interfaces.NEURAL_OBJECT: self.show_object,
             interfaces.NEURAL_MOTION: self.show_motion,
             interfaces.DIAGNOSTICS: self.show_diagnostics,
         }
-        self._node_name = node_name
+        self.node_name = node_name
         self._object: NeuralObject | None = None
         self._errors: dict[str, str] = {}
         self._shown: tuple[object, ...] = ()
 
     def is_wanted(self, topic: Topic, message: Any) -> bool:
         # All nodes share this topic: the newest message of another must not take the place of the wanted one.
-        return topic is not interfaces.DIAGNOSTICS or any(s.name == self._node_name for s in message.status)
+        return topic is not interfaces.DIAGNOSTICS or any(s.name == self.node_name for s in message.status)
 
     def show_object(self, message: NeuralObject) -> None:
         """Show another object.
@@ -73,21 +75,25 @@ class NeuralViewer(Viewer):
     def show_diagnostics(self, message: DiagnosticArray) -> None:
         """Show what the node says of itself: errors of the inertia, a build under way."""
         for status in message.status:
-            if status.name != self._node_name:
-                continue
-            values = {pair.key: pair.value for pair in status.values}
-            build = None
-            if BUILD_STAGE in values:
-                build = {"stage": values[BUILD_STAGE]}
-                share = _number(values.get(BUILD_SHARE, ""))
-                if math.isfinite(share):
-                    build["done"] = f"{100.0 * share:.0f} %"
-            self.scene.set_status(status.message, status.level == DiagnosticStatus.ERROR, build)
-            errors = {key: values[key] for key in (MASS_ERROR, INERTIA_ERROR) if key in values}
-            if errors != self._errors:
-                self._errors = errors
-                if self._object is not None:
-                    self.scene.set_figures(self._figures(self._object))
+            self.show_status(status)
+
+    def show_status(self, status: DiagnosticStatus) -> None:
+        """Show what the node says of itself; what others say is left out."""
+        if status.name != self.node_name:
+            return
+        values = {pair.key: pair.value for pair in status.values}
+        build = None
+        if BUILD_STAGE in values:
+            build = {"stage": values[BUILD_STAGE]}
+            share = _number(values.get(BUILD_SHARE, ""))
+            if math.isfinite(share):
+                build["done"] = f"{100.0 * share:.0f} %"
+        self.scene.set_status(status.message, status.level == DiagnosticStatus.ERROR, build)
+        errors = {key: values[key] for key in (MASS_ERROR, INERTIA_ERROR) if key in values}
+        if errors != self._errors:
+            self._errors = errors
+            if self._object is not None:
+                self.scene.set_figures(self._figures(self._object))
 
     def _show(self, message: NeuralObject) -> None:
         inertia = message.inertia

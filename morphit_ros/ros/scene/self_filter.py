@@ -14,10 +14,14 @@ from morphit_ros.geometry.transforms import Array, transform_points
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.motion_types import JointState
+from morphit_ros.ros.core.diagnostics import Diagnostics
 from morphit_ros.ros.core.frames import BaseFrame
 from morphit_ros.ros.core.interfaces import JOINT_STATES, ROBOT_DESCRIPTION, SPHERE_MODEL
 from morphit_ros.ros.core.joint_states import follow_joint_states
 from morphit_ros.ros.spheres.messages import link_spheres_from_message
+
+# Between two looks at the joint states, of which all are kept for a while [s].
+_LOOK_PERIOD = 0.1
 
 
 class SelfFilter:
@@ -27,20 +31,21 @@ class SelfFilter:
         node: subscribes.
         robot: names the base link.
         base: where that stands in the world.
+        diagnostics: told which sphere model is used.
     """
 
     # Joint states are kept this long; a cloud older than that cannot be matched.
     _HISTORY = 3.0
     _LARGEST_GAP = 0.2
 
-    def __init__(self, node: Node, robot: RobotConfiguration, base: BaseFrame) -> None:
+    def __init__(self, node: Node, robot: RobotConfiguration, base: BaseFrame, diagnostics: Diagnostics) -> None:
         self._node = node
         self._robot = robot
-        self._base = base
+        self._base, self._diagnostics = base, diagnostics
         self._states: deque[JointState] = deque()
         self._spheres: dict[str, tuple[Array, Array]] | None = None
         self._kinematics: KinematicModel | None = None
-        follow_joint_states(node, self._on_joint_state)
+        self._look = follow_joint_states(node, self._on_joint_state, period=_LOOK_PERIOD, every=True)
         SPHERE_MODEL.subscribe(node, self._on_sphere_model)
         ROBOT_DESCRIPTION.subscribe(node, self._on_description)
 
@@ -54,6 +59,7 @@ class SelfFilter:
     def _on_sphere_model(self, message: SphereModel) -> None:
         try:
             self._spheres = link_spheres_from_message(message)
+            self._diagnostics.computes_with(SPHERE_MODEL.name, message.content_hash)
         except MorphitError as error:
             self._node.get_logger().error(f"sphere model refused, the last one is kept: {error}")
 
@@ -74,6 +80,7 @@ class SelfFilter:
             raise InvalidInputError(
                 missing, "nothing yet", "the robot's shape", "Start robot_spheres, or set self_filter to false."
             )
+        self._look()
         states = list(self._states)
         state = min(states, key=lambda candidate: abs(candidate.stamp - stamp), default=None)
         if state is None or abs(state.stamp - stamp) > self._LARGEST_GAP:

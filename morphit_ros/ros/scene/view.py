@@ -10,7 +10,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState, PointCloud2
 from std_msgs.msg import String
 
-from morphit_interfaces.msg import BodyDistance, GraspArray, SphereModel, TablePlane
+from morphit_interfaces.msg import BodyDistance, GraspArray, SegmentedObjectArray, SphereModel, TablePlane
 from morphit_ros.display.scene import ViewerScene
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import transform_points
@@ -26,7 +26,7 @@ from morphit_ros.ros.core.conversions import (
 from morphit_ros.ros.core.endpoints import Topic
 from morphit_ros.ros.core.frames import BaseFrame, BaseFrameConfig, CameraFrameConfig, CameraFrames
 from morphit_ros.ros.core.latest import Viewer
-from morphit_ros.ros.scene.messages import table_from_message
+from morphit_ros.ros.scene.messages import cloud_of, table_from_message
 from morphit_ros.ros.spheres.messages import link_spheres_from_message
 
 
@@ -67,6 +67,7 @@ class WorkcellViewer(Viewer):
             interfaces.LEFT_POINTS: partial(self._show_cloud, "left"),
             interfaces.RIGHT_POINTS: partial(self._show_cloud, "right"),
             interfaces.OBJECT_CLOUD: self._show_object,
+            interfaces.OBJECTS: self._show_objects,
             interfaces.TABLE: self._show_table,
             interfaces.GRASPS: self._show_grasps,
             interfaces.JOB_STATE: self._show_job_state,
@@ -95,6 +96,9 @@ class WorkcellViewer(Viewer):
         cloud = cloud_from_message(message)
         self.scene.set_object(cloud.points, cloud.normals)
 
+    def _show_objects(self, message: SegmentedObjectArray) -> None:
+        self.scene.set_objects([cloud_of(item).finite().points for item in message.objects], message.target)
+
     def _show_table(self, message: TablePlane) -> None:
         table = table_from_message(message)
         if table is None:
@@ -119,4 +123,4 @@ class WorkcellViewer(Viewer):
             times = {pair.key: float(pair.value) for pair in message.values}
         except ValueError as error:
             raise InvalidInputError("durations", str(error), "numbers [s]") from None
-        self.scene.set_status(message.message, times)
+        self.scene.set_status(message.message, times, failed=message.level != DiagnosticStatus.OK)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from geometry_msgs.msg import Pose
-from scipy.spatial import ConvexHull
 
 from morphit_interfaces.msg import DistanceShape, WorldObject, WorldObjectArray
 from morphit_ros.execution.obstacles import loose_obstacle, table_obstacle
@@ -73,5 +72,7 @@ def message_from_world(scene: Scene, T_base_scene: Array, base_link: str, stamp:
 
 def _hull(points: Array) -> Array:
     """Corners (C, 3) of the convex hull of what is around points (N, 3), which may lie in a plane [m]."""
+    from scipy.spatial import ConvexHull
+
     around = (points[:, None] + _CORNERS).reshape(-1, 3)
     return np.asarray(around[ConvexHull(around).vertices])

@@ -25,6 +25,7 @@ from morphit_ros.ros.setup.frame_rows import frame_rows, subscribe_to_frames
 from morphit_ros.ros.setup.graph_rows import (
     clock_rows,
     diagnostic_rows,
+    model_rows,
     node_rows,
     parameter_rows,
     service_rows,
@@ -119,6 +120,7 @@ def _looked(
         *node_rows(nodes, listener),
         *state_rows(states, nodes, listener),
         *diagnostic_rows(nodes, listener),
+        *model_rows(nodes, listener),
         *parameter_rows(nodes, bool(given)),
         *service_rows(nodes, listener),
         *topic_rows(nodes, listener),

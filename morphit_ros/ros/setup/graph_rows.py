@@ -11,9 +11,11 @@ from typing import Any
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
 
+from morphit_ros.ros.core.diagnostics import model_key
 from morphit_ros.ros.core.endpoints import Topic
 from morphit_ros.ros.core.heartbeat import ended
 from morphit_ros.ros.core.interfaces import CLOCK, DIAGNOSTICS, NODES
+from morphit_ros.ros.core.job_nodes import MODELS, old_models
 from morphit_ros.ros.setup.expected import ExpectedNode
 from morphit_ros.ros.setup.listening import Heard, Listener
 from morphit_ros.ros.setup.rows import BAD, NOTE, OK, Row, shown_seconds
@@ -105,6 +107,24 @@ def diagnostic_rows(nodes: Sequence[ExpectedNode], listener: Listener) -> Iterat
         )
 
 
+def model_rows(nodes: Sequence[ExpectedNode], listener: Listener) -> Iterator[Row]:
+    """Whether those who compute with a model of the robot have its newest one."""
+    said = {node.name: status for node in nodes if (status := listener.diagnostics.get(node.name)) is not None}
+    for topic in MODELS:
+        names = {node.resolved(topic.name) for node in nodes if node.interfaces and topic in node.interfaces.publishes}
+        for name in sorted(names):
+            newest = listener.heard.get(name, Heard()).newest
+            if newest is None:
+                continue
+            used = [who for who, status in said.items() if any(p.key == model_key(topic.name) for p in status.values)]
+            old = old_models(said, {topic.name: (newest.content_hash, 0.0)})
+            for who, text in old:
+                yield Row(BAD, "models", who, text, "it takes the newest when it next can; if this stays, restart it")
+            if not old:
+                found = f"{newest.content_hash[:8]} in {len(used)} node{'' if len(used) == 1 else 's'}"
+                yield Row(OK, "models", topic.name, found)
+
+
 def parameter_rows(nodes: Sequence[ExpectedNode], compared: bool) -> Iterator[Row]:
     """Parameters that contradict each other, or what the job was said to be started with.
 
@@ -164,7 +184,11 @@ def state_rows(states: Mapping[str, str], nodes: Sequence[ExpectedNode], listene
 
 
 # Differs by design.
-_APART = {("use_sim_time", "workcell_sim"), ("robot", "robot_spheres"), ("robot", "superovoid_distance")}
+_APART = {
+    ("robot", "robot_spheres"),
+    ("robot", "superovoid_distance"),
+    *(("use_sim_time", node) for node in ("workcell_sim", "cover_sim", "cover_control")),
+}
 
 
 def _shown(value: Any) -> str:
@@ -380,6 +404,9 @@ def _age_row(name: str, heard: Heard, within: float, simulated: bool) -> Row:
 def subscribe_to_needs(nodes: Sequence[ExpectedNode], listener: Listener) -> None:
     """Begin to listen to all that the rows are about."""
     for node in nodes:
+        for topic in MODELS:
+            if node.interfaces is not None and topic in node.interfaces.publishes:
+                listener.listen_to(node.resolved(topic.name), topic.type)
         for name, topic, _ in node.needs():
             publishers = listener.node.get_publishers_info_by_topic(name)
             kind = f"{topic.type.__module__.split('.')[0]}/msg/{topic.type.__name__}"

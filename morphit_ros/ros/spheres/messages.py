@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from std_msgs.msg import Header
 
@@ -33,6 +35,12 @@ def _spheres(centers: Array, radii: Array) -> list[SphereMsg]:
         SphereMsg(center=point_from_array(center), radius=radius)
         for center, radius in zip(centers.tolist(), radii.tolist(), strict=True)
     ]
+
+
+def described_hash(urdf: str) -> str:
+    """Content hash of the sphere model that a spherised description was made from; empty if it does not say."""
+    found = re.findall(r"<!-- sphere_model (\S+) -->", urdf)
+    return str(found[-1]) if found else ""
 
 
 def link_spheres_from_message(message: SphereModelMsg) -> dict[str, tuple[Array, Array]]:

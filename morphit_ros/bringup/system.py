@@ -1,0 +1,63 @@
+"""The system job: everything that this suite knows of one robot and its surroundings, in one graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from morphit_ros.bringup import grasp
+from morphit_ros.bringup.arguments import Argument
+from morphit_ros.bringup.cover import COVER
+from morphit_ros.bringup.distance import DISTANCE
+from morphit_ros.bringup.job import Job, NodeDescription, WhenEnded
+from morphit_ros.bringup.neural import NEURAL
+
+_PARTS = ("superovoid_distance", "motion_planning", "neural_object", "cover_sim", "cover_control")
+# Whatever their own job says there is the node's default, which a parameter file may change.
+_LEFT_OUT = ("state_timeout", "friction")
+
+ARGUMENTS = (
+    *grasp.ARGUMENTS,
+    Argument("superovoids", "", "superovoids: name in config/superovoids or a YAML file; empty: by the robot's name"),
+    Argument("neural", False, "an object known as a density field too, with its services"),
+    *(argument for argument in NEURAL.arguments if argument.name in ("density", "recording_frame")),
+    Argument("cover", "", "a morphing cover too: case of config/cover or a YAML file; empty: none"),
+)
+
+
+def describe_system(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
+    """The nodes of the job grasp, distances and motions beside them, and neural object and cover where asked for.
+
+    Raises:
+        InvalidInputError, ResourceNotFoundError: as of the jobs that this one is made of.
+    """
+    return grasp.describe_grasp(values, _others(values), "system", _PARTS)
+
+
+def _others(values: Mapping[str, Any]) -> list[NodeDescription]:
+    # A real robot's driver publishes its description, calibrated: there is one for all.
+    description = {"description": "file" if values["sim"] else "topic"}
+    (distance,) = DISTANCE.nodes({"robot": values["robot"], "model": values["superovoids"], **description})
+    motion = NodeDescription(
+        "motion_planning", {"robot": values["robot"], **description, **grasp.base_parameters(values)}
+    )
+    # They move nothing, and the topics that they follow are latched.
+    nodes = [replace(node, when_ended=WhenEnded.RESTART) for node in (distance, motion)]
+    if values["neural"]:
+        told = {name: str(values[name]) for name in ("density", "recording_frame")}
+        nodes += NEURAL.nodes({**told, "viewer": "false"})
+    if values["cover"]:
+        simulated = str(values["sim"]).lower()
+        nodes += COVER.nodes({"case": values["cover"], "sim": simulated, "viewer": "false"})
+    return [
+        replace(node, parameters={k: v for k, v in node.parameters.items() if k not in _LEFT_OUT}) for node in nodes
+    ]
+
+
+SYSTEM = Job(
+    "system",
+    "cameras, arm, spheres, superovoids, perception, grasping and motion in one graph, with one view",
+    ARGUMENTS,
+    describe_system,
+)

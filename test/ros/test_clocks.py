@@ -1,0 +1,98 @@
+"""Simulated time reaches a node whose executor does nothing, and its timers."""
+
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
+
+import time
+
+import rclpy
+from action_msgs.msg import GoalStatus
+from rclpy.clock import ClockType
+from rclpy.parameter import Parameter
+
+from morphit_interfaces.action import GoHome
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.clocks import SimulatedClock, ros_time
+from morphit_ros.ros.core.conversions import stamp_from_seconds
+from morphit_ros.ros.core.endpoints import watch_events_seldom
+
+pytestmark = pytest.mark.ros
+
+
+@pytest.fixture
+def simulated(graph):
+    node = rclpy.create_node("simulated", parameter_overrides=[Parameter("use_sim_time", value=True)])
+    clock = SimulatedClock(node)
+    yield node
+    clock.end()
+    node.destroy_node()
+
+
+def test_time_goes_on_while_the_node_is_not_spun_and_its_timers_are_due(graph, simulated):
+    out = graph.publisher(interfaces.CLOCK)
+
+    def until(condition, seconds):
+        def told():
+            out.publish(interfaces.CLOCK.type(clock=stamp_from_seconds(seconds)))
+            return condition()
+
+        graph.wait_until(told, what=f"simulated time {seconds} s")
+
+    until(lambda: ros_time(simulated) == 12.5, 12.5)
+    due = []
+    simulated.create_timer(1.0, lambda: due.append(ros_time(simulated)))
+    graph._executor.add_node(simulated)
+    for _ in range(5):
+        graph._executor.spin_once(timeout_sec=0.02)
+    assert not due
+    until(lambda: due, 14.0)
+    # What the executor does not wait for costs it nothing.
+    assert not simulated._time_source._clock_sub.callback_group.can_execute(simulated._time_source._clock_sub)
+    graph._executor.remove_node(simulated)
+
+
+def test_a_result_is_kept_while_simulated_time_flies(graph, simulated):
+    """A client on a busy machine asks for it seconds after a simulation has run on by minutes."""
+    server = interfaces.GO_HOME.serve(
+        simulated, lambda goal: (goal.succeed(), GoHome.Result(success=True, message="there"))[1]
+    )
+    assert simulated.get_clock().clock_type is ClockType.ROS_TIME
+    graph._executor.add_node(simulated)
+    handle = graph.start_goal(interfaces.GO_HOME, GoHome.Goal())
+    graph.wait_until(lambda: not any(goal.is_active for goal in server._goal_handles.values()), what="its end")
+    out = graph.publisher(interfaces.CLOCK)
+
+    def later():
+        out.publish(interfaces.CLOCK.type(clock=stamp_from_seconds(5000.0)))
+        return ros_time(simulated) == 5000.0
+
+    graph.wait_until(later, what="much later")
+    for _ in range(10):
+        graph._executor.spin_once(timeout_sec=0.02)
+    status, result = graph.result(handle)
+    assert (status, result.message) == (GoalStatus.STATUS_SUCCEEDED, "there")
+    graph._executor.remove_node(simulated)
+    server.destroy()
+
+
+def test_a_quality_that_does_not_fit_is_still_told(graph):
+    node = rclpy.create_node("picky")
+    interfaces.JOB_STATE.subscribe(node, lambda _: None)
+    watch_events_seldom(node)
+    [subscription] = [s for s in node.subscriptions if s.topic_name == "/job_state"]
+    told = []
+    for handler in subscription.event_handlers:
+        handler.callback = told.append
+    graph._executor.add_node(node)
+    # Volatile, where latched is asked for.
+    publisher = graph.node.create_publisher(interfaces.JOB_STATE.type, interfaces.JOB_STATE.name, 1)
+    graph.wait_until(lambda: told, what="word of a publisher that does not fit")
+    graph._executor.remove_node(node)
+    graph.node.destroy_publisher(publisher)
+    node.destroy_node()
+
+
+def test_a_node_in_wall_time_has_none(graph):
+    SimulatedClock(graph.node).end()
+    assert abs(ros_time(graph.node) - time.time()) < 60.0
