@@ -5,6 +5,7 @@ Source: the MorphIt paper's thesis that a robot's spheres are to suit its task; 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -22,6 +23,8 @@ from morphit_ros.spheres import self_collision_matrix
 
 # Spheres of a mesh, from coarse to fine. More are not always closer at each place, so each may be the one that fits.
 COUNTS = (20, 32, 64, 128)
+# Of a search, however little is left [s].
+_LEAST_TIME = 1e-3
 
 
 @dataclass(frozen=True)
@@ -180,7 +183,8 @@ def plan_refined(
     """Plan with the coarsest covers that suffice.
 
     Links whose covers touch at start or goal become finer, and those at which a proof ended; where no path is found,
-    all links do. The timeout holds for each search.
+    all links do. The timeout holds for all searches together: where links can be finer, a search has half of what is
+    left of it.
 
     Returns:
         The plan, whose times are those of all searches together, and the level of each link that it was made with.
@@ -188,11 +192,16 @@ def plan_refined(
     Raises:
         InvalidInputError: as of `plan_path`.
     """
+    config = config or PathConfig()
     levels = dict.fromkeys(arm.links, 0)
     spent = [0.0, 0.0, 0.0]
     kept: tuple[PathPlan, dict[str, int]] | None = None
+    deadline = time.monotonic() + config.timeout
     while True:
-        plan = plan_path(arm.model(levels), world, start, goals, config, watch)
+        left = deadline - time.monotonic()
+        last = all(level >= arm.finest for level in levels.values())
+        limited = replace(config, timeout=max(left if last else 0.5 * left, _LEAST_TIME))
+        plan = plan_path(arm.model(levels), world, start, goals, limited, watch)
         spent = [a + b for a, b in zip(spent, (plan.search_time, plan.shortening_time, plan.proof_time), strict=True)]
         wanted: Sequence[str] = ()
         if plan.status is PathStatus.FOUND and not plan.proven:
@@ -200,9 +209,11 @@ def plan_refined(
         elif plan.status not in (PathStatus.FOUND, PathStatus.GIVEN_UP):
             wanted = arm.links if plan.bodies is None else plan.bodies
         finer = {name: levels[name] + 1 for name in wanted if name in levels and levels[name] < arm.finest}
-        if not finer:
+        if not finer or time.monotonic() > deadline:
             break
         levels = levels | finer
+    if plan.status is PathStatus.NOT_FOUND:
+        plan = replace(plan, message=f"no path found within {config.timeout:g} s")
     if kept is not None and plan.status is not PathStatus.FOUND:
         plan, levels = kept
     return replace(plan, search_time=spent[0], shortening_time=spent[1], proof_time=spent[2]), levels

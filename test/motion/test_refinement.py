@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -89,3 +91,17 @@ def test_pairs_that_no_proof_speaks_of_are_named(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("morphit_ros.motion.refinement.self_collision_matrix", lambda *_, **__: Matrix)
     assert covers().model({"plate": 1}).left_out == (frozenset(pair),)
+
+
+def test_the_timeout_is_that_of_all_searches_together() -> None:
+    arm = RefinableArm(load_robot_description(PLATE), ("slide",), counts=(1, 2, 4, 8))
+    for level in range(4):
+        arm.model({"plate": level})
+    # A wall that no cover gets past, free at both ends.
+    wall = Solid("wall", GeometryKind.BOX, make_transform(translation=(0.0, 0.0, 0.0)), np.array([0.02, 1.0, 1.0]))
+    plan_refined(arm, World([wall]), [-0.8], [[0.8]], PathConfig(timeout=0.05))
+    began = time.monotonic()
+    plan, _ = plan_refined(arm, World([wall]), [-0.8], [[0.8]], PathConfig(timeout=1.0))
+    assert plan.status is PathStatus.NOT_FOUND
+    assert "within 1 s" in plan.message
+    assert 0.9 < time.monotonic() - began < 1.6
