@@ -203,7 +203,7 @@ def make_system(data: str) -> None:
         file.write_text(f"motion_gate: {patient}\npick_client: {{ros__parameters: {{timeout: 1000.0}}}}\n")
         with job([*words, f"params_file:={file}"], until="pregrasp"):
             screenshot(
-                f"http://127.0.0.1:{VIEWER_PORT}", IMAGES / "system.png", (1280, 1000), settle=12.0,
+                f"http://127.0.0.1:{VIEWER_PORT}", IMAGES / "system.png", (1280, 1000), settle=6.0,
                 timeout=LONGEST_SCREENSHOT,
             )  # fmt: skip
 

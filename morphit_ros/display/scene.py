@@ -268,11 +268,6 @@ class ViewerScene(ServedScene):
         with self._lock:
             return JobPanel(self._server.gui, self._server.panel, press)
 
-    @property
-    def is_watched(self) -> bool:
-        """Whether a browser shows it."""
-        return self._server.has_clients
-
     def set_table(self, T_world_table: ArrayLike, size: ArrayLike, thickness: float = 0.02) -> None:
         """Show a slab below the upper face z = 0 of the table frame.
 

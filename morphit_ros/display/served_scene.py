@@ -65,6 +65,11 @@ class ServedScene:
         """Where a browser finds the view."""
         return self._server.url
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether a browser shows it."""
+        return self._server.has_clients
+
     def set_camera(self, position: ArrayLike, look_at: ArrayLike) -> None:
         """Where browsers look from and to, points (3,) [m], when they connect; those connected jump there."""
         with self._lock:

@@ -64,8 +64,9 @@ class WebViewer(Node):
                 topics.pop(cloud, None)
         best_effort = config.points_reliability == "best_effort"
         self._latest = LatestMessages(
-            self, topics, config.rate, best_effort, diagnostics, viewer.is_wanted, viewer.is_ready
-        )
+            self, topics, config.rate, best_effort, diagnostics, viewer.is_wanted, viewer.is_ready,
+            lambda: viewer.scene.is_watched,
+        )  # fmt: skip
         if isinstance(viewer, SystemViewer) and viewer.controls is not None:
             # The heart beats in a thread of its own, which must not wait for those that draw.
             sys.setswitchinterval(_SWITCH_INTERVAL)

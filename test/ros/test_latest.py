@@ -34,10 +34,13 @@ class Viewer:
 
     def __init__(self):
         self.callbacks, self.inboxes, self.shown, self.said = {}, {}, [], []
-        self.has_robot, self.has_pose = False, False
+        self.has_robot, self.has_pose, self.watched = False, False, True
         show = {ROBOT: self._show_robot, JOINTS: lambda m: self.shown.append(m), CLOUD: self._show_cloud}
         report = SimpleNamespace(report=lambda level, text: self.said.append(text))
-        LatestMessages(self, show, 5.0, True, report, lambda topic, m: m != "foreign", lambda t: self._ready(t))
+        LatestMessages(
+            self, show, 5.0, True, report, lambda topic, m: m != "foreign", lambda t: self._ready(t),
+            lambda: self.watched,
+        )  # fmt: skip
 
     def create_subscription(self, kind, name, callback, profile, callback_group):
         self.callbacks[name] = callback, profile
@@ -93,6 +96,22 @@ def test_a_missing_pose_is_waited_for_in_silence_and_a_bad_message_is_said():
     viewer.update()
     assert viewer.shown == ["cloud"]
     assert len(viewer.said) == 1
+
+
+def test_what_nobody_looks_at_is_drawn_once_a_second(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("morphit_ros.ros.core.latest.monotonic", lambda: now[0])
+    viewer = Viewer()
+    viewer.has_robot, viewer.watched = True, False
+    for number in range(12):
+        viewer.take(JOINTS, number)
+        viewer.update()
+        now[0] += 0.2
+    assert viewer.shown == [0, 5, 10]
+    # Whoever comes sees the newest at once.
+    viewer.watched = True
+    viewer.update()
+    assert viewer.shown[-1] == 11
 
 
 def test_only_clouds_are_received_with_the_reliability_of_cameras():

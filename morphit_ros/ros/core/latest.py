@@ -18,6 +18,8 @@ from morphit_ros.ros.core.frames import UnknownTransformError
 
 # Wall time after the first message that needs it, after which a missing pose is worth a word [s].
 _POSE_PATIENCE = 10.0
+# Between two updates that nobody sees [s].
+_UNWATCHED = 1.0
 
 
 class Viewer:
@@ -55,6 +57,7 @@ class LatestMessages:
         diagnostics: told what is not shown, and why.
         wanted: whether a message counts at all.
         ready: whether messages of a topic can be shown yet.
+        watched: whether anybody looks; where nobody does, no more than one update a second is made.
     """
 
     def __init__(
@@ -66,7 +69,9 @@ class LatestMessages:
         diagnostics: Diagnostics,
         wanted: Callable[[Topic, Any], bool],
         ready: Callable[[Topic], bool],
+        watched: Callable[[], bool],
     ) -> None:
+        self._watched, self._updated = watched, -_UNWATCHED
         self._show, self._diagnostics, self._wanted, self._ready = show, diagnostics, wanted, ready
         self._new: dict[Topic, Any] = {}
         # When the pose that a topic needs was missed first.
@@ -83,6 +88,9 @@ class LatestMessages:
             self._new[topic] = message
 
     def _update(self) -> None:
+        if not self._watched() and monotonic() - self._updated < _UNWATCHED:
+            return
+        self._updated = monotonic()
         for topic, inbox in self._streams.items():
             for message in inbox.take():
                 self._take(topic, message)
