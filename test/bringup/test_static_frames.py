@@ -24,6 +24,8 @@ FRAMES: dict[str, str] = {
     "robot_description": LINKS,
     "robot_description_spheres": LINKS,
     "sphere_markers": LINKS,
+    # In the frame of the root link.
+    "motion_markers": LINKS,
     "left/points": "left_camera_optical_frame",
     "right/points": "right_camera_optical_frame",
     **dict.fromkeys(

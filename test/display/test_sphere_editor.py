@@ -575,7 +575,7 @@ def browsing(url: str) -> Iterator[Browser]:
 
     with chromium._browser(chromium._chromium(None), 300.0) as (process, _):  # noqa: SIM117
         with connect(chromium._address(process), max_size=None, proxy=None) as connection:
-            page = chromium._Page(connection, (800, 420))
+            page = chromium.Page(connection, (800, 420))
             page.open(url)
             yield Browser(page)
 

@@ -50,8 +50,9 @@ def test_a_late_description_is_handed_over_whole(graph, waiting):
     found = json.loads(waiting.wait_for_line("began").removeprefix("began "))
     assert waiting.wait() == 0
     assert found == {"name": "/cell/group", "other": 7, "robot_description": TEXT}
-    # Of what Python ignores it must not know.
-    assert int(waiting.wait_for_line("SigIgn").split()[1], 16) == 0
+    # Of what Python ignores it must not know, whatever else whoever runs this test has it ignore.
+    ignored = int(waiting.wait_for_line("SigIgn").split()[1], 16)
+    assert not any(ignored >> (number - 1) & 1 for number in (signal.SIGPIPE, signal.SIGXFSZ))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -50,7 +50,10 @@ def test_each_node_has_an_enclave_with_what_the_table_says():
     # Nobody else may command the arm past it, but the node that does so without a gate.
     commanding = {path for path, profile in found.items() if "joint_trajectory" in names(profile, "publish")}
     assert commanding == {"/motion_gate", "/grasp_execution"}
-    assert {path for path, profile in found.items() if "pick" in names(profile, "call")} == {"/pick_client"}
+    assert {path for path, profile in found.items() if "pick" in names(profile, "call")} == {
+        "/pick_client",
+        "/web_viewer",
+    }
     assert "~/change_state" in names(found["/cover_control"], "reply")
     assert "~/change_state" not in names(gate, "reply")
     # Parameters of others are nobody's business.
@@ -62,7 +65,7 @@ def test_namespace_further_permissions_and_file(tmp_path, capsys):
     action = "/arm_controller/follow_joint_trajectory"
     words = ["--namespace", "/left/", "--allow", "grasp_execution", "call", action, "--output", str(target)]
     assert main(words) == 0
-    assert "14 enclaves" in capsys.readouterr().out
+    assert "15 enclaves" in capsys.readouterr().out
     found = profiles(target.read_text(encoding="utf-8"))
     assert found["/left/grasp_execution"].attrib == {"ns": "/left", "node": "grasp_execution"}
     assert action in names(found["/left/grasp_execution"], "call")
