@@ -16,13 +16,14 @@ import os
 import sys
 import tempfile
 import time
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from motion_planning import Truth
 from tqdm import tqdm
 
+from morphit_bench.spheres.planning_experiment import MeshRobot, dense_path
 from morphit_ros.errors import MorphitError
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.motion.model import ArmModel
@@ -38,6 +39,7 @@ from morphit_ros.robot.sources import load_robot
 
 KINDS = {GeometryKind.BOX: 3, GeometryKind.SPHERE: 1, GeometryKind.CYLINDER: 2}
 LEAST_JOINTS, MOST_JOINTS, SOLIDS = 4, 9, 12
+STEP = np.radians(1.0)
 
 
 def longest_chain(kinematics: KinematicModel) -> tuple[list[str], str]:
@@ -80,7 +82,11 @@ def try_robot(name: str, problems: int, seed: int) -> dict[str, Any]:
         return {"robot": name, "joints": len(joints), "skipped": f"fewer than {LEAST_JOINTS} joints in a row"}
     arm = RefinableArm(kinematics, joints, patient=False)
     model = arm.model({})
-    truth = Truth(kinematics, model)
+    checked = {frozenset((model.parts[a], model.parts[b])) for a, b in model.arrays.pairs}
+    pairs = {frozenset(pair) for pair in combinations(description.links, 2)}
+    zero = np.clip(0.0, kinematics.position_lower, kinematics.position_upper).tolist()
+    standing = dict(zip(kinematics.joint_names, zero, strict=True))
+    truth = MeshRobot(kinematics, joints, standing, pairs - checked)
     figures: dict[str, Any] = {"robot": name, "joints": len(joints), "links": len(model.parts)}
     figures |= {"left_out": len(model.left_out), "solved": 0, "proven": 0, "touching": 0, "problems": 0}
     times = []
@@ -102,7 +108,7 @@ def try_robot(name: str, problems: int, seed: int) -> dict[str, Any]:
         if plan.status is PathStatus.FOUND:
             figures["solved"] += 1
             figures["proven"] += plan.proven
-            figures["touching"] += truth.touching(plan.path, {}, world) > 0
+            figures["touching"] += not bool(truth.free(dense_path(plan.path, STEP), world).all())
     if times:
         figures["median_ms"], figures["longest_ms"] = 1e3 * float(np.median(times)), 1e3 * max(times)
     return figures
