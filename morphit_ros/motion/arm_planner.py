@@ -14,7 +14,7 @@ from morphit_ros.geometry.transforms import Array
 from morphit_ros.motion.certificate import Verdict, certify_path, least_clearance
 from morphit_ros.motion.model import ArmModel
 from morphit_ros.motion.nearby import nearest_free, unavoidable_pairs
-from morphit_ros.motion.planner import PathConfig, PathPlan, PathStatus
+from morphit_ros.motion.planner import PathConfig, PathPlan, PathStatus, find_contact
 from morphit_ros.motion.proven_timing import TimingLimits, time_proven
 from morphit_ros.motion.refinement import COUNTS, Carried, RefinableArm, plan_refined
 from morphit_ros.motion.world import World
@@ -209,8 +209,11 @@ class ArmPlanner:
         return replace(answer, planning_time=time.perf_counter() - began)
 
     def proves(self, answer: MotionAnswer, world: World) -> bool:
-        """Whether the trajectory of an answer is proven free in another world too."""
+        """Whether the trajectory of an answer is proven free in another world too, carrying what it carried."""
         if answer.trajectory is None or answer.model is None:
+            return False
+        if find_contact(answer.model, world, answer.trajectory.positions[0]) is not None:
+            # As of a start within a mesh, whose surface the motion does not touch.
             return False
         arm, beside = answer.model.arrays, chord_deviations(answer.trajectory)
         solids = world.arrays_for(answer.model.parts)

@@ -18,19 +18,19 @@ _SAMPLES = 50
 def nearest_free(model: ArmModel, world: World, row: Array, seed: int = 0) -> Array | None:
     """A configuration (J,) near one that touches at which nothing does, None if none was found.
 
-    The nearest of those that were drawn, and then as near to `row` as the straight way there remains free.
+    The nearest of those that were drawn, and then nearer to `row` by halves as long as that is free.
     """
-    rng, arm, solids = np.random.default_rng(seed), model.arrays, world.arrays_for(model.parts)
+    rng = np.random.default_rng(seed)
     for radius in _RADII:
         drawn = row + rng.uniform(-radius, radius, (_DRAWS, len(row)))
         drawn = np.clip(drawn, model.lower, model.upper)
         for index in np.argsort(np.linalg.norm(drawn - row, axis=1)):
-            if least_clearance(arm, solids, drawn[index], 1e-6)[0] <= 0.0:
+            if find_contact(model, world, drawn[index]) is not None:
                 continue
             near, far = 0.0, 1.0
             for _ in range(_HALVINGS):
                 middle = 0.5 * (near + far)
-                free = least_clearance(arm, solids, row + middle * (drawn[index] - row), 1e-6)[0] > 0.0
+                free = find_contact(model, world, row + middle * (drawn[index] - row)) is None
                 near, far = (near, middle) if free else (middle, far)
             found: Array = row + far * (drawn[index] - row)
             return found

@@ -197,10 +197,3 @@ class World:
         """What of this world has one of some names."""
         cloud = self._cloud if self._cloud.name in names else None
         return World([solid for solid in self.solids if solid.name in names], self._allowed, cloud)
-
-    def without(self, names: Collection[str]) -> World:
-        """This world without what has one of some names."""
-        gone = set(names)
-        if not gone & set(self.names):
-            return self
-        return self.alone([name for name in self.names if name not in gone])

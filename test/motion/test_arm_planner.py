@@ -9,6 +9,7 @@ import pytest
 from drawn import drawn_arm, drawn_rows, drawn_world
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.primitives import sphere_mesh
 from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.motion import planner as planners
 from morphit_ros.motion.arm_planner import ArmPlanner, ArmPlannerConfig, MotionRequest, PoseGoal
@@ -131,6 +132,9 @@ def test_a_proof_holds_in_another_world_or_does_not(planner: ArmPlanner) -> None
     answer = planner.plan(MotionRequest(positions(-0.5), [positions(0.5)]))
     assert planner.proves(answer, World([post(1.2, 0.0)]))
     assert not planner.proves(answer, World([post(0.6, 0.0)]))
+    # Nothing of a closed mesh around all of it is touched.
+    ball = Solid("ball", GeometryKind.MESH, np.eye(4), np.zeros(1), sphere_mesh(3.0, 20))
+    assert not planner.proves(answer, World([ball]))
 
 
 def test_a_start_beside_its_limit_is_taken_at_it_and_one_beyond_is_refused(planner: ArmPlanner) -> None:
@@ -221,6 +225,20 @@ def test_a_free_configuration_is_found_near_one_that_touches() -> None:
             assert least_clearance(model.arrays, world.arrays_for(model.parts), free)[0] > 0.0
             assert ((free >= model.lower) & (free <= model.upper)).all()
     assert found >= 5
+
+
+def test_a_free_configuration_is_not_within_a_mesh(planner: ArmPlanner) -> None:
+    model = planner._arm.model({})
+    # Around the tip at the start, and far larger than that: what is near is inside without touching.
+    tip = planner.kinematics.link_pose(positions(0.0), "tip")
+    ball = Solid("ball", GeometryKind.MESH, make_transform(translation=tip[:3, 3]), np.zeros(1), sphere_mesh(0.3, 20))
+    world = World([ball])
+    assert find_contact(model, world, np.zeros(3)) is not None
+    free = nearest_free(model, world, np.zeros(3))
+    assert free is not None
+    assert find_contact(model, world, free) is None
+    room = Solid("room", GeometryKind.MESH, np.eye(4), np.zeros(1), sphere_mesh(3.0, 20))
+    assert nearest_free(model, World([room]), np.zeros(3)) is None
 
 
 def test_only_what_touches_wherever_the_arm_is_is_unavoidable(planner: ArmPlanner) -> None:

@@ -79,6 +79,9 @@ def test_goes_around_what_is_in_the_way_and_proves_it(shared_graph, planner, kin
     assert clearance_of(kinematics, trajectory, (0.28, 0.22), 0.03) > 0.0
     _, straight = ask(shared_graph, start=HOME, joint_goals=TURNED, world=PlanMotion.Goal.WORLD_REPLACE)
     assert straight.length < 0.95 * result.length
+    _, alone = ask(shared_graph, start=HOME, joint_goals=TURNED)
+    assert "world_objects: none has come" in alone.message
+    assert "world_objects" not in straight.message
     velocities = np.abs(trajectory.velocities).max(axis=0)
     assert (velocities <= 0.5 * kinematics.limits(ROBOT.arm_joints)[2] + 1e-6).all()
 
@@ -284,3 +287,28 @@ def test_a_motion_is_planned_for_the_world_as_it_is_in_the_end(shared_graph, pla
     assert clearance_of(kinematics, trajectory, (x, y), 0.01) > 0.0
     assert seen.count("goals") > 1
     world.publish(WorldObjectArray())
+
+
+def test_what_the_hand_takes_meanwhile_is_planned_with(shared_graph, planner):
+    models = shared_graph.publisher(interfaces.SPHERE_MODEL)
+    models.publish(SphereModel(content_hash="empty hand"))
+    objects = [post(), WorldObject(id="floor", shapes=[shape(DistanceShape.HALF_SPACE, z=0.1)])]
+    goal = PlanMotion.Goal(start=HOME, joint_goals=TURNED, objects=objects, improvement_time=3.0)
+
+    def empty():
+        _, result = ask(shared_graph, start=HOME, joint_goals=TURNED, objects=objects)
+        return result.success and result.model_hash == "empty hand"
+
+    shared_graph.wait_until(empty, what="the model with an empty hand")
+    seen = []
+    handle = shared_graph.start_goal(interfaces.PLAN_MOTION, goal, feedback=lambda f: seen.append(f.feedback.stage))
+    shared_graph.wait_until(lambda: "improvement" in seen, what="a way to be improved")
+    stick = [Sphere(radius=0.02) for _ in range(20)]
+    for index, each in enumerate(stick):
+        each.center.z = 0.1 + 0.02 * index
+    held = LinkSpheres(link_name=ROBOT.tip_link, object_id="stick", spheres=stick)
+    models.publish(SphereModel(content_hash="with a stick", links=[held]))
+    _, result = shared_graph.result(handle, timeout=60.0)
+    assert (result.status, result.model_hash) == ("start touches", "with a stick"), result.message
+    assert set(result.touching) == {"stick", "floor"}
+    models.publish(SphereModel(content_hash="empty hand"))

@@ -184,6 +184,22 @@ def test_no_table_is_named(graph):
     assert "table" in response.message
 
 
+def test_the_world_stays_as_it_was_seen_last_where_a_scene_fails(graph):
+    worlds, scenes = graph.latest(interfaces.WORLD_OBJECTS), graph.latest(interfaces.OBJECTS)
+    _, cameras = start(graph)
+    assert segment(graph, cameras).success
+    graph.wait_until(lambda: worlds, what="the world")
+    assert [item.id for item in worlds[-1].objects][:2] == ["table", "object_0"]
+    assert worlds[-1].header.frame_id == "panda_link0"
+    told, failed = len(worlds), len(scenes)
+    graph.wait_until(lambda: not segment(graph, cameras, with_table=False).success, what="a scene without a table")
+    # Both topics are published one after the other, the objects first.
+    graph.wait_until(lambda: len(scenes) > failed and not scenes[-1].objects, what="the failed scene")
+    assert segment(graph, cameras).success
+    graph.wait_until(lambda: len(worlds) > told, what="the world of the next scene")
+    assert all(world.objects[0].id == "table" for world in worlds)
+
+
 def test_unknown_extrinsics_are_an_error_and_not_identity(graph):
     graph.start("scene_perception", self_filter=False, rate=0.0)
     cameras = Cameras(graph, extrinsics=False)

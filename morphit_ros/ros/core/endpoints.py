@@ -69,7 +69,7 @@ class _Seldom(ReentrantCallbackGroup):
 
 
 def watch_events_seldom(node: Node) -> None:
-    """Have an executor look once a second for events of publishers and subscriptions, such as a QoS that does not fit.
+    """Have an executor look every 1.5 s for events of publishers and subscriptions, such as a QoS that does not fit.
 
     There are two for each. rclpy goes through all of them in Python whenever it waits, which is half of what an
     executor takes; what happened meanwhile is not lost.

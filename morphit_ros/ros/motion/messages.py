@@ -8,14 +8,12 @@ import numpy as np
 from std_msgs.msg import Header
 
 from morphit_interfaces.action import PlanMotion
-from morphit_interfaces.msg import MotionPlan, SphereModel
+from morphit_interfaces.msg import MotionPlan
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, invert_transform
 from morphit_ros.motion.arm_planner import MotionAnswer, MotionRequest, PoseGoal
-from morphit_ros.motion.model import Body
-from morphit_ros.motion.refinement import Carried
 from morphit_ros.robot.configuration import RobotConfiguration
-from morphit_ros.ros.core.conversions import matrix_from_pose, message_from_trajectory, point_from_array, point_rows
+from morphit_ros.ros.core.conversions import matrix_from_pose, message_from_trajectory, point_from_array
 from morphit_ros.ros.core.fields import write_fields
 from morphit_ros.ros.motion.world import Surroundings
 
@@ -81,24 +79,6 @@ def allowed_pairs(goal: PlanMotion.Goal) -> list[frozenset[str]]:
     if len(first) != len(second):
         raise InvalidInputError("allowed_1, allowed_2", f"{len(first)} and {len(second)} names", "as many of both")
     return [frozenset(pair) for pair in zip(first, second, strict=True)]
-
-
-def carried_from_model(message: SphereModel, touch_links: tuple[str, ...]) -> list[Carried]:
-    """The attached objects of a sphere model.
-
-    Raises:
-        InvalidInputError: a radius or centre that is not finite, or a radius that is not positive.
-    """
-    carried = []
-    for item in message.links:
-        if not item.object_id:
-            continue
-        centers = point_rows([sphere.center for sphere in item.spheres])
-        radii = np.array([sphere.radius for sphere in item.spheres])
-        if not (np.isfinite(centers).all() and np.isfinite(radii).all() and (radii > 0.0).all() and len(radii)):
-            raise InvalidInputError(f"spheres of '{item.object_id}'", "a radius or centre", "finite, radii above 0")
-        carried.append(Carried(item.object_id, Body(item.link_name, centers, radii), frozenset(touch_links)))
-    return carried
 
 
 def result_from_answer(answer: MotionAnswer, model_hash: str) -> PlanMotion.Result:

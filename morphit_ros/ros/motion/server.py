@@ -31,12 +31,12 @@ from morphit_ros.ros.core.conversions import header
 from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
 from morphit_ros.ros.core.endpoints import settle
 from morphit_ros.ros.core.frames import BaseFrame, BaseFrameConfig
+from morphit_ros.ros.core.guarded import guarded
 from morphit_ros.ros.core.markers import marker_array
-from morphit_ros.ros.distance.messages import objects_from_messages
+from morphit_ros.ros.distance.messages import held_objects, objects_from_messages
 from morphit_ros.ros.distance.state import CurrentState
 from morphit_ros.ros.motion.messages import (
     allowed_pairs,
-    carried_from_model,
     message_from_answer,
     request_from_message,
     result_from_answer,
@@ -88,10 +88,13 @@ class MotionServer:
         self._state = CurrentState(node, config.state_timeout)
         self._planner: ArmPlanner | None = None
         self._descriptions = 0
-        # Objects by themselves, and how often they have changed: planning goes on meanwhile.
-        self._objects: list[WorldObject] = []
-        self._world_number, self._problem, self._last = 0, "", "no motion asked for yet"
-        self._held: SphereModel | None = None
+        # What stands (None: nobody has said yet), what is held, and how often that has changed: planning goes on
+        # meanwhile.
+        self._objects: list[WorldObject] | None = None
+        self._held: list[WorldObject] = []
+        self._model_hash = ""
+        self._world_number = self._held_number = 0
+        self._problem, self._last = "", "no motion asked for yet"
         self._goals: deque[ServerGoalHandle] = deque()
         self._ending = threading.Event()
         self._covers: threading.Thread | None = None
@@ -128,7 +131,7 @@ class MotionServer:
                 kept = ", the last one is kept" if self._planner is not None else ""
                 self._problem = f"robot description refused{kept}: {error}"
 
-        self._covers = threading.Thread(target=fit, daemon=True)
+        self._covers = threading.Thread(target=guarded(self._node, "covers", fit), daemon=True)
         self._covers.start()
 
     def _on_description(self, message: String) -> None:
@@ -150,8 +153,8 @@ class MotionServer:
 
     def _on_model(self, message: SphereModel) -> None:
         try:
-            carried_from_model(message, self._robot.touch_links)
-            self._held = message
+            held = held_objects(message, self._robot.touch_links)
+            self._held, self._model_hash, self._held_number = held, message.content_hash, self._held_number + 1
             self._diagnostics.computes_with(interfaces.SPHERE_MODEL.name, message.content_hash)
         except MorphitError as error:
             self._problem = f"{interfaces.SPHERE_MODEL.name} refused, the last one is kept: {error}"
@@ -161,7 +164,7 @@ class MotionServer:
         """Say how things are."""
         planner = self._planner
         values = {
-            "objects": len(self._objects),
+            "objects": "none has come" if self._objects is None else len(self._objects),
             "covers": "none yet" if planner is None else "{} of {} fitted".format(*planner.levels),
             "waiting goals": len(self._goals),
         }
@@ -187,12 +190,11 @@ class MotionServer:
         self._wake.trigger()
 
     def _work(self) -> None:
+        refused = lambda words: PlanMotion.Result(status="refused", message=words)  # noqa: E731
+        answer = guarded(self._node, interfaces.PLAN_MOTION.name, self._answer, refused)
         while self._goals:
             goal = self._goals.popleft()
-            try:
-                result = self._answer(goal)
-            except MorphitError as error:
-                result = PlanMotion.Result(status="refused", message=str(error))
+            result = answer(goal)
             self._last = "last: " + (result.message or result.status)
             self.report()
             settle(goal, result)
@@ -212,24 +214,28 @@ class MotionServer:
                 goal.publish_feedback(PlanMotion.Feedback(stage=stage, elapsed=now - began, length=known))
             return not (goal.is_cancel_requested or self._ending.is_set())
 
+        replaces = message.world == PlanMotion.Goal.WORLD_REPLACE
         for attempt in range(_ANEW):
-            number = self._world_number
-            around, model_hash = self._around(planner, message, start)
+            number, held, model_hash = self._world_number, self._held_number, "" if replaces else self._model_hash
+            around = self._around(planner, message)
             request = request_from_message(
                 message, self._robot, start, around, lambda frame: self._T_root_frame(planner, frame)
             )  # fmt: skip
             answer = planner.plan(request, progress)
-            current = number == self._world_number or message.world == PlanMotion.Goal.WORLD_REPLACE
-            if not current:
-                # The same motion in the world as it is by now.
-                around, model_hash = self._around(planner, message, start)
-                current = answer.trajectory is None or planner.proves(answer, around.world)
-            if current or goal.is_cancel_requested:
+            if replaces or (number, held) == (self._world_number, self._held_number):
+                break
+            # The same motion in the world as it is by now; with something else in the hand it is not the same.
+            if held == self._held_number and planner.proves(answer, self._around(planner, message).world):
                 break
             answer = replace(
                 answer, status=PathStatus.NOT_FOUND, trajectory=None, verdict=None, goal=-1,
                 message=f"the world changed while it was planned in, {attempt + 1} times: ask again when it is at rest",
             )  # fmt: skip
+            if goal.is_cancel_requested:
+                break
+        if not replaces and self._objects is None:
+            said = f"{interfaces.WORLD_OBJECTS.name}: none has come, so only the goal's own objects are known"
+            answer = replace(answer, message="; ".join(filter(None, (answer.message, said))))
         result = result_from_answer(answer, model_hash)
         if goal.is_cancel_requested and not result.success:
             result.status = "cancelled"
@@ -270,26 +276,18 @@ class MotionServer:
         known = self._state.latest(planner.kinematics.joint_names)
         return {**known, **self._state.positions(wanted), **given}
 
-    def _around(
-        self, planner: ArmPlanner, message: PlanMotion.Goal, start: dict[str, float]
-    ) -> tuple[Surroundings, str]:
-        """What is to be kept clear of, and the hash of the sphere model whose held objects are among it."""
+    def _around(self, planner: ArmPlanner, message: PlanMotion.Goal) -> Surroundings:
+        """What is to be kept clear of, and what is carried."""
         goals = PlanMotion.Goal
         if message.world not in (goals.WORLD_ADD, goals.WORLD_REPLACE):
             raise InvalidInputError("world", message.world, "WORLD_ADD 0 or WORLD_REPLACE 1")
-        given = objects_from_messages(message.objects)
-        standing = [] if message.world == goals.WORLD_REPLACE else self._objects
-        world = CollisionWorld.of(standing).changed(add=given)
-        around = surroundings(world, lambda frame: self._T_root_frame(planner, frame), allowed_pairs(message))
-        if self._held is None or message.world == goals.WORLD_REPLACE:
-            return around, ""
-        held = carried_from_model(self._held, self._robot.touch_links)
-        known = {item.name for item in around.carried}
-        carried = (*around.carried, *(item for item in held if item.name not in known))
-        # What is held is no longer where it was seen.
-        names = {item.name for item in carried}
-        kept = around.world.without(names)
-        return Surroundings(kept, carried), self._held.content_hash
+        known: list[WorldObject] = []
+        if message.world == goals.WORLD_ADD:
+            # What is held is no longer where it was seen.
+            held = {item.name for item in self._held}
+            known = [*(item for item in self._objects or () if item.name not in held), *self._held]
+        world = CollisionWorld.of(known).changed(add=objects_from_messages(message.objects))
+        return surroundings(world, lambda frame: self._T_root_frame(planner, frame), allowed_pairs(message))
 
     def _T_root_frame(self, planner: ArmPlanner, frame: str) -> Array:
         """Pose (4, 4) of a frame that does not move."""

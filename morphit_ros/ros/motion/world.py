@@ -77,7 +77,7 @@ def surroundings(
         if len(spheres) > _MANY_SPHERES:
             centers = np.array([placed.T_object_shape[:3, 3] for placed in spheres])
             clouds[item.name] = centers @ pose[:3, :3].T + pose[:3, 3], np.array([_radius(s.shape) for s in spheres])
-        others = item.shapes if item.name not in clouds else [s for s in item.shapes if s not in spheres]
+        others = item.shapes if item.name not in clouds else [s for s in item.shapes if not isinstance(s.shape, Sphere)]
         solids += [solid_of(item.name, placed.shape, pose @ placed.T_object_shape) for placed in others]
     pairs, cloud = set(allowed), None
     if clouds:

@@ -13,7 +13,7 @@ from morphit_ros.ros.core.conversions import header, message_from_cloud
 from morphit_ros.ros.core.frames import BaseFrame
 from morphit_ros.ros.core.markers import marker_array
 from morphit_ros.ros.scene.messages import TablePatch, message_from_scene, message_from_table
-from morphit_ros.ros.scene.world_objects import message_from_world
+from morphit_ros.ros.scene.world_objects import TELLING, message_from_world
 
 
 class ScenePublisher:
@@ -54,7 +54,8 @@ class ScenePublisher:
         self._out[interfaces.SCENE].publish(message_from_cloud(scene.cloud, frame, stamp))
         self._out[interfaces.TABLE].publish(plane)
         self._out[interfaces.OBJECTS].publish(objects)
-        if in_world:
+        if in_world and scene.status in TELLING:
+            # What a scene that failed lacks is not known to be away: the world stays as it was seen last.
             T_base_world = invert_transform(self._base.T_world_base(self._base_link, stamp))
             world = message_from_world(scene, T_base_world, self._base_link, stamp)
             self._out[interfaces.WORLD_OBJECTS].publish(world)

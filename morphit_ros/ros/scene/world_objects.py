@@ -8,10 +8,12 @@ from geometry_msgs.msg import Pose
 from morphit_interfaces.msg import DistanceShape, WorldObject, WorldObjectArray
 from morphit_ros.execution.obstacles import loose_obstacle, table_obstacle
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points
-from morphit_ros.perception.scene import LOOSE, Scene
+from morphit_ros.perception.scene import LOOSE, Scene, SceneStatus
 from morphit_ros.ros.core.conversions import header, point_from_array, pose_from_matrix
 
 TABLE, LOOSE_POINTS = "table", "loose_points"
+# Scenes that tell what there is and what there is not; others failed before that.
+TELLING = (SceneStatus.OK, SceneStatus.NO_OBJECT, SceneStatus.TARGET_NOT_FOUND, SceneStatus.OBJECT_MOVED)
 # Around each point: so much belongs to its object, about the distance of neighbours [m].
 _AROUND = 0.003
 _CORNERS = _AROUND * np.array([[x, y, z] for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
