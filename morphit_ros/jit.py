@@ -30,7 +30,7 @@ from numba.np import arrayobj
 
 from morphit_ros.resources import cache_directory
 
-__all__ = ["kernel_directory", "njit"]
+__all__ = ["kernel_directory", "lean_njit", "njit"]
 
 # Kernels of this project only: what another package caches is its own matter.
 _PACKAGES = ("morphit_ros", "morphit_bench")
@@ -52,8 +52,18 @@ if hasattr(arrayobj, "ol_raise_with_shape_context_generic"):
 
 def njit(function: Any = None, **options: Any) -> Any:
     """`numba.njit` without what nothing here uses: the wrapper of each kernel for C, a twentieth of its compilation."""
-    options = {"no_cfunc_wrapper": True, **options}
+    # A kernel that is first compiled for a lean one would inherit its not counting references.
+    options = {"no_cfunc_wrapper": True, "_nrt": True, **options}
     return numba.njit(**options) if function is None else numba.njit(**options)(function)
+
+
+def lean_njit(function: Any = None, **options: Any) -> Any:
+    """`njit` for small kernels that allocate nothing: without counts of references, and without the interpreter's lock.
+
+    numba counts who refers to an array whenever one is read from a tuple or sliced, atomically. In kernels of a few
+    hundred operations that takes most of the time. What allocates is refused when it is compiled.
+    """
+    return njit(function, **{"cache": True, "nogil": True, "_nrt": False, **options})
 
 
 @cache

@@ -114,3 +114,32 @@ def test_what_is_used_counts_as_used(checkout: Path, tmp_path: Path) -> None:
     os.utime(folder, (time.time() - 20 * DAY,) * 2)
     assert call(checkout, tmp_path / "cache")["hits"] == 1
     assert folder.stat().st_mtime > time.time() - DAY
+
+
+LEAN = """import numpy as np
+from morphit_ros.jit import lean_njit, njit
+
+@njit(cache=True)
+def reserving(x):
+    return np.full(3, x).sum()
+
+@lean_njit
+def lean(x):
+    return reserving(x) + 1.0
+
+@lean_njit
+def reserving_itself(x):
+    return np.full(3, x).sum()
+"""
+
+
+def test_a_lean_kernel_calls_what_reserves_memory_but_reserves_none_itself(checkout: Path, tmp_path: Path) -> None:
+    """Options are inherited by what is first compiled for a call: `reserving` has to keep its own."""
+    (checkout / "morphit_bench" / "lean.py").write_text(LEAN)
+    environment = {
+        **os.environ, "PYTHONPATH": os.pathsep.join([str(checkout), str(ROOT)]), "MORPHIT_KERNELS": str(tmp_path)
+    }  # fmt: skip
+    run = "from morphit_bench.lean import lean, reserving_itself; print(lean(2.0)); reserving_itself(2.0)"
+    done = subprocess.run([sys.executable, "-c", run], cwd=checkout, env=environment, capture_output=True, text=True)
+    assert done.stdout.strip() == "7.0"
+    assert done.returncode != 0 and "NRT required" in done.stderr + done.stdout

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.jit import njit
+from morphit_ros.jit import lean_njit, njit
 
 # Triangles in a leaf; depth of the search in a tree of 2^40 leaves; bits of a place along each axis.
 _LEAF, _DEPTH, _BITS = 8, 42, 20
@@ -162,7 +162,7 @@ def least_square(trees, mesh, x, y, z, limit, enough):  # type: ignore[no-untype
     return best
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@lean_njit(error_model="numpy")
 def _box_square(x, y, z, boxes, node):  # type: ignore[no-untyped-def]
     """Squared distance of a point from a box."""
     dx = max(max(boxes[node, 0] - x, x - boxes[node, 3]), 0.0)
@@ -171,7 +171,7 @@ def _box_square(x, y, z, boxes, node):  # type: ignore[no-untyped-def]
     return dx * dx + dy * dy + dz * dz
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@lean_njit(error_model="numpy")
 def _closest(x, y, z, triangles, face):  # type: ignore[no-untyped-def]
     """Squared distance of a point from a triangle, and the weights of its second and third corner there.
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.triangle_tree import least_square
-from morphit_ros.jit import njit
+from morphit_ros.jit import lean_njit, njit
 from morphit_ros.motion.cloud import cloud_distance, cloud_far
 from morphit_ros.motion.model import ArmArrays
 from morphit_ros.motion.world import WorldArrays
@@ -55,52 +55,50 @@ class Certificate:
     bodies: tuple[int, int] | None = None
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def solid_distance(world: WorldArrays, n: int, point: Array, limit: float) -> float:
     """Signed distance [m] of a point to a solid, of a mesh to its surface.
 
     Where it is not less than the limit something that is not less is enough.
     """
-    local = np.empty(3)
-    for c in range(3):
-        local[c] = 0.0
-        for r in range(3):
-            local[c] += world.rotations[n, r, c] * (point[r] - world.centers[n, r])
-    outside, inside = 0.0, -np.inf
+    turn, center, halves = world.rotations[n], world.centers[n], world.halves[n]
+    u, v, w = point[0] - center[0], point[1] - center[1], point[2] - center[2]
+    x = turn[0, 0] * u + turn[1, 0] * v + turn[2, 0] * w
+    y = turn[0, 1] * u + turn[1, 1] * v + turn[2, 1] * w
+    z = turn[0, 2] * u + turn[1, 2] * v + turn[2, 2] * w
     if n < world.boxes:
-        for c in range(3):
-            beyond = abs(local[c]) - world.halves[n, c]
-            outside += max(beyond, 0.0) ** 2
-            inside = max(inside, beyond)
+        a, b, c = abs(x) - halves[0], abs(y) - halves[1], abs(z) - halves[2]
+        outside = max(a, 0.0) ** 2 + max(b, 0.0) ** 2 + max(c, 0.0) ** 2
+        inside = max(a, b, c)
         if world.meshes[n] >= 0:
             reach = max(limit + world.radii[n], 0.0)
             if outside < reach * reach:
                 reach = reach * (1.0 + 1e-12) + 1e-12
-                square = least_square(world.trees, world.meshes[n], local[0], local[1], local[2], reach * reach, -1.0)
+                square = least_square(world.trees, world.meshes[n], x, y, z, reach * reach, -1.0)
                 return float(np.sqrt(square) - world.radii[n])
             return float(np.sqrt(outside) - world.radii[n])
     else:
-        aside = np.sqrt(local[0] ** 2 + local[1] ** 2) - world.halves[n, 0]
-        up = abs(local[2]) - world.halves[n, 2]
+        aside = np.sqrt(x * x + y * y) - halves[0]
+        up = abs(z) - halves[2]
         outside = max(aside, 0.0) ** 2 + max(up, 0.0) ** 2
         inside = max(aside, up)
     return float(np.sqrt(outside) + min(inside, 0.0) - world.radii[n])
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def _far_from_cloud(world: WorldArrays, point: Array, reach: float) -> bool:
     """Whether a point is known at once to be more than so far from the cloud [m]."""
     return bool(cloud_far(world.cloud, point[0], point[1], point[2], reach + 1e-12 + 1e-12 * abs(reach)))
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def _from_cloud(world: WorldArrays, point: Array, limit: float) -> float:
     """Distance [m] of a point to the cloud, or something beyond the limit."""
     limit += 1e-12 + 1e-12 * abs(limit)
     return float(cloud_distance(world.cloud, point[0], point[1], point[2], limit, -np.inf))
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def _place(joints: Array, row: int, point: Array, placed: Array) -> None:
     for r in range(3):
         placed[r] = point[r]
@@ -110,7 +108,7 @@ def _place(joints: Array, row: int, point: Array, placed: Array) -> None:
             ) + joints[row, r, 3]
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def _place_all(arm: ArmArrays, configuration: Array, joints: Array, balls: Array, spheres: Array) -> None:
     place_joints(arm.motions, configuration, joints)
     for p in range(len(arm.rows)):
@@ -127,7 +125,7 @@ def placed_spheres(arm: ArmArrays, configuration: Array) -> Array:
     return spheres
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def way_bound(arm: ArmArrays, p: int, q: int, joints: Array, center: Array, radius: float, half: Array) -> float:
     """How far any point of a ball of part p moves at most [m] against what joints of part q (-1: none) carry too.
 
@@ -154,13 +152,13 @@ def way_bound(arm: ArmArrays, p: int, q: int, joints: Array, center: Array, radi
     return way
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def _distance(first: Array, second: Array) -> float:
     x, y, z = first[0] - second[0], first[1] - second[1], first[2] - second[2]
     return float(np.sqrt(x * x + y * y + z * z))
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def _look_around(
     arm: ArmArrays, world: WorldArrays, half: Array, joints: Array, balls: Array, spheres: Array
 ) -> tuple[int, int, int]:

@@ -1,7 +1,8 @@
 """Whether the robot touches anything along a straight motion of its joints; several configurations at once, compiled.
 
-Configurations lie in lanes: the last axis of all arrays, of fixed length, over which the innermost loops run, so that
-the compiler puts them into vector registers. The lanes of a block are spread over the whole motion, so that what is
+Configurations lie in lanes: the last axis of all arrays, over which the innermost loops run, so that the compiler puts
+them into vector registers. (Loops ask the arrays for their length: those of a constant one are unrolled first, and then
+stay scalar.) The lanes of a block are spread over the whole motion, so that what is
 in the way shows in the first blocks.
 """
 
@@ -12,29 +13,30 @@ from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.triangle_tree import least_square
-from morphit_ros.jit import njit
+from morphit_ros.jit import lean_njit, njit
 from morphit_ros.motion.cloud import CloudArrays, cloud_distance, cloud_far
 from morphit_ros.motion.model import ArmArrays
 from morphit_ros.motion.world import WorldArrays
 
 LANES = 8
-# Without NaN and signed zeros the least of several lanes is found in vector registers. Inputs are finite.
+# Without NaN and signed zeros comparisons need no branches. Inputs are finite.
 _FAST = {"nnan", "nsz", "contract", "reassoc", "arcp"}
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@lean_njit(fastmath=_FAST)
 def _place_lanes(arm: ArmArrays, configurations: Array, turns: Array, frames: Array) -> None:
     """Fill the frames after the joints (K, 12, lanes), rows of [R | t], at configurations (J, lanes)."""
+    lanes = turns.shape[1]
     motions = arm.motions
     for j in range(len(motions.parents)):
-        for i in range(LANES):
+        for i in range(lanes):
             turns[0, i] = motions.multipliers[j] * configurations[motions.variables[j], i] + motions.offsets[j]
         before, parent = motions.before[j], motions.parents[j]
         frame = frames[j]
         if parent < 0:
             for r in range(3):
                 for c in range(4):
-                    for i in range(LANES):
+                    for i in range(lanes):
                         frame[4 * r + c, i] = before[r, c]
         else:
             last = frames[parent]
@@ -42,7 +44,7 @@ def _place_lanes(arm: ArmArrays, configurations: Array, turns: Array, frames: Ar
                 for c in range(4):
                     x, y, z = before[0, c], before[1, c], before[2, c]
                     w = 1.0 if c == 3 else 0.0
-                    for i in range(LANES):
+                    for i in range(lanes):
                         frame[4 * r + c, i] = (
                             last[4 * r, i] * x
                             + last[4 * r + 1, i] * y
@@ -51,10 +53,10 @@ def _place_lanes(arm: ArmArrays, configurations: Array, turns: Array, frames: Ar
                         )
         if motions.sliding[j]:
             for r in range(3):
-                for i in range(LANES):
+                for i in range(lanes):
                     frame[4 * r + 3, i] += turns[0, i] * frame[4 * r + 2, i]
             continue
-        for i in range(LANES):
+        for i in range(lanes):
             # Series within a quarter turn of a multiple of π, exact to 1e-11: the library's functions know no lanes.
             k = np.floor(turns[0, i] * (1.0 / np.pi) + 0.5)
             a = turns[0, i] - k * np.pi
@@ -67,22 +69,25 @@ def _place_lanes(arm: ArmArrays, configurations: Array, turns: Array, frames: Ar
             turns[1, i] = sign * s
             turns[2, i] = sign * c
         for r in range(3):
-            for i in range(LANES):
+            for i in range(lanes):
                 x, y = frame[4 * r, i], frame[4 * r + 1, i]
                 frame[4 * r, i] = turns[2, i] * x + turns[1, i] * y
                 frame[4 * r + 1, i] = turns[2, i] * y - turns[1, i] * x
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def _place_point(frames: Array, row: int, point: Array, placed: Array) -> None:
-    """Fill a point (3,) behind a joint in the root's frame (3, lanes)."""
-    x, y, z = point[0], point[1], point[2]
-    for r in range(3):
-        for i in range(LANES):
+@lean_njit(fastmath=_FAST)
+def _place_points(frames: Array, row: int, points: Array, first: int, last: int, placed: Array) -> None:
+    """Fill some of the points (N, 3) behind a joint in the root's frame (N, 3, lanes)."""
+    lanes = placed.shape[2]
+    for n in range(first, last):
+        x, y, z = points[n, 0], points[n, 1], points[n, 2]
+        for r in range(3):
             if row < 0:
-                placed[r, i] = point[r]
-            else:
-                placed[r, i] = (
+                for i in range(lanes):
+                    placed[n, r, i] = points[n, r]
+                continue
+            for i in range(lanes):
+                placed[n, r, i] = (
                     frames[row, 4 * r, i] * x
                     + frames[row, 4 * r + 1, i] * y
                     + frames[row, 4 * r + 2, i] * z
@@ -90,47 +95,57 @@ def _place_point(frames: Array, row: int, point: Array, placed: Array) -> None:
                 )
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def _least_squared(world: WorldArrays, n: int, points: Array) -> float:
-    """Least square of the distances [m²] between points (3, lanes) and a solid, without a rounded box's radius.
+@lean_njit(fastmath=_FAST, inline="always")
+def _solid_near(world: WorldArrays, n: int, points: Array, reach: float) -> bool:
+    """Whether any of the points (3, lanes) is within a reach [m] of a solid without a rounded box's radius.
 
-    Of a mesh, those to the box around it.
+    Of a mesh, of the box around it.
     """
+    lanes = points.shape[1]
     x, y, z = world.centers[n, 0], world.centers[n, 1], world.centers[n, 2]
     turn = world.rotations[n]
-    a, b, c = turn[0, 0], turn[1, 0], turn[2, 0]
-    d, e, f = turn[0, 1], turn[1, 1], turn[2, 1]
     g, h, k = turn[0, 2], turn[1, 2], turn[2, 2]
     p, q, s = world.halves[n, 0], world.halves[n, 1], world.halves[n, 2]
-    least = np.inf
+    square = reach * reach
+    # Lanes are counted, and none is left early: the compiler puts a sum into vector registers, but no minimum.
+    hits = 0
     if n < world.boxes:
-        for i in range(LANES):
+        a, b, c = turn[0, 0], turn[1, 0], turn[2, 0]
+        d, e, f = turn[0, 1], turn[1, 1], turn[2, 1]
+        for i in range(lanes):
             u, v, w = points[0, i] - x, points[1, i] - y, points[2, i] - z
-            along = max(abs(a * u + b * v + c * w) - p, 0.0)
-            across = max(abs(d * u + e * v + f * w) - q, 0.0)
-            up = max(abs(g * u + h * v + k * w) - s, 0.0)
-            least = min(least, along * along + across * across + up * up)
-        return least
-    for i in range(LANES):
+            along = abs(a * u + b * v + c * w) - p
+            across = abs(d * u + e * v + f * w) - q
+            up = abs(g * u + h * v + k * w) - s
+            along = along if along > 0.0 else 0.0
+            across = across if across > 0.0 else 0.0
+            up = up if up > 0.0 else 0.0
+            hits += 1 if along * along + across * across + up * up <= square else 0
+        return hits > 0
+    for i in range(lanes):
         u, v, w = points[0, i] - x, points[1, i] - y, points[2, i] - z
         height = g * u + h * v + k * w
-        aside = max(np.sqrt(max(u * u + v * v + w * w - height * height, 0.0)) - p, 0.0)
-        up = max(abs(height) - s, 0.0)
-        least = min(least, aside * aside + up * up)
-    return least
+        aside = u * u + v * v + w * w - height * height
+        aside = np.sqrt(aside if aside > 0.0 else 0.0) - p
+        aside = aside if aside > 0.0 else 0.0
+        up = abs(height) - s
+        up = up if up > 0.0 else 0.0
+        hits += 1 if aside * aside + up * up <= square else 0
+    return hits > 0
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def _least_between(first: Array, second: Array) -> float:
-    """Least square of the distances [m²] between two points (3, lanes)."""
-    least = np.inf
-    for i in range(LANES):
+@lean_njit(fastmath=_FAST, inline="always")
+def _points_near(first: Array, second: Array, reach: float) -> bool:
+    """Whether two points (3, lanes) are within a reach [m] of each other in any lane."""
+    lanes = first.shape[1]
+    hits = 0
+    for i in range(lanes):
         x, y, z = first[0, i] - second[0, i], first[1, i] - second[1, i], first[2, i] - second[2, i]
-        least = min(least, x * x + y * y + z * z)
-    return least
+        hits += 1 if x * x + y * y + z * z <= reach * reach else 0
+    return hits > 0
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def _cloud_far(cloud: CloudArrays, points: Array, radius: float) -> bool:
     """Whether balls at points (3, lanes) are known at once not to touch a cloud."""
     far = True
@@ -139,7 +154,7 @@ def _cloud_far(cloud: CloudArrays, points: Array, radius: float) -> bool:
     return far
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def _cloud_touches(cloud: CloudArrays, points: Array, radius: float) -> bool:
     """Whether a ball at any of the points (3, lanes) touches a cloud."""
     # Just beyond the radius, so that what touches exactly is found.
@@ -150,7 +165,7 @@ def _cloud_touches(cloud: CloudArrays, points: Array, radius: float) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def _mesh_touches(world: WorldArrays, n: int, points: Array, radius: float) -> bool:
     """Whether a ball at any of the points (3, lanes) touches the triangles of a solid."""
     turn, limit = world.rotations[n], radius * (1.0 + 1e-12)
@@ -167,14 +182,14 @@ def _mesh_touches(world: WorldArrays, n: int, points: Array, radius: float) -> b
     return False
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def _block_free(arm: ArmArrays, world: WorldArrays, configurations: Array, room: tuple) -> bool:
     """Whether nothing touches at configurations (J, lanes)."""
-    turns, frames, balls, spheres, near, placed = room
+    turns, frames, balls, spheres, near, placed, _ = room
     _place_lanes(arm, configurations, turns, frames)
     parts = len(arm.rows)
     for p in range(parts):
-        _place_point(frames, arm.rows[p], arm.ball_centers[p], balls[p])
+        _place_points(frames, arm.rows[p], arm.ball_centers, p, p + 1, balls)
         placed[p] = False
     for p in range(parts):
         if arm.rows[p] < 0:
@@ -184,19 +199,19 @@ def _block_free(arm: ArmArrays, world: WorldArrays, configurations: Array, room:
         for n in range(len(world.radii)):
             if world.allowed[p, n]:
                 continue
-            if _least_squared(world, n, balls[p]) < (arm.ball_radii[p] + world.radii[n]) ** 2:
+            if _solid_near(world, n, balls[p], arm.ball_radii[p] + world.radii[n]):
                 near[count] = n
                 count += 1
         points = not world.allowed[p, len(world.radii)] and not _cloud_far(world.cloud, balls[p], arm.ball_radii[p])
         if count == 0 and not points:
             continue
         placed[p] = True
+        _place_points(frames, arm.rows[p], arm.centers, arm.starts[p], arm.starts[p + 1], spheres)
         for m in range(arm.starts[p], arm.starts[p + 1]):
-            _place_point(frames, arm.rows[p], arm.centers[m], spheres[m])
             for t in range(count):
                 n = near[t]
                 reach = arm.radii[m] + world.radii[n]
-                if _least_squared(world, n, spheres[m]) <= reach * reach and (
+                if _solid_near(world, n, spheres[m], reach) and (
                     world.meshes[n] < 0 or _mesh_touches(world, n, spheres[m], reach)
                 ):
                     return False
@@ -204,18 +219,17 @@ def _block_free(arm: ArmArrays, world: WorldArrays, configurations: Array, room:
                 return False
     for t in range(len(arm.pairs)):
         p, q = arm.pairs[t, 0], arm.pairs[t, 1]
-        if _least_between(balls[p], balls[q]) > (arm.ball_radii[p] + arm.ball_radii[q]) ** 2:
+        if not _points_near(balls[p], balls[q], arm.ball_radii[p] + arm.ball_radii[q]):
             continue
         for each in (p, q):
             if not placed[each]:
                 placed[each] = True
-                for m in range(arm.starts[each], arm.starts[each + 1]):
-                    _place_point(frames, arm.rows[each], arm.centers[m], spheres[m])
+                _place_points(frames, arm.rows[each], arm.centers, arm.starts[each], arm.starts[each + 1], spheres)
         for m in range(arm.starts[p], arm.starts[p + 1]):
-            if _least_between(spheres[m], balls[q]) > (arm.radii[m] + arm.ball_radii[q]) ** 2:
+            if not _points_near(spheres[m], balls[q], arm.radii[m] + arm.ball_radii[q]):
                 continue
             for n in range(arm.starts[q], arm.starts[q + 1]):
-                if _least_between(spheres[m], spheres[n]) <= (arm.radii[m] + arm.radii[n]) ** 2:
+                if _points_near(spheres[m], spheres[n], arm.radii[m] + arm.radii[n]):
                     return False
     return True
 
@@ -232,10 +246,11 @@ def make_room(
         np.empty((len(arm.radii), 3, LANES)),
         np.empty(len(world.radii), dtype=np.int64),
         np.empty(len(arm.rows), dtype=np.bool_),
+        np.empty((arm.motions.variables.max() + 1, LANES)),
     )
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def motion_free(
     arm: ArmArrays,
     world: WorldArrays,
@@ -256,7 +271,7 @@ def motion_free(
     for j in range(len(start)):
         length += (end[j] - start[j]) ** 2
     blocks = max(int(np.ceil(np.sqrt(length) / (resolution * LANES))), 1)
-    configurations = np.empty((len(start), LANES))
+    configurations = room[6]
     for block in range(blocks):
         for i in range(LANES):
             # From the far end: the start is free, and what lies beyond is not known.

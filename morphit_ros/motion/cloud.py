@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.jit import njit
+from morphit_ros.jit import lean_njit, njit
 from morphit_ros.robot.chain import Indices
 
 # Edge of a cell, at least [m], and most cells.
@@ -190,7 +190,7 @@ def _gaps(slots: NDArray[np.int32]) -> NDArray[np.uint8]:
     return gaps
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def cloud_far(cloud: CloudArrays, x: float, y: float, z: float, reach: float) -> bool:
     """Whether a place is known at once to be at least `reach` [m] from all of a cloud."""
     width, depth, height = cloud.gaps.shape
@@ -204,7 +204,7 @@ def cloud_far(cloud: CloudArrays, x: float, y: float, z: float, reach: float) ->
     return cells * cloud.size - cloud.largest >= reach
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def cloud_distance(cloud: CloudArrays, x: float, y: float, z: float, limit: float, enough: float) -> float:
     """Distance [m] of a place to the nearest ball, below zero inside of one; `limit` if none is nearer.
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.jit import njit
+from morphit_ros.jit import lean_njit, njit
 
 Indices = NDArray[np.int64]
 
@@ -45,7 +45,7 @@ class Chain(NamedTuple):
     T_last_tip: Array
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def multiply(first: Array, second: Array, product: Array) -> None:
     """product = first · second of rigid (4, 4) motions; product must be another array."""
     for r in range(3):
@@ -56,7 +56,7 @@ def multiply(first: Array, second: Array, product: Array) -> None:
     product[3, 3] = 1.0
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def move(pose: Array, axis: Array, sliding: bool, position: float) -> None:
     """pose ← pose · (rotation about, or translation along, the axis)."""
     x, y, z = axis[0], axis[1], axis[2]
@@ -73,11 +73,14 @@ def move(pose: Array, axis: Array, sliding: bool, position: float) -> None:
         pose[r, 2] = a * (x * z * v + y * s) + b * (y * z * v - x * s) + d * (c + z * z * v)
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def place_joint(motions: JointMotions, j: int, positions: Array, poses: Array) -> None:
     """Fill the frame after one joint in `poses` (K, 4, 4); the one before it is there already."""
     if motions.parents[j] < 0:
-        poses[j] = motions.before[j]
+        # Assigning a slice would reserve memory.
+        for r in range(4):
+            for c in range(4):
+                poses[j, r, c] = motions.before[j, r, c]
     else:
         multiply(poses[motions.parents[j]], motions.before[j], poses[j])
     position = motions.offsets[j]
@@ -86,7 +89,7 @@ def place_joint(motions: JointMotions, j: int, positions: Array, poses: Array) -
     move(poses[j], motions.axes[j], motions.sliding[j], position)
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def place_joints(motions: JointMotions, positions: Array, poses: Array) -> None:
     """Fill ``T_root_joint`` (K, 4, 4), the frames after the joints, at variables (V,)."""
     for j in range(len(motions.parents)):

@@ -327,14 +327,14 @@ def test_an_empty_world_and_an_inclined_table(backend, home, from_above):
 
 
 def test_a_search_that_finds_nothing_says_so(panda_urdf, panda_srdf, panda, home):
-    """A wall through the base, higher than the arm reaches."""
+    """A wall through the base, with a gap about it that the elbow does not fit through."""
     places = [(x, z) for x in np.arange(-1.0, 1.1, 0.2) for z in np.arange(-0.5, 1.4, 0.2)]
-    # The base itself stands in a gap.
-    wall = np.array([[x, 0.0, z] for x, z in places if abs(x) > 0.35 or z > 0.75])
+    wall = np.array([[x, 0.0, z] for x, z in places if abs(x) > 0.25 or z > 0.55])
     config = EmbeddedConfig(planning_time=0.5)
     backend = EmbeddedBackend(panda_urdf, panda_srdf, panda, config)
     backend.set_world(None, [ObjectObstacle("wall", wall, np.full(len(wall), 0.11))])
-    result = backend.plan_to_joints({**home, "panda_joint1": -1.57}, {**home, "panda_joint1": 1.57})
+    forward = {**home, "panda_joint2": 0.8}
+    result = backend.plan_to_joints({**forward, "panda_joint1": -1.57}, {**forward, "panda_joint1": 1.57})
     assert result.status is MotionStatus.NO_PATH
     assert result.trajectory is None
     assert result.message
