@@ -30,11 +30,12 @@ from morphit_ros.motion.model import ArmModel
 from morphit_ros.motion.planner import PathConfig, PathStatus, find_contact
 from morphit_ros.motion.refinement import RefinableArm, plan_refined
 from morphit_ros.motion.warm_up import warm_up
-from morphit_ros.motion.world import Solid, World
+from morphit_ros.motion.world import World
 from morphit_ros.resources import atomic_write
 from morphit_ros.robot.example_robots import example_robots
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.links import GeometryKind
+from morphit_ros.robot.solids import Solid
 from morphit_ros.robot.sources import load_robot
 
 KINDS = {GeometryKind.BOX: 3, GeometryKind.SPHERE: 1, GeometryKind.CYLINDER: 2}

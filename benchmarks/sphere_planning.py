@@ -48,13 +48,14 @@ from morphit_bench.spheres.planning_experiment import (
 )
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy
 from morphit_ros.motion.planner import PathConfig
-from morphit_ros.motion.world import Solid, World
+from morphit_ros.motion.world import World
 from morphit_ros.resources import atomic_write
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import RobotDescription, load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.links import GeometryKind
 from morphit_ros.robot.semantics import load_semantic_description
+from morphit_ros.robot.solids import Solid
 from morphit_ros.spheres import SphereFitConfig, SphereModel, fit_robot_spheres
 from morphit_ros.spheres.robot_model import LinkSpheres
 

@@ -20,6 +20,7 @@ from morphit_ros.resources import atomic_write, cache_directory
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_backend import MotionResult, MotionStatus, ObjectObstacle, TableObstacle
 from morphit_ros.robot.motion_types import Trajectory
+from morphit_ros.robot.solids import Solid
 from morphit_ros.robot.trajectory_timing import time_line
 
 _SLIDES = ("slide_x", "slide_y", "slide_z")
@@ -142,7 +143,9 @@ class FlightPlanner:
     def __init__(self, robot: RobotConfiguration) -> None:
         self._robot = robot
 
-    def set_world(self, table: TableObstacle | None, objects: Sequence[ObjectObstacle]) -> None:
+    def set_world(
+        self, table: TableObstacle | None, objects: Sequence[ObjectObstacle], solids: Sequence[Solid] = ()
+    ) -> None:
         """Nothing is avoided."""
 
     def plan_to_pose(self, start: Mapping[str, float], T_base_gripper: Array) -> MotionResult:

@@ -30,10 +30,11 @@ from morphit_ros.geometry.transforms import (
 from morphit_ros.motion.certificate import Verdict
 from morphit_ros.motion.model import ArmModel, bodies_of
 from morphit_ros.motion.planner import PathConfig, PathStatus, plan_path
-from morphit_ros.motion.world import Solid, World
+from morphit_ros.motion.world import World
 from morphit_ros.robot.inverse_kinematics import IKConfig, inverse_kinematics_solutions
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.links import GeometryKind, collision_mesh
+from morphit_ros.robot.solids import Solid
 from morphit_ros.spheres import SphereModel, self_collision_matrix
 
 # A path deeper in a solid than this is only told to be so [m].

@@ -45,7 +45,9 @@ class PlanCandidates:
             return (), True
         if not self._world_set:
             target = (self._request.target,) if self._request.target is not None else ()
-            self._robot.backend.set_world(self._request.table, (*target, *self._request.obstacles))
+            self._robot.backend.set_world(
+                self._request.table, (*target, *self._request.obstacles), self._request.solids
+            )
             self._world_set = True
         index, positions = self._left.pop(0)
         problem = self._plan(self._request.candidates[index], positions)

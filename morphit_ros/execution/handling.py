@@ -26,6 +26,7 @@ from morphit_ros.geometry.transforms import Array, invert_transform, transform_p
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_backend import MotionBackend, MotionResult, MotionStatus
 from morphit_ros.robot.motion_types import JointState
+from morphit_ros.robot.solids import Solid
 
 # Ways up that are tried, as shares of the height asked for.
 _WAYS_UP = (1.0, 0.5, 0.25)
@@ -54,6 +55,7 @@ class HandRequest:
         gripper_pose: ``T_base_gripper`` (4, 4) of joint positions.
         held: what is held, None if nothing is known to be.
         around: what stands around, in the base frame.
+        solids: what else is known to be there, in the base frame.
         target: what the hand was about last, and may touch on its way up; its name is in `around`. Empty for none.
         aperture: to open to [m], 0: as before the grasp, or all the way.
         T_base_place: (4, 4), the gripper where it lets go; None: where it grasped.
@@ -64,6 +66,7 @@ class HandRequest:
     gripper_pose: Callable[[Mapping[str, float]], Array]
     held: HeldGrasp | None = None
     around: Surroundings = Surroundings()
+    solids: tuple[Solid, ...] = ()
     target: str = ""
     aperture: float = 0.0
     T_base_place: Array | None = None
@@ -190,7 +193,7 @@ class HandSequence:
             assert held is not None
             here = self._gripper_now()
             obstacles.append(object_obstacle(HELD, held.points, here))
-        backend.set_world(request.around.table, obstacles)
+        backend.set_world(request.around.table, obstacles, request.solids)
         if known:
             backend.attach(HELD, here)
             self._attached = True

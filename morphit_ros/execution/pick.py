@@ -14,6 +14,7 @@ from morphit_ros.geometry.transforms import Array, check_transform
 from morphit_ros.robot.clearance import ClearanceFunction
 from morphit_ros.robot.motion_backend import ObjectObstacle, TableObstacle
 from morphit_ros.robot.motion_types import Trajectory
+from morphit_ros.robot.solids import Solid
 
 
 class PickStage(enum.Enum):
@@ -94,6 +95,7 @@ class PickRequest:
         target: the object; an obstacle until it is grasped. None if its shape is not known.
         obstacles: what else stands around.
         table: what the object stands on.
+        solids: what else is known to be there, in the base frame.
         lift_height: [m], 0 means the configuration's.
         regrasps: further attempts with these candidates, None means the configuration's; 0 for a caller that looks
             and plans again instead. Only where the object cannot have moved is there another one.
@@ -107,6 +109,7 @@ class PickRequest:
     target: ObjectObstacle | None = None
     obstacles: tuple[ObjectObstacle, ...] = ()
     table: TableObstacle | None = None
+    solids: tuple[Solid, ...] = ()
     lift_height: float = 0.0
     regrasps: int | None = None
     displacement: Callable[[], float | None] | None = None

@@ -1,3 +1,4 @@
+from ..robot.solids import Solid as Solid
 from .arm_planner import (
     ArmPlanner as ArmPlanner,
     ArmPlannerConfig as ArmPlannerConfig,
@@ -17,4 +18,4 @@ from .planner import (
     plan_path as plan_path,
 )
 from .refinement import Carried as Carried, RefinableArm as RefinableArm, plan_refined as plan_refined
-from .world import Solid as Solid, World as World
+from .world import World as World

@@ -20,6 +20,7 @@ from morphit_ros.motion.environment import (
     Environment,
     GraspedObject,
     Pair,
+    body_in_words,
     check_objects,
     object_body,
     pairs_between,
@@ -28,10 +29,10 @@ from morphit_ros.motion.environment import (
 )
 from morphit_ros.motion.line import trace_line
 from morphit_ros.motion.model import ArmModel
-from morphit_ros.motion.planner import PathConfig, PathPlan, PathStatus, plan_path
+from morphit_ros.motion.planner import PathConfig, PathPlan, PathStatus, find_contact, plan_path
 from morphit_ros.motion.proven_timing import TimingLimits, time_proven
 from morphit_ros.motion.warm_up import warm_up
-from morphit_ros.motion.world import Solid, World
+from morphit_ros.motion.world import World
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.inverse_kinematics import IKConfig, inverse_kinematics, inverse_kinematics_solutions
@@ -39,6 +40,7 @@ from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.links import GeometryKind
 from morphit_ros.robot.motion_backend import MotionResult, MotionStatus, ObjectObstacle, TableObstacle
 from morphit_ros.robot.motion_types import Trajectory
+from morphit_ros.robot.solids import Solid
 from morphit_ros.robot.trajectory_timing import time_line
 
 _SELF_COLLISION_SAMPLES = 200
@@ -130,7 +132,7 @@ class EmbeddedBackend:
         inverse_kinematics(
             self._kinematics, T_root_tip, robot.tip_link, robot.arm_joints, home, np.random.default_rng(seed)
         )
-        self._environment = Environment()
+        self._environment, self._solids = Environment(), World()
         self._unavoidable: set[Pair] = set()
         self._links_exempt = srdf_pairs(srdf) | _neighbours(description)
         self._rebuild()
@@ -141,10 +143,15 @@ class EmbeddedBackend:
         # Loads what is compiled, for the same reason.
         warm_up()
 
-    def set_world(self, table: TableObstacle | None, objects: Sequence[ObjectObstacle]) -> None:
+    def set_world(
+        self, table: TableObstacle | None, objects: Sequence[ObjectObstacle], solids: Sequence[Solid] = ()
+    ) -> None:
         if table is not None:
             check_transform(table.T_base_table, "T_base_table")
         self._environment = Environment(table, check_objects(objects))
+        self._solids = World(
+            [replace(s, name=object_body(s.name), T_world_solid=self._T_root_base @ s.T_world_solid) for s in solids]
+        )
         self._unavoidable = set()
         self._rebuild()
         # A shoulder that touches the table wherever the arm is cannot be planned away from it.
@@ -196,10 +203,11 @@ class EmbeddedBackend:
         state, failure = self._checked_start(start, allowed)
         if failure is not None:
             return failure
+        model = self._model(state)
 
         def blocked(positions: Mapping[str, float]) -> str:
-            contacts = self._contacts.contacts(positions, allowed)
-            return contacts[0].message + " collide" if contacts else ""
+            contact = self._contact(model, positions, allowed)
+            return contact + " collide" if contact else ""
 
         config = self.config
         trace = trace_line(
@@ -269,8 +277,8 @@ class EmbeddedBackend:
             self.config.touch_clearance,
         )
         poses = [(name, self._T_root_base @ pose, size) for name, pose, size in self._contacts.slabs]
-        solids = [Solid(name, GeometryKind.BOX, pose, size) for name, pose, size in poses]
-        self._world = World(solids, self._contacts.skipped)
+        slabs = [Solid(name, GeometryKind.BOX, pose, size) for name, pose, size in poses]
+        self._world = World([*slabs, *self._solids.solids], self._contacts.skipped)
 
     def _always_in_contact(self, samples: int, share: float) -> set[Pair]:
         """Pairs that touch in at least this share of random positions."""
@@ -308,11 +316,26 @@ class EmbeddedBackend:
         state = dict(zip(model.joint_names, values.tolist(), strict=True))
         if outside:
             return state, _failed(MotionStatus.FAILED, f"the start is beyond a joint limit: {outside}", begin)
-        contacts = self._contacts.contacts(state, allowed)
+        contacts = [contact.message for contact in self._contacts.contacts(state, allowed)[:3]]
+        contacts += filter(None, [self._solid_contact(self._model(state), state)])
         if contacts:
-            message = "; ".join(contact.message for contact in contacts[:3])
-            return state, _failed(MotionStatus.START_IN_COLLISION, message, begin)
+            return state, _failed(MotionStatus.START_IN_COLLISION, "; ".join(contacts), begin)
         return state, None
+
+    def _contact(self, model: ArmModel, positions: Mapping[str, float], allowed: Collection[Pair] = ()) -> str:
+        """What touches, deepest first; empty if nothing does."""
+        contacts = self._contacts.contacts(positions, allowed)
+        return contacts[0].message if contacts else self._solid_contact(model, positions)
+
+    def _solid_contact(self, model: ArmModel, positions: Mapping[str, float]) -> str:
+        """Which body touches which solid, empty if none does."""
+        if not self._solids.solids:
+            return ""
+        contact = find_contact(model, self._solids, self._row(positions), itself=False)
+        if contact is None:
+            return ""
+        first, second = map(body_in_words, contact.bodies)
+        return f"{first} and {second} ({1000.0 * contact.depth:.1f} mm deep)"
 
     def _lift_off_pairs(self, start: Mapping[str, float], T_root_tip: Array) -> set[Pair]:
         """Held objects and the table, for a line that leads away from the table: what stands on it must come off."""
@@ -326,18 +349,16 @@ class EmbeddedBackend:
 
     def _plan_to_any(self, state: Mapping[str, float], goals: Sequence[Array], begin: float) -> MotionResult:
         """A path to the first goal that is free and can be reached."""
-        free, contact = [], ""
-        for goal in goals:
-            contacts = self._contacts.contacts({**state, **dict(zip(self.robot.arm_joints, goal, strict=True))})
-            if not contacts:
-                free.append(goal)
-            contact = contact or (contacts[0].message if contacts else "")
+        model = self._model(state)
+        touching = [
+            self._contact(model, {**state, **dict(zip(self.robot.arm_joints, goal, strict=True))}) for goal in goals
+        ]
+        free = [goal for goal, contact in zip(goals, touching, strict=True) if not contact]
         if not free:
-            return _failed(MotionStatus.GOAL_IN_COLLISION, f"{contact} collide at the nearest solution", begin)
+            return _failed(MotionStatus.GOAL_IN_COLLISION, f"{touching[0]} collide at the nearest solution", begin)
         start = self._row(state)
         ways = [float(np.abs(goal - start).max()) for goal in free]
         near = [goal for goal, way in zip(free, ways, strict=True) if way <= _DETOUR * min(ways)]
-        model = self._model(state)
         for goals in (near, free):
             # Half of the time for those that are near, if there are others.
             left = self.config.planning_time - (time.perf_counter() - begin)

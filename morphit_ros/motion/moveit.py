@@ -23,6 +23,7 @@ from morphit_ros.geometry.transforms import (
     Array,
     check_transform,
     invert_transform,
+    make_transform,
     quat_xyzw_from_matrix,
     transform_points,
 )
@@ -30,6 +31,7 @@ from morphit_ros.motion.environment import check_objects
 from morphit_ros.motion.moveit_process.client import MoveItProcess, RequestRefusedError
 from morphit_ros.motion.moveit_process.interpreter import AUTOMATIC, choose_interpreter
 from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.links import GeometryKind
 from morphit_ros.robot.motion_backend import (
     MotionBackendError,
     MotionResult,
@@ -38,8 +40,11 @@ from morphit_ros.robot.motion_backend import (
     TableObstacle,
 )
 from morphit_ros.robot.motion_types import Trajectory
+from morphit_ros.robot.solids import Solid
 
 _TABLE = "table"
+# Solids of the world have names of their own among the obstacles.
+_SOLID = "world object "
 # MoveIt's check of changed parameters refuses what a subscription of the clock declares for itself, if it is there
 # first: so nothing is left to be declared.
 _CLOCK_QUALITY = {
@@ -128,17 +133,21 @@ class MoveItBackend:
         self._namespace, self._use_sim_time = namespace, use_sim_time
         self._table: TableObstacle | None = None
         self._objects: dict[str, ObjectObstacle] = {}
+        self._solids: tuple[Solid, ...] = ()
         # What is attached, with centers in the frame of the tip link.
         self._attached: dict[str, ObjectObstacle] = {}
         self._python = choose_interpreter(self.config.python)
         self._process: MoveItProcess | None = None
         self._running()
 
-    def set_world(self, table: TableObstacle | None, objects: Sequence[ObjectObstacle]) -> None:
+    def set_world(
+        self, table: TableObstacle | None, objects: Sequence[ObjectObstacle], solids: Sequence[Solid] = ()
+    ) -> None:
         checked = check_objects(objects)
         if table is not None:
             table = replace(table, T_base_table=check_transform(table.T_base_table, "T_base_table"))
         self._table, self._objects, self._attached = table, {item.name: item for item in checked}, {}
+        self._solids = tuple(solids)
         self._send_world(self._running())
 
     def plan_to_pose(self, start: Mapping[str, float], T_base_gripper: Array) -> MotionResult:
@@ -270,7 +279,10 @@ class MoveItBackend:
             size = [float(self._table.size[0]), float(self._table.size[1]), float(self._table.thickness)]
             table = {"size": size, "pose": _pose(slab)}
         objects = [_spheres(item) for item in self._objects.values()]
-        process.ask("set_world", self.config.answer_time, table=table, objects=objects)
+        solids: dict[str, list[dict[str, Any]]] = {}
+        for solid in self._solids:
+            solids.setdefault(_SOLID + solid.name, []).extend(_shapes(solid))
+        process.ask("set_world", self.config.answer_time, table=table, objects=objects, solids=solids)
 
     # Plans
 
@@ -372,6 +384,22 @@ def _line_speed(parameters: Mapping[str, Any]) -> float:
 
 def _pose(transform: Array) -> list[float]:
     return [*transform[:3, 3].tolist(), *quat_xyzw_from_matrix(transform[:3, :3]).tolist()]
+
+
+def _shapes(solid: Solid) -> list[dict[str, Any]]:
+    """Shapes that MoveIt knows, as far as a mesh is not grown."""
+    pose, size = solid.T_world_solid, solid.dimensions.tolist()
+    if solid.mesh is not None:
+        shape = {"vertices": solid.mesh.vertices.tolist(), "faces": solid.mesh.faces.tolist()}
+        return [{"kind": "mesh", "pose": _pose(pose), **shape}]
+    if solid.kind is GeometryKind.CYLINDER:
+        return [{"kind": "cylinder", "pose": _pose(pose), "dimensions": size[::-1]}]
+    if solid.kind is not GeometryKind.CAPSULE:
+        return [{"kind": solid.kind.value, "pose": _pose(pose), "dimensions": size}]
+    radius, length = size
+    ends = [pose @ make_transform(translation=[0.0, 0.0, side * 0.5 * length]) for side in (-1.0, 1.0)]
+    caps = [{"kind": "sphere", "pose": _pose(end), "dimensions": [radius]} for end in ends]
+    return [{"kind": "cylinder", "pose": _pose(pose), "dimensions": [length, radius]}, *caps]
 
 
 def _spheres(item: ObjectObstacle) -> dict[str, Any]:

@@ -290,12 +290,14 @@ class Contact:
         return f"{' and '.join(self.bodies)} overlap by {1000.0 * self.depth:.1f} mm"
 
 
-def find_contact(model: ArmModel, world: World, row: Array) -> Contact | None:
-    """The deepest overlap at a configuration, None if nothing touches.
+def find_contact(model: ArmModel, world: World, row: Array, itself: bool = True) -> Contact | None:
+    """The deepest overlap at a configuration, with the world and (`itself`) of the robot; None if nothing touches.
 
     A path that begins outside of a closed mesh and does not touch its surface stays outside: inside is asked here only.
     """
     arm, solids = model.arrays, world.arrays_for(model.parts)
+    if not itself:
+        arm = arm._replace(pairs=arm.pairs[:0])
     gap, first, second = least_clearance(arm, solids, row, _APART)
     if gap > 0.0 and any(solid.mesh is not None for solid in world.solids):
         centers = placed_spheres(arm, row)

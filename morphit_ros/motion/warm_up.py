@@ -7,10 +7,11 @@ import numpy as np
 from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.motion.model import ArmModel, covering_spheres
 from morphit_ros.motion.planner import PathPlan, plan_path
-from morphit_ros.motion.world import Solid, World
+from morphit_ros.motion.world import World
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.links import GeometryKind
 from morphit_ros.robot.path_timing import time_path
+from morphit_ros.robot.solids import Solid
 
 _DESCRIPTION = """<robot name="two_links">
 <link name="base"><collision><geometry><sphere radius="0.03"/></geometry></collision></link>

@@ -14,6 +14,7 @@ from typing import Protocol
 from morphit_ros.errors import MorphitError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.motion_types import Trajectory
+from morphit_ros.robot.solids import Solid
 
 
 class MotionBackendError(MorphitError):
@@ -75,8 +76,10 @@ class MotionBackend(Protocol):
     `start` maps joint names to positions [rad], in any order; joints of other devices are ignored.
     """
 
-    def set_world(self, table: TableObstacle | None, objects: Sequence[ObjectObstacle]) -> None:
-        """Replace all obstacles. Detaches what was attached."""
+    def set_world(
+        self, table: TableObstacle | None, objects: Sequence[ObjectObstacle], solids: Sequence[Solid] = ()
+    ) -> None:
+        """Replace all obstacles; solids in the base frame. Detaches what was attached."""
 
     def plan_to_pose(self, start: Mapping[str, float], T_base_gripper: Array) -> MotionResult:
         """Any collision-free path to the pose."""

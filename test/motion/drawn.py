@@ -8,10 +8,11 @@ import numpy as np
 
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.motion.model import ArmModel, bodies_of, covering_spheres
-from morphit_ros.motion.world import Solid, World
+from morphit_ros.motion.world import World
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.links import GeometryKind
+from morphit_ros.robot.solids import Solid
 
 KINDS = (GeometryKind.BOX, GeometryKind.SPHERE, GeometryKind.CAPSULE, GeometryKind.CYLINDER)
 SIZES = {GeometryKind.BOX: 3, GeometryKind.SPHERE: 1, GeometryKind.CAPSULE: 2, GeometryKind.CYLINDER: 2}

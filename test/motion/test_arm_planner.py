@@ -18,10 +18,11 @@ from morphit_ros.motion.model import Body
 from morphit_ros.motion.nearby import nearest_free, unavoidable_pairs
 from morphit_ros.motion.planner import PathConfig, PathStatus, find_contact, plan_path
 from morphit_ros.motion.refinement import Carried
-from morphit_ros.motion.world import Solid, World
+from morphit_ros.motion.world import World
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.links import GeometryKind
+from morphit_ros.robot.solids import Solid
 
 JOINTS = ("turn", "fold", "bend")
 

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy, rotation_angle
+from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy, rotation_angle, transform_points
 from morphit_ros.motion.embedded import EmbeddedBackend, EmbeddedConfig
 from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.links import GeometryKind
 from morphit_ros.robot.motion_backend import MotionStatus, ObjectObstacle, TableObstacle
+from morphit_ros.robot.solids import Solid
 from morphit_ros.robot.trajectory_timing import peak_accelerations, peak_velocities
 
 CONFIG = EmbeddedConfig()
@@ -104,6 +106,41 @@ def test_a_path_leads_around_an_obstacle(
     assert not any(checker.contacts(positions) for positions in samples(start, around.trajectory))
     assert_well_formed(around.trajectory, start, panda, kinematics)
     assert around.trajectory.duration > direct.trajectory.duration
+
+
+def test_paths_lines_starts_and_goals_keep_clear_of_solids(backend, panda, home, table, kinematics, from_above):
+    """A post of one cylinder in the place of the wall of spheres; every sphere of the robot is held against it."""
+    post = Solid("post", GeometryKind.CYLINDER, make_transform(translation=[0.5, 0.0, 0.3]), np.array([0.03, 0.6]))
+    backend.set_world(table, [])
+    start = at_end(home, backend.plan_to_pose(home, from_above(0.5, 0.3, 0.25)).trajectory)
+    goal = from_above(0.5, -0.3, 0.25)
+    direct = backend.plan_to_pose(start, goal)
+    inside = at_end(home, backend.plan_to_pose(home, from_above(0.5, 0.0, 0.25)).trajectory)
+    spheres = [(name, link) for name, link in backend._contacts.bodies.items() if link.link == name]
+
+    def nearest(positions):
+        gaps = []
+        for name, body in spheres:
+            centers = transform_points(kinematics.link_pose(positions, name), body.centers)
+            aside = np.maximum(np.hypot(centers[:, 0] - 0.5, centers[:, 1]) - 0.03, 0.0)
+            up = np.maximum(np.abs(centers[:, 2] - 0.3) - 0.3, 0.0)
+            gaps.append((np.hypot(aside, up) - body.radii).min())
+        return min(gaps)
+
+    backend.set_world(table, [], [post])
+    around = backend.plan_to_pose(start, goal)
+    assert around.proven
+    assert min(nearest(positions) for positions in samples(start, direct.trajectory)) < -0.01
+    assert min(nearest(positions) for positions in samples(start, around.trajectory)) > 0.0
+    line = backend.plan_straight(start, from_above(0.5, -0.3, 0.25), 0.1)
+    assert line.status is MotionStatus.PATH_BLOCKED and "object 'post'" in line.message
+    touching = backend.plan_to_joints(inside, home)
+    assert touching.status is MotionStatus.START_IN_COLLISION and "object 'post'" in touching.message
+    reached = backend.plan_to_joints(home, inside)
+    assert reached.status is MotionStatus.GOAL_IN_COLLISION and "object 'post'" in reached.message
+    # Another world without it.
+    backend.set_world(table, [])
+    assert backend.plan_to_joints(home, inside).status is MotionStatus.SUCCEEDED
 
 
 def test_lines_are_straight_and_keep_the_speed(world, panda, home, kinematics, from_above):

@@ -12,15 +12,16 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.primitives import box_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
-from morphit_ros.motion import world as worlds
 from morphit_ros.motion.certificate import Verdict, certify_path, least_clearance, solid_distance
 from morphit_ros.motion.checks import make_room, motion_free
 from morphit_ros.motion.model import ArmModel, covering_spheres
 from morphit_ros.motion.planner import PathStatus, find_contact, plan_path
 from morphit_ros.motion.warm_up import _DESCRIPTION
-from morphit_ros.motion.world import Solid, World
+from morphit_ros.motion.world import World
+from morphit_ros.robot import solids as worlds
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.links import GeometryKind
+from morphit_ros.robot.solids import Solid
 
 
 def mesh_solid(mesh: TriangleMesh, pose: np.ndarray, grown: float = 0.0, name: str = "mesh") -> Solid:

@@ -14,9 +14,10 @@ from morphit_ros.motion.checks import make_room, motion_free
 from morphit_ros.motion.model import ArmModel, covering_spheres
 from morphit_ros.motion.planner import PathConfig, PathStatus, plan_path
 from morphit_ros.motion.warm_up import _DESCRIPTION, warm_up
-from morphit_ros.motion.world import Solid, World
+from morphit_ros.motion.world import World
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.links import GeometryKind
+from morphit_ros.robot.solids import Solid
 
 
 def test_spheres_are_where_the_kinematics_put_them() -> None:

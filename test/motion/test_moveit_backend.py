@@ -15,9 +15,12 @@ import numpy as np
 import pytest
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.transforms import invert_transform, matrix_from_quat_xyzw
+from morphit_ros.geometry.mesh import TriangleMesh
+from morphit_ros.geometry.transforms import invert_transform, make_transform, matrix_from_quat_xyzw
 from morphit_ros.motion.moveit import MoveItBackend, MoveItConfig
+from morphit_ros.robot.links import GeometryKind
 from morphit_ros.robot.motion_backend import MotionBackendError, MotionStatus
+from morphit_ros.robot.solids import Solid
 from morphit_ros.robot.trajectory_timing import peak_accelerations
 
 DOUBLE = Path(__file__).parent / "moveit_double"
@@ -275,6 +278,44 @@ def test_the_world_is_replaced(backend, moveit, table, box, panda):
     assert {(shape["type"], *shape["dimensions"]) for shape in spheres["primitives"]} == {(2, 0.01)}
     places = [numbers(pose["position"], "xyz") for pose in spheres["primitive_poses"]]
     np.testing.assert_allclose(places, box.centers)
+    backend.set_world(None, [])
+    assert moveit.told["world"] == {}
+
+
+def test_solids_become_shapes_that_moveit_knows(backend, moveit, table, box):
+    """Several of one name are one object, beside one of ours of the same name."""
+    pose = make_transform(translation=[0.5, 0.25, 0.125])
+    corners = np.array([[0.0, 0.0, 0.0], [0.25, 0.0, 0.0], [0.0, 0.25, 0.0], [0.0, 0.0, 0.25]])
+    wedge = TriangleMesh(corners, np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]))
+    kinds = GeometryKind
+    solids = [
+        Solid("box", kinds.BOX, pose, np.array([0.1, 0.2, 0.3])),
+        Solid("box", kinds.SPHERE, pose, np.array([0.05])),
+        Solid("post", kinds.CYLINDER, pose, np.array([0.03, 0.6])),
+        Solid("rail", kinds.CAPSULE, pose, np.array([0.02, 0.5])),
+        Solid("wedge", kinds.MESH, pose, np.zeros(1), wedge),
+    ]
+    backend.set_world(table, [box], solids)
+    world = moveit.told["world"]
+    assert set(world) == {"table", "box", *(f"world object {name}" for name in ("box", "post", "rail", "wedge"))}
+
+    def shapes(name):
+        told = world[f"world object {name}"]
+        places = [numbers(each["position"], "xyz") for each in told["primitive_poses"]]
+        return [
+            (shape["type"], *shape["dimensions"], *place)
+            for shape, place in zip(told["primitives"], places, strict=True)
+        ]
+
+    here = (0.5, 0.25, 0.125)
+    assert shapes("box") == [(1, 0.1, 0.2, 0.3, *here), (2, 0.05, *here)]
+    # Of a cylinder MoveIt is told the height first.
+    assert shapes("post") == [(3, 0.6, 0.03, *here)]
+    assert shapes("rail") == [(3, 0.5, 0.02, *here), (2, 0.02, 0.5, 0.25, -0.125), (2, 0.02, 0.5, 0.25, 0.375)]
+    told = world["world object wedge"]
+    assert [face["vertex_indices"] for face in told["meshes"][0]["triangles"]] == wedge.faces.tolist()
+    assert [numbers(corner, "xyz") for corner in told["meshes"][0]["vertices"]] == corners.tolist()
+    assert numbers(told["mesh_poses"][0]["position"], "xyz") == list(here)
     backend.set_world(None, [])
     assert moveit.told["world"] == {}
 

@@ -12,9 +12,10 @@ from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.motion.certificate import Verdict
 from morphit_ros.motion.planner import PathConfig, PathStatus, plan_path
 from morphit_ros.motion.refinement import RefinableArm, plan_refined
-from morphit_ros.motion.world import Solid, World
+from morphit_ros.motion.world import World
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.links import GeometryKind
+from morphit_ros.robot.solids import Solid
 
 # A flat plate on a slide: few spheres bulge far above it, many less.
 PLATE = """<robot name="plate"><link name="rail"/>

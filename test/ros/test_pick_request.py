@@ -5,10 +5,11 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
 
+from geometry_msgs.msg import Pose
 from rclpy.node import Node
 
 from morphit_interfaces.action import ExecuteGrasp
-from morphit_interfaces.msg import GraspArray
+from morphit_interfaces.msg import DistanceShape, GraspArray, WorldObject, WorldObjectArray
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import make_transform
@@ -118,3 +119,51 @@ def test_each_cloud_of_a_goal_is_read_once(reader, monkeypatch):
     # The object's superovoid lies around it, in the base frame.
     assert found.clearance(make_transform(translation=target.points.mean(axis=0)), 0.04) < 0.0
     assert found.clearance(make_transform(translation=[0.0, 0.0, 2.0]), 0.04) > 1.0
+
+
+def world_objects(*objects, frame="world"):
+    return WorldObjectArray(header=header(frame), objects=list(objects))
+
+
+def post(name="post", radius=0.05, **fields):
+    shape = DistanceShape(type=DistanceShape.CAPSULE, dimensions=[0.5, radius], pose=Pose())
+    pose = conversions.pose_from_matrix(make_transform(translation=[0.5, 0.25, 1.25]))
+    return WorldObject(id=name, pose=pose, shapes=[shape], **fields)
+
+
+def seen():
+    """A goal with an object: the reader measures clearance to it."""
+    points = np.random.default_rng(0).uniform([0.5, 0.0, 1.0], [0.55, 0.05, 1.05], (50, 3))
+    scene = message_from_objects([PointCloud(points, frame="world")], 0, header("world"))
+    return goal(scene=scene, object=scene.objects[0])
+
+
+def test_what_else_is_in_the_world_is_kept_clear_of(reader):
+    """In the base frame; what perception names comes with goals, what is attached with the robot."""
+    assert reader.read(seen())[0].solids == ()
+    perceived = [post(name) for name in ("table", "object_0", "object_12", "loose_points")]
+    reader._world._on_world(world_objects(*perceived, post("hand", attached_to="hand")))
+    assert reader.read(seen())[0].solids == ()
+    named_alike = [post("object_lamp"), post("object_")]
+    reader._world._on_world(world_objects(*perceived, post(), *named_alike))
+    found = reader.read(seen())[0].solids
+    assert [solid.name for solid in found] == ["post", "object_lamp", "object_"]
+    np.testing.assert_allclose(found[0].T_world_solid[:3, 3], [0.5, 0.25, 0.25])
+    np.testing.assert_allclose(found[0].dimensions, [0.05, 0.5])
+    assert [solid.name for solid in reader.solids()] == [solid.name for solid in found]
+    reader._world._on_world(world_objects())
+    assert reader.solids() == ()
+
+
+def test_a_world_that_cannot_be_read_leaves_the_last_one(reader):
+    reader._world._on_world(world_objects(post()))
+    reader._world._on_world(world_objects(post(radius=-1.0)))
+    assert [solid.name for solid in reader.solids()] == ["post"]
+    assert "kept" in reader.problem and "post" in reader.problem
+    reader._world._on_world(world_objects(post(), frame="base"))
+    assert reader.problem == ""
+    np.testing.assert_allclose(reader.solids()[0].T_world_solid[:3, 3], [0.5, 0.25, 1.25])
+    # A frame that nobody knows is said when a goal needs it.
+    reader._world._on_world(world_objects(post(), frame="map"))
+    with pytest.raises(InvalidInputError, match=r"object 'post' of the world.*map"):
+        reader.read(seen())

@@ -19,9 +19,10 @@ from morphit_bench.spheres.planning_experiment import (
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, matrix_from_rpy, rotation_angle
 from morphit_ros.motion.planner import PathConfig
-from morphit_ros.motion.world import Solid, World
+from morphit_ros.motion.world import World
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.links import GeometryKind
+from morphit_ros.robot.solids import Solid
 from morphit_ros.spheres import SphereModel
 from morphit_ros.spheres.robot_model import LinkSpheres
 

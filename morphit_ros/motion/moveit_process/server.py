@@ -130,8 +130,14 @@ class Session:
         self._world: list[str] = []
         self._attached: list[str] = []
 
-    def set_world(self, table: dict[str, Any] | None, objects: list[dict[str, Any]]) -> None:
-        """Replace all obstacles, attached ones too: a box ``size, pose`` and spheres ``name, centers, radii``."""
+    def set_world(
+        self, table: dict[str, Any] | None, objects: list[dict[str, Any]], solids: dict[str, list[dict[str, Any]]]
+    ) -> None:
+        """Replace all obstacles, attached ones too.
+
+        A box ``size, pose``, spheres ``name, centers, radii``, and by name shapes ``kind, pose`` with ``dimensions`` as
+        of `SolidPrimitive`, or of a mesh ``vertices, faces``.
+        """
         for name in list(self._attached):
             self.detach(name)
         for name in list(self._world):
@@ -142,6 +148,8 @@ class Session:
             self._add(self._collision_object(_TABLE, self._base, [box], [self._pose(table["pose"])]))
         for item in objects:
             self._add(self._spheres(item["name"], self._base, item["centers"], item["radii"]))
+        for name, shapes in solids.items():
+            self._add(self._solid(name, shapes))
 
     def plan(
         self, start: dict[str, float], goal: dict[str, Any], request: str, velocity_scaling: float | None,
@@ -235,6 +243,23 @@ class Session:
         shapes = [kind(type=kind.SPHERE, dimensions=[radius]) for radius in radii]
         poses = [self._pose([*center, 0.0, 0.0, 0.0, 1.0]) for center in centers]
         return self._collision_object(name, frame, shapes, poses)
+
+    def _solid(self, name: str, shapes: list[dict[str, Any]]) -> Any:
+        kind = self._shapes.SolidPrimitive
+        types = {"box": kind.BOX, "sphere": kind.SPHERE, "cylinder": kind.CYLINDER}
+        plain = [shape for shape in shapes if shape["kind"] in types]
+        meshes = [shape for shape in shapes if shape["kind"] == "mesh"]
+        primitives = [kind(type=types[shape["kind"]], dimensions=shape["dimensions"]) for shape in plain]
+        message = self._collision_object(name, self._base, primitives, [self._pose(shape["pose"]) for shape in plain])
+        message.meshes = [
+            self._shapes.Mesh(
+                vertices=[self._geometry.Point(x=x, y=y, z=z) for x, y, z in shape["vertices"]],
+                triangles=[self._shapes.MeshTriangle(vertex_indices=face) for face in shape["faces"]],
+            )
+            for shape in meshes
+        ]
+        message.mesh_poses = [self._pose(shape["pose"]) for shape in meshes]
+        return message
 
     def _collision_object(self, name: str, frame: str, shapes: list[Any], poses: list[Any]) -> Any:
         message = self._messages.CollisionObject(id=name, primitives=shapes, primitive_poses=poses)

@@ -61,5 +61,6 @@ def hand_request(
     if asked and not (np.isfinite(asked) and _HEIGHTS[0] <= asked <= _HEIGHTS[1]):
         raise InvalidInputError("height", asked, f"0 or in [{_HEIGHTS[0]:g}, {_HEIGHTS[1]:g}] m")
     return HandRequest(
-        stages, gripper_pose, memory.held, memory.around, memory.target, aperture, place, asked or height
-    )
+        stages, gripper_pose, memory.held, memory.around, reader.solids(), memory.target, aperture, place,
+        asked or height,
+    )  # fmt: skip

@@ -215,7 +215,7 @@ class PickJobs:
         self._memory.follow(job, self._watch.state)
         if job.finished:
             self._job = None
-            said = (job.remark, self._held.problem, self._memory.problem)
+            said = (job.remark, self._held.problem, self._memory.problem, self._reader.problem)
             remark = "" if job.failed else "; ".join(filter(None, said))
             status = job.status(name)
             level, text = (WARN, f"{status.message}; {remark}") if remark else (status.level, status.message)

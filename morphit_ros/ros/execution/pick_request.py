@@ -20,9 +20,11 @@ from morphit_ros.execution.pick import GraspTarget, PickRequest
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform
 from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.robot.solids import Solid
 from morphit_ros.ros.core.clocks import ros_time
 from morphit_ros.ros.core.conversions import matrix_from_pose, seconds_from_stamp
 from morphit_ros.ros.core.frames import BaseFrame, BaseFrameConfig
+from morphit_ros.ros.execution.known_world import KnownWorld
 from morphit_ros.ros.execution.object_clearance import ExecutedClearanceConfig, object_clearance
 from morphit_ros.ros.execution.object_watch import ObjectWatch
 from morphit_ros.ros.grasping.messages import grasp_from_message
@@ -198,6 +200,7 @@ class GoalReader:
         self._base, self._base_link = BaseFrame(node, config.world_frame, base), base_link
         self._gripper, self._reaches = gripper, reaches
         self._objects = ObjectWatch(node, group, config.sight_timeout)
+        self._world = KnownWorld(node, group)
 
     def read(self, goal: ExecuteGrasp.Goal) -> tuple[PickRequest, PointCloud | None]:
         """The request of a goal, and its object in the base frame, None if it has none.
@@ -215,7 +218,11 @@ class GoalReader:
         clearance = object_clearance(self._clearance, self._gripper, clouds, table)
         displacement = None if scene.seen is None else self._objects.displacement_of(scene.seen, goal.object.header)
         request = replace(
-            request, displacement=displacement, clearance=clearance, min_clearance=self._clearance.min_clearance
+            request,
+            solids=self._world.solids(frames.T_base),
+            displacement=displacement,
+            clearance=clearance,
+            min_clearance=self._clearance.min_clearance,
         )
         return request, scene.target
 
@@ -227,6 +234,20 @@ class GoalReader:
             UnknownTransformError: tf2 does not know the base.
         """
         return self._frames().T_base("pose", message.header.frame_id) @ matrix_from_pose(message.pose)
+
+    def solids(self) -> tuple[Solid, ...]:
+        """What is known to be there besides what goals say, in the base frame.
+
+        Raises:
+            InvalidInputError: it is in another frame than the world's or the base link's.
+            UnknownTransformError: tf2 does not know the base.
+        """
+        return self._world.solids(self._frames().T_base)
+
+    @property
+    def problem(self) -> str:
+        """Why what was published last of the world is not taken, empty if it is."""
+        return self._world.problem
 
     def _frames(self) -> GoalFrames:
         return GoalFrames(self._base.T_world_base(self._base_link), self._config.world_frame, self._base_link)

@@ -13,8 +13,9 @@ from morphit_ros.geometry.transforms import Array
 from morphit_ros.motion.cloud import CloudObstacle
 from morphit_ros.motion.model import Body
 from morphit_ros.motion.refinement import Carried
-from morphit_ros.motion.world import Solid, World
+from morphit_ros.motion.world import World
 from morphit_ros.robot.links import GeometryKind
+from morphit_ros.robot.solids import Solid
 from morphit_ros.superovoid.distances.packing import Shape
 from morphit_ros.superovoid.distances.primitives import (
     Box,

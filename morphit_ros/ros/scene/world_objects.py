@@ -12,6 +12,7 @@ from morphit_ros.perception.scene import LOOSE, Scene, SceneStatus
 from morphit_ros.ros.core.conversions import header, point_from_array, pose_from_matrix
 
 TABLE, LOOSE_POINTS = "table", "loose_points"
+_OBJECT = "object_"
 # Scenes that tell what there is and what there is not; others failed before that.
 TELLING = (SceneStatus.OK, SceneStatus.NO_OBJECT, SceneStatus.TARGET_NOT_FOUND, SceneStatus.OBJECT_MOVED)
 # Around each point: so much belongs to its object, about the distance of neighbours [m].
@@ -21,7 +22,12 @@ _CORNERS = _AROUND * np.array([[x, y, z] for x in (-1.0, 1.0) for y in (-1.0, 1.
 
 def object_name(index: int) -> str:
     """Id of an object of the world that is the object of a scene."""
-    return f"object_{index}"
+    return f"{_OBJECT}{index}"
+
+
+def is_perceived(name: str) -> bool:
+    """Whether an object of the world has a name that perception gives."""
+    return name in (TABLE, LOOSE_POINTS) or (name.startswith(_OBJECT) and name.removeprefix(_OBJECT).isdigit())
 
 
 def message_from_world(scene: Scene, T_base_scene: Array, base_link: str, stamp: float) -> WorldObjectArray:

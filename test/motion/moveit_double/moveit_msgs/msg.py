@@ -2,7 +2,15 @@ from geometry_msgs.msg import Header, Pose
 from messages_double import message
 
 CollisionObject = message(
-    "CollisionObject", header=Header, pose=Pose, id="", primitives=[], primitive_poses=[], operation=0
+    "CollisionObject",
+    header=Header,
+    pose=Pose,
+    id="",
+    primitives=[],
+    primitive_poses=[],
+    meshes=[],
+    mesh_poses=[],
+    operation=0,
 )
 CollisionObject.ADD, CollisionObject.REMOVE = 0, 1
 AttachedCollisionObject = message("AttachedCollisionObject", link_name="", object=CollisionObject, touch_links=[])
