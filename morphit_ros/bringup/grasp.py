@@ -54,6 +54,7 @@ ARGUMENTS = (
     Argument("object_yaw", 0.0, "turn of the object about the vertical [rad]", minimum=-6.3, maximum=6.3),
     Argument("friction", 0.6, "friction of object and pads in the simulation", minimum=0.05, maximum=2.0),
     Argument("seed", 0, "seed of everything random: noise, starts, planners", minimum=0, maximum=2**31 - 1),
+    Argument("fixtures", "", "YAML file with what stands around the robot for good; empty: nothing"),
     Argument("realtime_factor", 1.0, "simulated seconds a second, if the machine can", minimum=0.05, maximum=20.0),
     Argument("backend", "embedded", "motion planner: embedded (this suite's own) or moveit", ("embedded", "moveit")),
     Argument("moveit_parameters", "", "with backend moveit: YAML file with all of MoveIt's parameters, merged"),
@@ -169,6 +170,7 @@ def describe_grasp(
         raise InvalidInputError("pick", f"true with only:={values['only']}", "execution among the parts", remedy)
     robot = _robot(values)
     simulated = values["sim"]
+    standing = _fixtures(values)
     if simulated:
         _check_object(values)
     if values["pick"]:
@@ -200,7 +202,12 @@ def describe_grasp(
         # A real robot's driver publishes its description, calibrated: spheres are for that one.
         NodeDescription("robot_spheres", chosen(values, *(("robot",) if simulated else ()), "seed")),
         # These two move nothing and remember nothing that a pick needs: one that waits for them fails, the next works.
-        NodeDescription("scene_perception", seeing, remappings=topics, when_ended=WhenEnded.RESTART),
+        NodeDescription(
+            "scene_perception",
+            {**seeing, **standing},
+            remappings=topics,
+            when_ended=WhenEnded.RESTART,
+        ),
         NodeDescription("grasp_planning", planning, when_ended=WhenEnded.RESTART),
         NodeDescription("grasp_execution", execution),
         # Commands reach the controller through it, and only while everybody is heard who must be.
@@ -209,7 +216,7 @@ def describe_grasp(
         ),
     ]
     if simulated:
-        nodes.insert(0, NodeDescription("workcell_sim", chosen(values, *_SIMULATION)))
+        nodes.insert(0, NodeDescription("workcell_sim", {**chosen(values, *_SIMULATION), **standing}))
     nodes += others
     if values["viewer"]:
         # Two depth cameras fill a network: another machine's viewer has the segmented scene.
@@ -261,6 +268,16 @@ def _check_object(values: Mapping[str, Any]) -> None:
 
     unit = values["object_unit"]
     check_object(values["object"], values["object_mass"] or None, unit=None if unit == "auto" else unit)
+
+
+def _fixtures(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of those that know what stands around the robot: a file that they can read, wherever they start."""
+    if not values["fixtures"]:
+        return {}
+    from morphit_ros.robot.fixtures import read_fixtures
+
+    read_fixtures(values["fixtures"])
+    return {"fixtures": str(Path(values["fixtures"]).resolve())}
 
 
 def _check_results(values: Mapping[str, Any]) -> None:

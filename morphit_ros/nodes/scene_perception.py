@@ -11,11 +11,12 @@ from morphit_interfaces.msg import SegmentedObjectArray, TablePlane
 from morphit_interfaces.srv import Segment
 from morphit_ros.budgets import MOST_WAITING
 from morphit_ros.configuration import Config, parameter
-from morphit_ros.errors import MorphitError
+from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.perception import PerceptionConfig, Scene, SceneStatus, perceive
 from morphit_ros.perception.warm_up import warm_up
 from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.fixtures import Fixtures
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.clocks import steady_timer
 from morphit_ros.ros.core.conversions import cloud_from_message, seconds_from_stamp
@@ -28,6 +29,7 @@ from morphit_ros.ros.scene.camera_clouds import CameraClouds, CameraCloudsConfig
 from morphit_ros.ros.scene.messages import perception_of_request
 from morphit_ros.ros.scene.publisher import ScenePublisher
 from morphit_ros.ros.scene.self_filter import SelfFilter
+from morphit_ros.ros.scene.world_objects import is_perceived
 
 # Requests of a burst that are held until a thread refuses them.
 _MOST_REQUESTS = 1000
@@ -42,6 +44,8 @@ class ScenePerceptionConfig(Config):
         1.0, "Most scenes a second without a request; 0: only on request [Hz]", minimum=0.0, maximum=30.0
     )
     self_filter: bool = parameter(True, "Remove the robot's own points with its sphere model")
+    fixtures: str = parameter("", "YAML file with what stands around the robot for good; empty: nothing")
+    fixture_margin: float = parameter(0.01, "Points this close to a fixture belong to it [m]", minimum=0.0, maximum=0.1)
 
 
 CONFIGS = (ScenePerceptionConfig, CameraCloudsConfig, PerceptionConfig, BaseFrameConfig, CameraFrameConfig)
@@ -62,7 +66,12 @@ class ScenePerception(Node):
         base = BaseFrame(self, world_frame, base_config)
         self._self_filter = SelfFilter(self, robot, base, self._diagnostics) if config.self_filter else None
         self._done_stamp = -1.0
-        self._out = ScenePublisher(self, base, robot.base_link)
+        fixtures = self._fixtures = Fixtures(config.fixtures, config.fixture_margin)
+        if taken := [solid.name for solid in fixtures.solids if is_perceived(solid.name)]:
+            raise InvalidInputError(
+                "fixtures", f"an object called '{taken[0]}'", "a name that perception does not give"
+            )
+        self._out = ScenePublisher(self, base, robot.base_link, fixtures.solids)
         # One scene after the other; what may not wait for its turn is refused at once, and needs a thread for that.
         self._turns = Turns(interfaces.SEGMENT.name)
         self._clouds = CameraClouds(self, MutuallyExclusiveCallbackGroup(), clouds_config, self._perception)
@@ -100,7 +109,8 @@ class ScenePerception(Node):
         frame = config.world_frame if known else views.frame
         robot = self._self_filter.spheres(views.stamp) if known and self._self_filter is not None else None
         left, right = (None if message is None else cloud_from_message(message) for message in views[:2])
-        scene = perceive(left, right, T_world_left, T_world_right, config, robot_spheres=robot)
+        standing = self._fixtures.hold if self._fixtures.solids else None
+        scene = perceive(left, right, T_world_left, T_world_right, config, robot_spheres=robot, known=standing)
         objects, table = self._out.publish(scene, frame, views.stamp, known)
         values = {
             "registration residual [m]": scene.registration_residual, **self._counts(),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.inputs import CloudLike
@@ -33,7 +33,7 @@ from morphit_ros.perception.stages import (
     find_table,
     fuse,
     register,
-    remove_robot,
+    remove_known,
     segment,
     thin_views,
 )
@@ -49,13 +49,14 @@ def perceive(
     config: PerceptionConfig | None = None,
     robot_spheres: tuple[ArrayLike, ArrayLike] | None = None,
     seed: int = 0,
+    known: Callable[[Array], NDArray[np.bool_]] | None = None,
 ) -> Scene:
     """Segment what two depth cameras see into a table and objects on it.
 
     With both poses known, the right view is refined by ICP or only checked, as configured. With one
     pose unknown, it is found from the objects in view. With neither known, the scene is in the
     left camera's optical frame: the workspace box does not apply then, no plane is preferred
-    for being horizontal, and `robot_spheres` cannot be used.
+    for being horizontal, `robot_spheres` cannot be used, and `known` is not asked.
 
     Args:
         left, right: clouds of any kind that `geometry.inputs` knows, in the cameras' optical frames
@@ -64,6 +65,7 @@ def perceive(
         config: parameters; defaults if None.
         robot_spheres: centres (K, 3) and radii (K,) of the robot's own spheres in world [m].
         seed: of the random samples; the same seed and clouds give the same scene.
+        known: which of some points (N, 3) in world belong to what is known to stand there; they are left out.
 
     Returns:
         the scene; a numerical failure is a status in it, with the stage that failed.
@@ -77,10 +79,12 @@ def perceive(
     spheres = None if robot_spheres is None else check_spheres(robot_spheres)
     if spheres is not None and all(camera.T_world_camera is None for camera in cameras):
         raise InvalidInputError("robot_spheres", "spheres in world", "a camera pose in world", "Give T_world_left.")
-    task = Task(settings, tuple(camera.T_world_camera for camera in cameras), spheres, np.random.default_rng(seed))
+    task = Task(
+        settings, tuple(camera.T_world_camera for camera in cameras), spheres, np.random.default_rng(seed), known
+    )
     try:
         seen = thin_views(task, task.views_of(cameras))
-        seen = estimate_surfaces(task, remove_robot(task, seen))
+        seen = estimate_surfaces(task, remove_known(task, seen))
         seen = find_table(task, register(task, seen))
         objects, seen = segment(task, fuse(task, seen))
         evidence, explained = evidence_of(task, seen, len(objects.clouds))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -78,12 +78,14 @@ class Task:
     Attributes:
         poses: T_world_camera as given, left first.
         spheres: the robot's own, None if there are none.
+        known: which of points (N, 3) in the world belong to what is known to stand there, None for nothing.
     """
 
     config: PerceptionConfig
     poses: tuple[Array | None, ...]
     spheres: tuple[Array, Array] | None
     rng: np.random.Generator
+    known: Callable[[Array], NDArray[np.bool_]] | None = None
     timings: dict[str, float] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
 
@@ -152,17 +154,27 @@ def _without_blind_views(task: Task, seen: Seen) -> Seen:
     return seen
 
 
-def remove_robot(task: Task, seen: Seen) -> Seen:
-    """Only once the views are in the world frame; `_place` calls it again for views that it places."""
-    if task.spheres is None or not seen.placed:
+def remove_known(task: Task, seen: Seen) -> Seen:
+    """Without the robot and what is known to stand there.
+
+    Only once the views are in the world frame; `_place` calls it again for views that it places.
+    """
+    if not seen.placed:
         return seen
-    padding = task.config.crop.robot_padding
-    with task.stage("robot"):
-        for view in seen.views:
-            view.keep(~within_spheres(view.points, *task.spheres, padding))
-            view.keep_on_plane(~within_spheres(view.on_plane.points, *task.spheres, padding))
-            task.counts[f"{view.side} not the robot"] = len(view.points)
+    if task.spheres is not None:
+        spheres, padding = task.spheres, task.config.crop.robot_padding
+        _remove(task, seen, "robot", "not the robot", lambda points: within_spheres(points, *spheres, padding))
+    if task.known is not None and task.world_known:
+        _remove(task, seen, "fixtures", "no fixture", task.known)
     return _without_blind_views(task, seen)
+
+
+def _remove(task: Task, seen: Seen, stage: str, rest: str, known: Callable[[Array], NDArray[np.bool_]]) -> None:
+    with task.stage(stage):
+        for view in seen.views:
+            view.keep(~known(view.points))
+            view.keep_on_plane(~known(view.on_plane.points))
+            task.counts[f"{view.side} {rest}"] = len(view.points)
 
 
 def estimate_surfaces(task: Task, seen: Seen) -> Seen:
@@ -234,7 +246,7 @@ def _place(task: Task, seen: Seen, T_left_right: Array) -> Seen:
         view.keep(~outside_workspace(view.points, task.config.crop))
         view.keep_on_plane(~outside_workspace(view.on_plane.points, task.config.crop))
         task.counts[f"{view.side} in workspace"] = len(view.points) + len(view.on_plane.points)
-    return remove_robot(task, _without_blind_views(task, seen._replace(placed=True)))
+    return remove_known(task, _without_blind_views(task, seen._replace(placed=True)))
 
 
 def find_table(task: Task, seen: Seen) -> Seen:

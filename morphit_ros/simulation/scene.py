@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy
+from morphit_ros.robot.links import GeometryKind
+from morphit_ros.robot.solids import Solid
 from morphit_ros.simulation.objects import SimulatedObject
 from morphit_ros.simulation.rendering import import_mujoco
 from morphit_ros.simulation.robot_model import (
@@ -111,6 +113,28 @@ def add_table(spec: Any, center: Array, size: Array, friction: float) -> None:
                 contype=0,
                 conaffinity=0,
             )
+
+
+def add_fixture(spec: Any, solid: Solid, friction: float) -> None:
+    """What stands there for good: a box, cylinder, sphere or capsule."""
+    mujoco = import_mujoco()
+    kinds = {
+        GeometryKind.BOX: mujoco.mjtGeom.mjGEOM_BOX,
+        GeometryKind.SPHERE: mujoco.mjtGeom.mjGEOM_SPHERE,
+        GeometryKind.CYLINDER: mujoco.mjtGeom.mjGEOM_CYLINDER,
+        GeometryKind.CAPSULE: mujoco.mjtGeom.mjGEOM_CAPSULE,
+    }
+    # Lengths are halves, radii are not.
+    size = solid.dimensions * (0.5 if solid.kind is GeometryKind.BOX else np.array([1.0, 0.5])[: len(solid.dimensions)])
+    geom = spec.worldbody.add_geom(
+        name=f"fixture {solid.name}",
+        type=kinds[solid.kind],
+        size=[*size, 0.0, 0.0][:3],
+        rgba=[0.55, 0.60, 0.66, 1.0],
+        friction=[friction, 0.005, 0.0001],
+        **SURROUNDINGS_CONTACT,
+    )
+    place(geom, solid.T_world_solid)
 
 
 def add_object(spec: Any, simulated: SimulatedObject, T_world_object: Array, friction: float) -> None:

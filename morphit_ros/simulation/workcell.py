@@ -18,6 +18,7 @@ from morphit_ros.geometry.units import UNITS
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
+from morphit_ros.robot.fixtures import read_fixtures
 from morphit_ros.robot.motion_types import JointState, Trajectory
 from morphit_ros.simulation.cameras import CameraConfig, DepthFrame, degrade_depth
 from morphit_ros.simulation.contacts import ContactSummary, summarize_contacts
@@ -27,6 +28,7 @@ from morphit_ros.simulation.robot_model import PREFIX, build_robot
 from morphit_ros.simulation.scene import (
     OBJECT_BODY,
     add_camera,
+    add_fixture,
     add_object,
     add_table,
     new_scene,
@@ -55,6 +57,7 @@ class WorkcellConfig(Config):
     object_y: float = parameter(0.0, "Position of the object along y [m]", minimum=-2.0, maximum=2.0)
     object_yaw: float = parameter(0.0, "Heading of the object [rad]", minimum=-6.3, maximum=6.3)
     friction: float = parameter(0.6, "Sliding friction between all bodies", minimum=0.05, maximum=2.0)
+    fixtures: str = parameter("", "YAML file with what stands around the robot for good; empty: nothing")
     timestep: float = parameter(0.002, "Step of the simulation [s]", minimum=1e-4, maximum=0.005)
     seed: int = parameter(0, "Seed of the sensor noise", minimum=0)
     base_position: tuple[float, ...] = parameter((), "Robot base in the world [m]; empty: pose in the robot's file")
@@ -137,6 +140,8 @@ class Workcell:
         add_table(spec, np.array(config.table_center), np.array(config.table_size), config.friction)
         T_world_object = object_pose_on_table(config.object_x, config.object_y, config.object_yaw)
         add_object(spec, self.object, T_world_object, config.friction)
+        for solid in read_fixtures(config.fixtures) if config.fixtures else ():
+            add_fixture(spec, solid, config.friction)
         for name, T_world_camera in self._T_world_camera.items():
             add_camera(spec, name, T_world_camera, config.camera.vertical_fov, visible=True)
         for name, (eye, target, fov) in _VIEWS.items():

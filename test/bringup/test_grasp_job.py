@@ -88,6 +88,20 @@ def test_arguments_reach_the_nodes_with_their_types() -> None:
         assert found[name].parameters["seed"] == 7
 
 
+def test_fixtures_reach_those_who_see_and_who_simulate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a path that nodes find wherever they start, and only if it can be read."""
+    post = "{name: post, type: sphere, radius: 0.1, position: [1, 0, 0]}"
+    (tmp_path / "cell.yaml").write_text(f"objects: [{post}]", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    found = nodes("fixtures:=cell.yaml")
+    for name in ("workcell_sim", "scene_perception"):
+        assert found[name].parameters["fixtures"] == str(tmp_path / "cell.yaml")
+    assert all("fixtures" not in node.parameters for node in nodes().values())
+    (tmp_path / "cell.yaml").write_text("objects: 3", encoding="utf-8")
+    with pytest.raises(InvalidInputError, match=r"cell\.yaml"):
+        nodes("fixtures:=cell.yaml")
+
+
 def test_a_simulation_may_be_silent_for_longer_than_a_real_robot(tmp_path: Path) -> None:
     assert nodes()["grasp_execution"].parameters["silence_timeout"] > 10.0
     assert "silence_timeout" not in nodes(*REAL)["grasp_execution"].parameters

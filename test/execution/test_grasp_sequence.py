@@ -22,6 +22,7 @@ from morphit_ros.execution.pick import (
 from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.sequence_config import ContactConfig, ProbeConfig, SequenceConfig, SlipConfig
 from morphit_ros.geometry.transforms import make_transform
+from morphit_ros.robot.links import GeometryKind
 from morphit_ros.robot.motion_backend import (
     MotionBackendError,
     MotionResult,
@@ -30,6 +31,7 @@ from morphit_ros.robot.motion_backend import (
     TableObstacle,
 )
 from morphit_ros.robot.motion_types import JointState, Trajectory
+from morphit_ros.robot.solids import Solid
 
 PERIOD = 0.02
 FORWARD = [
@@ -61,8 +63,8 @@ class FakeBackend:
         rows = np.array([first, last])
         return MotionResult(status, Trajectory(self.joints, np.array([0.0, 2.0]), rows, np.zeros_like(rows)))
 
-    def set_world(self, table, objects):
-        self.calls.append(("world", tuple(item.name for item in objects)))
+    def set_world(self, table, objects, solids=()):
+        self.calls.append(("world", (*(item.name for item in objects), *(solid.name for solid in solids))))
 
     def plan_to_pose(self, start, T_base_gripper):
         return self._motion("pose", start, T_base_gripper)
@@ -894,6 +896,12 @@ def test_a_controller_that_gives_up_by_itself(sequence, robot, stage):
         assert not end.finished
         assert end.commands == (StopArm(),)
         assert run(sequence, robot)[-1].mode.outcome is PickOutcome.CONTACT_ABORT
+
+
+def test_what_else_is_known_to_be_there_goes_to_the_backend(sequence, robot, backend):
+    post = Solid("post", GeometryKind.SPHERE, make_transform(), np.array([0.1]))
+    run(sequence, robot, request(solids=(post,)))
+    assert backend.calls[0] == ("world", ("cup", "bowl", "post"))
 
 
 def test_the_next_unlike_grasp_is_tried_after_closing_on_nothing(sequence, robot, backend):

@@ -11,7 +11,7 @@ import trimesh
 from raycast_scenes import TABLE, TableScene, View, box, camera_pair
 
 from morphit_ros.geometry.point_cloud import PointCloud
-from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy, transform_points
+from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy, transform_points
 from morphit_ros.perception import PerceptionConfig, Scene, SceneStatus, perceive
 from morphit_ros.perception.configuration import CropConfig, ObjectConfig, TableConfig, TargetConfig
 
@@ -294,3 +294,24 @@ def test_workspace_and_range_name_the_stage_that_emptied_the_view(four_objects: 
     assert "left camera" in far.message and "in range" in far.message
     elsewhere = CropConfig(workspace_min=(5.0, 5.0, 5.0), workspace_max=(6.0, 6.0, 6.0))
     assert "in workspace" in seen(four_objects, PerceptionConfig(crop=elsewhere)).message
+
+
+def test_what_is_known_to_stand_there_is_no_object(four_objects: Views, scene: Scene) -> None:
+    """The largest object declared as known: it goes, the others stay as they are."""
+    points = scene.objects[0].points
+    low, high = points.min(axis=0) - 0.01, points.max(axis=0) + 0.01
+
+    def known(asked: Array) -> Array:
+        return ((asked > low) & (asked < high)).all(axis=1)
+
+    without = seen(four_objects, known=known)
+    assert without.status is SceneStatus.OK
+    assert len(without.objects) == len(scene.objects) - 1
+    middles = [cloud.points.mean(axis=0) for cloud in without.objects]
+    np.testing.assert_allclose(middles, [cloud.points.mean(axis=0) for cloud in scene.objects[1:]], atol=2e-3)
+    assert not known(without.cloud.points).any()
+    assert without.counts["left no fixture"] < scene.counts["left supported"]
+    # Places in the world mean nothing where no pose is known.
+    _, left, right = four_objects
+    lost = perceive(left.cloud, right.cloud, None, None, known=known)
+    assert "left no fixture" not in lost.counts

@@ -1,5 +1,7 @@
 """motion_planning as a process: motions proven free in the world of the graph, and clear refusals."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -259,6 +261,25 @@ def test_a_bad_world_is_refused_and_the_last_one_kept(shared_graph, planner):
     assert status() == "start touches"
     world.publish(WorldObjectArray())
     shared_graph.wait_until(lambda: status() == "found", what="the empty world")
+
+
+def test_an_old_world_is_said_to_be_one(shared_graph, planner):
+    """By its own time, as a latched message comes late; one without a time is as it is now."""
+    world = shared_graph.publisher(interfaces.WORLD_OBJECTS)
+    now = shared_graph.node.get_clock().now().nanoseconds * 1e-9
+
+    def message(**fields):
+        return ask(shared_graph, start=HOME, joint_goals=TURNED, **fields)[1].message
+
+    world.publish(WorldObjectArray(header=header("", now - 60.0)))
+    shared_graph.wait_until(lambda: re.search(r"world_objects: as it was 6\d\.\d s ago", message()), what="its age")
+    assert message(world=PlanMotion.Goal.WORLD_REPLACE) == ""
+    world.publish(WorldObjectArray(header=header("", now)))
+    shared_graph.wait_until(lambda: message() == "", what="the new world")
+    world.publish(WorldObjectArray(header=header("", now - 60.0)))
+    shared_graph.wait_until(lambda: "s ago" in message(), what="its age")
+    world.publish(WorldObjectArray())
+    shared_graph.wait_until(lambda: message() == "", what="the world without a time")
 
 
 def test_a_motion_is_planned_for_the_world_as_it_is_in_the_end(shared_graph, planner, kinematics):

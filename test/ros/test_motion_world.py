@@ -14,10 +14,12 @@ from morphit_ros.motion.certificate import solid_distance
 from morphit_ros.motion.cloud import cloud_distance
 from morphit_ros.motion.world import World
 from morphit_ros.perception.scene import LOOSE, ON_TABLE, Scene, SceneStatus, Table
+from morphit_ros.robot.links import GeometryKind
+from morphit_ros.robot.solids import Solid
 from morphit_ros.ros.core.conversions import array_from_point, matrix_from_pose, point_rows
 from morphit_ros.ros.distance.messages import objects_from_messages
 from morphit_ros.ros.motion.world import solid_of, surroundings
-from morphit_ros.ros.scene.world_objects import message_from_world
+from morphit_ros.ros.scene.world_objects import is_perceived, message_from_world
 from morphit_ros.superovoid.distances.primitives import Box, Capsule, ConvexMesh, Cylinder, HalfSpace, Point, Sphere
 from morphit_ros.superovoid.robots.world import PlacedShape, WorldObject
 from morphit_ros.superovoid.shapes.superovoid import Superovoid
@@ -150,6 +152,24 @@ def seen_scene(T_world_table: np.ndarray) -> Scene:
         SceneStatus.OK, "", clouds[:2], [], [], 0, Table(T_world_table, np.array([0.8, 0.8]), 0.001),
         PointCloud(np.concatenate([cloud.points for cloud in clouds])), labels, np.eye(4), None,
     )  # fmt: skip
+
+
+def test_what_stands_there_for_good_comes_with_each_scene():
+    T_base_world = make_transform(matrix_from_rpy((0.0, 0.0, 1.0)), (0.1, 0.2, -0.3))
+    kinds = GeometryKind
+    sizes = {kinds.BOX: (0.1, 0.2, 0.3), kinds.CYLINDER: (0.03, 0.6), kinds.SPHERE: (0.05,), kinds.CAPSULE: (0.02, 0.5)}
+    fixtures = [Solid(kind.value, kind, POSE, np.array(size)) for kind, size in sizes.items()]
+    message = message_from_world(seen_scene(np.eye(4)), T_base_world, "base_link", 12.5, fixtures)
+    names = [solid.name for solid in fixtures]
+    assert [item.id for item in message.objects] == [*names, "table", "object_0", "object_1", "loose_points"]
+    assert [is_perceived(item.id) for item in message.objects] == [False] * 4 + [True] * 4
+    objects = objects_from_messages(message.objects, message.header.frame_id)
+    world = surroundings(objects, lambda frame: {"base_link": np.eye(4)}[frame]).world
+    for fixture in fixtures:
+        solid = world.solids[world.names.index(fixture.name)]
+        assert solid.kind is fixture.kind
+        np.testing.assert_allclose(solid.dimensions, fixture.dimensions)
+        np.testing.assert_allclose(solid.T_world_solid, T_base_world @ POSE, atol=1e-12)
 
 
 def test_what_is_seen_is_in_the_world_down_to_the_table():

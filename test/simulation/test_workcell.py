@@ -16,6 +16,7 @@ from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.execution.command_check import braked
 from morphit_ros.geometry.transforms import invert_transform, make_transform, rotation_angle, transform_points
 from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.fixtures import Fixtures
 from morphit_ros.robot.motion_types import Trajectory
 from morphit_ros.simulation import rendering
 from morphit_ros.simulation.cameras import CameraConfig
@@ -377,6 +378,27 @@ def test_both_clouds_agree_with_the_object_and_the_table(workcell: Workcell) -> 
         table = (radius > 0.08) & (radius < 0.3) & (np.abs(world[:, 2]) < 0.02)
         assert table.sum() > 500
         assert np.abs(world[table][:, 2]).max() < 2e-4
+
+
+@needs_rendering
+def test_cameras_see_what_stands_there_for_good_and_it_stays(tmp_path: Path) -> None:
+    file = tmp_path / "cell.yaml"
+    post = "{name: post, type: cylinder, radius: 0.03, length: 0.4, position: [0.3, 0.2, 0.2], rpy: [0.1, 0, 0]}"
+    file.write_text(f"objects: [{post}]", encoding="utf-8")
+    post_only, camera = Fixtures(file, 0.004), CameraConfig(width=96, height=84, noise=False)
+
+    def on_the_post(fixtures: str) -> list[int]:
+        counts = []
+        with Workcell(WorkcellConfig(fixtures=fixtures, camera=camera)) as cell:
+            cell.step(0.1)
+            for name in cell.camera_names:
+                points = transform_points(cell.T_world_camera(name), cell.capture(name).cloud(name).finite().points)
+                # The table under it is there without it, too.
+                counts.append(int(post_only.hold(points[points[:, 2] > 0.01]).sum()))
+        return counts
+
+    assert min(on_the_post(str(file))) > 30
+    assert max(on_the_post("")) == 0
 
 
 @needs_rendering

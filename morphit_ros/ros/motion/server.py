@@ -27,7 +27,7 @@ from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import RobotDescription, load_robot_description
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.clocks import ros_time
-from morphit_ros.ros.core.conversions import header
+from morphit_ros.ros.core.conversions import header, seconds_from_stamp
 from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
 from morphit_ros.ros.core.endpoints import settle
 from morphit_ros.ros.core.frames import BaseFrame, BaseFrameConfig
@@ -64,6 +64,10 @@ class MotionServerConfig(Config):
     state_timeout: float = parameter(
         0.5, "Age from which on joint states are not taken for a start [s]", minimum=0.01, maximum=60.0
     )
+    world_timeout: float = parameter(
+        5.0, "Age from which on answers say how old the world is that they hold in; 0: never [s]", minimum=0.0,
+        maximum=1e6,
+    )  # fmt: skip
     display: bool = parameter(True, "Publish the newest plan for displays")
 
 
@@ -91,6 +95,7 @@ class MotionServer:
         # What stands (None: nobody has said yet), what is held, and how often that has changed: planning goes on
         # meanwhile.
         self._objects: list[WorldObject] | None = None
+        self._seen = 0.0
         self._held: list[WorldObject] = []
         self._model_hash = ""
         self._world_number = self._held_number = 0
@@ -147,6 +152,8 @@ class MotionServer:
             objects = objects_from_messages(message.objects, message.header.frame_id)
             CollisionWorld.of(objects)
             self._objects, self._world_number, self._problem = objects, self._world_number + 1, ""
+            # A latched message is old when it arrives; one without a time is of now.
+            self._seen = seconds_from_stamp(message.header.stamp) or ros_time(self._node)
         except MorphitError as error:
             self._problem = f"{interfaces.WORLD_OBJECTS.name} refused, the last objects are kept: {error}"
         self.report()
@@ -233,8 +240,7 @@ class MotionServer:
             )  # fmt: skip
             if goal.is_cancel_requested:
                 break
-        if not replaces and self._objects is None:
-            said = f"{interfaces.WORLD_OBJECTS.name}: none has come, so only the goal's own objects are known"
+        if not replaces and (said := self._doubt()):
             answer = replace(answer, message="; ".join(filter(None, (answer.message, said))))
         result = result_from_answer(answer, model_hash)
         if goal.is_cancel_requested and not result.success:
@@ -242,6 +248,14 @@ class MotionServer:
         if self._plan is not None and self._markers is not None:
             self._show(planner, request, answer, result)
         return result
+
+    def _doubt(self) -> str:
+        """What speaks against the known world being as it is known, empty if nothing does."""
+        name, limit = interfaces.WORLD_OBJECTS.name, self._config.world_timeout
+        if self._objects is None:
+            return f"{name}: none has come, so only the goal's own objects are known"
+        age = ros_time(self._node) - self._seen
+        return f"{name}: as it was {age:.1f} s ago" if 0.0 < limit < age else ""
 
     def _known_planner(self, goal: ServerGoalHandle) -> ArmPlanner:
         """The planner; while its first covers are fitted, that is waited for."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rclpy.node import Node
 
 from morphit_interfaces.msg import SegmentedObjectArray, TablePlane
 from morphit_ros.display.drawings.perceived_scene import scene_items
 from morphit_ros.geometry.transforms import invert_transform
 from morphit_ros.perception import Scene
+from morphit_ros.robot.solids import Solid
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.conversions import header, message_from_cloud
 from morphit_ros.ros.core.frames import BaseFrame
@@ -23,10 +26,11 @@ class ScenePublisher:
         node: owner of the publishers.
         base: where the robot stands: objects of the world are in the frame of its base link.
         base_link: its name.
+        fixtures: what stands there anyway, in the world frame.
     """
 
-    def __init__(self, node: Node, base: BaseFrame, base_link: str) -> None:
-        self._base, self._base_link = base, base_link
+    def __init__(self, node: Node, base: BaseFrame, base_link: str, fixtures: Sequence[Solid] = ()) -> None:
+        self._base, self._base_link, self._fixtures = base, base_link, fixtures
         topics = (
             interfaces.SCENE, interfaces.TABLE, interfaces.OBJECTS, interfaces.OBJECT_CLOUD, interfaces.SCENE_MARKERS,
             interfaces.WORLD_OBJECTS,
@@ -57,7 +61,7 @@ class ScenePublisher:
         if in_world and scene.status in TELLING:
             # What a scene that failed lacks is not known to be away: the world stays as it was seen last.
             T_base_world = invert_transform(self._base.T_world_base(self._base_link, stamp))
-            world = message_from_world(scene, T_base_world, self._base_link, stamp)
+            world = message_from_world(scene, T_base_world, self._base_link, stamp, self._fixtures)
             self._out[interfaces.WORLD_OBJECTS].publish(world)
         if scene.target_cloud is not None:
             self._out[interfaces.OBJECT_CLOUD].publish(message_from_cloud(scene.target_cloud, frame, stamp))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from geometry_msgs.msg import Pose
 
@@ -9,10 +11,18 @@ from morphit_interfaces.msg import DistanceShape, WorldObject, WorldObjectArray
 from morphit_ros.execution.obstacles import loose_obstacle, table_obstacle
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points
 from morphit_ros.perception.scene import LOOSE, Scene, SceneStatus
+from morphit_ros.robot.links import GeometryKind
+from morphit_ros.robot.solids import Solid
 from morphit_ros.ros.core.conversions import header, point_from_array, pose_from_matrix
 
 TABLE, LOOSE_POINTS = "table", "loose_points"
 _OBJECT = "object_"
+_TYPES = {
+    GeometryKind.BOX: DistanceShape.BOX,
+    GeometryKind.CYLINDER: DistanceShape.CYLINDER,
+    GeometryKind.SPHERE: DistanceShape.SPHERE,
+    GeometryKind.CAPSULE: DistanceShape.CAPSULE,
+}
 # Scenes that tell what there is and what there is not; others failed before that.
 TELLING = (SceneStatus.OK, SceneStatus.NO_OBJECT, SceneStatus.TARGET_NOT_FOUND, SceneStatus.OBJECT_MOVED)
 # Around each point: so much belongs to its object, about the distance of neighbours [m].
@@ -30,8 +40,10 @@ def is_perceived(name: str) -> bool:
     return name in (TABLE, LOOSE_POINTS) or (name.startswith(_OBJECT) and name.removeprefix(_OBJECT).isdigit())
 
 
-def message_from_world(scene: Scene, T_base_scene: Array, base_link: str, stamp: float) -> WorldObjectArray:
-    """The table as a slab, each object as a convex hull, and points of no object as balls.
+def message_from_world(
+    scene: Scene, T_base_scene: Array, base_link: str, stamp: float, fixtures: Sequence[Solid] = ()
+) -> WorldObjectArray:
+    """The table as a slab, each object as a convex hull, points of no object as balls, and what stands there anyway.
 
     Hulls reach down to the table: no camera sees what is below an object.
 
@@ -40,8 +52,9 @@ def message_from_world(scene: Scene, T_base_scene: Array, base_link: str, stamp:
         T_base_scene: (4, 4), its frame in the base link's.
         base_link: of the robot.
         stamp: of the clouds [s].
+        fixtures: primitives in the frame of the scene.
     """
-    found = []
+    found = [_fixture(solid, T_base_scene) for solid in fixtures]
     if scene.table is not None:
         table = table_obstacle(T_base_scene @ scene.table.T_world_table, scene.table.size)
         middle = table.T_base_table.copy()
@@ -76,6 +89,15 @@ def message_from_world(scene: Scene, T_base_scene: Array, base_link: str, stamp:
         ]
         found.append(WorldObject(id=LOOSE_POINTS, pose=Pose(), shapes=shapes))
     return WorldObjectArray(header=header(base_link, stamp), objects=found)
+
+
+def _fixture(solid: Solid, T_base_scene: Array) -> WorldObject:
+    # A message has the height of cylinders and capsules first, a solid the radius.
+    size = solid.dimensions.tolist()
+    shape = DistanceShape(
+        type=_TYPES[solid.kind], dimensions=size if solid.kind is GeometryKind.BOX else size[::-1], pose=Pose()
+    )
+    return WorldObject(id=solid.name, pose=pose_from_matrix(T_base_scene @ solid.T_world_solid), shapes=[shape])
 
 
 def _hull(points: Array) -> Array:
