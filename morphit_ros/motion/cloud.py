@@ -73,14 +73,16 @@ class CloudObstacle:
             raise InvalidInputError(f"radius of '{self.name}'", radii.shape, f"one, or one of each of {len(points)}")
         if not (np.isfinite(radii).all() and (radii >= 0.0).all()):
             raise InvalidInputError(f"radius of '{self.name}'", float(radii.flat[0]), "0 or more, finite [m]")
-        finite = np.isfinite(points).all(axis=1)
-        if not finite.all():
-            points, radii = points[finite], radii[finite] if radii.shape else radii
         points = np.ascontiguousarray(points)
+        finite, low, high = _extent(points)
+        if not finite:
+            kept = np.isfinite(points).all(axis=1)
+            points, radii = points[kept], radii[kept] if radii.shape else radii
+            _, low, high = _extent(points)
         object.__setattr__(self, "radius", radii if radii.shape else float(radii))
-        if len(points) and np.ptp(points, axis=0).max() > 1e3:
+        if len(points) and (high - low).max() > 1e3:
             bound = "at most 1000 m: is its unit the millimetre?"
-            raise InvalidInputError(f"extent of '{self.name}'", f"{np.ptp(points, axis=0).max():.3g} m", bound)
+            raise InvalidInputError(f"extent of '{self.name}'", f"{(high - low).max():.3g} m", bound)
         object.__setattr__(self, "points", points)
 
     def arrays(self) -> CloudArrays:
@@ -92,8 +94,8 @@ class CloudObstacle:
                 np.zeros(3), _CELL, none.astype(np.uint8), none.astype(np.int32), np.zeros(1, np.int64), nothing,
                 np.zeros(0), 0.0,
             )  # fmt: skip
-        low = points.min(axis=0)
-        extent = points.max(axis=0) - low
+        _, low, high = _extent(points)
+        extent = high - low
         size = _CELL
         while np.prod(np.floor(extent / size) + 1.0) > _CELLS:
             size *= 1.26
@@ -105,89 +107,117 @@ class CloudObstacle:
 
 
 @njit(cache=True, nogil=True)
+def _extent(points: Array) -> tuple[bool, Array, Array]:
+    """Whether points (N, 3) are finite, and if so their lowest and highest coordinates (3,)."""
+    low, high, sums = np.full(3, np.inf), np.full(3, -np.inf), np.zeros(3)
+    for row in range(len(points)):
+        for c in range(3):
+            value = points[row, c]
+            # A product with nothing is something where the factor is infinite or none.
+            sums[c] += 0.0 * value
+            low[c] = min(low[c], value)
+            high[c] = max(high[c], value)
+    return sums[0] == 0.0 and sums[1] == 0.0 and sums[2] == 0.0, low, high
+
+
+@njit(cache=True, nogil=True)
 def _filled(
     points: Array, reaches: Array, low: Array, size: float, shape: Indices
 ) -> tuple[NDArray[np.int32], Indices, Array, Array]:
-    """Occupied cells (X, Y, Z), where their balls begin, and these."""
-    count = len(points)
+    """Occupied cells (X, Y, Z), where their balls begin, and these: one for the points of each part of a cell.
+
+    A ball is about the mean of its points, as large as they need.
+    """
+    count, parts = len(points), _PARTS**3
     slots = np.full((shape[0], shape[1], shape[2]), -1, dtype=np.int32)
-    cells = np.empty((count, 3), dtype=np.int64)
-    numbers = np.zeros(count + 1, dtype=np.int64)
-    occupied = 0
+    keys = np.empty(count, dtype=np.int64)
+    occupied, finest = 0, _PARTS / size
     for row in range(count):
-        for c in range(3):
-            cells[row, c] = min(int((points[row, c] - low[c]) / size), shape[c] - 1)
-        slot = slots[cells[row, 0], cells[row, 1], cells[row, 2]]
+        u = min(int((points[row, 0] - low[0]) * finest), _PARTS * shape[0] - 1)
+        v = min(int((points[row, 1] - low[1]) * finest), _PARTS * shape[1] - 1)
+        w = min(int((points[row, 2] - low[2]) * finest), _PARTS * shape[2] - 1)
+        i, j, k = u // _PARTS, v // _PARTS, w // _PARTS
+        slot = slots[i, j, k]
         if slot < 0:
             slot = occupied
-            slots[cells[row, 0], cells[row, 1], cells[row, 2]] = slot
+            slots[i, j, k] = slot
             occupied += 1
-        numbers[slot + 1] += 1
-    begins = np.cumsum(numbers[: occupied + 1])
-    place, order = begins.copy(), np.empty(count, dtype=np.int64)
+        keys[row] = slot * parts + ((u % _PARTS) * _PARTS + v % _PARTS) * _PARTS + w % _PARTS
+    members = np.zeros(occupied * parts, dtype=np.int32)
     for row in range(count):
-        slot = slots[cells[row, 0], cells[row, 1], cells[row, 2]]
-        order[place[slot]] = row
-        place[slot] += 1
-    # One ball for the points of each part of a cell: about their mean, as large as they need.
-    parts = _PARTS**3
-    sums, members = np.zeros((parts, 4)), np.empty(parts, dtype=np.int64)
-    part_of = np.empty(count, dtype=np.int64)
+        members[keys[row]] += 1
     starts = np.zeros(occupied + 1, dtype=np.int64)
-    centers, radii = np.empty((count, 3)), np.zeros(count)
+    shares = np.empty(count)
     balls = 0
     for slot in range(occupied):
-        sums[:] = 0.0
-        for t in range(begins[slot], begins[slot + 1]):
-            row, part = order[t], 0
-            for c in range(3):
-                within = (points[row, c] - low[c]) / size - cells[row, c]
-                part = part * _PARTS + min(max(int(within * _PARTS), 0), _PARTS - 1)
-            part_of[t] = part
-            for c in range(3):
-                sums[part, c] += points[row, c]
-            sums[part, 3] += 1.0
-        for part in range(parts):
-            if sums[part, 3] > 0.0:
-                members[part] = balls
-                for c in range(3):
-                    centers[balls, c] = sums[part, c] / sums[part, 3]
+        for key in range(slot * parts, (slot + 1) * parts):
+            if members[key] > 0:
+                shares[balls] = members[key]
+                members[key] = balls
                 balls += 1
-        for t in range(begins[slot], begins[slot + 1]):
-            row, ball = order[t], members[part_of[t]]
-            square = 0.0
-            for c in range(3):
-                square += (points[row, c] - centers[ball, c]) ** 2
-            radii[ball] = max(radii[ball], np.sqrt(square) + reaches[row])
         starts[slot + 1] = balls
-    return slots, starts, centers[:balls].copy(), radii[:balls].copy()
+    centers, radii = np.zeros((balls, 3)), np.zeros(balls)
+    for row in range(count):
+        ball = members[keys[row]]
+        keys[row] = ball
+        for c in range(3):
+            centers[ball, c] += points[row, c]
+    for ball in range(balls):
+        for c in range(3):
+            centers[ball, c] /= shares[ball]
+    for row in range(count):
+        ball = keys[row]
+        x = points[row, 0] - centers[ball, 0]
+        y = points[row, 1] - centers[ball, 1]
+        z = points[row, 2] - centers[ball, 2]
+        radii[ball] = max(radii[ball], np.sqrt(x * x + y * y + z * z) + reaches[row])
+    return slots, starts, centers, radii
 
 
 @njit(cache=True, nogil=True)
 def _gaps(slots: NDArray[np.int32]) -> NDArray[np.uint8]:
     """For each cell (X, Y, Z) how many cells away the nearest occupied one is, at most `_FAR`."""
     width, depth, height = slots.shape
-    gaps = np.empty((width, depth, height), dtype=np.uint8)
-    # A step to any of 26 neighbours counts the same: two sweeps, with those before and with those behind, find all.
+    # A frame of far cells around, so that every cell has 26 neighbours.
+    gaps = np.full((width + 2, depth + 2, height + 2), _FAR, dtype=np.uint8)
     for i in range(width):
         for j in range(depth):
             for k in range(height):
-                best = 0 if slots[i, j, k] >= 0 else _FAR
-                for a in range(max(i - 1, 0), i + 1):
-                    for b in range(max(j - 1, 0), min(j + 2, depth) if a < i else j + 1):
-                        for c in range(max(k - 1, 0), min(k + 2, height) if a < i or b < j else k):
-                            best = min(best, gaps[a, b, c] + 1)
-                gaps[i, j, k] = best
-    for i in range(width - 1, -1, -1):
-        for j in range(depth - 1, -1, -1):
-            for k in range(height - 1, -1, -1):
-                best = int(gaps[i, j, k])
-                for a in range(i, min(i + 2, width)):
-                    for b in range(max(j - 1, 0) if a > i else j, min(j + 2, depth)):
-                        for c in range(max(k - 1, 0) if a > i or b > j else k + 1, min(k + 2, height)):
-                            best = min(best, gaps[a, b, c] + 1)
-                gaps[i, j, k] = best
-    return gaps
+                gaps[i + 1, j + 1, k + 1] = _FAR if slots[i, j, k] < 0 else 0
+    # A step to any of them counts the same: two sweeps, with those before and with those behind, find all.
+    for i in range(1, width + 1):
+        for j in range(1, depth + 1):
+            _sweep(gaps[i, j], gaps[i - 1, j - 1], gaps[i - 1, j], gaps[i - 1, j + 1], gaps[i, j - 1])
+            row = gaps[i, j]
+            for k in range(1, height + 1):
+                row[k] = min(row[k], row[k - 1] + 1)
+    for i in range(width, 0, -1):
+        for j in range(depth, 0, -1):
+            _sweep(gaps[i, j], gaps[i + 1, j + 1], gaps[i + 1, j], gaps[i + 1, j - 1], gaps[i, j + 1])
+            row = gaps[i, j]
+            for k in range(height, 0, -1):
+                row[k] = min(row[k], row[k + 1] + 1)
+    return gaps[1:-1, 1:-1, 1:-1].copy()
+
+
+@lean_njit
+def _sweep(
+    row: NDArray[np.uint8],
+    first: NDArray[np.uint8],
+    second: NDArray[np.uint8],
+    third: NDArray[np.uint8],
+    fourth: NDArray[np.uint8],
+) -> None:
+    """Let a row of cells know of four rows beside it, in vector registers."""
+    one = np.uint8(1)
+    for k in range(1, len(row) - 1):
+        least = first[k - 1]
+        for other in (first, second, third, fourth):
+            for step in (-1, 0, 1):
+                value = other[k + step]
+                least = value if value < least else least
+        least = np.uint8(least + one)
+        row[k] = least if least < row[k] else row[k]
 
 
 @lean_njit
