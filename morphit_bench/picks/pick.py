@@ -37,6 +37,7 @@ from morphit_ros.geometry.transforms import Array, invert_transform, make_transf
 from morphit_ros.grasping import Grasp, GraspPlan, Gripper
 from morphit_ros.motion.embedded import EmbeddedBackend, EmbeddedConfig
 from morphit_ros.motion.reachability import Reachability
+from morphit_ros.motion.refinement import RefinableArm
 from morphit_ros.perception import PerceptionConfig
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
@@ -89,7 +90,10 @@ class PickJob:
         kinematics = KinematicModel(description)
         uri = configuration.semantic_description
         srdf = resolve_uri(uri).read_text(encoding="utf-8") if uri else ""
-        backend = EmbeddedBackend(spherized_urdf(description, spheres), srdf, configuration, _UNHURRIED, seed)
+        covers = RefinableArm(kinematics, configuration.arm_joints)
+        backend = EmbeddedBackend(
+            spherized_urdf(description, spheres), srdf, configuration, _UNHURRIED, seed, lambda: covers
+        )
 
         def spheres_now(workcell: Workcell) -> tuple[Array, Array]:
             transforms = kinematics.forward_kinematics(workcell.joint_state().as_dict())

@@ -6,7 +6,7 @@ Straight lines are traced by `morphit_ros.motion.line`; contacts are named by `C
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, check_transform, invert_transform, transform_points
+from morphit_ros.motion.cloud import CloudObstacle
 from morphit_ros.motion.collision_model import CollisionModel, rigid_group
 from morphit_ros.motion.environment import (
     LOWERED_TABLE,
@@ -28,9 +29,10 @@ from morphit_ros.motion.environment import (
     srdf_pairs,
 )
 from morphit_ros.motion.line import trace_line
-from morphit_ros.motion.model import ArmModel
+from morphit_ros.motion.model import ArmModel, Body
 from morphit_ros.motion.planner import PathConfig, PathPlan, PathStatus, find_contact, plan_path
 from morphit_ros.motion.proven_timing import TimingLimits, time_proven
+from morphit_ros.motion.refinement import Carried, RefinableArm, plan_refined
 from morphit_ros.motion.warm_up import warm_up
 from morphit_ros.motion.world import World
 from morphit_ros.robot.configuration import RobotConfiguration
@@ -47,6 +49,8 @@ _SELF_COLLISION_SAMPLES = 200
 _ENVIRONMENT_SAMPLES = 50
 # Solutions whose joints go further than this many times as far as those of the nearest one are tried last.
 _DETOUR = 1.5
+# Of the time limit, for motions with covers of the links.
+_COVERED = 0.3
 _GOAL_IK = IKConfig(position_tolerance=1e-6, rotation_tolerance=1e-5)
 
 
@@ -103,17 +107,26 @@ class EmbeddedBackend:
         robot: names and limits of the arm.
         config: settings.
         seed: of all random choices; every request starts from it, so equal requests have equal results.
+        covers: asked at each request for the same robot with covers of its links, None while there are none. Transfers
+            are planned with these where they have the room, else with the spheres of `urdf`, as lines always are: near
+            what is grasped the closer spheres count.
 
     Raises:
         InvalidInputError: URDF, SRDF and configuration do not fit together.
     """
 
     def __init__(
-        self, urdf: str, srdf: str, robot: RobotConfiguration, config: EmbeddedConfig | None = None, seed: int = 0
+        self,
+        urdf: str,
+        srdf: str,
+        robot: RobotConfiguration,
+        config: EmbeddedConfig | None = None,
+        seed: int = 0,
+        covers: Callable[[], RefinableArm | None] = lambda: None,
     ) -> None:
         self.config = config or EmbeddedConfig()
         self.robot = robot
-        self._seed = seed
+        self._seed, self._covers = seed, covers
         self._urdf = robot_urdf(urdf, robot.base_link, robot.tip_link, robot.arm_joints, self.config.limit_margin)
         self._kinematics = KinematicModel(self._urdf)
         self._lower, self._upper, velocities = self._kinematics.limits(robot.arm_joints)
@@ -359,6 +372,9 @@ class EmbeddedBackend:
         start = self._row(state)
         ways = [float(np.abs(goal - start).max()) for goal in free]
         near = [goal for goal, way in zip(free, ways, strict=True) if way <= _DETOUR * min(ways)]
+        covered = self._covered(state, near, begin)
+        if covered is not None:
+            return covered
         for goals in (near, free):
             # Half of the time for those that are near, if there are others.
             left = self.config.planning_time - (time.perf_counter() - begin)
@@ -369,6 +385,33 @@ class EmbeddedBackend:
                 break
         return _failed(MotionStatus.NO_PATH, plan.message, begin)
 
+    def _covered(self, state: Mapping[str, float], goals: Sequence[Array], begin: float) -> MotionResult | None:
+        """A motion that is proven free for covers of the links, None where there is none in half of the time."""
+        arm = self._covers()
+        if arm is None:
+            return None
+        environment, robot = self._environment, self.robot
+        carried = [
+            Carried(
+                object_body(item.name), Body(robot.tip_link, item.centers, item.radii), frozenset(robot.touch_links)
+            )
+            for item in environment.attached
+        ]
+        arm = arm.at(state, carried, self._exempt, np.array([self._lower, self._upper]))
+        world = self._world
+        if environment.objects:
+            centers = transform_points(
+                self._T_root_base, np.concatenate([item.centers for item in environment.objects])
+            )
+            radii = np.concatenate([item.radii for item in environment.objects])
+            world = World(world.solids, self._contacts.skipped, CloudObstacle("objects", centers, radii))
+        settings = self._settings(_COVERED * self.config.planning_time)
+        plan, levels = plan_refined(arm, world, self._row(state), goals, settings)
+        if not plan.proven:
+            return None
+        result = self._timed(arm.model(levels), plan, begin, world)
+        return replace(result, covered=True) if result.proven else None
+
     def _model(self, state: Mapping[str, float]) -> ArmModel:
         """The bodies on the arm, the joints that are not planned standing as they do."""
         return ArmModel(
@@ -376,20 +419,22 @@ class EmbeddedBackend:
         )
 
     def _path(self, model: ArmModel, start: Array, goals: Sequence[Array], time_limit: float) -> PathPlan:
+        return plan_path(model, self._world, start, goals, self._settings(time_limit))
+
+    def _settings(self, time_limit: float) -> PathConfig:
         config = self.config
-        settings = PathConfig(
+        return PathConfig(
             timeout=max(time_limit, 1e-3), resolution=config.collision_step, shortcuts=config.shortcut_iterations,
             proof_budget=config.proof_budget, seed=self._seed,
         )  # fmt: skip
-        return plan_path(model, self._world, start, goals, settings)
 
-    def _timed(self, model: ArmModel, plan: PathPlan, begin: float) -> MotionResult:
+    def _timed(self, model: ArmModel, plan: PathPlan, begin: float, world: World | None = None) -> MotionResult:
         """The fastest motion along a path that can be proven free."""
         config = self.config
         limits = TimingLimits(
             self._velocity_limits, self._acceleration_limits, config.blend, config.time_step, config.proof_budget
         )
-        trajectory, proven = time_proven(model, self._world, plan, limits)
+        trajectory, proven = time_proven(model, world or self._world, plan, limits)
         message = "" if proven else "free where it was looked at, not proven between"
         return MotionResult(MotionStatus.SUCCEEDED, trajectory, message, time.perf_counter() - begin, proven)
 

@@ -100,6 +100,7 @@ class RefinableArm:
         standing: Mapping[str, float],
         carried: Sequence[Carried] = (),
         allowed: Collection[frozenset[str]] = (),
+        limits: Array | None = None,
     ) -> RefinableArm:
         """The same robot, of the same covers, with other joints standing elsewhere, and with what it carries.
 
@@ -107,6 +108,7 @@ class RefinableArm:
             standing: of `ArmModel`.
             carried: objects on its links; each may touch what never moves against its link.
             allowed: further pairs of links or carried objects that may touch.
+            limits: of the class, None for the same.
 
         Raises:
             InvalidInputError: a name twice or that of a link, a link that the robot does not have, or as of `ArmModel`.
@@ -119,6 +121,8 @@ class RefinableArm:
                 raise InvalidInputError(f"link of '{item.name}'", repr(item.body.link), f"one of {', '.join(links)}")
         arm = copy(self)
         arm._standing, arm._carried, arm._allowed, arm._models = dict(standing), tuple(carried), set(allowed), {}
+        if limits is not None:
+            arm._limits = limits
         return arm
 
     @property

@@ -43,6 +43,7 @@ class MotionResult:
         message: details for people: which joint, which pair, how far along the line.
         planning_time: [s].
         proven: whether the backend has proven that its model of the robot touches nothing between the samples either.
+        covered: whether that model contains the robot's links, so that they touch nothing.
     """
 
     status: MotionStatus
@@ -50,6 +51,7 @@ class MotionResult:
     message: str = ""
     planning_time: float = 0.0
     proven: bool = False
+    covered: bool = False
 
 
 @dataclass(frozen=True)
