@@ -8,6 +8,8 @@ import pytest
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy, rotation_angle, transform_points
 from morphit_ros.motion.embedded import EmbeddedBackend, EmbeddedConfig
+from morphit_ros.motion.refinement import RefinableArm
+from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.links import GeometryKind
 from morphit_ros.robot.motion_backend import MotionStatus, ObjectObstacle, TableObstacle
@@ -141,6 +143,79 @@ def test_paths_lines_starts_and_goals_keep_clear_of_solids(backend, panda, home,
     # Another world without it.
     backend.set_world(table, [])
     assert backend.plan_to_joints(home, inside).status is MotionStatus.SUCCEEDED
+
+
+@pytest.fixture(scope="module")
+def covers(panda):
+    return RefinableArm(load_robot_description(panda.description), panda.arm_joints, counts=(20,))
+
+
+@pytest.fixture(scope="module")
+def covered(panda_urdf, panda_srdf, panda, covers):
+    return EmbeddedBackend(panda_urdf, panda_srdf, panda, CONFIG, seed=3, covers=lambda: covers)
+
+
+def gap_of(spheres, kinematics, positions, point):
+    """Distance of a point [m] to the nearest of the spheres of moving links."""
+    moving = {name: body for name, body in spheres.items() if name not in ("panda_link0", "panda_link1")}
+    poses = kinematics.forward_kinematics(positions)
+    return min(
+        (np.linalg.norm(transform_points(poses[name], body.centers) - point, axis=1) - body.radii).min()
+        for name, body in moving.items()
+    )
+
+
+def test_transfers_keep_clear_by_covers_where_these_have_the_room(
+    covered, covers, panda, home, table, kinematics, from_above
+):
+    covered.set_world(table, [])
+    start = at_end(home, covered.plan_to_pose(home, from_above(0.5, 0.3, 0.25)).trajectory)
+    heights = np.linspace(0.03, 0.6, 20)
+    wall = ObjectObstacle("wall", np.array([[0.5, 0.0, z] for z in heights]), np.full(20, 0.03))
+    covered.set_world(table, [wall])
+    around = covered.plan_to_pose(start, from_above(0.5, -0.3, 0.25))
+    assert around.proven and around.covered
+    assert_well_formed(around.trajectory, start, panda, kinematics)
+    spheres = covers._level(0).bodies
+    for positions in samples(start, around.trajectory, step=0.02):
+        for center in wall.centers:
+            assert gap_of(spheres, kinematics, positions, center) > 0.03
+    # What is carried is kept clear of the wall, too.
+    bar = ObjectObstacle("bar", np.array([[0.5, 0.3 + y, 0.2] for y in np.linspace(-0.15, 0.15, 9)]), np.full(9, 0.02))
+    covered.set_world(table, [wall, bar])
+    covered.attach("bar", from_above(0.5, 0.3, 0.25))
+    carrying = covered.plan_to_pose(start, from_above(0.5, -0.3, 0.25))
+    assert carrying.covered
+    tip = panda.tip_link
+    held = transform_points(np.linalg.inv(kinematics.link_pose(start, tip)), bar.centers)
+    for positions in samples(start, carrying.trajectory, step=0.02):
+        places = transform_points(kinematics.link_pose(positions, tip), held)
+        assert np.linalg.norm(places[:, None] - wall.centers, axis=2).min() > 0.05
+
+
+def test_where_covers_touch_the_published_spheres_count(covered, covers, backend, home, kinematics, from_above):
+    """A crumb so near to the hand at the goal that it is in the hand's cover, and not in its closer spheres."""
+    backend.set_world(None, [])
+    goal = at_end(home, backend.plan_to_pose(home, from_above(0.5, 0.2, 0.4)).trajectory)
+    published = {name: body for name, body in backend._contacts.bodies.items() if body.link == name}
+    middle = kinematics.link_pose(goal, "panda_hand")[:3, 3]
+    rng = np.random.default_rng(0)
+    for direction in rng.normal(size=(200, 3)):
+        ray = middle + np.linspace(0.0, 0.3, 3001)[:, None] * direction / np.linalg.norm(direction)
+        gaps = np.array([gap_of(published, kinematics, goal, point) for point in ray[::50]])
+        place = ray[::50][int((gaps < 0.002).nonzero()[0].max()) + 1]
+        if gap_of(covers._level(0).bodies, kinematics, goal, place) < -0.001:
+            break
+    else:
+        pytest.fail("no such place")
+    crumb = ObjectObstacle("crumb", place[None], np.full(1, 0.001))
+    covered.set_world(None, [crumb])
+    result = covered.plan_to_joints(home, goal)
+    assert result.status is MotionStatus.SUCCEEDED
+    assert not result.covered
+    covered.set_world(None, [])
+    assert covered.plan_to_joints(home, goal).covered
+    assert not backend.plan_to_joints(home, goal).covered
 
 
 def test_lines_are_straight_and_keep_the_speed(world, panda, home, kinematics, from_above):

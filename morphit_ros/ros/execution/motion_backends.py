@@ -25,6 +25,7 @@ from morphit_ros.robot.packages import resolve_uri
 from morphit_ros.ros.core.diagnostics import ERROR, Diagnostics
 from morphit_ros.ros.core.interfaces import ROBOT_DESCRIPTION, SPHERE_DESCRIPTION, SPHERE_MODEL
 from morphit_ros.ros.execution.robot_watch import RobotWatch, gripper_pose
+from morphit_ros.ros.execution.transfer_covers import TransferCovers
 from morphit_ros.ros.spheres.messages import described_hash
 
 
@@ -37,6 +38,9 @@ class MotionPlanningConfig(Config):
     )
     moveit_parameters: str = parameter("", "With backend moveit: YAML file with all of MoveIt's parameters, merged")
     seed: int = parameter(0, "Seed of motion planning", minimum=0, maximum=2**31 - 1)
+    covers: bool = parameter(
+        True, "With backend embedded: plan transfers with covers that contain the links, where these have the room"
+    )
     embedded: EmbeddedConfig = nested(EmbeddedConfig)
     moveit: MoveItConfig = nested(MoveItConfig)
 
@@ -64,6 +68,8 @@ class MotionPlanning:
         self._watch, self._diagnostics = watch, diagnostics
         self._newest = self._planned = self._refused = self._told = ""
         self.backend: MotionBackend | None = None
+        embedded = config.backend == "embedded" and config.covers
+        self._covers = TransferCovers(node, robot.arm_joints) if embedded else None
         SPHERE_DESCRIPTION.subscribe(node, self._on_description, group)
 
     def _on_description(self, message: String) -> None:
@@ -101,17 +107,19 @@ class MotionPlanning:
                 namespace = self._node.get_namespace()
                 backend = MoveItBackend(self._robot, parameters, config.moveit, namespace, sim_time)
             else:
-                backend = embedded_backend(newest, self._robot, config.embedded, config.seed)
+                backend = embedded_backend(newest, self._robot, config.embedded, config.seed, self._covers)
         except MorphitError as error:
             kept = " (the last one is kept)" if self.backend is not None else ""
             self._diagnostics.report(ERROR, f"no motion planning for this robot{kept}: {error}")
             return False
-        self.close()
+        self._end_backend()
         self.backend, self._planned = backend, newest
         return True
 
     def follow(self) -> None:
         """Plan with the newest shape of the robot: refitted, or with something attached. What was refused stays so."""
+        if self._covers is not None:
+            self._covers.follow(self._watch.model)
         known = self._newest in (self._planned, self._refused)
         if self._config.backend == "embedded" and self.backend is not None and not known:
             self._refused = self._newest
@@ -129,16 +137,25 @@ class MotionPlanning:
             self._diagnostics.computes_with(SPHERE_MODEL.name, described_hash(used))
 
     def close(self) -> None:
-        """End the backend, if there is one."""
+        """End the backend, if there is one, and what is fitted for it."""
+        self._end_backend()
+        if self._covers is not None:
+            self._covers.close()
+
+    def _end_backend(self) -> None:
         if self.backend is not None:
             self.backend.close()
             self.backend = None
 
 
 def embedded_backend(
-    sphere_description: str, robot: RobotConfiguration, config: EmbeddedConfig, seed: int
+    sphere_description: str,
+    robot: RobotConfiguration,
+    config: EmbeddedConfig,
+    seed: int,
+    covers: TransferCovers | None = None,
 ) -> MotionBackend:
-    """The planner of this suite on the spherised description.
+    """The planner of this suite on the spherised description, and for transfers on covers as soon as there are some.
 
     Raises:
         InvalidInputError: no spherised description yet, or one that does not fit the robot.
@@ -150,7 +167,9 @@ def embedded_backend(
         )
     uri = robot.semantic_description
     srdf = resolve_uri(uri).read_text(encoding="utf-8") if uri else ""
-    return EmbeddedBackend(sphere_description, srdf, robot, config, seed)
+    return EmbeddedBackend(
+        sphere_description, srdf, robot, config, seed, lambda: covers.arm if covers is not None else None
+    )
 
 
 def _moveit_parameters(parameter_file: str) -> dict[str, Any]:

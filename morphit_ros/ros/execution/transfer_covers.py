@@ -1,0 +1,68 @@
+"""Covers of the links for the transfers of a node that must not be held up by fitting them."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Sequence
+
+from rclpy.node import Node
+
+from morphit_ros.errors import MorphitError
+from morphit_ros.motion.cover_fits import start_fits
+from morphit_ros.motion.refinement import RefinableArm
+from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.ros.core.guarded import guarded
+
+
+class TransferCovers:
+    """Has the covers of the newest robot fitted by another process, and reads them from the cache.
+
+    Attributes:
+        arm: the robot with its covers, None until they are there.
+
+    Args:
+        node: told where there are none.
+        joints: the planned ones.
+    """
+
+    def __init__(self, node: Node, joints: Sequence[str]) -> None:
+        self._node, self._joints = node, tuple(joints)
+        self._model: KinematicModel | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self.arm: RefinableArm | None = None
+
+    def follow(self, model: KinematicModel | None) -> None:
+        """Begin anew where the robot is another one; called often."""
+        if model is None or model is self._model:
+            return
+        self.close()
+        self._model = model
+        # The process is made here, so that whoever closes next finds it.
+        process = self._process = start_fits(model.description)
+        work = guarded(self._node, "covers", lambda: self._read(model, process))
+        threading.Thread(target=work, daemon=True).start()
+
+    def _read(self, model: KinematicModel, process: subprocess.Popen[bytes]) -> None:
+        assert process.stderr is not None
+        said = process.stderr.read().decode(errors="replace").strip()
+        status = process.wait()
+        if self._process is not process:
+            return
+        try:
+            if status != 0:
+                raise MorphitError(said.splitlines()[-1] if said else f"its process ended with {status}")
+            arm = RefinableArm(model, self._joints, patient=False)
+            while arm.levels[0] < arm.levels[1]:
+                arm.prepare()
+        except MorphitError as error:
+            self._node.get_logger().warning(f"transfers keep clear by the published spheres, not by covers: {error}")
+            return
+        if self._process is process:
+            self.arm = arm
+
+    def close(self) -> None:
+        """End what is under way, and forget the covers."""
+        process, self._process, self._model, self.arm = self._process, None, None, None
+        if process is not None and process.poll() is None:
+            process.kill()
