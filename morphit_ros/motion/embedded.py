@@ -101,6 +101,9 @@ class EmbeddedConfig(Config):
 class EmbeddedBackend:
     """`MotionBackend` for one arm described by a URDF whose collision geometry is spheres.
 
+    Attributes:
+        transfers: how many were planned, and how many of them with covers.
+
     Args:
         urdf: text of the spherised description.
         srdf: text with the pairs of links that need no check; may be empty.
@@ -127,6 +130,7 @@ class EmbeddedBackend:
         self.config = config or EmbeddedConfig()
         self.robot = robot
         self._seed, self._covers = seed, covers
+        self.transfers = (0, 0)
         self._urdf = robot_urdf(urdf, robot.base_link, robot.tip_link, robot.arm_joints, self.config.limit_margin)
         self._kinematics = KinematicModel(self._urdf)
         self._lower, self._upper, velocities = self._kinematics.limits(robot.arm_joints)
@@ -373,6 +377,7 @@ class EmbeddedBackend:
         ways = [float(np.abs(goal - start).max()) for goal in free]
         near = [goal for goal, way in zip(free, ways, strict=True) if way <= _DETOUR * min(ways)]
         covered = self._covered(state, near, begin)
+        self.transfers = self.transfers[0] + 1, self.transfers[1] + (covered is not None)
         if covered is not None:
             return covered
         for goals in (near, free):

@@ -213,9 +213,11 @@ def test_where_covers_touch_the_published_spheres_count(covered, covers, backend
     result = covered.plan_to_joints(home, goal)
     assert result.status is MotionStatus.SUCCEEDED
     assert not result.covered
+    assert covered.transfers[0] > covered.transfers[1]
     covered.set_world(None, [])
     assert covered.plan_to_joints(home, goal).covered
     assert not backend.plan_to_joints(home, goal).covered
+    assert backend.transfers[0] > 0 == backend.transfers[1]
 
 
 def test_lines_are_straight_and_keep_the_speed(world, panda, home, kinematics, from_above):

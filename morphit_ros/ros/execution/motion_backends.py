@@ -125,6 +125,13 @@ class MotionPlanning:
             self._refused = self._newest
             self.renew()
 
+    def counts(self) -> dict[str, str]:
+        """For the diagnostics: with which spheres transfers were planned since the backend was made."""
+        if not isinstance(self.backend, EmbeddedBackend) or self._covers is None:
+            return {}
+        planned, covered = self.backend.transfers
+        return {"transfers proven for covers of the links": f"{covered} of {planned}"}
+
     def tell_model(self, held: bool) -> None:
         """Say in the diagnostics which sphere model motions are planned with.
 

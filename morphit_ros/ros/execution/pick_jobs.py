@@ -222,7 +222,7 @@ class PickJobs:
             assert job.mode is not None
             if not isinstance(job.goal.request, tuple(_HANDLING)):
                 self._counts.add(job.mode, [record.mode for record in job.records])
-            values = {pair.key: pair.value for pair in status.values} | self._counts.values()
+            values = {pair.key: pair.value for pair in status.values} | self._counts.values() | self._planning.counts()
             self._diagnostics.report(level, text, values)
             job.finish(remark, self._memory.held is not None)
 
