@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.jit import njit
+from morphit_ros.jit import lean_njit, njit
 from morphit_ros.motion.reachability.parts import (
     Indices,
     Parts,
@@ -51,7 +51,7 @@ class Bodies(NamedTuple):
     slab_pairs: Indices
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def slab_depth(point: Array, radius: float, T_root_slab: Array, half: Array) -> float:
     """How deep [m] a sphere is in a box; negative if it is apart."""
     outside, inside = 0.0, -np.inf
@@ -65,7 +65,7 @@ def slab_depth(point: Array, radius: float, T_root_slab: Array, half: Array) -> 
     return float(radius - np.sqrt(outside) - min(inside, 0.0))
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def _part_depth(parts: Parts, a: int, b: int, balls: Array, centers: Array) -> float:
     """Greatest depth [m] to which two parts overlap, negative infinity if they are apart."""
     if not balls_touch(balls[a], parts.ball_radii[a], balls[b], parts.ball_radii[b]):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.jit import njit
+from morphit_ros.jit import lean_njit, njit
 from morphit_ros.motion.reachability.parts import (
     Indices,
     Parts,
@@ -89,16 +89,15 @@ def new_placement(parts: Parts, joints: Array) -> Placement:
     )
 
 
-@njit(cache=True, nogil=True)
-def _ball(parts: Parts, part: int, at: Placement) -> Array:
-    """Centre (3,) of the ball around a part."""
+@lean_njit
+def _place_ball(parts: Parts, part: int, at: Placement) -> None:
+    """Place the ball around a part."""
     if not at.ball_placed[part]:
         place_point(at.joints, parts.joints[part], parts.ball_centers[part], at.balls[part])
         at.ball_placed[part] = True
-    return at.balls[part]
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def _place(parts: Parts, part: int, at: Placement) -> None:
     """Place the spheres of a part."""
     if not at.placed[part]:
@@ -106,11 +105,12 @@ def _place(parts: Parts, part: int, at: Placement) -> None:
         at.placed[part] = True
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def _cloud_depth(parts: Parts, part: int, at: Placement, cloud: Parts, enough: float) -> float:
     """How deep [m] a part is in a standing cloud, or some depth beyond `enough`; negative infinity if apart."""
     deepest = -np.inf
-    ball, ball_radius = _ball(parts, part, at), parts.ball_radii[part]
+    _place_ball(parts, part, at)
+    ball, ball_radius = at.balls[part], parts.ball_radii[part]
     for block in range(len(cloud.ball_radii)):
         if balls_touch(ball, ball_radius, cloud.ball_centers[block], cloud.ball_radii[block]):
             _place(parts, part, at)
@@ -125,13 +125,14 @@ def _cloud_depth(parts: Parts, part: int, at: Placement, cloud: Parts, enough: f
     return deepest
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def _table_depth(parts: Parts, part: int, at: Placement, world: ReachWorld, drop: float) -> float:
     """How deep [m] a part is in the table; negative infinity if its ball is clear of it."""
     deepest = -np.inf
     if not world.has_table:
         return deepest
-    ball, radius = _ball(parts, part, at), parts.ball_radii[part]
+    _place_ball(parts, part, at)
+    ball, radius = at.balls[part], parts.ball_radii[part]
     if depth_below(ball, radius, world.T_table_root, world.half_size, drop) > 0.0:
         _place(parts, part, at)
         for i in range(parts.starts[part], parts.starts[part + 1]):
@@ -173,11 +174,13 @@ def first_contact(
     return FREE
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def parts_touch(parts: Parts, a: int, b: int, at: Placement) -> bool:
     """Whether two parts of the robot touch."""
-    ball = _ball(parts, b, at)
-    if not balls_touch(_ball(parts, a, at), parts.ball_radii[a], ball, parts.ball_radii[b]):
+    _place_ball(parts, a, at)
+    _place_ball(parts, b, at)
+    ball = at.balls[b]
+    if not balls_touch(at.balls[a], parts.ball_radii[a], ball, parts.ball_radii[b]):
         return False
     _place(parts, a, at)
     _place(parts, b, at)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.jit import njit
+from morphit_ros.jit import lean_njit
 
 Indices = NDArray[np.int64]
 
@@ -93,7 +93,7 @@ def _cells(points: Array, size: float) -> Indices:
     return np.unique((cells[:, 0] * width[1] + cells[:, 1]) * width[2] + cells[:, 2], return_inverse=True)[1]
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def place_part(parts: Parts, part: int, joints: Array, centers: Array) -> None:
     """Fill the rows of a part in `centers` (N, 3) with its spheres in the root's frame."""
     row = parts.joints[part]
@@ -101,7 +101,7 @@ def place_part(parts: Parts, part: int, joints: Array, centers: Array) -> None:
         place_point(joints, row, parts.centers[i], centers[i])
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def place_point(joints: Array, row: int, point: Array, placed: Array) -> None:
     """Fill a point (3,) behind joint `row` (-1: the root) in the root's frame."""
     for r in range(3):
@@ -115,7 +115,7 @@ def place_point(joints: Array, row: int, point: Array, placed: Array) -> None:
             )
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def spheres_overlap(
     first: Array, first_radii: Array, begin: int, end: int, second: Array, second_radii: Array, start: int, stop: int
 ) -> float:
@@ -123,6 +123,14 @@ def spheres_overlap(
     deepest = -np.inf
     for i in range(begin, end):
         x, y, z, radius = first[i, 0], first[i, 1], first[i, 2], first_radii[i]
+        # Most touch nothing, which a sum tells in vector registers.
+        hits = 0
+        for j in range(start, stop):
+            reach = radius + second_radii[j]
+            squared = (x - second[j, 0]) ** 2 + (y - second[j, 1]) ** 2 + (z - second[j, 2]) ** 2
+            hits += 1 if squared < reach * reach else 0
+        if hits == 0:
+            continue
         for j in range(start, stop):
             reach = radius + second_radii[j]
             squared = (x - second[j, 0]) ** 2 + (y - second[j, 1]) ** 2 + (z - second[j, 2]) ** 2
@@ -131,7 +139,7 @@ def spheres_overlap(
     return deepest
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def balls_touch(first: Array, first_radius: float, second: Array, second_radius: float) -> bool:
     """Whether two balls overlap."""
     reach = first_radius + second_radius
@@ -139,7 +147,7 @@ def balls_touch(first: Array, first_radius: float, second: Array, second_radius:
     return bool(squared < reach * reach)
 
 
-@njit(cache=True, nogil=True)
+@lean_njit
 def depth_below(center: Array, radius: float, T_table_root: Array, half_size: Array, drop: float) -> float:
     """How deep [m] a sphere reaches into all that is below the table's rectangle, lowered by `drop`."""
     outside = 0.0
