@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, make_transform
+from morphit_ros.jit import njit
 from morphit_ros.robot.chain import Indices, JointMotions, move
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel
@@ -73,7 +74,9 @@ class Body:
     @cached_property
     def ball(self) -> tuple[Array, float]:
         """Centre (3,) and radius of a ball around all spheres, in the link's frame [m]."""
-        return _ball_around(self.centers, self.radii)
+        centers, radii = np.asarray(self.centers, dtype=np.float64), np.asarray(self.radii, dtype=np.float64)
+        center, radius = _ball_around(np.ascontiguousarray(centers), np.ascontiguousarray(radii))
+        return center, float(radius)
 
 
 class ArmModel:
@@ -196,16 +199,28 @@ def bodies_of(spheres: SphereModel, description: RobotDescription) -> dict[str, 
     return {name: Body(name, links[name].centers, links[name].radii) for name in description.links if name in links}
 
 
+@njit(cache=True, nogil=True)
 def _ball_around(centers: Array, radii: Array) -> tuple[Array, float]:
     """Centre and radius of a ball around spheres, a little larger against rounding."""
-    center = best = 0.5 * ((centers - radii[:, None]).min(axis=0) + (centers + radii[:, None]).max(axis=0))
-    least = np.inf
+    center, best, least = np.empty(3), np.empty(3), np.inf
+    for c in range(3):
+        low, high = np.inf, -np.inf
+        for m in range(len(radii)):
+            low, high = min(low, centers[m, c] - radii[m]), max(high, centers[m, c] + radii[m])
+        center[c] = 0.5 * (low + high)
     for step in range(200):
-        reach = np.linalg.norm(centers - center, axis=1) + radii
-        if reach.max() < least:
-            least, best = float(reach.max()), center
+        reach, farthest = -np.inf, 0
+        for m in range(len(radii)):
+            x, y, z = centers[m, 0] - center[0], centers[m, 1] - center[1], centers[m, 2] - center[2]
+            far = np.sqrt(x * x + y * y + z * z) + radii[m]
+            if far > reach:
+                reach, farthest = far, m
+        if reach < least:
+            least = reach
+            best[:] = center
         # Badoiu and Clarkson: towards the farthest, by less and less.
-        center = center + (centers[reach.argmax()] - center) / (step + 2)
+        for c in range(3):
+            center[c] += (centers[farthest, c] - center[c]) / (step + 2)
     return best, least * (1.0 + 1e-12)
 
 
