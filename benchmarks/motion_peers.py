@@ -55,11 +55,8 @@ _KEPT = 16
 # Names of solids in Coal and RoboPlan.
 _SHAPES = {GeometryKind.BOX: "Box", GeometryKind.CYLINDER: "Cylinder", GeometryKind.SPHERE: "Sphere"}
 REMEDY = "Install the other planners with pip install ompl roboplan."
-# Thomason, Kingston and Kavraki, "Motions in Microseconds via Vectorized Sampling-Based Planning", 2024.
-VAMP = (
-    "| VAMP, published (Thomason, Kingston and Kavraki 2024; one core of a desktop computer) | – | – | – | 0.035 / – "
-)
-VAMP += "| – | – | – | – | – |"
+# Thomason, Kingston and Kavraki, "Motions in Microseconds via Vectorized Sampling-Based Planning", 2024 [ms].
+VAMP_LABEL, VAMP_MEDIAN = "VAMP, published (Thomason, Kingston and Kavraki 2024; a desktop computer's core)", 0.035
 
 
 @dataclass
@@ -190,7 +187,7 @@ class Ompl(Peer):
         answer, began = Answer(), time.process_time()
         self._take(world, start, goal)
         answer.world = time.process_time() - began
-        base, calls = self._base, self._calls
+        base = self._base
         problem, planner = base.ProblemDefinition(self._space), self._geometric.RRTConnect(self._space)
         wall, began = time.perf_counter(), time.process_time()
         problem.setStartAndGoalStates(self._state(start), self._state(goal))
@@ -208,9 +205,7 @@ class Ompl(Peer):
             answer.simplification = time.process_time() - began
             answer.path = np.array([self._row(state) for state in path.getStates()])
         self._spent += answer.search + answer.simplification
-        calls, self._calls = self._calls, calls
         self._measure(answer.path)
-        self._calls = calls
         return answer
 
     def _measure(self, path: Array | None) -> None:
@@ -222,12 +217,14 @@ class Ompl(Peer):
             self._alone_spent += time.process_time() - began
             self._alone_calls, self._kept = self._alone_calls + len(starts), []
         if path is not None:
-            states, calls, self._checking = [self._state(row) for row in path], self._calls, False
+            states, calls = [self._state(row) for row in path], self._calls
+            self._checking = False
             began = time.process_time()
             for first, second in pairwise(states):
                 self._space.checkMotion(first, second)
             self._empty_spent += time.process_time() - began
-            self._empty_calls, self._checking = self._empty_calls + self._calls - calls, True
+            self._empty_calls += self._calls - calls
+            self._calls, self._checking = calls, True
 
     def note(self) -> str:
         if not (self._calls and self._alone_calls and self._empty_calls):
@@ -246,9 +243,9 @@ class Ompl(Peer):
 
 
 class OmplStates(Ompl):
-    """Our covers at each configuration that OMPL asks for.
+    """Our covers at each configuration that OMPL asks for, the coarsest of them that are free at start and goal.
 
-    Those of the coarsest covers that touch nothing at start and goal: the planner has them from `plan_refined`.
+    The compiled check takes eight configurations at once; asked for one, it does the work of eight.
     """
 
     label = "OMPL 2.0 RRT-Connect, our covers, state by state"
@@ -558,9 +555,14 @@ def main() -> int:
         for name, problem in problems.every(options.stride)
         for seed in range(options.seeds)
     ]
+    wall = dict.fromkeys(peers, 0.0)
+    busy = dict.fromkeys(peers, 0.0)
     for name, key, problem, seed in tqdm(tasks, disable=not sys.stderr.isatty()):
         world = read_world(problem["obstacles"])
+        began, used = time.perf_counter(), time.process_time()
         answer = peers[key].plan(world, *ends(problem), seed)
+        wall[key] += time.perf_counter() - began
+        busy[key] += time.process_time() - used
         row = asdict(answer) | {"planner": key, "set": name, "index": problem["index"], "seed": seed}
         path = row.pop("path")
         row["solved"] = path is not None and answer.found_in <= TIMEOUT
@@ -582,9 +584,12 @@ def main() -> int:
     print("|---|---|---|---|---|---|---|---|---|---|")
     for name, peer in peers.items():
         print(_table_row(peer.label, [row for row in rows if row["planner"] == name], best))
-    print(VAMP)
-    notes = {name: peer.note() for name, peer in peers.items()}
-    print("\n" + "\n".join(f"{name}: {note}" for name, note in notes.items() if note))
+    print(f"| {VAMP_LABEL} | – | – | – | {VAMP_MEDIAN} / – | – | – | – | – | – |")
+    # A limit of wall time is a harder one where others use the same core.
+    notes = {
+        name: f"had {busy[name] / wall[name]:.0%} of a core. {peer.note()}".rstrip() for name, peer in peers.items()
+    }
+    print("\n" + "\n".join(f"{name}: {note}" for name, note in notes.items()))
     for peer in peers.values():
         peer.close()
     if options.json:
