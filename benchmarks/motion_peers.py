@@ -10,7 +10,8 @@ roboplan     RoboPlan's RRT-Connect and shortcuts, compiled as a whole, with Coa
 
 Needs `pip install ompl roboplan` for all; what is not installed is left out. All look at configurations at most 0.04
 apart in the norm of joints; else the others have their own defaults. Times are process time of one core after a
-warm-up. Solved: a path within 1 s of wall time, the others' without simplification, ours with shortcuts and proof.
+warm-up. Solved: the others' path within 1 s of process time without simplification, ours within 1 s of wall time with
+shortcuts and proof: the same on an idle core, and the harder limit on one that is shared.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ from morphit_ros.motion.world import World, WorldArrays
 from morphit_ros.resources import atomic_write
 from morphit_ros.robot.links import GeometryKind
 
-TIMEOUT = 1.0  # of wall time [s]
+TIMEOUT = 1.0  # for a path [s]
+# RoboPlan knows a limit of wall time only: on a shared core it gets more of that, and is judged by process time.
+PATIENCE = 4.0
 STEP = np.radians(1.0)  # of the check against the meshes [rad]
 CONFIG = PathConfig(timeout=TIMEOUT)
 # Of the calls into Python one of so many is repeated alone.
@@ -65,7 +68,7 @@ class Answer:
 
     Attributes:
         path: (N, J) corners after simplification, None without one.
-        found_in: wall time until there was one that counts [s].
+        found_in: time until there was one, as the limit has it: ours of wall time with proof, else of search [s].
         world: process time of taking the world over [s].
         search, simplification, proof: process time [s].
         proven: whether our covers are proven free all along, None where nothing says so.
@@ -189,20 +192,19 @@ class Ompl(Peer):
         answer.world = time.process_time() - began
         base = self._base
         problem, planner = base.ProblemDefinition(self._space), self._geometric.RRTConnect(self._space)
-        wall, began = time.perf_counter(), time.process_time()
+        began = time.process_time()
         problem.setStartAndGoalStates(self._state(start), self._state(goal))
         planner.setProblemDefinition(problem)
         if self._range:
             planner.setRange(self._range)
         planner.setup()
-        # One that is asked, not the thread that looks every 10 ms as `solve(seconds)` has it.
-        planner.solve(base.timedPlannerTerminationCondition(TIMEOUT))
-        answer.search, answer.found_in = time.process_time() - began, time.perf_counter() - wall
+        late = base.PlannerTerminationCondition(lambda: time.process_time() - began > TIMEOUT)
+        planner.solve(late)
+        answer.search = answer.found_in = time.process_time() - began
         if problem.hasExactSolution():
-            path, began = problem.getSolutionPath(), time.process_time()
-            left = base.timedPlannerTerminationCondition(max(TIMEOUT - answer.found_in, 0.0))
-            self._geometric.PathSimplifier(self._space).simplify(path, left)
-            answer.simplification = time.process_time() - began
+            path = problem.getSolutionPath()
+            self._geometric.PathSimplifier(self._space).simplify(path, late)
+            answer.simplification = time.process_time() - began - answer.search
             answer.path = np.array([self._row(state) for state in path.getStates()])
         self._spent += answer.search + answer.simplification
         self._measure(answer.path)
@@ -419,10 +421,10 @@ class RoboPlan(Peer):
         self._positions[self._columns] = start
         scene.setJointPositions(self._positions)
         answer.world = time.process_time() - began
-        wall, began = time.perf_counter(), time.process_time()
+        began = time.process_time()
         options = self._rrt.RRTOptions(
             self._GROUP, max_nodes=CONFIG.nodes, collision_check_step_size=CONFIG.resolution,
-            max_planning_time=TIMEOUT, rrt_connect=True,
+            max_planning_time=PATIENCE * TIMEOUT, rrt_connect=True,
         )  # fmt: skip
         planner = self._rrt.RRT(scene, options)
         planner.setRngSeed(seed)
@@ -431,7 +433,7 @@ class RoboPlan(Peer):
             path = planner.plan(*ends)
         except RuntimeError:
             path = None
-        answer.search, answer.found_in = time.process_time() - began, time.perf_counter() - wall
+        answer.search = answer.found_in = time.process_time() - began
         if path is not None:
             began = time.process_time()
             shortcuts = core.PathShortcuttingOptions(self._GROUP, max_step_size=CONFIG.resolution, seed=seed)
