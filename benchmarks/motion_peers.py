@@ -395,7 +395,7 @@ class RoboPlan(Peer):
 
     def __init__(self, problems: PlanningProblems, arm: RefinableArm, options: argparse.Namespace) -> None:
         self._core, self._rrt = _import("roboplan.core"), _import("roboplan.rrt")
-        began = time.process_time()
+        self._range, began = options.range, time.process_time()
         self._joints = list(problems.joints)
         self._scene = self._core.Scene("peers", self._core.loadUrdfSceneDescriptionFromXml(_widened(problems), []))
         self._scene.addGroup(self._GROUP, self._joints)
@@ -426,6 +426,8 @@ class RoboPlan(Peer):
             self._GROUP, max_nodes=CONFIG.nodes, collision_check_step_size=CONFIG.resolution,
             max_planning_time=PATIENCE * TIMEOUT, rrt_connect=True,
         )  # fmt: skip
+        if self._range:
+            options.max_connection_distance = self._range
         planner = self._rrt.RRT(scene, options)
         planner.setRngSeed(seed)
         ends = [core.JointConfiguration(self._joints, row) for row in (start, goal)]
@@ -527,7 +529,10 @@ def main() -> int:
     parser.add_argument("--stride", type=int, default=1, metavar="N", help="every so manyth problem of each set")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs of each problem (default: %(default)s)")
     parser.add_argument(
-        "--range", type=float, metavar="RAD", help="OMPL's longest branch (default: its own, a fifth of the extent)"
+        "--range",
+        type=float,
+        metavar="RAD",
+        help="longest branch of the others' trees (default: their own, a fifth of the extent in OMPL, 3 in RoboPlan)",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
     options = parser.parse_args()
