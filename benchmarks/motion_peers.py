@@ -155,6 +155,8 @@ class Ompl(Peer):
         self._calls = self._alone_calls = self._empty_calls = 0
         self._spent = self._alone_spent = self._empty_spent = 0.0
         self._kept: list[tuple[Array, Array]] = []
+        # Paths that simplification left touching.
+        self._spoilt = 0
 
     def _counted(self, state: Any) -> bool:
         self._calls += 1
@@ -202,8 +204,11 @@ class Ompl(Peer):
         planner.solve(late)
         answer.search = answer.found_in = time.process_time() - began
         if problem.hasExactSolution():
-            path = problem.getSolutionPath()
-            self._geometric.PathSimplifier(self._space).simplify(path, late)
+            found = problem.getSolutionPath()
+            path = self._geometric.PathGeometric(found)
+            # False: it touches now, and could not be repaired.
+            if not self._geometric.PathSimplifier(self._space).simplify(path, late):
+                path, self._spoilt = found, self._spoilt + 1
             answer.simplification = time.process_time() - began - answer.search
             answer.path = np.array([self._row(state) for state in path.getStates()])
         self._spent += answer.search + answer.simplification
@@ -237,6 +242,7 @@ class Ompl(Peer):
             f"{self._calls} calls into Python, {1e6 * each:.1f} µs each with all that OMPL does between them. The check"
             f" alone takes {1e6 * check:.1f} µs of these ({check / each:.0%}), a call that checks nothing"
             f" {1e6 * empty:.1f} µs ({empty / each:.0%}); the rest hands configurations and arrays over, and is OMPL."
+            f" {self._spoilt} paths were taken as found, as OMPL says of its simplified ones that they touch."
         )
 
     def close(self) -> None:
