@@ -10,13 +10,11 @@ against the collision meshes by Coal, at steps of one degree.
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import os
 import statistics
 import sys
 import time
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +22,16 @@ import numpy as np
 from tqdm import tqdm
 
 from morphit_bench.data_option import add_data
-from morphit_bench.spheres.planning_experiment import MeshRobot, dense_path, read_world
+from morphit_bench.spheres.planning_experiment import dense_path, read_world
+from morphit_bench.spheres.planning_problems import read_problems
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.motion.certificate import Verdict
 from morphit_ros.motion.cloud import CloudObstacle
 from morphit_ros.motion.planner import PathConfig, PathStatus, path_length
-from morphit_ros.motion.refinement import COUNTS, RefinableArm, plan_refined
+from morphit_ros.motion.refinement import COUNTS, plan_refined
 from morphit_ros.motion.world import World
 from morphit_ros.resources import atomic_write
-from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.links import GeometryKind
-from morphit_ros.robot.sources import load_robot
 
 STEP = np.radians(1.0)
 
@@ -85,37 +82,18 @@ def main() -> int:
             parser.add_argument(f"--{name.replace('_', '-')}", type=type(info.default), default=info.default)
     options = parser.parse_args()
     source = options.problems or options.data / "planning" / "motionbenchmaker_panda.json.gz"
-    text = gzip.decompress(source.read_bytes()) if source.suffix == ".gz" else source.read_bytes()
-    document = json.loads(text)
-    description, _ = load_robot(options.robot or document["robot"])
-    kinematics = KinematicModel(description)
-    first = next(iter(document["problems"].values()))[0]
-    joints = [name for name in kinematics.joint_names if name in first["goal"]]
-    # Joints that a goal does not name stand where the start has them, the same in all problems of a file.
-    standing = {name: value for name, value in first["start"].items() if name not in joints}
-    # One published goal lies 0.002 rad beyond a limit of the description: limits reach to what the problems ask for.
-    ends = [p[end] for each in document["problems"].values() for p in each for end in ("start", "goal")]
-    asked = np.array([[end[joint] for joint in joints] for end in ends])
-    lower, upper, _ = kinematics.limits(joints)
-    lower, upper = np.where(np.isfinite(lower), lower, -np.pi), np.where(np.isfinite(upper), upper, np.pi)
-    limits = np.array([np.minimum(lower, asked.min(axis=0)), np.maximum(upper, asked.max(axis=0))])
-    arm = RefinableArm(kinematics, joints, standing, options.spheres, limits)
-    model = arm.model({})
-    truth = None
-    if options.truth:
-        # Of the pairs of links those that the planner checks are.
-        checked = {frozenset((model.parts[a], model.parts[b])) for a, b in model.arrays.pairs}
-        pairs = {frozenset(pair) for pair in combinations(kinematics.description.links, 2)}
-        truth = MeshRobot(kinematics, joints, standing, pairs - checked)
+    problems = read_problems(source, options.robot)
+    first = problems.first
+    arm = problems.arm(options.spheres)
+    # Of the pairs of links those that the planner checks are.
+    truth = problems.truth(arm.model({})) if options.truth else None
     settings = {name: getattr(options, name) for name in PathConfig.__dataclass_fields__ if name != "seed"}
     # Compiles, and fits or reads each cover.
     plan_refined(arm, read_world(first["obstacles"]), first["start"], [first["goal"]], PathConfig(**settings))
     for level in range(arm.finest + 1):
         arm.model(dict.fromkeys(arm.links, level))
     rows: list[dict[str, Any]] = []
-    tasks = [
-        (name, p, seed) for name, each in document["problems"].items() for p in each for seed in range(options.seeds)
-    ]
+    tasks = [(name, p, seed) for name, p in problems.every() for seed in range(options.seeds)]
     for name, problem, seed in tqdm(tasks, disable=not sys.stderr.isatty()):
         world = read_world(problem["obstacles"])
         begin, seen = time.process_time(), world
@@ -159,7 +137,7 @@ def main() -> int:
     print(
         "set               solved  search [ms]: median   95 %      max  short. [ms] proof [ms] length  proven  touching"
     )
-    for name in [*document["problems"], "all"]:
+    for name in [*problems.sets, "all"]:
         own = [row for row in rows if name in (row["set"], "all")]
         found = [row for row in own if row["solved"]]
         search = [1e3 * row["search"] for row in found]
