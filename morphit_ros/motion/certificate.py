@@ -159,6 +159,45 @@ def _distance(first: Array, second: Array) -> float:
 
 
 @lean_njit
+def _surface_gap(arm: ArmArrays, joints: Array, balls: Array, spheres: Array, p: int, q: int, limit: float) -> float:
+    """Least distance [m] of the spheres of part p from the surface of part q, or something beyond the limit."""
+    least, row = limit, arm.rows[q]
+    for m in range(arm.starts[p], arm.starts[p + 1]):
+        if _distance(spheres[m], balls[q]) - arm.radii[m] - arm.ball_radii[q] >= least:
+            continue
+        x, y, z = spheres[m, 0], spheres[m, 1], spheres[m, 2]
+        if row >= 0:
+            u, v, w = x - joints[row, 0, 3], y - joints[row, 1, 3], z - joints[row, 2, 3]
+            x = joints[row, 0, 0] * u + joints[row, 1, 0] * v + joints[row, 2, 0] * w
+            y = joints[row, 0, 1] * u + joints[row, 1, 1] * v + joints[row, 2, 1] * w
+            z = joints[row, 0, 2] * u + joints[row, 1, 2] * v + joints[row, 2, 2] * w
+        reach = max(least + arm.radii[m], 0.0) * (1.0 + 1e-12) + 1e-12
+        square = least_square(arm.trees, arm.meshes[q], x, y, z, reach * reach, -1.0)
+        least = min(least, np.sqrt(square) - arm.radii[m])
+    return float(least)
+
+
+@lean_njit
+def _pair_gap(arm: ArmArrays, joints: Array, balls: Array, spheres: Array, p: int, q: int, limit: float) -> float:
+    """What two parts are known to be apart [m], by spheres or by spheres and a surface; the limit if that is more.
+
+    That of surfaces says nothing about a part wholly inside of the other.
+    """
+    gap = limit
+    for m in range(arm.starts[p], arm.starts[p + 1]):
+        if _distance(spheres[m], balls[q]) - arm.radii[m] - arm.ball_radii[q] >= gap:
+            continue
+        for n in range(arm.starts[q], arm.starts[q + 1]):
+            gap = min(gap, _distance(spheres[m], spheres[n]) - arm.radii[m] - arm.radii[n])
+    # Both contain the links, so each of the distances is a bound.
+    if gap < limit and arm.meshes[q] >= 0:
+        gap = max(gap, _surface_gap(arm, joints, balls, spheres, p, q, limit))
+    if gap < limit and arm.meshes[p] >= 0:
+        gap = max(gap, _surface_gap(arm, joints, balls, spheres, q, p, limit))
+    return min(gap, limit)
+
+
+@lean_njit
 def _look_around(
     arm: ArmArrays, world: WorldArrays, half: Array, joints: Array, balls: Array, spheres: Array
 ) -> tuple[int, int, int]:
@@ -206,15 +245,12 @@ def _look_around(
         )
         if _distance(balls[p], balls[q]) > arm.ball_radii[p] + arm.ball_radii[q] + way:
             continue
-        for m in range(arm.starts[p], arm.starts[p + 1]):
-            if _distance(spheres[m], balls[q]) > arm.radii[m] + arm.ball_radii[q] + way:
-                continue
-            for n in range(arm.starts[q], arm.starts[q + 1]):
-                gap = _distance(spheres[m], spheres[n]) - arm.radii[m] - arm.radii[n]
-                if gap <= 0.0:
-                    return _TOUCHING, p, q
-                if gap <= way:
-                    undecided = (_UNDECIDED, p, q)
+        # Just beyond, so that what is as far as the way is not taken for farther.
+        gap = _pair_gap(arm, joints, balls, spheres, p, q, way * (1.0 + 1e-9) + _ROUNDING)
+        if gap <= 0.0:
+            return _TOUCHING, p, q
+        if gap <= way:
+            undecided = (_UNDECIDED, p, q)
     return undecided
 
 
@@ -314,9 +350,7 @@ def least_clearance(
         p, q = arm.pairs[t, 0], arm.pairs[t, 1]
         if _distance(balls[p], balls[q]) - arm.ball_radii[p] - arm.ball_radii[q] >= least:
             continue
-        for m in range(arm.starts[p], arm.starts[p + 1]):
-            for n in range(arm.starts[q], arm.starts[q + 1]):
-                gap = _distance(spheres[m], spheres[n]) - arm.radii[m] - arm.radii[n]
-                if gap < least:
-                    least, first, second = gap, p, q
+        gap = _pair_gap(arm, joints, balls, spheres, p, q, least)
+        if gap < least:
+            least, first, second = gap, p, q
     return least, first, second

@@ -183,6 +183,52 @@ def _mesh_touches(world: WorldArrays, n: int, points: Array, radius: float) -> b
 
 
 @lean_njit
+def _surface_met(arm: ArmArrays, frames: Array, balls: Array, spheres: Array, p: int, q: int, i: int) -> bool:
+    """Whether in a lane spheres of part p touch the surface of part q."""
+    row = arm.rows[q]
+    for m in range(arm.starts[p], arm.starts[p + 1]):
+        x, y, z = spheres[m, 0, i], spheres[m, 1, i], spheres[m, 2, i]
+        u, v, w = x - balls[q, 0, i], y - balls[q, 1, i], z - balls[q, 2, i]
+        reach = arm.radii[m] + arm.ball_radii[q]
+        if u * u + v * v + w * w > reach * reach:
+            continue
+        if row >= 0:
+            frame = frames[row]
+            u, v, w = x - frame[3, i], y - frame[7, i], z - frame[11, i]
+            x = frame[0, i] * u + frame[4, i] * v + frame[8, i] * w
+            y = frame[1, i] * u + frame[5, i] * v + frame[9, i] * w
+            z = frame[2, i] * u + frame[6, i] * v + frame[10, i] * w
+        limit = arm.radii[m] * (1.0 + 1e-12)
+        square = least_square(arm.trees, arm.meshes[q], x, y, z, limit * limit, limit * limit)
+        if square <= arm.radii[m] * arm.radii[m]:
+            return True
+    return False
+
+
+@lean_njit
+def _surfaces_met(arm: ArmArrays, frames: Array, balls: Array, spheres: Array, p: int, q: int) -> bool:
+    """Whether in any lane neither part's spheres are known to be apart from the other's surface."""
+    for i in range(LANES):
+        apart = arm.meshes[q] >= 0 and not _surface_met(arm, frames, balls, spheres, p, q, i)
+        apart = apart or (arm.meshes[p] >= 0 and not _surface_met(arm, frames, balls, spheres, q, p, i))
+        if not apart:
+            return True
+    return False
+
+
+@lean_njit
+def _spheres_meet(arm: ArmArrays, balls: Array, spheres: Array, p: int, q: int) -> bool:
+    """Whether spheres of two parts touch in any lane."""
+    for m in range(arm.starts[p], arm.starts[p + 1]):
+        if not _points_near(spheres[m], balls[q], arm.radii[m] + arm.ball_radii[q]):
+            continue
+        for n in range(arm.starts[q], arm.starts[q + 1]):
+            if _points_near(spheres[m], spheres[n], arm.radii[m] + arm.radii[n]):
+                return True
+    return False
+
+
+@lean_njit
 def _block_free(arm: ArmArrays, world: WorldArrays, configurations: Array, room: tuple) -> bool:
     """Whether nothing touches at configurations (J, lanes)."""
     turns, frames, balls, spheres, near, placed, _ = room
@@ -225,12 +271,8 @@ def _block_free(arm: ArmArrays, world: WorldArrays, configurations: Array, room:
             if not placed[each]:
                 placed[each] = True
                 _place_points(frames, arm.rows[each], arm.centers, arm.starts[each], arm.starts[each + 1], spheres)
-        for m in range(arm.starts[p], arm.starts[p + 1]):
-            if not _points_near(spheres[m], balls[q], arm.radii[m] + arm.ball_radii[q]):
-                continue
-            for n in range(arm.starts[q], arm.starts[q + 1]):
-                if _points_near(spheres[m], spheres[n], arm.radii[m] + arm.radii[n]):
-                    return False
+        if _spheres_meet(arm, balls, spheres, p, q) and _surfaces_met(arm, frames, balls, spheres, p, q):
+            return False
     return True
 
 

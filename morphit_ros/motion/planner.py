@@ -24,6 +24,7 @@ from morphit_ros.motion.checks import make_room, motion_free
 from morphit_ros.motion.model import ArmModel
 from morphit_ros.motion.search import FOUND, FULL, Trees, found_path, grow, plant, shorten
 from morphit_ros.motion.world import World
+from morphit_ros.robot.chain import place_joints
 
 # Samples between two looks at the clock: a few milliseconds.
 _SAMPLES = 500
@@ -307,4 +308,30 @@ def find_contact(model: ArmModel, world: World, row: Array) -> Contact | None:
                 depth = arm.radii[m] + solid_distance(solids, n, centers[m], np.inf)
                 if -depth < gap:
                     gap, first, second = -depth, int(owners[m]), -1 - n
+    if gap > 0.0 and model.insides:
+        gap, first, second = _inside_another(model, row, gap, first, second)
     return None if gap > 0.0 else Contact(body_names(model, world, (first, second)), -gap)
+
+
+def _inside_another(model: ArmModel, row: Array, gap: float, first: int, second: int) -> tuple[float, int, int]:
+    """The deepest overlap of parts of which one is inside of the other's surface without meeting it, or what is given.
+
+    Spheres that don't meet a closed surface are inside or outside as a whole, as their centres are.
+    """
+    arm = model.arrays
+    joints, centers = np.empty((len(arm.motions.parents), 4, 4)), placed_spheres(arm, row)
+    place_joints(arm.motions, row, joints)
+    for pair in arm.pairs:
+        for p, q in (pair, pair[::-1]):
+            own, other = (slice(arm.starts[part], arm.starts[part + 1]) for part in (p, q))
+            if q not in model.insides:
+                continue
+            distances = np.linalg.norm(centers[own, None] - centers[None, other], axis=2)
+            met = (distances < arm.radii[own, None] + arm.radii[None, other]).any(axis=1)
+            if not met.any():
+                continue
+            points, frame = centers[own][met], np.eye(4) if arm.rows[q] < 0 else joints[arm.rows[q]]
+            inside = model.insides[q].contains((points - frame[:3, 3]) @ frame[:3, :3])
+            if inside.any() and -float(arm.radii[own][met][inside].max()) < gap:
+                gap, first, second = -float(arm.radii[own][met][inside].max()), int(p), int(q)
+    return gap, first, second

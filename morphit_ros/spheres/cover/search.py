@@ -52,8 +52,9 @@ _ANNEAL_STEPS, _ANNEAL_RATE, _ANNEAL_PRESSURE = 2000, (4e-2, 2e-3), (0.5, 50.0)
 _MOVES, _MOVED_SHARE, _MOVED_DECAY = 8, 0.15, 0.8
 # Annealing of spheres that are arranged already: it must not shake them out of their places.
 _BEGUN_STEPS, _BEGUN_RATE, _BEGUN_PRESSURE = 700, (1e-2, 2e-3), (5.0, 50.0)
-# A change of the arrangement: steps of its descents, spheres that it moves, spread of the choice.
-_TRIAL_STEPS, _TRIAL_RATE, _TRIAL_PRESSURE = 100, (1.5e-2, 2e-3), (10.0, 50.0)
+# A change of the arrangement: steps of its descents, spheres that it moves, spread of the choice. Longer steps, or less
+# pressure than the annealing ended with, shake all spheres out of their places: then hardly a change ever helps.
+_TRIAL_STEPS, _TRIAL_RATE, _TRIAL_PRESSURE = 250, (5e-3, 1e-3), (50.0, 200.0)
 _TRIAL_MOVES, _TRIAL_SPREAD = 2, 0.7
 _SETTLE_STEPS, _SETTLE_STIFFNESS, _TRIAL_STIFFNESS = 80, 2e4, 2e5
 # Stiffness while doubtful points are added, rounds and their steps.
