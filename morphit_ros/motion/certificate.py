@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.geometry.triangle_tree import least_square
+from morphit_ros.geometry.triangle_tree import least_square, surface_gap
 from morphit_ros.jit import lean_njit, njit
 from morphit_ros.motion.cloud import cloud_distance, cloud_far
 from morphit_ros.motion.model import ArmArrays
@@ -158,30 +158,21 @@ def _distance(first: Array, second: Array) -> float:
     return float(np.sqrt(x * x + y * y + z * z))
 
 
-@lean_njit
-def _surface_gap(arm: ArmArrays, joints: Array, balls: Array, spheres: Array, p: int, q: int, limit: float) -> float:
-    """Least distance [m] of the spheres of part p from the surface of part q, or something beyond the limit."""
-    least, row = limit, arm.rows[q]
-    for m in range(arm.starts[p], arm.starts[p + 1]):
-        if _distance(spheres[m], balls[q]) - arm.radii[m] - arm.ball_radii[q] >= least:
-            continue
-        x, y, z = spheres[m, 0], spheres[m, 1], spheres[m, 2]
-        if row >= 0:
-            u, v, w = x - joints[row, 0, 3], y - joints[row, 1, 3], z - joints[row, 2, 3]
-            x = joints[row, 0, 0] * u + joints[row, 1, 0] * v + joints[row, 2, 0] * w
-            y = joints[row, 0, 1] * u + joints[row, 1, 1] * v + joints[row, 2, 1] * w
-            z = joints[row, 0, 2] * u + joints[row, 1, 2] * v + joints[row, 2, 2] * w
-        reach = max(least + arm.radii[m], 0.0) * (1.0 + 1e-12) + 1e-12
-        square = least_square(arm.trees, arm.meshes[q], x, y, z, reach * reach, -1.0)
-        least = min(least, np.sqrt(square) - arm.radii[m])
-    return float(least)
+@njit(cache=True, nogil=True)
+def _surface_gap(arm: ArmArrays, joints: Array, p: int, q: int, limit: float) -> float:
+    """What the surfaces of two parts are at least apart beyond the margin [m]; the limit if that is more."""
+    first = joints[arm.rows[p]] if arm.rows[p] >= 0 else np.eye(4)
+    second = joints[arm.rows[q]] if arm.rows[q] >= 0 else np.eye(4)
+    found = surface_gap(arm.trees, arm.meshes[p], arm.meshes[q], first, second, limit + arm.margin)
+    return float(found - arm.margin)
 
 
 @lean_njit
 def _pair_gap(arm: ArmArrays, joints: Array, balls: Array, spheres: Array, p: int, q: int, limit: float) -> float:
-    """What two parts are known to be apart [m], by spheres or by spheres and a surface; the limit if that is more.
+    """What two parts are at least apart [m], by spheres or by surfaces; the limit if that is more.
 
-    That of surfaces says nothing about a part wholly inside of the other.
+    Where neither says that they are apart, less by how deep the spheres overlap. Surfaces say nothing about a part that
+    is wholly inside of the other.
     """
     gap = limit
     for m in range(arm.starts[p], arm.starts[p + 1]):
@@ -189,12 +180,12 @@ def _pair_gap(arm: ArmArrays, joints: Array, balls: Array, spheres: Array, p: in
             continue
         for n in range(arm.starts[q], arm.starts[q + 1]):
             gap = min(gap, _distance(spheres[m], spheres[n]) - arm.radii[m] - arm.radii[n])
-    # Both contain the links, so each of the distances is a bound.
-    if gap < limit and arm.meshes[q] >= 0:
-        gap = max(gap, _surface_gap(arm, joints, balls, spheres, p, q, limit))
-    if gap < limit and arm.meshes[p] >= 0:
-        gap = max(gap, _surface_gap(arm, joints, balls, spheres, q, p, limit))
-    return min(gap, limit)
+    if gap < limit and arm.meshes[p] >= 0 and arm.meshes[q] >= 0:
+        # That of spheres is a bound, too.
+        between = _surface_gap(arm, joints, p, q, limit)
+        if between > max(gap, 0.0):
+            gap = between
+    return float(min(gap, limit))
 
 
 @lean_njit

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.geometry.triangle_tree import least_square
+from morphit_ros.geometry.triangle_tree import least_square, surface_gap
 from morphit_ros.jit import lean_njit, njit
 from morphit_ros.motion.cloud import CloudArrays, cloud_distance, cloud_far
 from morphit_ros.motion.model import ArmArrays
@@ -182,38 +182,22 @@ def _mesh_touches(world: WorldArrays, n: int, points: Array, radius: float) -> b
     return False
 
 
-@lean_njit
-def _surface_met(arm: ArmArrays, frames: Array, balls: Array, spheres: Array, p: int, q: int, i: int) -> bool:
-    """Whether in a lane spheres of part p touch the surface of part q."""
-    row = arm.rows[q]
-    for m in range(arm.starts[p], arm.starts[p + 1]):
-        x, y, z = spheres[m, 0, i], spheres[m, 1, i], spheres[m, 2, i]
-        u, v, w = x - balls[q, 0, i], y - balls[q, 1, i], z - balls[q, 2, i]
-        reach = arm.radii[m] + arm.ball_radii[q]
-        if u * u + v * v + w * w > reach * reach:
-            continue
-        if row >= 0:
-            frame = frames[row]
-            u, v, w = x - frame[3, i], y - frame[7, i], z - frame[11, i]
-            x = frame[0, i] * u + frame[4, i] * v + frame[8, i] * w
-            y = frame[1, i] * u + frame[5, i] * v + frame[9, i] * w
-            z = frame[2, i] * u + frame[6, i] * v + frame[10, i] * w
-        limit = arm.radii[m] * (1.0 + 1e-12)
-        square = least_square(arm.trees, arm.meshes[q], x, y, z, limit * limit, limit * limit)
-        if square <= arm.radii[m] * arm.radii[m]:
-            return True
-    return False
-
-
-@lean_njit
-def _surfaces_met(arm: ArmArrays, frames: Array, balls: Array, spheres: Array, p: int, q: int) -> bool:
-    """Whether in any lane neither part's spheres are known to be apart from the other's surface."""
+@njit(cache=True, nogil=True)
+def _surfaces_apart(arm: ArmArrays, frames: Array, p: int, q: int) -> bool:
+    """Whether in all lanes the surfaces of two parts are known, and to be apart."""
+    if arm.meshes[p] < 0 or arm.meshes[q] < 0:
+        return False
+    poses = np.empty((2, 4, 4))
     for i in range(LANES):
-        apart = arm.meshes[q] >= 0 and not _surface_met(arm, frames, balls, spheres, p, q, i)
-        apart = apart or (arm.meshes[p] >= 0 and not _surface_met(arm, frames, balls, spheres, q, p, i))
-        if not apart:
-            return True
-    return False
+        for n, row in enumerate((arm.rows[p], arm.rows[q])):
+            for r in range(3):
+                for c in range(4):
+                    poses[n, r, c] = frames[row, 4 * r + c, i] if row >= 0 else (1.0 if r == c else 0.0)
+        # No more than decides is looked for.
+        limit = arm.margin + 1e-6
+        if surface_gap(arm.trees, arm.meshes[p], arm.meshes[q], poses[0], poses[1], limit) <= arm.margin:
+            return False
+    return True
 
 
 @lean_njit
@@ -271,7 +255,7 @@ def _block_free(arm: ArmArrays, world: WorldArrays, configurations: Array, room:
             if not placed[each]:
                 placed[each] = True
                 _place_points(frames, arm.rows[each], arm.centers, arm.starts[each], arm.starts[each + 1], spheres)
-        if _spheres_meet(arm, balls, spheres, p, q) and _surfaces_met(arm, frames, balls, spheres, p, q):
+        if _spheres_meet(arm, balls, spheres, p, q) and not _surfaces_apart(arm, frames, p, q):
             return False
     return True
 

@@ -39,6 +39,7 @@ class ArmArrays(NamedTuple):
         carried: (P, K) whether a joint moves a part.
         meshes: (P,) row in `trees` of a part whose surface is known, -1 of others.
         trees: triangles of these surfaces, in the frame of their joint.
+        margin: how far surfaces have to be apart at least [m].
     """
 
     motions: JointMotions
@@ -52,6 +53,7 @@ class ArmArrays(NamedTuple):
     carried: NDArray[np.bool_]
     meshes: Indices
     trees: TreeArrays
+    margin: float = 0.0
 
 
 def covering_spheres(description: RobotDescription, count: int = _COUNT) -> SphereModel:
@@ -95,7 +97,8 @@ class ArmModel:
         left_out: pairs of links that are not checked though they are not known to be apart: their spheres touch
             nearly always. Proofs say nothing about them. Empty where the pairs were given.
         arrays: for kernels.
-        insides: by part, of those whose surface is known, what is inside; in the frame of their joint.
+        insides: by part, of those whose surface is known, what is inside, and points (N, 3) on the surface of all its
+            pieces; in the frame of their joint.
 
     Args:
         robot: the robot.
@@ -104,8 +107,8 @@ class ArmModel:
         ignored: pairs of bodies that may touch, by name.
         standing: where the others stand [rad or m], at zero or the limit next to it where not given; beyond
             the limits too, as it is taken as it is.
-        surfaces: closed, by name of a body, in the frame of its link. Two bodies are also apart where the spheres of
-            one don't meet the surface of the other, which is closer than its spheres.
+        surfaces: closed, by name of a body, in the frame of its link. Two bodies whose surfaces are known are also apart
+            where these are, though spheres overlap.
 
     Raises:
         InvalidInputError: no or unknown joints, or a standing position that is not finite.
@@ -133,7 +136,7 @@ class ArmModel:
         rows, centers, radii, balls = [], [], [], []
         trees = list[TriangleTree]()
         meshes = np.full(len(bodies), -1, dtype=np.int64)
-        self.insides: dict[int, InsideTest] = {}
+        self.insides: dict[int, tuple[InsideTest, Array]] = {}
         for part, (name, body) in enumerate(bodies.items()):
             row, T_joint_link = kinematics.link_joints[body.link]
             planned, T_planned_joint = frames[row]
@@ -149,7 +152,7 @@ class ArmModel:
                 triangles = concatenate_meshes(placed)
                 meshes[part] = len(trees)
                 trees.append(TriangleTree(triangles.triangles[triangles.face_areas > 0.0]))
-                self.insides[part] = InsideTest(placed)
+                self.insides[part] = InsideTest(placed), triangles.triangles[:, 0]
         carried = np.zeros((len(rows), len(motions.parents)), dtype=np.bool_)
         for part, row in enumerate(rows):
             while row >= 0:

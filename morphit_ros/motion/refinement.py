@@ -60,8 +60,8 @@ class RefinableArm:
     first asked for, or read from the cache. To fit one takes seconds: where nobody shall wait for that, only `prepare`
     fits, in a thread of its own, and until then there are only the levels that are there.
 
-    Beyond the finest covers there is one more level: to them come the surfaces of the links themselves. Of two links
-    the spheres of one are then held against the surface of the other, which is a proof as well and twice as close.
+    Beyond the finest covers there is one more level: to them come the surfaces of the links themselves. Two links whose
+    covers overlap are then apart where their surfaces are.
 
     Attributes:
         joints: the planned joints.
