@@ -263,7 +263,7 @@ def _block_free(arm: ArmArrays, world: WorldArrays, configurations: Array, room:
 @njit(cache=True, nogil=True)
 def make_room(
     arm: ArmArrays, world: WorldArrays
-) -> tuple[Array, Array, Array, Array, NDArray[np.int64], NDArray[np.bool_]]:
+) -> tuple[Array, Array, Array, Array, NDArray[np.int64], NDArray[np.bool_], Array]:
     """Memory that `motion_free` works in, for one thread at a time."""
     return (
         np.empty((3, LANES)),

@@ -107,8 +107,8 @@ class ArmModel:
         ignored: pairs of bodies that may touch, by name.
         standing: where the others stand [rad or m], at zero or the limit next to it where not given; beyond
             the limits too, as it is taken as it is.
-        surfaces: closed, by name of a body, in the frame of its link. Two bodies whose surfaces are known are also apart
-            where these are, though spheres overlap.
+        surfaces: closed, by name of a body, in the frame of its link. Two bodies whose surfaces are known are also
+            apart where these are, though spheres overlap.
 
     Raises:
         InvalidInputError: no or unknown joints, or a standing position that is not finite.

@@ -147,14 +147,14 @@ class RefinableArm:
         self._level(len(self._levels))
 
     def model(self, levels: Mapping[str, int]) -> ArmModel:
-        """The robot with covers of some levels, by link; 0, the coarsest, where a link is not named; at most `exact`."""
+        """The robot with covers of some levels, by link, up to `exact`; 0, the coarsest, where a link is not named."""
         chosen = tuple(levels.get(link, 0) for link in self.links)
         if chosen not in self._models:
             finest = len(self._counts) - 1
             used = [self._level(min(level, finest)) for level in chosen]
             bodies = {link: covers.bodies[link] for link, covers in zip(self.links, used, strict=True)}
-            # A pair that any of the covers has to be checked for is checked, unless one of them proves what the links do:
-            # finer covers of links that are always near touch less often than always, and then say less.
+            # A pair that any of the covers has to be checked for is checked, unless one of them proves what the links
+            # do: finer covers of links that are always near touch less often than always, and then say less.
             ignored: set[frozenset[str]] = set.intersection(*(covers.ignored for covers in used))
             proven = self._level(0).proven.union(*(covers.proven for covers in used))
             left_out: set[frozenset[str]] = ignored & set().union(*(covers.left_out for covers in used)) - proven
@@ -207,8 +207,8 @@ def plan_refined(
     """Plan with the coarsest covers that suffice.
 
     Links whose covers touch at start or goal become finer, and those at which a proof ended; where no path is found,
-    all links do. Two bodies of the robot that are at their finest are held against each other's surfaces. The timeout holds for all searches together: where links can be finer, a search has half of what is
-    left of it.
+    all links do. Two links that are at their finest are held against each other's surfaces. The timeout holds for all
+    searches together: where links can be finer, a search has half of what is left of it.
 
     Returns:
         The plan, whose times are those of all searches together, and the level of each link that it was made with.
