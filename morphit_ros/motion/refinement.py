@@ -9,7 +9,6 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 from morphit_ros.errors import InvalidInputError
@@ -97,6 +96,8 @@ class RefinableArm:
         self._allowed: set[frozenset[str]] = set()
         self._levels: dict[int, _Covers] = {}
         self._models: dict[tuple[int, ...], ArmModel] = {}
+        # Of all links, read when the first is needed; as the levels the same for all that `at` makes.
+        self._surfaces: dict[str, tuple[TriangleMesh, ...]] = {}
         self.links = tuple(self._level(0).bodies)
         # A joint that is not there is said now.
         self.model({})
@@ -162,7 +163,9 @@ class RefinableArm:
             bodies |= {item.name: item.body for item in self._carried}
             unchecked = ignored | self._allowed | self._carried_pairs()
             near = [link for link, level in zip(self.links, chosen, strict=True) if level > finest]
-            surfaces = {link: self._surfaces[link] for link in near if link in self._surfaces} if near else None
+            if near and not self._surfaces:
+                self._surfaces.update(closed_surfaces(self.kinematics.description))
+            surfaces = {link: self._surfaces[link] for link in near if link in self._surfaces}
             model = self._models[chosen] = ArmModel(
                 self.kinematics, bodies, self.joints, unchecked, self._standing, surfaces
             )
@@ -190,10 +193,6 @@ class RefinableArm:
             proven = {frozenset(pair) for pair in matrix.proven}
             self._levels[level] = _Covers(bodies_of(spheres, description), ignored, left_out, proven)
         return self._levels[level]
-
-    @cached_property
-    def _surfaces(self) -> dict[str, tuple[TriangleMesh, ...]]:
-        return closed_surfaces(self.kinematics.description)
 
 
 def plan_refined(
