@@ -13,6 +13,8 @@ from morphit_ros.jit import lean_njit, njit
 
 # Triangles in a leaf; depth of the search in a tree of 2^40 leaves; bits of a place along each axis.
 _LEAF, _DEPTH, _BITS = 8, 42, 20
+# Pieces of triangles so small are not divided further: nearer meshes are said to meet [m].
+_FINEST = 1e-4
 
 
 class TreeArrays(NamedTuple):
@@ -160,6 +162,94 @@ def least_square(trees, mesh, x, y, z, limit, enough):  # type: ignore[no-untype
         stack[depth], stack[depth + 1] = far, near
         depth += 2
     return best
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def surface_gap(trees, first, second, first_pose, second_pose, limit):  # type: ignore[no-untyped-def]
+    """A bound of the distance of two meshes of `TreeArrays`: at least half of it, less `_FINEST`; `limit` if not less.
+
+    Not above zero where they meet, and the first such bound that is found. Balls around the boxes of the first mesh and
+    around pieces of its triangles are held against the second, down to balls half as large as they are far from it.
+    Poses (4, 4) in a common frame.
+    """
+    turn, shift = np.zeros((3, 3)), np.zeros(3)
+    for r in range(3):
+        for k in range(3):
+            shift[r] += second_pose[k, r] * (first_pose[k, 3] - second_pose[k, 3])
+            for c in range(3):
+                turn[r, c] += second_pose[k, r] * first_pose[k, c]
+    nodes, pieces = np.empty(_DEPTH, dtype=np.int64), np.empty((_DEPTH, 3, 3))
+    begin, count, base, size = trees.tables[first]
+    parents, least = size // 2, limit
+    nodes[0], depth = 0, 1
+    while depth > 0:
+        depth -= 1
+        node = nodes[depth]
+        box = trees.boxes[base + node]
+        if not box[0] <= box[3]:
+            continue
+        a, b, c = 0.5 * (box[3] - box[0]), 0.5 * (box[4] - box[1]), 0.5 * (box[5] - box[2])
+        distance, radius = (
+            _moved_distance(trees, second, turn, shift, box[0] + a, box[1] + b, box[2] + c, least, a, b, c),
+            np.sqrt(a * a + b * b + c * c),
+        )
+        if distance - radius >= least:
+            continue
+        if node < parents:
+            nodes[depth], nodes[depth + 1] = 2 * node + 1, 2 * node + 2
+            depth += 2
+            continue
+        last = min(_LEAF * (node - parents) + _LEAF, count)
+        for place in range(_LEAF * (node - parents), last):
+            pieces[0] = trees.triangles[trees.order[begin + place]]
+            waiting = 1
+            while waiting > 0:
+                waiting -= 1
+                piece = pieces[waiting]
+                x = (piece[0, 0] + piece[1, 0] + piece[2, 0]) / 3.0
+                y = (piece[0, 1] + piece[1, 1] + piece[2, 1]) / 3.0
+                z = (piece[0, 2] + piece[1, 2] + piece[2, 2]) / 3.0
+                square, longest, edge = 0.0, -1.0, 0
+                for e in range(3):
+                    o = (e + 1) % 3
+                    square = max(square, (piece[e, 0] - x) ** 2 + (piece[e, 1] - y) ** 2 + (piece[e, 2] - z) ** 2)
+                    length = (
+                        (piece[e, 0] - piece[o, 0]) ** 2
+                        + (piece[e, 1] - piece[o, 1]) ** 2
+                        + (piece[e, 2] - piece[o, 2]) ** 2
+                    )
+                    if length > longest:
+                        longest, edge = length, e
+                # A little larger against rounding.
+                radius = np.sqrt(square) * (1.0 + 1e-9) + 1e-12
+                distance = _moved_distance(trees, second, turn, shift, x, y, z, least, radius, 0.0, 0.0)
+                if distance - radius >= least:
+                    continue
+                if radius <= 0.5 * distance or radius <= _FINEST or waiting + 2 > len(pieces):
+                    least = distance - radius
+                    if least <= 0.0:
+                        return least
+                    continue
+                other = (edge + 1) % 3
+                for axis in range(3):
+                    corner, middle = piece[other, axis], 0.5 * (piece[edge, axis] + piece[other, axis])
+                    for e in range(3):
+                        pieces[waiting + 1, e, axis] = piece[e, axis]
+                    pieces[waiting + 1, edge, axis] = middle
+                    pieces[waiting, other, axis] = middle
+                    pieces[waiting + 1, other, axis] = corner
+                waiting += 2
+    return least
+
+
+@lean_njit(error_model="numpy")
+def _moved_distance(trees, mesh, turn, shift, x, y, z, reach, a, b, c):  # type: ignore[no-untyped-def]
+    """Distance of a moved point from a mesh, or what is as far as a reach and half a diagonal (a, b, c) at least."""
+    u = turn[0, 0] * x + turn[0, 1] * y + turn[0, 2] * z + shift[0]
+    v = turn[1, 0] * x + turn[1, 1] * y + turn[1, 2] * z + shift[1]
+    w = turn[2, 0] * x + turn[2, 1] * y + turn[2, 2] * z + shift[2]
+    limit = (reach + np.sqrt(a * a + b * b + c * c)) * (1.0 + 1e-9) + 1e-12
+    return np.sqrt(least_square(trees, mesh, u, v, w, limit * limit, -1.0))
 
 
 @lean_njit(error_model="numpy")

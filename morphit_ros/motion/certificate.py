@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.geometry.triangle_tree import least_square
+from morphit_ros.geometry.triangle_tree import least_square, surface_gap
 from morphit_ros.jit import lean_njit, njit
 from morphit_ros.motion.cloud import cloud_distance, cloud_far
 from morphit_ros.motion.model import ArmArrays
@@ -158,6 +158,36 @@ def _distance(first: Array, second: Array) -> float:
     return float(np.sqrt(x * x + y * y + z * z))
 
 
+@njit(cache=True, nogil=True)
+def _surface_gap(arm: ArmArrays, joints: Array, p: int, q: int, limit: float) -> float:
+    """What the surfaces of two parts are at least apart beyond the margin [m]; the limit if that is more."""
+    first = joints[arm.rows[p]] if arm.rows[p] >= 0 else np.eye(4)
+    second = joints[arm.rows[q]] if arm.rows[q] >= 0 else np.eye(4)
+    found = surface_gap(arm.trees, arm.meshes[p], arm.meshes[q], first, second, limit + arm.margin)
+    return float(found - arm.margin)
+
+
+@lean_njit
+def _pair_gap(arm: ArmArrays, joints: Array, balls: Array, spheres: Array, p: int, q: int, limit: float) -> float:
+    """What two parts are at least apart [m], by spheres or by surfaces; the limit if that is more.
+
+    Where neither says that they are apart, less by how deep the spheres overlap. Surfaces say nothing about a part that
+    is wholly inside of the other.
+    """
+    gap = limit
+    for m in range(arm.starts[p], arm.starts[p + 1]):
+        if _distance(spheres[m], balls[q]) - arm.radii[m] - arm.ball_radii[q] >= gap:
+            continue
+        for n in range(arm.starts[q], arm.starts[q + 1]):
+            gap = min(gap, _distance(spheres[m], spheres[n]) - arm.radii[m] - arm.radii[n])
+    if gap < limit and arm.meshes[p] >= 0 and arm.meshes[q] >= 0:
+        # That of spheres is a bound, too.
+        between = _surface_gap(arm, joints, p, q, limit)
+        if between > max(gap, 0.0):
+            gap = between
+    return float(min(gap, limit))
+
+
 @lean_njit
 def _look_around(
     arm: ArmArrays, world: WorldArrays, half: Array, joints: Array, balls: Array, spheres: Array
@@ -206,15 +236,12 @@ def _look_around(
         )
         if _distance(balls[p], balls[q]) > arm.ball_radii[p] + arm.ball_radii[q] + way:
             continue
-        for m in range(arm.starts[p], arm.starts[p + 1]):
-            if _distance(spheres[m], balls[q]) > arm.radii[m] + arm.ball_radii[q] + way:
-                continue
-            for n in range(arm.starts[q], arm.starts[q + 1]):
-                gap = _distance(spheres[m], spheres[n]) - arm.radii[m] - arm.radii[n]
-                if gap <= 0.0:
-                    return _TOUCHING, p, q
-                if gap <= way:
-                    undecided = (_UNDECIDED, p, q)
+        # Just beyond, so that what is as far as the way is not taken for farther.
+        gap = _pair_gap(arm, joints, balls, spheres, p, q, way * (1.0 + 1e-9) + _ROUNDING)
+        if gap <= 0.0:
+            return _TOUCHING, p, q
+        if gap <= way:
+            undecided = (_UNDECIDED, p, q)
     return undecided
 
 
@@ -314,9 +341,7 @@ def least_clearance(
         p, q = arm.pairs[t, 0], arm.pairs[t, 1]
         if _distance(balls[p], balls[q]) - arm.ball_radii[p] - arm.ball_radii[q] >= least:
             continue
-        for m in range(arm.starts[p], arm.starts[p + 1]):
-            for n in range(arm.starts[q], arm.starts[q + 1]):
-                gap = _distance(spheres[m], spheres[n]) - arm.radii[m] - arm.radii[n]
-                if gap < least:
-                    least, first, second = gap, p, q
+        gap = _pair_gap(arm, joints, balls, spheres, p, q, least)
+        if gap < least:
+            least, first, second = gap, p, q
     return least, first, second

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.geometry.triangle_tree import least_square
+from morphit_ros.geometry.triangle_tree import least_square, surface_gap
 from morphit_ros.jit import lean_njit, njit
 from morphit_ros.motion.cloud import CloudArrays, cloud_distance, cloud_far
 from morphit_ros.motion.model import ArmArrays
@@ -182,6 +182,36 @@ def _mesh_touches(world: WorldArrays, n: int, points: Array, radius: float) -> b
     return False
 
 
+@njit(cache=True, nogil=True)
+def _surfaces_apart(arm: ArmArrays, frames: Array, p: int, q: int) -> bool:
+    """Whether in all lanes the surfaces of two parts are known, and to be apart."""
+    if arm.meshes[p] < 0 or arm.meshes[q] < 0:
+        return False
+    poses = np.empty((2, 4, 4))
+    for i in range(LANES):
+        for n, row in enumerate((arm.rows[p], arm.rows[q])):
+            for r in range(3):
+                for c in range(4):
+                    poses[n, r, c] = frames[row, 4 * r + c, i] if row >= 0 else (1.0 if r == c else 0.0)
+        # No more than decides is looked for.
+        limit = arm.margin + 1e-6
+        if surface_gap(arm.trees, arm.meshes[p], arm.meshes[q], poses[0], poses[1], limit) <= arm.margin:
+            return False
+    return True
+
+
+@lean_njit
+def _spheres_meet(arm: ArmArrays, balls: Array, spheres: Array, p: int, q: int) -> bool:
+    """Whether spheres of two parts touch in any lane."""
+    for m in range(arm.starts[p], arm.starts[p + 1]):
+        if not _points_near(spheres[m], balls[q], arm.radii[m] + arm.ball_radii[q]):
+            continue
+        for n in range(arm.starts[q], arm.starts[q + 1]):
+            if _points_near(spheres[m], spheres[n], arm.radii[m] + arm.radii[n]):
+                return True
+    return False
+
+
 @lean_njit
 def _block_free(arm: ArmArrays, world: WorldArrays, configurations: Array, room: tuple) -> bool:
     """Whether nothing touches at configurations (J, lanes)."""
@@ -225,12 +255,8 @@ def _block_free(arm: ArmArrays, world: WorldArrays, configurations: Array, room:
             if not placed[each]:
                 placed[each] = True
                 _place_points(frames, arm.rows[each], arm.centers, arm.starts[each], arm.starts[each + 1], spheres)
-        for m in range(arm.starts[p], arm.starts[p + 1]):
-            if not _points_near(spheres[m], balls[q], arm.radii[m] + arm.ball_radii[q]):
-                continue
-            for n in range(arm.starts[q], arm.starts[q + 1]):
-                if _points_near(spheres[m], spheres[n], arm.radii[m] + arm.radii[n]):
-                    return False
+        if _spheres_meet(arm, balls, spheres, p, q) and not _surfaces_apart(arm, frames, p, q):
+            return False
     return True
 
 

@@ -11,11 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.boundary import boundary_edges, welded_faces
+from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes
 from morphit_ros.geometry.transforms import Array, make_transform
+from morphit_ros.geometry.triangle_tree import TreeArrays, TriangleTree
+from morphit_ros.geometry.winding_number import InsideTest
 from morphit_ros.jit import njit
 from morphit_ros.robot.chain import Indices, JointMotions, move
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.links import element_mesh
 from morphit_ros.spheres import SphereFitConfig, SphereModel, fit_robot_spheres, self_collision_matrix
 
 # Spheres of a mesh, and of a primitive.
@@ -33,6 +38,9 @@ class ArmArrays(NamedTuple):
         centers, radii: (S, 3) and (S,) the spheres, in the frame of their joint [m].
         pairs: (M, 2) parts that must not touch each other.
         carried: (P, K) whether a joint moves a part.
+        meshes: (P,) row in `trees` of a part whose surface is known, -1 of others.
+        trees: triangles of these surfaces, in the frame of their joint.
+        margin: how far surfaces have to be apart at least [m].
     """
 
     motions: JointMotions
@@ -44,6 +52,9 @@ class ArmArrays(NamedTuple):
     radii: Array
     pairs: Indices
     carried: NDArray[np.bool_]
+    meshes: Indices
+    trees: TreeArrays
+    margin: float = 0.0
 
 
 def covering_spheres(description: RobotDescription, count: int = _COUNT) -> SphereModel:
@@ -89,6 +100,8 @@ class ArmModel:
         left_out: pairs of links that are not checked though they are not known to be apart: their spheres touch
             nearly always. Proofs say nothing about them. Empty where the pairs were given.
         arrays: for kernels.
+        insides: by part, of those whose surface is known, what is inside, and points (N, 3) on the surface of all its
+            pieces; in the frame of their joint.
 
     Args:
         robot: the robot.
@@ -97,6 +110,8 @@ class ArmModel:
         ignored: pairs of bodies that may touch, by name.
         standing: where the others stand [rad or m], at zero or the limit next to it where not given; beyond
             the limits too, as it is taken as it is.
+        surfaces: closed, by name of a body, in the frame of its link. Two bodies whose surfaces are known are also
+            apart where these are, though spheres overlap.
 
     Raises:
         InvalidInputError: no or unknown joints, or a standing position that is not finite.
@@ -109,6 +124,7 @@ class ArmModel:
         joints: Sequence[str],
         ignored: Collection[frozenset[str]],
         standing: Mapping[str, float] | None = None,
+        surfaces: Mapping[str, Sequence[TriangleMesh]] | None = None,
     ) -> None:
         kinematics = robot if isinstance(robot, KinematicModel) else KinematicModel(robot)
         if not joints:
@@ -121,7 +137,10 @@ class ArmModel:
         self.left_out: tuple[frozenset[str], ...] = ()
         motions, frames = _planned_motions(kinematics, self.joints, dict(standing or {}))
         rows, centers, radii, balls = [], [], [], []
-        for body in bodies.values():
+        trees = list[TriangleTree]()
+        meshes = np.full(len(bodies), -1, dtype=np.int64)
+        self.insides: dict[int, tuple[InsideTest, Array]] = {}
+        for part, (name, body) in enumerate(bodies.items()):
             row, T_joint_link = kinematics.link_joints[body.link]
             planned, T_planned_joint = frames[row]
             pose = T_planned_joint @ T_joint_link
@@ -131,6 +150,12 @@ class ArmModel:
             center, radius = body.ball
             # A little larger against the rounding of the poses.
             balls.append((pose[:3, :3] @ center + pose[:3, 3], radius + 1e-12))
+            if surfaces and name in surfaces:
+                placed = [mesh.transformed(pose) for mesh in surfaces[name]]
+                triangles = concatenate_meshes(placed)
+                meshes[part] = len(trees)
+                trees.append(TriangleTree(triangles.triangles[triangles.face_areas > 0.0]))
+                self.insides[part] = InsideTest(placed), triangles.triangles[:, 0]
         carried = np.zeros((len(rows), len(motions.parents)), dtype=np.bool_)
         for part, row in enumerate(rows):
             while row >= 0:
@@ -153,6 +178,8 @@ class ArmModel:
             np.concatenate([np.empty(0), *radii]),
             np.array(pairs, dtype=np.int64).reshape(-1, 2),
             carried,
+            meshes,
+            TriangleTree.arrays(trees),
         )
 
     @classmethod
@@ -197,6 +224,19 @@ def bodies_of(spheres: SphereModel, description: RobotDescription) -> dict[str, 
     """The links of a robot as bodies of their own names, in the order of the description."""
     links = spheres.links
     return {name: Body(name, links[name].centers, links[name].radii) for name in description.links if name in links}
+
+
+def closed_surfaces(description: RobotDescription) -> dict[str, tuple[TriangleMesh, ...]]:
+    """Surfaces of the links whose collision geometry is closed, one mesh an element; round primitives are enclosed.
+
+    What is inside of an open one is a matter of its winding number, which no surface bounds.
+    """
+    found = {}
+    for name, link in description.links.items():
+        meshes = tuple(element_mesh(shape, True).transformed(shape.T_link_geometry) for shape in link.collisions)
+        if meshes and not any(len(boundary_edges(welded_faces(mesh.vertices, mesh.faces))) for mesh in meshes):
+            found[name] = meshes
+    return found
 
 
 @njit(cache=True, nogil=True)

@@ -24,6 +24,7 @@ from morphit_ros.motion.checks import make_room, motion_free
 from morphit_ros.motion.model import ArmModel
 from morphit_ros.motion.search import FOUND, FULL, Trees, found_path, grow, plant, shorten
 from morphit_ros.motion.world import World
+from morphit_ros.robot.chain import place_joints
 
 # Samples between two looks at the clock: a few milliseconds.
 _SAMPLES = 500
@@ -187,7 +188,9 @@ class _Search:
         self._model, self._start, self._goals, self._config, self._watch = model, start, goals, config, watch
         arm = self._arm = model.arrays
         solids = self._solids = world.arrays_for(model.parts)
-        padded = arm._replace(radii=arm.radii + config.margin, ball_radii=arm.ball_radii + config.margin)
+        padded = arm._replace(
+            radii=arm.radii + config.margin, ball_radii=arm.ball_radii + config.margin, margin=2.0 * config.margin
+        )
         apart = all(least_clearance(padded, solids, row, _APART)[0] > 0.0 for row in (start, *goals))
         self._searched = padded if apart else arm
         self._draws = np.random.default_rng(config.seed).random((config.shortcuts, 2))
@@ -309,4 +312,30 @@ def find_contact(model: ArmModel, world: World, row: Array, itself: bool = True)
                 depth = arm.radii[m] + solid_distance(solids, n, centers[m], np.inf)
                 if -depth < gap:
                     gap, first, second = -depth, int(owners[m]), -1 - n
+    if gap > 0.0 and model.insides:
+        gap, first, second = _inside_another(model, row, gap, first, second)
     return None if gap > 0.0 else Contact(body_names(model, world, (first, second)), -gap)
+
+
+def _inside_another(model: ArmModel, row: Array, gap: float, first: int, second: int) -> tuple[float, int, int]:
+    """The deepest overlap of parts of which one is inside of the other's surface without meeting it, or what is given.
+
+    Surfaces that don't meet are inside or outside of each other piece by piece, as any of their points are.
+    """
+    arm = model.arrays
+    joints, centers = np.empty((len(arm.motions.parents), 4, 4)), placed_spheres(arm, row)
+    place_joints(arm.motions, row, joints)
+    frames = [np.eye(4) if joint < 0 else joints[joint] for joint in arm.rows]
+    for p, q in arm.pairs:
+        if p not in model.insides or q not in model.insides:
+            continue
+        own, other = (slice(arm.starts[part], arm.starts[part + 1]) for part in (p, q))
+        distances = np.linalg.norm(centers[own, None] - centers[None, other], axis=2)
+        overlap = float((arm.radii[own, None] + arm.radii[None, other] - distances).max())
+        if overlap <= max(-gap, 0.0):
+            continue
+        for inner, outer in ((p, q), (q, p)):
+            points = model.insides[inner][1] @ frames[inner][:3, :3].T + frames[inner][:3, 3]
+            if model.insides[outer][0].contains((points - frames[outer][:3, 3]) @ frames[outer][:3, :3]).any():
+                gap, first, second = -overlap, int(p), int(q)
+    return gap, first, second

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.motion.collision_model import rigid_group
-from morphit_ros.motion.model import ArmModel, Body, bodies_of, covering_spheres
+from morphit_ros.motion.model import ArmModel, Body, bodies_of, closed_surfaces, covering_spheres
 from morphit_ros.motion.planner import PathConfig, PathPlan, PathStatus, Watch, plan_path
 from morphit_ros.motion.world import World
 from morphit_ros.robot.description import RobotDescription
@@ -43,11 +44,12 @@ class Carried:
 
 
 class _Covers(NamedTuple):
-    """Bodies of all links, pairs that are not checked, and those of them that are not known to be apart."""
+    """Bodies of all links, pairs that are not checked, those of them that are not known to be apart, and that are."""
 
     bodies: dict[str, Body]
     ignored: set[frozenset[str]]
     left_out: set[frozenset[str]]
+    proven: set[frozenset[str]]
 
 
 class RefinableArm:
@@ -56,6 +58,9 @@ class RefinableArm:
     Every cover contains its link, so that a proof with any of them holds for the robot. A cover is fitted when it is
     first asked for, or read from the cache. To fit one takes seconds: where nobody shall wait for that, only `prepare`
     fits, in a thread of its own, and until then there are only the levels that are there.
+
+    Beyond the finest covers there is one more level: to them come the surfaces of the links themselves. Two links whose
+    covers overlap are then apart where their surfaces are.
 
     Attributes:
         joints: the planned joints.
@@ -91,6 +96,8 @@ class RefinableArm:
         self._allowed: set[frozenset[str]] = set()
         self._levels: dict[int, _Covers] = {}
         self._models: dict[tuple[int, ...], ArmModel] = {}
+        # Of all links, read when the first is needed; as the levels the same for all that `at` makes.
+        self._surfaces: dict[str, tuple[TriangleMesh, ...]] = {}
         self.links = tuple(self._level(0).bodies)
         # A joint that is not there is said now.
         self.model({})
@@ -131,6 +138,11 @@ class RefinableArm:
         return len(self._counts if self._patient else self._levels) - 1
 
     @property
+    def exact(self) -> int:
+        """Level of the finest covers with the links' surfaces; as `finest` as long as not all covers are there."""
+        return len(self._counts) if self.finest == len(self._counts) - 1 else self.finest
+
+    @property
     def levels(self) -> tuple[int, int]:
         """How many levels are fitted, and how many there will be."""
         return len(self._levels), len(self._counts)
@@ -140,17 +152,27 @@ class RefinableArm:
         self._level(len(self._levels))
 
     def model(self, levels: Mapping[str, int]) -> ArmModel:
-        """The robot with covers of some levels, by link; 0, the coarsest, where a link is not named."""
+        """The robot with covers of some levels, by link, up to `exact`; 0, the coarsest, where a link is not named."""
         chosen = tuple(levels.get(link, 0) for link in self.links)
         if chosen not in self._models:
-            used = [self._level(level) for level in dict.fromkeys(chosen)]
-            bodies = {link: self._level(level).bodies[link] for link, level in zip(self.links, chosen, strict=True)}
-            # A pair that any of the covers has to be checked for is checked.
+            finest = len(self._counts) - 1
+            used = [self._level(min(level, finest)) for level in chosen]
+            bodies = {link: covers.bodies[link] for link, covers in zip(self.links, used, strict=True)}
+            # A pair that any of the covers has to be checked for is checked, unless one of them proves what the links
+            # do: finer covers of links that are always near touch less often than always, and then say less.
             ignored: set[frozenset[str]] = set.intersection(*(covers.ignored for covers in used))
-            left_out: set[frozenset[str]] = ignored & set().union(*(covers.left_out for covers in used))
+            proven = self._level(0).proven.union(*(covers.proven for covers in used))
+            left_out: set[frozenset[str]] = ignored & set().union(*(covers.left_out for covers in used)) - proven
+            ignored |= proven
             bodies |= {item.name: item.body for item in self._carried}
             unchecked = ignored | self._allowed | self._carried_pairs()
-            model = self._models[chosen] = ArmModel(self.kinematics, bodies, self.joints, unchecked, self._standing)
+            near = [link for link, level in zip(self.links, chosen, strict=True) if level > finest]
+            if near and not self._surfaces:
+                self._surfaces.update(closed_surfaces(self.kinematics.description))
+            surfaces = {link: self._surfaces[link] for link in near if link in self._surfaces}
+            model = self._models[chosen] = ArmModel(
+                self.kinematics, bodies, self.joints, unchecked, self._standing, surfaces
+            )
             model.left_out = tuple(sorted(left_out, key=sorted))
             if self._limits is not None:
                 model.lower, model.upper = self._limits
@@ -172,7 +194,8 @@ class RefinableArm:
             matrix = self_collision_matrix(spheres, self.kinematics, samples=1000, boxes=1000)
             left_out = {frozenset(pair) for pair in matrix.left_out}
             ignored = {frozenset(pair) for pair in matrix.ignored} | left_out
-            self._levels[level] = _Covers(bodies_of(spheres, description), ignored, left_out)
+            proven = {frozenset(pair) for pair in matrix.proven}
+            self._levels[level] = _Covers(bodies_of(spheres, description), ignored, left_out, proven)
         return self._levels[level]
 
 
@@ -187,8 +210,8 @@ def plan_refined(
     """Plan with the coarsest covers that suffice.
 
     Links whose covers touch at start or goal become finer, and those at which a proof ended; where no path is found,
-    all links do. The timeout holds for all searches together: where links can be finer, a search has half of what is
-    left of it.
+    all links do. Two links that are at their finest are held against each other's surfaces. The timeout holds for all
+    searches together: where links can be finer, a search has half of what is left of it.
 
     Returns:
         The plan, whose times are those of all searches together, and the level of each link that it was made with.
@@ -213,6 +236,8 @@ def plan_refined(
         elif plan.status not in (PathStatus.FOUND, PathStatus.GIVEN_UP):
             wanted = arm.links if plan.bodies is None else plan.bodies
         finer = {name: levels[name] + 1 for name in wanted if name in levels and levels[name] < arm.finest}
+        if not finer and len(wanted) == 2 and all(name in arm.model(levels).parts for name in wanted):
+            finer = {name: arm.exact for name in wanted if name in levels and levels[name] < arm.exact}
         if not finer or time.monotonic() > deadline:
             break
         levels = levels | finer

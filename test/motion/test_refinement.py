@@ -7,10 +7,13 @@ import time
 import numpy as np
 import pytest
 
+from morphit_bench.spheres.planning_experiment import MeshRobot
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.motion.certificate import Verdict
-from morphit_ros.motion.planner import PathConfig, PathStatus, plan_path
+from morphit_ros.motion.checks import make_room, motion_free
+from morphit_ros.motion.model import ArmModel
+from morphit_ros.motion.planner import PathConfig, PathStatus, find_contact, plan_path
 from morphit_ros.motion.refinement import RefinableArm, plan_refined
 from morphit_ros.motion.world import World
 from morphit_ros.robot.description import load_robot_description
@@ -89,6 +92,7 @@ def test_pairs_that_no_proof_speaks_of_are_named(monkeypatch: pytest.MonkeyPatch
     class Matrix:
         ignored = (other,)
         left_out = (pair,)
+        proven = ()
 
     monkeypatch.setattr("morphit_ros.motion.refinement.self_collision_matrix", lambda *_, **__: Matrix)
     assert covers().model({"plate": 1}).left_out == (frozenset(pair),)
@@ -106,3 +110,84 @@ def test_the_timeout_is_that_of_all_searches_together() -> None:
     assert plan.status is PathStatus.NOT_FOUND
     assert "within 1 s" in plan.message
     assert 0.9 < time.monotonic() - began < 1.6
+
+
+def test_what_coarse_covers_prove_of_the_links_holds_for_finer_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of links that are always near, finer covers touch less often than always, and are then checked for nothing."""
+    pair = ("rail", "plate")
+
+    class Coarse:
+        ignored, proven, left_out = (pair,), (pair,), ()
+
+    class Fine:
+        ignored, proven, left_out = (), (), ()
+
+    matrices = iter((Coarse, Fine))
+    monkeypatch.setattr("morphit_ros.motion.refinement.self_collision_matrix", lambda *_, **__: next(matrices))
+    given = []
+    model = "morphit_ros.motion.refinement.ArmModel"
+    monkeypatch.setattr(model, lambda *args: given.append(args[3]) or ArmModel(*args))
+    covers().model({"plate": 1})
+    assert frozenset(pair) in given[-1]
+
+
+# Two bars, the upper one on a slide along them and a hinge across.
+BARS = """<robot name="bars">
+<link name="lower"><collision><geometry><box size="0.3 0.04 0.04"/></geometry></collision></link>
+<link name="slide"><collision><origin xyz="0 2 0"/><geometry><sphere radius="0.01"/></geometry></collision></link>
+<link name="upper"><collision><geometry><box size="{size}"/></geometry></collision></link>
+<joint name="along" type="prismatic"><parent link="lower"/><child link="slide"/><axis xyz="1 0 0"/>
+<limit lower="-1" upper="1" velocity="1" effort="1"/></joint>
+<joint name="up" type="revolute"><parent link="slide"/><child link="upper"/><axis xyz="0 1 0"/>
+<origin xyz="0 0 {height}"/><limit lower="-3" upper="3" velocity="1" effort="1"/></joint></robot>"""
+
+
+def bars(size: str = "0.3 0.04 0.04", height: float = 0.056) -> RefinableArm:
+    arm = RefinableArm(load_robot_description(BARS.format(size=size, height=height)), ("along", "up"), counts=(1, 48))
+    # Fitted now: a plan has a time limit.
+    arm.model(dict.fromkeys(arm.links, 1))
+    return arm
+
+
+def test_links_nearer_than_their_finest_covers_are_held_against_their_surfaces() -> None:
+    arm = bars()
+    finest = arm.model(dict.fromkeys(arm.links, arm.finest))
+    # Sixteen millimetres apart, and the spheres overlap.
+    contact = find_contact(finest, World(), np.array([-0.1, 0.0]))
+    assert contact is not None
+    assert set(contact.bodies) == {"lower", "upper"}
+    plan, levels = plan_refined(arm, World(), [-0.1, 0.0], [[0.1, 0.0]])
+    assert plan.status is PathStatus.FOUND
+    assert plan.proven
+    assert (levels["lower"], levels["upper"], levels["slide"]) == (2, 2, 0)
+    # With an edge in the lower bar.
+    plan, levels = plan_refined(arm, World(), [-0.1, 0.15], [[0.1, 0.0]])
+    assert plan.status is PathStatus.START_TOUCHES
+    assert set(plan.bodies or ()) == {"lower", "upper"}
+
+
+def test_a_link_wholly_inside_of_another_touches_it() -> None:
+    arm = bars("0.004 0.004 0.004", 0.0)
+    plan, levels = plan_refined(arm, World(), [0.0, 0.0], [[0.5, 0.0]])
+    assert plan.status is PathStatus.START_TOUCHES
+    assert levels["lower"] == arm.exact
+    # Sixteen millimetres above the bar's face.
+    apart = bars("0.004 0.004 0.004", 0.038)
+    assert plan_refined(apart, World(), [0.0, 0.0], [[0.5, 0.0]])[0].proven
+
+
+def test_surfaces_tell_apart_only_what_meshes_do() -> None:
+    """Against Coal, which shares no code with it; both kernels say the same."""
+    arm, rng = bars(height=0.08), np.random.default_rng(3)
+    exact, finest = (arm.model(dict.fromkeys(arm.links, level)) for level in (arm.exact, arm.finest))
+    truth = MeshRobot(arm.kinematics, arm.joints, {}, [frozenset(("lower", "slide")), frozenset(("slide", "upper"))])
+    rows = rng.uniform([-0.4, -1.0], [0.4, 1.0], (400, 2))
+    touching = truth.touching_itself(rows)
+    called = np.array([find_contact(exact, World(), row) is not None for row in rows])
+    called_by_covers = np.array([find_contact(finest, World(), row) is not None for row in rows])
+    assert called[touching].all()
+    assert (called & ~touching).sum() < 0.5 * (called_by_covers & ~touching).sum()
+    solids = World().arrays_for(exact.parts)
+    room = make_room(exact.arrays, solids)
+    free = np.array([motion_free(exact.arrays, solids, row, row, 0.1, room) for row in rows])
+    np.testing.assert_array_equal(free, ~called)

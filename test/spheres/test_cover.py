@@ -210,3 +210,20 @@ def test_of_several_seeds_the_smallest_cover_is_taken():
     volumes = [union_volume(result.centers, result.radii) for result in (one, several)]
     assert volumes[1] <= volumes[0]
     assert (one.radii != several.radii).any()
+
+
+def test_changes_of_the_arrangement_help():
+    """Rough ones alone hardly ever do: they shake all spheres out of the places that annealing found."""
+    corner = [BOX, BOX.transformed(make_transform(matrix_from_rpy([0.0, 0.0, np.pi / 2]), [0.25, 0.1, 0.0]))]
+    gains = []
+    for seed in range(3):
+        history = cover_spheres(corner, 16, seed=seed, trials=24).history
+        gains.append(1.0 - history[-1] / history[0])
+    assert np.mean(gains) > 0.01
+
+
+def test_starts_are_proven_beside_what_came_of_them():
+    search = _CoverSearch([BOX], np.random.default_rng(0))
+    found, history = search.best(4, 0)
+    assert len(found) == 2
+    assert history[0] == min(search._energy(*spheres) for spheres in found)

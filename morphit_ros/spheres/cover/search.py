@@ -7,7 +7,7 @@ the spheres' union, since all of the shape is in it. That has very many local mi
    better of two such starts goes on, one of which may be spheres arranged by other means,
 3. tries changes of the arrangement (one sphere less here, one more there), each followed by a short descent, and
    keeps those that help,
-   The last few that were kept go on: which of them makes the smallest proven cover is only known then,
+   The last few that were kept go on, and the starts: which of them makes the smallest proven cover is only known then,
 4. adds the points that the proof doubts to the points that must be covered, again and again, while the penalty
    gets stiff,
 5. grows all spheres by what is missing for the proof, and shrinks each as far as the proof allows.
@@ -52,10 +52,14 @@ _ANNEAL_STEPS, _ANNEAL_RATE, _ANNEAL_PRESSURE = 2000, (4e-2, 2e-3), (0.5, 50.0)
 _MOVES, _MOVED_SHARE, _MOVED_DECAY = 8, 0.15, 0.8
 # Annealing of spheres that are arranged already: it must not shake them out of their places.
 _BEGUN_STEPS, _BEGUN_RATE, _BEGUN_PRESSURE = 700, (1e-2, 2e-3), (5.0, 50.0)
-# A change of the arrangement: steps of its descents, spheres that it moves, spread of the choice.
-_TRIAL_STEPS, _TRIAL_RATE, _TRIAL_PRESSURE = 100, (1.5e-2, 2e-3), (10.0, 50.0)
+# A change of the arrangement: steps of its descents, their lengths and pressure. Gentle ones, with no less pressure
+# than the annealing ended with, leave the other spheres in their places; of every three one is rough and moves them.
+_GENTLE_TRIAL = 250, (5e-3, 1e-3), (50.0, 200.0)
+_ROUGH_TRIAL = 100, (1.5e-2, 2e-3), (10.0, 50.0)
+# Spheres that it moves, spread of the choice.
 _TRIAL_MOVES, _TRIAL_SPREAD = 2, 0.7
-_SETTLE_STEPS, _SETTLE_STIFFNESS, _TRIAL_STIFFNESS = 80, 2e4, 2e5
+# The stiffness at which arrangements are compared: softer, those seem best that leave most bare.
+_SETTLE_STEPS, _SETTLE_STIFFNESS, _TRIAL_STIFFNESS = 120, 2e4, 1e6
 # Stiffness while doubtful points are added, rounds and their steps.
 _FIRM_STIFFNESS, _FIRM_ROUNDS, _FIRM_STEPS = (1e5, 5e6), 20, 40
 # Growth: first guess and halvings of the interval; halvings when each sphere is shrunk, and up to how many spheres.
@@ -94,7 +98,7 @@ def cover_spheres(
     count: int,
     seed: int = 0,
     initial: tuple[ArrayLike, ArrayLike] | None = None,
-    trials: int = 24,
+    trials: int = 32,
     arrangement: tuple[ArrayLike, ArrayLike] | None = None,
 ) -> CoverResult:
     """Exactly `count` spheres that provably contain a shape, with little volume outside of it; same seed, same spheres.
@@ -179,7 +183,7 @@ class _CoverSearch:
     def best(
         self, count: int, trials: int, begun: tuple[Array, Array] | None = None
     ) -> tuple[list[tuple[Array, Array]], Array]:
-        """The last arrangements that were best, the very best first, and the energies on the way: steps 1 to 3."""
+        """The last arrangements that were best, the very best first, the starts, and the energies: steps 1 to 3."""
         starts = [self._annealed(count) for _ in range(_STARTS if begun is None else _STARTS - 1)]
         if begun is not None:
             self._anneal(*begun, _BEGUN_STEPS, _BEGUN_RATE, _BEGUN_PRESSURE)
@@ -192,20 +196,23 @@ class _CoverSearch:
         for spheres in starts:
             self._settle(*spheres)
         energies = [self._energy(*spheres) for spheres in starts]
-        centers, radii = starts[int(np.argmin(energies))]
-        found, history = [(centers, radii)], [min(energies)]
-        for _ in range(trials):
+        found, history = [starts[int(np.argmin(energies))]], [min(energies)]
+        centers, radii = found[0]
+        for trial in range(trials):
             trial_centers, trial_radii = centers.copy(), radii.copy()
             self._rearrange(trial_centers, trial_radii, int(self._rng.integers(1, _TRIAL_MOVES + 1)), _TRIAL_SPREAD)
             spheres = trial_centers, trial_radii
-            self._anneal(*spheres, _TRIAL_STEPS, _TRIAL_RATE, _TRIAL_PRESSURE)
+            steps, rate, pressure = _ROUGH_TRIAL if trial % 3 == 2 else _GENTLE_TRIAL
+            self._anneal(*spheres, steps, rate, pressure)
             self._settle(*spheres)
             reached = self._energy(*spheres)
             if reached < history[-1]:
                 centers, radii = spheres
                 found.append(spheres)
             history.append(min(reached, history[-1]))
-        return found[: -_PROVEN_ARRANGEMENTS - 1 : -1], np.array(history)
+        latest = found[: -_PROVEN_ARRANGEMENTS - 1 : -1]
+        latest += [start for start in starts if not any(start is spheres for spheres in latest)]
+        return latest, np.array(history)
 
     def _annealed(self, count: int) -> tuple[Array, Array]:
         """Steps 1 and 2."""

@@ -21,7 +21,7 @@ from morphit_ros.resources import atomic_write, cache_directory
 from morphit_ros.spheres.configuration import SphereFitConfig
 
 # Part of every key: raise it when the same input gives other spheres than before.
-_FIT_VERSION = 5
+_FIT_VERSION = 6
 
 
 @dataclass(frozen=True)
