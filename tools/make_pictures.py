@@ -365,6 +365,10 @@ MORPHIT = (sys.executable, "-m", "morphit_ros.cli")
 COVER_VIEW = (*MORPHIT, "cover", "view", "4x8", "--duration", "6", "--screenshot", "FOLDER/cover_thigh.png")
 COVER = ("benchmarks/cover.py", "--data", "DATA", "--images", "FOLDER")
 COLLISIONS = ("benchmarks/sphere_collisions.py", "--output", "FOLDER")
+PLANNING = (
+    *("benchmarks/sphere_planning.py", "--data", "DATA", "--output", "FOLDER", "--seeds", "2", "--goals", "10"),
+    *("--nodes", "2500", "--counts", "1", "2", "3", "4", "6", "10", "16", "20", "32", "64"),
+)
 HANDS = ("benchmarks/superovoid_hands.py", "--data", "DATA", "--pictures", "FOLDER")
 LEVEL_SETS = ("benchmarks/neural_level_sets.py", "--data", "DATA", "--picture", "FOLDER/neural_level_sets.png")
 RECIPES = {
@@ -389,6 +393,7 @@ RECIPES = {
     ),
     "cover": Recipe(("cover_open.png", "cover_cost.png"), benchmark("cover", *COVER), 2, COVER[0]),
     "collisions": Recipe(("spheres-collisions.png",), benchmark("collisions", *COLLISIONS), 2, COLLISIONS[0]),
+    "planning": Recipe(("spheres-planning.png",), benchmark("planning", *PLANNING), 2, PLANNING[0]),
     "hands": Recipe(("superovoid_times.png", "superovoid_accuracy.png"), benchmark("hands", *HANDS), 2, HANDS[0]),
     "level_sets": Recipe(("neural_level_sets.png",), benchmark("level_sets", *LEVEL_SETS), 2, LEVEL_SETS[0]),
 }
