@@ -9,6 +9,7 @@ import ast
 import importlib
 import sys
 from collections.abc import Callable
+from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +21,16 @@ def exports_of_stub(package: str, file: str) -> tuple[Callable[[str], Any], Call
 
     Args:
         package: its ``__name__``.
-        file: its ``__file__``; the stub, of lines ``from .module import Name as Name``, lies beside it.
+        file: its ``__file__``; the stub, of lines ``from .module import Name as Name``, lies beside it;
+            two dots are the package around.
 
     A name of a module that needs what is not installed raises MissingDependencyError.
     """
     stub = Path(file).with_suffix(".pyi")
     modules = {
-        alias.asname or alias.name: (f"{package}.{node.module}", alias.name)
+        alias.asname or alias.name: (resolve_name("." * node.level + node.module, package), alias.name)
         for node in ast.parse(stub.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module
+        if isinstance(node, ast.ImportFrom) and node.level >= 1 and node.module
         for alias in node.names
     }
 
