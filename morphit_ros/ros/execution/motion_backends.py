@@ -38,8 +38,9 @@ class MotionPlanningConfig(Config):
     )
     moveit_parameters: str = parameter("", "With backend moveit: YAML file with all of MoveIt's parameters, merged")
     seed: int = parameter(0, "Seed of motion planning", minimum=0, maximum=2**31 - 1)
+    # To read them holds the interpreter for up to a second, in which the node is silent and the gate would brake.
     covers: bool = parameter(
-        True, "With backend embedded: plan transfers with covers that contain the links, where these have the room"
+        False, "With backend embedded: plan transfers with covers that contain the links, where these have the room"
     )
     embedded: EmbeddedConfig = nested(EmbeddedConfig)
     moveit: MoveItConfig = nested(MoveItConfig)
