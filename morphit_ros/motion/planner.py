@@ -189,7 +189,9 @@ class _Search:
         arm = self._arm = model.arrays
         solids = self._solids = world.arrays_for(model.parts)
         padded = arm._replace(
-            radii=arm.radii + config.margin, ball_radii=arm.ball_radii + config.margin, margin=2.0 * config.margin
+            radii=arm.radii + config.margin,
+            ball_radii=arm.ball_radii + config.margin,
+            margin=arm.margin + 2.0 * config.margin,
         )
         apart = all(least_clearance(padded, solids, row, _APART)[0] > 0.0 for row in (start, *goals))
         self._searched = padded if apart else arm

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from morphit_bench.spheres.planning_experiment import MeshRobot
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.primitives import box_mesh
+from morphit_ros.geometry.stl import stl_bytes
 from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.motion.certificate import Verdict
 from morphit_ros.motion.checks import make_room, motion_free
-from morphit_ros.motion.model import ArmModel
+from morphit_ros.motion.model import ArmModel, closed_surfaces
 from morphit_ros.motion.planner import PathConfig, PathStatus, find_contact, plan_path
 from morphit_ros.motion.refinement import RefinableArm, plan_refined
 from morphit_ros.motion.world import World
@@ -191,3 +194,25 @@ def test_surfaces_tell_apart_only_what_meshes_do() -> None:
     room = make_room(exact.arrays, solids)
     free = np.array([motion_free(exact.arrays, solids, row, row, 0.1, room) for row in rows])
     np.testing.assert_array_equal(free, ~called)
+
+
+def test_a_mesh_with_one_flat_opening_is_closed_and_others_have_no_surface(tmp_path: Path) -> None:
+    box = box_mesh([0.3, 0.04, 0.04])
+    heights = box.face_normals @ np.array([0.0, 0.0, 1.0])
+    faces = {
+        "closed": box.faces,
+        "one": box.faces[heights < 0.9],
+        "two": box.faces[np.abs(heights) < 0.9],
+        "bent": box.faces[(heights < 0.9) & (box.face_normals[:, 0] < 0.9)],
+    }
+    links = ""
+    for name, some in faces.items():
+        (tmp_path / f"{name}.stl").write_bytes(stl_bytes(box.vertices[some]))
+        mesh = f'<mesh filename="{(tmp_path / name).as_uri()}.stl"/>'
+        links += f'<link name="{name}"><collision><geometry>{mesh}</geometry></collision></link>'
+        links += f'<joint name="to {name}" type="fixed"><parent link="root"/><child link="{name}"/></joint>'
+    description = load_robot_description(f'<robot name="boxes"><link name="root"/>{links}</robot>')
+    surfaces = closed_surfaces(description)
+    assert set(surfaces) == {"closed", "one"}
+    for meshes in surfaces.values():
+        assert abs(meshes[0].volume) == pytest.approx(0.3 * 0.04 * 0.04, rel=1e-5)
