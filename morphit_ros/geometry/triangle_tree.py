@@ -13,8 +13,6 @@ from morphit_ros.jit import lean_njit, njit
 
 # Triangles in a leaf; depth of the search in a tree of 2^40 leaves; bits of a place along each axis.
 _LEAF, _DEPTH, _BITS = 8, 42, 20
-# Pieces of triangles so small are not divided further: nearer meshes are said to meet [m].
-_FINEST = 1e-4
 
 
 class TreeArrays(NamedTuple):
@@ -165,91 +163,193 @@ def least_square(trees, mesh, x, y, z, limit, enough):  # type: ignore[no-untype
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def surface_gap(trees, first, second, first_pose, second_pose, limit):  # type: ignore[no-untyped-def]
-    """A bound of the distance of two meshes of `TreeArrays`: at least half of it, less `_FINEST`; `limit` if not less.
+def surface_gap(trees, first, second, first_pose, second_pose, limit, enough):  # type: ignore[no-untyped-def]
+    """Distance of two meshes of `TreeArrays` at poses (4, 4) in a common frame; 0 where they meet, `limit` if not less.
 
-    Not above zero where they meet, and the first such bound that is found. Balls around the boxes of the first mesh and
-    around pieces of its triangles are held against the second, down to balls half as large as they are far from it.
-    Poses (4, 4) in a common frame.
+    The first that is found at or below `enough` is taken, nearest or not.
     """
+    # The first in the frame of the second; boxes turn into boxes around them.
     turn, shift = np.zeros((3, 3)), np.zeros(3)
     for r in range(3):
         for k in range(3):
             shift[r] += second_pose[k, r] * (first_pose[k, 3] - second_pose[k, 3])
             for c in range(3):
                 turn[r, c] += second_pose[k, r] * first_pose[k, c]
-    nodes, pieces = np.empty(_DEPTH, dtype=np.int64), np.empty((_DEPTH, 3, 3))
     begin, count, base, size = trees.tables[first]
-    parents, least = size // 2, limit
-    nodes[0], depth = 0, 1
+    other_begin, other_count, other_base, other_size = trees.tables[second]
+    parents, other_parents = size // 2, other_size // 2
+    # Of each pair of nodes one is divided, so that there are never more than the depths of both trees.
+    stack, squares = np.empty((2 * _DEPTH, 2), dtype=np.int64), np.empty(2 * _DEPTH)
+    box, moved, triangle = np.empty(6), np.empty((_LEAF, 3, 3)), np.empty(6)
+    best = limit * limit
+    stack[0, 0], stack[0, 1], squares[0], depth = 0, 0, 0.0, 1
     while depth > 0:
         depth -= 1
-        node = nodes[depth]
-        box = trees.boxes[base + node]
-        if not box[0] <= box[3]:
+        a, b = stack[depth]
+        if not squares[depth] < best:
             continue
-        a, b, c = 0.5 * (box[3] - box[0]), 0.5 * (box[4] - box[1]), 0.5 * (box[5] - box[2])
-        distance, radius = (
-            _moved_distance(trees, second, turn, shift, box[0] + a, box[1] + b, box[2] + c, least, a, b, c),
-            np.sqrt(a * a + b * b + c * c),
+        if a >= parents and b >= other_parents:
+            last = min(_LEAF, count - _LEAF * (a - parents))
+            for i in range(last):
+                source = trees.triangles[trees.order[begin + _LEAF * (a - parents) + i]]
+                for corner in range(3):
+                    for r in range(3):
+                        moved[i, corner, r] = shift[r] + (
+                            turn[r, 0] * source[corner, 0]
+                            + turn[r, 1] * source[corner, 1]
+                            + turn[r, 2] * source[corner, 2]
+                        )
+            other_last = min(_LEAF, other_count - _LEAF * (b - other_parents))
+            for j in range(other_last):
+                other = trees.triangles[trees.order[other_begin + _LEAF * (b - other_parents) + j]]
+                for r in range(3):
+                    triangle[r] = min(other[0, r], other[1, r], other[2, r])
+                    triangle[3 + r] = max(other[0, r], other[1, r], other[2, r])
+                for i in range(last):
+                    square = 0.0
+                    for r in range(3):
+                        low = min(moved[i, 0, r], moved[i, 1, r], moved[i, 2, r])
+                        high = max(moved[i, 0, r], moved[i, 1, r], moved[i, 2, r])
+                        square += max(max(triangle[r] - high, low - triangle[3 + r]), 0.0) ** 2
+                    if square < best:
+                        best = min(best, _triangles_square(moved[i], other))
+                        if best <= enough * enough:
+                            return np.sqrt(best)
+            continue
+        # The larger of the two is divided.
+        own = a < parents and (
+            b >= other_parents or _longest_side(trees.boxes, base + a) >= _longest_side(trees.boxes, other_base + b)
         )
-        if distance - radius >= least:
-            continue
-        if node < parents:
-            nodes[depth], nodes[depth + 1] = 2 * node + 1, 2 * node + 2
-            depth += 2
-            continue
-        last = min(_LEAF * (node - parents) + _LEAF, count)
-        for place in range(_LEAF * (node - parents), last):
-            pieces[0] = trees.triangles[trees.order[begin + place]]
-            waiting = 1
-            while waiting > 0:
-                waiting -= 1
-                piece = pieces[waiting]
-                x = (piece[0, 0] + piece[1, 0] + piece[2, 0]) / 3.0
-                y = (piece[0, 1] + piece[1, 1] + piece[2, 1]) / 3.0
-                z = (piece[0, 2] + piece[1, 2] + piece[2, 2]) / 3.0
-                square, longest, edge = 0.0, -1.0, 0
-                for e in range(3):
-                    o = (e + 1) % 3
-                    square = max(square, (piece[e, 0] - x) ** 2 + (piece[e, 1] - y) ** 2 + (piece[e, 2] - z) ** 2)
-                    length = (
-                        (piece[e, 0] - piece[o, 0]) ** 2
-                        + (piece[e, 1] - piece[o, 1]) ** 2
-                        + (piece[e, 2] - piece[o, 2]) ** 2
-                    )
-                    if length > longest:
-                        longest, edge = length, e
-                # A little larger against rounding.
-                radius = np.sqrt(square) * (1.0 + 1e-9) + 1e-12
-                distance = _moved_distance(trees, second, turn, shift, x, y, z, least, radius, 0.0, 0.0)
-                if distance - radius >= least:
-                    continue
-                if radius <= 0.5 * distance or radius <= _FINEST or waiting + 2 > len(pieces):
-                    least = distance - radius
-                    if least <= 0.0:
-                        return least
-                    continue
-                other = (edge + 1) % 3
-                for axis in range(3):
-                    corner, middle = piece[other, axis], 0.5 * (piece[edge, axis] + piece[other, axis])
-                    for e in range(3):
-                        pieces[waiting + 1, e, axis] = piece[e, axis]
-                    pieces[waiting + 1, edge, axis] = middle
-                    pieces[waiting, other, axis] = middle
-                    pieces[waiting + 1, other, axis] = corner
-                waiting += 2
-    return least
+        node = a if own else b
+        below = depth
+        for child in range(2 * node + 1, 2 * node + 3):
+            one, two = (child, b) if own else (a, child)
+            _move_box(trees.boxes, base + one, turn, shift, box)
+            square = 0.0
+            for r in range(3):
+                row = other_base + two
+                gap = max(max(trees.boxes[row, r] - box[3 + r], box[r] - trees.boxes[row, 3 + r]), 0.0)
+                square += gap * gap
+            # The empty ones are infinitely far.
+            if square < best:
+                stack[depth, 0], stack[depth, 1], squares[depth] = one, two, square
+                depth += 1
+        # The nearer of the two comes first.
+        if depth == below + 2 and squares[below] < squares[below + 1]:
+            a, b, square = stack[below, 0], stack[below, 1], squares[below]
+            stack[below, 0], stack[below, 1], squares[below] = (
+                stack[below + 1, 0],
+                stack[below + 1, 1],
+                squares[below + 1],
+            )
+            stack[below + 1, 0], stack[below + 1, 1], squares[below + 1] = a, b, square
+    return np.sqrt(best)
 
 
 @lean_njit(error_model="numpy")
-def _moved_distance(trees, mesh, turn, shift, x, y, z, reach, a, b, c):  # type: ignore[no-untyped-def]
-    """Distance of a moved point from a mesh, or what is as far as a reach and half a diagonal (a, b, c) at least."""
-    u = turn[0, 0] * x + turn[0, 1] * y + turn[0, 2] * z + shift[0]
-    v = turn[1, 0] * x + turn[1, 1] * y + turn[1, 2] * z + shift[1]
-    w = turn[2, 0] * x + turn[2, 1] * y + turn[2, 2] * z + shift[2]
-    limit = (reach + np.sqrt(a * a + b * b + c * c)) * (1.0 + 1e-9) + 1e-12
-    return np.sqrt(least_square(trees, mesh, u, v, w, limit * limit, -1.0))
+def _longest_side(boxes, node):  # type: ignore[no-untyped-def]
+    """Of a box."""
+    return max(boxes[node, 3] - boxes[node, 0], boxes[node, 4] - boxes[node, 1], boxes[node, 5] - boxes[node, 2])
+
+
+@lean_njit(error_model="numpy")
+def _move_box(boxes, node, turn, shift, moved):  # type: ignore[no-untyped-def]
+    """Fill the box (6,) around a moved box; infinitely far for an empty one."""
+    if not boxes[node, 0] <= boxes[node, 3]:
+        for r in range(3):
+            moved[r], moved[3 + r] = np.inf, np.inf
+        return
+    for r in range(3):
+        middle, half = shift[r], 0.0
+        for c in range(3):
+            middle += turn[r, c] * 0.5 * (boxes[node, 3 + c] + boxes[node, c])
+            half += abs(turn[r, c]) * 0.5 * (boxes[node, 3 + c] - boxes[node, c])
+        moved[r], moved[3 + r] = middle - half, middle + half
+
+
+@lean_njit(error_model="numpy")
+def _triangles_square(first, second):  # type: ignore[no-untyped-def]
+    """Squared distance of two triangles (3, 3): of edges or of corners from the other; 0 where an edge pierces."""
+    best = np.inf
+    for e in range(3):
+        o = (e + 1) % 3
+        for f in range(3):
+            p = (f + 1) % 3
+            best = min(best, _segments_square(first, e, o, second, f, p))
+    for e in range(3):
+        best = min(best, _point_square(first, e, second), _point_square(second, e, first))
+        if _pierces(first, e, (e + 1) % 3, second) or _pierces(second, e, (e + 1) % 3, first):
+            return 0.0
+    return best
+
+
+@lean_njit(error_model="numpy")
+def _segments_square(first, a, b, second, c, d):  # type: ignore[no-untyped-def]
+    """Squared distance of the edge between corners a and b of a triangle and that between c and d of another."""
+    ux, uy, uz = first[b, 0] - first[a, 0], first[b, 1] - first[a, 1], first[b, 2] - first[a, 2]
+    vx, vy, vz = second[d, 0] - second[c, 0], second[d, 1] - second[c, 1], second[d, 2] - second[c, 2]
+    wx, wy, wz = first[a, 0] - second[c, 0], first[a, 1] - second[c, 1], first[a, 2] - second[c, 2]
+    uu, uv, vv = ux * ux + uy * uy + uz * uz, ux * vx + uy * vy + uz * vz, vx * vx + vy * vy + vz * vz
+    uw, vw = ux * wx + uy * wy + uz * wz, vx * wx + vy * wy + vz * wz
+    # Where edges are parallel any place along them does.
+    across = uu * vv - uv * uv
+    s = min(max((uv * vw - vv * uw) / across, 0.0), 1.0) if across > 0.0 else 0.0
+    t = (uv * s + vw) / vv
+    if t < 0.0 or t > 1.0:
+        t = min(max(t, 0.0), 1.0)
+        s = min(max((uv * t - uw) / uu, 0.0), 1.0)
+    x, y, z = wx + s * ux - t * vx, wy + s * uy - t * vy, wz + s * uz - t * vz
+    return x * x + y * y + z * z
+
+
+@lean_njit(error_model="numpy")
+def _plane_and_height(triangle, point):  # type: ignore[no-untyped-def]
+    """Normal of a triangle, not of unit length; its square; and height of a point above the plane along the normal."""
+    bx, by, bz = triangle[1, 0] - triangle[0, 0], triangle[1, 1] - triangle[0, 1], triangle[1, 2] - triangle[0, 2]
+    cx, cy, cz = triangle[2, 0] - triangle[0, 0], triangle[2, 1] - triangle[0, 1], triangle[2, 2] - triangle[0, 2]
+    nx, ny, nz = by * cz - bz * cy, bz * cx - bx * cz, bx * cy - by * cx
+    height = nx * (point[0] - triangle[0, 0]) + ny * (point[1] - triangle[0, 1]) + nz * (point[2] - triangle[0, 2])
+    return nx, ny, nz, height
+
+
+@lean_njit(error_model="numpy")
+def _is_within(x, y, z, nx, ny, nz, triangle):  # type: ignore[no-untyped-def]
+    """Whether a point of a triangle's plane is in it."""
+    for e in range(3):
+        o = (e + 1) % 3
+        ux = triangle[o, 0] - triangle[e, 0]
+        uy = triangle[o, 1] - triangle[e, 1]
+        uz = triangle[o, 2] - triangle[e, 2]
+        wx, wy, wz = x - triangle[e, 0], y - triangle[e, 1], z - triangle[e, 2]
+        if nx * (uy * wz - uz * wy) + ny * (uz * wx - ux * wz) + nz * (ux * wy - uy * wx) < 0.0:
+            return False
+    return True
+
+
+@lean_njit(error_model="numpy")
+def _point_square(points, corner, triangle):  # type: ignore[no-untyped-def]
+    """Squared distance of a corner from a triangle's plane if its foot is in the triangle; else infinite."""
+    nx, ny, nz, height = _plane_and_height(triangle, points[corner])
+    square = nx * nx + ny * ny + nz * nz
+    if not square > 0.0:
+        return np.inf
+    share = height / square
+    x, y, z = points[corner, 0] - share * nx, points[corner, 1] - share * ny, points[corner, 2] - share * nz
+    return height * share if _is_within(x, y, z, nx, ny, nz, triangle) else np.inf
+
+
+@lean_njit(error_model="numpy")
+def _pierces(points, a, b, triangle):  # type: ignore[no-untyped-def]
+    """Whether the edge between corners a and b of a triangle goes through another."""
+    nx, ny, nz, height = _plane_and_height(triangle, points[a])
+    _, _, _, other = _plane_and_height(triangle, points[b])
+    if height * other > 0.0 or height == other:
+        return False
+    share = height / (height - other)
+    x = points[a, 0] + share * (points[b, 0] - points[a, 0])
+    y = points[a, 1] + share * (points[b, 1] - points[a, 1])
+    z = points[a, 2] + share * (points[b, 2] - points[a, 2])
+    return _is_within(x, y, z, nx, ny, nz, triangle)
 
 
 @lean_njit(error_model="numpy")

@@ -163,7 +163,7 @@ def _surface_gap(arm: ArmArrays, joints: Array, p: int, q: int, limit: float) ->
     """What the surfaces of two parts are at least apart beyond the margin [m]; the limit if that is more."""
     first = joints[arm.rows[p]] if arm.rows[p] >= 0 else np.eye(4)
     second = joints[arm.rows[q]] if arm.rows[q] >= 0 else np.eye(4)
-    found = surface_gap(arm.trees, arm.meshes[p], arm.meshes[q], first, second, limit + arm.margin)
+    found = surface_gap(arm.trees, arm.meshes[p], arm.meshes[q], first, second, limit + arm.margin, arm.margin)
     return float(found - arm.margin)
 
 

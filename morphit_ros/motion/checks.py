@@ -195,7 +195,7 @@ def _surfaces_apart(arm: ArmArrays, frames: Array, p: int, q: int) -> bool:
                     poses[n, r, c] = frames[row, 4 * r + c, i] if row >= 0 else (1.0 if r == c else 0.0)
         # No more than decides is looked for.
         limit = arm.margin + 1e-6
-        if surface_gap(arm.trees, arm.meshes[p], arm.meshes[q], poses[0], poses[1], limit) <= arm.margin:
+        if surface_gap(arm.trees, arm.meshes[p], arm.meshes[q], poses[0], poses[1], limit, arm.margin) <= arm.margin:
             return False
     return True
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.boundary import boundary_edges, welded_faces
+from morphit_ros.geometry.boundary import boundary_edges, filling_faces, welded_faces
 from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes
 from morphit_ros.geometry.transforms import Array, make_transform
 from morphit_ros.geometry.triangle_tree import TreeArrays, TriangleTree
@@ -25,6 +25,9 @@ from morphit_ros.spheres import SphereFitConfig, SphereModel, fit_robot_spheres,
 
 # Spheres of a mesh, and of a primitive.
 _COUNT, _PRIMITIVE_COUNT = 20, 6
+# How far the edge of an opening may be off a plane: as single precision rounds coordinates in files. How far surfaces
+# have to be apart at least: more than that, and than poses are rounded [m].
+_FLAT, _APART = 1e-7, 1e-6
 
 
 class ArmArrays(NamedTuple):
@@ -54,7 +57,7 @@ class ArmArrays(NamedTuple):
     carried: NDArray[np.bool_]
     meshes: Indices
     trees: TreeArrays
-    margin: float = 0.0
+    margin: float
 
 
 def covering_spheres(description: RobotDescription, count: int = _COUNT) -> SphereModel:
@@ -180,6 +183,7 @@ class ArmModel:
             carried,
             meshes,
             TriangleTree.arrays(trees),
+            _APART,
         )
 
     @classmethod
@@ -227,16 +231,48 @@ def bodies_of(spheres: SphereModel, description: RobotDescription) -> dict[str, 
 
 
 def closed_surfaces(description: RobotDescription) -> dict[str, tuple[TriangleMesh, ...]]:
-    """Surfaces of the links whose collision geometry is closed, one mesh an element; round primitives are enclosed.
+    """Closed surfaces around the collision geometry of links, one mesh an element; round primitives are enclosed.
 
-    What is inside of an open one is a matter of its winding number, which no surface bounds.
+    Links are left out that have an open mesh which `_closed` knows no surface around.
     """
     found = {}
     for name, link in description.links.items():
-        meshes = tuple(element_mesh(shape, True).transformed(shape.T_link_geometry) for shape in link.collisions)
-        if meshes and not any(len(boundary_edges(welded_faces(mesh.vertices, mesh.faces))) for mesh in meshes):
-            found[name] = meshes
+        meshes = [_closed(element_mesh(shape, True)) for shape in link.collisions]
+        moved = [
+            mesh.transformed(shape.T_link_geometry)
+            for mesh, shape in zip(meshes, link.collisions, strict=True)
+            if mesh is not None
+        ]
+        if moved and len(moved) == len(meshes):
+            found[name] = tuple(moved)
     return found
+
+
+def _closed(mesh: TriangleMesh) -> TriangleMesh | None:
+    """A mesh, its opening filled if that is a single flat one; None if it has others.
+
+    What is inside of an open mesh is where its winding number is above one half. From outside of the filled mesh,
+    that is the share of the sphere of directions that the filling takes up, of a flat one less than one half: so
+    everything inside is in the filled mesh. Several openings may add up to more.
+    """
+    faces = welded_faces(mesh.vertices, mesh.faces)
+    edges = boundary_edges(faces)
+    if not len(edges):
+        return mesh
+    followers = dict(edges.tolist())
+    if len(followers) < len(edges):
+        return None
+    # Each corner has one edge that leaves it and one that comes to it, so that the walk comes back.
+    corner, length = followers[int(edges[0, 0])], 1
+    while corner != edges[0, 0]:
+        corner, length = followers[corner], length + 1
+    if length < len(edges):
+        return None
+    points = mesh.vertices[edges[:, 0]] - mesh.vertices[edges[:, 0]].mean(axis=0)
+    normal = np.linalg.svd(points)[2][2]
+    if np.abs(points @ normal).max() > _FLAT:
+        return None
+    return TriangleMesh(mesh.vertices, np.concatenate([faces, filling_faces(edges)[:, ::-1]]))
 
 
 @njit(cache=True, nogil=True)

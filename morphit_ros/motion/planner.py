@@ -26,8 +26,9 @@ from morphit_ros.motion.search import FOUND, FULL, Trees, found_path, grow, plan
 from morphit_ros.motion.world import World
 from morphit_ros.robot.chain import place_joints
 
-# Samples between two looks at the clock: a few milliseconds.
-_SAMPLES = 500
+# Samples between two looks at the clock: a few milliseconds. So many as well where surfaces are known: next to each
+# other they take up to a millisecond at each configuration.
+_SAMPLES, _SURFACE_SAMPLES = 500, 10
 # More than this apart is as good as far [m].
 _APART = 1e-6
 # Where a path turns out to touch between what was looked at, the next search looks so much closer, at most so often.
@@ -189,7 +190,9 @@ class _Search:
         arm = self._arm = model.arrays
         solids = self._solids = world.arrays_for(model.parts)
         padded = arm._replace(
-            radii=arm.radii + config.margin, ball_radii=arm.ball_radii + config.margin, margin=2.0 * config.margin
+            radii=arm.radii + config.margin,
+            ball_radii=arm.ball_radii + config.margin,
+            margin=arm.margin + 2.0 * config.margin,
         )
         apart = all(least_clearance(padded, solids, row, _APART)[0] > 0.0 for row in (start, *goals))
         self._searched = padded if apart else arm
@@ -242,10 +245,10 @@ class _Search:
                     return np.array([start, goal])
         trees = plant(start, goals, self._config.nodes)
         shift = np.random.default_rng(seed).random(len(start))
-        state = -1
+        state, samples = -1, _SURFACE_SAMPLES if model.insides else _SAMPLES
         while time.monotonic() < deadline and state not in (FOUND, FULL) and not self._given_up:
             state = grow(
-                arm, solids, model.lower, model.upper, trees, shift, self._config.reach, resolution, _SAMPLES, longest
+                arm, solids, model.lower, model.upper, trees, shift, self._config.reach, resolution, samples, longest
             )  # fmt: skip
             self._given_up = not self._watch(longest)
         self.branches = _branches(trees, 0), _branches(trees, 1)

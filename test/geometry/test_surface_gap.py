@@ -1,4 +1,4 @@
-"""Bounds of the distance of two meshes, against Coal."""
+"""The distance of two meshes, against Coal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def coal_mesh(mesh: TriangleMesh):
     return model
 
 
-def test_never_more_than_the_distance_and_at_least_half_of_it() -> None:
+def test_distance_and_contact() -> None:
     rng, models = np.random.default_rng(0), [coal_mesh(mesh) for mesh in SHAPES]
     apart = met = 0
     for _ in range(300):
@@ -34,15 +34,18 @@ def test_never_more_than_the_distance_and_at_least_half_of_it() -> None:
         distance = coal.distance(
             models[first], frames[0], models[second], frames[1], coal.DistanceRequest(), coal.DistanceResult()
         )
-        gap = surface_gap(TREES, first, second, *poses, np.inf)
+        gap = surface_gap(TREES, first, second, *poses, np.inf, 0.0)
         if distance > 1e-9:
             apart += 1
-            assert 0.5 * distance - 1e-4 - 1e-9 <= gap <= distance + 1e-9
-            # Nothing beyond the limit is looked for.
-            assert surface_gap(TREES, first, second, *poses, 0.4 * distance) <= 0.4 * distance
+            assert gap == pytest.approx(distance, abs=1e-9)
+            # Nothing beyond the limit is looked for, and nothing nearer than what is enough.
+            assert surface_gap(TREES, first, second, *poses, 0.4 * distance, 0.0) == pytest.approx(0.4 * distance)
+            assert (
+                distance - 1e-9 <= surface_gap(TREES, first, second, *poses, np.inf, 2.0 * distance) <= 2.0 * distance
+            )
         else:
             met += 1
-            assert gap <= 0.0
+            assert gap == 0.0
     assert min(apart, met) > 50
 
 
@@ -50,4 +53,4 @@ def test_faces_close_to_each_other() -> None:
     box = SHAPES[0]
     for distance in (0.05, 0.005, 0.0005):
         poses = np.eye(4), make_transform(translation=[0.01, 0.0, box.extents[2] + distance])
-        assert 0.5 * distance - 1e-4 <= surface_gap(TREES, 0, 0, *poses, np.inf) <= distance + 1e-9
+        assert surface_gap(TREES, 0, 0, *poses, np.inf, 0.0) == pytest.approx(distance, abs=1e-12)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from morphit_bench.spheres.planning_experiment import MeshRobot
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.primitives import box_mesh
+from morphit_ros.geometry.stl import stl_bytes
 from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.motion.certificate import Verdict
 from morphit_ros.motion.checks import make_room, motion_free
-from morphit_ros.motion.model import ArmModel
+from morphit_ros.motion.model import ArmModel, closed_surfaces
 from morphit_ros.motion.planner import PathConfig, PathStatus, find_contact, plan_path
 from morphit_ros.motion.refinement import RefinableArm, plan_refined
 from morphit_ros.motion.world import World
@@ -131,19 +134,22 @@ def test_what_coarse_covers_prove_of_the_links_holds_for_finer_ones(monkeypatch:
     assert frozenset(pair) in given[-1]
 
 
-# Two bars, the upper one on a slide along them and a hinge across.
-BARS = """<robot name="bars">
+# Two bars on a turntable, the upper one on a slide along them and a hinge across.
+BARS = """<robot name="bars"><link name="root"/>
 <link name="lower"><collision><geometry><box size="0.3 0.04 0.04"/></geometry></collision></link>
 <link name="slide"><collision><origin xyz="0 2 0"/><geometry><sphere radius="0.01"/></geometry></collision></link>
 <link name="upper"><collision><geometry><box size="{size}"/></geometry></collision></link>
+<joint name="turn" type="revolute"><parent link="root"/><child link="lower"/><axis xyz="0 0 1"/>
+<origin xyz="0.1 0.2 0.3"/><limit lower="-3" upper="3" velocity="1" effort="1"/></joint>
 <joint name="along" type="prismatic"><parent link="lower"/><child link="slide"/><axis xyz="1 0 0"/>
 <limit lower="-1" upper="1" velocity="1" effort="1"/></joint>
 <joint name="up" type="revolute"><parent link="slide"/><child link="upper"/><axis xyz="0 1 0"/>
 <origin xyz="0 0 {height}"/><limit lower="-3" upper="3" velocity="1" effort="1"/></joint></robot>"""
+JOINTS = ("turn", "along", "up")
 
 
 def bars(size: str = "0.3 0.04 0.04", height: float = 0.056) -> RefinableArm:
-    arm = RefinableArm(load_robot_description(BARS.format(size=size, height=height)), ("along", "up"), counts=(1, 48))
+    arm = RefinableArm(load_robot_description(BARS.format(size=size, height=height)), JOINTS, counts=(1, 48))
     # Fitted now: a plan has a time limit.
     arm.model(dict.fromkeys(arm.links, 1))
     return arm
@@ -153,27 +159,27 @@ def test_links_nearer_than_their_finest_covers_are_held_against_their_surfaces()
     arm = bars()
     finest = arm.model(dict.fromkeys(arm.links, arm.finest))
     # Sixteen millimetres apart, and the spheres overlap.
-    contact = find_contact(finest, World(), np.array([-0.1, 0.0]))
+    contact = find_contact(finest, World(), np.array([0.5, -0.1, 0.0]))
     assert contact is not None
     assert set(contact.bodies) == {"lower", "upper"}
-    plan, levels = plan_refined(arm, World(), [-0.1, 0.0], [[0.1, 0.0]])
+    plan, levels = plan_refined(arm, World(), [0.5, -0.1, 0.0], [[-0.5, 0.1, 0.0]])
     assert plan.status is PathStatus.FOUND
     assert plan.proven
     assert (levels["lower"], levels["upper"], levels["slide"]) == (2, 2, 0)
     # With an edge in the lower bar.
-    plan, levels = plan_refined(arm, World(), [-0.1, 0.15], [[0.1, 0.0]])
+    plan, levels = plan_refined(arm, World(), [0.5, -0.1, 0.15], [[-0.5, 0.1, 0.0]])
     assert plan.status is PathStatus.START_TOUCHES
     assert set(plan.bodies or ()) == {"lower", "upper"}
 
 
 def test_a_link_wholly_inside_of_another_touches_it() -> None:
     arm = bars("0.004 0.004 0.004", 0.0)
-    plan, levels = plan_refined(arm, World(), [0.0, 0.0], [[0.5, 0.0]])
+    plan, levels = plan_refined(arm, World(), [1.0, 0.0, 0.0], [[-1.0, 0.5, 0.0]])
     assert plan.status is PathStatus.START_TOUCHES
     assert levels["lower"] == arm.exact
     # Sixteen millimetres above the bar's face.
     apart = bars("0.004 0.004 0.004", 0.038)
-    assert plan_refined(apart, World(), [0.0, 0.0], [[0.5, 0.0]])[0].proven
+    assert plan_refined(apart, World(), [1.0, 0.0, 0.0], [[-1.0, 0.5, 0.0]])[0].proven
 
 
 def test_surfaces_tell_apart_only_what_meshes_do() -> None:
@@ -181,7 +187,7 @@ def test_surfaces_tell_apart_only_what_meshes_do() -> None:
     arm, rng = bars(height=0.08), np.random.default_rng(3)
     exact, finest = (arm.model(dict.fromkeys(arm.links, level)) for level in (arm.exact, arm.finest))
     truth = MeshRobot(arm.kinematics, arm.joints, {}, [frozenset(("lower", "slide")), frozenset(("slide", "upper"))])
-    rows = rng.uniform([-0.4, -1.0], [0.4, 1.0], (400, 2))
+    rows = rng.uniform([-3.0, -0.4, -1.0], [3.0, 0.4, 1.0], (400, 3))
     touching = truth.touching_itself(rows)
     called = np.array([find_contact(exact, World(), row) is not None for row in rows])
     called_by_covers = np.array([find_contact(finest, World(), row) is not None for row in rows])
@@ -191,3 +197,25 @@ def test_surfaces_tell_apart_only_what_meshes_do() -> None:
     room = make_room(exact.arrays, solids)
     free = np.array([motion_free(exact.arrays, solids, row, row, 0.1, room) for row in rows])
     np.testing.assert_array_equal(free, ~called)
+
+
+def test_a_mesh_with_one_flat_opening_is_closed_and_others_have_no_surface(tmp_path: Path) -> None:
+    box = box_mesh([0.3, 0.04, 0.04])
+    heights = box.face_normals @ np.array([0.0, 0.0, 1.0])
+    faces = {
+        "closed": box.faces,
+        "one": box.faces[heights < 0.9],
+        "two": box.faces[np.abs(heights) < 0.9],
+        "bent": box.faces[(heights < 0.9) & (box.face_normals[:, 0] < 0.9)],
+    }
+    links = ""
+    for name, some in faces.items():
+        (tmp_path / f"{name}.stl").write_bytes(stl_bytes(box.vertices[some]))
+        mesh = f'<mesh filename="{(tmp_path / name).as_uri()}.stl"/>'
+        links += f'<link name="{name}"><collision><geometry>{mesh}</geometry></collision></link>'
+        links += f'<joint name="to {name}" type="fixed"><parent link="root"/><child link="{name}"/></joint>'
+    description = load_robot_description(f'<robot name="boxes"><link name="root"/>{links}</robot>')
+    surfaces = closed_surfaces(description)
+    assert set(surfaces) == {"closed", "one"}
+    for meshes in surfaces.values():
+        assert abs(meshes[0].volume) == pytest.approx(0.3 * 0.04 * 0.04, rel=1e-5)

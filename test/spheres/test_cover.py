@@ -7,7 +7,7 @@ import pytest
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh, sample_surface
-from morphit_ros.geometry.primitives import box_mesh, capsule_mesh, sphere_mesh
+from morphit_ros.geometry.primitives import box_mesh, capsule_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.geometry.winding_number import InsideTest
 from morphit_ros.spheres.configuration import SphereFitConfig
@@ -213,13 +213,13 @@ def test_of_several_seeds_the_smallest_cover_is_taken():
 
 
 def test_changes_of_the_arrangement_help():
-    """Rough ones alone hardly ever do: they shake all spheres out of the places that annealing found."""
-    corner = [BOX, BOX.transformed(make_transform(matrix_from_rpy([0.0, 0.0, np.pi / 2]), [0.25, 0.1, 0.0]))]
+    """Rough ones alone hardly do on a smooth shape: they shake all spheres out of the places that annealing found."""
     gains = []
     for seed in range(3):
-        history = cover_spheres(corner, 16, seed=seed, trials=24).history
+        history = cover_spheres(cylinder_mesh(0.05, 0.3), 20, seed=seed, trials=24).history
         gains.append(1.0 - history[-1] / history[0])
-    assert np.mean(gains) > 0.01
+    # Measured 0.028; with rough ones alone 0.006.
+    assert np.mean(gains) > 0.015
 
 
 def test_starts_are_proven_beside_what_came_of_them():
