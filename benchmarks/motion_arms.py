@@ -1,11 +1,15 @@
 """Any arm: from a URDF never seen to motions among drawn obstacles.
 
-`python benchmarks/motion_arms.py [ROBOT ...] [--problems N] [--seed N] [--warm] [--json FILE]`
+`python benchmarks/motion_arms.py [ROBOT ...] [--problems N | --near N] [--seed N] [--warm] [--json FILE]`
 
 Every robot of the package example-robot-data whose longest chain has four joints or more, or those that are named:
 that chain is planned, the other joints stand still. Covers are fitted anew, in a cache of their own, unless `--warm`.
 Starts and goals are drawn free of twelve drawn solids within reach; every path is checked against the collision
 meshes by Coal, at steps of one degree. Times are wall time of this machine.
+
+With `--near` nothing is planned: of so many drawn configurations at which the meshes do not touch each other, how many
+the covers of each level, and at last the surfaces, call touching. Of a robot of config/robots it is the arm that is
+drawn, with open fingers.
 """
 
 from __future__ import annotations
@@ -32,7 +36,8 @@ from morphit_ros.motion.refinement import RefinableArm, plan_refined
 from morphit_ros.motion.warm_up import warm_up
 from morphit_ros.motion.world import World
 from morphit_ros.resources import atomic_write
-from morphit_ros.robot.example_robots import example_robots
+from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.example_robots import configured_robots, example_robots
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.links import GeometryKind
 from morphit_ros.robot.solids import Solid
@@ -115,10 +120,37 @@ def try_robot(name: str, problems: int, seed: int) -> dict[str, Any]:
     return figures
 
 
+def try_near(name: str, count: int, seed: int) -> dict[str, Any]:
+    """How many of drawn configurations of a robot each level calls touching."""
+    description, _ = load_robot(name)
+    kinematics = KinematicModel(description)
+    joints, _ = longest_chain(kinematics)
+    standing = np.clip(0.0, kinematics.position_lower, kinematics.position_upper)
+    where = dict(zip(kinematics.joint_names, standing.tolist(), strict=True))
+    if name in configured_robots():
+        robot = RobotConfiguration.load(name)
+        # Others follow these.
+        joints, fingers = list(robot.arm_joints), [name for name in robot.finger_joints if name in where]
+        where |= dict(zip(fingers, kinematics.limits(fingers)[1].tolist(), strict=True))
+    arm = RefinableArm(kinematics, joints, where)
+    models = [arm.model(dict.fromkeys(arm.links, level)) for level in range(arm.exact + 1)]
+    # Pairs that no level checks say nothing.
+    checked = {frozenset((m.parts[a], m.parts[b])) for m in models for a, b in m.arrays.pairs}
+    pairs = {frozenset(pair) for pair in combinations(description.links, 2)}
+    truth, rng = MeshRobot(kinematics, joints, where, pairs - checked), np.random.default_rng(seed)
+    rows: list[Any] = []
+    while len(rows) < count:
+        drawn = rng.uniform(models[0].lower, models[0].upper, (50, len(joints)))
+        rows += list(drawn[~truth.touching_itself(drawn)])
+    touching = [sum(find_contact(model, World(), row) is not None for row in rows[:count]) for model in models]
+    return {"robot": name, "joints": len(joints), "near": count, "touching": touching}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("robots", nargs="*", metavar="ROBOT", help="names or files; default: all of example-robot-data")
     parser.add_argument("--problems", type=int, default=10, metavar="N", help="of each robot (default: %(default)s)")
+    parser.add_argument("--near", type=int, default=0, metavar="N", help="draw so many, and plan nothing")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of everything drawn (default: %(default)s)")
     parser.add_argument("--warm", action="store_true", help="take covers from the cache where they are known")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
@@ -127,13 +159,21 @@ def main() -> int:
     if not options.warm:
         os.environ["MORPHIT_CACHE"] = tempfile.mkdtemp(prefix="morphit_arms_")
     rows = []
-    print("robot                       joints first plan [s]  plans: median [ms] longest  solved  proven  touching")
+    title = f"robot                       joints called touching, of {options.near}, by level"
+    plans = "robot                       joints first plan [s]  plans: median [ms] longest  solved  proven  touching"
+    print(title if options.near else plans)
     for name in tqdm(options.robots or list(example_robots()), disable=not sys.stderr.isatty()):
         try:
-            row = try_robot(name, options.problems, options.seed)
+            if options.near:
+                row = try_near(name, options.near, options.seed)
+            else:
+                row = try_robot(name, options.problems, options.seed)
         except MorphitError as error:
             row = {"robot": name, "skipped": str(error)}
         rows.append(row)
+        if "touching" in row and options.near:
+            print(f"{name:28s} {row['joints']:5d}  {' '.join(map(str, row['touching']))}", flush=True)
+            continue
         if "skipped" in row or not row["problems"]:
             print(f"{name:28s} {row.get('skipped', 'no free start and goal among the solids')}")
             continue

@@ -1,6 +1,7 @@
 """Planned motions in clutter: how many problems are solved, how fast, how long paths are, and whether they are free.
 
-`python benchmarks/motion_planning.py [--data DIR] [--problems FILE --robot NAME_OR_URDF] [--seeds N] [--json FILE]`
+`python benchmarks/motion_planning.py [--data DIR] [--problems FILE --robot NAME_OR_URDF] [--seeds N]
+    [--points N | --triangles N] [--json FILE]`
 
 The 350 problems of MotionBenchMaker for a Panda, or those of any file of that format. Times are process time of one
 core after a warm-up; a problem counts as solved within the limit of wall time. With `--truth` every path is checked
@@ -24,6 +25,7 @@ from tqdm import tqdm
 from morphit_bench.data_option import add_data
 from morphit_bench.spheres.planning_experiment import dense_path, read_world
 from morphit_bench.spheres.planning_problems import read_problems
+from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.motion.certificate import Verdict
 from morphit_ros.motion.cloud import CloudObstacle
@@ -32,12 +34,13 @@ from morphit_ros.motion.refinement import COUNTS, plan_refined
 from morphit_ros.motion.world import World
 from morphit_ros.resources import atomic_write
 from morphit_ros.robot.links import GeometryKind
+from morphit_ros.robot.solids import Solid
 
 STEP = np.radians(1.0)
 
 
-def points_on(world: World, count: int, seed: int) -> Array:
-    """Points (N, 3) drawn on the surfaces of all solids, by area."""
+def mesh_of(world: World) -> Any:
+    """All solids as one trimesh.Trimesh."""
     import trimesh
 
     meshes = []
@@ -49,8 +52,26 @@ def points_on(world: World, count: int, seed: int) -> Array:
             else trimesh.creation.icosphere(radius=size[0])
         )  # fmt: skip
         meshes.append(mesh.apply_transform(solid.T_world_solid))
-    points, _ = trimesh.sample.sample_surface(trimesh.util.concatenate(meshes), count, seed=seed)
+    return trimesh.util.concatenate(meshes)
+
+
+def points_on(world: World, count: int, seed: int) -> Array:
+    """Points (N, 3) drawn on the surfaces of all solids, by area."""
+    import trimesh
+
+    points, _ = trimesh.sample.sample_surface(mesh_of(world), count, seed=seed)
     return np.asarray(points)
+
+
+def triangles_of(world: World, count: int) -> TriangleMesh:
+    """All solids as one mesh, its triangles cut into four as often as they are at most so many."""
+    import trimesh
+
+    mesh = mesh_of(world)
+    vertices, faces = mesh.vertices, mesh.faces
+    while 4 * len(faces) <= count:
+        vertices, faces = trimesh.remesh.subdivide(vertices, faces)
+    return TriangleMesh(np.asarray(vertices), np.asarray(faces, dtype=np.int64))
 
 
 def percentile(values: list[float], share: float) -> float:
@@ -74,6 +95,10 @@ def main() -> int:
     parser.add_argument(
         "--point-radius", type=float, default=0.005, metavar="M", help="of these (default: %(default)s m)"
     )
+    parser.add_argument(
+        "--triangles", type=int, default=0, metavar="N", help="the world as a mesh of so many, or down to a fourth"
+    )
+    parser.add_argument("--stride", type=int, default=1, metavar="N", help="every so manyth problem of each set")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs of each problem (default: %(default)s)")
     parser.add_argument("--truth", action="store_true", help="check paths against the collision meshes with Coal")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
@@ -93,7 +118,7 @@ def main() -> int:
     for level in range(arm.finest + 1):
         arm.model(dict.fromkeys(arm.links, level))
     rows: list[dict[str, Any]] = []
-    tasks = [(name, p, seed) for name, p in problems.every() for seed in range(options.seeds)]
+    tasks = [(name, p, seed) for name, p in problems.every(options.stride) for seed in range(options.seeds)]
     for name, problem, seed in tqdm(tasks, disable=not sys.stderr.isatty()):
         world = read_world(problem["obstacles"])
         begin, seen = time.process_time(), world
@@ -101,6 +126,10 @@ def main() -> int:
             cloud = CloudObstacle("points", points_on(world, options.points, seed), options.point_radius)
             begin = time.process_time()
             seen = World(cloud=cloud)
+        elif options.triangles:
+            mesh = triangles_of(world, options.triangles)
+            begin = time.process_time()
+            seen = World([Solid("scene", GeometryKind.MESH, np.eye(4), np.zeros(1), mesh)])
         building = time.process_time() - begin
         wall, begin = time.perf_counter(), time.process_time()
         plan, levels = plan_refined(arm, seen, problem["start"], [problem["goal"]], PathConfig(**settings, seed=seed))
@@ -147,6 +176,7 @@ def main() -> int:
             "search_ms": [percentile(search, share) for share in (50, 95, 100)],
             "shortening_ms": [percentile([1e3 * row["shortening"] for row in found], share) for share in (50, 95, 100)],
             "proof_ms": [percentile([1e3 * row["proof"] for row in found], share) for share in (50, 95, 100)],
+            "building_ms": [percentile([1e3 * row["building"] for row in found], share) for share in (50, 95, 100)],
             "total_ms": [percentile([1e3 * row["total"] for row in found], share) for share in (50, 95, 100)],
             "length": statistics.median([row["length"] for row in found]) if found else float("nan"),
             "proven": sum(row["verdict"] == Verdict.PROVEN_FREE.name for row in found),
@@ -157,6 +187,10 @@ def main() -> int:
             f" {figures['search_ms'][2]:8.1f} {figures['shortening_ms'][0]:12.2f} {figures['proof_ms'][0]:11.2f}"
             f" {figures['length']:7.2f} {figures['proven']:7d} {'–' if truth is None else figures['touching']:>9}"
         )
+    if options.points or options.triangles:
+        building, total = sets["all"]["building_ms"], sets["all"]["total_ms"]
+        print(f"world built in {building[0]:.0f} ms in the median, at most {building[2]:.0f};", end=" ")
+        print(f"planned in {total[0]:.0f}, at most {total[2]:.0f}")
     for row in rows:
         if row["status"] != PathStatus.FOUND.name:
             print(f"  {row['set']} {row['index']}, seed {row['seed']}: {row['status']}; {row['message']}")

@@ -304,7 +304,7 @@ def _segments_square(first, a, b, second, c, d):  # type: ignore[no-untyped-def]
 
 @lean_njit(error_model="numpy")
 def _plane_and_height(triangle, point):  # type: ignore[no-untyped-def]
-    """Normal of a triangle, not of unit length; its square; and height of a point above the plane along the normal."""
+    """Normal of a triangle, not of unit length, and the height of a point above its plane times that length."""
     bx, by, bz = triangle[1, 0] - triangle[0, 0], triangle[1, 1] - triangle[0, 1], triangle[1, 2] - triangle[0, 2]
     cx, cy, cz = triangle[2, 0] - triangle[0, 0], triangle[2, 1] - triangle[0, 1], triangle[2, 2] - triangle[0, 2]
     nx, ny, nz = by * cz - bz * cy, bz * cx - bx * cz, bx * cy - by * cx

@@ -220,7 +220,7 @@ class EmbeddedBackend:
         state, failure = self._checked_start(start, allowed)
         if failure is not None:
             return failure
-        model = self._model(state)
+        model = self._solid_model(state)
 
         def blocked(positions: Mapping[str, float]) -> str:
             contact = self._contact(model, positions, allowed)
@@ -334,19 +334,23 @@ class EmbeddedBackend:
         if outside:
             return state, _failed(MotionStatus.FAILED, f"the start is beyond a joint limit: {outside}", begin)
         contacts = [contact.message for contact in self._contacts.contacts(state, allowed)[:3]]
-        contacts += filter(None, [self._solid_contact(self._model(state), state)])
+        contacts += filter(None, [self._solid_contact(self._solid_model(state), state)])
         if contacts:
             return state, _failed(MotionStatus.START_IN_COLLISION, "; ".join(contacts), begin)
         return state, None
 
-    def _contact(self, model: ArmModel, positions: Mapping[str, float], allowed: Collection[Pair] = ()) -> str:
+    def _solid_model(self, state: Mapping[str, float]) -> ArmModel | None:
+        """The model that solids are held against, None where there are none."""
+        return self._model(state) if self._solids.solids else None
+
+    def _contact(self, model: ArmModel | None, positions: Mapping[str, float], allowed: Collection[Pair] = ()) -> str:
         """What touches, deepest first; empty if nothing does."""
         contacts = self._contacts.contacts(positions, allowed)
         return contacts[0].message if contacts else self._solid_contact(model, positions)
 
-    def _solid_contact(self, model: ArmModel, positions: Mapping[str, float]) -> str:
-        """Which body touches which solid, empty if none does."""
-        if not self._solids.solids:
+    def _solid_contact(self, model: ArmModel | None, positions: Mapping[str, float]) -> str:
+        """Which body touches which solid, empty if none does; the model is that of `_solid_model`."""
+        if model is None:
             return ""
         contact = find_contact(model, self._solids, self._row(positions), itself=False)
         if contact is None:
@@ -367,8 +371,9 @@ class EmbeddedBackend:
     def _plan_to_any(self, state: Mapping[str, float], goals: Sequence[Array], begin: float) -> MotionResult:
         """A path to the first goal that is free and can be reached."""
         model = self._model(state)
+        among = model if self._solids.solids else None
         touching = [
-            self._contact(model, {**state, **dict(zip(self.robot.arm_joints, goal, strict=True))}) for goal in goals
+            self._contact(among, {**state, **dict(zip(self.robot.arm_joints, goal, strict=True))}) for goal in goals
         ]
         free = [goal for goal, contact in zip(goals, touching, strict=True) if not contact]
         if not free:
