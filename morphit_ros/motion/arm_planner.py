@@ -179,6 +179,7 @@ class ArmPlanner:
         if not rows:
             return MotionAnswer(PathStatus.UNREACHABLE, unreached, planning_time=time.perf_counter() - began)
         timeout = request.timeout or config.planning_time
+        until = time.monotonic() + timeout + request.improvement
         settings = PathConfig(
             timeout=timeout, improvement=request.improvement, proof_budget=config.proof_budget, seed=config.seed
         )
@@ -194,7 +195,7 @@ class ArmPlanner:
         answer = MotionAnswer(plan.status, plan.message, touching=plan.bodies, depth=plan.depth, plan=plan, model=model)
         if plan.status is PathStatus.FOUND:
             progress("timing", plan.length)
-            trajectory, proven = time_proven(model, world, plan, limits)
+            trajectory, proven = time_proven(model, world, plan, limits, until - time.monotonic())
             verdict = Verdict.PROVEN_FREE if proven else Verdict.FREE_AT_SAMPLES
             said = [unreached, _unchecked(model, left_out), "" if proven else "not proven between samples"]
             message = "; ".join(filter(None, said))

@@ -9,6 +9,7 @@ are looked at.
 from __future__ import annotations
 
 import enum
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,9 +20,12 @@ from morphit_ros.jit import lean_njit, njit
 from morphit_ros.motion.cloud import cloud_distance, cloud_far
 from morphit_ros.motion.model import ArmArrays
 from morphit_ros.motion.world import WorldArrays
-from morphit_ros.robot.chain import place_joints
+from morphit_ros.robot.chain import Indices, place_joints
 
-_CLEAR, _UNDECIDED, _TOUCHING = 0, 1, 2
+_CLEAR, _UNDECIDED, _TOUCHING, _GOING_ON = 0, 1, 2, 3
+# Configurations between two looks at the clock: a few milliseconds. So many as well where surfaces are known: next to
+# each other they take up to a millisecond at each.
+_LOOKS, _SURFACE_LOOKS = 500, 10
 # Of all lengths that are compared, against rounding [m].
 _ROUNDING = 1e-9
 # How far beyond a sphere points of a cloud are looked for in a proof [m].
@@ -41,11 +45,11 @@ class Certificate:
     """What is known of a path of spheres.
 
     Attributes:
-        verdict: PROVEN_FREE for all its length, FREE_AT_SAMPLES where the work allowed was not enough, or TOUCHING.
+        verdict: PROVEN_FREE for all its length, FREE_AT_SAMPLES where work or time allowed was not enough, or TOUCHING.
         looked_at: configurations.
         segment, share: unless PROVEN_FREE, where: row of the corner before, and share of the way to the next.
         bodies: unless PROVEN_FREE, the two that touch or are not proven apart there: indices of parts, or of a part
-            and -1 - the index of a solid.
+            and -1 - the index of a solid. None where the time ended.
     """
 
     verdict: Verdict
@@ -247,42 +251,64 @@ def _look_around(
 
 @njit(cache=True, nogil=True)
 def _certify(
-    arm: ArmArrays, world: WorldArrays, path: Array, beside: Array, budget: int
-) -> tuple[int, int, int, float, int, int]:
-    """Verdict, configurations looked at, and segment, share and the two bodies where it is not proven."""
+    arm: ArmArrays,
+    world: WorldArrays,
+    path: Array,
+    beside: Array,
+    budget: int,
+    waiting: Array,
+    state: Indices,
+    looks: int,
+) -> tuple[int, float, int, int]:
+    """Verdict, and share and the two bodies where it is not proven; _GOING_ON after so many configurations.
+
+    Args:
+        arm, world, path, beside, budget: of `certify_path`.
+        waiting: (D, 2) pieces of the segment that wait, as middle and half width in shares of it.
+        state: (3,) integers: the segment, how many pieces of it wait, and configurations looked at. Both are changed in
+            place; a later call goes on with them.
+        looks: most configurations looked at in this call.
+    """
     size, count = path.shape[1], path.shape[0]
     joints = np.empty((len(arm.motions.parents), 4, 4))
     balls, spheres = np.empty((len(arm.rows), 3)), np.empty((len(arm.radii), 3))
     middle, half = np.empty(size), np.empty(size)
-    # Pieces that wait, as middle and half width in shares of their segment; each split adds one.
-    waiting = np.empty((64, 2))
-    looked_at = 0
-    for segment in range(max(count - 1, 1)):
+    end = state[2] + looks
+    while state[0] < max(count - 1, 1):
+        segment = state[0]
         first, last = path[segment], path[min(segment + 1, count - 1)]
-        waiting[0] = 0.5, 0.5
-        pieces = 1
-        while pieces > 0:
-            share, width = waiting[pieces - 1]
-            pieces -= 1
+        while state[1] > 0:
+            share, width = waiting[state[1] - 1]
+            if state[2] >= end:
+                return _GOING_ON, share, 0, 0
+            state[1] -= 1
             for j in range(size):
                 middle[j] = first[j] + share * (last[j] - first[j])
                 # A little wider against rounding of the middle.
                 half[j] = width * abs(last[j] - first[j]) + beside[min(segment, len(beside) - 1), j] + 1e-12
             _place_all(arm, middle, joints, balls, spheres)
-            looked_at += 1
+            state[2] += 1
             verdict, p, other = _look_around(arm, world, half, joints, balls, spheres)
             if verdict == _CLEAR:
                 continue
-            if verdict == _TOUCHING or looked_at >= budget or pieces + 2 > len(waiting):
-                return verdict, looked_at, segment, share, p, other
-            waiting[pieces, 0], waiting[pieces, 1] = share + 0.5 * width, 0.5 * width
-            waiting[pieces + 1, 0], waiting[pieces + 1, 1] = share - 0.5 * width, 0.5 * width
-            pieces += 2
-    return _CLEAR, looked_at, -1, 0.0, 0, 0
+            if verdict == _TOUCHING or state[2] >= budget or state[1] + 2 > len(waiting):
+                return verdict, share, p, other
+            for side in (1.0, -1.0):
+                waiting[state[1], 0], waiting[state[1], 1] = share + side * 0.5 * width, 0.5 * width
+                state[1] += 1
+        state[0] += 1
+        waiting[0] = 0.5, 0.5
+        state[1] = 1
+    return _CLEAR, 0.0, 0, 0
 
 
 def certify_path(
-    arm: ArmArrays, world: WorldArrays, path: Array, budget: int = 20000, beside: Array | None = None
+    arm: ArmArrays,
+    world: WorldArrays,
+    path: Array,
+    budget: int = 20000,
+    beside: Array | None = None,
+    until: float = np.inf,
 ) -> Certificate:
     """Prove that a path is free, between its corners too.
 
@@ -294,16 +320,21 @@ def certify_path(
         budget: most configurations looked at.
         beside: (N - 1, J) how far each joint may be beside the straight way between two rows [rad or m]
             (`chord_deviations` of a trajectory); None for not at all.
+        until: when to end at the latest, by `time.monotonic` [s], to within a few milliseconds.
     """
     if beside is None:
         beside = np.zeros((1, path.shape[1]))
-    verdict, looked_at, segment, share, p, other = _certify(
-        arm, world, np.ascontiguousarray(path), np.ascontiguousarray(beside), budget
-    )
+    path, beside = np.ascontiguousarray(path), np.ascontiguousarray(beside)
+    # Each split adds one piece, and halves its width.
+    waiting, state = np.full((64, 2), 0.5), np.array([0, 1, 0], dtype=np.int64)
+    looks = _SURFACE_LOOKS if (arm.meshes >= 0).any() else _LOOKS
+    verdict = _GOING_ON
+    while verdict == _GOING_ON and (state[2] == 0 or time.monotonic() < until):
+        verdict, share, p, other = _certify(arm, world, path, beside, budget, waiting, state, looks)
     if verdict == _CLEAR:
-        return Certificate(Verdict.PROVEN_FREE, looked_at)
+        return Certificate(Verdict.PROVEN_FREE, int(state[2]))
     name = Verdict.TOUCHING if verdict == _TOUCHING else Verdict.FREE_AT_SAMPLES
-    return Certificate(name, looked_at, segment, share, (p, other))
+    return Certificate(name, int(state[2]), int(state[0]), share, None if verdict == _GOING_ON else (p, other))
 
 
 @njit(cache=True, nogil=True)

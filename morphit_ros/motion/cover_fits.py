@@ -1,30 +1,34 @@
-"""Fit the covers that motions are planned with, in a process of its own that takes only the time that nobody wants.
+"""Find out what motions are planned with, in a process of its own that takes only the time that nobody wants.
 
-`python -m morphit_ros.motion.cover_fits` reads a URDF from its standard input, up to a zero byte, and leaves the fits
-in the cache. It ends when they are there, or when whoever started it closes that input or dies.
+`python -m morphit_ros.motion.cover_fits` reads a URDF from its standard input, up to a zero byte, and writes to its
+standard output what `KnownCovers` is of it, pickled, or the words of the error if there is none. It ends then, or when
+whoever started it closes that input or dies.
+
+Fits, tests of pairs and surfaces take seconds, in long calls that let no other thread of their process run: a node
+whose heartbeats an arm waits for must not make them.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 import threading
 
-from morphit_ros.motion.model import covering_spheres
-from morphit_ros.motion.refinement import COUNTS
+from morphit_ros.errors import MorphitError
+from morphit_ros.motion.refinement import KnownCovers
 from morphit_ros.robot.description import RobotDescription, load_robot_description
+from morphit_ros.robot.kinematics import KinematicModel
 
 _END = b"\0"
 
 
 def start_fits(description: RobotDescription) -> subprocess.Popen[bytes]:
     """The process for a robot; `terminate` ends it."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
+    process = subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
-    # It may have ended already: its status says so.
+    # It may have ended already: it says nothing then.
     try:
         process.stdin.write(description.xml.encode() + _END)
         process.stdin.flush()
@@ -33,8 +37,30 @@ def start_fits(description: RobotDescription) -> subprocess.Popen[bytes]:
     return process
 
 
+def finished_covers(process: subprocess.Popen[bytes]) -> KnownCovers:
+    """What a process of `start_fits` found out; waits for it.
+
+    Raises:
+        MorphitError: the robot has no covers, or the process ended before it knew.
+    """
+    assert process.stdout is not None
+    with process.stdout:
+        said = process.stdout.read()
+    status = process.wait()
+    if status != 0 or not said:
+        raise MorphitError(f"the process that fits covers ended with status {status}")
+    # It is this package's own process, started above: nobody else writes there.
+    found = pickle.loads(said)
+    if not isinstance(found, KnownCovers):
+        raise MorphitError(str(found))
+    return found
+
+
 def main() -> int:
     os.nice(19)
+    # What a library may print is no answer.
+    answer = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
     text = bytearray()
     while not text.endswith(_END):
         piece = os.read(0, 1 << 16)
@@ -48,9 +74,13 @@ def main() -> int:
         os._exit(0)
 
     threading.Thread(target=end_with_starter, daemon=True).start()
-    description = load_robot_description(bytes(text[:-1]).decode())
-    for count in COUNTS:
-        covering_spheres(description, count)
+    found: KnownCovers | str
+    try:
+        found = KnownCovers.of_robot(KinematicModel(load_robot_description(bytes(text[:-1]).decode())))
+    except MorphitError as error:
+        found = str(error)
+    with answer:
+        pickle.dump(found, answer, protocol=pickle.HIGHEST_PROTOCOL)
     return 0
 
 

@@ -444,7 +444,8 @@ class EmbeddedBackend:
         limits = TimingLimits(
             self._velocity_limits, self._acceleration_limits, config.blend, config.time_step, config.proof_budget
         )
-        trajectory, proven = time_proven(model, world or self._world, plan, limits)
+        left = config.planning_time - (time.perf_counter() - begin)
+        trajectory, proven = time_proven(model, world or self._world, plan, limits, left)
         message = "" if proven else "free where it was looked at, not proven between"
         return MotionResult(MotionStatus.SUCCEEDED, trajectory, message, time.perf_counter() - begin, proven)
 

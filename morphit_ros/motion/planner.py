@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,6 +36,8 @@ _APART = 1e-6
 _CLOSER, _SEARCHES = 0.3, 4
 # A path so near to the straight way to its goal cannot be made much shorter.
 _STRAIGHT = 1.001
+# Of the kernels, in this process.
+_LOADED = threading.Event()
 
 # Told the length of the shortest path so far (infinite before the first) every few milliseconds; False: give up.
 Watch = Callable[[float], bool]
@@ -131,6 +134,7 @@ def plan_path(
     goals: Sequence[Mapping[str, float] | Array],
     config: PathConfig | None = None,
     watch: Watch = lambda _: True,
+    until: float | None = None,
 ) -> PathPlan:
     """Plan from a start to whichever of several goals is reached first.
 
@@ -143,6 +147,8 @@ def plan_path(
         goals: at least one.
         config: settings.
         watch: told how far it is, and asked whether to go on.
+        until: when shortening and proof of the first path end at the latest, by `time.monotonic` [s]; None for when the
+            timeout of `config` ends, which then holds for all together.
 
     Raises:
         InvalidInputError: no goals, or positions that are missing, not finite or outside the limits.
@@ -163,7 +169,9 @@ def plan_path(
         return PathPlan(PathStatus.GOAL_TOUCHES, contact.message, none, bodies=contact.bodies, depth=contact.depth)
     ends = np.array([row for row, contact in zip(rows, touching, strict=True) if contact is None])
     search = _Search(model, world, first, ends, config, watch)
-    plan = search.first()
+    load_kernels(model, world)
+    deadline = time.monotonic() + config.timeout
+    plan = search.first(deadline, deadline if until is None else until)
     if plan.status is PathStatus.FOUND and config.improvement > 0.0:
         plan = search.improved(plan)
     if plan.status is PathStatus.FOUND:
@@ -173,6 +181,17 @@ def plan_path(
         plan, branches=search.branches, search_time=search.spent[0], shortening_time=search.spent[1],
         proof_time=search.spent[2],
     )  # fmt: skip
+
+
+def load_kernels(model: ArmModel, world: World) -> None:
+    """Compile what a plan is made with, or load it from the cache: once a process, seconds that no limit counts."""
+    if not _LOADED.is_set():
+        arm, solids, none = model.arrays, world.arrays_for(model.parts), np.zeros((1, len(model.lower)))
+        grow(arm, solids, model.lower, model.upper, plant(none[0], none, 2), none[0], 1.0, 1.0, 0, np.inf)
+        shorten(arm, solids, none, 1.0, np.empty((0, 2)))
+        certify_path(arm, solids, none)
+        motion_free(arm, solids, none[0], none[0], 1.0, make_room(arm, solids))
+        _LOADED.set()
 
 
 class _Search:
@@ -202,16 +221,15 @@ class _Search:
         self.spent = [0.0, 0.0, 0.0]
         self.branches: tuple[Array, Array] | None = None
 
-    def first(self) -> PathPlan:
-        """A path, the first that is found."""
+    def first(self, deadline: float, until: float) -> PathPlan:
+        """A path, the first that is found by the deadline, its shortening and proof ended by a later one."""
         config, none = self._config, np.empty((0, len(self._start)))
-        deadline = time.monotonic() + config.timeout
         for attempt in range(_SEARCHES):
             resolution = config.resolution * _CLOSER**attempt
             found = self._search(resolution, deadline, config.seed + 1000 * attempt, np.inf)
             if found is None:
                 break
-            plan = self._proven(found, resolution)
+            plan = self._proven(found, resolution, until)
             if plan is not None:
                 return plan
         if self._given_up:
@@ -224,7 +242,7 @@ class _Search:
         while time.monotonic() < deadline and plan.length > _STRAIGHT * self._straight and not self._given_up:
             seed += 1
             found = self._search(config.resolution, deadline, seed, plan.length)
-            other = None if found is None else self._proven(found, config.resolution)
+            other = None if found is None else self._proven(found, config.resolution, deadline)
             if other is not None and other.length < plan.length and other.proven >= plan.proven:
                 plan = other
         return plan
@@ -254,15 +272,16 @@ class _Search:
         self.branches = _branches(trees, 0), _branches(trees, 1)
         return found_path(trees) if state == FOUND else None
 
-    def _proven(self, found: Array, resolution: float) -> PathPlan | None:
+    def _proven(self, found: Array, resolution: float, until: float) -> PathPlan | None:
         """What was found, shortened and with its proof; None if it turns out to touch."""
-        began = time.process_time()
-        short = shorten(self._searched, self._solids, found, resolution, self._draws)
+        began, left = time.process_time(), until - time.monotonic()
+        # A proof takes less than the shortcuts as a rule, and matters more.
+        short = shorten(self._searched, self._solids, found, resolution, self._draws, until - 0.5 * left)
         self.spent[1] += time.process_time() - began
         # What was cut short may touch where the path that was found does not.
         for path in (short, found):
             began = time.process_time()
-            certificate = certify_path(self._arm, self._solids, path, self._config.proof_budget)
+            certificate = certify_path(self._arm, self._solids, path, self._config.proof_budget, until=until)
             self.spent[2] += time.process_time() - began
             if certificate.verdict is not Verdict.TOUCHING:
                 return PathPlan(PathStatus.FOUND, "", path, certificate)

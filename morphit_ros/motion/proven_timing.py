@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+
+import numpy as np
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.motion.certificate import Verdict, certify_path
@@ -35,8 +38,16 @@ class TimingLimits:
     proof_budget: int = 20_000
 
 
-def time_proven(model: ArmModel, world: World, plan: PathPlan, limits: TimingLimits) -> tuple[Trajectory, bool]:
+def time_proven(
+    model: ArmModel, world: World, plan: PathPlan, limits: TimingLimits, proof_time: float = np.inf
+) -> tuple[Trajectory, bool]:
     """The fastest motion along a path that was found, with corners as round as it can be proven free with.
+
+    Args:
+        model, world, plan: of `plan_path`.
+        limits: what the motion may be.
+        proof_time: for the proofs of all motions that are tried together [s]; what is left when it ends is the motion
+            that stops in each corner.
 
     Returns:
         The motion, and whether it is proven free, with the cubics between its rows.
@@ -51,7 +62,11 @@ def time_proven(model: ArmModel, world: World, plan: PathPlan, limits: TimingLim
         certificate = plan.certificate
         if sharper > 0.0 and len(trajectory.times) > 1:
             beside = chord_deviations(trajectory)
-            certificate = certify_path(model.arrays, solids, trajectory.positions, limits.proof_budget, beside)
+            began = time.monotonic()
+            certificate = certify_path(
+                model.arrays, solids, trajectory.positions, limits.proof_budget, beside, began + proof_time
+            )
+            proof_time -= time.monotonic() - began
         proven = certificate is not None and certificate.verdict is Verdict.PROVEN_FREE
         if proven:
             break

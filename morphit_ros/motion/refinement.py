@@ -16,7 +16,7 @@ from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.motion.collision_model import rigid_group
 from morphit_ros.motion.model import ArmModel, Body, bodies_of, closed_surfaces, covering_spheres
-from morphit_ros.motion.planner import PathConfig, PathPlan, PathStatus, Watch, plan_path
+from morphit_ros.motion.planner import PathConfig, PathPlan, PathStatus, Watch, load_kernels, plan_path
 from morphit_ros.motion.world import World
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel
@@ -43,13 +43,43 @@ class Carried:
     touch_links: frozenset[str] = frozenset()
 
 
-class _Covers(NamedTuple):
+class LinkCovers(NamedTuple):
     """Bodies of all links, pairs that are not checked, those of them that are not known to be apart, and that are."""
 
     bodies: dict[str, Body]
     ignored: set[frozenset[str]]
     left_out: set[frozenset[str]]
     proven: set[frozenset[str]]
+
+
+class KnownCovers(NamedTuple):
+    """All that a `RefinableArm` finds out about its robot: covers from coarse to fine, and the links' closed surfaces.
+
+    To find it out takes seconds of one thread, much of them in calls that let no other thread run: another process may
+    do it and hand it over, as it can be pickled.
+    """
+
+    levels: tuple[LinkCovers, ...]
+    surfaces: dict[str, tuple[TriangleMesh, ...]]
+
+    @classmethod
+    def of_robot(cls, kinematics: KinematicModel, counts: Sequence[int] = COUNTS) -> KnownCovers:
+        """Fit the covers, or read them from the cache.
+
+        Raises:
+            InvalidInputError: as of `ArmModel`.
+        """
+        return cls(tuple(_link_covers(kinematics, count) for count in counts), closed_surfaces(kinematics.description))
+
+
+def _link_covers(kinematics: KinematicModel, count: int) -> LinkCovers:
+    description = kinematics.description
+    spheres = covering_spheres(description, count)
+    matrix = self_collision_matrix(spheres, kinematics, samples=1000, boxes=1000)
+    left_out = {frozenset(pair) for pair in matrix.left_out}
+    ignored = {frozenset(pair) for pair in matrix.ignored} | left_out
+    proven = {frozenset(pair) for pair in matrix.proven}
+    return LinkCovers(bodies_of(spheres, description), ignored, left_out, proven)
 
 
 class RefinableArm:
@@ -74,6 +104,7 @@ class RefinableArm:
         counts: spheres of a mesh, from coarse to fine.
         limits: (2, J) lowest and highest positions [rad or m], None for those of the description.
         patient: whether to fit finer covers when they are first asked for; else only `prepare` does.
+        known: what another process found out about this robot, of as many levels as `counts`; nothing is fitted then.
 
     Raises:
         InvalidInputError: as of `ArmModel`.
@@ -87,6 +118,7 @@ class RefinableArm:
         counts: Sequence[int] = COUNTS,
         limits: Array | None = None,
         patient: bool = True,
+        known: KnownCovers | None = None,
     ) -> None:
         self.kinematics = robot if isinstance(robot, KinematicModel) else KinematicModel(robot)
         self.joints = tuple(joints)
@@ -94,10 +126,10 @@ class RefinableArm:
         self._patient = patient
         self._carried: tuple[Carried, ...] = ()
         self._allowed: set[frozenset[str]] = set()
-        self._levels: dict[int, _Covers] = {}
+        self._levels: dict[int, LinkCovers] = dict(enumerate(known.levels)) if known is not None else {}
         self._models: dict[tuple[int, ...], ArmModel] = {}
         # Of all links, read when the first is needed; as the levels the same for all that `at` makes.
-        self._surfaces: dict[str, tuple[TriangleMesh, ...]] = {}
+        self._surfaces: dict[str, tuple[TriangleMesh, ...]] = dict(known.surfaces) if known is not None else {}
         self.links = tuple(self._level(0).bodies)
         # A joint that is not there is said now.
         self.model({})
@@ -187,15 +219,9 @@ class RefinableArm:
             pairs |= {frozenset((item.name, name)) for name in touched}
         return pairs
 
-    def _level(self, level: int) -> _Covers:
+    def _level(self, level: int) -> LinkCovers:
         if level not in self._levels:
-            description = self.kinematics.description
-            spheres = covering_spheres(description, self._counts[level])
-            matrix = self_collision_matrix(spheres, self.kinematics, samples=1000, boxes=1000)
-            left_out = {frozenset(pair) for pair in matrix.left_out}
-            ignored = {frozenset(pair) for pair in matrix.ignored} | left_out
-            proven = {frozenset(pair) for pair in matrix.proven}
-            self._levels[level] = _Covers(bodies_of(spheres, description), ignored, left_out, proven)
+            self._levels[level] = _link_covers(self.kinematics, self._counts[level])
         return self._levels[level]
 
 
@@ -211,7 +237,7 @@ def plan_refined(
 
     Links whose covers touch at start or goal become finer, and those at which a proof ended; where no path is found,
     all links do. Two links that are at their finest are held against each other's surfaces. The timeout holds for all
-    searches together: where links can be finer, a search has half of what is left of it.
+    searches, shortenings and proofs together: where links can be finer, a search has half of what is left of it.
 
     Returns:
         The plan, whose times are those of all searches together, and the level of each link that it was made with.
@@ -223,12 +249,13 @@ def plan_refined(
     levels = dict.fromkeys(arm.links, 0)
     spent = [0.0, 0.0, 0.0]
     kept: tuple[PathPlan, dict[str, int]] | None = None
+    load_kernels(arm.model(levels), world)
     deadline = time.monotonic() + config.timeout
     while True:
         left = deadline - time.monotonic()
         last = all(level >= arm.finest for level in levels.values())
         limited = replace(config, timeout=max(left if last else 0.5 * left, _LEAST_TIME))
-        plan = plan_path(arm.model(levels), world, start, goals, limited, watch)
+        plan = plan_path(arm.model(levels), world, start, goals, limited, watch, deadline)
         spent = [a + b for a, b in zip(spent, (plan.search_time, plan.shortening_time, plan.proof_time), strict=True)]
         wanted: Sequence[str] = ()
         if plan.status is PathStatus.FOUND and not plan.proven:

@@ -6,6 +6,7 @@ a node that failed is only drawn to samples near it (dynamic domain, Jaillet et 
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,9 @@ from morphit_ros.robot.chain import Indices
 FOUND, FULL, GOING_ON = 0, 1, 2
 # Radius of the dynamic domain after a failure, its least value [rad], and how fast it changes.
 _DOMAIN, _LEAST_DOMAIN, _RATE = 4.0, 1.0, 1e-4
+# Straight ways looked at between two looks at the clock; next to each other surfaces take up to a millisecond at each
+# of the configurations of such a way.
+_TRIES, _SURFACE_TRIES = 50, 1
 _PRIMES = np.array([2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71])
 
 
@@ -187,34 +191,45 @@ def _length(path: Array, first: int, last: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def shorten(arm: ArmArrays, world: WorldArrays, path: Array, resolution: float, draws: Array) -> Array:
-    """A path (N, J) between the same ends, no longer, by straight ways between points of it.
-
-    First between its corners, from far to near; then between points drawn on it.
+def _shorten(
+    arm: ArmArrays,
+    world: WorldArrays,
+    path: Array,
+    resolution: float,
+    draws: Array,
+    kept: Array,
+    state: Indices,
+    tries: int,
+) -> bool:
+    """Whether all is done; else `kept` and `state` are as far as so many straight ways, looked at in this call, led.
 
     Args:
-        arm, world: what must not touch.
-        path: (N, J), free.
-        resolution: of `motion_free`.
-        draws: (T, 2) random numbers in [0, 1): where each shortcut that is tried begins and ends.
+        arm, world, path, resolution, draws: of `shorten`.
+        kept: (N + 2 T + 2, J) corners of the shorter path; the first is that of the path.
+        state: (5,) integers: how many corners are kept, the corner of the path that is the last of them and the one
+            that is tried next from there, the draw that is next, and how many draws failed since the last gain.
+        tries: most straight ways looked at in this call.
     """
     room = make_room(arm, world)
     count, size = path.shape
-    kept = np.empty((count + 2 * len(draws) + 2, size))
-    kept[0] = path[0]
-    total, row = 1, 0
-    while row < count - 1:
-        last = count - 1
-        while last > row + 1 and not motion_free(arm, world, path[row], path[last], resolution, room):
-            last -= 1
-        kept[total] = path[last]
-        total += 1
-        row = last
+    while state[1] < count - 1:
+        row, last = state[1], state[2]
+        if last > row + 1:
+            if tries == 0:
+                return False
+            tries -= 1
+            if not motion_free(arm, world, path[row], path[last], resolution, room):
+                state[2] -= 1
+                continue
+        kept[state[0]] = path[last]
+        state[0] += 1
+        state[1], state[2] = last, count - 1
     first, second = np.empty(size), np.empty(size)
-    failed = 0
-    for draw in draws:
+    while state[3] < len(draws):
+        total, failed = state[0], state[4]
         if total < 3 or failed > 25:
             break
+        draw = draws[state[3]]
         whole = _length(kept, 0, total - 1)
         a = draw[0] * whole
         # Nearby points more often the longer nothing was gained: corners are rounded last.
@@ -232,13 +247,44 @@ def shorten(arm: ArmArrays, world: WorldArrays, path: Array, resolution: float, 
                 second[:] = kept[n] + min((b - passed) / max(step, 1e-12), 1.0) * (kept[n + 1] - kept[n])
             passed += step
         straight = np.sqrt(((second - first) ** 2).sum())
-        if i == j or straight > 0.999 * (b - a) or not motion_free(arm, world, first, second, resolution, room):
-            failed += 1
+        useful = i != j and straight <= 0.999 * (b - a)
+        if useful and tries == 0:
+            return False
+        state[3] += 1
+        tries -= 1 if useful else 0
+        if not useful or not motion_free(arm, world, first, second, resolution, room):
+            state[4] += 1
             continue
-        failed = 0
+        state[4] = 0
         # kept[i], first, second, kept[j + 1]: what lay between goes.
         tail = kept[j + 1 : total].copy()
         kept[i + 1], kept[i + 2] = first, second
         kept[i + 3 : i + 3 + len(tail)] = tail
-        total = i + 3 + len(tail)
-    return kept[:total].copy()
+        state[0] = i + 3 + len(tail)
+    return True
+
+
+def shorten(
+    arm: ArmArrays, world: WorldArrays, path: Array, resolution: float, draws: Array, until: float = np.inf
+) -> Array:
+    """A path (N, J) between the same ends, no longer, by straight ways between points of it.
+
+    First between its corners, from far to near; then between points drawn on it.
+
+    Args:
+        arm, world: what must not touch.
+        path: (N, J), free.
+        resolution: of `motion_free`.
+        draws: (T, 2) random numbers in [0, 1): where each shortcut that is tried begins and ends.
+        until: when to end at the latest, by `time.monotonic` [s], to within a few milliseconds; where surfaces are
+            known, to within one straight way.
+    """
+    kept = np.empty((len(path) + 2 * len(draws) + 2, path.shape[1]))
+    kept[0] = path[0]
+    state = np.array([1, 0, len(path) - 1, 0, 0], dtype=np.int64)
+    tries = _SURFACE_TRIES if (arm.meshes >= 0).any() else _TRIES
+    while time.monotonic() < until:
+        if _shorten(arm, world, path, resolution, draws, kept, state, tries):
+            break
+    # Corners that were not come to stay.
+    return np.concatenate([kept[: state[0]], path[state[1] + 1 :]])

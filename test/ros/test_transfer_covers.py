@@ -59,6 +59,22 @@ def test_they_come_after_a_while_and_belong_to_the_newest_robot(covers):
     assert covers.arm.kinematics is second
 
 
+def test_the_node_itself_finds_nothing_out(covers, monkeypatch):
+    """Fits, tests of pairs and surfaces would keep its other threads, and an arm's heartbeats, waiting."""
+
+    def refuse(*_, **__):
+        raise AssertionError("not in this process")
+
+    for name in ("covering_spheres", "self_collision_matrix", "closed_surfaces"):
+        monkeypatch.setattr(f"morphit_ros.motion.refinement.{name}", refuse)
+    covers.follow(robot())
+    wait_until(lambda: covers.arm is not None)
+    arm = covers.arm
+    # Finer spheres and surfaces are there as well.
+    assert set(arm.model({"arm": arm.exact}).insides) == {arm.links.index("arm")}
+    assert len(arm.model({"arm": arm.finest}).arrays.radii) >= len(arm.model({}).arrays.radii)
+
+
 def test_the_process_ends_with_whoever_started_it(covers):
     covers.follow(robot())
     process = covers._process

@@ -40,7 +40,7 @@ class MotionPlanningConfig(Config):
     seed: int = parameter(0, "Seed of motion planning", minimum=0, maximum=2**31 - 1)
     # To read them holds the interpreter for up to a second, in which the node is silent and the gate would brake.
     covers: bool = parameter(
-        False, "With backend embedded: plan transfers with covers that contain the links, where these have the room"
+        True, "With backend embedded: plan transfers with covers that contain the links, where these have the room"
     )
     embedded: EmbeddedConfig = nested(EmbeddedConfig)
     moveit: MoveItConfig = nested(MoveItConfig)

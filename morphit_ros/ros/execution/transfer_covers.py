@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from rclpy.node import Node
 
 from morphit_ros.errors import MorphitError
-from morphit_ros.motion.cover_fits import start_fits
+from morphit_ros.motion.cover_fits import finished_covers, start_fits
 from morphit_ros.motion.refinement import RefinableArm
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.ros.core.guarded import guarded
 
 
 class TransferCovers:
-    """Has the covers of the newest robot fitted by another process, and reads them from the cache.
+    """Has another process find out the covers of the newest robot, and takes them over when they are there.
 
     Attributes:
         arm: the robot with its covers, None until they are there.
@@ -44,19 +44,14 @@ class TransferCovers:
         threading.Thread(target=work, daemon=True).start()
 
     def _read(self, model: KinematicModel, process: subprocess.Popen[bytes]) -> None:
-        assert process.stderr is not None
-        said = process.stderr.read().decode(errors="replace").strip()
-        status = process.wait()
-        if self._process is not process:
-            return
         try:
-            if status != 0:
-                raise MorphitError(said.splitlines()[-1] if said else f"its process ended with {status}")
-            arm = RefinableArm(model, self._joints, patient=False)
-            while arm.levels[0] < arm.levels[1]:
-                arm.prepare()
+            arm = RefinableArm(model, self._joints, patient=False, known=finished_covers(process))
         except MorphitError as error:
-            self._node.get_logger().warning(f"transfers keep clear by the published spheres, not by covers: {error}")
+            # Another robot's process, or that of a node that ends, was ended and is no matter.
+            if self._process is process:
+                self._node.get_logger().warning(
+                    f"transfers keep clear by the published spheres, not by covers: {error}"
+                )
             return
         if self._process is process:
             self.arm = arm
