@@ -12,7 +12,7 @@ from rclpy.clock import ClockType
 from rclpy.parameter import Parameter
 
 from morphit_interfaces.action import GoHome
-from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core import clocks, interfaces
 from morphit_ros.ros.core.clocks import SimulatedClock, ros_time
 from morphit_ros.ros.core.conversions import stamp_from_seconds
 from morphit_ros.ros.core.endpoints import watch_events_seldom
@@ -91,6 +91,65 @@ def test_a_quality_that_does_not_fit_is_still_told(graph):
     graph._executor.remove_node(node)
     graph.node.destroy_publisher(publisher)
     node.destroy_node()
+
+
+class Times:
+    """A node's clock and wall time, as a test sets them [s]."""
+
+    def __init__(self, monkeypatch, simulated=True):
+        self.ros, self.wall = 0.0, 1000.0
+        self.ros_time_is_active = simulated
+        monkeypatch.setattr(clocks, "monotonic", lambda: self.wall)
+
+    def get_clock(self):
+        return self
+
+    def now(self):
+        return self
+
+    @property
+    def nanoseconds(self):
+        return round(self.ros * 1e9)
+
+    def passes(self, watch, ros, wall, looks=100):
+        for _ in range(looks):
+            self.ros += ros / looks
+            self.wall += wall / looks
+            watch.elapsed  # noqa: B018 - to be looked at is what it needs
+        return watch.elapsed
+
+
+def test_what_a_slow_simulation_takes_is_not_late_and_one_that_stands_still_is(monkeypatch):
+    times = Times(monkeypatch)
+    times.ros = 50.0
+    watch = clocks.Stopwatch(times, standstill=5.0)
+    assert times.passes(watch, ros=10.0, wall=100.0) == pytest.approx(10.0)
+    assert times.passes(watch, ros=30.0, wall=3.0) == pytest.approx(40.0)
+    # A pause as of a simulation that renders counts for nothing, its death does from then on.
+    assert times.passes(watch, ros=0.0, wall=4.0) == pytest.approx(40.0)
+    assert times.passes(watch, ros=0.0, wall=11.0, looks=1000) == pytest.approx(50.0, abs=0.1)
+    # Back again, and begun anew.
+    assert times.passes(watch, ros=1.0, wall=1.0) == pytest.approx(51.0, abs=0.1)
+    times.ros = 0.5
+    assert watch.elapsed == pytest.approx(51.0, abs=0.1)
+    assert times.passes(watch, ros=2.0, wall=2.0) == pytest.approx(53.0, abs=0.1)
+    watch.start()
+    assert times.passes(watch, ros=2.0, wall=9.0) == pytest.approx(2.0)
+
+
+def test_the_first_message_of_a_clock_is_no_time_that_has_passed(monkeypatch):
+    times = Times(monkeypatch)
+    watch = clocks.Stopwatch(times)
+    times.ros = 5000.0
+    assert watch.elapsed == 0.0
+    assert times.passes(watch, ros=2.0, wall=2.0) == pytest.approx(2.0)
+
+
+def test_a_node_in_wall_time_counts_that_whatever_the_system_clock_is_set_to(monkeypatch):
+    times = Times(monkeypatch, simulated=False)
+    times.ros = 1.8e9
+    watch = clocks.Stopwatch(times)
+    assert times.passes(watch, ros=3600.0, wall=2.0) == pytest.approx(2.0)
 
 
 def test_a_node_in_wall_time_has_none(graph):

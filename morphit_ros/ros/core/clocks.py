@@ -1,10 +1,11 @@
-"""The two times of a node: that of its messages, and wall time that no simulation stops."""
+"""The two times of a node, that of its messages and wall time that no simulation stops, and what takes how long."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
 from collections.abc import Callable
+from time import monotonic
 
 from rclpy.callback_groups import CallbackGroup
 from rclpy.clock import Clock, ClockType
@@ -42,6 +43,43 @@ def steady_timer(node: Node, period: float, callback: Callable[[], None], group:
     """
     due = callback if hasattr(node, "end_motion") else guarded(node, "timer", callback)
     return node.create_timer(period, due, callback_group=group, clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+
+class Stopwatch:
+    """How long something takes by the clock of a node: what a slow simulation takes longer for is not late.
+
+    A simulated clock that stands still, or goes back, is not waited for: wall time counts then, as of a simulation that
+    has died. To be looked at more often than once in `standstill`.
+
+    Args:
+        node: whose clock it is.
+        standstill: of a simulated clock, after which wall time counts [s of wall time].
+    """
+
+    def __init__(self, node: Node, standstill: float = 5.0) -> None:
+        self._node, self._standstill = node, standstill
+        self.start()
+
+    def start(self) -> None:
+        """Begin at zero."""
+        self._elapsed = 0.0
+        self._ros, self._wall = ros_time(self._node), monotonic()
+        self._moved = self._wall
+
+    @property
+    def elapsed(self) -> float:
+        """Since the start [s]."""
+        ros, wall = ros_time(self._node), monotonic()
+        if not self._node.get_clock().ros_time_is_active:
+            self._elapsed += wall - self._wall
+        elif ros > self._ros:
+            # The first message of a clock is no step: time began somewhere else before it.
+            self._elapsed += ros - self._ros if self._ros > 0.0 else 0.0
+            self._moved = wall
+        elif wall - self._moved > self._standstill:
+            self._elapsed += wall - max(self._wall, self._moved)
+        self._ros, self._wall = ros, wall
+        return self._elapsed
 
 
 class SimulatedClock:

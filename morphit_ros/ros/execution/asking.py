@@ -14,7 +14,7 @@ from rclpy.task import Future
 
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.ros.core.alive import NodeWatch
-from morphit_ros.ros.core.clocks import steady_timer
+from morphit_ros.ros.core.clocks import Stopwatch, steady_timer
 from morphit_ros.ros.core.endpoints import Action, Service
 from morphit_ros.ros.core.heartbeat import Heartbeat
 
@@ -31,7 +31,10 @@ class AskingConfig(Config):
         180.0, "Longest wait for the nodes; their first start compiles [s]", minimum=1.0, maximum=600.0
     )
     timeout: float = parameter(
-        180.0, "Longest time from the request to its end [s of wall time]", minimum=1.0, maximum=3600.0
+        180.0,
+        "Longest time from the request to its end [s]; simulated where the clock is, as long as that goes on",
+        minimum=1.0,
+        maximum=3600.0,
     )
     node_timeout: float = parameter(
         1.0,
@@ -45,7 +48,8 @@ class AskingConfig(Config):
 class Request:
     """A goal of `SERVER`: asked for when the servers are there, until it is accepted; then followed to its end.
 
-    Times are wall times: a simulation that has died must not stop the clock of whoever watches it.
+    Servers are waited for in wall time. What the robot takes is counted by its clock, which may be slow; one that
+    stands still does not hold up whoever watches it.
 
     Args:
         node: asks; has the methods `end_motion` and `motion_ended` of this object as its own.
@@ -76,6 +80,7 @@ class Request:
         for other in needed:
             client = other.call(node)
             self._ready[other.name] = client.service_is_ready if isinstance(other, Service) else client.server_is_ready
+        self._moving = Stopwatch(node)
         self._begin(None)
         self._lives = lives or NodeWatch(node, (SERVER,), config.node_timeout)
         self._heart = heart or Heartbeat(node)
@@ -120,10 +125,11 @@ class Request:
             self._end(None, f"not there within {config.server_timeout:g} s: {missing}")
         elif self._message is not None and not self._asked and not self._missing():
             self._asked = True
+            self._moving.start()
             self._client.send_goal_async(self._message, feedback_callback=self._on_feedback).add_done_callback(
                 partial(self._on_answer, self._message)
             )
-        elif self._asked and elapsed > config.timeout:
+        elif self._asked and self._moving.elapsed > config.timeout:
             self._end(None, f"no result within {config.timeout:g} s")
 
     def _missing(self) -> list[str]:
@@ -143,7 +149,7 @@ class Request:
             if self._unwanted:
                 self._end(None, "taken back before it was accepted")
             return
-        self._started = monotonic()
+        self._moving.start()
         self._goal = goal
         self._heart.start()
         goal.get_result_async().add_done_callback(partial(self._on_result, goal))

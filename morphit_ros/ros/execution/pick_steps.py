@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import monotonic
 from typing import Any
 
 from rclpy.action.client import ClientGoalHandle
@@ -21,12 +20,12 @@ from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.alive import NodeWatch
-from morphit_ros.ros.core.clocks import ros_time
+from morphit_ros.ros.core.clocks import Stopwatch, ros_time
 from morphit_ros.ros.core.conversions import matrix_from_pose
 from morphit_ros.ros.execution.job import ExecutionJob, JobFailed
 from morphit_ros.ros.scene.messages import target_of
 
-# Wall time until clouds are looked at again [s].
+# Until clouds are looked at again, by the clock of the cameras [s].
 _SEE_AGAIN = 0.5
 _MODES = {"segment": FailureMode.NO_SCENE, "plan_grasp": FailureMode.NO_GRASP}
 # Who answers in a stage.
@@ -40,7 +39,7 @@ class PickStepsConfig(Config):
     request_timeout: float = parameter(90.0, "Longest wait for perception or planning [s]", minimum=0.1, maximum=600.0)
     see_timeout: float = parameter(
         5.0,
-        "A failed segmentation is repeated with newer clouds for this long [s of wall time]",
+        "A failed segmentation is repeated with newer clouds for this long [s]; simulated where the clock is",
         minimum=0.0,
         maximum=60.0,
     )
@@ -89,19 +88,19 @@ class PickSteps:
         remedy = f"service {interfaces.SEGMENT.name} is not there: is scene_perception running?"
         self._wait_for_server(job, "segment", self._segment.service_is_ready, lambda: self._see(job), remedy)
 
-    def _see(self, job: ExecutionJob, last_try: float | None = None) -> None:
+    def _see(self, job: ExecutionJob, since: Stopwatch | None = None) -> None:
         wanted = job.goal.request
         request = Segment.Request(rule=wanted.rule, point=wanted.point, index=wanted.index)
-        last_try = monotonic() + self._config.see_timeout if last_try is None else last_try
-        self._ask(job, "segment", self._segment.call_async(request), lambda scene: self._seen(job, scene, last_try))
+        first = since or Stopwatch(self._node)
+        self._ask(job, "segment", self._segment.call_async(request), lambda scene: self._seen(job, scene, first))
 
-    def _seen(self, job: ExecutionJob, scene: Segment.Response, last_try: float) -> None:
+    def _seen(self, job: ExecutionJob, scene: Segment.Response, since: Stopwatch) -> None:
         if not scene.success:
             # Clouds may not have come yet, or something may have stood in the way.
-            again = monotonic() + _SEE_AGAIN
-            if again > last_try:
+            again = since.elapsed + _SEE_AGAIN
+            if again > self._config.see_timeout:
                 raise JobFailed("segment", scene.message, FailureMode.NO_SCENE)
-            self._wait(job, "segment", lambda: monotonic() > again, lambda: self._see(job, last_try), "")
+            self._wait(job, "segment", lambda: since.elapsed > again, lambda: self._see(job, since), "")
             return
         remedy = f"action {interfaces.PLAN_GRASP.name} is not there: is grasp_planning running?"
         self._wait_for_server(
