@@ -22,6 +22,7 @@ from morphit_ros.execution.candidates import is_near
 from morphit_ros.execution.failure import FailureMode, PickOutcome as SequenceOutcome
 from morphit_ros.execution.obstacles import object_obstacle, table_obstacle
 from morphit_ros.execution.pick import (
+    Command,
     CommandGripper,
     GraspTarget,
     GripperLimits,
@@ -50,7 +51,7 @@ from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, spheres_in_f
 # The limit of a search for a path is its number of nodes: with one of time, a busy machine would pick less.
 _UNHURRIED = EmbeddedConfig(planning_time=120.0)
 # Simulated time between two looks of the sequence at the robot [s].
-_PERIOD = 0.02
+PERIOD = 0.02
 # No pick takes longer; a sequence that does not end by itself is a fault of its own [s].
 _LONGEST_PICK = 90.0
 # Success as the DISF paper counts it: so close to where a rigid grasp would have carried the object.
@@ -79,7 +80,13 @@ class PickJob:
         reachability: Reachability | None = None,
     ) -> None:
         self.robot, self.gripper = robot, gripper
-        self._backend, self._robot_spheres, self._reachability = backend, robot_spheres, reachability
+        self.backend, self._robot_spheres, self._reachability = backend, robot_spheres, reachability
+
+    @property
+    def limits(self) -> GripperLimits:
+        """Of the gripper."""
+        gripper = self.gripper
+        return GripperLimits(gripper.aperture_min, gripper.aperture_max, gripper.max_force, gripper.min_force)
 
     @classmethod
     def with_arm(cls, robot: str = "panda", seed: int = 0) -> PickJob:
@@ -185,8 +192,8 @@ class PickJob:
         home = dict(zip(self.robot.arm_joints, self.robot.home.tolist(), strict=True))
         config = workcell.config
         T_base_table = invert_transform(workcell.T_world_base) @ make_transform(translation=(*config.table_center, 0.0))
-        self._backend.set_world(table_obstacle(T_base_table, config.table_size), ())
-        motion = self._backend.plan_to_joints(workcell.joint_state().as_dict(), home)
+        self.backend.set_world(table_obstacle(T_base_table, config.table_size), ())
+        motion = self.backend.plan_to_joints(workcell.joint_state().as_dict(), home)
         if motion.trajectory is None:
             return False
         workcell.command_trajectory(motion.trajectory)
@@ -226,17 +233,15 @@ class PickJob:
         settings: SequenceConfig,
         on_stage: Callable[[PickStage], None] | None,
     ) -> PickResult:
-        gripper = self.gripper
-        limits = GripperLimits(gripper.aperture_min, gripper.aperture_max, gripper.max_force, gripper.min_force)
-        sequence = GraspSequence(self._backend, self.robot, limits, settings, clock="simulated clock")
+        sequence = GraspSequence(self.backend, self.robot, self.limits, settings, clock="simulated clock")
         before = workcell.object_pose()
         shift = float("nan")
         stage: PickStage | None = None
         deadline = workcell.time + _LONGEST_PICK
-        sequence.start(self._request(workcell, view, plan), workcell.joint_state(), workcell.time)
+        sequence.start(self.request(workcell, view, plan), workcell.joint_state(), workcell.time)
         while True:
             update = sequence.update(workcell.time, workcell.joint_state())
-            _send(workcell, update)
+            send_commands(workcell, update.commands)
             if update.stage is not stage:
                 stage = update.stage
                 if stage in (PickStage.PROBE, PickStage.CLOSE) and np.isnan(shift):
@@ -245,10 +250,11 @@ class PickJob:
                     on_stage(stage)
             if update.finished or workcell.time > deadline:
                 break
-            workcell.step(_PERIOD)
+            workcell.step(PERIOD)
         return _judged(workcell, before, shift, update, plan, settings)
 
-    def _request(self, workcell: Workcell, view: ObjectView, plan: GraspPlan) -> PickRequest:
+    def request(self, workcell: Workcell, view: ObjectView, plan: GraspPlan) -> PickRequest:
+        """What the grasp sequence is asked for; its candidates are in the order of the plan's grasps."""
         T_base_world = invert_transform(workcell.T_world_base)
         turns = [np.eye(4)] * len(plan.grasps)
         if self._reachability is not None:
@@ -277,8 +283,9 @@ _PAUSE = 0.3
 _HALF_TURN = np.diag([-1.0, -1.0, 1.0, 1.0])
 
 
-def _send(workcell: Workcell, update: SequenceUpdate) -> None:
-    for command in update.commands:
+def send_commands(workcell: Workcell, commands: Sequence[Command]) -> None:
+    """Have a workcell do what a sequence wants."""
+    for command in commands:
         if isinstance(command, SendTrajectory):
             workcell.command_trajectory(command.trajectory)
         elif isinstance(command, CommandGripper):

@@ -213,13 +213,13 @@ def _missing(plan: BenchmarkPlan, name: str, number: int, done: Iterable[Any]) -
 
 
 @cache
-def _job(robot: str, gripper: str) -> PickJob:
+def job_of(robot: str, gripper: str) -> PickJob:
     """Kept by each process from trial to trial."""
     return PickJob.with_arm(robot) if robot else PickJob.flying(gripper)
 
 
 @cache
-def _usual_object(name: str, data: str | None) -> SimulatedObject:
+def usual_object(name: str, data: str | None) -> SimulatedObject:
     return load_object(name, data_dir=data)
 
 
@@ -231,8 +231,8 @@ def run_group(group: _Group) -> list[TrialRecord]:
     """All planners and settings of one trial, in one workcell that is reset between them."""
     plan, name, number, combinations = group
     trial = draw_trial(name, number, plan.ranges)
-    job = _job(plan.robot, plan.gripper)
-    item = trial_object(_usual_object(name, plan.data), trial, plan.ranges)
+    job = job_of(plan.robot, plan.gripper)
+    item = trial_object(usual_object(name, plan.data), trial, plan.ranges)
     records: list[TrialRecord] = []
     with Workcell(workcell_config(trial), job.robot, item) as workcell:
         for planner, setting in combinations:

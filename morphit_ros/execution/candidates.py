@@ -85,11 +85,11 @@ class PlanCandidates:
             raise PickFailed(FailureMode.UNREACHABLE, reason("pre-grasp", pregrasp))
         if pregrasp.trajectory is None:
             return reason("pre-grasp", pregrasp)
-        start = _at_end(start, pregrasp.trajectory)
+        start = at_end(start, pregrasp.trajectory)
         approach = backend.plan_straight(start, grasp.T_base_gripper, config.approach_speed, allowed)
         if approach.trajectory is None:
             return reason("approach", approach)
-        start = robot.with_aperture(_at_end(start, approach.trajectory), grasp.aperture)
+        start = robot.with_aperture(at_end(start, approach.trajectory), grasp.aperture)
         goal = self._request.lifted(grasp, self._request.lift_height or config.lift_height)
         lift = backend.plan_straight(start, goal, config.lift_speed, allowed)
         if lift.trajectory is None:
@@ -129,6 +129,6 @@ def reason(motion: str, result: MotionResult) -> str:
     return f"{motion}: {result.status.value}" + (f" ({result.message})" if result.message else "")
 
 
-def _at_end(positions: dict[str, float], trajectory: Trajectory) -> dict[str, float]:
+def at_end(positions: dict[str, float], trajectory: Trajectory) -> dict[str, float]:
     """The positions after a trajectory."""
     return {**positions, **dict(zip(trajectory.joint_names, trajectory.positions[-1].tolist(), strict=True))}

@@ -9,11 +9,9 @@ import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from morphit_ros.errors import MorphitError
 from morphit_ros.execution.arm_and_hand import ArmAndHand, SequenceStep
-from morphit_ros.execution.candidates import reason
+from morphit_ros.execution.candidates import at_end, reason
 from morphit_ros.execution.contact_watch import FreeMotion
 from morphit_ros.execution.failure import AttemptRecord, FailureMode, PickFailed
 from morphit_ros.execution.fingers import OpenFingers
@@ -22,7 +20,7 @@ from morphit_ros.execution.moves import ArmAtRest, FollowTrajectory
 from morphit_ros.execution.obstacles import object_obstacle
 from morphit_ros.execution.pick import Command, GripperLimits, StopArm
 from morphit_ros.execution.sequence_config import SequenceConfig
-from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
+from morphit_ros.geometry.transforms import Array, invert_transform
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_backend import MotionBackend, MotionResult, MotionStatus
 from morphit_ros.robot.motion_types import JointState
@@ -58,7 +56,7 @@ class HandRequest:
         solids: what else is known to be there, in the base frame.
         target: what the hand was about last, and may touch on its way up; its name is in `around`. Empty for none.
         aperture: to open to [m], 0: as before the grasp, or all the way.
-        T_base_place: (4, 4), the gripper where it lets go; None: where it grasped.
+        places: (4, 4) each, the gripper where it lets go, the first that there is a way to; none: where it grasped.
         height: of the way down to the place, and of the way up [m].
     """
 
@@ -69,7 +67,7 @@ class HandRequest:
     solids: tuple[Solid, ...] = ()
     target: str = ""
     aperture: float = 0.0
-    T_base_place: Array | None = None
+    places: tuple[Array, ...] = ()
     height: float = 0.1
 
 
@@ -129,7 +127,7 @@ class HandSequence:
         self._step: SequenceStep | None = None
         self._attached = False
         self._put_down = None
-        self._place = self._standing(request)
+        self._place: Array | None = None
 
     def update(self, now: float, state: JointState | None) -> HandUpdate:
         """Look at the robot and go on; the arguments are those of `GraspSequence.update`."""
@@ -214,24 +212,6 @@ class HandSequence:
         assert self._request is not None
         return self._request.gripper_pose(self._arm.state.positions)
 
-    def _standing(self, request: HandRequest) -> Array | None:
-        """The gripper where the object stands on the table, at the place that was asked for."""
-        held, place = request.held, request.T_base_place
-        if held is None or place is None:
-            return None if held is None else held.T_base_gripper
-        table = request.around.table
-        if table is None or not len(held.points):
-            return place
-        T_table_base = invert_transform(table.T_base_table)
-        points = transform_points(T_table_base @ place, held.points)
-        if (np.abs(points[:, :2]) > 0.5 * table.size).any():
-            return place
-        # As high as it stood where it was grasped: clouds do not show its underside.
-        stood = transform_points(T_table_base @ held.T_base_gripper, held.points)[:, 2].min()
-        lowered = place.copy()
-        lowered[:3, 3] += (stood - points[:, 2].min()) * request.around.up
-        return lowered
-
     def _raised(self, pose: Array, share: float = 1.0) -> Array:
         assert self._request is not None
         raised = pose.copy()
@@ -239,21 +219,40 @@ class HandSequence:
         return raised
 
     def _over_place(self) -> MotionResult:
-        assert self._place is not None
+        """A way over the first place that one leads straight down to."""
+        request = self._request
+        assert request is not None
+        assert request.held is not None
+        first: MotionResult | None = None
+        for place in request.places or (request.held.T_base_gripper,):
+            result = self._way_over(place)
+            if result.trajectory is not None:
+                there = at_end(self._arm.state.positions, result.trajectory)
+                down = self._way_down(there, place)
+                if down.trajectory is not None:
+                    self._place = place
+                    return result
+                result = replace(down, message=f"down to the place: {_why(down)}")
+            first = first or result
+        assert first is not None
+        return first
+
+    def _way_over(self, place: Array) -> MotionResult:
         backend, start = self._arm.backend, self._arm.state.positions
-        goal, speed = self._raised(self._place), self._arm.config.lift_speed
+        goal, speed = self._raised(place), self._arm.config.lift_speed
         # Straight up first where it stands on something.
         result = backend.plan_to_pose(start, goal)
         if result.status is MotionStatus.START_IN_COLLISION:
             result = backend.plan_straight(start, goal, speed, self._touchable)
         return result
 
+    def _way_down(self, start: Mapping[str, float], place: Array) -> MotionResult:
+        robot = self._arm
+        return robot.backend.plan_straight(start, place, robot.config.approach_speed, self._touchable)
+
     def _down(self) -> MotionResult:
         assert self._place is not None
-        robot = self._arm
-        return robot.backend.plan_straight(
-            robot.state.positions, self._place, robot.config.approach_speed, self._touchable
-        )
+        return self._way_down(self._arm.state.positions, self._place)
 
     def _let_go(self) -> SequenceStep:
         request, robot = self._request, self._arm

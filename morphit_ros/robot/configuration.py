@@ -14,11 +14,12 @@ import numpy as np
 
 from morphit_ros.documents import read_yaml_file
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
-from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy
+from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, matrix_from_rpy
 from morphit_ros.resources import resource
 
 if TYPE_CHECKING:
     from morphit_ros.robot.description import RobotDescription
+    from morphit_ros.robot.kinematics import KinematicModel
 
 _REQUIRED = (
     "name", "description", "semantic_description", "base_link", "arm_joints", "home", "acceleration_limits", "gripper",
@@ -134,6 +135,16 @@ class RobotConfiguration:
         idle = [name for name in self.arm_joints if name not in carried]
         if idle:
             raise InvalidInputError(f"{where}: tip_link", repr(self.tip_link), f"a link moved by {', '.join(idle)}")
+
+    def gripper_pose(self, kinematics: KinematicModel, positions: Mapping[str, float]) -> Array:
+        """``T_base_gripper`` (4, 4) of arm joint positions [rad].
+
+        Raises:
+            InvalidInputError: a joint of the robot's description has no position.
+        """
+        closed = {**dict.fromkeys(self.finger_joints, 0.0), **positions}
+        T_root_base, T_root_tip = (kinematics.link_pose(closed, link) for link in (self.base_link, self.tip_link))
+        return np.asarray(invert_transform(T_root_base) @ T_root_tip @ self.T_tip_gripper)
 
 
 class _Checked:

@@ -10,6 +10,8 @@ import numpy as np
 from morphit_interfaces.action import GoHome, Place, Recover, Release
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.handling import HandRequest, HandStage
+from morphit_ros.execution.held import HeldGrasp
+from morphit_ros.execution.places import PlaceRegion, free_places, standing_on_table
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.ros.execution.held_memory import HeldMemory
 from morphit_ros.ros.execution.pick_request import GoalReader
@@ -35,10 +37,10 @@ def hand_request(
         height: of ways up and down where the goal says none [m].
 
     Raises:
-        InvalidInputError: a value out of range, a pose in another frame, or nothing to put down.
+        InvalidInputError: a value out of range, a pose in another frame, nothing to put down, or no room for it.
         UnknownTransformError: tf2 does not know the base.
     """
-    place = None
+    places: tuple[Array, ...] = ()
     aperture = 0.0
     if isinstance(goal, Release.Goal):
         stages: tuple[HandStage, ...] = (HandStage.RELEASE,)
@@ -51,7 +53,7 @@ def hand_request(
             raise InvalidInputError(
                 "place", memory.in_words(), "an object that pick or execute_grasp has lifted", "Use release or recover."
             )
-        place = reader.pose(goal.pose) if goal.pose.header.frame_id else None
+        places = _places(goal, memory.held, reader)
     elif isinstance(goal, GoHome.Goal):
         stages = (HandStage.HOME,)
     else:
@@ -61,6 +63,15 @@ def hand_request(
     if asked and not (np.isfinite(asked) and _HEIGHTS[0] <= asked <= _HEIGHTS[1]):
         raise InvalidInputError("height", asked, f"0 or in [{_HEIGHTS[0]:g}, {_HEIGHTS[1]:g}] m")
     return HandRequest(
-        stages, gripper_pose, memory.held, memory.around, reader.solids(), memory.target, aperture, place,
+        stages, gripper_pose, memory.held, memory.around, reader.solids(), memory.target, aperture, places,
         asked or height,
     )  # fmt: skip
+
+
+def _places(goal: Place.Goal, held: HeldGrasp, reader: GoalReader) -> tuple[Array, ...]:
+    pose, region = bool(goal.pose.header.frame_id), bool(goal.region.header.frame_id)
+    if pose and region:
+        raise InvalidInputError("pose, region", "both", "one of them, or neither for where it was grasped")
+    if region:
+        return tuple(free_places(held, PlaceRegion(reader.pose(goal.region), np.array(goal.region_size))))
+    return (standing_on_table(held, reader.pose(goal.pose)),) if pose else ()

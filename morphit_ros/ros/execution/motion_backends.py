@@ -24,7 +24,7 @@ from morphit_ros.robot.motion_backend import MotionBackend
 from morphit_ros.robot.packages import resolve_uri
 from morphit_ros.ros.core.diagnostics import ERROR, Diagnostics
 from morphit_ros.ros.core.interfaces import ROBOT_DESCRIPTION, SPHERE_DESCRIPTION, SPHERE_MODEL
-from morphit_ros.ros.execution.robot_watch import RobotWatch, gripper_pose
+from morphit_ros.ros.execution.robot_watch import RobotWatch
 from morphit_ros.ros.execution.transfer_covers import TransferCovers
 from morphit_ros.ros.spheres.messages import described_hash
 
@@ -92,7 +92,7 @@ class MotionPlanning:
             if not self._newest:
                 raise InvalidInputError(ROBOT_DESCRIPTION.name, "nothing yet", "the robot's description")
             model = KinematicModel(self._planned or self._newest)
-        return gripper_pose(model, self._robot, positions)
+        return self._robot.gripper_pose(model, positions)
 
     def renew(self) -> bool:
         """Make the backend anew; whether that was done."""

@@ -145,20 +145,9 @@ class RobotWatch:
         if self.model is None:
             return False
         try:
-            pose = gripper_pose(self.model, self._robot, positions)
+            pose = self._robot.gripper_pose(self.model, positions)
         except InvalidInputError:
             # Joints of another robot.
             return False
         offset = invert_transform(T_base_gripper) @ pose
         return float(np.linalg.norm(offset[:3, 3])) <= _DISTANCE and rotation_angle(offset[:3, :3]) <= _ANGLE
-
-
-def gripper_pose(model: KinematicModel, robot: RobotConfiguration, positions: Mapping[str, float]) -> Array:
-    """``T_base_gripper`` (4, 4) of arm joint positions [rad].
-
-    Raises:
-        InvalidInputError: a joint of the robot's description has no position.
-    """
-    closed = {**dict.fromkeys(robot.finger_joints, 0.0), **positions}
-    T_root_base, T_root_tip = (model.link_pose(closed, link) for link in (robot.base_link, robot.tip_link))
-    return invert_transform(T_root_base) @ T_root_tip @ robot.T_tip_gripper

@@ -1,0 +1,150 @@
+"""Picks that end with the object put down, and how far from where it should stand it then stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from morphit_bench.picks.outcome import PickResult
+from morphit_bench.picks.pick import PERIOD, PickJob, send_commands
+from morphit_bench.picks.views import ObjectView
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.execution.contact_watch import FreeMotion
+from morphit_ros.execution.handling import HandRequest, HandSequence, HandStage, HandUpdate
+from morphit_ros.execution.held import HeldGrasp, Surroundings
+from morphit_ros.execution.places import PlaceRegion, free_places
+from morphit_ros.execution.sequence_config import SequenceConfig
+from morphit_ros.geometry.transforms import Array, invert_transform, rotation_angle
+from morphit_ros.grasping import GraspPlan
+from morphit_ros.robot.description import load_robot_description
+from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.simulation.workcell import Workcell
+
+# Bounds of a place that counts [m], [rad].
+MAX_OFFSET, MAX_TURN = 0.005, np.radians(5.0)
+# Time for an object that was let go of to come to rest [s].
+_REST = 1.0
+# Of the straight way down; and of all that putting down may take [s].
+_HEIGHT, _LONGEST = 0.1, 60.0
+
+
+@dataclass(frozen=True)
+class PlaceResult:
+    """What became of a pick and a place.
+
+    Attributes:
+        pick: what became of the pick; where it failed nothing was placed.
+        stage: of the place where it failed: request, a stage of the hand's sequence, or result; empty on success.
+        message: the cause of a failure.
+        offset: from where it should stand, its centre of mass [m].
+        turn: the same as an angle [rad].
+        lean: of its own vertical, as it stood, from the vertical [rad].
+        durations: stage → simulated seconds.
+    """
+
+    pick: PickResult
+    stage: str = ""
+    message: str = ""
+    offset: float = float("nan")
+    turn: float = float("nan")
+    lean: float = float("nan")
+    durations: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def success(self) -> bool:
+        """Whether it was picked, and stands within the bounds of where it should."""
+        return self.pick.success and not self.stage
+
+
+def pick_and_place(
+    job: PickJob, workcell: Workcell, T_world_region: Array, size: Array, setting: str = "observed", seed: int = 0
+) -> PlaceResult:
+    """Pick the object of a workcell, and put it into a region.
+
+    Args:
+        job: the robot.
+        workcell: at rest.
+        T_world_region, size: of `PlaceRegion`, in the world.
+        setting, seed: of `PickJob.pick`.
+    """
+    before = workcell.object_pose()
+    seen: list[tuple[ObjectView, GraspPlan]] = []
+    pick = job.pick(workcell, setting, seed=seed, on_plan=lambda view, plan: seen.append((view, plan)))
+    if not pick.success:
+        return PlaceResult(pick)
+    held = _held(job, workcell, *seen[-1], pick)
+    try:
+        places = free_places(held, PlaceRegion(invert_transform(workcell.T_world_base) @ T_world_region, size))
+    except InvalidInputError as error:
+        return PlaceResult(pick, "request", str(error))
+    update, put_down, durations = _put_down(job, workcell, held, places)
+    result = PlaceResult(pick, durations=durations)
+    if not update.success or put_down is None:
+        failed = (update.failed_stage or update.stage).value
+        return replace(result, stage=failed, message=update.message or "no end within the time limit")
+    workcell.step(_REST)
+    chosen = min(places, key=lambda place: float(np.linalg.norm((place - put_down)[:3])))
+    return _judged(result, workcell, before, chosen @ invert_transform(held.T_base_gripper))
+
+
+def _held(job: PickJob, workcell: Workcell, view: ObjectView, plan: GraspPlan, pick: PickResult) -> HeldGrasp:
+    """What a pick knows of what it has lifted."""
+    T_base_world, state = invert_transform(workcell.T_world_base), workcell.joint_state()
+    grasp = next(g for g in plan.grasps if g.T_world_gripper.tolist() == pick.T_world_gripper)
+    # It may have been turned by half a turn about its approach: the hand that lifted it tells.
+    request = job.request(workcell, view, plan)
+    planned = request.candidates[plan.grasps.index(grasp)]
+    assert view.cloud is not None
+    points = view.cloud.transformed(invert_transform(planned.T_base_gripper) @ T_base_world).points
+    positions = state.as_dict()
+    aperture = float(sum(positions[name] for name in job.robot.finger_joints))
+    return HeldGrasp(
+        planned.T_base_gripper,
+        planned.T_base_pregrasp,
+        aperture,
+        0.02,
+        planned.open_aperture,
+        points,
+        Surroundings(request.table, request.obstacles),
+    )
+
+
+def _put_down(
+    job: PickJob, workcell: Workcell, held: HeldGrasp, places: Sequence[Array]
+) -> tuple[HandUpdate, Array | None, dict[str, float]]:
+    """The end of the hand's sequence, where it let go (4, 4), and stage → simulated seconds."""
+    config = SequenceConfig()
+    sequence = HandSequence(job.backend, job.robot, job.limits, config, "simulated clock", FreeMotion())
+    stages = HandStage.TRANSFER, HandStage.SET_DOWN, HandStage.RELEASE, HandStage.RETREAT
+    kinematics = KinematicModel(load_robot_description(job.robot.description))
+    pose = partial(job.robot.gripper_pose, kinematics)
+    request = HandRequest(stages, pose, held, held.around, places=tuple(places), height=_HEIGHT)
+    sequence.start(request, workcell.joint_state(), workcell.time)
+    deadline, durations = workcell.time + _LONGEST, dict[str, float]()
+    while True:
+        update = sequence.update(workcell.time, workcell.joint_state())
+        send_commands(workcell, update.commands)
+        durations[update.stage.value] = durations.get(update.stage.value, 0.0) + PERIOD
+        if update.finished or workcell.time > deadline:
+            return update, sequence.put_down, durations
+        workcell.step(PERIOD)
+
+
+def _judged(result: PlaceResult, workcell: Workcell, before: Array, T_base_moved: Array) -> PlaceResult:
+    T_world_base = workcell.T_world_base
+    expected = T_world_base @ T_base_moved @ invert_transform(T_world_base) @ before
+    pose, center = workcell.object_pose(), np.append(workcell.object.center_of_mass, 1.0)
+    offset = float(np.linalg.norm(((pose - expected) @ center)[:3]))
+    turn = rotation_angle(expected[:3, :3].T @ pose[:3, :3])
+    # The vertical in the object's frame, before and now.
+    lean = float(np.arccos(np.clip(before[2, :3] @ pose[2, :3], -1.0, 1.0)))
+    result = replace(result, offset=offset, turn=turn, lean=lean)
+    if workcell.diverged:
+        return replace(result, stage="simulation", message="the physics diverged")
+    if offset <= MAX_OFFSET and turn <= MAX_TURN:
+        return result
+    text = f"{1e3 * offset:.1f} mm and {np.degrees(turn):.1f}° from its place, leaning by {np.degrees(lean):.1f}°"
+    return replace(result, stage="result", message=text)

@@ -1,0 +1,199 @@
+"""Where in a region an object that the hand holds can be put, standing as it stood where it was grasped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.execution.held import HELD, HeldGrasp, Surroundings
+from morphit_ros.execution.obstacles import object_obstacle
+from morphit_ros.geometry.transforms import (
+    Array,
+    invert_transform,
+    make_transform,
+    matrix_from_rpy,
+    transform_points,
+)
+
+# A region that lies on the table by this much is on it: tables are measured better than regions are told [m].
+_ON_TABLE = 0.02
+# What stands on one that leans more might slide [rad].
+_LEAN = np.radians(5.0)
+# Places are this far apart at least, and at most so many along each side of a region [m].
+_STEP, _STEPS = 0.02, 9
+# Turns about the vertical that are tried, in the order in which they are [rad].
+_TURNS = np.radians([0.0, 45.0, -45.0, 90.0, -90.0, 135.0, -135.0, 180.0])
+# Kept free beside what stands there: open fingers, and what was not seen of the object [m].
+_CLEARANCE = 0.015
+# Places that a way is looked for to.
+_MOST = 12
+
+
+@dataclass(frozen=True)
+class PlaceRegion:
+    """A rectangle on what an object is put on.
+
+    Attributes:
+        T_base_region: (4, 4), its centre, z away from the support.
+        size: (2,) along its x and y; both zero for exactly its centre, with the heading that the object has [m].
+    """
+
+    T_base_region: Array
+    size: Array
+
+    def __post_init__(self) -> None:
+        if self.size.shape != (2,) or not np.isfinite(self.size).all() or (self.size < 0.0).any():
+            raise InvalidInputError("region_size", self.size.tolist(), "two numbers of at least 0 [m]")
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is but a place."""
+        return not self.size.any()
+
+
+def free_places(held: HeldGrasp, region: PlaceRegion) -> list[Array]:
+    """``T_base_gripper`` (4, 4) of where the hand may let go, from the middle of the region outwards.
+
+    The object is turned about the vertical alone: it stands as it stood where it was grasped, on the same face. Its
+    middle is that of the rectangle around its points along the sides of the region. What is in its way by the spheres
+    around it is no place; whether an arm gets there is for its planner to say.
+
+    Args:
+        held: what is held, with its points.
+        region: where to.
+
+    Raises:
+        InvalidInputError: the object's shape is not known, the region leans, is too small, or has no free place.
+    """
+    if not len(held.points):
+        raise InvalidInputError("region", "an object of unknown shape in the hand", "one that was seen", "Give a pose.")
+    up = held.around.up
+    lean = float(np.arccos(np.clip(region.T_base_region[:3, 2] @ up, -1.0, 1.0)))
+    if lean > _LEAN:
+        raise InvalidInputError(
+            "region", f"leaning by {np.degrees(lean):.1f}°", f"at most {np.degrees(_LEAN):g}° against the table"
+        )
+    places = list(islice(_free(held, region), _MOST))
+    if places:
+        return places
+    least = _least_size(held, region)
+    if not region.exact and (least > region.size).any():
+        sides = " × ".join(f"{1e3 * side:.0f}" for side in region.size)
+        needed = " × ".join(f"{1e3 * side:.0f}" for side in least)
+        raise InvalidInputError("region_size", f"{sides} mm", f"at least {needed} mm for what is held")
+    what = "the place" if region.exact else "every place in it"
+    raise InvalidInputError(
+        "region", f"{what} within {1e3 * _CLEARANCE:.0f} mm of what stands there", "room for what is held",
+        "Give another region.",
+    )  # fmt: skip
+
+
+def standing_on_table(held: HeldGrasp, T_base_gripper: Array) -> Array:
+    """A place (4, 4) of the gripper, moved up or down so that the object stands on the table if it is over that."""
+    table = held.around.table
+    if table is None or not len(held.points):
+        return T_base_gripper
+    T_table_base = invert_transform(table.T_base_table)
+    points = transform_points(T_table_base @ T_base_gripper, held.points)
+    if (np.abs(points[:, :2]) > 0.5 * table.size).any():
+        return T_base_gripper
+    # As high as it stood where it was grasped: clouds do not show its underside.
+    stood = transform_points(T_table_base @ held.T_base_gripper, held.points)[:, 2].min()
+    lowered = T_base_gripper.copy()
+    lowered[:3, 3] += (stood - points[:, 2].min()) * held.around.up
+    return lowered
+
+
+def _free(held: HeldGrasp, region: PlaceRegion) -> Iterator[Array]:
+    """All free places, best first."""
+    body = object_obstacle(HELD, held.points, np.eye(4))
+    others = _Others(held.around)
+    for T_base_gripper in _candidates(held, region):
+        if others.apart(transform_points(T_base_gripper, body.centers), body.radii):
+            yield T_base_gripper
+
+
+def _candidates(held: HeldGrasp, region: PlaceRegion) -> Iterator[Array]:
+    grid = _grid(region.size)
+    turns = _TURNS[:1] if region.exact else _TURNS
+    # A heading counts as much as a third of the way to the rim: it is a matter of taste.
+    away = np.linalg.norm(grid / np.maximum(region.size, 1e-9), axis=1)[:, None] + 0.15 * np.arange(len(turns)) / len(
+        turns
+    )
+    stood = {index: _Standing(held, region, turn) for index, turn in enumerate(turns)}
+    for row, index in zip(*np.unravel_index(np.argsort(away, axis=None, kind="stable"), away.shape), strict=True):
+        standing = stood[int(index)]
+        if region.exact or (np.abs(grid[row]) + 0.5 * standing.sides <= 0.5 * region.size + 1e-9).all():
+            yield standing.at(grid[row])
+
+
+def _grid(size: Array) -> Array:
+    """Middles (N, 2) in the frame of a region of this size."""
+    axes = []
+    for side in size:
+        count = int(np.clip(side // _STEP, 1, _STEPS))
+        axes.append((np.arange(count) - 0.5 * (count - 1)) * side / count)
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+
+
+def _least_size(held: HeldGrasp, region: PlaceRegion) -> Array:
+    """Sides (2,) of the smallest rectangle for it by area, of the headings that are tried [m]."""
+    sides = np.array([_Standing(held, region, turn).sides for turn in _TURNS])
+    return np.asarray(sides[sides.prod(axis=1).argmin()])
+
+
+class _Standing:
+    """What is held, standing as it stood and turned by an angle about the vertical, anywhere in a region.
+
+    Attributes:
+        sides: (2,) of the rectangle around its points, along those of the region [m].
+    """
+
+    def __init__(self, held: HeldGrasp, region: PlaceRegion, turn: float) -> None:
+        around = held.around
+        # The ground on which it stood, with the sides of the region.
+        up, origin = around.up, region.T_base_region[:3, 3]
+        x = region.T_base_region[:3, 0] - (region.T_base_region[:3, 0] @ up) * up
+        x /= np.linalg.norm(x)
+        self._T_base_ground = make_transform(np.stack([x, np.cross(up, x), up], axis=1), origin)
+        self._T_ground_gripper = (
+            make_transform(matrix_from_rpy((0.0, 0.0, turn)))
+            @ invert_transform(self._T_base_ground)
+            @ held.T_base_gripper
+        )
+        points = transform_points(self._T_ground_gripper, held.points)
+        low, high = points.min(axis=0), points.max(axis=0)
+        self.sides = (high - low)[:2]
+        self._middle = 0.5 * (low + high)[:2]
+        # Clouds do not show its underside: as high above its support as above the table where it was grasped.
+        table = around.table
+        if table is None:
+            self._rise = -float(low[2])
+        else:
+            height = float((table.T_base_table[:3, 3] - origin) @ up)
+            self._rise = 0.0 if abs(height) <= _ON_TABLE else -height
+
+    def at(self, middle: Array) -> Array:
+        """``T_base_gripper`` (4, 4) with the object's middle (2,) there in the region's frame."""
+        moved = self._T_ground_gripper.copy()
+        moved[:3, 3] += (*(middle - self._middle), self._rise)
+        return np.asarray(self._T_base_ground @ moved)
+
+
+class _Others:
+    """What stands around, as spheres."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._centers = np.concatenate([np.empty((0, 3)), *(item.centers for item in around.obstacles)])
+        self._radii = np.concatenate([np.empty(0), *(item.radii for item in around.obstacles)])
+
+    def apart(self, centers: Array, radii: Array) -> bool:
+        """Whether spheres (N, 3), (N,) keep the clearance from all of them."""
+        if not len(self._radii):
+            return True
+        distances = np.linalg.norm(centers[:, None] - self._centers[None], axis=2)
+        return bool((distances - radii[:, None] - self._radii[None] >= _CLEARANCE).all())

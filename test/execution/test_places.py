@@ -1,0 +1,153 @@
+"""Where an object can be put: standing as it stood, inside of the region, clear of what is there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.execution.held import HeldGrasp, Surroundings
+from morphit_ros.execution.places import PlaceRegion, free_places, standing_on_table
+from morphit_ros.geometry.transforms import (
+    Array,
+    invert_transform,
+    make_transform,
+    matrix_from_rpy,
+    rotation_angle,
+    transform_points,
+)
+from morphit_ros.robot.motion_backend import ObjectObstacle, TableObstacle
+
+# Of a block that was grasped from above and aside [m].
+SIZE = np.array([0.04, 0.08, 0.12])
+T_BASE_GRASP = make_transform(matrix_from_rpy((2.9, 0.2, 0.7)), (0.5, 0.1, 0.09))
+
+
+def block(seed: int = 0, gap: float = 0.004) -> Array:
+    """Points (N, 3) on a block that stands on the table at its own heading, its underside not seen."""
+    rng = np.random.default_rng(seed)
+    points = rng.uniform(-0.5, 0.5, (4000, 3)) * SIZE
+    side = rng.integers(0, 3, len(points))
+    rows = np.arange(len(points))
+    points[rows, side] = np.sign(points[rows, side]) * 0.5 * SIZE[side]
+    corners = np.stack(np.meshgrid(*([[-0.5, 0.5]] * 3)), axis=-1).reshape(-1, 3) * SIZE
+    points = np.concatenate([points, corners])
+    points[:, 2] = np.maximum(points[:, 2], -0.5 * SIZE[2] + gap)
+    pose = make_transform(matrix_from_rpy((0.0, 0.0, 0.4)), (0.5, 0.1, 0.5 * SIZE[2]))
+    return transform_points(pose, points)
+
+
+def held(
+    points: Array | None = None, obstacles: tuple[ObjectObstacle, ...] = (), turned: Array | None = None
+) -> HeldGrasp:
+    """The block in the hand; `turned`: all of the world with another frame of the base."""
+    T = np.eye(4) if turned is None else turned
+    table = TableObstacle(T @ make_transform(translation=(0.5, 0.0, 0.0)), np.array([0.8, 1.0]))
+    T_base_gripper = T @ T_BASE_GRASP
+    world = block() if points is None else points
+    around = Surroundings(
+        table, tuple(ObjectObstacle(o.name, transform_points(T, o.centers), o.radii) for o in obstacles)
+    )
+    own = transform_points(invert_transform(T_BASE_GRASP), world)
+    return HeldGrasp(T_base_gripper, T_base_gripper, 0.04, 0.01, 0.08, own, around)
+
+
+def region(x: float, y: float, width: float, depth: float, yaw: float = 0.0, z: float = 0.0) -> PlaceRegion:
+    return PlaceRegion(make_transform(matrix_from_rpy((0.0, 0.0, yaw)), (x, y, z)), np.array([width, depth]))
+
+
+def moved(grasp: HeldGrasp, place: Array) -> Array:
+    """How a place moves the object (4, 4), in the base frame."""
+    return np.asarray(place @ invert_transform(grasp.T_base_gripper))
+
+
+@pytest.mark.parametrize("yaw", [0.0, 0.6, -2.0])
+def test_it_stands_as_it_stood_inside_of_the_region(yaw: float) -> None:
+    grasp, where = held(), region(0.45, -0.25, 0.2, 0.16, yaw)
+    places = free_places(grasp, where)
+    assert len(places) > 3
+    headings = set()
+    for place in places:
+        change = moved(grasp, place)
+        # Upright, and as high as before.
+        np.testing.assert_allclose(change[:3, 2], [0.0, 0.0, 1.0], atol=1e-9)
+        assert change[2, 3] == pytest.approx(0.0, abs=1e-9)
+        points = transform_points(invert_transform(where.T_base_region) @ place, grasp.points)
+        assert (np.abs(points[:, :2]) <= 0.5 * where.size + 1e-6).all()
+        headings.add(round(np.degrees(rotation_angle(change[:3, :3]))))
+    # The first is in the middle, with the heading it has where that fits.
+    points = transform_points(invert_transform(where.T_base_region) @ places[0], grasp.points)[:, :2]
+    np.testing.assert_allclose(points.min(axis=0) + points.max(axis=0), 0.0, atol=2.1 * where.size.max() / 9)
+    assert len(headings) > 1
+
+
+def test_a_region_without_size_is_a_place_and_the_heading_stays() -> None:
+    grasp = held()
+    [place] = free_places(grasp, region(0.4, -0.3, 0.0, 0.0, 1.0))
+    change = moved(grasp, place)
+    np.testing.assert_allclose(change[:3, :3], np.eye(3), atol=1e-9)
+    points = transform_points(place, grasp.points) - [0.4, -0.3, 0.0]
+    along = points @ matrix_from_rpy((0.0, 0.0, 1.0))
+    np.testing.assert_allclose((along.min(axis=0) + along.max(axis=0))[:2], 0.0, atol=1e-9)
+
+
+def test_nothing_depends_on_the_frame_of_the_base() -> None:
+    """A robot on a wall: its base's z is not the vertical."""
+    turn = make_transform(matrix_from_rpy((0.3, -1.2, 2.0)), (0.2, -0.4, 0.9))
+    where = region(0.45, -0.25, 0.4, 0.3, 0.6)
+    blocker = ObjectObstacle("cup", np.array([[0.45, -0.25, 0.04]]), np.array([0.03]))
+    usual = free_places(held(obstacles=(blocker,)), where)
+    tilted = free_places(held(obstacles=(blocker,), turned=turn), PlaceRegion(turn @ where.T_base_region, where.size))
+    np.testing.assert_allclose(tilted, [turn @ place for place in usual], atol=1e-9)
+
+
+def test_what_stands_there_is_left_alone() -> None:
+    blocker = ObjectObstacle("cup", np.array([[0.45, -0.25, 0.04]]), np.array([0.04]))
+    grasp, where = held(obstacles=(blocker,)), region(0.45, -0.25, 0.4, 0.3)
+    places = free_places(grasp, where)
+    assert places
+    for place in places:
+        gaps = np.linalg.norm(transform_points(place, grasp.points) - blocker.centers[0], axis=1) - blocker.radii[0]
+        assert gaps.min() > 0.015 - 1e-9
+    # The free one without it is the middle, where it stands.
+    middle = transform_points(free_places(held(), where)[0], grasp.points)
+    assert np.linalg.norm(middle - blocker.centers[0], axis=1).min() < 0.1
+    with pytest.raises(InvalidInputError, match="the place within 15 mm of what stands there"):
+        free_places(grasp, region(0.45, -0.25, 0.0, 0.0))
+    full = ObjectObstacle("crowd", np.array([[0.45, -0.25, 0.05]]), np.array([0.4]))
+    with pytest.raises(InvalidInputError, match="every place in it within 15 mm"):
+        free_places(held(obstacles=(full,)), where)
+
+
+def test_another_height_counts_and_that_of_the_table_is_measured_better() -> None:
+    grasp = held()
+    for z, rise in ((0.3, 0.3), (0.015, 0.0), (-0.2, -0.2)):
+        [place] = free_places(grasp, region(0.4, -0.3, 0.0, 0.0, z=z))
+        assert moved(grasp, place)[2, 3] == pytest.approx(rise, abs=1e-9)
+
+
+def test_regions_that_do_not_do_say_why() -> None:
+    grasp = held()
+    with pytest.raises(InvalidInputError, match=r"region_size: got 30 × 200 mm, expected at least \d+ × \d+ mm"):
+        free_places(grasp, region(0.4, -0.3, 0.03, 0.2))
+    leaning = PlaceRegion(make_transform(matrix_from_rpy((0.2, 0.0, 0.0)), (0.4, -0.3, 0.0)), np.array([0.2, 0.2]))
+    with pytest.raises(InvalidInputError, match=r"leaning by 11\.5°"):
+        free_places(grasp, leaning)
+    with pytest.raises(InvalidInputError, match="unknown shape"):
+        free_places(held(np.empty((0, 3))), region(0.4, -0.3, 0.2, 0.2))
+    for size in ([-0.1, 0.2], [np.nan, 0.1], [0.1, 0.1, 0.1]):
+        with pytest.raises(InvalidInputError, match="region_size"):
+            PlaceRegion(np.eye(4), np.array(size))
+
+
+def test_a_pose_over_the_table_is_lowered_until_the_object_stands() -> None:
+    grasp = held()
+    over = T_BASE_GRASP.copy()
+    over[:3, 3] += (-0.1, -0.2, 0.07)
+    stands = standing_on_table(grasp, over)
+    assert moved(grasp, stands)[2, 3] == pytest.approx(0.0, abs=1e-9)
+    np.testing.assert_allclose(stands[:2], over[:2])
+    beside = over.copy()
+    beside[0, 3] += 3.0
+    np.testing.assert_array_equal(standing_on_table(grasp, beside), beside)
+    np.testing.assert_array_equal(standing_on_table(held(np.empty((0, 3))), over), over)
