@@ -87,6 +87,14 @@ ARGUMENTS = (
     ),
     Argument("pick", False, "pick the target once and end the job with its outcome"),
     Argument("lift_height", 0.2, "how far the object is lifted [m]", minimum=0.02, maximum=0.6),
+    Argument(
+        "place",
+        "keep",
+        "with pick: what becomes of it then: kept in the hand, put back, or into place_region",
+        ("keep", "back", "region"),
+    ),
+    Argument("place_region", "", "middle of a rectangle to stand in as it stood, 'x y z yaw' in the world [m, rad]"),
+    Argument("place_size", "0.0 0.0", "of that rectangle, 'width depth' [m]; zeros: exactly in its middle"),
     Argument("output", "", "with pick: folder for pictures; empty: none"),
     Argument("report", "", "with pick: JSON file for stages and times; empty: none"),
     Argument("continuous", False, "plan grasps on every new object cloud, not only on request"),
@@ -175,6 +183,7 @@ def describe_grasp(
         _check_object(values)
     if values["pick"]:
         _check_results(values)
+    placing = _placing(values)
     base = base_parameters(values)
     topics = _camera_topics(values)
     seeing = {**chosen(values, "robot", "points_reliability"), **base, **camera_parameters(values)}
@@ -235,7 +244,7 @@ def describe_grasp(
     if values["rviz"]:
         nodes.append(rviz(display))
     if values["pick"]:
-        parameters = {**chosen(values, "lift_height", "output", "report"), "verify": simulated}
+        parameters = {**chosen(values, "lift_height", "output", "report"), **placing, "verify": simulated}
         nodes.append(NodeDescription("pick_client", parameters, when_ended=WhenEnded.END_JOB))
     sim_time = _automatic(values["use_sim_time"], simulated)
     placed = _simulated_base(robot) if simulated else {}
@@ -260,6 +269,37 @@ def _robot(values: Mapping[str, Any]) -> RobotConfiguration:
     if values["sim"]:
         robot.check_description(load_robot_description(robot.description))
     return robot
+
+
+def _placing(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of what becomes of a picked object.
+
+    Raises:
+        InvalidInputError: a region that is none, or one that nothing is put into.
+    """
+    place, region = values["place"], _numbers(values, "place_region", (0, 4))
+    if place != "keep" and not values["pick"]:
+        raise InvalidInputError("place", place, "keep without pick:=true")
+    if (place == "region") != bool(region):
+        bound = "'x y z yaw' with place:=region, else nothing"
+        raise InvalidInputError("place_region", repr(values["place_region"]), bound)
+    return {"place": place, "region": region, "region_size": _numbers(values, "place_size", (2,))}
+
+
+def _numbers(values: Mapping[str, Any], name: str, counts: Sequence[int]) -> list[float]:
+    """Numbers of a text with spaces between.
+
+    Raises:
+        InvalidInputError: they are not, or not so many.
+    """
+    text = str(values[name])
+    try:
+        found = [float(word) for word in text.split()]
+    except ValueError:
+        found = []
+    if len(found) not in counts or (text.split() and not found):
+        raise InvalidInputError(name, repr(text), f"{' or '.join(map(str, counts))} numbers")
+    return found
 
 
 def _check_object(values: Mapping[str, Any]) -> None:

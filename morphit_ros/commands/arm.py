@@ -4,7 +4,8 @@ Ask the grasp_execution of this ROS domain for one thing, on a real robot or in 
 Ctrl-C stops the arm; so does the end of this process in any other way.
 
 home: to the robot's home, with what the hand holds. recover: after a fault, up and home. release: open the hand here
-and now, what is in the air falls. place: put down what the hand holds, where it was grasped or at a pose.
+and now, what is in the air falls. place: put down what the hand holds, where it was grasped, at a pose, or standing in
+a region of the table.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ from morphit_ros.commands.parser import CommandParser
 
 # Word → name of the action.
 _ACTIONS = {"home": "go_home", "recover": "recover", "release": "release", "place": "place"}
-_ONLY = {"open": "recover", "aperture": "release", "height": "place recover", "pose": "place", "frame": "place"}
+_ONLY = {
+    "open": "recover",
+    "aperture": "release",
+    "height": "place recover",
+    "pose": "place",
+    "frame": "place",
+    "region": "place",
+    "size": "place",
+}
 
 
 def add_options(parser: CommandParser) -> None:
@@ -31,7 +40,15 @@ def add_options(parser: CommandParser) -> None:
         "--pose", type=float, nargs=7, metavar=("X", "Y", "Z", "QX", "QY", "QZ", "QW"),
         help="place: where the gripper lets go [m], quaternion (default: where it was grasped)",
     )  # fmt: skip
-    parser.add_argument("--frame", metavar="NAME", help="place: frame of the pose (default: world)")
+    parser.add_argument(
+        "--region", type=float, nargs=4, metavar=("X", "Y", "Z", "YAW"),
+        help="place: instead of a pose, the middle of a rectangle to stand in as it stood [m, rad]",
+    )  # fmt: skip
+    parser.add_argument(
+        "--size", type=float, nargs=2, metavar=("W", "D"),
+        help="place: of that rectangle [m] (default: exactly in its middle, with the heading that it has)",
+    )  # fmt: skip
+    parser.add_argument("--frame", metavar="NAME", help="place: frame of pose or region (default: world)")
     parser.add_argument("--namespace", default="", metavar="NAME", help="of the job's nodes")
     parser.add_argument("--timeout", type=float, default=180.0, metavar="S", help="longest time (default: 180)")
     parser.add_argument(
@@ -64,9 +81,16 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
         if options.action not in _ONLY[name].split():
             raise InvalidInputError(f"--{name}", value, f"none with {options.action}", f"It is of {_ONLY[name]}.")
     pose, frame = given.pop("pose", None), given.pop("frame", "world")
+    region, size = given.pop("region", None), given.pop("size", None)
+    if region is None and size is not None:
+        raise InvalidInputError("--size", size, "none without --region")
+    if region is not None and pose is not None:
+        raise InvalidInputError("--region", region, "none with --pose", "Give one of them.")
     parameters = {"action": _ACTIONS[options.action], "timeout": options.timeout, **given}
     if pose is not None:
         parameters |= {"frame": frame, "position": pose[:3], "orientation": pose[3:]}
+    if region is not None:
+        parameters |= {"frame": frame, "region": region, "region_size": size or [0.0, 0.0]}
     return {**parameters, "server_timeout": options.server_timeout}
 
 

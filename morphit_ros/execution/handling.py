@@ -28,6 +28,8 @@ from morphit_ros.robot.solids import Solid
 
 # Ways up that are tried, as shares of the height asked for.
 _WAYS_UP = (1.0, 0.5, 0.25)
+# Places to which a way is searched in vain for the whole time limit of a search.
+_SEARCHES = 2
 # By which it is seen whether the arm can begin where it is [m], [m/s].
 _FIRST_WAY, _FIRST_SPEED = 0.005, 0.02
 
@@ -224,6 +226,7 @@ class HandSequence:
         assert request is not None
         assert request.held is not None
         first: MotionResult | None = None
+        searches = 0
         for place in request.places or (request.held.T_base_gripper,):
             result = self._way_over(place)
             if result.trajectory is not None:
@@ -234,6 +237,10 @@ class HandSequence:
                     return result
                 result = replace(down, message=f"down to the place: {_why(down)}")
             first = first or result
+            # One that took all its time; others would, too.
+            searches += result.status is MotionStatus.NO_PATH
+            if searches == _SEARCHES:
+                break
         assert first is not None
         return first
 

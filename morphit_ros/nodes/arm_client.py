@@ -20,6 +20,7 @@ from morphit_ros.ros.core.finished import NodeFinished
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.execution.asking import AskingConfig, Request
+from morphit_ros.ros.execution.place_region import check_region, region_pose
 
 _ACTIONS = {
     action.name: action for action in (interfaces.GO_HOME, interfaces.RECOVER, interfaces.RELEASE, interfaces.PLACE)
@@ -39,6 +40,16 @@ class ArmClientConfig(Config):
     frame: str = parameter("", "place: frame of the pose, the world or the base; empty: where it was grasped")
     position: tuple[float, ...] = parameter((0.0, 0.0, 0.0), "place: where the gripper lets go, x y z [m]", length=3)
     orientation: tuple[float, ...] = parameter((0.0, 0.0, 0.0, 1.0), "place: and how, quaternion x y z w", length=4)
+    region: tuple[float, ...] = parameter(
+        (), "place: instead of a pose, middle of a rectangle to stand in as it stood, x y z yaw in the world or `frame`"
+    )
+    region_size: tuple[float, ...] = parameter(
+        (0.0, 0.0), "place: of that rectangle; zeros: exactly in its middle, with the heading that it has [m]", length=2
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_region(self.region)
 
 
 CONFIGS = (ArmClientConfig, AskingConfig)
@@ -52,6 +63,8 @@ class ArmClient(Node):
         config, times = declare_configs(self, CONFIGS)
         if config.action != interfaces.PLACE.name and config.frame:
             raise InvalidInputError("frame", config.frame, f"empty for {config.action}", "Only place goes to a pose.")
+        if config.action != interfaces.PLACE.name and config.region:
+            raise InvalidInputError("region", list(config.region), f"none for {config.action}", "It is of place.")
         action = _ACTIONS[config.action]
         # One node offers them all, or it is none of these.
         others = [other for other in _ACTIONS.values() if other is not action]
@@ -79,7 +92,9 @@ def _goal(action: Action, config: ArmClientConfig) -> Any:
     for name in ("open", "aperture", "height"):
         if hasattr(goal, name):
             setattr(goal, name, getattr(config, name))
-    if hasattr(goal, "pose") and config.frame:
+    if hasattr(goal, "region") and config.region:
+        goal.region, goal.region_size = region_pose(config.region, config.frame or "world"), config.region_size
+    elif hasattr(goal, "pose") and config.frame:
         goal.pose = pose = PoseStamped()
         pose.header.frame_id = config.frame
         pose.pose.position.x, pose.pose.position.y, pose.pose.position.z = config.position

@@ -1,4 +1,7 @@
-"""Asks for one pick, watches the object, reports stage by stage and ends with the outcome as its exit status."""
+"""Asks for one pick, watches the object, reports stage by stage and ends with the outcome as its exit status.
+
+With `place` it then asks for the object to be put down: where it was, or in a region.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
 from action_msgs.msg import GoalStatus
 from geometry_msgs.msg import PoseStamped
 from rclpy.node import Node
 from sensor_msgs.msg import Image
 
-from morphit_interfaces.action import Pick
+from morphit_interfaces.action import Pick, Place
 from morphit_ros.configuration import Config, parameter
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.finished import NodeFinished
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.execution.asking import AskingConfig, Request
 from morphit_ros.ros.execution.pick_report import pick_verdict, save_picture, save_report
+from morphit_ros.ros.execution.place_region import check_region, region_pose
 
 
 @dataclass(frozen=True)
@@ -30,24 +36,48 @@ class PickClientConfig(Config):
         False, "Fail where nobody publishes the object's true pose; where somebody does, it is checked in any case"
     )
     height_tolerance: float = parameter(
-        0.03, "Missing height that still counts as lifted [m]", minimum=0.0, maximum=0.1
+        0.03,
+        "Missing height that still counts as lifted, and way off that still counts as put back [m]",
+        minimum=0.0,
+        maximum=0.1,
+    )
+    place: str = parameter(
+        "keep",
+        "What becomes of it then: kept in the hand, put back, or into a region",
+        choices=("keep", "back", "region"),
+    )
+    region: tuple[float, ...] = parameter(
+        (), "With place region: middle of a rectangle to stand in as it stood, x y z yaw in the world [m, rad]"
+    )
+    region_size: tuple[float, ...] = parameter(
+        (0.0, 0.0), "Of that rectangle; zeros: exactly in its middle, with the heading that it has [m]", length=2
     )
     output: str = parameter("", "Folder for the picture of the workcell at the end, empty for none")
     report: str = parameter("", "JSON file for outcome, stages and times, empty for none")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_region(self.region)
+        if (self.place == "region") != bool(self.region):
+            raise InvalidInputError("region", list(self.region), "x y z yaw with place region, else nothing")
 
 
 CONFIGS = (PickClientConfig, AskingConfig)
 
 
 class PickClient(Node):
-    """One goal, then the end: exit status 0 if the object was lifted and held."""
+    """One goal or two, then the end: exit status 0 if the object was lifted and held, and put down if asked for."""
 
     def __init__(self) -> None:
         super().__init__("pick_client")
         self._config, times = declare_configs(self, CONFIGS)
-        self._heights: list[float] = []
+        # Of the object where somebody says so: at first, lifted, and now [m].
+        self._first = self._now = np.empty(0)
+        self._lifted = self._first
+        self._placed: dict[str, float] = {}
         self._result: Pick.Result | None = None
         self._picture: Image | None = None
+        self._verdict = ""
         interfaces.OBJECT_POSE.subscribe(self, self._on_pose)
         if self._config.output:
             interfaces.OVERVIEW_IMAGE.subscribe(self, self._on_picture)
@@ -61,17 +91,29 @@ class PickClient(Node):
             self._on_answer,
             (interfaces.SEGMENT, interfaces.PLAN_GRASP),
         )
-        self.end_motion, self.motion_ended = self._request.end_motion, self._request.motion_ended
+        self._placing = Request(self, interfaces.PLACE, times, self._on_feedback, self._on_placed)
         self._request.ask(Pick.Goal(lift_height=self._config.lift_height))
 
+    def end_motion(self) -> None:
+        """Take back what was asked for."""
+        self._request.end_motion()
+        self._placing.end_motion()
+
+    def motion_ended(self) -> bool:
+        """Whether that has been heard."""
+        return self._request.motion_ended() and self._placing.motion_ended()
+
     def _on_pose(self, message: PoseStamped) -> None:
-        self._heights.append(message.pose.position.z)
+        place = message.pose.position
+        self._now = np.array([place.x, place.y, place.z])
+        self._first = self._first if len(self._first) else self._now
 
     def _on_picture(self, message: Image) -> None:
         self._picture = message
 
     def _on_feedback(self, message: Any) -> None:
-        attempt = f"  (attempt {message.feedback.attempt})" if message.feedback.attempt > 1 else ""
+        number = getattr(message.feedback, "attempt", 1)
+        attempt = f"  (attempt {number})" if number > 1 else ""
         print(f"{message.feedback.elapsed:7.2f} s  {message.feedback.stage}{attempt}", flush=True)
 
     def _on_answer(self, answer: Any, problem: str) -> None:
@@ -82,8 +124,36 @@ class PickClient(Node):
             print(f"  {stage:<12} {duration:7.3f} s", flush=True)
         # A goal that was cancelled is no success, whatever its result says.
         result.success &= answer.status == GoalStatus.STATUS_SUCCEEDED
-        heights = self._heights if self._config.verify or self._heights else None
-        self._end(*pick_verdict(result, heights, self._config.lift_height - self._config.height_tolerance))
+        self._lifted = self._now
+        heights = self._heights if self._config.verify or len(self._first) else None
+        text, success = pick_verdict(result, heights, self._config.lift_height - self._config.height_tolerance)
+        if not success or self._config.place == "keep":
+            self._end(text, success)
+        print(text, flush=True)
+        self._verdict = text
+        goal = Place.Goal()
+        if self._config.place == "region":
+            goal.region = region_pose(self._config.region, "world")
+            goal.region_size = self._config.region_size
+        self._placing.ask(goal)
+
+    def _on_placed(self, answer: Any, problem: str) -> None:
+        if answer is None:
+            self._end(f"{self._verdict}; FAILED to put it down: {problem}")
+        result = answer.result
+        self._placed = dict(zip(result.stages, result.durations, strict=True))
+        if not result.success or answer.status != GoalStatus.STATUS_SUCCEEDED:
+            held = "the hand holds it" if result.holding else "nothing is known to be held"
+            self._end(f"{self._verdict}; FAILED to put it down in {result.failed_stage}: {result.message}; {held}")
+        way = float(np.linalg.norm(self._now - self._first))
+        if self._config.place == "back" and way > self._config.height_tolerance:
+            self._end(f"{self._verdict}; FAILED to put it back: it is {way:.3f} m from where it was")
+        self._end(f"{self._verdict}; put down", success=True)
+
+    @property
+    def _heights(self) -> list[float]:
+        """Of the object at first and lifted, empty where nobody says so [m]."""
+        return [float(self._first[2]), float(self._lifted[2])] if len(self._lifted) else []
 
     def _end(self, text: str, success: bool = False) -> NoReturn:
         print(text, flush=True)
@@ -92,7 +162,7 @@ class PickClient(Node):
             save_picture(path, self._picture)
             print(f"picture: {path}", flush=True)
         if self._config.report:
-            save_report(self._config.report, text, success, self._result or Pick.Result(), self._heights)
+            save_report(self._config.report, text, success, self._result or Pick.Result(), self._heights, self._placed)
         raise NodeFinished(0 if success else 1)
 
 

@@ -76,6 +76,24 @@ def test_pick_ends_the_job_seeing_and_planning_may_start_again_and_everything_el
     assert endings == {WhenEnded.FAIL_JOB}
 
 
+def test_what_becomes_of_a_picked_object_reaches_its_client_or_is_refused() -> None:
+    client = nodes("pick:=true")["pick_client"].parameters
+    assert (client["place"], client["region"]) == ("keep", [])
+    given = ("pick:=true", "place:=region", "place_region:=0.4 -0.2 0 1.5", "place_size:=0.2 0.3")
+    client = nodes(*given)["pick_client"].parameters
+    assert (client["region"], client["region_size"]) == ([0.4, -0.2, 0.0, 1.5], [0.2, 0.3])
+    for words, match in (
+        (("place:=back",), "keep without pick:=true"),
+        (("pick:=true", "place:=region"), "place_region"),
+        (("pick:=true", "place:=back", "place_region:=0.4 0 0 0"), "place_region"),
+        ((*given[:2], "place_region:=0.4 0 0"), "0 or 4 numbers"),
+        ((*given[:2], "place_region:=a b c d"), "0 or 4 numbers"),
+        ((*given[:3], "place_size:=0.2"), "2 numbers"),
+    ):
+        with pytest.raises(InvalidInputError, match=match):
+            nodes(*words)
+
+
 def test_arguments_reach_the_nodes_with_their_types() -> None:
     found = nodes("object:=box", "object_x:=0.45", "seed:=7", "viewer_port:=9000", "lift_height:=0.1")
     assert found["workcell_sim"].parameters["object"] == "box"

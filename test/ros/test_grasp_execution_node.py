@@ -614,6 +614,39 @@ def test_a_lifted_object_is_put_down_where_it_was(cell, ros_environment):
     assert "nothing is known to be held" in again.message
 
 
+def region(x, y, side):
+    message = Place.Goal(region_size=[side, side])
+    message.region.header.frame_id = "world"
+    message.region.pose.position.x, message.region.pose.position.y = x, y
+    message.region.pose.orientation.w = 1.0
+    return message
+
+
+def test_a_lifted_object_is_put_into_a_region_or_kept(cell, ros_environment):
+    lift(cell)
+    trajectories = cell.robot.trajectories
+    _, _, refused = cell.graph.send_goal(interfaces.PLACE, region(0.5, -0.2, 0.03))
+    assert (refused.success, refused.failed_stage, refused.holding) == (False, "request", True)
+    assert "region_size: got 30 × 30 mm" in refused.message
+    both = region(0.5, -0.2, 0.2)
+    both.pose = both.region
+    _, _, refused = cell.graph.send_goal(interfaces.PLACE, both)
+    assert "one of them" in refused.message
+    _, _, far = cell.graph.send_goal(interfaces.PLACE, region(5.0, 0.0, 0.2))
+    assert (far.success, far.failed_stage, far.holding) == (False, "transfer", True)
+    assert cell.robot.trajectories == trajectories
+    _, _, result = cell.graph.send_goal(interfaces.PLACE, region(0.5, -0.2, 0.2))
+    assert result.success, result.message
+    assert not result.holding
+    # It let go above the middle, and retreated along the way that it came.
+    model = KinematicModel(load_robot_description(RobotConfiguration.load("panda").description))
+    panda = RobotConfiguration.load("panda")
+    joints = dict(zip(panda.arm_joints, cell.robot.arm.tolist(), strict=True))
+    tip = panda.gripper_pose(model, joints)[:3, 3]
+    np.testing.assert_allclose(tip[:2], [0.5, -0.2], atol=0.05)
+    assert not kept(ros_environment)
+
+
 def test_home_with_what_is_held_and_letting_go_there(cell, ros_environment):
     lift(cell)
     _, _, result = cell.graph.send_goal(interfaces.GO_HOME, GoHome.Goal())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sensor_msgs.msg import Image
@@ -35,14 +35,22 @@ def pick_verdict(result: Pick.Result, heights: Sequence[float] | None, least_ris
     return f"PICKED: the object was lifted by {rise:.3f} m and held", True
 
 
-def save_report(path: str, text: str, success: bool, result: Pick.Result, heights: Sequence[float]) -> None:
-    """Write verdict, stages, times and the grasp as JSON."""
+def save_report(
+    path: str,
+    text: str,
+    success: bool,
+    result: Pick.Result,
+    heights: Sequence[float],
+    placed: Mapping[str, float] | None = None,
+) -> None:
+    """Write verdict, stages, times and the grasp as JSON; `placed`: stages of putting it down, with times [s]."""
     report = {
         "success": success,
         "message": text,
         **{name: getattr(result, name) for name in ("failed_stage", "outcome", "failure_mode")},
         "attempt_modes": list(result.attempt_modes),
         "stages": dict(zip(result.stages, result.durations, strict=True)),
+        "place_stages": dict(placed or {}),
         "object_rise": heights[-1] - heights[0] if heights else None,
         "grasp": dict(zip(result.grasp.metric_names, result.grasp.metric_values, strict=True)),
     }
