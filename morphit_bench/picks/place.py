@@ -93,10 +93,9 @@ def pick_and_place(
 def _held(job: PickJob, workcell: Workcell, view: ObjectView, plan: GraspPlan, pick: PickResult) -> HeldGrasp:
     """What a pick knows of what it has lifted."""
     T_base_world, state = invert_transform(workcell.T_world_base), workcell.joint_state()
-    grasp = next(g for g in plan.grasps if g.T_world_gripper.tolist() == pick.T_world_gripper)
-    # It may have been turned by half a turn about its approach: the hand that lifted it tells.
+    number = next(n for n, g in enumerate(plan.grasps) if g.T_world_gripper.tolist() == pick.T_world_gripper)
     request = job.request(workcell, view, plan)
-    planned = request.candidates[plan.grasps.index(grasp)]
+    planned = request.candidates[number]
     assert view.cloud is not None
     points = view.cloud.transformed(invert_transform(planned.T_base_gripper) @ T_base_world).points
     positions = state.as_dict()

@@ -162,7 +162,10 @@ class PickClient(Node):
             save_picture(path, self._picture)
             print(f"picture: {path}", flush=True)
         if self._config.report:
-            save_report(self._config.report, text, success, self._result or Pick.Result(), self._heights, self._placed)
+            moved = (self._now - self._first).tolist()
+            save_report(
+                self._config.report, text, success, self._result or Pick.Result(), self._heights, self._placed, moved
+            )
         raise NodeFinished(0 if success else 1)
 
 

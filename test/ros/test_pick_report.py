@@ -39,10 +39,13 @@ def test_report_and_picture_hold_what_happened(tmp_path):
         success=True, stages=["plan", "lift"], durations=[0.5, 2.0], attempt_modes=["slip", "success"],
         grasp=Grasp(metric_names=["q"], metric_values=[0.75]),
     )  # fmt: skip
-    save_report(str(tmp_path / "report.json"), "PICKED", True, result, [0.125, 0.375])
+    save_report(
+        str(tmp_path / "report.json"), "PICKED", True, result, [0.125, 0.375], {"release": 0.5}, [0.25, 0.0, 0.0]
+    )
     written = json.loads((tmp_path / "report.json").read_text())
     assert written["stages"] == {"plan": 0.5, "lift": 2.0}
     assert written["grasp"] == {"q": 0.75}
+    assert (written["place_stages"], written["object_moved"]) == ({"release": 0.5}, [0.25, 0.0, 0.0])
     assert (written["object_rise"], written["attempt_modes"]) == (0.25, ["slip", "success"])
     rgb = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
     save_picture(tmp_path / "pick.png", message_from_image(rgb, "world", 0.0))

@@ -42,8 +42,17 @@ def save_report(
     result: Pick.Result,
     heights: Sequence[float],
     placed: Mapping[str, float] | None = None,
+    moved: Sequence[float] = (),
 ) -> None:
-    """Write verdict, stages, times and the grasp as JSON; `placed`: stages of putting it down, with times [s]."""
+    """Write verdict, stages, times and the grasp as JSON.
+
+    Args:
+        path: of the file.
+        text, success, heights: of the verdict.
+        result: what the robot says.
+        placed: stages of putting it down, with times [s].
+        moved: how far the object is from where it was, by its true pose (3,) [m]; empty where nobody says so.
+    """
     report = {
         "success": success,
         "message": text,
@@ -52,6 +61,7 @@ def save_report(
         "stages": dict(zip(result.stages, result.durations, strict=True)),
         "place_stages": dict(placed or {}),
         "object_rise": heights[-1] - heights[0] if heights else None,
+        "object_moved": list(moved) or None,
         "grasp": dict(zip(result.grasp.metric_names, result.grasp.metric_values, strict=True)),
     }
     with atomic_write(path) as stream:
