@@ -86,7 +86,7 @@ def test_a_box_is_picked_and_put_into_a_region(graph, tmp_path):
     assert report["message"].endswith("held; put down")
     moved = np.array(report["object_moved"])
     assert abs(moved[2]) < 0.01
-    stands = [0.5, 0.0] + moved[:2]
+    stands = np.array([0.5, 0.0]) + moved[:2]
     aside = (stands - [0.45, -0.25]) @ [[np.cos(0.5), -np.sin(0.5)], [np.sin(0.5), np.cos(0.5)]]
     assert (np.abs(aside) < 0.125).all()
     from PIL import Image
