@@ -25,7 +25,7 @@ _OWN_TIME = ("workcell_sim", "cover_sim", "cover_control")
 # Arguments that are parameters of workcell_sim under the same names.
 _SIMULATION = (
     "robot", "object", "object_unit", "object_mass", "object_x", "object_y", "object_yaw", "friction", "seed",
-    "realtime_factor",
+    "realtime_factor", "others",
 )  # fmt: skip
 # Node → parameters with the simulation where neither arguments nor files say otherwise. Its robot and its clock stand
 # still together while it renders, on a busy machine for seconds: silence is no danger there, and its end ends the job.
@@ -49,6 +49,7 @@ ARGUMENTS = (
         ("auto", "m", "mm", "cm", "inch"),
     ),
     Argument("object_mass", 0.0, "mass of the object [kg]; 0: as the object has it", minimum=0.0, maximum=50.0),
+    Argument("others", "", "further objects of the simulation, names with spaces between, around the first"),
     Argument("object_x", 0.5, "place of the object in front of the robot [m]", minimum=-2.0, maximum=2.0),
     Argument("object_y", 0.0, "place of the object to the robot's left [m]", minimum=-2.0, maximum=2.0),
     Argument("object_yaw", 0.0, "turn of the object about the vertical [rad]", minimum=-6.3, maximum=6.3),
@@ -95,6 +96,7 @@ ARGUMENTS = (
     ),
     Argument("place_region", "", "middle of a rectangle to stand in as it stood, 'x y z yaw' in the world [m, rad]"),
     Argument("place_size", "0.0 0.0", "of that rectangle, 'width depth' [m]; zeros: exactly in its middle"),
+    Argument("clear", False, "with place:=region: pick and place one object after the other until the table is clear"),
     Argument("output", "", "with pick: folder for pictures; empty: none"),
     Argument("report", "", "with pick: JSON file for stages and times; empty: none"),
     Argument("continuous", False, "plan grasps on every new object cloud, not only on request"),
@@ -280,10 +282,17 @@ def _placing(values: Mapping[str, Any]) -> dict[str, Any]:
     place, region = values["place"], _numbers(values, "place_region", (0, 4))
     if place != "keep" and not values["pick"]:
         raise InvalidInputError("place", place, "keep without pick:=true")
+    if values["clear"] and place != "region":
+        raise InvalidInputError("clear", True, "false without place:=region")
     if (place == "region") != bool(region):
         bound = "'x y z yaw' with place:=region, else nothing"
         raise InvalidInputError("place_region", repr(values["place_region"]), bound)
-    return {"place": place, "region": region, "region_size": _numbers(values, "place_size", (2,))}
+    return {
+        "place": place,
+        "region": region,
+        "region_size": _numbers(values, "place_size", (2,)),
+        "clear": values["clear"],
+    }
 
 
 def _numbers(values: Mapping[str, Any], name: str, counts: Sequence[int]) -> list[float]:

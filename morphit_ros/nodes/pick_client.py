@@ -23,8 +23,9 @@ from morphit_ros.ros.core.finished import NodeFinished
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.execution.asking import AskingConfig, Request
-from morphit_ros.ros.execution.pick_report import pick_verdict, save_picture, save_report
+from morphit_ros.ros.execution.pick_report import pick_verdict, save_numbers, save_picture, save_report
 from morphit_ros.ros.execution.place_region import check_region, region_pose
+from morphit_ros.ros.execution.table_clearing import TableClearing
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class PickClientConfig(Config):
     region_size: tuple[float, ...] = parameter(
         (0.0, 0.0), "Of that rectangle; zeros: exactly in its middle, with the heading that it has [m]", length=2
     )
+    clear: bool = parameter(False, "With place region: pick one object after the other until the table is clear")
     output: str = parameter("", "Folder for the picture of the workcell at the end, empty for none")
     report: str = parameter("", "JSON file for outcome, stages and times, empty for none")
 
@@ -60,6 +62,8 @@ class PickClientConfig(Config):
         check_region(self.region)
         if (self.place == "region") != bool(self.region):
             raise InvalidInputError("region", list(self.region), "x y z yaw with place region, else nothing")
+        if self.clear and not all(self.region_size):
+            raise InvalidInputError("clear", True, "false without a region of some size", "Give region_size.")
 
 
 CONFIGS = (PickClientConfig, AskingConfig)
@@ -81,6 +85,13 @@ class PickClient(Node):
         interfaces.OBJECT_POSE.subscribe(self, self._on_pose)
         if self._config.output:
             interfaces.OVERVIEW_IMAGE.subscribe(self, self._on_picture)
+        if self._config.clear:
+            self._clearing = TableClearing(
+                self, times, self._config.region, self._config.region_size, self._config.lift_height,
+                self._on_feedback, self._on_cleared,
+            )  # fmt: skip
+            self._asking: tuple[Any, ...] = (self._clearing,)
+            return
         # Of perception and planning nothing is asked here: the pick begins when they are there, so that its durations
         # are not those of a start.
         self._request = Request(
@@ -92,16 +103,23 @@ class PickClient(Node):
             (interfaces.SEGMENT, interfaces.PLAN_GRASP),
         )
         self._placing = Request(self, interfaces.PLACE, times, self._on_feedback, self._on_placed)
+        self._asking = self._request, self._placing
         self._request.ask(Pick.Goal(lift_height=self._config.lift_height))
 
     def end_motion(self) -> None:
         """Take back what was asked for."""
-        self._request.end_motion()
-        self._placing.end_motion()
+        for asking in self._asking:
+            asking.end_motion()
 
     def motion_ended(self) -> bool:
         """Whether that has been heard."""
-        return self._request.motion_ended() and self._placing.motion_ended()
+        return all(asking.motion_ended() for asking in self._asking)
+
+    def _on_cleared(self, text: str, clear: bool, numbers: dict[str, Any]) -> None:
+        print(text, flush=True)
+        if self._config.report:
+            save_numbers(self._config.report, {"success": clear, "message": text, **numbers})
+        raise NodeFinished(0 if clear else 1)
 
     def _on_pose(self, message: PoseStamped) -> None:
         place = message.pose.position

@@ -137,19 +137,21 @@ def add_fixture(spec: Any, solid: Solid, friction: float) -> None:
     place(geom, solid.T_world_solid)
 
 
-def add_object(spec: Any, simulated: SimulatedObject, T_world_object: Array, friction: float) -> None:
-    """The object as a free body at a pose; seen by its mesh, felt by its convex pieces."""
+def add_object(
+    spec: Any, simulated: SimulatedObject, T_world_object: Array, friction: float, name: str = OBJECT_BODY
+) -> None:
+    """An object as a free body of this name at a pose; seen by its mesh, felt by its convex pieces."""
     mujoco = import_mujoco()
-    body = spec.worldbody.add_body(name=OBJECT_BODY)
+    body = spec.worldbody.add_body(name=name)
     place(body, T_world_object)
-    body.add_freejoint(name=OBJECT_BODY)
+    body.add_freejoint(name=name)
     inertia = simulated.inertia
     body.explicitinertial, body.mass, body.ipos = True, simulated.mass, simulated.center_of_mass
     body.fullinertia = [*np.diag(inertia), inertia[0, 1], inertia[0, 2], inertia[1, 2]]
     body.add_geom(
-        name="object_visual",
+        name=f"{name}_visual",
         type=mujoco.mjtGeom.mjGEOM_MESH,
-        meshname=add_mesh(spec, "object_visual", simulated.mesh),
+        meshname=add_mesh(spec, f"{name}_visual", simulated.mesh),
         group=VISUAL_GROUP,
         contype=0,
         conaffinity=0,
@@ -159,9 +161,9 @@ def add_object(spec: Any, simulated: SimulatedObject, T_world_object: Array, fri
     own_friction = simulated.friction
     for number, piece in enumerate(simulated.pieces):
         body.add_geom(
-            name=f"object_piece_{number}",
+            name=f"{name}_piece_{number}",
             type=mujoco.mjtGeom.mjGEOM_MESH,
-            meshname=add_mesh(spec, f"object_piece_{number}", piece),
+            meshname=add_mesh(spec, f"{name}_piece_{number}", piece),
             group=COLLISION_GROUP,
             mass=0.0,
             friction=[friction if own_friction is None else own_friction, 0.002, 0.0001],

@@ -21,6 +21,7 @@ from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.fixtures import read_fixtures
 from morphit_ros.robot.motion_types import JointState, Trajectory
 from morphit_ros.simulation.cameras import CameraConfig, DepthFrame, degrade_depth
+from morphit_ros.simulation.clutter import scatter
 from morphit_ros.simulation.contacts import ContactSummary, summarize_contacts
 from morphit_ros.simulation.objects import SimulatedObject, load_object
 from morphit_ros.simulation.rendering import OffscreenRenderer, import_mujoco
@@ -38,6 +39,8 @@ from morphit_ros.simulation.servo import ArmServo, GripperServo
 
 # Time for object and arm to come to rest before the clock starts [s].
 _SETTLING_TIME = 0.3
+# The same where objects may fall onto each other [s].
+_FALLING_TIME = 2.0
 # Views for people: eye, target [m], vertical field of view [rad].
 _VIEWS = {
     "overview": ((0.75, -1.75, 0.85), (0.36, 0.0, 0.24), 0.66),
@@ -56,6 +59,7 @@ class WorkcellConfig(Config):
     object_x: float = parameter(0.5, "Position of the object along x [m]", minimum=-2.0, maximum=2.0)
     object_y: float = parameter(0.0, "Position of the object along y [m]", minimum=-2.0, maximum=2.0)
     object_yaw: float = parameter(0.0, "Heading of the object [rad]", minimum=-6.3, maximum=6.3)
+    others: str = parameter("", "Further objects, names with spaces between, drawn around the first")
     friction: float = parameter(0.6, "Sliding friction between all bodies", minimum=0.05, maximum=2.0)
     fixtures: str = parameter("", "YAML file with what stands around the robot for good; empty: nothing")
     timestep: float = parameter(0.002, "Step of the simulation [s]", minimum=1e-4, maximum=0.005)
@@ -140,6 +144,11 @@ class Workcell:
         add_table(spec, np.array(config.table_center), np.array(config.table_size), config.friction)
         T_world_object = object_pose_on_table(config.object_x, config.object_y, config.object_yaw)
         add_object(spec, self.object, T_world_object, config.friction)
+        others = [load_object(name) for name in config.others.split()]
+        self._others = tuple(f"other {number}" for number in range(len(others)))
+        scattered = scatter(self.object, T_world_object, others, config.seed)
+        for name, item, pose in zip(self._others, others, scattered, strict=True):
+            add_object(spec, item, pose, config.friction, name)
         for solid in read_fixtures(config.fixtures) if config.fixtures else ():
             add_fixture(spec, solid, config.friction)
         for name, T_world_camera in self._T_world_camera.items():
@@ -170,7 +179,8 @@ class Workcell:
         self._mujoco.mj_forward(self._model, self._data)
         self._arm = ArmServo(self._model, self._data, self.robot.arm_joints)
         self._hand = GripperServo(self._model, self._data, self.robot.finger_joints, self.gripper)
-        self._advance(round(_SETTLING_TIME / self._model.opt.timestep))
+        settling = _FALLING_TIME if self._others else _SETTLING_TIME
+        self._advance(round(settling / self._model.opt.timestep))
         self._data.time = 0.0
         self._due = 0.0
 
@@ -287,6 +297,11 @@ class Workcell:
         """``T_world_object`` (4, 4) of the frame described by `SimulatedObject`."""
         body = self._data.body(OBJECT_BODY)
         return make_transform(body.xmat.reshape(3, 3), body.xpos)
+
+    def other_poses(self) -> list[Array]:
+        """``T_world_object`` (4, 4) of each of the further objects."""
+        bodies = [self._data.body(name) for name in self._others]
+        return [make_transform(body.xmat.reshape(3, 3), body.xpos) for body in bodies]
 
     def link_pose(self, link: str) -> Array:
         """``T_world_link`` (4, 4).

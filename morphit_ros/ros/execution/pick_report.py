@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from sensor_msgs.msg import Image
 
@@ -64,6 +65,11 @@ def save_report(
         "object_moved": list(moved) or None,
         "grasp": dict(zip(result.grasp.metric_names, result.grasp.metric_values, strict=True)),
     }
+    save_numbers(path, report)
+
+
+def save_numbers(path: str, report: Mapping[str, Any]) -> None:
+    """Write a report as JSON."""
     with atomic_write(path) as stream:
         json.dump(report, stream, indent=2)
 

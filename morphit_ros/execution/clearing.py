@@ -1,0 +1,80 @@
+"""Which object of a table is picked next, until none is left outside of the region that they are put into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from morphit_ros.execution.places import PlaceRegion
+from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
+
+# Objects whose middles are nearer than this in two looks are the same one [m].
+_SAME = 0.03
+# Of a pick of one object, since the last success.
+_ATTEMPTS = 2
+# More room than this beside it does not make an object easier to pick [m].
+_ROOM = 0.1
+
+
+@dataclass
+class Clearing:
+    """What has been picked and tried so far.
+
+    Attributes:
+        region: where objects are put; one whose middle is in it counts as put there.
+        cleared: objects that were picked and put down.
+        attempts: picks that were tried.
+    """
+
+    region: PlaceRegion
+    cleared: int = 0
+    attempts: int = 0
+    _failed: list[Array] = field(default_factory=list)
+
+    def outside(self, objects: Sequence[Array]) -> list[int]:
+        """Indices of clouds (N, 3) in the frame of the region that are not in it yet."""
+        return [index for index, points in enumerate(objects) if not self._inside(_middle(points))]
+
+    def choose(self, objects: Sequence[Array], up: Array) -> int | None:
+        """Index of the object that is picked next, None if none is left that has not failed too often.
+
+        The one that reaches highest, with room around it: what lies on others comes first, what stands close together
+        last.
+
+        Args:
+            objects: their clouds (N, 3) in the frame of the region.
+            up: (3,) away from the table.
+        """
+        left = [index for index in self.outside(objects) if self._tries(_middle(objects[index])) < _ATTEMPTS]
+        return max(left, key=lambda index: self._ease(objects, index, up), default=None)
+
+    def note(self, points: Array, success: bool) -> None:
+        """What became of an attempt at an object of this cloud (N, 3)."""
+        self.attempts += 1
+        if success:
+            # Others have more room now.
+            self.cleared += 1
+            self._failed.clear()
+        else:
+            self._failed.append(_middle(points))
+
+    def _inside(self, middle: Array) -> bool:
+        local = transform_points(invert_transform(self.region.T_base_region), middle[None])[0]
+        return bool((np.abs(local[:2]) <= 0.5 * self.region.size).all())
+
+    def _tries(self, middle: Array) -> int:
+        return sum(float(np.linalg.norm(middle - other)) < _SAME for other in self._failed)
+
+    def _ease(self, objects: Sequence[Array], index: int, up: Array) -> float:
+        others = [points for number, points in enumerate(objects) if number != index]
+        room = _ROOM
+        if others:
+            room = min(room, float(cKDTree(np.concatenate(others)).query(objects[index])[0].min()))
+        return float((objects[index] @ up).max()) + room - 2.0 * _ROOM * self._tries(_middle(objects[index]))
+
+
+def _middle(points: Array) -> Array:
+    return np.asarray(0.5 * (points.min(axis=0) + points.max(axis=0)))

@@ -1,0 +1,151 @@
+"""Picks one object after the other and puts it into a region, until the table is clear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from action_msgs.msg import GoalStatus
+from geometry_msgs.msg import Point, PointStamped
+from rclpy.node import Node
+from rclpy.task import Future
+
+from morphit_interfaces.action import Pick, Place
+from morphit_interfaces.srv import Segment
+from morphit_ros.execution.clearing import Clearing
+from morphit_ros.execution.failure import FailureMode
+from morphit_ros.execution.places import PlaceRegion
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.clocks import Stopwatch, steady_timer
+from morphit_ros.ros.core.conversions import matrix_from_pose
+from morphit_ros.ros.execution.asking import AskingConfig, Request
+from morphit_ros.ros.execution.place_region import region_pose
+from morphit_ros.ros.scene.messages import cloud_of
+
+_PERIOD = 0.5
+# Looks in a row that see nothing at all before that is believed.
+_LOOKS = 3
+# After these the robot does not go on by itself.
+_FAULTS = (FailureMode.ROBOT_FAULT.value, FailureMode.CANCELLED.value, FailureMode.BAD_REQUEST.value)
+
+
+class TableClearing:
+    """Looks, picks and places with the nodes of the grasp job, again and again.
+
+    Args:
+        node: asks; its `end_motion` and `motion_ended` ask this object's.
+        times: how long is waited.
+        region, size: of the place, x y z yaw in the world and its sides [m, rad].
+        lift_height: [m].
+        on_feedback: called with each feedback of the actions.
+        on_end: called once, with a line for people, whether the table is clear, and numbers for a report.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        times: AskingConfig,
+        region: Sequence[float],
+        size: Sequence[float],
+        lift_height: float,
+        on_feedback: Callable[[Any], None],
+        on_end: Callable[[str, bool, dict[str, Any]], None],
+    ) -> None:
+        self._node, self._times, self._on_end = node, times, on_end
+        self._region = region_pose(region, "world")
+        self._size, self._lift_height = [float(side) for side in size], lift_height
+        self._clearing = Clearing(PlaceRegion(matrix_from_pose(self._region.pose), np.array(self._size)))
+        self._segment = interfaces.SEGMENT.call(node)
+        self._picking = Request(
+            node, interfaces.PICK, times, on_feedback, self._on_picked, (interfaces.SEGMENT, interfaces.PLAN_GRASP)
+        )
+        self._placing = Request(node, interfaces.PLACE, times, on_feedback, self._on_placed)
+        self._waited, self._time = Stopwatch(node), Stopwatch(node)
+        self._begun, self._empty = False, 0
+        self._points: Array = np.empty((0, 3))
+        self._answer: Future | None = None
+        self._over = False
+        self._timer = steady_timer(node, _PERIOD, self._update)
+
+    def end_motion(self) -> None:
+        """Take back what was asked for."""
+        self._over = True
+        self._picking.end_motion()
+        self._placing.end_motion()
+
+    def motion_ended(self) -> bool:
+        """Whether that has been heard."""
+        return self._picking.motion_ended() and self._placing.motion_ended()
+
+    def _update(self) -> None:
+        """Look as soon as nothing runs and there is somebody who looks."""
+        self._time.elapsed  # noqa: B018 - counts where it is looked at
+        if self._over or self._picking.running or self._placing.running or self._answer is not None:
+            return
+        if self._segment.service_is_ready():
+            if not self._begun:
+                # Durations are not those of a start.
+                self._begun = True
+                self._time.start()
+            self._answer = self._segment.call_async(Segment.Request())
+            self._answer.add_done_callback(self._on_scene)
+            self._waited.start()
+        elif self._waited.elapsed > self._times.server_timeout:
+            self._end(f"service {interfaces.SEGMENT.name} is not there: is scene_perception running?", False)
+
+    def _on_scene(self, future: Future) -> None:
+        self._answer = None
+        scene = future.result()
+        objects = [cloud_of(item).finite().points for item in scene.objects.objects] if scene.success else []
+        objects = [points for points in objects if len(points)]
+        up = np.array([0.0, 0.0, 1.0])
+        chosen = self._clearing.choose(objects, up)
+        if chosen is not None:
+            self._empty = 0
+            self._points = objects[chosen]
+            middle = 0.5 * (self._points.min(axis=0) + self._points.max(axis=0))
+            goal = Pick.Goal(rule=Pick.Goal.RULE_NEAREST, lift_height=self._lift_height)
+            goal.point = PointStamped(point=Point(x=float(middle[0]), y=float(middle[1]), z=float(middle[2])))
+            self._picking.ask(goal)
+            return
+        # The arm may stand in front of what is left, and clouds of the last motion may still be under way.
+        self._empty += 1
+        if self._empty >= _LOOKS:
+            left = len(self._clearing.outside(objects))
+            self._end(f"{left} left that could not be picked" if left else "the table is clear", not left)
+
+    def _on_picked(self, answer: Any, problem: str) -> None:
+        result = None if answer is None else answer.result
+        if result is None or result.failure_mode in _FAULTS:
+            self._end(problem if result is None else f"{result.failed_stage}: {result.message}", False)
+        elif result.success and answer.status == GoalStatus.STATUS_SUCCEEDED:
+            goal = Place.Goal(region_size=self._size)
+            goal.region = self._region
+            self._placing.ask(goal)
+        else:
+            self._tell(f"not picked, {result.failed_stage}: {result.message}")
+            self._clearing.note(self._points, False)
+
+    def _on_placed(self, answer: Any, problem: str) -> None:
+        result = None if answer is None else answer.result
+        if result is None or not result.success:
+            told = problem if result is None else f"{result.failed_stage}: {result.message}"
+            self._end(f"could not put it down, {told}", False)
+        else:
+            self._clearing.note(self._points, True)
+            self._tell(f"{self._clearing.cleared} put into the region")
+
+    def _tell(self, text: str) -> None:
+        self._node.get_logger().info(text)
+
+    def _end(self, text: str, clear: bool) -> None:
+        if self._over:
+            return
+        self._over = True
+        seconds, done = self._time.elapsed, self._clearing
+        rate = 3600.0 * done.cleared / seconds if seconds > 0.0 else 0.0
+        numbers = {"cleared": done.cleared, "attempts": done.attempts, "seconds": seconds, "picks_per_hour": rate}
+        line = f"{text}: {done.cleared} objects in {done.attempts} attempts and {seconds:.0f} s, {rate:.0f} an hour"
+        self._on_end(line, clear, numbers)
