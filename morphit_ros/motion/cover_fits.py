@@ -26,7 +26,9 @@ _END = b"\0"
 
 def start_fits(description: RobotDescription) -> subprocess.Popen[bytes]:
     """The process for a robot; `terminate` ends it."""
-    process = subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    # Away from the terminal, whose Ctrl-C is for those who say how they end: this one ends with its input.
+    command = [sys.executable, "-m", __name__]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
     assert process.stdin is not None
     # It may have ended already: it says nothing then.
     try:

@@ -80,6 +80,8 @@ def test_the_process_ends_with_whoever_started_it(covers):
     process = covers._process
     # It takes only what nobody else wants.
     wait_until(lambda: os.getpriority(os.PRIO_PROCESS, process.pid) == 19)
+    # Ctrl-C is for the foreground, whose processes say how they end.
+    assert os.getsid(process.pid) != os.getsid(0)
     # As the death of the starter does: nothing holds the other end of its input any more.
     process.stdin.close()
     wait_until(lambda: process.poll() is not None, timeout=20.0)
