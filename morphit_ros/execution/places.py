@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from morphit_ros.geometry.transforms import (
     invert_transform,
     make_transform,
     matrix_from_rpy,
+    rotation_angle,
     transform_points,
 )
 
@@ -29,8 +29,11 @@ _STEP, _STEPS = 0.02, 9
 _TURNS = np.radians([0.0, 45.0, -45.0, 90.0, -90.0, 135.0, -135.0, 180.0])
 # Kept free beside what stands there: open fingers, and what was not seen of the object [m].
 _CLEARANCE = 0.015
-# Places that a way is looked for to.
-_MOST = 12
+# More room than this does not make a place better; what it counts against the way from the middle, which is 0.7 in the
+# corners of a region [m].
+_ROOM, _ROOM_COUNTS = 0.1, 0.5
+# Places that a way is looked for to, and how far apart they are unless they are turned [m].
+_MOST, _APART = 12, 0.05
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class PlaceRegion:
 
 
 def free_places(held: HeldGrasp, region: PlaceRegion) -> list[Array]:
-    """``T_base_gripper`` (4, 4) of where the hand may let go, from the middle of the region outwards.
+    """``T_base_gripper`` (4, 4) of where the hand may let go, best first: near the middle of the region, with room.
 
     The object is turned about the vertical alone: it stands as it stood where it was grasped, on the same face. Its
     middle is that of the rectangle around its points along the sides of the region. What is in its way by the spheres
@@ -77,7 +80,7 @@ def free_places(held: HeldGrasp, region: PlaceRegion) -> list[Array]:
         raise InvalidInputError(
             "region", f"leaning by {np.degrees(lean):.1f}°", f"at most {np.degrees(_LEAN):g}° against the table"
         )
-    places = list(islice(_free(held, region), _MOST))
+    places = _free(held, region)
     if places:
         return places
     least = _least_size(held, region)
@@ -108,27 +111,39 @@ def standing_on_table(held: HeldGrasp, T_base_gripper: Array) -> Array:
     return lowered
 
 
-def _free(held: HeldGrasp, region: PlaceRegion) -> Iterator[Array]:
-    """All free places, best first."""
+def _free(held: HeldGrasp, region: PlaceRegion) -> list[Array]:
+    """Free places, best first, each away from or turned against all before."""
     body = object_obstacle(HELD, held.points, np.eye(4))
     others = _Others(held.around)
-    for T_base_gripper in _candidates(held, region):
-        if others.apart(transform_points(T_base_gripper, body.centers), body.radii):
-            yield T_base_gripper
+    rated = []
+    for T_base_gripper, away in _candidates(held, region):
+        gap = others.gap(transform_points(T_base_gripper, body.centers), body.radii)
+        if gap >= _CLEARANCE:
+            # The hand needs room too.
+            rated.append((away - _ROOM_COUNTS * min(gap / _ROOM, 1.0), T_base_gripper))
+    places: list[Array] = []
+    for _, place in sorted(rated, key=lambda item: item[0]):
+        if len(places) < _MOST and all(_differ(place, other) for other in places):
+            places.append(place)
+    return places
 
 
-def _candidates(held: HeldGrasp, region: PlaceRegion) -> Iterator[Array]:
-    grid = _grid(region.size)
-    turns = _TURNS[:1] if region.exact else _TURNS
-    # A heading counts as much as a third of the way to the rim: it is a matter of taste.
-    away = np.linalg.norm(grid / np.maximum(region.size, 1e-9), axis=1)[:, None] + 0.15 * np.arange(len(turns)) / len(
-        turns
+def _differ(first: Array, second: Array) -> bool:
+    return bool(
+        np.linalg.norm(first[:3, 3] - second[:3, 3]) > _APART or rotation_angle(first[:3, :3].T @ second[:3, :3]) > 0.5
     )
-    stood = {index: _Standing(held, region, turn) for index, turn in enumerate(turns)}
-    for row, index in zip(*np.unravel_index(np.argsort(away, axis=None, kind="stable"), away.shape), strict=True):
-        standing = stood[int(index)]
-        if region.exact or (np.abs(grid[row]) + 0.5 * standing.sides <= 0.5 * region.size + 1e-9).all():
-            yield standing.at(grid[row])
+
+
+def _candidates(held: HeldGrasp, region: PlaceRegion) -> Iterator[tuple[Array, float]]:
+    """Places inside of the region, and how far each is from its middle, in shares of its sides."""
+    grid = _grid(region.size)
+    away = np.linalg.norm(grid / np.maximum(region.size, 1e-9), axis=1)
+    for number, turn in enumerate(_TURNS[:1] if region.exact else _TURNS):
+        standing = _Standing(held, region, turn)
+        inside = (np.abs(grid) + 0.5 * standing.sides <= 0.5 * region.size + 1e-9).all(axis=1) | region.exact
+        for row in np.flatnonzero(inside):
+            # A heading counts little: it is a matter of taste.
+            yield standing.at(grid[row]), float(away[row]) + 0.02 * number
 
 
 def _grid(size: Array) -> Array:
@@ -191,9 +206,9 @@ class _Others:
         self._centers = np.concatenate([np.empty((0, 3)), *(item.centers for item in around.obstacles)])
         self._radii = np.concatenate([np.empty(0), *(item.radii for item in around.obstacles)])
 
-    def apart(self, centers: Array, radii: Array) -> bool:
-        """Whether spheres (N, 3), (N,) keep the clearance from all of them."""
+    def gap(self, centers: Array, radii: Array) -> float:
+        """What spheres (N, 3), (N,) are apart from all of them [m], infinite if there are none."""
         if not len(self._radii):
-            return True
+            return np.inf
         distances = np.linalg.norm(centers[:, None] - self._centers[None], axis=2)
-        return bool((distances - radii[:, None] - self._radii[None] >= _CLEARANCE).all())
+        return float((distances - radii[:, None] - self._radii[None]).min())

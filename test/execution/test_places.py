@@ -119,6 +119,23 @@ def test_what_stands_there_is_left_alone() -> None:
         free_places(held(obstacles=(full,)), where)
 
 
+def test_places_with_room_for_the_hand_come_first() -> None:
+    """And are not all the same: where one cannot be reached another may be."""
+    blocker = ObjectObstacle("cup", np.array([[0.45, -0.25, 0.04]]), np.array([0.02]))
+    grasp, where = held(obstacles=(blocker,)), region(0.45, -0.25, 0.5, 0.5)
+    places = free_places(grasp, where)
+    gaps = [
+        np.linalg.norm(transform_points(place, grasp.points) - blocker.centers[0], axis=1).min() - 0.02
+        for place in places
+    ]
+    assert gaps[0] > 0.08
+    assert len(places) == 12
+    for index, place in enumerate(places):
+        for other in places[:index]:
+            turned = rotation_angle(place[:3, :3].T @ other[:3, :3])
+            assert np.linalg.norm(place[:3, 3] - other[:3, 3]) > 0.05 or turned > 0.5
+
+
 def test_another_height_counts_and_that_of_the_table_is_measured_better() -> None:
     grasp = held()
     for z, rise in ((0.3, 0.3), (0.015, 0.0), (-0.2, -0.2)):
