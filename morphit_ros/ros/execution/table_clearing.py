@@ -62,7 +62,7 @@ class TableClearing:
             node, interfaces.PICK, times, on_feedback, self._on_picked, (interfaces.SEGMENT, interfaces.PLAN_GRASP)
         )
         self._placing = Request(node, interfaces.PLACE, times, on_feedback, self._on_placed)
-        self._waited, self._time = Stopwatch(node), Stopwatch(node)
+        self._waited, self._seen, self._time = Stopwatch(node), Stopwatch(node), Stopwatch(node)
         self._begun, self._empty = False, 0
         self._points: Array = np.empty((0, 3))
         self._answer: Future | None = None
@@ -85,10 +85,6 @@ class TableClearing:
         if self._over or self._picking.running or self._placing.running or self._answer is not None:
             return
         if self._segment.service_is_ready():
-            if not self._begun:
-                # Durations are not those of a start.
-                self._begun = True
-                self._time.start()
             self._answer = self._segment.call_async(Segment.Request())
             self._answer.add_done_callback(self._on_scene)
             self._waited.start()
@@ -104,6 +100,11 @@ class TableClearing:
         chosen = self._clearing.choose(objects, up)
         if chosen is not None:
             self._empty = 0
+            self._seen.start()
+            if not self._clearing.attempts and not self._begun:
+                # Durations are not those of a start.
+                self._begun = True
+                self._time.start()
             self._points = objects[chosen]
             middle = 0.5 * (self._points.min(axis=0) + self._points.max(axis=0))
             goal = Pick.Goal(rule=Pick.Goal.RULE_NEAREST, lift_height=self._lift_height)
@@ -111,6 +112,12 @@ class TableClearing:
             self._picking.ask(goal)
             return
         # The arm may stand in front of what is left, and clouds of the last motion may still be under way.
+        if not scene.success and not scene.table.found:
+            # As before the first clouds have come.
+            if self._seen.elapsed > self._times.server_timeout:
+                self._end(f"nothing to be seen: {scene.message}", False)
+            return
+        self._seen.start()
         self._empty += 1
         if self._empty >= _LOOKS:
             left = len(self._clearing.outside(objects))
