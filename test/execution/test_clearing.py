@@ -1,0 +1,57 @@
+"""Which object comes next when a table is cleared, and when there is none."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from morphit_ros.execution.clearing import Clearing
+from morphit_ros.execution.places import PlaceRegion
+from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy
+
+UP = np.array([0.0, 0.0, 1.0])
+
+
+def cube(x: float, y: float, z: float = 0.0, side: float = 0.04) -> Array:
+    axis = np.linspace(-0.5, 0.5, 5) * side
+    return np.stack(np.meshgrid(axis, axis, axis + 0.5 * side), axis=-1).reshape(-1, 3) + np.array([x, y, z])
+
+
+def clearing() -> Clearing:
+    pose = make_transform(matrix_from_rpy((0.0, 0.0, 0.8)), (0.4, -0.4, 0.0))
+    return Clearing(PlaceRegion(pose, np.array([0.2, 0.3])))
+
+
+def test_what_lies_on_others_comes_first_and_what_stands_close_together_last() -> None:
+    work = clearing()
+    stack = [cube(0.5, 0.0), cube(0.5, 0.0, 0.04)]
+    assert work.choose(stack, UP) == 1
+    # What stands alone is in nobody's way.
+    assert work.choose([*stack, cube(0.3, 0.2)], UP) == 2
+    # Two close together, and one alone.
+    assert work.choose([cube(0.5, 0.0), cube(0.5, 0.045), cube(0.3, 0.2)], UP) == 2
+
+
+def test_what_is_in_the_region_is_left_there() -> None:
+    work = clearing()
+    inside, outside = cube(0.42, -0.42), cube(0.42, -0.1)
+    assert work.choose([inside, outside], UP) == 1
+    assert work.outside([inside, outside]) == [1]
+    assert work.choose([inside], UP) is None
+    # As long as the region, but along its other side.
+    along = np.array([0.4, -0.4]) + 0.14 * np.array([np.cos(0.8), np.sin(0.8)])
+    across = np.array([0.4, -0.4]) + 0.14 * np.array([-np.sin(0.8), np.cos(0.8)])
+    assert work.outside([cube(*along), cube(*across)]) == [0]
+
+
+def test_one_that_fails_comes_after_others_and_is_given_up_until_something_has_changed() -> None:
+    work = clearing()
+    first, second = cube(0.5, 0.0, side=0.05), cube(0.3, 0.2)
+    assert work.choose([first, second], UP) == 0
+    work.note(first, False)
+    assert work.choose([first, second], UP) == 1
+    # Seen a little elsewhere it is the same.
+    work.note(first + 0.01, False)
+    assert work.choose([first], UP) is None
+    work.note(second, True)
+    assert work.choose([first], UP) == 0
+    assert (work.cleared, work.attempts) == (1, 3)

@@ -1,0 +1,109 @@
+"""Clearing a table: what is asked of the nodes, one after the other, and how it ends."""
+
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
+
+import json
+import sys
+
+import numpy as np
+
+from morphit_interfaces.action import Pick, Place
+from morphit_interfaces.srv import Segment
+from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.conversions import header
+from morphit_ros.ros.core.endpoints import settle
+from morphit_ros.ros.scene.messages import message_from_objects
+
+pytestmark = pytest.mark.ros
+CLIENT = [
+    sys.executable, "-m", "morphit_ros.nodes.pick_client", "--ros-args", "-p", "place:=region",
+    "-p", "region:=[0.4, -0.4, 0.0, 0.0]", "-p", "region_size:=[0.3, 0.3]", "-p", "clear:=true",
+]  # fmt: skip
+
+
+class Cell:
+    """Stands in for perception and for grasp_execution, with cubes at places (x, y)."""
+
+    def __init__(self, graph, places, blind=0, fails=(), place_fails=False):
+        self.places, self.blind, self.fails, self.place_fails = list(map(list, places)), blind, fails, place_fails
+        self.picked, self.held, self.looks = [], None, 0
+        interfaces.SEGMENT.serve(graph.node, self._see)
+        self.servers = [
+            interfaces.PICK.take(graph.node, self._pick),
+            interfaces.PLACE.take(graph.node, self._place),
+            interfaces.PLAN_GRASP.take(graph.node, lambda goal: None),
+        ]
+
+    def _see(self, _, response):
+        self.looks += 1
+        if self.looks <= self.blind:
+            response.message = "nothing received"
+            return response
+        cube = np.random.default_rng(0).uniform((-0.02, -0.02, 0.0), (0.02, 0.02, 0.04), (200, 3))
+        clouds = [PointCloud(cube + np.array([*place, 0.0]), frame="world") for place in self.places]
+        response.success, response.table.found = bool(clouds), True
+        response.objects = message_from_objects(clouds, 0 if clouds else None, header("world"))
+        return response
+
+    def _pick(self, goal):
+        assert goal.request.rule == Segment.Request.RULE_NEAREST
+        point = goal.request.point.point
+        gaps = [np.hypot(place[0] - point.x, place[1] - point.y) for place in self.places]
+        index = int(np.argmin(gaps))
+        self.picked.append(tuple(self.places[index]))
+        failed = tuple(self.places[index]) in self.fails
+        if not failed:
+            self.held = self.places.pop(index)
+        settle(goal, Pick.Result(success=not failed, failed_stage="lift" if failed else "", message="gone",
+                                 failure_mode="slipped" if failed else "success"))  # fmt: skip
+
+    def _place(self, goal):
+        assert list(goal.request.region_size) == [0.3, 0.3]
+        if not self.place_fails:
+            self.places.append([0.4 + 0.05 * len(self.picked) - 0.1, -0.4])
+        settle(goal, Place.Result(success=not self.place_fails, failed_stage="transfer", message="no way",
+                                  holding=self.place_fails))  # fmt: skip
+
+
+@pytest.fixture
+def clear(graph, tmp_path):
+    made = []
+
+    def run(status, *arguments, **options):
+        cell = Cell(graph, *arguments, **options)
+        made.extend(cell.servers)
+        client = graph.run([*CLIENT, "-p", f"report:={tmp_path / 'report.json'}"])
+        graph.wait_until(lambda: (tmp_path / "report.json").exists(), what="the report", timeout=60.0)
+        assert client.wait(20.0) == status, client.output
+        return cell, json.loads((tmp_path / "report.json").read_text())
+
+    yield run
+    for server in made:
+        server.destroy()
+
+
+def test_all_that_is_outside_of_the_region_is_put_into_it(clear):
+    cell, report = clear(0, [(0.5, 0.0), (0.3, 0.2), (0.45, -0.35), (0.6, 0.1)], blind=2)
+    # The third stands in it from the start.
+    assert sorted(cell.picked) == [(0.3, 0.2), (0.5, 0.0), (0.6, 0.1)]
+    assert (report["success"], report["cleared"], report["attempts"]) == (True, 3, 3)
+    assert "the table is clear" in report["message"]
+    assert report["picks_per_hour"] == pytest.approx(3600.0 * 3 / report["seconds"])
+
+
+def test_what_cannot_be_picked_is_tried_again_and_told(clear):
+    cell, report = clear(1, [(0.5, 0.0), (0.3, 0.2)], fails=[(0.5, 0.0)])
+    assert cell.picked.count((0.3, 0.2)) == 1
+    # Twice at most after each success.
+    assert 2 <= cell.picked.count((0.5, 0.0)) <= 4
+    assert (report["success"], report["cleared"]) == (False, 1)
+    assert "1 left that could not be picked" in report["message"]
+
+
+def test_a_place_that_fails_ends_it_with_the_object_in_the_hand(clear):
+    cell, report = clear(1, [(0.5, 0.0), (0.3, 0.2)], place_fails=True)
+    assert len(cell.picked) == 1
+    assert "could not put it down, transfer: no way" in report["message"]

@@ -1,0 +1,50 @@
+"""Further objects of the simulation: apart where there is room, at rest, and seen."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+import pytest
+from scipy.spatial import cKDTree
+
+# Not imported here: this package first chooses what MuJoCo renders with.
+if importlib.util.find_spec("mujoco") is None:
+    pytest.skip("needs the simulation: mujoco", allow_module_level=True)
+
+from morphit_ros.errors import ResourceNotFoundError
+from morphit_ros.geometry.transforms import transform_points
+from morphit_ros.simulation.clutter import scatter
+from morphit_ros.simulation.objects import load_object
+from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
+
+
+def test_they_stand_apart_where_there_is_room_and_fall_where_there_is_none() -> None:
+    first, ball = load_object("t_block"), load_object("golf_ball")
+    for seed in range(3):
+        poses = scatter(first, np.eye(4), [ball] * 4, seed)
+        places = [first.mesh.vertices, *(transform_points(pose, ball.mesh.vertices) for pose in poses)]
+        for index, points in enumerate(places):
+            assert points[:, 2].min() == pytest.approx(0.0, abs=1e-3)
+            for other in places[:index]:
+                assert cKDTree(other[:, :2]).query(points[:, :2])[0].min() > 0.015
+    crowd = scatter(first, np.eye(4), [first] * 30, 0)
+    heights = [pose[2, 3] for pose in crowd]
+    assert heights[0] == 0.0
+    assert max(heights) > 0.1
+    assert not np.array_equal(scatter(first, np.eye(4), [ball], 1), scatter(first, np.eye(4), [ball], 2))
+
+
+def test_they_are_simulated() -> None:
+    with Workcell(WorkcellConfig(object="t_block", others="golf_ball t_block", seed=1)) as cell:
+        before = cell.other_poses()
+        assert len(before) == 2
+        cell.step(0.5)
+        for old, new in zip(before, cell.other_poses(), strict=True):
+            # At rest, on the table.
+            assert np.linalg.norm(new[:3, 3] - old[:3, 3]) < 2e-3
+            assert new[2, 3] > -2e-3
+    with Workcell(WorkcellConfig(object="t_block")) as cell:
+        assert cell.other_poses() == []
+    with pytest.raises(ResourceNotFoundError, match="nosuch"):
+        Workcell(WorkcellConfig(others="nosuch"))
