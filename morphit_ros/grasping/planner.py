@@ -26,6 +26,7 @@ from morphit_ros.grasping.planner_config import PlannerConfig
 from morphit_ros.grasping.scene import ObjectScene, prepare_scene
 from morphit_ros.grasping.scoring.ranking import select_grasps
 from morphit_ros.grasping.search import GraspSearch, Stopwatch
+from morphit_ros.grasping.unseen import unseen_space
 from morphit_ros.robot.clearance import ClearanceFunction
 
 
@@ -82,7 +83,9 @@ def plan_grasps(
     if table is not None:
         settings = replace(settings, table_clearance=_clearance_above(table, scene, settings))
     clock.lap("prepare")
-    search = GraspSearch(scene, solid, gripper, settings, table, rng)
+    search = GraspSearch(
+        scene, solid, _unseen(scene, around, settings, table, viewpoints), gripper, settings, table, rng
+    )
     clear = None if clearance is None else _Measured(clearance, settings.min_clearance)
     reaches = None if reachable is None else _Remembered(reachable)
     found = search.round(report, clock)
@@ -168,6 +171,20 @@ def _solid_points(
         _, first = np.unique(np.floor(near / cell).astype(np.int64), axis=0, return_index=True)
         near = near[first]
     return np.ascontiguousarray(np.concatenate([scene.points, near]))
+
+
+def _unseen(
+    scene: ObjectScene,
+    around: Array,
+    config: PlannerConfig,
+    table: SupportPlaneLike | None,
+    viewpoints: ArrayLike | None,
+) -> Array:
+    if config.unseen == "free":
+        return np.empty((0, 3))
+    seen = scene.observed >= 1.0
+    eyes = None if viewpoints is None else np.asarray(viewpoints, dtype=np.float64)
+    return unseen_space(scene.points[seen], scene.normals[seen], table, eyes, around)
 
 
 _REMEDIES = {
