@@ -27,7 +27,7 @@ _DIRECTIONS, _ELEVATION, _CAMERAS, _LEAST_GAIN, _OUTER = 300, math.radians(20.0)
 _FAR = 20.0
 # Cells of unseen space [m], at most so many along the longest side; it reaches so far from the object [m].
 _CELL, _MOST_CELLS, _REACH = 0.008, 64, 0.12
-# A virtual point is on a seen side if a seen one is so near [m], and faces so nearly the same way [m a unit of normals].
+# A virtual point is on a seen side if a seen one is so near [m] and faces so nearly the same way [m a unit].
 _NEAR, _TURN = 0.012, 0.015
 
 
