@@ -1,21 +1,25 @@
-"""What a recorded object stood on, from the object's own cloud: no camera saw the side that it stands on.
+"""What a recorded object stood on: a plane in its cloud, or the base of an object that was cut out of its surroundings.
 
-Frames of tables, robots and hands have an upright z axis, so up is looked for along z and against it. Two things tell
-which: from above every point of the cloud can have been seen, also those inside a cup; and a view from above meets
-outer sides only, whereas a view through the open base meets the insides of the seen surfaces. Where neither tells, as
-with a cloud of the whole surface or of a plate's upper face alone, nothing is guessed.
+No camera saw the side that an object stands on. Frames of tables, robots and hands have an upright z axis, so up is
+looked for along z and against it. Two things tell which: from above every point of the cloud can have been seen, also
+those inside a cup; and a view from above meets outer sides only, whereas a view through the open base meets the insides
+of the seen surfaces. Where neither tells, as with a cloud of the whole surface or of a plate's upper face alone,
+nothing is guessed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy import ndimage
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.normals import MIN_PLANE_POINTS
 from morphit_ros.geometry.outward_normals import estimate_outward_normals, normals_point_outwards
+from morphit_ros.geometry.plane_fit import find_plane
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.thinning import point_spacing, thin_evenly
@@ -32,6 +36,10 @@ _OUTER_MORE = 0.1
 _LOW = 0.5
 # The lowest of so many points is the base; a few below it are noise.
 _LOWEST = 0.005
+# Tables in the cloud: points so near to the plane are its own [m], trials of the search, points of a thing; points
+# below the plane, of the table's edge, as a share of the plane's; things further apart than a cell are two [m]; in most
+# of so many directions the table is seen so far beyond the thing [m].
+_THICK, _TRIALS, _FEWEST, _BELOW, _GAP, _SECTORS, _MARGIN = 0.005, 300, 30, 0.2, 0.012, 8, 0.03
 # Points that are looked at.
 _THINNED = 4000
 
@@ -89,6 +97,72 @@ def find_support(cloud: PointCloud, viewpoints: ArrayLike | None = None, seed: i
     if abs(fronts[0] - fronts[1]) < _OUTER_MORE or bowl:
         return None
     return FoundSupport(base_plane(cloud, up), "the cloud is open at its base")
+
+
+class Separated(NamedTuple):
+    """A cloud of a table and what stands on it, taken apart.
+
+    Attributes:
+        target: the largest thing on the table.
+        others: (M, 3) points of the other things [m].
+        support: the table.
+    """
+
+    target: PointCloud
+    others: Array
+    support: FoundSupport
+
+
+def separate_table(cloud: PointCloud, seed: int = 0) -> Separated | None:
+    """Take a table away from under what stands on it; None where the cloud has no table in it.
+
+    A table is a plane with all else on one side of it, and it goes on around the things on it: the top of a box has all
+    else on one side, too.
+
+    Args:
+        cloud: finite points [m].
+        seed: of the search for the plane.
+    """
+    rng = np.random.default_rng(seed)
+    plane = find_plane(cloud.points, np.zeros(3), _THICK, _TRIALS, rng)
+    if plane is None:
+        return None
+    for sign in (1.0, -1.0):
+        up, heights = sign * plane.normal, sign * (cloud.points @ plane.normal - plane.offset)
+        things = heights > _THICK
+        if things.sum() < _FEWEST or (heights < -_THICK).sum() > _BELOW * len(plane.points):
+            continue
+        labels = _parts(cloud.points[things])
+        largest = np.flatnonzero(things)[labels == np.bincount(labels).argmax()]
+        axes = plane_axes(up)
+        if len(largest) < _FEWEST or not _goes_around(plane.points @ axes.T, cloud.points[largest] @ axes.T):
+            continue
+        others = things.copy()
+        others[largest] = False
+        table = plane_at(up, sign * plane.offset, cloud.points[largest].mean(axis=0))
+        return Separated(cloud.select(largest), cloud.points[others], FoundSupport(table, "a plane in the cloud"))
+    return None
+
+
+def _parts(points: Array) -> NDArray[np.int64]:
+    """(N,) which connected part each point belongs to; gaps of a cell and less don't part."""
+    cells = ((points - points.min(axis=0)) / _GAP).astype(np.int64)
+    occupied = np.zeros(cells.max(axis=0) + 1, dtype=np.bool_)
+    occupied[tuple(cells.T)] = True
+    numbers: NDArray[np.int64] = ndimage.label(occupied, np.ones((3, 3, 3)))[0][tuple(cells.T)]
+    return numbers
+
+
+def _goes_around(table: Array, thing: Array) -> bool:
+    """Whether a plane's points (M, 2) are found beyond a thing's (N, 2) in most directions; cameras leave shadows."""
+    middle = thing.mean(axis=0)
+    offsets, reach = table - middle, thing - middle
+    angles = np.arange(_SECTORS) * 2.0 * np.pi / _SECTORS
+    directions = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    along = offsets @ directions.T
+    across = np.abs(offsets @ np.stack([-np.sin(angles), np.cos(angles)]))
+    beyond = (along > (reach @ directions.T).max(axis=0) + _MARGIN) & (across < along)
+    return int((beyond.sum(axis=0) >= 5).sum()) > _SECTORS // 2
 
 
 def _flatness(points: Array) -> float:

@@ -85,10 +85,10 @@ def _surfaces(scene: ObjectScene, gripper: Gripper, config: PlannerConfig) -> st
                 "Turn them round, or set normals to 'estimate'."
             )
     if pairs.too_wide > max(pairs.paired, pairs.thin):
-        margin = f", less {1e3 * config.min_opening_margin:g} mm on each side" if config.min_opening_margin else ""
         return (
             f"object wider ({pairs.narrowest_rejected:.3f} m) than the gripper opens "
-            f"({gripper.aperture_max:.3f} m{margin}). Use a wider gripper."
+            f"({gripper.aperture_max:.3f} m), {1e3 * config.min_opening_margin:g} mm on each side left free. "
+            "Use a wider gripper."
         )
     if pairs.too_wide == pairs.thin == 0 and _pairs(scene.points, scene.normals, scene, gripper, config).paired == 0:
         return _of_stage("no opposite surface", scene, gripper, config)

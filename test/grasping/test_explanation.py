@@ -28,7 +28,9 @@ def table_at(height: float) -> SupportPlane:
 @pytest.mark.parametrize("normals", [False, True])
 def test_too_wide(standing, normals):
     cloud = surface(box_mesh([0.2, 0.2, 0.2]))
-    plan = plan_grasps(cloud if normals else PointCloud(cloud.points), FRANKA, table=table_at(-0.1) if standing else None)
+    plan = plan_grasps(
+        cloud if normals else PointCloud(cloud.points), FRANKA, table=table_at(-0.1) if standing else None
+    )
     assert not plan.success
     assert "object wider (0.200 m) than the gripper opens (0.080 m" in plan.message
     assert "wider gripper" in plan.message
