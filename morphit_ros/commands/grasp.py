@@ -25,7 +25,7 @@ from morphit_ros.compilation import telling_of_compilation
 from morphit_ros.configuration import Config, parameter
 
 if TYPE_CHECKING:
-    from morphit_ros.grasping import Grasp, GraspPlan
+    from morphit_ros.grasping import Grasp, GraspPlan, Gripper
 
 
 @dataclass(frozen=True)
@@ -58,35 +58,57 @@ def add_options(parser: CommandParser) -> None:
     add_json(parser)
 
 
+@dataclass(frozen=True)
+class Planned:
+    """What a command line asks for: the object in its surroundings, the gripper, the plan."""
+
+    around: Surroundings
+    gripper: Gripper
+    plan: GraspPlan
+
+
 @telling_of_compilation(say)
 def run(options: argparse.Namespace) -> int:
+    seed, own = read_config(options, SeedConfig).seed, read_config(options, GraspConfig)
+    done = planned(options)
+    around, gripper, plan = done.around, done.gripper, done.plan
+    # With the JSON on standard output, nothing else belongs there.
+    if options.json != "-":
+        print(support_line(around))
+        print_plan(plan, gripper.name, len(around.cloud), own.top)
+    with ResultFiles() as files:
+        content = {**plan_content(plan, gripper.name, options.cloud, seed), **support_content(around)}
+        files.json(content, options.json)
+        if plan.success and options.picture:
+            from morphit_ros.display.picture import draw_grasp
+
+            best = plan.grasps[0]
+            files.write("--picture", options.picture, lambda path: draw_grasp(around.cloud, gripper, best, path))
+    return 0 if plan.success else 1
+
+
+def planned(options: argparse.Namespace) -> Planned:
+    """Read the cloud of a command line, find what is around the object, and plan.
+
+    Raises:
+        InvalidInputError: an option that cannot be meant; a cloud that doesn't show what the object stands on.
+    """
     from morphit_ros.geometry.point_cloud_io import load_point_cloud
     from morphit_ros.geometry.units import in_metres
     from morphit_ros.grasping import Gripper, PlannerConfig, plan_grasps
 
-    seed, own = read_config(options, SeedConfig).seed, read_config(options, GraspConfig)
+    seed = read_config(options, SeedConfig).seed
     config = read_config(options, PlannerConfig, {**_DEFAULTS, **settings(options, PlannerConfig)})
     check_surroundings(options)
     gripper = Gripper.load(options.gripper)
     around = read_surroundings(options, in_metres(load_point_cloud(options.cloud), options.unit, options.cloud))
-    cloud = around.cloud
     with progress_bar("planning", "%", 100, leave=False) as bar:
         plan = plan_grasps(
-            cloud, gripper, config, table=around.table, seed=seed, approach=around.approach,
+            around.cloud, gripper, config, table=around.table, seed=seed, approach=around.approach,
             obstacles=around.obstacles, viewpoints=around.viewpoints,
             progress=lambda stage, share: bar(int(100 * share), stage),
         )  # fmt: skip
-    # With the JSON on standard output, nothing else belongs there.
-    if options.json != "-":
-        print(support_line(around))
-        print_plan(plan, gripper.name, len(cloud), own.top)
-    with ResultFiles() as files:
-        files.json({**plan_content(plan, gripper.name, options.cloud, seed), **support_content(around)}, options.json)
-        if plan.success and options.picture:
-            from morphit_ros.display.picture import draw_grasp
-
-            files.write("--picture", options.picture, lambda path: draw_grasp(cloud, gripper, plan.grasps[0], path))
-    return 0 if plan.success else 1
+    return Planned(around, gripper, plan)
 
 
 def support_line(around: Surroundings) -> str:

@@ -242,7 +242,7 @@ def _check_count(cloud: PointCloud) -> None:
         raise InvalidInputError("cloud", f"{len(cloud)} finite points", f"more than {MIN_PLANE_POINTS}")
 
 
-def _outward_normals(cloud: PointCloud, rows: Array) -> Array:
+def _outward_normals(cloud: PointCloud, rows: NDArray[np.int64]) -> Array:
     """Normals (M, 3) at rows (M,): the cloud's own where they point outwards, else estimated."""
     given = cloud.normals
     if given is not None and np.isfinite(given).all() and (np.linalg.norm(given, axis=1) > 1e-6).all():
