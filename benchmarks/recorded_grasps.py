@@ -9,7 +9,7 @@ this file's own:
 
 - below: a corner of palm or fingers is under the table anywhere on the straight approach;
 - hits: more than 0.1 % of all points are 3 mm or more inside palm or fingers on the approach;
-- unseen: more than 2 % of the hand's volume at the grasp was seen by no camera. Where the cameras stood isn't recorded:
+- unseen: 3 cm³ of the hand at the grasp, or more, are where no camera saw. Where the cameras stood isn't recorded:
   the directions that the cloud itself suggests.
 
 `before` is the same cloud planned on as it was when nothing was known of a table.
@@ -83,7 +83,8 @@ class Judge:
             heights = inside[dark] @ view
             free = [not (depths[rows] > height + 0.004).any() for rows, height in zip(beside, heights, strict=True)]
             dark[np.flatnonzero(dark)[free]] = False
-        return bool(dark.mean() > 0.02)
+        # Half a cubic centimetre each, at most.
+        return int(dark.sum()) >= 6
 
 
 def _approach(grasp: Grasp) -> list[np.ndarray]:

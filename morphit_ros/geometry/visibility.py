@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage
 
 from morphit_ros.geometry.outward_normals import sphere_directions
 from morphit_ros.geometry.transforms import Array, plane_axes
@@ -14,6 +13,8 @@ from morphit_ros.jit import njit
 
 # What could be seen shows in more than this share of the views from above.
 _OFTEN = 0.1
+# Of a pixel: a point in front of another's tangent plane by more hides it.
+_BEFORE = 0.4
 # A surface that a view grazes shows neither side [cosine].
 GRAZING = 0.1
 
@@ -22,7 +23,7 @@ class Views(NamedTuple):
     """What D views of N points meet.
 
     Attributes:
-        first: (D, N) whether nothing of the cloud is in front of a point.
+        first: (D, N) whether nothing of the cloud is in front of a point, and its surface isn't grazed.
         fronts: (D,) share of the first points that show their outer side: of a closed surface, or of what a camera
             saw from there, nearly all; of a shell that is looked into through the side that no camera saw, few.
     """
@@ -39,21 +40,15 @@ def look_from(points: Array, normals: Array, directions: Array, pixel: float) ->
         directions: (D, 3) unit vectors towards the eyes.
         pixel: size of a pixel, no smaller than the points' spacing [m].
     """
-    first = np.array([_first(points, direction, pixel) for direction in directions])
-    facing = directions @ normals.T > -GRAZING
+    first = _first_seen(points, normals, _frames(directions), pixel, _BEFORE * pixel)
+    facing = directions @ normals.T > 0.0
     fronts = (first & facing).sum(axis=1) / np.maximum(first.sum(axis=1), 1)
     return Views(first, fronts)
 
 
-def _first(points: Array, direction: Array, pixel: float) -> NDArray[np.bool_]:
-    flat, height = points @ plane_axes(direction).T, points @ direction
-    cells = ((flat - flat.min(axis=0)) / pixel).astype(np.int64) + 1
-    nearest = np.full(cells.max(axis=0) + 2, -np.inf)
-    np.maximum.at(nearest, (cells[:, 0], cells[:, 1]), height)
-    # Surfaces in front are sampled too: what is beside a pixel of theirs is behind them as well.
-    nearest = ndimage.maximum_filter(nearest, size=3)
-    hidden: NDArray[np.bool_] = height < nearest[cells[:, 0], cells[:, 1]] - 1.5 * pixel
-    return ~hidden
+def _frames(directions: Array) -> Array:
+    """(D, 3, 3) rows: two directions across a view, and the one towards the eye."""
+    return np.array([[*plane_axes(direction), direction] for direction in directions])
 
 
 def seen_share(
@@ -72,17 +67,21 @@ def seen_share(
     """
     directions = sphere_directions(views)
     directions = directions[directions @ up > rise]
-    frames = np.array([[*plane_axes(direction), direction] for direction in directions])
-    times = _times_seen(np.ascontiguousarray(points), np.ascontiguousarray(normals), frames, pixel, depth)
+    first = _first_seen(points, normals, _frames(directions), pixel, depth)
     # Through gaps of the sampling nearly everything shows from somewhere.
-    return float((times > _OFTEN * len(directions)).mean())
+    return float((first.mean(axis=0) > _OFTEN).mean())
+
+
+def _first_seen(points: Array, normals: Array, frames: Array, pixel: float, depth: float) -> NDArray[np.bool_]:
+    first = np.zeros((len(frames), len(points)), np.bool_)
+    _look(np.ascontiguousarray(points), np.ascontiguousarray(normals), frames, pixel, depth, first)
+    return first
 
 
 @njit(cache=True, nogil=True)
-def _times_seen(points: Array, normals: Array, frames: Array, pixel: float, depth: float) -> NDArray[np.int64]:
-    """(N,) in how many views (rows of a frame: right, down, towards the eye) nothing is in front of each point."""
+def _look(points: Array, normals: Array, frames: Array, pixel: float, depth: float, first: NDArray[np.bool_]) -> None:
+    """Whether in a view nothing is in front of each point; surfaces that are grazed are not seen."""
     count = points.shape[0]
-    times = np.zeros(count, np.int64)
     following = np.empty(count, np.int64)
     local = np.empty((count, 3))
     for k in range(frames.shape[0]):
@@ -119,6 +118,4 @@ def _times_seen(points: Array, normals: Array, frames: Array, pixel: float, dept
                                 ahead += (points[j, axis] - points[i, axis]) * normals[i, axis]
                             hidden = (ahead if slope > 0.0 else -ahead) > depth
                         j = following[j]
-            if not hidden:
-                times[i] += 1
-    return times
+            first[k, i] = not hidden

@@ -23,6 +23,8 @@ from morphit_ros.grasping.completion.free_space import depth_images, in_free_spa
 # Cameras that are concluded: tried directions all around, least elevation above the support [rad], so many at most,
 # each explaining so much more, and a share of outer sides in view that is so near to the best.
 _DIRECTIONS, _ELEVATION, _CAMERAS, _LEAST_GAIN, _OUTER = 300, math.radians(20.0), 4, 0.05, 0.06
+# Surfaces that lie flatter before a camera are grazed [sine]; how much facing them counts beyond that.
+_GRAZED, _FACING = 0.3, 0.2
 # So many extents of the object away.
 _FAR = 20.0
 # Cells of unseen space [m], at most so many along the longest side; it reaches so far from the object [m].
@@ -43,8 +45,10 @@ def likely_viewpoints(points: Array, normals: Array, up: Array | None) -> Array:
         directions = directions[directions @ up > math.sin(_ELEVATION)]
     views = look_from(points, normals, directions, 1.6 * point_spacing(points))
     possible = views.fronts >= views.fronts.max() - _OUTER
-    # A surface seen steeply gives more points than one that is grazed.
-    shows = np.where(views.first & possible[:, None], np.clip(directions @ normals.T, 0.0, 1.0), 0.0)
+    # What is not grazed is explained; of directions that explain as much, those that face more of it are more likely.
+    facing = np.clip(directions @ normals.T, 0.0, 1.0)
+    facing = (1.0 - _FACING) * np.minimum(facing / _GRAZED, 1.0) + _FACING * facing
+    shows = np.where(views.first & possible[:, None], facing, 0.0)
     whole = float(shows.max(axis=0).sum())
     explained = np.zeros(len(points))
     chosen: list[int] = []
