@@ -36,8 +36,8 @@ def explain_no_grasp(rejected: Mapping[str, int], search: GraspSearch) -> str:
     """One line: what stood in the way, by how much, and what can be done; then the counts of all stages.
 
     What comes after the checks (reach, the distance function) is the cause where it refused anything: those grasps
-    were good. Then the seen surfaces are asked: normals, width, thickness. Then a round is tried without each thing in
-    the way: unseen space, what is around, the table. Else it is the stage that the least of its candidates passed; the
+    were good. Then the seen surfaces are asked: normals, width, thickness. Where some fit the gripper, a round is
+    tried without each thing in the way: unseen space, what is around, the table. Else it is the stage that the least of its candidates passed; the
     last one passes none and has not refused most for that.
 
     Args:
@@ -47,8 +47,9 @@ def explain_no_grasp(rejected: Mapping[str, int], search: GraspSearch) -> str:
     scene, gripper, config = search.scene, search.gripper, search.config
     cause = (
         _refused_good_ones(rejected, config)
-        or _surfaces(scene, gripper, config)
+        or _surfaces(scene, gripper, config, alone=True)
         or _in_the_way(search)
+        or _surfaces(scene, gripper, config, alone=False)
         or _of_stage(_least_passed(rejected), scene, gripper, config)
     )
     counts = ", ".join(f"{stage}: {count}" for stage, count in rejected.items() if count > 0)
@@ -70,12 +71,15 @@ def _refused_good_ones(rejected: Mapping[str, int], config: PlannerConfig) -> st
     return ""
 
 
-def _surfaces(scene: ObjectScene, gripper: Gripper, config: PlannerConfig) -> str:
-    """What is wrong with the seen surfaces: their normals, their width, their thickness."""
+def _surfaces(scene: ObjectScene, gripper: Gripper, config: PlannerConfig, alone: bool) -> str:
+    """What is wrong with the seen surfaces: their normals, their width, their thickness.
+
+    With `alone`, only where no pair of them fits the gripper: then it is the cause, whatever else is in the way.
+    """
     seen = scene.observed >= 1.0
     points, normals = scene.points[seen], scene.normals[seen]
     pairs = _pairs(points, normals, scene, gripper, config)
-    if pairs.paired > pairs.too_wide + pairs.thin:
+    if pairs.paired > (0 if alone else pairs.too_wide + pairs.thin):
         return ""
     if not normals_point_outwards(points, normals):
         outward = float((np.einsum("ij,ij->i", estimate_outward_normals(points), normals) > 0.0).mean())

@@ -28,7 +28,7 @@ _GRAZED, _FACING = 0.3, 0.2
 # So many extents of the object away.
 _FAR = 20.0
 # Cells of unseen space [m], at most so many along the longest side; it reaches so far from the object [m].
-_CELL, _MOST_CELLS, _REACH = 0.008, 64, 0.12
+_CELL, _MOST_CELLS, _REACH = 0.006, 80, 0.12
 # A virtual point is on a seen side if a seen one is so near [m] and faces so nearly the same way [m a unit].
 _NEAR, _TURN = 0.012, 0.015
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,7 @@ def test_the_shadow_of_an_object_is_unseen_and_what_is_before_it_is_not():
     for told in (eyes, None):
         unseen = unseen_space(points, normals, TABLE, told)
         assert unseen[:, 2].min() > 0.0
-        assert (unseen[:, 0] < 0.025).all()
+        assert (unseen[:, 0] < 0.035).all()
         behind = (unseen[:, 0] < -0.03) & (np.abs(unseen[:, 1]) < 0.05) & (unseen[:, 2] < 0.06)
         # 20 mm deep, 100 mm wide, 60 mm high at least, in cells of 8 mm.
         assert behind.sum() > 0.02 * 0.1 * 0.06 / 0.008**3
@@ -53,9 +54,10 @@ def test_the_shadow_of_an_object_is_unseen_and_what_is_before_it_is_not():
 def test_fingers_do_not_go_where_no_camera_saw_unless_told():
     eyes = eyes_around(BOX, [0.0], 30.0)
     cloud = seen_cloud(BOX, eyes)
-    free = plan_grasps(cloud, FRANKA, PlannerConfig(unseen_last=True), table=TABLE, viewpoints=eyes)
-    occupied = plan_grasps(cloud, FRANKA, PlannerConfig(unseen="occupied"), table=TABLE, viewpoints=eyes)
-    # The only width that the hand spans has its far side in the dark.
+    # Enough of the pads must press that the fingers go down behind the far edge, into the dark.
+    config = PlannerConfig(min_overlap=1.0, rounds=1)
+    free = plan_grasps(cloud, FRANKA, config, table=TABLE, viewpoints=eyes)
+    occupied = plan_grasps(cloud, FRANKA, replace(config, unseen="occupied"), table=TABLE, viewpoints=eyes)
     assert free.grasps
     assert not any(grasp.on_seen_sides for grasp in free.grasps)
     assert not occupied.grasps
