@@ -36,9 +36,9 @@ def explain_no_grasp(rejected: Mapping[str, int], search: GraspSearch) -> str:
     """One line: what stood in the way, by how much, and what can be done; then the counts of all stages.
 
     What comes after the checks (reach, the distance function) is the cause where it refused anything: those grasps
-    were good. Then the seen surfaces are asked: normals, width, thickness. Where some fit the gripper, a round is
-    tried without each thing in the way: unseen space, what is around, the table. Else it is the stage that the least of its candidates passed; the
-    last one passes none and has not refused most for that.
+    were good. Then the seen surfaces are asked: normals, width, thickness. Where some fit the gripper, a
+    round is tried without each thing in the way: unseen space, what is around, the table. Else it is the stage that
+    the least of its candidates passed; the last one passes none and has not refused most for that.
 
     Args:
         rejected: stage → number of candidates that it removed, see `GraspPlan`.
