@@ -12,27 +12,40 @@ this file's own:
 - unseen: 3 cm³ of the hand at the grasp, or more, are where no camera saw. Where the cameras stood isn't recorded:
   the directions that the cloud itself suggests.
 
+--supports counts instead how often the base of objects is found that simulated cameras see.
+
 `before` is the same cloud planned on as it was when nothing was known of a table.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 from scipy.spatial import cKDTree
 
+from morphit_bench.grasping.camera_clouds import eyes_around, seen_cloud
 from morphit_ros.cli import make_parser
 from morphit_ros.commands.grasp import planned
+from morphit_ros.geometry.mesh_io import load_mesh
 from morphit_ros.geometry.outward_normals import estimate_outward_normals
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.point_cloud_io import load_point_cloud
+from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
+from morphit_ros.geometry.support_search import find_support
 from morphit_ros.geometry.thinning import thin_evenly
-from morphit_ros.geometry.transforms import plane_axes
+from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector, plane_axes
 from morphit_ros.grasping import Grasp, Gripper, plan_grasps
 from morphit_ros.grasping.unseen import likely_viewpoints
 
+OWN_SHAPES = {
+    "box": box_mesh([0.07, 0.04, 0.06]),
+    "cylinder": cylinder_mesh(0.025, 0.10),
+    "ball": sphere_mesh(0.022),
+    "flat bar": box_mesh([0.15, 0.025, 0.012]),
+}
 GRIPPERS = ("franka_hand", "hande", "umi")
 UP = np.array([0.0, 0.0, -1.0])
 STEPS = np.linspace(0.0, 1.0, 12)
@@ -100,7 +113,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", required=True, type=Path, metavar="DIR", help="folder that holds grasp/observed")
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="plans of each (default: 3)")
+    parser.add_argument("--supports", action="store_true", help="instead: of how many objects the base is found")
     options = parser.parse_args()
+    if options.supports:
+        count_supports(options.data)
+        return
     print(
         "| cloud | gripper | before: offered, below, unseen | offered | below | hits | unseen | marked | lowest [mm] |"
     )
@@ -131,6 +148,29 @@ def main() -> None:
                 flush=True,
             )
     print(f"| all | | {total[0]}, {total[1]}, {total[2]} | {_cells(total[3:])} | |")
+
+
+def count_supports(data: Path) -> None:
+    """Of shapes as one or two simulated cameras see them: is the base found, asked for, or on the wrong side?"""
+    files = [*sorted(data.glob("ycb/*/textured.obj")), *sorted(data.glob("grasp/known/*.obj"))]
+    shapes = {file.parent.name if file.stem == "textured" else file.stem: load_mesh(file) for file in files}
+    shapes |= OWN_SHAPES
+    rng, total = np.random.default_rng(0), Counter[str]()
+    for name, mesh in shapes.items():
+        counts = Counter[str]()
+        for azimuths in ([30.0, 150.0], [0.0, 180.0], [10.0], [60.0, 240.0], [20.0, 110.0]):
+            for elevation in (30.0, 50.0):
+                turn = make_transform(matrix_from_rotation_vector((0.0, 0.0, rng.uniform(0.0, 6.28))))
+                turned = mesh.transformed(turn)
+                found = find_support(seen_cloud(turned, eyes_around(turned, azimuths, elevation)))
+                counts["asked for" if found is None else "found" if found.up[2] > 0.0 else "wrong side"] += 1
+        total += counts
+        print(f"{name:<18} {_counted(counts)}", flush=True)
+    print(f"{'all':<18} {_counted(total)}")
+
+
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{key} {counts[key]}" for key in ("found", "asked for", "wrong side"))
 
 
 def _cells(counts: np.ndarray) -> str:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from camera_clouds import eyes_around, seen_cloud
-
+from morphit_bench.grasping.camera_clouds import eyes_around, seen_cloud
 from morphit_ros.cli import main, make_parser
 from morphit_ros.commands.grasp import planned
 from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes, sample_surface

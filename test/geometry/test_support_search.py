@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from camera_clouds import eyes_around, seen_cloud
-
+from morphit_bench.grasping.camera_clouds import eyes_around, seen_cloud
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes, sample_surface
 from morphit_ros.geometry.point_cloud import PointCloud

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from camera_clouds import eyes_around, seen_cloud
-
+from morphit_bench.grasping.camera_clouds import eyes_around, seen_cloud
 from morphit_ros.geometry.outward_normals import estimate_outward_normals
 from morphit_ros.geometry.primitives import box_mesh
 from morphit_ros.geometry.support_plane import SupportPlane
