@@ -87,11 +87,12 @@ def unseen_space(
         top = float(((points - table.T_world_table[:3, 3]) @ up).max())
         cells = cells[(heights > 0.5 * cell) & (heights < top)]
     seen = points if others is None else np.concatenate([points, others])
-    cells = cells[~in_free_space(cells, depth_images(seen, eyes, point_spacing(points)))]
+    spacing = point_spacing(points)
+    cells = cells[~in_free_space(cells, depth_images(seen, eyes, spacing))]
     if len(cells) == 0:
         return cells
-    # Beside a seen surface a cell may be half in front of it.
-    return np.ascontiguousarray(cells[cKDTree(seen).query(cells)[0] > cell])
+    # Beside a seen surface a cell may be half in front of it, and the images' outlines are up to two pixels too wide.
+    return np.ascontiguousarray(cells[cKDTree(seen).query(cells)[0] > 0.5 * cell + 2.0 * math.sqrt(2.0) * spacing])
 
 
 def on_seen_sides(points: Array, normals: Array, observed: NDArray[np.bool_]) -> NDArray[np.bool_]:
