@@ -147,24 +147,26 @@ def make_grasp(data: str) -> None:
 
 
 def make_recorded_clouds(data: str) -> None:
-    """The best grasp of each gripper on each recorded cloud, side by side."""
+    """The best grasp that `morphit grasp` offers of each gripper on each recorded cloud, upright, on their tables."""
     from PIL import Image
 
-    from morphit_ros.display.grasp_view import PERSPECTIVE, draw_view
-    from morphit_ros.geometry.point_cloud_io import load_point_cloud
-    from morphit_ros.grasping import Gripper, PlannerConfig, plan_grasps
+    from morphit_ros.cli import make_parser
+    from morphit_ros.commands.grasp import planned
+    from morphit_ros.display.grasp_view import draw_view, upright_view
     from morphit_ros.resources import atomic_write
 
     rows = []
     for name in ("franka_hand", "hande", "umi"):
-        gripper = Gripper.load(name)
         row = []
         for path in sorted(Path(data, "grasp/observed").glob("*.ply")):
-            cloud = load_point_cloud(path).finite()
-            plan = plan_grasps(cloud, gripper, PlannerConfig(), seed=0)
-            if not plan.success:
-                raise SystemExit(f"{path.name}, {name}: {plan.message}")
-            row.append(draw_view(cloud, gripper, plan.grasps[0], PERSPECTIVE, (300, 300)))
+            done = planned(make_parser().parse_args(["grasp", "--cloud", str(path), "--gripper", name]))
+            if not done.plan.success:
+                raise SystemExit(f"{path.name}, {name}: {done.plan.message}")
+            best, table = done.plan.grasps[0], done.around.table
+            if table is None:
+                raise SystemExit(f"{path.name}: {done.around.how}")
+            view = upright_view(best.T_world_gripper, table.T_world_table[:3, 2])
+            row.append(draw_view(done.around.cloud, done.gripper, best, view, (300, 300), table))
         rows.append(np.hstack(row))
     with atomic_write(IMAGES / "recorded_clouds.jpg", "wb") as stream:
         Image.fromarray(np.vstack(rows)).save(stream, "JPEG", quality=88)

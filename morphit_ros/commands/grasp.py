@@ -1,6 +1,7 @@
 """`morphit grasp`: plan grasps on a recorded point cloud.
 
-Rank contact-stable grasps of a parallel gripper on the cloud of one object.
+Rank contact-stable grasps of a parallel gripper on the cloud of one object. What the object stands on is found in the
+cloud or told; the hand keeps above it, and out of space that no camera saw.
 """
 
 from __future__ import annotations
@@ -9,6 +10,12 @@ import argparse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from morphit_ros.commands.grasp_surroundings import (
+    Surroundings,
+    add_surroundings,
+    check_surroundings,
+    read_surroundings,
+)
 from morphit_ros.commands.options import SeedConfig, add_config, add_settings, read_config, settings
 from morphit_ros.commands.output_files import PICTURES, ResultFiles, add_json, add_output, plain
 from morphit_ros.commands.parser import CommandParser
@@ -18,18 +25,24 @@ from morphit_ros.compilation import telling_of_compilation
 from morphit_ros.configuration import Config, parameter
 
 if TYPE_CHECKING:
-    from morphit_ros.grasping import Grasp, GraspPlan
+    from morphit_ros.grasping import Grasp, GraspPlan, Gripper
 
 
 @dataclass(frozen=True)
 class GraspConfig(Config):
-    """What is printed, and where the table is."""
+    """What is printed."""
 
     top: int = parameter(10, "Grasps to print", minimum=1)
-    table_height: float = parameter(0.0, "Keep clear of a table at this height of the cloud's frame [m]")
+
+
+# A recorded cloud is all that is known; nodes have perception's table and cameras, and a robot that watches.
+_UNSEEN = "occupied"
+_DEFAULTS: dict[str, Any] = {"unseen": _UNSEEN, "unseen_last": True}
 
 
 def add_options(parser: CommandParser) -> None:
+    from morphit_ros.grasping.planner_config import PlannerConfig
+
     parser.add_argument("--cloud", required=True, metavar="FILE", help="PLY, PCD or NPZ")
     add_unit(parser)
     parser.add_argument(
@@ -37,41 +50,81 @@ def add_options(parser: CommandParser) -> None:
     )
     add_config(parser, SeedConfig, helps={"seed": "Seed of the start poses"})
     add_config(parser, GraspConfig, "top")
-    add_config(parser, GraspConfig, "table_height", none="no table")
+    add_config(parser, PlannerConfig, "mass")
+    add_config(parser, PlannerConfig, "unseen", none=_UNSEEN)
+    add_surroundings(parser)
     add_settings(parser, "the planner")
     add_output(parser, "--picture", "draw the best grasp: object, gripper, contacts (PNG)", suffixes=PICTURES)
     add_json(parser)
 
 
+@dataclass(frozen=True)
+class Planned:
+    """What a command line asks for: the object in its surroundings, the gripper, the plan."""
+
+    around: Surroundings
+    gripper: Gripper
+    plan: GraspPlan
+
+
 @telling_of_compilation(say)
 def run(options: argparse.Namespace) -> int:
-    from morphit_ros.geometry.point_cloud_io import load_point_cloud
-    from morphit_ros.geometry.support_plane import SupportPlane
-    from morphit_ros.geometry.transforms import make_transform
-    from morphit_ros.geometry.units import in_metres
-    from morphit_ros.grasping import Gripper, PlannerConfig, plan_grasps
-
     seed, own = read_config(options, SeedConfig).seed, read_config(options, GraspConfig)
-    config = read_config(options, PlannerConfig, settings(options, PlannerConfig))
-    table = None
-    if options.table_height is not None:
-        table = SupportPlane(make_transform(translation=(0.0, 0.0, own.table_height)))
-    gripper = Gripper.load(options.gripper)
-    cloud = in_metres(load_point_cloud(options.cloud), options.unit, options.cloud)
-    with progress_bar("planning", "%", 100, leave=False) as bar:
-        plan = plan_grasps(
-            cloud, gripper, config, table=table, seed=seed, progress=lambda stage, share: bar(int(100 * share), stage)
-        )
+    done = planned(options)
+    around, gripper, plan = done.around, done.gripper, done.plan
     # With the JSON on standard output, nothing else belongs there.
     if options.json != "-":
-        print_plan(plan, gripper.name, len(cloud), own.top)
+        print(support_line(around))
+        print_plan(plan, gripper.name, len(around.cloud), own.top)
     with ResultFiles() as files:
-        files.json(plan_content(plan, gripper.name, options.cloud, seed), options.json)
+        content = {**plan_content(plan, gripper.name, options.cloud, seed), **support_content(around)}
+        files.json(content, options.json)
         if plan.success and options.picture:
             from morphit_ros.display.picture import draw_grasp
 
-            files.write("--picture", options.picture, lambda path: draw_grasp(cloud, gripper, plan.grasps[0], path))
+            best = plan.grasps[0]
+            files.write("--picture", options.picture, lambda path: draw_grasp(around.cloud, gripper, best, path))
     return 0 if plan.success else 1
+
+
+def planned(options: argparse.Namespace) -> Planned:
+    """Read the cloud of a command line, find what is around the object, and plan.
+
+    Raises:
+        InvalidInputError: an option that cannot be meant; a cloud that doesn't show what the object stands on.
+    """
+    from morphit_ros.geometry.point_cloud_io import load_point_cloud
+    from morphit_ros.geometry.units import in_metres
+    from morphit_ros.grasping import Gripper, PlannerConfig, plan_grasps
+
+    seed = read_config(options, SeedConfig).seed
+    config = read_config(options, PlannerConfig, {**_DEFAULTS, **settings(options, PlannerConfig)})
+    check_surroundings(options)
+    gripper = Gripper.load(options.gripper)
+    around = read_surroundings(options, in_metres(load_point_cloud(options.cloud), options.unit, options.cloud))
+    with progress_bar("planning", "%", 100, leave=False) as bar:
+        plan = plan_grasps(
+            around.cloud, gripper, config, table=around.table, seed=seed, approach=around.approach,
+            obstacles=around.obstacles, viewpoints=around.viewpoints,
+            progress=lambda stage, share: bar(int(100 * share), stage),
+        )  # fmt: skip
+    return Planned(around, gripper, plan)
+
+
+def support_line(around: Surroundings) -> str:
+    """What the object stands on, for people."""
+    if around.table is None:
+        return f"table: none, {around.how}"
+    T_cloud_table = around.table.T_world_table
+    up, height = T_cloud_table[:3, 2], T_cloud_table[:3, 2] @ T_cloud_table[:3, 3]
+    direction = " ".join(f"{value + 0.0:.3g}" for value in up)
+    return f"table: up is {direction}, at {1e3 * height:.1f} mm along it ({around.how})"
+
+
+def support_content(around: Surroundings) -> dict[str, Any]:
+    """The same for JSON."""
+    table = None if around.table is None else around.table.T_world_table.tolist()
+    return {"T_cloud_table": table, "table_known_by": around.how}
 
 
 def print_plan(plan: GraspPlan, gripper: str, points: int, top: int) -> None:
@@ -83,6 +136,9 @@ def print_plan(plan: GraspPlan, gripper: str, points: int, top: int) -> None:
     if not plan.success:
         print(plan.message)
         return
+    unseen = sum(not grasp.on_seen_sides for grasp in plan.grasps)
+    if unseen:
+        print(f"{unseen} of them touch sides that no camera saw (seen < 0.5)")
     # The terms that the score is made of are for the JSON file: a line of a terminal is short.
     names = [name for name in plan.grasps[0].metrics if not name.startswith("term_")]
     titles = ["rank", "score", "aperture", "x", "y", "z", *names]
@@ -110,6 +166,7 @@ def plan_content(plan: GraspPlan, gripper: str, cloud: str, seed: int) -> dict[s
         "grasps": [
             {
                 **plain(grasp, "T_world_gripper", "T_world_pregrasp", "aperture", "open_aperture", "score"),
+                "on_seen_sides": grasp.on_seen_sides,
                 "metrics": {name: float(value) for name, value in grasp.metrics.items()},
                 **plain(grasp, "contact_points", "contact_fingers"),
             }

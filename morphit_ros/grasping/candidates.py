@@ -128,7 +128,9 @@ def clear_of_table(
         return starts
     opened = np.minimum(gripper.aperture_max, starts.widths + 2.0 * config.opening_margin)
     boxes = gripper_boxes(gripper)
-    heights = lowest_heights(boxes, starts.rotations, starts.translations, opened, table.T_world_table)
+    heights = lowest_heights(
+        boxes, starts.rotations, starts.translations, opened, table.T_world_table, config.pregrasp_distance
+    )
     missing = np.maximum(config.table_clearance - heights, 0.0)
     # Backing off along the approach keeps the closing direction; straight up is all a level approach has.
     up = table.T_world_table[:3, 2]
@@ -204,7 +206,10 @@ def settle_above_table(
         return poses
     up = table.T_world_table[:3, 2]
     opened = np.minimum(gripper.aperture_max, poses.apertures + 2.0 * config.opening_margin)
-    heights = lowest_heights(gripper_boxes(gripper), poses.rotations, poses.translations, opened, table.T_world_table)
+    heights = lowest_heights(
+        gripper_boxes(gripper), poses.rotations, poses.translations, opened, table.T_world_table,
+        config.pregrasp_distance,
+    )  # fmt: skip
     missing = np.maximum(config.table_clearance - heights, 0.0)
     keep = missing <= 0.005
     rejected["table after the fit"] = int((~keep).sum())
@@ -254,6 +259,7 @@ def touching(
 def collision_free(
     poses: Candidates,
     solid: Array,
+    unseen: Array,
     gripper: Gripper,
     config: PlannerConfig,
     table: SupportPlaneLike | None,
@@ -261,27 +267,35 @@ def collision_free(
 ) -> tuple[Candidates, Candidates]:
     """Poses whose approach and closing are free, and the others; fills the open aperture and the clearance.
 
+    Points of unseen space (M, 3) are kept clear of as solid ones are, but how near they are is no matter.
     Of three openings, as wide as the gripper opens, as narrow as the margin allows, and half-way, fingers come in with
     the one that passes clearest; wider ones win ties, since they forgive most.
     """
     boxes = gripper_boxes(gripper)
     narrow = np.minimum(gripper.aperture_max, poses.apertures + 2.0 * config.opening_margin)
     keep = np.zeros(len(poses), dtype=bool)
-    opened, clearances = narrow.copy(), np.full(len(poses), -1.0)
+    opened, clearances, dark = narrow.copy(), np.full(len(poses), -1.0), np.zeros(len(poses), dtype=bool)
     for share in (0.0, 0.5, 1.0):
         openings = (1.0 - share) * gripper.aperture_max + share * narrow
         trying = np.flatnonzero(clearances < REACH - 1e-9)
         if table is not None:
             # Fingers wide open reach lower than closed ones where the closing direction is tilted.
             heights = lowest_heights(
-                boxes, poses.rotations[trying], poses.translations[trying], openings[trying], table.T_world_table
-            )
+                boxes, poses.rotations[trying], poses.translations[trying], openings[trying], table.T_world_table,
+                config.pregrasp_distance,
+            )  # fmt: skip
             trying = trying[heights >= config.table_clearance - 1e-9]
         free, gaps = _free_ways(poses.select(trying), openings[trying], solid, boxes, config)
+        if len(unseen):
+            way = np.flatnonzero(free)
+            clear, _ = _free_ways(poses.select(trying[way]), openings[trying][way], unseen, boxes, config)
+            free[way], dark[trying[way]] = clear, dark[trying[way]] | ~clear
         better = free & (gaps > clearances[trying] + 5e-4)
         passed = trying[better]
         keep[passed], opened[passed], clearances[passed] = True, openings[passed], gaps[better]
-    rejected["collision with the object"] = int((~keep).sum())
+    rejected["collision with the object"] = int((~keep & ~dark).sum())
+    if len(unseen):
+        rejected["unseen space"] = int((~keep & dark).sum())
     filled = replace(poses, open_apertures=opened, clearances=clearances)
     return filled.select(keep), filled.select(~keep)
 

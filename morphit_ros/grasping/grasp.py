@@ -22,7 +22,8 @@ class Grasp:
         open_aperture: opening during the approach [m].
         score: higher is better; comparable within one plan only.
         confidence: in [0, 1]: the score, lowered where the object's hidden sides had to be guessed.
-        metrics: named figures, SI units (E_geom, E_com, clearance, contacts_1, contacts_2, …).
+        metrics: named figures, SI units (E_geom, E_com, clearance, contacts_1, contacts_2, …); `seen` is the share of
+            the contact that is on sides that cameras saw, the lower of both pads'.
         contact_points: (M, 3) object points matched with the pads [m].
         contact_fingers: (M,) 1 or 2, the finger that each contact point belongs to.
     """
@@ -36,6 +37,11 @@ class Grasp:
     contact_points: Array
     contact_fingers: NDArray[np.int64]
     confidence: float = 1.0
+
+    @property
+    def on_seen_sides(self) -> bool:
+        """Whether most of what either pad touches is on a side that a camera saw (metric `seen`)."""
+        return self.metrics.get("seen", 1.0) >= 0.5
 
 
 @dataclass(frozen=True)

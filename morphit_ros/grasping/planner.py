@@ -8,7 +8,6 @@ one emptied it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -20,12 +19,14 @@ from morphit_ros.geometry.support_plane import SupportPlaneLike
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.checking.sweeps import gripper_boxes
 from morphit_ros.grasping.completion import ShapeCompletion
+from morphit_ros.grasping.explanation import explain_no_grasp
 from morphit_ros.grasping.grasp import Grasp, GraspPlan
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner_config import PlannerConfig
 from morphit_ros.grasping.scene import ObjectScene, prepare_scene
 from morphit_ros.grasping.scoring.ranking import select_grasps
 from morphit_ros.grasping.search import GraspSearch, Stopwatch
+from morphit_ros.grasping.unseen import unseen_space
 from morphit_ros.robot.clearance import ClearanceFunction
 
 
@@ -82,7 +83,9 @@ def plan_grasps(
     if table is not None:
         settings = replace(settings, table_clearance=_clearance_above(table, scene, settings))
     clock.lap("prepare")
-    search = GraspSearch(scene, solid, gripper, settings, table, rng)
+    search = GraspSearch(
+        scene, solid, _unseen(scene, around, settings, table, viewpoints), gripper, settings, table, rng
+    )
     clear = None if clearance is None else _Measured(clearance, settings.min_clearance)
     reaches = None if reachable is None else _Remembered(reachable)
     found = search.round(report, clock)
@@ -97,7 +100,7 @@ def plan_grasps(
     rejected = found.rejected if reaches is None else {**found.rejected, "unreachable": reaches.refused}
     if clear is not None:
         rejected = {**rejected, "clearance": clear.refused}
-    message = scene.note if grasps else _explain(rejected, found.too_wide, gripper, scene.note)
+    message = scene.note if grasps else explain_no_grasp(rejected, search)
     return GraspPlan(grasps, rejected, found.starts, clock.laps, message)
 
 
@@ -170,38 +173,15 @@ def _solid_points(
     return np.ascontiguousarray(np.concatenate([scene.points, near]))
 
 
-_REMEDIES = {
-    "no opposite surface": "No surface faces away from a seen one: look at the object from more sides.",
-    "approach direction": "Raise max_approach_tilt.",
-    "table": "The surfaces lie too close to the table for the fingers: lower table_clearance.",
-    "table after the fit": "The surfaces lie too close to the table for the fingers: lower table_clearance.",
-    "collision at the start": "Palm or fingers would enter the object: use a longer or wider gripper.",
-    "contact on one finger only": "One side was not seen or is not flat enough: look at it from more sides.",
-    "no contact": "Check that the normals point outwards.",
-    "aperture margin": "Lower min_opening_margin or use a wider gripper.",
-    "too thin": "Lower min_width, or give oriented normals and min_width_estimated does not apply.",
-    "overlap": "The pads meet too little surface: lower min_overlap.",
-    "friction cone": "The surfaces are too slanted to hold: raise friction if the pads grip better.",
-    "collision with the object": "Palm or fingers would hit the object on the way: lower opening_margin.",
-    "clearance": "The open gripper comes too near to something: lower min_clearance or opening_margin.",
-    "unreachable": "The robot cannot reach the grasps: move the object or the robot.",
-}
-
-
-def _explain(rejected: dict[str, int], narrowest: float, gripper: Gripper, note: str) -> str:
-    """Which stage emptied the plan, and what can be done."""
-    # If more seeds were too wide than found a pair at all, the width is the cause, whatever became of the rest.
-    others = sum(count for stage, count in rejected.items() if stage not in ("too wide", "no opposite surface"))
-    if rejected.get("unreachable"):
-        narrowest = math.inf
-    if math.isfinite(narrowest) and (others == 0 or rejected["too wide"] > rejected["no opposite surface"]):
-        message = (
-            f"No grasp: object wider ({narrowest:.3f} m) than the gripper opens ({gripper.aperture_max:.3f} m). "
-            "Use a wider gripper."
-        )
-    else:
-        stage = [name for name, count in rejected.items() if count > 0]
-        last = stage[-1] if stage else "no opposite surface"
-        counts = ", ".join(f"{name}: {rejected[name]}" for name in stage)
-        message = f"No grasp: '{last}' removed the last candidates. {_REMEDIES.get(last, '')} Removed: {counts}."
-    return f"{message} {note}".strip()
+def _unseen(
+    scene: ObjectScene,
+    around: Array,
+    config: PlannerConfig,
+    table: SupportPlaneLike | None,
+    viewpoints: ArrayLike | None,
+) -> Array:
+    if config.unseen == "free":
+        return np.empty((0, 3))
+    seen = scene.observed >= 1.0
+    eyes = None if viewpoints is None else np.asarray(viewpoints, dtype=np.float64)
+    return unseen_space(scene.points[seen], scene.normals[seen], table, eyes, around)

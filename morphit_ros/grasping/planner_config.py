@@ -92,6 +92,12 @@ class PlannerConfig(Config):
         0.006, "Normals are averaged over neighbours within it; 0 for none [m]", minimum=0.0, maximum=0.05
     )
     complete: bool = parameter(True, "Extrude unseen sides down to the table, if there is one")
+    unseen: str = parameter(
+        "free",
+        "Space that no camera saw, given or concluded from the cloud: free, or occupied and kept clear of",
+        choices=("free", "occupied"),
+    )
+    unseen_last: bool = parameter(False, "Rank grasps that touch sides that no camera saw after all others")
     workers: int = parameter(2, "Threads", minimum=1, maximum=64)
     disf: DisfConfig = nested(DisfConfig)
     weights: ScoreWeights = nested(ScoreWeights)

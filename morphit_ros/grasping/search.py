@@ -58,12 +58,14 @@ class GraspSearch:
     Attributes:
         scene: the object.
         solid: (M, 3) points that palm and fingers must not meet: the object's and its neighbours'.
+        unseen: (L, 3) points of space that no camera saw and that counts as occupied; none where it counts as free.
         gripper, config, table: see `planner.plan_grasps`.
         rng: of all draws.
     """
 
     scene: ObjectScene
     solid: Array
+    unseen: Array
     gripper: Gripper
     config: PlannerConfig
     table: SupportPlaneLike | None
@@ -94,7 +96,7 @@ class GraspSearch:
         report("check", 0.6)
         poses = settle_above_table(poses, gripper, config, table, rejected)
         poses = touching(poses, scene, gripper, config, rejected)
-        poses, blocked = collision_free(poses, self.solid, gripper, config, table, rejected)
+        poses, blocked = collision_free(poses, self.solid, self.unseen, gripper, config, table, rejected)
         if len(poses) < config.robust_candidates and len(blocked):
             poses = poses.joined(self._freed(blocked))
         clock.lap("check")
@@ -108,7 +110,7 @@ class GraspSearch:
         uncounted = {"too thin": 0}
         poses = settle_above_table(backed_off(blocked, self.gripper), self.gripper, self.config, self.table, uncounted)
         poses = touching(poses, self.scene, self.gripper, self.config, uncounted)
-        return collision_free(poses, self.solid, self.gripper, self.config, self.table, uncounted)[0]
+        return collision_free(poses, self.solid, self.unseen, self.gripper, self.config, self.table, uncounted)[0]
 
 
 @dataclass(frozen=True)

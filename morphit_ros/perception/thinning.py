@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from morphit_ros.geometry.plane_fit import PlaneFit
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, plane_axes
 from morphit_ros.geometry.voxel_grid import PlaneCells, crop_to_voxels
 from morphit_ros.perception.configuration import CropConfig
-from morphit_ros.perception.tabletop.table import PlaneFit
 
 # The box of a cloud whose place in the world is not known yet: everything within the largest range.
 _ANYWHERE = 100.0

@@ -204,7 +204,7 @@ def test_grasp_prints_ranked_grasps_and_writes_json_and_picture(
 ) -> None:
     cloud, result, picture = tmp_path / "box.npz", tmp_path / "out.json", tmp_path / "out.png"
     box_cloud(cloud, (0.04, 0.05, 0.12))
-    words = ["grasp", "--cloud", str(cloud), "--gripper", "franka_hand", "--top", "3"]
+    words = ["grasp", "--cloud", str(cloud), "--gripper", "franka_hand", "--top", "3", "--up", "0", "0", "1"]
     assert main([*words, "--json", str(result), "--picture", str(picture)]) == 0
     content = json.loads(result.read_text(encoding="utf-8"))
     scores = [grasp["score"] for grasp in content["grasps"]]
@@ -221,10 +221,10 @@ def test_object_wider_than_the_gripper_ends_with_status_1_and_the_reason(
 ) -> None:
     cloud = tmp_path / "crate.npz"
     box_cloud(cloud, (0.3, 0.3, 0.3))
-    assert main(["grasp", "--cloud", str(cloud), "--gripper", "franka_hand", "--json", "-"]) == 1
+    assert main(["grasp", "--cloud", str(cloud), "--gripper", "franka_hand", "--no-table", "--json", "-"]) == 1
     content = json.loads(capsys.readouterr().out)
     assert content["success"] is False
-    assert content["message"]
+    assert "object wider (0.300 m) than the gripper opens (0.080 m)" in content["message"]
 
 
 def test_demo_of_a_mesh_file_gives_the_job_its_mass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,7 +140,7 @@ def test_empty_plan_names_the_stage_that_emptied_it():
     cloud = on_table(SHAPES["box"])
     plan = plan_grasps(cloud, FRANKA, table=TABLE, reachable=lambda grasp: False)
     assert not plan.success
-    assert "'unreachable' removed the last" in plan.message
+    assert "'unreachable': the robot reaches none of" in plan.message
     assert list(plan.rejected)[-1] == "unreachable"
     one_sided = on_table(SHAPES["box"]).select(on_table(SHAPES["box"]).normals[:, 1] > 0.5)
     plan = plan_grasps(one_sided, FRANKA, PlannerConfig(normals="given"))
@@ -176,7 +176,7 @@ def test_a_distance_function_drops_what_is_too_near_and_is_reported():
         assert grasp.metrics["clearance"] >= 0.002
     none = plan_grasps(cloud, FRANKA, table=TABLE, clearance=lambda pose, aperture: np.nan)
     assert not none.grasps
-    assert "'clearance' removed the last" in none.message
+    assert "'clearance': by the distance function" in none.message
 
 
 def test_preferred_approach_is_followed():

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from raycast_scenes import TableScene, View, box, camera_pair
 
+from morphit_ros.geometry.plane_fit import PlaneFit
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy
 from morphit_ros.perception import PerceptionConfig, Scene, SceneStatus, perceive
 from morphit_ros.perception.configuration import ObjectConfig
-from morphit_ros.perception.tabletop.table import PlaneFit
 from morphit_ros.perception.views.see_through import SeenTable
 
 POSES = camera_pair(60.0)

@@ -11,6 +11,7 @@ from raycast_scenes import TableScene, View, camera_pair
 from registration_scenes import OWN, RegistrationScene, is_determined, pose_error, random_scene, sample_by_normal
 
 from morphit_ros.geometry.normals import estimate_normals
+from morphit_ros.geometry.plane_fit import PlaneFit
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import (
     Array,
@@ -22,7 +23,6 @@ from morphit_ros.geometry.transforms import (
 )
 from morphit_ros.perception import PerceptionConfig, Scene, SceneStatus, perceive
 from morphit_ros.perception.configuration import ObjectConfig, RegistrationConfig
-from morphit_ros.perception.tabletop.table import PlaneFit
 from morphit_ros.perception.tabletop.table_view import TableView, clearance, over_bare_table, view_table
 from morphit_ros.perception.views.explanation import explain
 from morphit_ros.perception.views.extrinsics_check import Fit, fit_views

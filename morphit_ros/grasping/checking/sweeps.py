@@ -239,10 +239,17 @@ def closing_hits(
 
 
 def lowest_heights(
-    boxes: GripperBoxes, rotations: Array, translations: Array, apertures: Array, T_world_table: Array
+    boxes: GripperBoxes,
+    rotations: Array,
+    translations: Array,
+    apertures: Array,
+    T_world_table: Array,
+    sweep: float = 0.0,
 ) -> Array:
     """(S,) height [m] of the lowest corner of palm and fingers above the table's plane, at each pose and aperture.
 
+    With a sweep [m], the lowest on the last so much of the straight approach: a hand that comes up from below is lower
+    before than at its pose.
     The plane counts as infinite: a gripper beside the edge of the table is kept above it, too.
     """
     up, origin = T_world_table[:3, 2], T_world_table[:3, 3]
@@ -254,5 +261,5 @@ def lowest_heights(
         mirrored = direction * np.array([1.0, side, 1.0])
         finger = np.minimum(mirrored[:, None] * boxes.finger_lower, mirrored[:, None] * boxes.finger_upper).sum(axis=2)
         lowest = np.minimum(lowest, finger.min(axis=1) + 0.5 * apertures * mirrored[:, 1])
-    heights: Array = (translations - origin) @ up + lowest
+    heights: Array = (translations - origin) @ up + lowest - sweep * np.maximum(direction[:, 2], 0.0)
     return heights

@@ -69,7 +69,9 @@ class AntipodalPairs:
         first, second: (P,) indices of the points on finger 1 and finger 2.
         narrowest_rejected: smallest width [m] among pairs wider than the gripper opens, inf if none.
         too_wide: number of seeds that found only such pairs.
-        alone: number of seeds that found no opposing surface at all.
+        alone: number of seeds that found no opposing surface at all, or one that is too near.
+        thin: of those, how many found one that is too near.
+        widest_thin: largest width [m] among them, 0 if none.
     """
 
     first: Index
@@ -77,19 +79,27 @@ class AntipodalPairs:
     narrowest_rejected: float
     too_wide: int
     alone: int
+    thin: int = 0
+    widest_thin: float = 0.0
+
+    @property
+    def paired(self) -> int:
+        """Number of pairs."""
+        return len(self.first)
 
 
 @njit(cache=True, nogil=True)
 def _find_partners(
     points: Array, normals: Array, seeds: Index, draws: Array, radius: float, cosine: float, low: float, high: float
-) -> tuple[Index, Index, Array]:
+) -> tuple[Index, Index, Array, Array]:
     """Partners of each seed (or −1): behind it along its normal, and across its medial ball.
 
-    Also the least width beyond `high` that each seed met (inf if none).
+    Also the least width beyond `high` that each seed met (inf if none), and the largest below `low` (0 if none).
     """
     behind = np.full(seeds.shape[0], -1, np.int64)
     across = np.full(seeds.shape[0], -1, np.int64)
     wider = np.full(seeds.shape[0], np.inf)
+    thinner = np.zeros(seeds.shape[0])
     found = np.empty(points.shape[0], np.int64)
     for s in range(seeds.shape[0]):
         i = seeds[s]
@@ -99,12 +109,16 @@ def _find_partners(
         for j in range(points.shape[0]):
             dx, dy, dz = points[j, 0] - px, points[j, 1] - py, points[j, 2] - pz
             depth = -(dx * nx + dy * ny + dz * nz)
-            if depth < low:
+            if depth < 0.0 or (depth < low and depth <= thinner[s]):
                 continue
             opposing = -(nx * normals[j, 0] + ny * normals[j, 1] + nz * normals[j, 2])
             if opposing < cosine:
                 continue
             squared = dx * dx + dy * dy + dz * dz
+            if depth < low:
+                if squared - depth * depth <= radius * radius:
+                    thinner[s] = depth
+                continue
             if squared - depth * depth <= radius * radius:
                 if depth > high:
                     wider[s] = min(wider[s], depth)
@@ -118,7 +132,7 @@ def _find_partners(
                 across[s] = j
         if count > 0:
             behind[s] = found[int(draws[s] * count)]
-    return behind, across, wider
+    return behind, across, wider, thinner
 
 
 def antipodal_pairs(
@@ -155,12 +169,13 @@ def antipodal_pairs(
         if len(sides):
             seeds[: count // 2] = sides[rng.integers(len(sides), size=count // 2)]
     draws = rng.random(count)
-    behind, across, wider = _find_partners(
+    behind, across, wider, thinner = _find_partners(
         points, normals, seeds, draws, radius, math.cos(opposing_angle), min_width, max_width
     )
     paired = (behind >= 0) | (across >= 0)
     wide = ~paired & np.isfinite(wider)
     narrowest = float(wider[wide].min()) if wide.any() else math.inf
+    thin = ~paired & ~wide & (thinner > 0.0)
     medial = (across >= 0) & (across != behind)
     return AntipodalPairs(
         np.concatenate([seeds[behind >= 0], seeds[medial]]),
@@ -168,6 +183,8 @@ def antipodal_pairs(
         narrowest,
         int(wide.sum()),
         int((~paired & ~wide).sum()),
+        int(thin.sum()),
+        float(thinner[thin].max()) if thin.any() else 0.0,
     )
 
 

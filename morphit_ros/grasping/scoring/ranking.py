@@ -10,7 +10,7 @@ import numpy as np
 
 from morphit_ros.geometry.transforms import Array, make_transform
 from morphit_ros.grasping.candidates import COMPLIANCE, REACH, Candidates, contacts_of, in_chunks
-from morphit_ros.grasping.checking.pad_contacts import MEAN_X, MEAN_Z, SEEN
+from morphit_ros.grasping.checking.pad_contacts import MEAN_X, MEAN_Z, SEEN, PadContacts
 from morphit_ros.grasping.fitting.energies import measure_energies
 from morphit_ros.grasping.fitting.matching import facing_pairs
 from morphit_ros.grasping.grasp import Grasp
@@ -20,6 +20,7 @@ from morphit_ros.grasping.scene import ObjectScene
 from morphit_ros.grasping.scoring.quality import diverse_top, lever_arms, weighted_score
 from morphit_ros.grasping.scoring.robustness import worst_contact
 from morphit_ros.grasping.scoring.wrench import ferrari_canny, gravity_load
+from morphit_ros.grasping.unseen import on_seen_sides
 
 # How far off a side may be that was made up without any trust in it [m]; with trust, by so much less.
 _UNSEEN_ERROR = 0.016
@@ -34,7 +35,7 @@ class Ranking:
     Attributes:
         scores: (S,) weighted geometric mean of the terms.
         terms: name as in `ScoreWeights` → (S,) in [0, 1], higher is better.
-        figures: name → (S,) what people read: lever [m], load, closure, angle [rad], overlap [m²].
+        figures: name → (S,) what people read: lever [m], load, closure, angle [rad], overlap [m²], seen.
     """
 
     scores: Array
@@ -89,10 +90,21 @@ def score_candidates(
 
     in_chunks(len(poses), config.workers, try_errors)
     figures["closure"] = closure
+    figures["seen"] = _seen_shares(poses, contacts, scene, gripper, config)
     terms["closure"] = np.clip(closure / 0.2, 0.0, 1.0)
     # What holds in the worst case is good; of those that do not, the fewer failing copies the better.
     terms["robust"] = 0.5 * share + 0.5 * np.clip(2.0 * worst, 0.0, 1.0)
     return poses, Ranking(weighted_score(terms, config.weights), terms, figures)
+
+
+def _seen_shares(
+    poses: Candidates, contacts: PadContacts, scene: ObjectScene, gripper: Gripper, config: PlannerConfig
+) -> Array:
+    """(S,) of what the pads touch, the share on sides that cameras saw; the lower one of both pads."""
+    if len(poses) and (scene.observed < 1.0).any():
+        sides = on_seen_sides(scene.points, scene.normals, scene.observed >= 1.0)
+        contacts = contacts_of(poses, replace(scene, observed=sides.astype(np.float64)), gripper, config)
+    return np.nan_to_num(contacts.fingers[:, :, SEEN].min(axis=1))
 
 
 def select_grasps(
@@ -105,10 +117,12 @@ def select_grasps(
     clear: Callable[[Grasp], float | None] | None = None,
 ) -> list[Grasp]:
     """The best grasps that differ from each other, keep clear of what they must and can be reached."""
+    # Scores are at most 1: what is one less comes last.
+    last = config.unseen_last & (ranking.figures["seen"] < 0.5)
     order = diverse_top(
         poses.rotations,
         poses.translations,
-        ranking.scores,
+        ranking.scores - last,
         config.max_grasps if reachable is None and clear is None else len(poses),
         config.suppression_distance,
         math.radians(config.suppression_angle),

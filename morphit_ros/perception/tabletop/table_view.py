@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from morphit_ros.geometry.plane_fit import PlaneFit
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points, transform_vectors
 from morphit_ros.geometry.voxel_grid import merge_views
 from morphit_ros.jit import njit
 from morphit_ros.perception.configuration import ObjectConfig
-from morphit_ros.perception.tabletop.table import PlaneFit
 from morphit_ros.perception.views.view import Surface
 
 # What a place of a view's maps holds, where it is not the row of a point.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from morphit_ros.geometry.plane_fit import PlaneFit
 from morphit_ros.geometry.spatial_hash import cells_around, nearest_facing
 from morphit_ros.geometry.transforms import (
     Array,
@@ -18,7 +19,6 @@ from morphit_ros.geometry.transforms import (
 from morphit_ros.jit import njit
 from morphit_ros.perception.configuration import RegistrationConfig
 from morphit_ros.perception.scene import RegistrationResult
-from morphit_ros.perception.tabletop.table import PlaneFit
 from morphit_ros.perception.views.view import CameraView, Surface
 
 # Matching distance of the last stage [m].

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from morphit_ros.geometry.plane_fit import PlaneFit
 from morphit_ros.geometry.transforms import (
     Array,
     invert_transform,
@@ -16,7 +17,6 @@ from morphit_ros.geometry.transforms import (
 )
 from morphit_ros.perception.configuration import ObjectConfig, RegistrationConfig
 from morphit_ros.perception.scene import RegistrationResult
-from morphit_ros.perception.tabletop.table import PlaneFit
 from morphit_ros.perception.tabletop.table_view import TableView, thinned, view_table
 from morphit_ros.perception.views.explanation import Explanation, explain
 from morphit_ros.perception.views.turn_alignment import TurnFit, align_turn, nearest_points

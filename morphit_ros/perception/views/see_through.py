@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from morphit_ros.geometry.plane_fit import PlaneFit
 from morphit_ros.geometry.transforms import Array, plane_axes
 from morphit_ros.jit import njit
-from morphit_ros.perception.tabletop.table import PlaneFit
 
 # Cells of the plane in which a camera saw it [m]; larger than the distance of the points that tell.
 _CELL = 0.01

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.normals import estimate_normals
+from morphit_ros.geometry.plane_fit import PlaneFit
 from morphit_ros.geometry.transforms import Array, transform_points, transform_vectors
 from morphit_ros.perception.configuration import SurfaceConfig
 from morphit_ros.perception.inputs import CameraInput
-from morphit_ros.perception.tabletop.table import PlaneFit
 from morphit_ros.perception.thinning import Points, ThinnedView
 
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from morphit_ros.geometry.plane_fit import PlaneFit
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.perception.configuration import TableConfig
-from morphit_ros.perception.tabletop.table import PlaneFit, find_plane, may_be_table, refine_plane
+from morphit_ros.perception.tabletop.table import find_plane, may_be_table, refine_plane
 from morphit_ros.perception.thinning import Bounds, sample_view
 from morphit_ros.perception.views.view import CameraView
 
