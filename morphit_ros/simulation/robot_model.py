@@ -65,10 +65,6 @@ def build_robot(description: RobotDescription, robot: RobotConfiguration, grippe
         bound = f"in [{opening[0]:g}, {opening[1]:g}] m, the limits of {', '.join(robot.finger_joints)}"
         raise InvalidInputError(f"gripper {gripper.name}: aperture", found, bound)
     spec = mujoco.MjSpec.from_string(_skeleton(description))
-    finger_links = {description.joints[name].child for name in robot.finger_joints}
-    # The largest torque of a pad about its normal: two thirds of its radius, for even pressure on a disc.
-    pad_radius = np.sqrt(gripper.pad_width * gripper.pad_height / np.pi)
-    torsion = friction * 2.0 / 3.0 * pad_radius
     colors = _visual_colors(description)
     for link in description.links.values():
         body = spec.body(link.name)
@@ -78,7 +74,7 @@ def build_robot(description: RobotDescription, robot: RobotConfiguration, grippe
             geom.group, geom.mass = COLLISION_GROUP, 0.0
             for attribute, value in ROBOT_CONTACT.items():
                 setattr(geom, attribute, value)
-            geom.friction = [friction, torsion if link.name in finger_links else 0.005, 0.0001]
+            geom.friction = [friction, 0.005, 0.0001]
         seen = [
             (element, color)
             for element, color in zip(link.visuals, colors[link.name], strict=True)
