@@ -36,8 +36,8 @@ HERTZ_RADIUS = (0.75 * _FORCE * _BALL_RADIUS / _MODULUS) ** (1.0 / 3.0)
 POINT_LEVER = 3.0 * math.pi / 16.0 * HERTZ_RADIUS
 """ℓ of a pad on a ball [m]."""
 
-# Polygons thinner than this share of their length are lines.
-_THIN = 1e-3
+# Polygons thinner than this share of their length are lines, lines shorter than this are points [m].
+_THIN, _SHORT = 1e-3, 1e-6
 # MuJoCo divides by friction [m].
 _LEAST_LEVER = 1e-5
 # A point lies where its contacts are deepest: weights are this power of the depth, even for equal ones.
@@ -161,7 +161,7 @@ def even_pressure(corners: Array, normal: Array) -> tuple[Array, float]:
         reach = math.sqrt(arm @ arm)
         if reach > length:
             length, along = reach, arm / reach
-    if length == 0.0:
+    if length < _SHORT:
         return middle, 0.0
     across = np.cross(normal, along)
     x, y, angles = np.empty(size), np.empty(size), np.empty(size)
