@@ -29,12 +29,18 @@ from morphit_ros.jit import njit
 from morphit_ros.simulation.rendering import import_mujoco
 
 # Modulus E* of pad and object together [Pa]: with it 40 N press a ball of 21 mm radius 0.2 mm into a pad, as the
-# simulated contacts are. Radius b of that circle [m]; b grows with the cube root of force times radius only, from 0.4
-# to 2 times this between 5 mm at 10 N and 50 mm at 150 N.
-_MODULUS, _FORCE, _BALL_RADIUS = 72e6, 40.0, 0.021
-HERTZ_RADIUS = (0.75 * _FORCE * _BALL_RADIUS / _MODULUS) ** (1.0 / 3.0)
-POINT_LEVER = 3.0 * math.pi / 16.0 * HERTZ_RADIUS
-"""ℓ of a pad on a ball [m]."""
+# simulated contacts are.
+_MODULUS = 72e6
+
+
+def hertz_radius(force: float, radius: float) -> float:
+    """Radius b of the circle in which a ball of a radius [m] touches a pad that is pressed with a force [N]; [m]."""
+    return float((0.75 * force * radius / _MODULUS) ** (1.0 / 3.0))
+
+
+POINT_LEVER = 3.0 * math.pi / 16.0 * hertz_radius(40.0, 0.021)
+"""ℓ of a pad on a ball [m]. The same for all: it grows with the cube root of force times radius only, from 0.4 of this at
+5 mm and 10 N to twice this at 50 mm and 150 N."""
 
 # Polygons thinner than this share of their length are lines, lines shorter than this are points [m].
 _THIN, _SHORT = 1e-3, 1e-6
