@@ -37,8 +37,12 @@ def options_of(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--planner", nargs="+", default=["morphit"])
     parser.add_argument("--setting", nargs="+", default=["known", "observed"], choices=("known", "observed"))
     parser.add_argument("--data", help="folder with ycb/ and grasp/known/ (default $MORPHIT_DATA, ../shared/data)")
-    parser.add_argument("--objects", nargs="+", help="names or mesh files; default: all there are, without a data folder our own")
-    parser.add_argument("--mass", type=float, nargs="+", default=[], help="of each mesh file of --objects, in order [kg]")
+    parser.add_argument(
+        "--objects", nargs="+", help="names or mesh files; default: all there are, without a data folder our own"
+    )
+    parser.add_argument(
+        "--mass", type=float, nargs="+", default=[], help="of each mesh file of --objects, in order [kg]"
+    )
     parser.add_argument("--trials", type=int, default=3, help="of each object")
     parser.add_argument("--friction", type=float, nargs=2, default=[0.4, 0.8], metavar=("LOW", "HIGH"))
     add_config(parser, BatchConfig)

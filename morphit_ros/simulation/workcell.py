@@ -157,7 +157,10 @@ class Workcell:
         self._links = {bodies[PREFIX + name]: name for name in description.links if PREFIX + name in bodies}
         fingers = [description.joints[name].child for name in self.robot.finger_joints]
         self._pads = PadPatches(
-            self._model, self._data, self._geoms_below(*(PREFIX + name for name in fingers)), self._geoms_below(OBJECT_BODY)
+            self._model,
+            self._data,
+            self._geoms_below(*(PREFIX + name for name in fingers)),
+            self._geoms_below(OBJECT_BODY),
         )
         self.joint_names: tuple[str, ...] = (*self.robot.arm_joints, *self.robot.finger_joints)
         self._joint_addresses = np.array([self._model.joint(PREFIX + name).qposadr[0] for name in self.joint_names])
