@@ -4,7 +4,7 @@
     plan = method.plan(cloud, gripper, table)
 
 Names: "morphit" (`planner.plan_grasps`), "disf", "visf", "cma_es" (`published`). The published planners give at most
-one grasp. They do not look at the table (but for the direction down), at obstacles, or at the given mass and its centre.
+one grasp. They do not look at the table (but for the direction down), at obstacles, or at a given mass and its centre.
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
 A gripper without an arm closes with a force N on an object that floats between its pads, and a torque about the closing
 direction grows until the object has turned by some degrees. Theory, with friction μ at both pads:
 
-- *flat*: faces larger than the pads, even pressure on a rectangle of sides a and b: M = 2 μ N ℓ, ℓ the mean distance from
-  the middle, 0.3826 a for a square (Howe and Cutkosky 1996, section 2).
+- *flat*: faces larger than the pads, even pressure on a rectangle of sides a and b: M = 2 μ N ℓ, ℓ the mean distance
+  from the middle, 0.3826 a for a square (Howe and Cutkosky 1996, section 2).
 - *edge*: edges along the pads' height h, even pressure on a line: M = 2 μ N h / 4 (the same, in one dimension).
-- *ball*: Hertz's pressure on circles of radius b: M = 2 μ N 3π/16 b, b³ = 3 N R / 4 E* (Johnson 1985, Contact Mechanics,
-  chapter 4; the integral of μ p r over the circle).
+- *ball*: Hertz's pressure on circles of radius b: M = 2 μ N 3π/16 b, b³ = 3 N R / 4 E* (Johnson 1985, Contact
+  Mechanics, chapter 4; the integral of μ p r over the circle).
 """
 
 from __future__ import annotations

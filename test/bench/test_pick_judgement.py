@@ -50,7 +50,7 @@ def test_an_object_that_turned_in_the_hand_by_more_than_15_degrees_is_no_success
     result = _judged(workcell, np.eye(4), 0.0, update, GraspPlan([], {}, 0, {}), SequenceConfig())
     assert result.kind is kind
     assert result.turn == pytest.approx(np.radians(turn))
-    assert result.success or f"{turn:.0f}° off" in result.message and "15°" in result.message
+    assert result.success or (f"{turn:.0f}° off" in result.message and "15°" in result.message)
 
 
 class Recording:

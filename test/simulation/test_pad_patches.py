@@ -41,7 +41,8 @@ def test_mean_distance_of_an_even_patch(
     corners: list[tuple[float, float]], center: tuple[float, float], lever: float
 ) -> None:
     points = 0.01 * np.array([(*corner, 5.0) for corner in corners], dtype=float)
-    found, distance = even_pressure(points, Z)
+    found = np.empty(3)
+    distance = even_pressure(points, Z, found)
     assert found == pytest.approx(0.01 * np.array([*center, 5.0]), abs=1e-9)
     assert distance == pytest.approx(0.01 * lever, abs=1e-9)
 
@@ -50,7 +51,8 @@ def test_mean_distance_of_any_polygon_is_that_of_points_spread_over_it() -> None
     corners = np.array([(0.0, 0.0), (3.0, 0.0), (2.0, 1.0), (0.5, 1.0)])
     points = np.random.default_rng(0).random((400_000, 2)) * [3.0, 1.0]
     points = points[(points[:, 0] > 0.5 * points[:, 1]) & (points[:, 0] < 3.0 - points[:, 1])]
-    center, lever = even_pressure(np.pad(corners, ((0, 0), (0, 1))), Z)
+    center = np.empty(3)
+    lever = even_pressure(np.pad(corners, ((0, 0), (0, 1))), Z, center)
     assert center[:2] == pytest.approx(points.mean(axis=0), abs=5e-3)
     assert lever == pytest.approx(np.linalg.norm(points - points.mean(axis=0), axis=1).mean(), rel=3e-3)
 
