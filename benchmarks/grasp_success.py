@@ -2,9 +2,10 @@
 
     python benchmarks/grasp_success.py --robot panda --planner morphit --trials 10 --output out
     python benchmarks/grasp_success.py --robot flying --gripper hande --setting known --objects mug box --output out
+    python benchmarks/grasp_success.py --robot panda --objects drill.stl kettle.obj --mass 0.9 0.7 --output out
 
 Each trial (object, number) has its own position, yaw, resting pose, friction, mass and noise; planners, grippers and
-settings share them. A pick counts if the object is lifted, held for a second and ends less than 0.06 m and 30° from
+settings share them. A pick counts if the object is lifted, held for a second and ends less than 0.06 m and 15° from
 where a rigid grasp would have carried it. A run that was stopped goes on with --resume;
 docs/machines.md says more of --workers and --scheduler.
 """
@@ -36,7 +37,12 @@ def options_of(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--planner", nargs="+", default=["morphit"])
     parser.add_argument("--setting", nargs="+", default=["known", "observed"], choices=("known", "observed"))
     parser.add_argument("--data", help="folder with ycb/ and grasp/known/ (default $MORPHIT_DATA, ../shared/data)")
-    parser.add_argument("--objects", nargs="+", help="names; default: all there are, without a data folder our own")
+    parser.add_argument(
+        "--objects", nargs="+", help="names or mesh files; default: all there are, without a data folder our own"
+    )
+    parser.add_argument(
+        "--mass", type=float, nargs="+", default=[], help="of each mesh file of --objects, in order [kg]"
+    )
     parser.add_argument("--trials", type=int, default=3, help="of each object")
     parser.add_argument("--friction", type=float, nargs=2, default=[0.4, 0.8], metavar=("LOW", "HIGH"))
     add_config(parser, BatchConfig)
@@ -71,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.resources import atomic_write, data_directory
     from morphit_ros.robot.configuration import RobotConfiguration
-    from morphit_ros.simulation.objects import available_objects
+    from morphit_ros.simulation.objects import available_objects, check_object, is_mesh_file
 
     flying = options.robot == "flying"
     if not flying and options.gripper:
@@ -79,9 +85,17 @@ def run(options: argparse.Namespace) -> int:
         if options.gripper != own:
             raise InvalidInputError("gripper", options.gripper, f"{own}, which {options.robot} carries, or none given")
     batch = read_config(options, BatchConfig)
+    objects = tuple(options.objects or available_objects(options.data))
+    files = [name for name in objects if is_mesh_file(name)]
+    if len(options.mass) != len(files):
+        remedy = "A mesh file does not say its mass; objects by name have their own."
+        raise InvalidInputError("--mass", options.mass, f"{len(files)} masses, one of each mesh file", remedy)
+    masses = dict(zip(files, options.mass, strict=True))
+    for name in objects:
+        check_object(name, masses.get(name), options.data)
     folder = Path(options.output or tempfile.mkdtemp(prefix="grasp-success-"))
     plan = BenchmarkPlan(
-        objects=tuple(options.objects or available_objects(options.data)),
+        objects=objects,
         planners=tuple(options.planner),
         settings=tuple(options.setting),
         trials=options.trials,
@@ -91,6 +105,7 @@ def run(options: argparse.Namespace) -> int:
         # The same on all machines that take part.
         data=str(data_directory(options.data).resolve()),
         pictures=str(folder / "pictures") if options.pictures else "",
+        masses=masses,
     )
     began = time.perf_counter()
     bar = tqdm(disable=not sys.stderr.isatty(), unit="pick", smoothing=0.1)

@@ -73,7 +73,7 @@ def place_once(task: tuple[str, str, str, int, str | None]) -> dict[str, Any]:
     robot, name, setting, number, data = task
     trial, job = draw_trial(name, number), job_of(robot, "")
     rng = np.random.default_rng(trial.seed)
-    with Workcell(workcell_config(trial), job.robot, trial_object(usual_object(name, data), trial)) as workcell:
+    with Workcell(workcell_config(trial), job.robot, trial_object(usual_object(name, None, data), trial)) as workcell:
         come_to_rest(workcell)
         where = np.append(workcell.object_pose()[:2, 3], 0.0)
         middle = where

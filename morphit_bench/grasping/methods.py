@@ -4,7 +4,7 @@
     plan = method.plan(cloud, gripper, table)
 
 Names: "morphit" (`planner.plan_grasps`), "disf", "visf", "cma_es" (`published`). The published planners give at most
-one grasp. They do not look at the table (but for the direction down), at obstacles, or at the given centre of mass.
+one grasp. They do not look at the table (but for the direction down), at obstacles, or at a given mass and its centre.
 """
 
 from __future__ import annotations
@@ -59,8 +59,9 @@ class GraspMethod(Protocol):
         reachable: Callable[[Grasp], bool] | None = None,
         obstacles: Array | None = None,
         viewpoints: Array | None = None,
+        mass: float | None = None,
     ) -> GraspPlan:
-        """Ranked grasps of an object; arguments and errors as in `planner.plan_grasps`."""
+        """Ranked grasps of an object; arguments and errors as in `planner.plan_grasps`, `mass` [kg] if it is known."""
         ...
 
 
@@ -90,12 +91,14 @@ class MorphitMethod:
         reachable: Callable[[Grasp], bool] | None = None,
         obstacles: Array | None = None,
         viewpoints: Array | None = None,
+        mass: float | None = None,
     ) -> GraspPlan:
-        """As `planner.plan_grasps`."""
+        """As `planner.plan_grasps`; a known mass takes the place of the configuration's."""
+        config = self.config if mass is None else replace(self.config or PlannerConfig(), mass=mass)
         return plan_grasps(
             cloud,
             gripper,
-            self.config,
+            config,
             table,
             seed,
             approach,
@@ -158,8 +161,9 @@ class PublishedMethod:
         reachable: Callable[[Grasp], bool] | None = None,
         obstacles: Array | None = None,
         viewpoints: Array | None = None,
+        mass: float | None = None,
     ) -> GraspPlan:
-        """At most one grasp. `center_of_mass` and `obstacles` do not matter to it.
+        """At most one grasp. `center_of_mass`, `mass` and `obstacles` do not matter to it.
 
         Raises:
             InvalidInputError: an unusable cloud, table, approach direction or seed.

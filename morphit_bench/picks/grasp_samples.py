@@ -281,6 +281,7 @@ def _sample_setting(
         center_of_mass=view.center_of_mass,
         obstacles=view.obstacles,
         viewpoints=view.viewpoints,
+        mass=view.mass,
     )
     samples = []
     for rank in spread_ranks(len(found.grasps), sampling.per_plan, np.random.default_rng(trial.seed)):

@@ -36,6 +36,7 @@ class PickResult:
         turn: the same as an angle [rad].
         rise: how far the object rose [m].
         shift: how far the approach moved the object before the fingers closed [m].
+        self_contacts: pairs of the robot's links that touched each other.
         planning_time: of the grasp planner, reachability included, processor time [s].
         durations: stage → seconds; wall time for see and plan_grasp, simulated time for the others.
         T_world_gripper: (4, 4) as nested lists, the grasp that was executed; empty if none was.
@@ -51,6 +52,7 @@ class PickResult:
     turn: float = float("nan")
     rise: float = float("nan")
     shift: float = float("nan")
+    self_contacts: list[list[str]] = field(default_factory=list)
     planning_time: float = float("nan")
     durations: dict[str, float] = field(default_factory=dict)
     T_world_gripper: list[list[float]] = field(default_factory=list)

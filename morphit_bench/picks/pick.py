@@ -54,10 +54,11 @@ _UNHURRIED = EmbeddedConfig(planning_time=120.0)
 PERIOD = 0.02
 # No pick takes longer; a sequence that does not end by itself is a fault of its own [s].
 _LONGEST_PICK = 90.0
-# Success as the DISF paper counts it: so close to where a rigid grasp would have carried the object.
-_MAX_OFFSET, _MAX_TURN = 0.06, math.radians(30.0)
-# An approach that moves the object further than this has hit it [m].
-_MAX_SHIFT = 0.01
+# Success: so close to where a rigid grasp would have carried the object, the DISF paper's offset and half of its 30°.
+MAX_OFFSET, MAX_TURN = 0.06, math.radians(15.0)
+# An approach that moves the object further than this has hit it, and is stopped [m].
+MAX_SHIFT = 0.01
+_APPROACHING = (PickStage.PREGRASP, PickStage.APPROACH)
 
 
 class PickJob:
@@ -163,6 +164,7 @@ class PickJob:
             reachable=reachable,
             obstacles=view.obstacles,
             viewpoints=view.viewpoints,
+            mass=view.mass,
         )
         planning_time = time.process_time() - busy
         durations["plan_grasp"] = time.perf_counter() - began
@@ -235,23 +237,30 @@ class PickJob:
     ) -> PickResult:
         sequence = GraspSequence(self.backend, self.robot, self.limits, settings, clock="simulated clock")
         before = workcell.object_pose()
-        shift = float("nan")
+        shift = 0.0
         stage: PickStage | None = None
+        touching = set[tuple[str, str]]()
         deadline = workcell.time + _LONGEST_PICK
         sequence.start(self.request(workcell, view, plan), workcell.joint_state(), workcell.time)
         while True:
-            update = sequence.update(workcell.time, workcell.joint_state())
+            if stage in _APPROACHING:
+                shift = max(shift, float(np.linalg.norm(workcell.object_pose()[:3, 3] - before[:3, 3])))
+            if stage in _APPROACHING and shift > MAX_SHIFT:
+                cause = f"the approach moved the object by {1000 * shift:.0f} mm, over {1000 * MAX_SHIFT:.0f} mm"
+                update = sequence.block(cause)
+            else:
+                update = sequence.update(workcell.time, workcell.joint_state())
             send_commands(workcell, update.commands)
+            touching |= set(workcell.contacts().links_on_links)
             if update.stage is not stage:
                 stage = update.stage
-                if stage in (PickStage.PROBE, PickStage.CLOSE) and np.isnan(shift):
-                    shift = float(np.linalg.norm(workcell.object_pose()[:3, 3] - before[:3, 3]))
                 if on_stage is not None:
                     on_stage(stage)
             if update.finished or workcell.time > deadline:
                 break
             workcell.step(PERIOD)
-        return _judged(workcell, before, shift, update, plan, settings)
+        result = _judged(workcell, before, shift, update, plan, settings)
+        return replace(result, self_contacts=sorted(map(list, touching)))
 
     def request(self, workcell: Workcell, view: ObjectView, plan: GraspPlan) -> PickRequest:
         """What the grasp sequence is asked for; its candidates are in the order of the plan's grasps."""
@@ -326,9 +335,12 @@ def _judged(
         failed = (update.failed_stage or update.stage).value
         kind = _kind(update.mode, shift)
         return replace(result, kind=kind, stage=failed, message=update.message or "no end within the time limit")
-    if offset < _MAX_OFFSET and turn < _MAX_TURN:
+    if offset < MAX_OFFSET and turn < MAX_TURN:
         return result
-    message = f"the object is {1000 * offset:.0f} mm and {np.degrees(turn):.0f}° off"
+    message = (
+        f"the object is {1000 * offset:.0f} mm and {np.degrees(turn):.0f}° off, "
+        f"over {1000 * MAX_OFFSET:.0f} mm or {np.degrees(MAX_TURN):.0f}°"
+    )
     return replace(result, kind=_kind(FailureMode.SLIPPED, shift), stage="result", message=message)
 
 
@@ -336,6 +348,6 @@ def _kind(mode: FailureMode | None, shift: float) -> Outcome:
     """The sequence's failure as the paper counts it; an approach that moved the object has hit it."""
     if mode is None or mode in (FailureMode.ROBOT_FAULT, FailureMode.CANCELLED, FailureMode.BAD_REQUEST):
         return Outcome.ERROR
-    if mode.outcome is SequenceOutcome.CONTACT_ABORT or shift > _MAX_SHIFT:
+    if mode.outcome is SequenceOutcome.CONTACT_ABORT or shift > MAX_SHIFT:
         return Outcome.CONTACT_ABORT
     return Outcome.MISGRASP if mode.outcome is SequenceOutcome.MISGRASP else Outcome.UNREACHABLE

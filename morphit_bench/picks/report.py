@@ -54,6 +54,8 @@ def markdown_report(records: Sequence[TrialRecord], title: str, command: str) ->
         ]
         + [
             ["mean planning time [ms]", *map(_planning, by_column)],
+            ["turn in the hand of successes, median and largest [°]", *map(_turns, by_column)],
+            ["self-contacts", *(str(sum(bool(record.result.self_contacts) for record in rows)) for rows in by_column)],
             ["processor time a trial [s]", *(f"{np.mean([record.busy for record in rows]):.1f}" for rows in by_column)],
         ],
     )
@@ -140,6 +142,11 @@ def _interval(records: Sequence[TrialRecord], again: bool = False) -> str:
     successes = _successes(records, again)
     low, high = wilson_interval(successes, len(records))
     return f"{100 * successes / len(records):.0f} % ({100 * low:.0f}–{100 * high:.0f} %)"
+
+
+def _turns(records: Sequence[TrialRecord]) -> str:
+    turns = np.degrees([record.result.turn for record in records if record.result.success])
+    return f"{np.median(turns):.1f}, {turns.max():.1f}" if len(turns) else "–"
 
 
 def _planning(records: Sequence[TrialRecord]) -> str:

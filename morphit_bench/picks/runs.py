@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -43,6 +43,11 @@ class BenchmarkPlan:
         ranges: that trials are drawn from.
         data: folder of the objects, None for the default one.
         pictures: folder for pictures of failures, empty for none.
+        masses: of objects that are mesh files [kg]; in trials they vary as the others' do.
+
+    Raises:
+        InvalidInputError: an unknown planner or setting, no object or trial, not one of robot and gripper, or a mass
+            of what is not among the objects.
     """
 
     objects: tuple[str, ...]
@@ -54,6 +59,7 @@ class BenchmarkPlan:
     ranges: TrialConfig = field(default_factory=TrialConfig)
     data: str | None = None
     pictures: str = ""
+    masses: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, values, known in (("planners", self.planners, PLANNERS), ("settings", self.settings, SETTINGS)):
@@ -62,13 +68,16 @@ class BenchmarkPlan:
                     raise InvalidInputError(name, repr(value), f"one of {', '.join(known)}")
         if not self.objects or self.trials < 1:
             raise InvalidInputError("objects, trials", [len(self.objects), self.trials], "at least one of each")
+        if unknown := set(self.masses) - set(self.objects):
+            raise InvalidInputError("masses", sorted(unknown), f"masses of the objects: {', '.join(self.objects)}")
         if bool(self.robot) == bool(self.gripper):
             raise InvalidInputError("robot, gripper", [self.robot, self.gripper], "an arm, or a gripper that flies")
 
     @property
     def identity(self) -> dict[str, Any]:
         """What results must have in common to be in one file."""
-        return {"program": "picks", "robot": self.robot, "gripper": self.gripper, "ranges": self.ranges.to_flat()}
+        same = {"program": "picks", "robot": self.robot, "gripper": self.gripper, "ranges": self.ranges.to_flat()}
+        return {**same, "masses": dict(self.masses)} if self.masses else same
 
 
 @dataclass(frozen=True)
@@ -219,8 +228,8 @@ def job_of(robot: str, gripper: str) -> PickJob:
 
 
 @cache
-def usual_object(name: str, data: str | None) -> SimulatedObject:
-    return load_object(name, data_dir=data)
+def usual_object(name: str, mass: float | None, data: str | None) -> SimulatedObject:
+    return load_object(name, mass, data_dir=data)
 
 
 def _run_plain_group(group: _Group) -> list[dict[str, Any]]:
@@ -232,7 +241,7 @@ def run_group(group: _Group) -> list[TrialRecord]:
     plan, name, number, combinations = group
     trial = draw_trial(name, number, plan.ranges)
     job = job_of(plan.robot, plan.gripper)
-    item = trial_object(usual_object(name, plan.data), trial, plan.ranges)
+    item = trial_object(usual_object(name, plan.masses.get(name), plan.data), trial, plan.ranges)
     records: list[TrialRecord] = []
     with Workcell(workcell_config(trial), job.robot, item) as workcell:
         for planner, setting in combinations:

@@ -33,6 +33,7 @@ class ObjectView:
         center_of_mass: (3,) [m], None if it is not known.
         obstacles: (M, 3) points of what else was seen, None if the shape is known.
         viewpoints: (2, 3) positions of the cameras, None if the shape is known.
+        mass: [kg], None if it is not known.
         message: why there is no cloud.
         seconds: spent on seeing.
     """
@@ -44,16 +45,17 @@ class ObjectView:
     seconds: float = 0.0
     obstacles: Array | None = None
     viewpoints: Array | None = None
+    mass: float | None = None
 
 
 def known_shape(workcell: Workcell, seed: int) -> ObjectView:
-    """Points sampled evenly from the true mesh at the true pose, with the true centre of mass and table."""
+    """Points sampled evenly from the true mesh at the true pose, with the true mass, its centre and the table."""
     item, pose = workcell.object, workcell.object_pose()
     points, normals = sample_surface_evenly(item.mesh, _KNOWN_POINTS, np.random.default_rng(seed))
     cloud = PointCloud(transform_points(pose, points), transform_vectors(pose, normals), frame="world")
     config = workcell.config
     table = SupportPlane(make_transform(translation=(*config.table_center, 0.0)), np.array(config.table_size))
-    return ObjectView(cloud, table, transform_points(pose, item.center_of_mass[None])[0])
+    return ObjectView(cloud, table, transform_points(pose, item.center_of_mass[None])[0], mass=item.mass)
 
 
 def observed_shape(

@@ -146,6 +146,11 @@ def load_object(
     return _standing(name, mesh, convex_pieces(mesh), mass, (0.70, 0.52, 0.36))
 
 
+def is_mesh_file(name: str) -> bool:
+    """Whether a name is one of a mesh file, which needs a mass."""
+    return Path(name).suffix.lower() in _MESH_SUFFIXES
+
+
 def check_object(
     name_or_path: str | Path, mass: float | None = None, data_dir: str | Path | None = None, unit: str | None = None
 ) -> None:
@@ -159,7 +164,7 @@ def check_object(
 
 def _checked(name: str, mass: float | None, data_dir: str | Path | None, unit: str | None) -> TriangleMesh | None:
     """The mesh of a mesh file in metres; None for an object by name, whose files are there."""
-    is_mesh = Path(name).suffix.lower() in _MESH_SUFFIXES
+    is_mesh = is_mesh_file(name)
     if mass is not None and not (np.isfinite(mass) and mass > 0.0):
         raise InvalidInputError("mass", mass, "a positive number [kg], or None for the object's own")
     if unit is not None and not is_mesh:

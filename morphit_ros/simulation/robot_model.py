@@ -1,8 +1,8 @@
 """A robot description as a MuJoCo model: dynamics from the URDF, what is seen apart from what is felt.
 
 Collision geometry: primitives of the URDF stay primitives (the boxes of Franka's fingers), meshes become their convex
-hulls, which is close for arm links. The robot's parts do not collide with each other: hulls of neighbours overlap, and
-avoiding self-collision is the planner's business. They do collide with table and object.
+hulls, which is close for arm links. Links touch each other as well as table and object, but for neighbours, whose hulls
+overlap, and pairs that the SRDF exempts.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.links import GeometryKind, LinkGeometry
+from morphit_ros.robot.semantics import load_semantic_description
 from morphit_ros.simulation.rendering import import_mujoco
 
 VISUAL_GROUP, COLLISION_GROUP = 1, 3
 # Stiff as hard plastic on rubber: 40 N press a pad 0.2 mm into an object, MuJoCo's defaults 1.2 mm.
 _STIFFNESS = {"condim": 4, "solref": [0.008, 1.0], "solimp": [0.95, 0.99, 0.001, 0.5, 2.0]}
-# Who touches whom: a robot's geometry meets the surroundings, not itself; the surroundings meet everything.
-ROBOT_CONTACT = {"contype": 1, "conaffinity": 2, **_STIFFNESS}
+# Who touches whom: everything meets everything, but for pairs of links that are exempted.
+ROBOT_CONTACT = {"contype": 1, "conaffinity": 3, **_STIFFNESS}
 SURROUNDINGS_CONTACT = {"contype": 2, "conaffinity": 3, **_STIFFNESS}
 
 # Names of the robot in the workcell's model, so that its links may be called "table" or "object".
@@ -65,10 +66,6 @@ def build_robot(description: RobotDescription, robot: RobotConfiguration, grippe
         bound = f"in [{opening[0]:g}, {opening[1]:g}] m, the limits of {', '.join(robot.finger_joints)}"
         raise InvalidInputError(f"gripper {gripper.name}: aperture", found, bound)
     spec = mujoco.MjSpec.from_string(_skeleton(description))
-    finger_links = {description.joints[name].child for name in robot.finger_joints}
-    # The largest torque of a pad about its normal: two thirds of its radius, for even pressure on a disc.
-    pad_radius = np.sqrt(gripper.pad_width * gripper.pad_height / np.pi)
-    torsion = friction * 2.0 / 3.0 * pad_radius
     colors = _visual_colors(description)
     for link in description.links.values():
         body = spec.body(link.name)
@@ -78,7 +75,7 @@ def build_robot(description: RobotDescription, robot: RobotConfiguration, grippe
             geom.group, geom.mass = COLLISION_GROUP, 0.0
             for attribute, value in ROBOT_CONTACT.items():
                 setattr(geom, attribute, value)
-            geom.friction = [friction, torsion if link.name in finger_links else 0.005, 0.0001]
+            geom.friction = [friction, 0.005, 0.0001]
         seen = [
             (element, color)
             for element, color in zip(link.visuals, colors[link.name], strict=True)
@@ -87,6 +84,8 @@ def build_robot(description: RobotDescription, robot: RobotConfiguration, grippe
         # Without visual geometry the collision geometry is seen.
         for number, (element, color) in enumerate(seen or [(element, _GREY) for element in link.collisions]):
             _add_visual(spec, body, element, f"{link.name}_visual_{number}", color)
+    for first, second in sorted(exempt_pairs(description, robot)):
+        spec.add_exclude(bodyname1=first, bodyname2=second)
     for name in robot.arm_joints:
         spec.joint(name).armature = _ARM_ARMATURE
         limit = description.joints[name].effort_limit
@@ -116,6 +115,40 @@ def _skeleton(description: RobotDescription) -> str:
         ElementTree.SubElement(root, "mujoco"), "compiler", fusestatic="false", balanceinertia="true", boundmass="1e-6"
     )
     return ElementTree.tostring(root, encoding="unicode")
+
+
+def exempt_pairs(description: RobotDescription, robot: RobotConfiguration) -> set[tuple[str, str]]:
+    """Pairs of links, sorted by name, that do not touch each other: those of the SRDF, and neighbours.
+
+    Neighbours are links that a joint joins, or fixed joints and links without collision geometry between them.
+    """
+    felt = {name for name, link in description.links.items() if link.collisions}
+    above = {joint.child: joint for joint in description.joints.values()}
+
+    def body_of(link: str) -> str:
+        """The first of the links that are fixed to each other."""
+        while link in above and above[link].kind == "fixed":
+            link = above[link].parent
+        return link
+
+    bodies = {name: body_of(name) for name in felt}
+
+    def body_above(body: str) -> str:
+        """The next one up the chain that can be felt."""
+        while body in above:
+            body = body_of(above[body].parent)
+            if body in bodies.values():
+                break
+        return body
+
+    neighbours = {
+        frozenset((name, other)) for name in felt for other in felt
+        if bodies[other] in (bodies[name], body_above(bodies[name]))
+    }  # fmt: skip
+    if robot.semantic_description:
+        neighbours |= {pair.links for pair in load_semantic_description(robot.semantic_description).disabled_pairs}
+    known = {pair for pair in neighbours if len(pair) == 2 and pair <= felt}
+    return {(first, second) for first, second in map(sorted, known)}
 
 
 def _add_servo(spec: Any, name: str, kind: Any, target: str, limit: float) -> None:

@@ -24,6 +24,7 @@ from morphit_ros.simulation.cameras import CameraConfig, DepthFrame, degrade_dep
 from morphit_ros.simulation.clutter import scatter
 from morphit_ros.simulation.contacts import ContactSummary, summarize_contacts
 from morphit_ros.simulation.objects import SimulatedObject, load_object
+from morphit_ros.simulation.pad_patches import PadPatches
 from morphit_ros.simulation.rendering import OffscreenRenderer, import_mujoco
 from morphit_ros.simulation.robot_model import PREFIX, build_robot
 from morphit_ros.simulation.scene import (
@@ -163,10 +164,27 @@ class Workcell:
         bodies = {self._model.body(index).name: index for index in range(self._model.nbody)}
         # A root link called "world" has no body of its own.
         self._links = {bodies[PREFIX + name]: name for name in description.links if PREFIX + name in bodies}
+        fingers = [description.joints[name].child for name in self.robot.finger_joints]
+        self._pads = PadPatches(
+            self._model,
+            self._data,
+            self._geoms_below(*(PREFIX + name for name in fingers)),
+            self._geoms_below(OBJECT_BODY, *self._others),
+        )
         self.joint_names: tuple[str, ...] = (*self.robot.arm_joints, *self.robot.finger_joints)
         self._joint_addresses = np.array([self._model.joint(PREFIX + name).qposadr[0] for name in self.joint_names])
         self._joint_dofs = np.array([self._model.joint(PREFIX + name).dofadr[0] for name in self.joint_names])
         self._start(config.seed)
+
+    def _geoms_below(self, *bodies: str) -> NDArray[np.bool_]:
+        """Which geoms belong to bodies or to what they carry."""
+        model = self._model
+        below = np.zeros(model.nbody, dtype=np.bool_)
+        below[[model.body(name).id for name in bodies]] = True
+        # Parents come before their children.
+        for body in range(1, model.nbody):
+            below[body] |= below[model.body_parentid[body]]
+        return below[model.geom_bodyid]
 
     def _start(self, seed: int) -> None:
         """Everything to its place, at rest, at time zero."""
@@ -274,15 +292,14 @@ class Workcell:
         self._advance(count)
 
     def _advance(self, count: int) -> None:
-        model, data, step = self._model, self._data, self._mujoco.mj_step
-        timestep = float(model.opt.timestep)
+        data, timestep = self._data, float(self._model.opt.timestep)
         # As the simulation's clock adds the steps up.
         times = np.cumsum([data.time, *[timestep] * count])[:count]
         controls, actuators = self._arm.controls(times, timestep), self._arm.actuators
         for control in controls:
             data.ctrl[actuators] = control
             self._hand.update(data, timestep)
-            step(model, data)
+            self._pads.step()
 
     def settle(self, duration: float) -> None:
         """Let time pass [s] while the object's own motion is damped as in honey: without rolling friction, which is not

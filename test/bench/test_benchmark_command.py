@@ -74,6 +74,36 @@ def test_bad_options_end_with_2_and_say_why(
     assert told in capsys.readouterr().err
 
 
+def test_mesh_files_are_picked_with_their_masses(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trimesh = pytest.importorskip("trimesh")
+    files = [str(tmp_path / name) for name in ("bar.stl", "block.stl")]
+    for file, width in zip(files, (0.02, 0.04), strict=True):
+        trimesh.creation.box((0.08, width, 0.05)).export(file)
+    masses: dict[str, float] = {}
+
+    def run_one(plan: Any, job: Any, workcell: Workcell, trial: Any, planner: str, setting: str) -> TrialRecord:
+        masses[trial.object] = workcell.object.mass / trial.mass_factor
+        return TrialRecord(trial, planner, setting, workcell.object.mass, PickResult(Outcome.SUCCESS))
+
+    monkeypatch.setattr(runs, "_run_one", run_one)
+    words = ["--robot", "flying", "--setting", "known", "--trials", "1", "--workers", "1", "--output", str(tmp_path)]
+    main = runpy.run_path(str(SCRIPT))["main"]
+    assert main([*words, "--objects", files[0], "mug", files[1], "--mass", "0.9", "0.3"]) == 0
+    assert masses[files[0]] == pytest.approx(0.9) and masses[files[1]] == pytest.approx(0.3)
+    # Another mass makes other results.
+    assert main([*words, "--objects", *files, "--mass", "0.9", "0.4", "--resume"]) == 2
+    for wrong in (
+        ["--objects", files[0]],
+        ["--objects", "mug", "--mass", "1"],
+        ["--objects", files[0], "--mass", "-1"],
+    ):
+        capsys.readouterr()
+        assert main([*words, *wrong]) == 2
+        assert "mass" in capsys.readouterr().err
+
+
 @pytest.mark.skipif(available_backend() is None, reason="nothing on this machine can render")
 def test_a_picture_of_an_earlier_moment_shows_that_moment() -> None:
     with Workcell(WorkcellConfig(object="t_block")) as workcell:

@@ -16,8 +16,10 @@ def record(
     again: Outcome | None = None,
     out_of_reach: str = "",
 ) -> TrialRecord:
+    touching = [["hand", "forearm"]] if kind is Outcome.CONTACT_ABORT else []
     failed = "" if kind is Outcome.SUCCESS else "why it failed"
-    result = PickResult(kind, "lift" if failed else "", failed, planning_time=0.2)
+    turn = 0.1 * (number + 1)
+    result = PickResult(kind, "lift" if failed else "", failed, planning_time=0.2, turn=turn, self_contacts=touching)
     second = None if again is None else PickResult(again)
     return TrialRecord(draw_trial(name, number), "morphit", setting, 0.3, result, second, out_of_reach)
 
@@ -59,6 +61,8 @@ def test_outcomes_and_failures_are_listed() -> None:
     assert row(report, "contact-induced abort") == ["0", "1"]
     assert row(report, "no plan") == ["1", "0"]
     assert row(report, "mean planning time [ms]") == ["200", "200"]
+    assert row(report, "turn in the hand of successes, median and largest [°]") == ["8.6, 11.5", "–"]
+    assert row(report, "self-contacts") == ["0", "1"]
     failures = [line for line in report.splitlines() if line.startswith("- ")]
     assert len(failures) == 3
     assert all("why it failed" in line for line in failures)

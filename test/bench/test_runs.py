@@ -132,7 +132,7 @@ def test_a_real_run_gives_the_same_results_twice(tmp_path: Path) -> None:
     for record in picked:
         assert record.result.kind is Outcome.SUCCESS, record.result.message
         assert record.result.executed and record.result.stage == ""
-        assert record.result.offset < 0.06 and record.result.turn < np.radians(30.0)
+        assert record.result.offset < 0.06 and record.result.turn < np.radians(15.0)
         assert record.result.rise == pytest.approx(0.2, abs=0.06)
         assert record.mass == pytest.approx(runs.load_object(record.trial.object).mass * record.trial.mass_factor)
         assert record.out_of_reach == ""

@@ -18,7 +18,7 @@ from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.inverse_kinematics import inverse_kinematics
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.motion_types import Trajectory
-from morphit_ros.simulation.robot_model import colored_parts
+from morphit_ros.simulation.robot_model import colored_parts, exempt_pairs
 from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
 
 ROBOTS = sorted(path.stem for path in (share_directory() / "config/robots").glob("*.yaml"))
@@ -212,3 +212,30 @@ def test_a_visual_mesh_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         else:
             with pytest.raises(InvalidInputError, match=f"{name}.dae: got unreadable"):
                 colored_parts(path)
+
+
+def test_links_touch_each_other_but_for_neighbours() -> None:
+    description = load_robot_description(RobotConfiguration.load("panda").description)
+    with Workcell(WorkcellConfig(robot="panda")) as workcell:
+        exempt = exempt_pairs(description, workcell.robot)
+        assert {("panda_link0", "panda_link1"), ("panda_hand", "panda_link7")} <= exempt
+        assert ("panda_hand", "panda_link1") not in exempt
+        # Folded until the hand is in the shoulder.
+        folded = dict(zip(workcell.joint_names, [0.0, 0.0, 0.0, -3.0, 0.0, 0.3, 0.8, 0.04, 0.04], strict=True))
+        workcell.place(folded)
+        touching = workcell.contacts().links_on_links
+        assert touching and not set(touching) & exempt
+        assert not any(set(pair) & set(workcell.robot.finger_joints) for pair in touching)
+
+
+def test_links_that_meet_stop_each_other() -> None:
+    with Workcell(WorkcellConfig(robot="panda")) as workcell:
+        workcell.command_gripper(0.0)
+        workcell.step(2.0)
+        assert workcell.aperture == pytest.approx(0.0, abs=2e-3)
+        assert not workcell.diverged
+        start = arm_positions(workcell)
+        inwards = start + np.array([0.0, 0.0, 0.0, -3.05 - start[3], 0.0, 0.1 - start[5], 0.0])
+        go(workcell, inwards, 2.0)
+        assert workcell.contacts().links_on_links
+        assert np.abs(arm_positions(workcell) - inwards).max() > 0.02
