@@ -31,7 +31,9 @@ from morphit_ros.simulation.solids import convex_hull
 from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
 
 SHAPES = ("flat", "edge", "ball")
-_HEIGHT, _RADIUS, _MASS = 0.06, 0.021, 0.1
+_RADIUS, _MASS = 0.021, 0.1
+# What is gripped ends this far beyond the pads: higher up it would meet the palm [m].
+_MARGIN = 0.002
 # The ramp begins at this share of what theory says and grows by another one a second; slower ones find creep.
 _BEGIN, _RATE = 0.3, 0.25
 _SLIPPED, _SLID = np.radians(3.0), 0.002
@@ -77,8 +79,7 @@ def slip_torque(
         InvalidInputError: an unknown shape or solver.
     """
     with _held(shape, gripper, force, friction, timestep, solver) as workcell:
-        pads = workcell.gripper
-        theory = 2.0 * friction * force * _lever(shape, pads.pad_width, pads.pad_height, force)
+        theory = 2.0 * friction * force * _lever(shape, workcell.gripper, force)
         body, data = workcell._model.body(OBJECT_BODY).id, workcell._data
         start = _in_hand(workcell)[:3, :3]
         torque = _BEGIN * theory
@@ -114,12 +115,25 @@ def _in_hand(workcell: Workcell) -> Array:
     return invert_transform(workcell.link_pose("palm")) @ workcell.object_pose()
 
 
-def _lever(shape: str, width: float, height: float, force: float) -> float:
-    if shape == "flat":
-        # A fine grid: no formula of the simulation's own is used.
-        x, z = np.meshgrid(*((np.arange(400) + 0.5) / 400 * side - side / 2 for side in (width, height)))
-        return float(np.hypot(x, z).mean())
-    return height / 4.0 if shape == "edge" else float(3.0 * np.pi / 16.0 * hertz_radius(force, _RADIUS))
+def _lever(shape: str, gripper: Gripper, force: float) -> float:
+    if shape == "ball":
+        return float(3.0 * np.pi / 16.0 * hertz_radius(force, _RADIUS))
+    # The flat inner face of a finger, as far as the object reaches; its boxes may differ a little from the pads' sizes.
+    flat = [box for box in gripper.finger_boxes if abs(box.center[1] - 0.5 * box.size[1]) < 1e-4]
+    width = min(box.size[0] for box in flat)
+    end = _half_height(gripper)
+    low = max(-end, min(box.center[2] - 0.5 * box.size[2] for box in flat))
+    high = min(end, max(box.center[2] + 0.5 * box.size[2] for box in flat))
+    if shape == "edge":
+        return float(high - low) / 4.0
+    # A fine grid: no formula of the simulation's own is used.
+    x, z = np.meshgrid(*((np.arange(400) + 0.5) / 400 * side - side / 2 for side in (width, high - low)))
+    return float(np.hypot(x, z).mean())
+
+
+def _half_height(gripper: Gripper) -> float:
+    """Of flat and edged objects [m]."""
+    return gripper.pad_height / 2.0 + _MARGIN
 
 
 def _held(shape: str, gripper: str, force: float, friction: float, timestep: float, solver: str) -> Workcell:
@@ -130,9 +144,10 @@ def _held(shape: str, gripper: str, force: float, friction: float, timestep: flo
     }
     if solver not in solvers:
         raise InvalidInputError("solver", repr(solver), f"one of {', '.join(solvers)}")
-    item = _object(shape)
+    pads = Gripper.load(gripper)
+    item = _object(shape, 2.0 * _half_height(pads))
     config = WorkcellConfig(friction=friction, timestep=timestep)
-    workcell = Workcell(config, flying_gripper(Gripper.load(gripper)), item)
+    workcell = Workcell(config, flying_gripper(pads), item)
     model, data = workcell._model, workcell._data
     model.opt.gravity[:], model.opt.solver = 0.0, solvers[solver]
     joint = model.joint(OBJECT_BODY)
@@ -144,15 +159,15 @@ def _held(shape: str, gripper: str, force: float, friction: float, timestep: flo
     return workcell
 
 
-def _object(shape: str) -> SimulatedObject:
+def _object(shape: str, height: float) -> SimulatedObject:
     if shape not in SHAPES:
         raise InvalidInputError("shape", repr(shape), f"one of {', '.join(SHAPES)}")
     mesh: TriangleMesh
     if shape == "flat":
-        mesh, middle = box_mesh(np.array([_HEIGHT, 0.03, _HEIGHT])), _HEIGHT / 2.0
+        mesh, middle = box_mesh(np.array([0.06, 0.03, height])), height / 2.0
     elif shape == "edge":
         turned = make_transform(matrix_from_rpy((0.0, 0.0, np.pi / 4.0)))
-        mesh, middle = box_mesh(np.array([0.02, 0.02, _HEIGHT])).transformed(turned), _HEIGHT / 2.0
+        mesh, middle = box_mesh(np.array([0.02, 0.02, height])).transformed(turned), height / 2.0
     else:
         mesh, middle = sphere_mesh(_RADIUS), _RADIUS
     mesh = mesh.transformed(make_transform(translation=(0.0, 0.0, middle)))

@@ -165,22 +165,21 @@ class Workcell:
         # A root link called "world" has no body of its own.
         self._links = {bodies[PREFIX + name]: name for name in description.links if PREFIX + name in bodies}
         fingers = [description.joints[name].child for name in self.robot.finger_joints]
-        self._pads = PadPatches(
-            self._model,
-            self._data,
-            self._geoms_below(*(PREFIX + name for name in fingers)),
-            self._geoms_below(OBJECT_BODY, *self._others),
-        )
+        pads = np.full(self._model.ngeom, -1)
+        for number, finger in enumerate(fingers):
+            pads[self._geoms_below(PREFIX + finger)] = number
+        touched = self._geoms_below(OBJECT_BODY, *self._others)
+        self._pads = PadPatches(self._model, self._data, pads, touched)
         self.joint_names: tuple[str, ...] = (*self.robot.arm_joints, *self.robot.finger_joints)
         self._joint_addresses = np.array([self._model.joint(PREFIX + name).qposadr[0] for name in self.joint_names])
         self._joint_dofs = np.array([self._model.joint(PREFIX + name).dofadr[0] for name in self.joint_names])
         self._start(config.seed)
 
-    def _geoms_below(self, *bodies: str) -> NDArray[np.bool_]:
-        """Which geoms belong to bodies or to what they carry."""
+    def _geoms_below(self, name: str) -> NDArray[np.bool_]:
+        """Which geoms belong to a body or to what it carries."""
         model = self._model
         below = np.zeros(model.nbody, dtype=np.bool_)
-        below[[model.body(name).id for name in bodies]] = True
+        below[model.body(name).id] = True
         # Parents come before their children.
         for body in range(1, model.nbody):
             below[body] |= below[model.body_parentid[body]]
