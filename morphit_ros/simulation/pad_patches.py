@@ -11,9 +11,9 @@ for a disc, L / 4 for a line of length L). Patches smaller than what two elastic
 theory: for a circle of radius b with Hertz's pressure the same integral is M = 3π/16 μ N b (Johnson 1985, Contact
 Mechanics, chapter 4: its pressure, and b³ = 3 N R / 4 E*).
 
-A patch is all that a finger and the object share in one plane, through however many geoms. Four of its contacts take the
-place of all: at c ± a e₁ ± b e₂ along its principal axes, with a : b as its extents and √(a² + b²) = ℓ (a line's two at
-c ± ℓ e₁). Where ℓ is less than of a Hertz circle, as at a corner or on a facet of a ball's mesh, the contacts become one
+A patch is all that a finger and the object share in one plane, through however many geoms. Four of its contacts take
+the place of all: at c ± a e₁ ± b e₂ along its principal axes, with a : b as its extents and √(a² + b²) = ℓ (a line's
+two at c ± ℓ e₁). Where ℓ is less than of a Hertz circle, as at a corner or on a facet of a ball's mesh, they become one
 point, at the place that is pressed deepest, with the circle's ℓ as torsional friction. Linear friction stays as it is.
 """
 
@@ -90,6 +90,8 @@ class PadPatches:
         spread_contacts(patches, pairs, positions, distances, friction, normals, exclude)
         contact.pos[:], contact.dist[:], contact.friction[:] = positions, distances, friction
         contact.exclude[:] = exclude
+        # Where a constraint was made of them before.
+        contact.efc_address[exclude > 0] = -1
         return True
 
 
@@ -208,7 +210,7 @@ def spread_contacts(
 def _depths(
     corners: Array, distances: Array, members: Array, size: int, center: Array, axes: Array
 ) -> tuple[float, float, float]:
-    """Distance of the surfaces at a centre [m], and how it changes over each axis: the plane through those of contacts."""
+    """Distance of the surfaces at a centre [m], and its change over each axis: the plane through those of contacts."""
     middle, u_mean, v_mean = 0.0, 0.0, 0.0
     uu, vv, uv, ud, vd = 0.0, 0.0, 0.0, 0.0, 0.0
     a, b = 0.0, 0.0
@@ -378,8 +380,8 @@ def _mean_distance(x: Array, y: Array, begin: int, end: int, from_x: float, from
         if end - begin == 2:
             # ∫ √(h² + t²) dt / L.
             return (_line_integral(h, t + edge) - _line_integral(h, t)) / edge
-        # ∫ r dA of the triangle under an edge, h / 3 of the edge's integral of √(h² + t²); negative where the edge turns
-        # its back.
+        # ∫ r dA of the triangle under an edge: h / 3 of the edge's integral of √(h² + t²); negative where the edge
+        # turns its back.
         total += h / 3.0 * (_line_integral(h, t + edge) - _line_integral(h, t))
         area += 0.5 * h * edge
     return total / area
