@@ -13,9 +13,8 @@ Mechanics, chapter 4: its pressure, and b³ = 3 N R / 4 E*).
 
 A patch is all that a finger and the object share in one plane, through however many geoms. Four of its contacts take
 the place of all: at c ± a e₁ ± b e₂ along its principal axes, with a : b as its extents and √(a² + b²) = ℓ (a line's
-two at c ± ℓ e₁). Where ℓ is less than of a Hertz circle, as at a corner or on a facet of a ball's mesh, the contacts
-become one point, at the place that is pressed deepest, with the circle's ℓ as torsional friction. Linear friction
-stays as it is.
+two at c ± ℓ e₁). Where ℓ is less than of a Hertz circle, as at a corner or on a facet of a ball's mesh, they become one
+point, at the place that is pressed deepest, with the circle's ℓ as torsional friction. Linear friction stays as it is.
 """
 
 from __future__ import annotations
@@ -91,6 +90,8 @@ class PadPatches:
         spread_contacts(patches, pairs, positions, distances, friction, normals, exclude)
         contact.pos[:], contact.dist[:], contact.friction[:] = positions, distances, friction
         contact.exclude[:] = exclude
+        # Where a constraint was made of them before.
+        contact.efc_address[exclude > 0] = -1
         return True
 
 
@@ -379,7 +380,7 @@ def _mean_distance(x: Array, y: Array, begin: int, end: int, from_x: float, from
         if end - begin == 2:
             # ∫ √(h² + t²) dt / L.
             return (_line_integral(h, t + edge) - _line_integral(h, t)) / edge
-        # ∫ r dA of the triangle under an edge, h / 3 of the edge's integral of √(h² + t²); negative where the edge
+        # ∫ r dA of the triangle under an edge: h / 3 of the edge's integral of √(h² + t²); negative where the edge
         # turns its back.
         total += h / 3.0 * (_line_integral(h, t + edge) - _line_integral(h, t))
         area += 0.5 * h * edge
