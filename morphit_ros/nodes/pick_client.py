@@ -25,7 +25,6 @@ from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.execution.asking import AskingConfig, Request
 from morphit_ros.ros.execution.pick_report import pick_verdict, save_numbers, save_picture, save_report
 from morphit_ros.ros.execution.place_region import check_region, region_pose
-from morphit_ros.ros.execution.table_clearing import TableClearing
 
 
 @dataclass(frozen=True)
@@ -86,6 +85,9 @@ class PickClient(Node):
         if self._config.output:
             interfaces.OVERVIEW_IMAGE.subscribe(self, self._on_picture)
         if self._config.clear:
+            # Who asks for one pick needs nothing of it.
+            from morphit_ros.ros.execution.table_clearing import TableClearing
+
             self._clearing = TableClearing(
                 self, times, self._config.region, self._config.region_size, self._config.lift_height,
                 self._on_feedback, self._on_cleared,
