@@ -82,9 +82,12 @@ class TableClearing:
     def _update(self) -> None:
         """Look as soon as nothing runs and there is somebody who looks."""
         self._time.elapsed  # noqa: B018 - counts where it is looked at
-        if self._over or self._picking.running or self._placing.running or self._answer is not None:
+        if self._over or self._picking.running or self._placing.running:
             return
-        if self._segment.service_is_ready():
+        if self._answer is not None:
+            if self._waited.elapsed > self._times.server_timeout:
+                self._end("scene_perception does not answer", False)
+        elif self._segment.service_is_ready():
             self._answer = self._segment.call_async(Segment.Request())
             self._answer.add_done_callback(self._on_scene)
             self._waited.start()
