@@ -170,7 +170,7 @@ class Workcell:
         pads = np.full(self._model.ngeom, -1)
         for number, finger in enumerate(fingers):
             pads[self._geoms_below(PREFIX + finger)] = number
-        touched = self._geoms_below(OBJECT_BODY, *self._others)
+        touched = np.any([self._geoms_below(name) for name in (OBJECT_BODY, *self._others)], axis=0)
         self._pads = PadPatches(self._model, self._data, pads, touched)
         self.joint_names: tuple[str, ...] = (*self.robot.arm_joints, *self.robot.finger_joints)
         self._joint_addresses = np.array([self._model.joint(PREFIX + name).qposadr[0] for name in self.joint_names])
