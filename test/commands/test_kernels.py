@@ -6,14 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from morphit_ros.cli import main
 from morphit_ros.commands import kernels
-from morphit_ros.geometry.mesh import sample_surface
-from morphit_ros.geometry.point_cloud import PointCloud
-from morphit_ros.geometry.point_cloud_io import save_point_cloud
 from morphit_ros.simulation.objects import load_object
 
 # Runs a command and prints which kernels were compiled for it.
@@ -52,8 +48,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert main(["compile"]) == 0
     path = tmp_path_factory.mktemp("inputs")
     part = load_object("t_block").mesh
-    points, _ = sample_surface(part, 6000, np.random.default_rng(0))
-    save_point_cloud(PointCloud(points), path / "cup.ply")
+    # As cameras see it: a cloud from all sides shows no side to stand on.
+    assert main(["sample", "cup", "--output", str(path / "cup.ply")]) == 0
     lines = [f"v {x} {y} {z}" for x, y, z in part.vertices] + [f"f {a} {b} {c}" for a, b, c in part.faces + 1]
     (path / "part.obj").write_text("\n".join(lines))
     return path

@@ -69,7 +69,8 @@ def check_grasp(output: str, folder: Path) -> None:
     assert 0.4 < score <= 1.0 and contacts > 20
     # Around the cup, which is 30 to 42 mm wide, from above.
     assert 30.0 < aperture < 43.0
-    assert numbers(r"approach along \[ *\S+ +\S+ +(\S+) *\]", output)[0] < -0.9
+    # From above, straight or tilted by 30°: their scores differ by less than a seed makes them.
+    assert numbers(r"approach along \[ *\S+ +\S+ +(\S+) *\]", output)[0] < -0.8
 
 
 def check_pick(output: str, folder: Path) -> None:
