@@ -28,7 +28,9 @@ def start_fits(description: RobotDescription) -> subprocess.Popen[bytes]:
     """The process for a robot; `terminate` ends it."""
     # Away from the terminal, whose Ctrl-C is for those who say how they end: this one ends with its input.
     command = [sys.executable, "-m", __name__]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+    # Nor does it keep the starter's output open, which others may read to its end.
+    pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere, start_new_session=True)
     assert process.stdin is not None
     # It may have ended already: it says nothing then.
     try:
@@ -79,8 +81,8 @@ def main() -> int:
     found: KnownCovers | str
     try:
         found = KnownCovers.of_robot(KinematicModel(load_robot_description(bytes(text[:-1]).decode())))
-    except MorphitError as error:
-        found = str(error)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is told to whoever waits for the covers
+        found = str(error) if isinstance(error, MorphitError) else f"{type(error).__name__}: {error}"
     with answer:
         pickle.dump(found, answer, protocol=pickle.HIGHEST_PROTOCOL)
     return 0
