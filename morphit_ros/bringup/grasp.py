@@ -287,12 +287,10 @@ def _placing(values: Mapping[str, Any]) -> dict[str, Any]:
     if (place == "region") != bool(region):
         bound = "'x y z yaw' with place:=region, else nothing"
         raise InvalidInputError("place_region", repr(values["place_region"]), bound)
-    return {
-        "place": place,
-        "region": region,
-        "region_size": _numbers(values, "place_size", (2,)),
-        "clear": values["clear"],
-    }
+    size = _numbers(values, "place_size", (2,))
+    # A file of parameters knows no empty list.
+    where = {"region": region} if region else {}
+    return {"place": place, **where, "region_size": size, "clear": values["clear"]}
 
 
 def _numbers(values: Mapping[str, Any], name: str, counts: Sequence[int]) -> list[float]:
