@@ -107,7 +107,7 @@ class RefinableArm:
         known: what another process found out about this robot, of as many levels as `counts`; nothing is fitted then.
 
     Raises:
-        InvalidInputError: as of `ArmModel`.
+        InvalidInputError: no link has collision geometry, or as of `ArmModel`.
     """
 
     def __init__(
@@ -131,6 +131,12 @@ class RefinableArm:
         # Of all links, read when the first is needed; as the levels the same for all that `at` makes.
         self._surfaces: dict[str, tuple[TriangleMesh, ...]] = dict(known.surfaces) if known is not None else {}
         self.links = tuple(self._level(0).bodies)
+        if not self.links:
+            name = self.kinematics.description.name
+            raise InvalidInputError(
+                f"robot {name}: collision geometry", "none on any link", "at least one link with a shape to keep clear",
+                "Give its links <collision> elements; visual ones are not planned with.",
+            )  # fmt: skip
         # A joint that is not there is said now.
         self.model({})
 

@@ -219,3 +219,9 @@ def test_a_mesh_with_one_flat_opening_is_closed_and_others_have_no_surface(tmp_p
     assert set(surfaces) == {"closed", "one"}
     for meshes in surfaces.values():
         assert abs(meshes[0].volume) == pytest.approx(0.3 * 0.04 * 0.04, rel=1e-5)
+
+
+def test_a_robot_without_collision_geometry_is_refused_by_name() -> None:
+    bare = PLATE.replace("collision>", "visual>")
+    with pytest.raises(InvalidInputError, match="robot plate: collision geometry: got none on any link"):
+        RefinableArm(load_robot_description(bare), ("slide",))
