@@ -11,7 +11,6 @@ from morphit_ros.execution.pick import Command, CommandGripper, GripperLimits
 from morphit_ros.execution.sequence_config import HAND_FORCE, SequenceConfig
 from morphit_ros.execution.supervision import StateWatch
 from morphit_ros.execution.weighing import Scale
-from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_backend import MotionBackend
 
@@ -29,7 +28,7 @@ class ArmAndHand:
     Args:
         backend, robot, gripper, config, clock: as of the grasp sequence.
         free_motion: what is known of motions without contact.
-        scale: reads the load of the arm by its efforts, None where nothing is weighed.
+        scale: weighs what is lifted, None where nothing is weighed.
     """
 
     def __init__(
@@ -43,7 +42,7 @@ class ArmAndHand:
         scale: Scale | None = None,
     ) -> None:
         self.backend, self.robot, self.gripper, self.config = backend, robot, gripper, config
-        self.free_motion, self.scale = free_motion, scale if config.weigh.enabled else None
+        self.free_motion, self.scale = free_motion, scale
         self.state = StateWatch(robot.arm_joints, robot.finger_joints, config, clock)
 
     @property
@@ -56,12 +55,6 @@ class ArmAndHand:
         """Mean effort of the fingers without its sign, None where it is not reported."""
         efforts = self.state.efforts(self.robot.finger_joints)
         return None if efforts is None else float(np.abs(efforts).mean())
-
-    @property
-    def arm_efforts(self) -> Array | None:
-        """(J,) of the arm's joints, None where they are not reported."""
-        efforts = self.state.efforts(self.robot.arm_joints)
-        return efforts if efforts is not None and len(efforts) == len(self.robot.arm_joints) else None
 
     @property
     def resting(self) -> bool:

@@ -71,11 +71,11 @@ class Weigh:
     def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
         robot, scale = self._robot, self._robot.scale
         commands, done = self._hold.update(now)
-        reading = robot.arm_efforts
+        reading = None if scale is None else scale.read(robot.state)
         if self._settle.update(now)[1] and reading is not None and robot.resting:
             self._readings.append(reading)
         if done and scale is not None and self._tell is None:
-            scale.tare(self._readings)
+            scale.tare(self._readings, robot.state.positions)
         elif done and self._tell is not None:
             self._tell(None if scale is None else scale.load(self._readings, robot.state.positions))
         return commands, done

@@ -101,9 +101,15 @@ class SlipConfig(Config):
 
 @dataclass(frozen=True)
 class WeighConfig(Config):
-    """Weighing on the test lift by the arm's efforts, and what follows where the weight pulls beside the grasp."""
+    """Weighing on the test lift, and what follows where the weight pulls beside the grasp."""
 
-    enabled: bool = parameter(True, "Weigh what is lifted, where the arm reports efforts in N m")
+    source: str = parameter(
+        "none",
+        "What tells the load: the efforts of the joint states in N m, without what carries the arm itself (the "
+        "simulation, tau_ext of franka) or with it (total_efforts: the description has to give masses); none: nothing "
+        "is weighed. The currents of UR arms are no efforts in N m",
+        choices=("none", "efforts", "total_efforts"),
+    )
     tare_time: float = parameter(
         0.4, "Rest before the approach, to read the empty hand in the last part of it [s]", minimum=0.05, maximum=5.0
     )

@@ -7,16 +7,18 @@ through the centre of mass and not how high it lies on it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from morphit_ros.execution.supervision import StateWatch
 from morphit_ros.geometry.transforms import Array, transform_points
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.link_masses import GRAVITY, weight_efforts
 
-GRAVITY = 9.81
+Positions = Mapping[str, float]
 # Fewer readings tell neither the load nor their own noise.
 _LEAST_READINGS = 5
 # Lighter loads have no centre that the arm could tell, whatever the noise [kg].
@@ -98,27 +100,40 @@ class Scale:
     """Feels loads: readings of the loaded hand are compared with those of the empty one, both with the arm at rest.
 
     Args:
+        read: reads the robot now, (K,); None where it does not report it.
         matrix: joint positions → (K, 4) readings of a unit mass at the gripper's origin and of unit first moments
             along the gripper's axes.
         pose: joint positions → ``T_base_gripper`` (4, 4).
+        own: joint positions → (K,) part of the readings that is the robot's own weight; None where there is none.
     """
 
-    def __init__(self, matrix: Callable[[dict[str, float]], Array], pose: Callable[[dict[str, float]], Array]) -> None:
-        self._matrix, self._pose = matrix, pose
-        self._empty: Sequence[Array] = ()
+    def __init__(
+        self,
+        read: Callable[[StateWatch], Array | None],
+        matrix: Callable[[Positions], Array],
+        pose: Callable[[Positions], Array],
+        own: Callable[[Positions], Array] | None = None,
+    ) -> None:
+        self.read = read
+        self._matrix, self._pose, self._own = matrix, pose, own
+        self._empty: Array = np.empty((0, 0))
 
-    def tare(self, readings: Sequence[Array]) -> None:
-        """Take readings (K,) of the empty hand, in place of earlier ones."""
-        self._empty = readings
+    def tare(self, readings: Sequence[Array], positions: Positions) -> None:
+        """Take readings (K,) of the empty hand at joint positions, in place of earlier ones."""
+        self._empty = self._without_own(readings, positions)
 
-    def load(self, readings: Sequence[Array], positions: dict[str, float]) -> Load | None:
+    def load(self, readings: Sequence[Array], positions: Positions) -> Load | None:
         """What readings (K,) of the loaded hand at joint positions say, None where there are too few, or no weight."""
         if min(len(self._empty), len(readings)) < _LEAST_READINGS:
             return None
-        empty, loaded = np.array(self._empty), np.array(readings)
+        empty, loaded = self._empty, self._without_own(readings, positions)
         variance = empty.var(axis=0, ddof=1) / len(empty) + loaded.var(axis=0, ddof=1) / len(loaded)
         difference = loaded.mean(axis=0) - empty.mean(axis=0)
         return weighed(self._matrix(positions), self._pose(positions), difference, np.sqrt(variance))
+
+    def _without_own(self, readings: Sequence[Array], positions: Positions) -> Array:
+        values = np.array(readings)
+        return values if self._own is None or not len(values) else values - self._own(positions)
 
 
 def weighed(matrix: Array, T_base_gripper: Array, difference: Array, deviation: Array) -> Load | None:
@@ -152,21 +167,34 @@ def weighed(matrix: Array, T_base_gripper: Array, difference: Array, deviation: 
     )
 
 
-def effort_scale(kinematics: KinematicModel, robot: RobotConfiguration) -> Scale:
-    """A scale whose readings are the efforts (J,) of the arm's joints [N m], without those that carry the arm itself.
+def effort_scale(kinematics: KinematicModel, robot: RobotConfiguration, own_weight: bool = False) -> Scale:
+    """A scale whose readings are the efforts (J,) of the arm's joints: what its motors have to give [N m].
 
-    They are what the motors have to give, in the order of `arm_joints`; z of the base is up.
+    Args:
+        kinematics: of the whole robot.
+        robot: names of its joints and links; z of its base is up.
+        own_weight: whether the efforts carry the arm itself, too; then its description has to give masses.
+
+    Raises:
+        InvalidInputError: as of `weight_efforts`.
     """
     rotation, offset = robot.T_tip_gripper[:3, :3].T, robot.T_tip_gripper[:3, 3]
 
-    def pose(positions: dict[str, float]) -> Array:
+    def read(state: StateWatch) -> Array | None:
+        efforts = state.efforts(robot.arm_joints)
+        return efforts if efforts is not None and len(efforts) == len(robot.arm_joints) else None
+
+    def closed(positions: Positions) -> Positions:
+        return {**dict.fromkeys(robot.finger_joints, 0.0), **positions}
+
+    def pose(positions: Positions) -> Array:
         return robot.gripper_pose(kinematics, positions)
 
-    def matrix(positions: dict[str, float]) -> Array:
-        closed = {**dict.fromkeys(robot.finger_joints, 0.0), **positions}
-        jacobian = kinematics.jacobian(closed, robot.tip_link, robot.arm_joints)
+    def matrix(positions: Positions) -> Array:
+        jacobian = kinematics.jacobian(closed(positions), robot.tip_link, robot.arm_joints)
         linear = rotation @ (jacobian[:3] + np.cross(jacobian[3:].T, offset).T)
         up = pose(positions)[2, :3]
         return GRAVITY * np.column_stack([up @ linear, np.cross(up, (rotation @ jacobian[3:]).T)])
 
-    return Scale(matrix, pose)
+    weight = weight_efforts(kinematics, robot.arm_joints, robot.base_link) if own_weight else None
+    return Scale(read, matrix, pose, None if weight is None else lambda positions: weight(closed(positions)))

@@ -12,16 +12,18 @@ from rclpy.node import Node
 from rclpy.task import Future
 
 from morphit_interfaces.action import ExecuteGrasp, PlanGrasp
-from morphit_interfaces.msg import Grasp as GraspMsg
+from morphit_interfaces.msg import Grasp as GraspMsg, SegmentedObject
 from morphit_interfaces.srv import Segment
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.execution.candidates import is_near
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.sequence_config import SequenceConfig
+from morphit_ros.execution.weighing import Load
+from morphit_ros.geometry.transforms import Array
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.alive import NodeWatch
 from morphit_ros.ros.core.clocks import Stopwatch, ros_time
-from morphit_ros.ros.core.conversions import matrix_from_pose
+from morphit_ros.ros.core.conversions import matrix_from_pose, point_from_array
 from morphit_ros.ros.execution.job import ExecutionJob, JobFailed
 from morphit_ros.ros.scene.messages import target_of
 
@@ -63,6 +65,7 @@ class PickSteps:
         config: how long to wait.
         sequence: how often to look again after a failed attempt, and which grasps not to try again.
         execute: starts the grasp sequence of a job.
+        weighed_center: centre of mass (3,) of an object in its frame, by what an attempt at it has weighed.
     """
 
     def __init__(
@@ -73,11 +76,13 @@ class PickSteps:
         config: PickStepsConfig,
         sequence: SequenceConfig,
         execute: Callable[[ExecutionJob, ExecuteGrasp.Goal], None],
+        weighed_center: Callable[[Load, SegmentedObject], Array],
     ) -> None:
         self._segment = interfaces.SEGMENT.call(node, group)
         self._plan = interfaces.PLAN_GRASP.call(node, group)
         self._lives = NodeWatch(node, tuple(_SERVERS.values()), config.node_timeout, inputs)
         self._node, self._config, self._sequence, self._execute = node, config, sequence, execute
+        self._weighed_center = weighed_center
 
     def begin(self, job: ExecutionJob) -> None:
         """Wait for perception, which may still be warming up, and go on from there; again after a failed attempt."""
@@ -111,6 +116,9 @@ class PickSteps:
         goal = PlanGrasp.Goal(
             object=target_of(scene.objects), scene=scene.objects, use_table=scene.table.found, table=scene.table
         )
+        if job.load is not None:
+            goal.mass = job.load.mass
+            goal.center_of_mass = point_from_array(self._weighed_center(job.load, goal.object))
         question = self._plan.send_goal_async(goal)
         self._ask(job, "plan_grasp", question, lambda handle: self._planning(job, scene, handle))
 
