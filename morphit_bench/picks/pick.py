@@ -165,8 +165,9 @@ class PickJob:
             return PickResult(Outcome.NOT_SEEN, "see", view.message, durations=durations)
         avoid = [np.array(after.T_world_gripper)] if after is not None and after.T_world_gripper else []
         reachable = self._reachable(workcell, view, avoid)
-        if after is not None and after.center and view.center_of_mass is None:
-            view = replace(view, center_of_mass=np.array(after.center), mass=after.mass)
+        center, mass = view.center_of_mass, view.mass
+        if after is not None and after.center and center is None:
+            center, mass = np.array(after.center), after.mass
         method = planner or grasp_planner("morphit", setting)
         began, busy = time.perf_counter(), time.process_time()
         plan = method.plan(
@@ -174,11 +175,11 @@ class PickJob:
             self.gripper,
             view.table,
             seed,
-            center_of_mass=view.center_of_mass,
+            center_of_mass=center,
             reachable=reachable,
             obstacles=view.obstacles,
             viewpoints=view.viewpoints,
-            mass=view.mass,
+            mass=mass,
         )
         planning_time = time.process_time() - busy
         durations["plan_grasp"] = time.perf_counter() - began
@@ -187,7 +188,7 @@ class PickJob:
         if not plan.grasps:
             kind = Outcome.UNREACHABLE if plan.rejected.get("unreachable") else Outcome.NO_PLAN
             return PickResult(kind, "plan_grasp", plan.message, planning_time=planning_time, durations=durations)
-        recenter = after is None and view.center_of_mass is None
+        recenter = after is None and center is None
         result = self._execute(workcell, view, plan, sequence or SequenceConfig(), on_stage, recenter)
         return replace(result, planning_time=planning_time, durations=durations | result.durations)
 
@@ -278,7 +279,8 @@ class PickJob:
                 break
             workcell.step(PERIOD)
         result = _judged(workcell, before, shift, update, plan, settings)
-        if update.load is not None and request.target is not None:
+        if update.load is not None:
+            assert view.cloud is not None
             points = transform_points(invert_transform(workcell.T_world_base), view.cloud.finite().points)
             center = transform_points(workcell.T_world_base, update.load.center_within(points)[None])[0].tolist()
             weight = update.load.mass, update.load.mass_deviation

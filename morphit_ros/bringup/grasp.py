@@ -29,7 +29,7 @@ _SIMULATION = (
 )  # fmt: skip
 # Node → parameters with the simulation where neither arguments nor files say otherwise. Its robot and its clock stand
 # still together while it renders, on a busy machine for seconds: silence is no danger there, and its end ends the job.
-_WHEN_SIMULATED = {
+_WHEN_SIMULATED: dict[str, dict[str, Any]] = {
     # Beside all that a simulation computes, everybody is late now and then. Who dies is known at once all the same.
     # Its hand is empty at each start, whatever the last simulation ended with.
     "grasp_execution": {
