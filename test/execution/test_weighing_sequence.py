@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from test_grasp_sequence import LIMITS, FakeBackend, FakeRobot, grasp, request, run
 
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.pick import PickStage
@@ -13,7 +14,6 @@ from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.sequence_config import SequenceConfig, WeighConfig
 from morphit_ros.execution.weighing import Scale
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
-from test_grasp_sequence import LIMITS, FakeBackend, FakeRobot, grasp, request, run
 
 # Readings of a unit mass, and of unit first moments along x, y, z of a gripper that points down.
 MATRIX = np.random.default_rng(0).normal(size=(7, 4)) * np.array([5.0, 10.0, 10.0, 10.0])
