@@ -19,6 +19,7 @@ from morphit_bench.picks.planners import GraspPlanner, grasp_planner
 from morphit_bench.picks.views import SETTINGS, ObjectView, known_shape, observed_shape
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.candidates import is_near
+from morphit_ros.execution.displacement import planar_motion
 from morphit_ros.execution.failure import FailureMode, PickOutcome as SequenceOutcome
 from morphit_ros.execution.obstacles import object_obstacle, table_obstacle
 from morphit_ros.execution.pick import (
@@ -92,6 +93,8 @@ class PickJob:
         self.robot, self.gripper = robot, gripper
         self.backend, self._robot_spheres, self._reachability = backend, robot_spheres, reachability
         self._scale = scale
+        # The object of the last pick, before it was touched (N, 3), in the world [m].
+        self._seen: Array = np.empty((0, 3))
 
     @property
     def limits(self) -> GripperLimits:
@@ -163,11 +166,17 @@ class PickJob:
         durations = {"see": view.seconds}
         if view.cloud is None:
             return PickResult(Outcome.NOT_SEEN, "see", view.message, durations=durations)
-        avoid = [np.array(after.T_world_gripper)] if after is not None and after.T_world_gripper else []
+        points = view.cloud.finite().points
+        # It may have been put down elsewhere than it was taken from.
+        moved = None if after is None else planar_motion(self._seen, points)
+        self._seen = points
+        avoid = []
+        if after is not None and after.T_world_gripper:
+            avoid = [(make_transform() if moved is None else moved) @ np.array(after.T_world_gripper)]
         reachable = self._reachable(workcell, view, avoid)
         center, mass = view.center_of_mass, view.mass
-        if after is not None and after.center and center is None:
-            center, mass = np.array(after.center), after.mass
+        if after is not None and after.center and center is None and moved is not None:
+            center, mass = transform_points(moved, np.array([after.center]))[0], after.mass
         method = planner or grasp_planner("morphit", setting)
         began, busy = time.perf_counter(), time.process_time()
         plan = method.plan(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
 from test_grasp_sequence import LIMITS, FakeBackend, FakeRobot, grasp, request, run
 
 from morphit_ros.execution.failure import FailureMode

@@ -16,6 +16,7 @@ from rclpy.action.server import ServerGoalHandle
 from rclpy.task import Future
 
 from morphit_interfaces.action import ExecuteGrasp, GoHome, Pick, Place, Recover, Release
+from morphit_interfaces.msg import SegmentedObject
 from morphit_ros.execution.failure import AttemptRecord, FailureMode
 from morphit_ros.execution.handling import HandSequence, HandUpdate
 from morphit_ros.execution.pick import CommandGripper, SendTrajectory, SequenceUpdate, StopArm
@@ -23,7 +24,7 @@ from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.weighing import Load
 from morphit_ros.geometry.transforms import Array, transform_points
 from morphit_ros.robot.motion_types import JointState
-from morphit_ros.ros.core.conversions import point_from_array
+from morphit_ros.ros.core.conversions import matrix_from_pose, point_from_array
 from morphit_ros.ros.core.diagnostics import ERROR, OK, diagnostic_status
 from morphit_ros.ros.execution.robot_commands import MotionGate
 
@@ -101,9 +102,12 @@ class ExecutionJob:
         self._records: tuple[AttemptRecord, ...] = ()
         self._look_again: Callable[[], None] | None = None
         self._attempts = 1
+        # What was weighed last, and the object that the present attempt is about as it was seen before it.
         self.load: Load | None = None
+        self.target: SegmentedObject | None = None
         self._attempt = 1
-        self.failed_grasps: list[Any] = []
+        # (4, 4) of grasps that failed, in the frame of the object.
+        self.failed_poses: list[Array] = []
         self.mode: FailureMode | None = None
         self.commanded = False
         self.remark = ""
@@ -253,7 +257,7 @@ class ExecutionJob:
         self._ended, self._records = self.records, ()
         self._attempt = len(self._ended) + 1
         if 0 <= self._grasp_index < len(self._grasps):
-            self.failed_grasps.append(self._grasps[self._grasp_index])
+            self.failed_poses.append(matrix_from_pose(self._grasps[self._grasp_index].pose))
         look()
 
     def fail(self, stage: str, message: str, now: float, mode: FailureMode) -> None:

@@ -245,7 +245,7 @@ class GoalReader:
         return self._frames().T_base("pose", message.header.frame_id) @ matrix_from_pose(message.pose)
 
     def weighed_center(self, load: Load, target: SegmentedObject) -> Array:
-        """(3,) centre of mass of an object as it was weighed, in the object's frame.
+        """(3,) centre of mass in the frame of an object, as it was weighed and where the object was seen before [m].
 
         Raises:
             InvalidInputError: another frame than the world's or the base link's, or a cloud that cannot be read.
