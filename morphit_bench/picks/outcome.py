@@ -41,6 +41,9 @@ class PickResult:
         durations: stage → seconds; wall time for see and plan_grasp, simulated time for the others.
         T_world_gripper: (4, 4) as nested lists, the grasp that was executed; empty if none was.
         grasp_metrics: of that grasp.
+        mass, mass_deviation: as weighed [kg]; not a number where nothing was.
+        center: (3,) of mass as weighed, in the world, at the middle of the height that was seen; empty where nothing
+            was weighed [m].
     """
 
     kind: Outcome
@@ -57,6 +60,9 @@ class PickResult:
     durations: dict[str, float] = field(default_factory=dict)
     T_world_gripper: list[list[float]] = field(default_factory=list)
     grasp_metrics: dict[str, float] = field(default_factory=dict)
+    mass: float = float("nan")
+    mass_deviation: float = float("nan")
+    center: list[float] = field(default_factory=list)
 
     @property
     def success(self) -> bool:

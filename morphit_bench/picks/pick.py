@@ -19,6 +19,7 @@ from morphit_bench.picks.planners import GraspPlanner, grasp_planner
 from morphit_bench.picks.views import SETTINGS, ObjectView, known_shape, observed_shape
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.candidates import is_near
+from morphit_ros.execution.displacement import planar_motion
 from morphit_ros.execution.failure import FailureMode, PickOutcome as SequenceOutcome
 from morphit_ros.execution.obstacles import object_obstacle, table_obstacle
 from morphit_ros.execution.pick import (
@@ -34,7 +35,14 @@ from morphit_ros.execution.pick import (
 )
 from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.sequence_config import SequenceConfig
-from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, rotation_angle
+from morphit_ros.execution.weighing import Scale, effort_scale
+from morphit_ros.geometry.transforms import (
+    Array,
+    invert_transform,
+    make_transform,
+    rotation_angle,
+    transform_points,
+)
 from morphit_ros.grasping import Grasp, GraspPlan, Gripper
 from morphit_ros.motion.embedded import EmbeddedBackend, EmbeddedConfig
 from morphit_ros.motion.reachability import Reachability
@@ -70,6 +78,7 @@ class PickJob:
         backend: plans its motions.
         robot_spheres: centres and radii of the robot in the world, None if it is never in view.
         reachability: which grasps the arm can reach, None if it can reach all.
+        scale: weighs what the arm lifts, None if nothing is weighed.
     """
 
     def __init__(
@@ -79,9 +88,13 @@ class PickJob:
         backend: MotionBackend,
         robot_spheres: Callable[[Workcell], tuple[Array, Array] | None] | None = None,
         reachability: Reachability | None = None,
+        scale: Scale | None = None,
     ) -> None:
         self.robot, self.gripper = robot, gripper
         self.backend, self._robot_spheres, self._reachability = backend, robot_spheres, reachability
+        self._scale = scale
+        # The object of the last pick, before it was touched (N, 3), in the world [m].
+        self._seen: Array = np.empty((0, 3))
 
     @property
     def limits(self) -> GripperLimits:
@@ -109,7 +122,8 @@ class PickJob:
             return spheres_in_frame(spheres, {link: root @ pose for link, pose in transforms.items()})
 
         reachability = Reachability(configuration, description, spheres, srdf, seed=seed)
-        return cls(configuration, Gripper.load(configuration.gripper), backend, spheres_now, reachability)
+        scale = effort_scale(kinematics, configuration)
+        return cls(configuration, Gripper.load(configuration.gripper), backend, spheres_now, reachability, scale)
 
     @classmethod
     def flying(cls, gripper: str) -> PickJob:
@@ -128,7 +142,7 @@ class PickJob:
         seed: int = 0,
         on_plan: Callable[[ObjectView, GraspPlan], None] | None = None,
         on_stage: Callable[[PickStage], None] | None = None,
-        avoid: Sequence[Array] = (),
+        after: PickResult | None = None,
     ) -> PickResult:
         """See, plan and pick the object of a workcell, once.
 
@@ -141,7 +155,7 @@ class PickJob:
             seed: of perception, sampling and planning.
             on_plan: called with view and plan before anything moves.
             on_stage: called at the beginning of each stage of the sequence.
-            avoid: (4, 4) poses of grasps that failed; those near them are not tried.
+            after: the attempt before, which failed: grasps near its own are not tried; what it has weighed is known.
 
         Raises:
             InvalidInputError: no such setting.
@@ -152,7 +166,17 @@ class PickJob:
         durations = {"see": view.seconds}
         if view.cloud is None:
             return PickResult(Outcome.NOT_SEEN, "see", view.message, durations=durations)
+        points = view.cloud.finite().points
+        # It may have been put down elsewhere than it was taken from.
+        moved = None if after is None else planar_motion(self._seen, points)
+        self._seen = points
+        avoid = []
+        if after is not None and after.T_world_gripper:
+            avoid = [(make_transform() if moved is None else moved) @ np.array(after.T_world_gripper)]
         reachable = self._reachable(workcell, view, avoid)
+        center, mass = view.center_of_mass, view.mass
+        if after is not None and after.center and center is None and moved is not None:
+            center, mass = transform_points(moved, np.array([after.center]))[0], after.mass
         method = planner or grasp_planner("morphit", setting)
         began, busy = time.perf_counter(), time.process_time()
         plan = method.plan(
@@ -160,11 +184,11 @@ class PickJob:
             self.gripper,
             view.table,
             seed,
-            center_of_mass=view.center_of_mass,
+            center_of_mass=center,
             reachable=reachable,
             obstacles=view.obstacles,
             viewpoints=view.viewpoints,
-            mass=view.mass,
+            mass=mass,
         )
         planning_time = time.process_time() - busy
         durations["plan_grasp"] = time.perf_counter() - began
@@ -173,7 +197,8 @@ class PickJob:
         if not plan.grasps:
             kind = Outcome.UNREACHABLE if plan.rejected.get("unreachable") else Outcome.NO_PLAN
             return PickResult(kind, "plan_grasp", plan.message, planning_time=planning_time, durations=durations)
-        result = self._execute(workcell, view, plan, sequence or SequenceConfig(), on_stage)
+        recenter = after is None and center is None
+        result = self._execute(workcell, view, plan, sequence or SequenceConfig(), on_stage, recenter)
         return replace(result, planning_time=planning_time, durations=durations | result.durations)
 
     def pick_again(self, workcell: Workcell, first: PickResult, **arguments: Any) -> PickResult | None:
@@ -186,8 +211,7 @@ class PickJob:
         """
         if first.success or not first.ready or not self._go_home(workcell):
             return None
-        failed = [np.array(first.T_world_gripper)] if first.T_world_gripper else []
-        return self.pick(workcell, avoid=failed, **arguments)
+        return self.pick(workcell, after=first, **arguments)
 
     def _go_home(self, workcell: Workcell) -> bool:
         """Out of the cameras' view; whether the arm arrived."""
@@ -234,14 +258,18 @@ class PickJob:
         plan: GraspPlan,
         settings: SequenceConfig,
         on_stage: Callable[[PickStage], None] | None,
+        recenter: bool,
     ) -> PickResult:
-        sequence = GraspSequence(self.backend, self.robot, self.limits, settings, clock="simulated clock")
+        sequence = GraspSequence(
+            self.backend, self.robot, self.limits, settings, clock="simulated clock", scale=self._scale
+        )
         before = workcell.object_pose()
         shift = 0.0
         stage: PickStage | None = None
         touching = set[tuple[str, str]]()
         deadline = workcell.time + _LONGEST_PICK
-        sequence.start(self.request(workcell, view, plan), workcell.joint_state(), workcell.time)
+        request = replace(self.request(workcell, view, plan), recenter=recenter)
+        sequence.start(request, workcell.joint_state(), workcell.time)
         while True:
             if stage in _APPROACHING:
                 shift = max(shift, float(np.linalg.norm(workcell.object_pose()[:3, 3] - before[:3, 3])))
@@ -260,6 +288,12 @@ class PickJob:
                 break
             workcell.step(PERIOD)
         result = _judged(workcell, before, shift, update, plan, settings)
+        if update.load is not None:
+            assert view.cloud is not None
+            points = transform_points(invert_transform(workcell.T_world_base), view.cloud.finite().points)
+            center = transform_points(workcell.T_world_base, update.load.center_within(points)[None])[0].tolist()
+            weight = update.load.mass, update.load.mass_deviation
+            result = replace(result, mass=weight[0], mass_deviation=weight[1], center=center)
         return replace(result, self_contacts=sorted(map(list, touching)))
 
     def request(self, workcell: Workcell, view: ObjectView, plan: GraspPlan) -> PickRequest:
@@ -275,6 +309,7 @@ class PickJob:
                 T_base_world @ grasp.T_world_pregrasp @ turn,
                 grasp.aperture,
                 grasp.open_aperture,
+                torsion=grasp.metrics.get("torsion"),
             )
             for grasp, turn in zip(plan.grasps, turns, strict=True)
         )

@@ -29,10 +29,16 @@ _SIMULATION = (
 )  # fmt: skip
 # Node → parameters with the simulation where neither arguments nor files say otherwise. Its robot and its clock stand
 # still together while it renders, on a busy machine for seconds: silence is no danger there, and its end ends the job.
-_WHEN_SIMULATED = {
+_WHEN_SIMULATED: dict[str, dict[str, Any]] = {
     # Beside all that a simulation computes, everybody is late now and then. Who dies is known at once all the same.
     # Its hand is empty at each start, whatever the last simulation ended with.
-    "grasp_execution": {"silence_timeout": 15.0, "gate_timeout": 2.0, "node_timeout": 10.0, "recall_held": False},
+    "grasp_execution": {
+        "silence_timeout": 15.0,
+        "gate_timeout": 2.0,
+        "node_timeout": 10.0,
+        "recall_held": False,
+        "weigh.source": "efforts",
+    },
     "motion_gate": {"silence_timeout": 15.0, "state_timeout": 0.2, "heartbeat_timeout": 2.0, "clock_timeout": 0.2},
     "pick_client": {"node_timeout": 10.0},
     "web_viewer": {"node_timeout": 10.0},

@@ -10,6 +10,7 @@ from morphit_ros.execution.contact_watch import FreeMotion
 from morphit_ros.execution.pick import Command, CommandGripper, GripperLimits
 from morphit_ros.execution.sequence_config import HAND_FORCE, SequenceConfig
 from morphit_ros.execution.supervision import StateWatch
+from morphit_ros.execution.weighing import Scale
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_backend import MotionBackend
 
@@ -27,6 +28,7 @@ class ArmAndHand:
     Args:
         backend, robot, gripper, config, clock: as of the grasp sequence.
         free_motion: what is known of motions without contact.
+        scale: weighs what is lifted, None where nothing is weighed.
     """
 
     def __init__(
@@ -37,9 +39,10 @@ class ArmAndHand:
         config: SequenceConfig,
         clock: str,
         free_motion: FreeMotion,
+        scale: Scale | None = None,
     ) -> None:
         self.backend, self.robot, self.gripper, self.config = backend, robot, gripper, config
-        self.free_motion = free_motion
+        self.free_motion, self.scale = free_motion, scale
         self.state = StateWatch(robot.arm_joints, robot.finger_joints, config, clock)
 
     @property

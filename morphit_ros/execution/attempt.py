@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from morphit_ros.execution.arm_and_hand import ArmAndHand, SequenceStep
 from morphit_ros.execution.candidates import PlanCandidates
 from morphit_ros.execution.failure import FailureMode, PickFailed
 from morphit_ros.execution.fingers import CloseFingers, OpenFingers, ProbeFingers
-from morphit_ros.execution.lift import HoldStill, Lift, TestLift, WhileHolding
+from morphit_ros.execution.lift import AndThen, Lift, TestLift, Weigh, WhileHolding
 from morphit_ros.execution.moves import FollowTrajectory
 from morphit_ros.execution.pick import Command, GraspTarget, PickRequest, PickStage, SendTrajectory
 from morphit_ros.execution.slip_watch import SlipWatch
+from morphit_ros.execution.weighing import Load
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.motion_types import Trajectory
 
@@ -23,6 +25,9 @@ class Attempt:
         robot: arm, hand, planning and settings.
         request: what to pick.
         indices: candidates to consider, best first.
+
+    Attributes:
+        load: what was weighed, None before that, or where nothing is.
     """
 
     def __init__(self, robot: ArmAndHand, request: PickRequest, indices: Sequence[int]) -> None:
@@ -35,6 +40,7 @@ class Attempt:
         self._slip: SlipWatch | None = None
         self._sent: list[tuple[PickStage, Trajectory]] = []
         self._attached: list[str] = []
+        self.load: Load | None = None
         self.stage = PickStage.PLAN
         self.message = ""
 
@@ -117,10 +123,14 @@ class Attempt:
             PickStage.CHECK: lambda: _Once(self._check),
             PickStage.ATTACH: lambda: _Once(self._attach),
             PickStage.TEST_LIFT: lambda: self._holding(
-                TestLift(robot, self._request.lifted(self.grasp, config.slip.test_height), config.slip.test_time)
+                TestLift(
+                    robot,
+                    self._request.lifted(self.grasp, config.slip.test_height),
+                    Weigh(robot, config.slip.test_time, self._judge),
+                )
             ),
             PickStage.LIFT: lambda: self._holding(Lift(robot, self.top)),
-            PickStage.VERIFY: lambda: self._holding(HoldStill(config.hold_time)),
+            PickStage.VERIFY: lambda: self._holding(Weigh(robot, config.hold_time, self._confirm)),
         }
         if not config.probe.enabled:
             del stages[PickStage.PROBE]
@@ -131,7 +141,10 @@ class Attempt:
 
     def _go_to_pregrasp(self) -> SequenceStep:
         assert self._plan.pregrasp is not None
-        return FollowTrajectory(self._robot, self._plan.pregrasp, FailureMode.CONTACT_PREGRASP, free=True)
+        way = FollowTrajectory(self._robot, self._plan.pregrasp, FailureMode.CONTACT_PREGRASP, free=True)
+        return (
+            way if self._robot.scale is None else AndThen(way, Weigh(self._robot, self._robot.config.weigh.tare_time))
+        )
 
     def _approach(self) -> SequenceStep:
         moved = self._request.displacement() if self._request.displacement is not None else None
@@ -160,6 +173,28 @@ class Attempt:
             self._robot.backend.attach(name, self.grasp.T_base_gripper)
             self._attached.append(name)
         self._slip = SlipWatch(self._robot.config.slip, self._robot.aperture, self._empty, self._robot.grip_effort)
+
+    def _judge(self, load: Load | None) -> None:
+        """After the test lift: does the weight pull so far beside the grasp that the object turns in the hand?"""
+        self.load, torsion = load, self.grasp.torsion
+        if load is None or torsion is None or not self._request.recenter:
+            return
+        # The full force is the gripper's own, and what it is told to press may be less.
+        held = torsion * min(1.0, self._robot.full_force / self._robot.gripper.max_force)
+        torque, share = abs(float(load.torque[1])), self._robot.config.weigh.share
+        if torque > share * held:
+            text = f"{load}: {torque:.2f} N m about the pads' normal, over {share:g} of the {held:.2f} that they hold"
+            raise PickFailed(FailureMode.OFF_CENTER, text)
+
+    def _confirm(self, load: Load | None) -> None:
+        """After the lift: what hangs from the hand, and whether it turned there since the test lift."""
+        before, self.load = self.load, load or self.load
+        if load is None or before is None or not load.outweighs(before):
+            return
+        self.load = replace(load, resting=before)
+        if self._request.recenter:
+            text = f"the object turned in the hand: {load}, of which {before.mass:.3f} kg had left the table before"
+            raise PickFailed(FailureMode.TURNED, text)
 
     def _holding(self, step: SequenceStep) -> SequenceStep:
         assert self._slip is not None

@@ -33,6 +33,8 @@ class FailureMode(enum.Enum):
     PROBE_TOO_NARROW = "probe_too_narrow"
     CLOSED_ON_NOTHING = "closed_on_nothing"
     NOT_LIFTED = "not_lifted"
+    OFF_CENTER = "off_center"
+    TURNED = "turned"
     SLIPPED = "slipped"
     LOST = "lost"
     ROBOT_FAULT = "robot_fault"
@@ -57,6 +59,8 @@ _OUTCOMES = {
     FailureMode.PROBE_TOO_NARROW: PickOutcome.MISGRASP,
     FailureMode.CLOSED_ON_NOTHING: PickOutcome.MISGRASP,
     FailureMode.NOT_LIFTED: PickOutcome.MISGRASP,
+    FailureMode.OFF_CENTER: PickOutcome.MISGRASP,
+    FailureMode.TURNED: PickOutcome.MISGRASP,
     FailureMode.SLIPPED: PickOutcome.MISGRASP,
     FailureMode.LOST: PickOutcome.MISGRASP,
 }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from morphit_ros.execution.arm_and_hand import ArmAndHand, SequenceStep
 from morphit_ros.execution.candidates import reason
 from morphit_ros.execution.failure import FailureMode, PickFailed
 from morphit_ros.execution.moves import FollowTrajectory
 from morphit_ros.execution.pick import Command
 from morphit_ros.execution.slip_watch import SlipWatch
+from morphit_ros.execution.weighing import Load
 from morphit_ros.geometry.transforms import Array
 
 
@@ -34,6 +37,50 @@ class HoldStill:
         return (), now - self._begin >= self._duration
 
 
+class AndThen:
+    """One step after another."""
+
+    def __init__(self, first: SequenceStep, then: SequenceStep) -> None:
+        self._step, self._then = first, [then]
+
+    def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
+        commands, done = self._step.update(now)
+        if done and self._then:
+            self._step, done = self._then.pop(), False
+        return commands, done
+
+
+class Weigh:
+    """Holds still for a while, and reads the hand's load once the arm has swung out.
+
+    Args:
+        robot: whose arm.
+        duration: of holding still [s].
+        tell: called at the end with what was weighed, None where nothing was; may raise PickFailed. Not given for an
+            empty hand, which later loads are compared with.
+    """
+
+    # For this part of the time the arm may still swing.
+    _SETTLING = 0.45
+
+    def __init__(self, robot: ArmAndHand, duration: float, tell: Callable[[Load | None], None] | None = None) -> None:
+        self._robot, self._tell = robot, tell
+        self._settle, self._hold = HoldStill(self._SETTLING * duration), HoldStill(duration)
+        self._readings: list[Array] = []
+
+    def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
+        robot, scale = self._robot, self._robot.scale
+        commands, done = self._hold.update(now)
+        reading = None if scale is None else scale.read(robot.state)
+        if self._settle.update(now)[1] and reading is not None and robot.resting:
+            self._readings.append(reading)
+        if done and scale is not None and self._tell is None:
+            scale.tare(self._readings, robot.state.positions)
+        elif done and self._tell is not None:
+            self._tell(None if scale is None else scale.load(self._readings, robot.state.positions))
+        return commands, done
+
+
 class TestLift:
     """A few centimetres up and a look at the fingers; what slips now can be set down.
 
@@ -42,20 +89,19 @@ class TestLift:
     Args:
         robot: whose arm.
         T_base_goal: (4, 4) pose of the gripper at the top.
-        hold_time: to look at the fingers [s].
+        look: what follows there, under the eyes of the slip watch.
     """
 
     __test__ = False  # no test case
 
-    def __init__(self, robot: ArmAndHand, T_base_goal: Array, hold_time: float) -> None:
-        self._robot, self._goal = robot, T_base_goal
-        self._hold = HoldStill(hold_time)
+    def __init__(self, robot: ArmAndHand, T_base_goal: Array, look: SequenceStep) -> None:
+        self._robot, self._goal, self._look = robot, T_base_goal, look
         self._follow: FollowTrajectory | None = None
         self._arrived = False
 
     def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
         if self._arrived:
-            return self._hold.update(now)
+            return self._look.update(now)
         if self._follow is None:
             robot = self._robot
             result = robot.backend.plan_straight(robot.state.positions, self._goal, robot.config.lift_speed)

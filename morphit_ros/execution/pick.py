@@ -10,6 +10,7 @@ import numpy as np
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.failure import AttemptRecord, FailureMode
+from morphit_ros.execution.weighing import Load
 from morphit_ros.geometry.transforms import Array, check_transform
 from morphit_ros.robot.clearance import ClearanceFunction
 from morphit_ros.robot.motion_backend import ObjectObstacle, TableObstacle
@@ -65,6 +66,7 @@ class GraspTarget:
         open_aperture: opening during the approach [m].
         pregrasp_positions: arm joint → position at the pre-grasp from where approach and lift are known to go on
             [rad]; tried before any other way to the pre-grasp. None if not known. Not checked against the pose.
+        torsion: torque about the pads' normal that they hold at the gripper's full force [N m], None if not known.
     """
 
     T_base_gripper: Array
@@ -72,6 +74,7 @@ class GraspTarget:
     aperture: float
     open_aperture: float
     pregrasp_positions: Mapping[str, float] | None = None
+    torsion: float | None = None
 
     def __post_init__(self) -> None:
         check_transform(self.T_base_gripper, "T_base_gripper")
@@ -84,6 +87,8 @@ class GraspTarget:
             values = list(self.pregrasp_positions.values())
             if not values or not np.isfinite(values).all():
                 raise InvalidInputError("pregrasp_positions", values, "finite positions [rad], or None")
+        if self.torsion is not None and not (np.isfinite(self.torsion) and self.torsion >= 0.0):
+            raise InvalidInputError("torsion", self.torsion, "a finite torque [N m], not negative, or None")
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,8 @@ class PickRequest:
             and plans again instead. Only where the object cannot have moved is there another one.
         displacement: asked before the approach: how far the object has moved since the grasps were planned [m], None
             if that is not known. Must not wait.
+        recenter: end the attempt after the test lift where the weight pulls too far beside the grasp: for a caller
+            that plans again with what was weighed.
         clearance: distance function of the open gripper in the base frame. Candidates that it puts closer than
             `min_clearance` [m] to anything, at the grasp or where the approach begins, are not executed.
     """
@@ -113,6 +120,7 @@ class PickRequest:
     lift_height: float = 0.0
     regrasps: int | None = None
     displacement: Callable[[], float | None] | None = None
+    recenter: bool = False
     clearance: ClearanceFunction | None = None
     min_clearance: float = 0.0
 
@@ -178,6 +186,7 @@ class SequenceUpdate:
         attempt: number of the present attempt, from 1.
         attempts: those that have ended.
         ready: it failed, and the hand is open and back where nothing is in its way: another pick may begin.
+        load: what was weighed last, None if nothing was.
     """
 
     stage: PickStage
@@ -192,3 +201,4 @@ class SequenceUpdate:
     attempt: int = 1
     attempts: tuple[AttemptRecord, ...] = ()
     ready: bool = False
+    load: Load | None = None

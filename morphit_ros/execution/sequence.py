@@ -18,6 +18,7 @@ from morphit_ros.execution.failure import OBJECT_LOST, AttemptRecord, FailureMod
 from morphit_ros.execution.pick import Command, GripperLimits, PickRequest, PickStage, SequenceUpdate, StopArm
 from morphit_ros.execution.recovery import Recovery
 from morphit_ros.execution.sequence_config import SequenceConfig
+from morphit_ros.execution.weighing import Scale
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_backend import MotionBackend
 from morphit_ros.robot.motion_types import JointState
@@ -35,6 +36,7 @@ class GraspSequence:
         config: speeds, tolerances, time limits.
         clock: name of the clock of `now`, for messages.
         free_motion: what earlier picks have shown of motions without contact; learned from here on if None.
+        scale: weighs what is lifted; None: nothing is weighed.
     """
 
     def __init__(
@@ -45,11 +47,12 @@ class GraspSequence:
         config: SequenceConfig | None = None,
         clock: str = "system clock",
         free_motion: FreeMotion | None = None,
+        scale: Scale | None = None,
     ) -> None:
         self._backend, self._robot, self._gripper = backend, robot, gripper
         self._config = config or SequenceConfig()
         self._clock = clock
-        self._free_motion = free_motion or FreeMotion()
+        self._free_motion, self._scale = free_motion or FreeMotion(), scale
         self._request: PickRequest | None = None
         self._final: SequenceUpdate | None = None
 
@@ -67,7 +70,9 @@ class GraspSequence:
         if self.active:
             raise InvalidInputError("start", "a pick is running", "an idle sequence", "Cancel it or wait for its end.")
         self._request, self._final = request, None
-        self._arm = ArmAndHand(self._backend, self._robot, self._gripper, self._config, self._clock, self._free_motion)
+        self._arm = ArmAndHand(
+            self._backend, self._robot, self._gripper, self._config, self._clock, self._free_motion, self._scale
+        )
         self._attempt = Attempt(self._arm, request, range(len(request.candidates)))
         self._recovery: Recovery | None = None
         self._failed_stage = PickStage.PLAN
@@ -143,6 +148,8 @@ class GraspSequence:
         if self._stage is not PickStage.DONE:
             return self._report(SequenceUpdate(self._stage, commands, message=message))
         message = f"lifted and held for {self._durations[-1][1]:.1f} s"
+        if self._attempt.load is not None:
+            message += f": {self._attempt.load}"
         self._record(FailureMode.SUCCESS, PickStage.DONE, message)
         return self._end(
             SequenceUpdate(PickStage.DONE, commands, True, True, message=message, mode=FailureMode.SUCCESS)
@@ -245,4 +252,5 @@ class GraspSequence:
             grasp_index=self._attempt.grasp_index,
             attempt=max(1, ended) if update.finished or self._recovery is not None else ended + 1,
             attempts=tuple(self._records),
+            load=self._attempt.load,
         )

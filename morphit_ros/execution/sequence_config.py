@@ -100,6 +100,29 @@ class SlipConfig(Config):
 
 
 @dataclass(frozen=True)
+class WeighConfig(Config):
+    """Weighing on the test lift, and what follows where the weight pulls beside the grasp."""
+
+    source: str = parameter(
+        "none",
+        "What tells the load: the efforts of the joint states in N m, without what carries the arm itself (the "
+        "simulation, tau_ext of franka) or with it (total_efforts: the description has to give masses); none: nothing "
+        "is weighed. The currents of UR arms are no efforts in N m",
+        choices=("none", "efforts", "total_efforts"),
+    )
+    tare_time: float = parameter(
+        0.4, "Rest before the approach, to read the empty hand in the last part of it [s]", minimum=0.05, maximum=5.0
+    )
+    share: float = parameter(
+        0.5,
+        "Set down and grasp nearer the centre of mass where the weight takes more than this share of the torque that "
+        "the pads hold about their normal, if another attempt is allowed",
+        minimum=0.05,
+        maximum=10.0,
+    )
+
+
+@dataclass(frozen=True)
 class SequenceConfig(Config):
     """Speeds, tolerances and time limits of a pick."""
 
@@ -159,3 +182,4 @@ class SequenceConfig(Config):
     probe: ProbeConfig = nested(ProbeConfig)
     contact: ContactConfig = nested(ContactConfig)
     slip: SlipConfig = nested(SlipConfig)
+    weigh: WeighConfig = nested(WeighConfig)

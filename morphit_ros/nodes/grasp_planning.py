@@ -24,7 +24,7 @@ from morphit_ros.ros.core.markers import marker_array
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.execution.object_clearance import ClearanceConfig, object_clearance
-from morphit_ros.ros.grasping.known_object import KnownObjectConfig, KnownObjectMatch
+from morphit_ros.ros.grasping.known_object import KnownObjectConfig, KnownObjectMatch, weighed_completion
 from morphit_ros.ros.grasping.messages import message_from_plan
 from morphit_ros.ros.grasping.plan_inputs import PlanInput, PlanInputs, PlanInputsConfig
 from morphit_ros.ros.grasping.reach import GraspReach, ReachConfig, with_reach
@@ -84,7 +84,7 @@ class GraspPlanning(Node):
             goal.publish_feedback(PlanGrasp.Feedback(stage=stage, progress=float(progress)))
 
         try:
-            grasps = self._plan(self._inputs.of_goal(goal.request), goal.request.max_grasps, feedback)
+            grasps = self._plan(self._inputs.of_goal(goal.request), goal.request, feedback)
         except MorphitError as error:
             goal.abort()
             self._diagnostics.report(ERROR, f"request refused: {error}")
@@ -93,11 +93,14 @@ class GraspPlanning(Node):
         return PlanGrasp.Result(success=bool(grasps.grasps), grasps=grasps, planning_time=time.monotonic() - started)
 
     def _plan(
-        self, given: PlanInput, max_grasps: int = 0, progress: Callable[[str, float], None] | None = None
+        self,
+        given: PlanInput,
+        goal: PlanGrasp.Goal | None = None,
+        progress: Callable[[str, float], None] | None = None,
     ) -> GraspArray:
         target, config = given.target, self._planner_config
-        if max_grasps:
-            config = replace(config, max_grasps=max_grasps)
+        if goal is not None and goal.max_grasps:
+            config = replace(config, max_grasps=goal.max_grasps)
         cloud, patch, viewpoints = cloud_of(target), table_from_message(given.table), viewpoints_of(given.scene)
         finite = cloud.finite()
         others = other_things(given.scene, target.id, finite)
@@ -106,7 +109,9 @@ class GraspPlanning(Node):
             self._clearance_config, self._gripper, [finite, *others.objects.values()],
             None if patch is None else patch.T_world_table,
         )  # fmt: skip
-        completion, known = self._known.completion_for(cloud, target.header.frame_id, viewpoints, obstacles)
+        completion, known = weighed_completion(goal, viewpoints, obstacles)
+        if completion is None:
+            completion, known = self._known.completion_for(cloud, target.header.frame_id, viewpoints, obstacles)
         reachable = self._reach.filter_for(target, cloud.points, patch, obstacles)
         plan = plan_grasps(
             cloud, self._gripper, config, table=patch, seed=self._config.seed, reachable=reachable,

@@ -64,6 +64,9 @@ class WorkcellConfig(Config):
     friction: float = parameter(0.6, "Sliding friction between all bodies", minimum=0.05, maximum=2.0)
     fixtures: str = parameter("", "YAML file with what stands around the robot for good; empty: nothing")
     timestep: float = parameter(0.002, "Step of the simulation [s]", minimum=1e-4, maximum=0.005)
+    effort_noise: float = parameter(
+        0.02, "Standard deviation of the arm's reported efforts [N m]", minimum=0.0, maximum=10.0
+    )
     seed: int = parameter(0, "Seed of the sensor noise", minimum=0)
     base_position: tuple[float, ...] = parameter((), "Robot base in the world [m]; empty: pose in the robot's file")
     base_yaw: float = parameter(0.0, "Heading of the base at base_position [rad]", minimum=-6.3, maximum=6.3)
@@ -235,13 +238,22 @@ class Workcell:
         return self._hand.measured(self._data)
 
     def joint_state(self) -> JointState:
-        """Measured positions, velocities and efforts (without gravity) of arm and finger joints."""
+        """Measured positions, velocities and efforts of arm and finger joints.
+
+        Efforts are without what carries the robot itself; those of the arm with noise, the same whenever it is asked
+        for at the same time.
+        """
+        efforts = self._data.qfrc_actuator[self._joint_dofs].copy()
+        if self.config.effort_noise > 0.0:
+            count = len(self.robot.arm_joints)
+            rng = np.random.default_rng([self._seed, round(self.time / self._model.opt.timestep)])
+            efforts[:count] += rng.normal(0.0, self.config.effort_noise, count)
         return JointState(
             self.joint_names,
             self._data.qpos[self._joint_addresses].copy(),
             self._data.qvel[self._joint_dofs].copy(),
             self.time,
-            self._data.qfrc_actuator[self._joint_dofs].copy(),
+            efforts,
         )
 
     def place(self, positions: Mapping[str, float]) -> None:

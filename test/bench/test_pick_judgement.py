@@ -11,6 +11,8 @@ import pytest
 from morphit_bench.grasping.methods import grasp_method
 from morphit_bench.picks.outcome import Outcome
 from morphit_bench.picks.pick import MAX_SHIFT, PickJob, _judged
+from morphit_bench.picks.runs import come_to_rest, workcell_config
+from morphit_bench.picks.trials import draw_trial, trial_object
 from morphit_bench.picks.views import known_shape
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.pick import PickStage, SequenceUpdate
@@ -96,3 +98,22 @@ def test_the_planner_is_told_the_mass_of_a_known_shape() -> None:
             for mass in (0.05, 1.3)
         ]  # fmt: skip
     assert loads[1] > 3.0 * loads[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [0, 1], ids=["told by its torque", "turned while the table bore its head"])
+def test_a_hammer_whose_head_is_of_steel_is_grasped_nearer_its_centre_at_the_second_attempt(number: int) -> None:
+    trial = draw_trial("hammer", number)
+    job = PickJob.with_arm("panda")
+    with Workcell(workcell_config(trial), job.robot, trial_object(load_object("hammer"), trial)) as workcell:
+        come_to_rest(workcell)
+        first = job.pick(workcell, "observed", seed=trial.seed)
+        assert first.stage == ("test_lift", "verify")[number], first.message
+        assert first.mass == pytest.approx(workcell.object.mass, rel=0.03)
+        again = job.pick_again(workcell, first, setting="observed", seed=trial.seed + 1)
+        assert again is not None
+        assert again.success, again.message
+        # In the frame of the world, of a handle along no axis in particular.
+        moved = np.subtract(again.T_world_gripper, first.T_world_gripper)[:2, 3]
+        pulled = np.subtract(first.center, np.array(first.T_world_gripper)[:3, 3])[:2]
+        assert moved @ pulled > 0.0

@@ -19,7 +19,7 @@ from morphit_ros.grasping.planner_config import PlannerConfig
 from morphit_ros.grasping.scene import ObjectScene
 from morphit_ros.grasping.scoring.quality import diverse_top, lever_arms, weighted_score
 from morphit_ros.grasping.scoring.robustness import worst_contact
-from morphit_ros.grasping.scoring.wrench import ferrari_canny, gravity_load
+from morphit_ros.grasping.scoring.wrench import ferrari_canny, gravity_load, torsion_held
 from morphit_ros.grasping.unseen import on_seen_sides
 
 # How far off a side may be that was made up without any trust in it [m]; with trust, by so much less.
@@ -35,7 +35,8 @@ class Ranking:
     Attributes:
         scores: (S,) weighted geometric mean of the terms.
         terms: name as in `ScoreWeights` → (S,) in [0, 1], higher is better.
-        figures: name → (S,) what people read: lever [m], load, closure, angle [rad], overlap [m²], seen.
+        figures: name → (S,) what people read: lever [m], load, torsion [N m], closure, angle
+            [rad], overlap [m²], seen.
     """
 
     scores: Array
@@ -73,7 +74,8 @@ def score_candidates(
         "margin": np.clip(free / 0.01, 0.0, 1.0),
         "seen": seen,
     }
-    figures = {"lever": lever, "load": load, "angle": angle, "overlap_area": contacts.overlap}
+    torsion = torsion_held(contacts, config.friction, gripper.max_force)
+    figures = {"lever": lever, "load": load, "torsion": torsion, "angle": angle, "overlap_area": contacts.overlap}
     best = np.sort(np.argsort(-weighted_score(terms, config.weights), kind="stable")[: config.robust_candidates])
     poses, contacts = poses.select(best), contacts.select(best)
     terms = {name: values[best] for name, values in terms.items()}

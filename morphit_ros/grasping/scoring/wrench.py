@@ -145,6 +145,20 @@ def ferrari_canny(contacts: PadContacts, friction: float, refinements: int = 12)
     return np.maximum(radii, 0.0)
 
 
+def torsion_held(contacts: PadContacts, friction: float, force: float) -> Array:
+    """(S,) torque about the closing direction that both pads hold by friction [N m].
+
+    Args:
+        contacts: of S poses.
+        friction: Coulomb coefficient.
+        force: of a finger [N].
+    """
+    variance = (np.nan_to_num(contacts.fingers)[:, :, [SPREAD_X, SPREAD_Z]] ** 2).sum(axis=2)
+    # Mean distance from the middle: 0.94 of the root mean square for a disc. The weaker patch counts.
+    held: Array = 2.0 * friction * force * 0.94 * np.sqrt(variance.min(axis=1))
+    return held
+
+
 def gravity_load(
     contacts: PadContacts, rotations: Array, translations: Array, center_of_mass: Array, up: Array, friction: float,
     force: float, mass: float,
@@ -171,12 +185,8 @@ def gravity_load(
     weight = np.einsum("sji,j->si", rotations, -GRAVITY * mass * up)
     arm = np.einsum("sji,sj->si", rotations, center_of_mass - translations) - np.nan_to_num(middle)
     torque = np.cross(arm, weight)
-    variance = (fingers[:, :, [SPREAD_X, SPREAD_Z]] ** 2).sum(axis=2)
-    # Mean distance from the middle: 0.94 of the root mean square for a disc. The weaker patch counts.
-    twist_radius = 0.94 * np.sqrt(variance.min(axis=1))
-    capacity = 2.0 * friction * force
-    slide = np.hypot(weight[:, 0], weight[:, 2]) / capacity
-    twist = np.abs(torque[:, 1]) / np.maximum(capacity * twist_radius, 1e-9)
+    slide = np.hypot(weight[:, 0], weight[:, 2]) / (2.0 * friction * force)
+    twist = np.abs(torque[:, 1]) / np.maximum(torsion_held(contacts, friction, force), 1e-9)
     opening = np.nan_to_num(contacts.apertures)
     tips = []
     for axis, spread in ((0, SPREAD_Z), (2, SPREAD_X)):

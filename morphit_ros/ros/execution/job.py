@@ -11,16 +11,20 @@ from time import monotonic
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
+from geometry_msgs.msg import PointStamped
 from rclpy.action.server import ServerGoalHandle
 from rclpy.task import Future
 
 from morphit_interfaces.action import ExecuteGrasp, GoHome, Pick, Place, Recover, Release
+from morphit_interfaces.msg import SegmentedObject
 from morphit_ros.execution.failure import AttemptRecord, FailureMode
 from morphit_ros.execution.handling import HandSequence, HandUpdate
 from morphit_ros.execution.pick import CommandGripper, SendTrajectory, SequenceUpdate, StopArm
 from morphit_ros.execution.sequence import GraspSequence
-from morphit_ros.geometry.transforms import Array
+from morphit_ros.execution.weighing import Load
+from morphit_ros.geometry.transforms import Array, transform_points
 from morphit_ros.robot.motion_types import JointState
+from morphit_ros.ros.core.conversions import matrix_from_pose, point_from_array
 from morphit_ros.ros.core.diagnostics import ERROR, OK, diagnostic_status
 from morphit_ros.ros.execution.robot_commands import MotionGate
 
@@ -69,6 +73,7 @@ class ExecutionJob:
         sequence: not started yet.
         commands: takes what the sequence wants the robot to do.
         now: ROS time [s].
+        base_link: frame of what is weighed.
     """
 
     def __init__(
@@ -78,8 +83,9 @@ class ExecutionJob:
         sequence: GraspSequence | HandSequence,
         commands: MotionGate,
         now: float,
+        base_link: str,
     ) -> None:
-        self.goal = goal
+        self.goal, self._base_link = goal, base_link
         self._sequence = sequence
         self._commands = commands
         self._action_type = action_type
@@ -96,8 +102,12 @@ class ExecutionJob:
         self._records: tuple[AttemptRecord, ...] = ()
         self._look_again: Callable[[], None] | None = None
         self._attempts = 1
+        # What was weighed last, and the object that the present attempt is about as it was seen before it.
+        self.load: Load | None = None
+        self.target: SegmentedObject | None = None
         self._attempt = 1
-        self.failed_grasps: list[Any] = []
+        # (4, 4) of grasps that failed, in the frame of the object.
+        self.failed_poses: list[Array] = []
         self.mode: FailureMode | None = None
         self.commanded = False
         self.remark = ""
@@ -135,6 +145,11 @@ class ExecutionJob:
     def records(self) -> list[AttemptRecord]:
         """The attempts that have ended."""
         return [*self._ended, *self._records]
+
+    @property
+    def last(self) -> bool:
+        """Whether no other attempt follows the present one."""
+        return self._look_again is None or len(self._ended) + 1 >= self._attempts
 
     @property
     def may_move(self) -> bool:
@@ -225,6 +240,7 @@ class ExecutionJob:
             elif isinstance(command, StopArm):
                 self._commands.stop()
         self._grasp_index, self._records = update.grasp_index, update.attempts
+        self.load = (update.load if isinstance(update, SequenceUpdate) else None) or self.load
         self._attempt = len(self._ended) + update.attempt
         if update.success:
             self._conclude(now, FailureMode.SUCCESS, success=True)
@@ -241,7 +257,7 @@ class ExecutionJob:
         self._ended, self._records = self.records, ()
         self._attempt = len(self._ended) + 1
         if 0 <= self._grasp_index < len(self._grasps):
-            self.failed_grasps.append(self._grasps[self._grasp_index])
+            self.failed_poses.append(matrix_from_pose(self._grasps[self._grasp_index].pose))
         look()
 
     def fail(self, stage: str, message: str, now: float, mode: FailureMode) -> None:
@@ -288,6 +304,8 @@ class ExecutionJob:
         }  # fmt: skip
         if 0 <= self._grasp_index < len(self._grasps):
             fields["grasp"] = self._grasps[self._grasp_index]
+        if self.load is not None:
+            fields |= load_fields(self.load, self._base_link)
         self._awaited = None
         self._result = _filled(self._action_type.Result, fields)
 
@@ -321,6 +339,16 @@ class ExecutionJob:
         result = self._result
         text = _DONE[self._action_type] if result.success else f"failed in {result.failed_stage}: {result.message}"
         return diagnostic_status(name, OK if result.success else ERROR, text, self._durations)
+
+
+def load_fields(load: Load, base_link: str) -> dict[str, Any]:
+    """What was weighed, as the fields of a result."""
+    center = PointStamped(point=point_from_array(transform_points(load.T_base_gripper, load.center[None])[0]))
+    center.header.frame_id = base_link
+    return {
+        "mass": load.mass, "mass_deviation": load.mass_deviation, "center_of_mass": center,
+        "center_deviation": load.center_deviation,
+    }  # fmt: skip
 
 
 def _filled(message_type: Any, fields: dict[str, Any]) -> Any:

@@ -21,6 +21,7 @@ from morphit_ros.execution.handling import HandSequence
 from morphit_ros.execution.pick import GripperLimits
 from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.sequence_config import SequenceConfig
+from morphit_ros.execution.weighing import Scale, effort_scale
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.robot.configuration import RobotConfiguration
@@ -100,7 +101,7 @@ class PickJobs:
         self._commands, self._planning, self._watch, self._reader = commands, planning, watch, reader
         self._diagnostics = diagnostics
         self._states = interfaces.JOB_STATE.publish(node)
-        self._steps = PickSteps(node, group, inputs, config, sequence, self._run_sequence)
+        self._steps = PickSteps(node, group, inputs, config, sequence, self._run_sequence, reader.weighed_center)
         self._held = HeldObject(node, group, robot)
         self._memory = HeldMemory(node, robot, gripper, sequence, config.recall_held)
         self._known_since: float | None = None
@@ -246,8 +247,21 @@ class PickJobs:
         self._taken = monotonic()
         clock = "simulated clock" if self._node.get_clock().ros_time_is_active else "system clock"
         assert self._planning.backend is not None
-        sequence = kind(self._planning.backend, self._robot, self._gripper, self._sequence, clock, self._free_motion)
-        return ExecutionJob(goal, action_type, sequence, self._commands, ros_time(self._node))
+        backend, robot, base = self._planning.backend, self._robot, self._robot.base_link
+        common = backend, robot, self._gripper, self._sequence, clock, self._free_motion
+        sequence = GraspSequence(*common, self._scale()) if kind is GraspSequence else HandSequence(*common)
+        return ExecutionJob(goal, action_type, sequence, self._commands, ros_time(self._node), base)
+
+    def _scale(self) -> Scale | None:
+        """What weighs with the robot's present description, None where nothing does; a warning says what is lacking."""
+        source, model = self._sequence.weigh.source, self._watch.model
+        if source == "none" or model is None:
+            return None
+        try:
+            return effort_scale(model, self._robot, own_weight=source == "total_efforts")
+        except MorphitError as error:
+            self._diagnostics.report(WARN, f"nothing is weighed: {error}")
+            return None
 
     def _run_sequence(self, job: ExecutionJob, goal: ExecuteGrasp.Goal) -> None:
         try:
@@ -255,7 +269,8 @@ class PickJobs:
             self._held.expect(cloud, request.candidates)
             self._memory.expect(request, cloud)
             # A pick looks again after a failed attempt; a given grasp has only its neighbours to go on with.
-            request = replace(request, regrasps=0 if isinstance(job.goal.request, Pick.Goal) else None)
+            looks_again = isinstance(job.goal.request, Pick.Goal)
+            request = replace(request, regrasps=0 if looks_again else None, recenter=looks_again and not job.last)
             # To read a goal takes a while: joint states have come since.
             job.run_sequence(request, goal.grasps.grasps, self._watch.state, ros_time(self._node))
         except MorphitError as error:

@@ -25,15 +25,16 @@ def pick_verdict(result: Pick.Result, heights: Sequence[float] | None, least_ris
     """
     if not result.success:
         return f"FAILED in {result.failed_stage} ({result.outcome}): {result.message}", False
+    weighs = f"; it weighs {result.mass:.3f} ± {result.mass_deviation:.3f} kg" if result.mass else ""
     if heights is None:
-        return "PICKED: lifted and held, by what the fingers report", True
+        return f"PICKED: lifted and held, by what the fingers report{weighs}", True
     if not heights:
         nobody = f"nobody published {interfaces.OBJECT_POSE.name} to verify it"
         return f"FAILED: the robot reports success, but {nobody}", False
     rise = heights[-1] - heights[0]
     if rise < least_rise:
         return f"FAILED: the robot reports success but the object rose by {rise:.3f} m only", False
-    return f"PICKED: the object was lifted by {rise:.3f} m and held", True
+    return f"PICKED: the object was lifted by {rise:.3f} m and held{weighs}", True
 
 
 def save_report(
@@ -63,6 +64,8 @@ def save_report(
         "place_stages": dict(placed or {}),
         "object_rise": heights[-1] - heights[0] if heights else None,
         "object_moved": list(moved) or None,
+        "mass": result.mass or None,
+        "mass_deviation": result.mass_deviation if result.mass else None,
         "grasp": dict(zip(result.grasp.metric_names, result.grasp.metric_values, strict=True)),
     }
     save_numbers(path, report)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -12,13 +13,14 @@ from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 
 from morphit_interfaces.action import ExecuteGrasp
-from morphit_interfaces.msg import Grasp as GraspMsg
+from morphit_interfaces.msg import Grasp as GraspMsg, SegmentedObject
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.obstacles import loose_obstacle, object_obstacle, table_obstacle
 from morphit_ros.execution.pick import GraspTarget, PickRequest
+from morphit_ros.execution.weighing import Load
 from morphit_ros.geometry.point_cloud import PointCloud
-from morphit_ros.geometry.transforms import Array, invert_transform, make_transform
+from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.robot.solids import Solid
 from morphit_ros.ros.core.clocks import ros_time
@@ -134,8 +136,15 @@ def pick_request(
         positions = _positions(goal.grasps.arm_joints, message)
         if positions is not None and not reaches(T_base_pregrasp, positions):
             positions = None
+        # Not from planners that say nothing of it, or nothing that can be.
+        torsion = grasp.metrics.get("torsion", math.nan)
         return GraspTarget(
-            T_base_world @ grasp.T_world_gripper, T_base_pregrasp, grasp.aperture, grasp.open_aperture, positions
+            T_base_world @ grasp.T_world_gripper,
+            T_base_pregrasp,
+            grasp.aperture,
+            grasp.open_aperture,
+            positions,
+            torsion if math.isfinite(torsion) and torsion >= 0.0 else None,
         )
 
     # An obstacle for each object, and one for all points of no object.
@@ -234,6 +243,17 @@ class GoalReader:
             UnknownTransformError: tf2 does not know the base.
         """
         return self._frames().T_base("pose", message.header.frame_id) @ matrix_from_pose(message.pose)
+
+    def weighed_center(self, load: Load, target: SegmentedObject) -> Array:
+        """(3,) centre of mass in the frame of an object, as it was weighed and where the object was seen before [m].
+
+        Raises:
+            InvalidInputError: another frame than the world's or the base link's, or a cloud that cannot be read.
+            UnknownTransformError: tf2 does not know the base.
+        """
+        T_base_object = self._frames().T_base("object", target.header.frame_id)
+        center = load.center_within(cloud_of(target).finite().transformed(T_base_object).points)
+        return np.asarray(transform_points(invert_transform(T_base_object), center[None])[0])
 
     def solids(self) -> tuple[Solid, ...]:
         """What is known to be there besides what goals say, in the base frame.

@@ -12,18 +12,21 @@ from rclpy.node import Node
 from rclpy.task import Future
 
 from morphit_interfaces.action import ExecuteGrasp, PlanGrasp
-from morphit_interfaces.msg import Grasp as GraspMsg
+from morphit_interfaces.msg import Grasp as GraspMsg, SegmentedObject
 from morphit_interfaces.srv import Segment
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.execution.candidates import is_near
+from morphit_ros.execution.displacement import planar_motion
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.sequence_config import SequenceConfig
+from morphit_ros.execution.weighing import Load
+from morphit_ros.geometry.transforms import Array, make_transform, transform_points
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.alive import NodeWatch
 from morphit_ros.ros.core.clocks import Stopwatch, ros_time
-from morphit_ros.ros.core.conversions import matrix_from_pose
+from morphit_ros.ros.core.conversions import matrix_from_pose, point_from_array
 from morphit_ros.ros.execution.job import ExecutionJob, JobFailed
-from morphit_ros.ros.scene.messages import target_of
+from morphit_ros.ros.scene.messages import cloud_of, target_of
 
 # Until clouds are looked at again, by the clock of the cameras [s].
 _SEE_AGAIN = 0.5
@@ -63,6 +66,8 @@ class PickSteps:
         config: how long to wait.
         sequence: how often to look again after a failed attempt, and which grasps not to try again.
         execute: starts the grasp sequence of a job.
+        weighed_center: centre of mass (3,) in the frame of an object, by what an attempt at it has weighed, and where
+            the object was before that attempt.
     """
 
     def __init__(
@@ -73,11 +78,13 @@ class PickSteps:
         config: PickStepsConfig,
         sequence: SequenceConfig,
         execute: Callable[[ExecutionJob, ExecuteGrasp.Goal], None],
+        weighed_center: Callable[[Load, SegmentedObject], Array],
     ) -> None:
         self._segment = interfaces.SEGMENT.call(node, group)
         self._plan = interfaces.PLAN_GRASP.call(node, group)
         self._lives = NodeWatch(node, tuple(_SERVERS.values()), config.node_timeout, inputs)
         self._node, self._config, self._sequence, self._execute = node, config, sequence, execute
+        self._weighed_center = weighed_center
 
     def begin(self, job: ExecutionJob) -> None:
         """Wait for perception, which may still be warming up, and go on from there; again after a failed attempt."""
@@ -111,6 +118,15 @@ class PickSteps:
         goal = PlanGrasp.Goal(
             object=target_of(scene.objects), scene=scene.objects, use_table=scene.table.found, table=scene.table
         )
+        if job.target is not None:
+            # Another attempt: the object may lie elsewhere than it was taken from, and what was learned goes along.
+            moved = _motion(job.target, goal.object)
+            if job.load is not None and moved is not None:
+                center = transform_points(moved, self._weighed_center(job.load, job.target)[None])[0]
+                goal.mass, goal.center_of_mass = job.load.mass, point_from_array(center)
+            moved = make_transform() if moved is None else moved
+            job.failed_poses = [moved @ pose for pose in job.failed_poses]
+        job.target = goal.object
         question = self._plan.send_goal_async(goal)
         self._ask(job, "plan_grasp", question, lambda handle: self._planning(job, scene, handle))
 
@@ -123,7 +139,7 @@ class PickSteps:
     def _planned(self, job: ExecutionJob, scene: Segment.Response, plan: PlanGrasp.Result) -> None:
         if not plan.success:
             raise JobFailed("plan_grasp", plan.grasps.message, FailureMode.NO_GRASP)
-        plan.grasps.grasps = self._unlike_failed(plan.grasps.grasps, job.failed_grasps)
+        plan.grasps.grasps = self._unlike_failed(plan.grasps.grasps, job.failed_poses)
         goal = ExecuteGrasp.Goal(
             grasps=plan.grasps, object=target_of(scene.objects), scene=scene.objects, table=scene.table
         )
@@ -149,11 +165,18 @@ class PickSteps:
         timeout = self._config.request_timeout
         job.ask(stage, question, on_answer, timeout, ros_time(self._node), _MODES[stage], self._lost(stage))
 
-    def _unlike_failed(self, grasps: list[GraspMsg], failed: list[GraspMsg]) -> list[GraspMsg]:
+    def _unlike_failed(self, grasps: list[GraspMsg], failed: list[Array]) -> list[GraspMsg]:
         """Without those near a failed one; all of them if none is left, for they are from a new look."""
         near = self._sequence.regrasp_distance, self._sequence.regrasp_angle
-        poses = [matrix_from_pose(grasp.pose) for grasp in failed]
         others = [
-            grasp for grasp in grasps if not any(is_near(matrix_from_pose(grasp.pose), pose, *near) for pose in poses)
+            grasp for grasp in grasps if not any(is_near(matrix_from_pose(grasp.pose), pose, *near) for pose in failed)
         ]
         return others or grasps
+
+
+def _motion(before: SegmentedObject, now: SegmentedObject) -> Array | None:
+    """(4, 4) from where an object was to where it is; None where that is not known."""
+    clouds = [cloud_of(item).finite().points for item in (before, now)]
+    if before.header.frame_id != now.header.frame_id or not all(map(len, clouds)):
+        return None
+    return planar_motion(*clouds)

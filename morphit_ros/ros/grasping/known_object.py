@@ -8,6 +8,7 @@ import numpy as np
 from rclpy.node import Node
 from scipy.spatial import cKDTree
 
+from morphit_interfaces.action import PlanGrasp
 from morphit_interfaces.msg import NeuralObject
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.geometry.point_cloud import PointCloud
@@ -38,6 +39,25 @@ class KnownObjectConfig(Config):
     match_share: float = parameter(
         0.9, "Share of the cloud's points that have to be of the neural object", minimum=0.1, maximum=1.0
     )
+
+
+def weighed_completion(
+    goal: PlanGrasp.Goal | None, viewpoints: Array | None, obstacles: Array | None
+) -> tuple[KnownMass | None, str]:
+    """The completion with what a goal says was weighed, and a note for people; None and empty where it says nothing.
+
+    Args:
+        goal: of `plan_grasp`.
+        viewpoints, obstacles: see `AutoCompletion`.
+
+    Raises:
+        InvalidInputError: a mass that is not positive, or a centre of mass that is not finite.
+    """
+    if goal is None or goal.mass == 0.0:
+        return None, ""
+    shape = AutoCompletion(viewpoints, obstacles if obstacles is not None and len(obstacles) else None)
+    completion = KnownMass(array_from_point(goal.center_of_mass), 1.0, shape, goal.mass, "weighed")
+    return completion, f"Centre of mass and mass weighed: {goal.mass:.3g} kg."
 
 
 class KnownObjectMatch:

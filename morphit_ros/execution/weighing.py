@@ -1,0 +1,200 @@
+"""What the hand carries, from what the arm feels: mass and centre of mass of what was lifted.
+
+Readings with the object in the hand, less those without it in the same attitude, are linear in mass and first moment:
+a weight at a point ``c`` asks of joint j for the torque ``m g (∂c/∂q_j · up)``. One attitude tells the vertical line
+through the centre of mass and not how high it lies on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from morphit_ros.execution.supervision import StateWatch
+from morphit_ros.geometry.transforms import Array, transform_points
+from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.link_masses import GRAVITY, weight_efforts
+
+Positions = Mapping[str, float]
+# Fewer readings tell neither the load nor their own noise.
+_LEAST_READINGS = 5
+# Lighter loads have no centre that the arm could tell, whatever the noise [kg].
+_LEAST_MASS = 0.005
+# No object has its centre of mass further out than this share of its extent.
+_WITHIN = 0.9
+# A load that grows by this share has left the table only since.
+_GROWTH = 0.15
+
+
+@dataclass(frozen=True)
+class Load:
+    """What was weighed.
+
+    Attributes:
+        mass: [kg].
+        center: (3,) in the gripper's frame: the point nearest to its origin on the vertical line through the centre of
+            mass [m].
+        T_base_gripper: (4, 4), where the hand was; z of the base is up.
+        mass_deviation, center_deviation: standard deviations, of the centre in its worst horizontal direction: from
+            the noise of the readings, or from how badly they fit any load where that is more [kg], [m].
+        resting: what was weighed when a part of the object still rested on the table, so that it turned in the hand
+            since; None if it did not.
+    """
+
+    mass: float
+    center: Array
+    T_base_gripper: Array
+    mass_deviation: float
+    center_deviation: float
+    resting: Load | None = None
+
+    @property
+    def torque(self) -> Array:
+        """(3,) of the weight about the gripper's origin, in its frame [N m]."""
+        return np.cross(self.center, -GRAVITY * self.mass * self.T_base_gripper[2, :3])
+
+    def outweighs(self, earlier: Load) -> bool:
+        """Whether the load is clearly more than before: then a part of the object still rested on the table."""
+        noise = 3.0 * float(np.hypot(self.mass_deviation, earlier.mass_deviation))
+        return self.mass - earlier.mass > max(_GROWTH * self.mass, noise)
+
+    def center_within(self, points: Array) -> Array:
+        """(3,) centre of mass in the base frame of an object that was seen before it was lifted.
+
+        At the middle of its height, which is not weighed, and within its extent.
+
+        Args:
+            points: (N, 3) of the object in the base frame [m].
+        """
+        middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
+        offset = self._line(points) - middle
+        offset[2] = 0.0
+        reach = float(((points - middle) @ offset).max())
+        return np.asarray(middle + offset * min(1.0, _WITHIN * reach / max(float(offset @ offset), 1e-12)))
+
+    def _line(self, points: Array) -> Array:
+        """A point on the vertical through the centre of mass, before the object turned in the hand."""
+        if self.resting is None:
+            return np.asarray(transform_points(self.T_base_gripper, self.center[None])[0])
+        # It hangs turned by an unknown angle now. When it was weighed before, the table bore the rest of the weight
+        # where the object reaches furthest to the side that its weight pulls to.
+        side = self.T_base_gripper[:3, :3] @ self.center
+        side /= max(float(np.linalg.norm(side)), 1e-9)
+        grip = self.resting.T_base_gripper[:3, 3]
+        hung, share = self.resting.T_base_gripper[:3, :3] @ self.resting.center, self.resting.mass / self.mass
+        support = _WITHIN * float(((points - grip) @ side).max())
+        return np.asarray(grip + side * (share * float(hung @ side) + (1.0 - share) * support))
+
+    def __str__(self) -> str:
+        beside = 1e3 * float(np.linalg.norm(self.center))
+        return (
+            f"{self.mass:.3f} ± {self.mass_deviation:.3f} kg, "
+            f"{beside:.0f} ± {1e3 * self.center_deviation:.0f} mm beside the grasp"
+        )
+
+
+class Scale:
+    """Feels loads: readings of the loaded hand are compared with those of the empty one, both with the arm at rest.
+
+    Args:
+        read: reads the robot now, (K,); None where it does not report it.
+        matrix: joint positions → (K, 4) readings of a unit mass at the gripper's origin and of unit first moments
+            along the gripper's axes.
+        pose: joint positions → ``T_base_gripper`` (4, 4).
+        own: joint positions → (K,) part of the readings that is the robot's own weight; None where there is none.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[StateWatch], Array | None],
+        matrix: Callable[[Positions], Array],
+        pose: Callable[[Positions], Array],
+        own: Callable[[Positions], Array] | None = None,
+    ) -> None:
+        self.read = read
+        self._matrix, self._pose, self._own = matrix, pose, own
+        self._empty: Array = np.empty((0, 0))
+
+    def tare(self, readings: Sequence[Array], positions: Positions) -> None:
+        """Take readings (K,) of the empty hand at joint positions, in place of earlier ones."""
+        self._empty = self._without_own(readings, positions)
+
+    def load(self, readings: Sequence[Array], positions: Positions) -> Load | None:
+        """What readings (K,) of the loaded hand at joint positions say, None where there are too few, or no weight."""
+        if min(len(self._empty), len(readings)) < _LEAST_READINGS:
+            return None
+        empty, loaded = self._empty, self._without_own(readings, positions)
+        variance = empty.var(axis=0, ddof=1) / len(empty) + loaded.var(axis=0, ddof=1) / len(loaded)
+        difference = loaded.mean(axis=0) - empty.mean(axis=0)
+        return weighed(self._matrix(positions), self._pose(positions), difference, np.sqrt(variance))
+
+    def _without_own(self, readings: Sequence[Array], positions: Positions) -> Array:
+        values = np.array(readings)
+        return values if self._own is None or not len(values) else values - self._own(positions)
+
+
+def weighed(matrix: Array, T_base_gripper: Array, difference: Array, deviation: Array) -> Load | None:
+    """The load that explains a difference of readings best, None if that is no weight.
+
+    Args:
+        matrix: (K, 4) as of `Scale`.
+        T_base_gripper: (4, 4), where the hand was.
+        difference, deviation: (K,) of the readings, and their standard deviations.
+    """
+    across = np.linalg.svd(T_base_gripper[2:3, :3])[2][1:]
+    reduced = np.column_stack([matrix[:, 0], matrix[:, 1:] @ across.T])
+    # Readings without noise (a simulation's) count alike.
+    sigma = np.maximum(deviation, 1e-3 * max(float(np.abs(difference).max()), 1e-9))
+    weighted = reduced / sigma[:, None]
+    solution, _, rank, _ = np.linalg.lstsq(weighted, difference / sigma, rcond=None)
+    mass = float(solution[0])
+    if rank < 3 or mass < _LEAST_MASS:
+        return None
+    misfit = float(np.sum((weighted @ solution - difference / sigma) ** 2)) / max(1, len(difference) - 3)
+    covariance = np.linalg.inv(weighted.T @ weighted) * max(1.0, misfit)
+    # Of the quotient: centre = moment / mass.
+    ratio = np.column_stack([-solution[1:] / mass**2, np.eye(2) / mass])
+    spread = np.linalg.eigvalsh(ratio @ covariance @ ratio.T)[-1]
+    return Load(
+        mass,
+        across.T @ solution[1:] / mass,
+        T_base_gripper,
+        float(np.sqrt(covariance[0, 0])),
+        float(np.sqrt(max(spread, 0.0))),
+    )
+
+
+def effort_scale(kinematics: KinematicModel, robot: RobotConfiguration, own_weight: bool = False) -> Scale:
+    """A scale whose readings are the efforts (J,) of the arm's joints: what its motors have to give [N m].
+
+    Args:
+        kinematics: of the whole robot.
+        robot: names of its joints and links; z of its base is up.
+        own_weight: whether the efforts carry the arm itself, too; then its description has to give masses.
+
+    Raises:
+        InvalidInputError: as of `weight_efforts`.
+    """
+    rotation, offset = robot.T_tip_gripper[:3, :3].T, robot.T_tip_gripper[:3, 3]
+
+    def read(state: StateWatch) -> Array | None:
+        efforts = state.efforts(robot.arm_joints)
+        return efforts if efforts is not None and len(efforts) == len(robot.arm_joints) else None
+
+    def closed(positions: Positions) -> Positions:
+        return {**dict.fromkeys(robot.finger_joints, 0.0), **positions}
+
+    def pose(positions: Positions) -> Array:
+        return robot.gripper_pose(kinematics, positions)
+
+    def matrix(positions: Positions) -> Array:
+        jacobian = kinematics.jacobian(closed(positions), robot.tip_link, robot.arm_joints)
+        linear = rotation @ (jacobian[:3] + np.cross(jacobian[3:].T, offset).T)
+        up = pose(positions)[2, :3]
+        return GRAVITY * np.column_stack([up @ linear, np.cross(up, (rotation @ jacobian[3:]).T)])
+
+    weight = weight_efforts(kinematics, robot.arm_joints, robot.base_link) if own_weight else None
+    return Scale(read, matrix, pose, None if weight is None else lambda positions: weight(closed(positions)))

@@ -1,0 +1,170 @@
+"""Mass and centre of mass from what the arm feels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.execution.weighing import Load, Scale, effort_scale
+from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy, transform_points
+from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.description import load_robot_description
+from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.link_masses import GRAVITY, link_masses, weight_efforts
+
+
+@pytest.fixture(scope="module")
+def panda() -> tuple[KinematicModel, RobotConfiguration]:
+    robot = RobotConfiguration.load("panda")
+    return KinematicModel(load_robot_description(robot.description)), robot
+
+
+def drawn(robot: RobotConfiguration, seed: int) -> dict[str, float]:
+    rng = np.random.default_rng(seed)
+    return dict(zip(robot.arm_joints, (robot.home + rng.uniform(-0.3, 0.3, 7)).tolist(), strict=True))
+
+
+def energy_efforts(
+    kinematics: KinematicModel, robot: RobotConfiguration, positions: Mapping[str, float], mass: float, center: Array
+) -> Array:
+    """What a mass at a point of the gripper's frame asks of the motors: differences of its potential energy."""
+
+    def height(joints: Mapping[str, float]) -> float:
+        return float(transform_points(robot.gripper_pose(kinematics, joints), center[None])[0, 2])
+
+    def moved(name: str, step: float) -> dict[str, float]:
+        return {**positions, name: positions[name] + step}
+
+    step = 1e-5
+    slopes = [(height(moved(name, step)) - height(moved(name, -step))) / (2 * step) for name in robot.arm_joints]
+    return GRAVITY * mass * np.array(slopes)
+
+
+def line_distance(load: Load, center: Array) -> float:
+    """How far a point of the gripper's frame is from the vertical that was weighed [m]."""
+    offset = center - load.center
+    up = load.T_base_gripper[2, :3]
+    return float(np.linalg.norm(offset - up * (up @ offset)))
+
+
+def read_twice(scale: Scale, positions: Mapping[str, float], efforts: Array, sigma: float, seed: int) -> Load | None:
+    rng = np.random.default_rng(seed)
+    scale.tare([rng.normal(0.0, sigma, 7) for _ in range(12)], positions)
+    return scale.load([efforts + rng.normal(0.0, sigma, 7) for _ in range(15)], positions)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_mass_and_vertical_of_a_load_are_those_of_its_potential_energy(
+    panda: tuple[KinematicModel, RobotConfiguration], seed: int
+) -> None:
+    positions, center = drawn(panda[1], seed), np.random.default_rng(seed).uniform(-0.08, 0.08, 3)
+    load = read_twice(effort_scale(*panda), positions, energy_efforts(*panda, positions, 0.4, center), 0.0, 0)
+    assert load is not None
+    assert load.mass == pytest.approx(0.4, rel=1e-4)
+    assert line_distance(load, center) < 1e-4
+
+
+def test_stated_deviations_are_those_of_the_errors(panda: tuple[KinematicModel, RobotConfiguration]) -> None:
+    center, masses, centers = np.array([0.03, -0.05, 0.02]), [], []
+    for seed in range(60):
+        positions = drawn(panda[1], seed)
+        load = read_twice(effort_scale(*panda), positions, energy_efforts(*panda, positions, 0.3, center), 0.02, seed)
+        assert load is not None
+        masses.append((load.mass - 0.3) / load.mass_deviation)
+        centers.append(line_distance(load, center) / load.center_deviation)
+    # One number each, two directions of which the worse counts: about 1, and between 1 and √2.
+    assert 0.7 < np.sqrt(np.mean(np.square(masses))) < 1.4
+    assert 0.7 < np.sqrt(np.mean(np.square(centers))) < 1.8
+
+
+def test_what_no_weight_explains_has_a_large_deviation(panda: tuple[KinematicModel, RobotConfiguration]) -> None:
+    positions = drawn(panda[1], 0)
+    efforts = energy_efforts(*panda, positions, 0.3, np.zeros(3))
+    # As currents of motors whose torque constants differ.
+    wrong = read_twice(effort_scale(*panda), positions, efforts * np.array([1, 0.2, 3, 1, 5, 0.3, 1]), 0.0, 0)
+    assert wrong is not None
+    assert wrong.mass_deviation > 0.05 * wrong.mass
+
+
+def test_no_weight_and_too_few_readings_are_no_load(panda: tuple[KinematicModel, RobotConfiguration]) -> None:
+    scale, positions = effort_scale(*panda), drawn(panda[1], 0)
+    assert read_twice(scale, positions, np.zeros(7), 0.0, 0) is None
+    assert read_twice(scale, positions, -energy_efforts(*panda, positions, 0.3, np.zeros(3)), 0.0, 0) is None
+    scale.tare([], positions)
+    assert scale.load([energy_efforts(*panda, positions, 0.3, np.zeros(3))] * 20, positions) is None
+
+
+def test_efforts_that_carry_the_arm_too_are_compared_by_its_masses(
+    panda: tuple[KinematicModel, RobotConfiguration],
+) -> None:
+    kinematics, robot = panda
+    own = weight_efforts(kinematics, robot.arm_joints, robot.base_link)
+    empty, loaded = ({**dict.fromkeys(robot.finger_joints, 0.0), **drawn(robot, seed)} for seed in (1, 2))
+    scale = effort_scale(kinematics, robot, own_weight=True)
+    scale.tare([own(empty)] * 10, empty)
+    center = np.array([0.0, 0.04, 0.01])
+    load = scale.load([own(loaded) + energy_efforts(kinematics, robot, loaded, 0.5, center)] * 10, loaded)
+    assert load is not None
+    assert load.mass == pytest.approx(0.5, rel=1e-3)
+    assert line_distance(load, center) < 1e-3
+
+
+def test_the_arms_own_weight_is_the_slope_of_its_energy(panda: tuple[KinematicModel, RobotConfiguration]) -> None:
+    kinematics, robot = panda
+    masses = link_masses(kinematics.description)
+    positions = {**dict.fromkeys(robot.finger_joints, 0.0), **drawn(robot, 3)}
+
+    def energy(joints: Mapping[str, float]) -> float:
+        poses = kinematics.forward_kinematics(joints)
+        heights = [item.mass * transform_points(poses[link], item.center[None])[0, 2] for link, item in masses.items()]
+        return GRAVITY * float(np.sum(heights))
+
+    step = 1e-5
+    slopes = [
+        (energy({**positions, name: positions[name] + step}) - energy({**positions, name: positions[name] - step}))
+        / (2 * step)
+        for name in robot.arm_joints
+    ]
+    assert weight_efforts(kinematics, robot.arm_joints, robot.base_link)(positions) == pytest.approx(slopes, abs=1e-5)
+
+
+LINK = '<robot name="r"><link name="a">{}</link></robot>'
+
+
+def test_masses_that_are_no_numbers_and_descriptions_without_any_are_refused() -> None:
+    bad = LINK.format('<inertial><mass value="much"/></inertial>')
+    with pytest.raises(InvalidInputError, match="link 'a': inertial: got 'much'"):
+        link_masses(load_robot_description(bad))
+    with pytest.raises(InvalidInputError, match="robot r: masses: got none"):
+        weight_efforts(KinematicModel(load_robot_description(LINK.format(""))), (), "a")
+
+
+def load_at(center: Array, mass: float, resting: Load | None = None) -> Load:
+    """Weighed at (0.5, 0, 0.2) with the gripper pointing down."""
+    pose = make_transform(matrix_from_rpy((np.pi, 0.0, 0.0)), (0.5, 0.0, 0.2))
+    return Load(mass, center, pose, 0.003, 0.003, resting)
+
+
+BAR = np.array([[x, y, z] for x in np.linspace(0.4, 0.6, 21) for y in (-0.01, 0.01) for z in (0.0, 0.03)])
+
+
+def test_the_centre_lies_on_the_vertical_at_the_middle_of_the_height() -> None:
+    assert load_at(np.array([0.06, 0.0, 0.0]), 0.4).center_within(BAR) == pytest.approx([0.56, 0.0, 0.015])
+
+
+def test_a_centre_beyond_the_object_is_moved_onto_it() -> None:
+    assert load_at(np.array([0.4, 0.0, 0.0]), 0.1).center_within(BAR) == pytest.approx([0.59, 0.0, 0.015])
+
+
+def test_the_centre_of_what_turned_in_the_hand_lies_between_grip_and_support() -> None:
+    # A bar of 0.4 kg with its centre 60 mm beside the grip; the table bore 0.24 kg at its end, 90 mm away, and the pads
+    # held what is left of the torque.
+    support, share = 0.09, 0.16 / 0.4
+    resting = load_at(np.array([(0.06 - (1 - share) * support) / share, 0.0, 0.0]), 0.16)
+    hanging = load_at(np.array([0.02, 0.0, 0.0]), 0.4, resting)
+    assert hanging.outweighs(resting)
+    assert not resting.outweighs(resting)
+    assert hanging.center_within(BAR) == pytest.approx([0.56, 0.0, 0.015], abs=1e-6)
