@@ -7,6 +7,8 @@ cloud or told; the hand keeps above it, and out of space that no camera saw.
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,7 @@ from morphit_ros.commands.grasp_surroundings import (
     check_surroundings,
     read_surroundings,
 )
-from morphit_ros.commands.options import SeedConfig, add_config, add_settings, read_config, settings
+from morphit_ros.commands.options import PageConfig, SeedConfig, add_config, add_settings, read_config, settings
 from morphit_ros.commands.output_files import PICTURES, ResultFiles, add_json, add_output, plain
 from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.reports import progress_bar, say
@@ -25,7 +27,9 @@ from morphit_ros.compilation import telling_of_compilation
 from morphit_ros.configuration import Config, parameter
 
 if TYPE_CHECKING:
+    from morphit_ros.display.candidate_scene import CandidateScene
     from morphit_ros.grasping import Grasp, GraspPlan, Gripper
+    from morphit_ros.grasping.candidate_record import CandidateRecord
 
 
 @dataclass(frozen=True)
@@ -54,17 +58,23 @@ def add_options(parser: CommandParser) -> None:
     add_config(parser, PlannerConfig, "unseen", none=_UNSEEN)
     add_surroundings(parser)
     add_settings(parser, "the planner")
+    parser.add_argument(
+        "--view", action="store_true",
+        help="show the candidates by what became of them in the browser, on loopback; Ctrl-C ends it",
+    )  # fmt: skip
+    add_config(parser, PageConfig)
     add_output(parser, "--picture", "draw the best grasp: object, gripper, contacts (PNG)", suffixes=PICTURES)
     add_json(parser)
 
 
 @dataclass(frozen=True)
 class Planned:
-    """What a command line asks for: the object in its surroundings, the gripper, the plan."""
+    """What a command line asks for: the object in its surroundings, the gripper, the plan, its candidates to view."""
 
     around: Surroundings
     gripper: Gripper
     plan: GraspPlan
+    record: CandidateRecord | None = None
 
 
 @telling_of_compilation(say)
@@ -84,7 +94,32 @@ def run(options: argparse.Namespace) -> int:
 
             best = plan.grasps[0]
             files.write("--picture", options.picture, lambda path: draw_grasp(around.cloud, gripper, best, path))
+    if done.record is not None:
+        view(done, read_config(options, PageConfig).port, say if options.json == "-" else print)
     return 0 if plan.success else 1
+
+
+def view(done: Planned, port: int, tell: Callable[[str], None]) -> None:
+    """Show the candidates of a plan in the browser until Ctrl-C; `tell` gets the address.
+
+    Raises:
+        InvalidInputError, MissingDependencyError: a port that is taken; no viser.
+    """
+    from morphit_ros.commands.spheres_view import wait_for_interrupt
+
+    with candidate_scene(done, port) as scene:
+        tell(f"{scene.url}  (Ctrl-C ends)")
+        sys.stdout.flush()
+        wait_for_interrupt()
+
+
+def candidate_scene(done: Planned, port: int) -> CandidateScene:
+    """The page of a plan with a record, serving."""
+    from morphit_ros.display.candidate_scene import CandidateScene
+
+    assert done.record is not None
+    around = done.around
+    return CandidateScene(done.record, done.plan, done.gripper, around.cloud, around.table, around.obstacles, port=port)
 
 
 def planned(options: argparse.Namespace) -> Planned:
@@ -96,19 +131,22 @@ def planned(options: argparse.Namespace) -> Planned:
     from morphit_ros.geometry.point_cloud_io import load_point_cloud
     from morphit_ros.geometry.units import in_metres
     from morphit_ros.grasping import Gripper, PlannerConfig, plan_grasps
+    from morphit_ros.grasping.candidate_record import CandidateRecord
 
     seed = read_config(options, SeedConfig).seed
     config = read_config(options, PlannerConfig, {**_DEFAULTS, **settings(options, PlannerConfig)})
     check_surroundings(options)
     gripper = Gripper.load(options.gripper)
     around = read_surroundings(options, in_metres(load_point_cloud(options.cloud), options.unit, options.cloud))
+    record = CandidateRecord() if options.view else None
     with progress_bar("planning", "%", 100, leave=False) as bar:
         plan = plan_grasps(
             around.cloud, gripper, config, table=around.table, seed=seed, approach=around.approach,
             obstacles=around.obstacles, viewpoints=around.viewpoints,
             progress=lambda stage, share: bar(int(100 * share), stage),
+            record=record,
         )  # fmt: skip
-    return Planned(around, gripper, plan)
+    return Planned(around, gripper, plan, record)
 
 
 def support_line(around: Surroundings) -> str:
