@@ -10,6 +10,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from morphit_ros.commands.grasp_surroundings import (
@@ -41,6 +42,8 @@ class GraspConfig(Config):
 
 # A recorded cloud is all that is known; nodes have perception's table and cameras, and a robot that watches.
 _UNSEEN = "occupied"
+# graspnetAPI's average precision looks at so many.
+_GRASPNET_TOP = 50
 _DEFAULTS: dict[str, Any] = {"unseen": _UNSEEN, "unseen_last": True}
 
 
@@ -63,6 +66,12 @@ def add_options(parser: CommandParser) -> None:
         help="show the candidates by what became of them in the browser, on loopback; Ctrl-C ends it",
     )  # fmt: skip
     add_config(parser, PageConfig)
+    add_output(
+        parser,
+        "--graspnet",
+        "write the best 50 as graspnetAPI's rows (N, 17), in the frame of the cloud",
+        suffixes=(".npy",),
+    )
     add_output(parser, "--picture", "draw the best grasp: object, gripper, contacts (PNG)", suffixes=PICTURES)
     add_json(parser)
 
@@ -89,6 +98,8 @@ def run(options: argparse.Namespace) -> int:
     with ResultFiles() as files:
         content = {**plan_content(plan, gripper.name, options.cloud, seed), **support_content(around)}
         files.json(content, options.json)
+        if options.graspnet:
+            files.write("--graspnet", options.graspnet, lambda path: write_graspnet(plan, gripper, path))
         if plan.success and options.picture:
             from morphit_ros.display.picture import draw_grasp
 
@@ -97,6 +108,17 @@ def run(options: argparse.Namespace) -> int:
     if done.record is not None:
         view(done, read_config(options, PageConfig).port, say if options.json == "-" else print)
     return 0 if plan.success else 1
+
+
+def write_graspnet(plan: GraspPlan, gripper: Gripper, path: Path) -> None:
+    """The best grasps of a plan as graspnetAPI's rows; a plan without any gives a file without any."""
+    import numpy as np
+
+    from morphit_ros.grasping.graspnet import graspnet_rows
+    from morphit_ros.resources import atomic_write
+
+    with atomic_write(path, "wb") as stream:
+        np.save(stream, graspnet_rows(plan.grasps[:_GRASPNET_TOP], gripper))
 
 
 def view(done: Planned, port: int, tell: Callable[[str], None]) -> None:
@@ -134,7 +156,7 @@ def planned(options: argparse.Namespace) -> Planned:
     from morphit_ros.grasping.candidate_record import CandidateRecord
 
     seed = read_config(options, SeedConfig).seed
-    config = read_config(options, PlannerConfig, {**_DEFAULTS, **settings(options, PlannerConfig)})
+    config = read_config(options, PlannerConfig, {**_defaults(options), **settings(options, PlannerConfig)})
     check_surroundings(options)
     gripper = Gripper.load(options.gripper)
     around = read_surroundings(options, in_metres(load_point_cloud(options.cloud), options.unit, options.cloud))
@@ -147,6 +169,10 @@ def planned(options: argparse.Namespace) -> Planned:
             record=record,
         )  # fmt: skip
     return Planned(around, gripper, plan, record)
+
+
+def _defaults(options: argparse.Namespace) -> dict[str, Any]:
+    return _DEFAULTS | ({"max_grasps": _GRASPNET_TOP} if options.graspnet else {})
 
 
 def support_line(around: Surroundings) -> str:

@@ -295,11 +295,12 @@ def _fork_mesh(gripper: Gripper) -> tuple[Array, Array]:
     """A gripper of aperture 1 as thin boxes, vertices (V, 3) and faces (F, 3), in its frame."""
     palm = max(float(box.center[2] + box.size[2] / 2.0) for box in gripper.palm_boxes)
     tip = max(float(box.center[2] + box.size[2] / 2.0) for box in gripper.finger_boxes)
-    vertices, faces = [], []
+    vertices: list[Array] = []
+    faces: list[Array] = []
     for start, end in fork(palm - 0.02, palm, tip, 1.0):
         across = np.array([1.0, 0.0 if abs(end - start)[1] > 0.0 else 20.0, 1.0])
         beam = box_mesh(np.abs(end - start) + 2.0 * _PRONG * across).transformed(_shift(0.5 * (start + end)))
-        faces.append(beam.faces + sum(len(part) for part in vertices))
+        faces.append(beam.faces + sum((len(part) for part in vertices), 0))
         vertices.append(beam.vertices)
     return np.concatenate(vertices).astype(np.float32), np.concatenate(faces).astype(np.uint32)
 

@@ -1,4 +1,4 @@
-"""The page of `morphit grasp --view`: lists by outcome, what is chosen by number or click, its text, what a browser draws."""
+"""The page of `morphit grasp --view`: lists by outcome, choice by number and click, the text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -80,17 +79,11 @@ def test_the_list_is_filtered_by_outcome_and_one_is_drawn_as_the_gripper(scene, 
         scene.choose(len(record.candidates))
 
 
-def test_a_number_and_a_click_choose_and_the_text_follows(scene):
+def test_a_number_chooses_and_the_text_follows(scene):
     scene.choose_outcome("table")
     listed = scene._listed
     control(scene, "Number").value = 5
     assert scene.chosen is listed[4]
-    for callback in (
-        node(scene, "candidates/forks")._impl_aux.click_cb
-        if hasattr(node(scene, "candidates/forks"), "_impl_aux")
-        else ()
-    ):
-        callback(SimpleNamespace(instance_index=2))
     scene.choose(2)
     assert scene.chosen is listed[2]
     assert control(scene, "Number").value == 3
@@ -167,7 +160,7 @@ def test_a_click_on_a_fork_in_a_browser_chooses_it(scene):
     seen = transform_points(T_camera_world, stems)
     pixels = seen[:, :2] / seen[:, 2:]
     gaps = np.linalg.norm(pixels[:, None] - pixels[None], axis=2) + np.eye(len(pixels))
-    lonely = int(gaps[:, :].min(axis=1).argmax())
+    lonely = int(gaps.min(axis=1).argmax())
     scene.choose((lonely + 1) % len(stems))
     with looked_at(scene) as (page, width, height):
         at = np.array([width, height]) / 2 + 0.5 * height / np.tan(0.5 * camera.fov) * pixels[lonely]
