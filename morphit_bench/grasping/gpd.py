@@ -1,4 +1,4 @@
-"""GPD's geometric sampler, from its paper: ten Pas, Gualtieri, Saenko, Platt, Grasp Pose Detection in Point Clouds, 2017.
+"""GPD's geometric sampler, from its paper: ten Pas, Gualtieri, Saenko, Platt, Grasp Pose Detection in Point Clouds.
 
 Points p are drawn from the cloud. The normals n around p give a local frame: of M = Σ n nᵀ the eigenvector of the
 largest value is the normal, that of the least one the axis of minor curvature. The hand closes in the plane across that
@@ -45,7 +45,7 @@ class GpdConfig(Config):
     placements: int = parameter(10, "Offsets along the closing direction", minimum=1, maximum=100)
     bite: float = parameter(0.01, "Least depth of the fingertips beyond the sample [m]", minimum=0.0, maximum=0.1)
     step: float = parameter(0.005, "Hands are pushed forward by such steps [m]", minimum=1e-4, maximum=0.05)
-    cone: float = parameter(20.0, "Friction cone of the ranking, half its angle [deg]", minimum=0.0, maximum=90.0)
+    cone: float = parameter(20.0, "Friction cone of the ranking, half its angle [deg]", minimum=0.1, maximum=90.0)
     voxel_size: float = parameter(0.003, "One point a voxel [m]", minimum=1e-4, maximum=0.1)
     max_grasps: int = parameter(20, "Grasps returned at most", minimum=1, maximum=1000)
 
@@ -175,6 +175,7 @@ def pushed_hands(
 def antipodal_shares(points: Array, normals: Array, hands: Array, gripper: Gripper, cone: float) -> Array:
     """(H,) of the points between the pads, the share that faces either finger within the cone [rad], of the worse side.
 
+    A point counts by how far it is from the cone's edge, 1 on its axis: whole shares would leave many hands alike.
     A hundredth of the better side's is added: of an object that was seen from one side, the worse one is always 0.
     """
     half = 0.5 * np.array([gripper.pad_width, gripper.aperture_max, gripper.pad_height])
@@ -182,7 +183,7 @@ def antipodal_shares(points: Array, normals: Array, hands: Array, gripper: Gripp
     for k, hand in enumerate(hands):
         between = (np.abs((points - hand[:3, 3]) @ hand[:3, :3]) <= half).all(axis=1)
         if between.any():
-            along = normals[between] @ hand[:3, 1]
-            sides = (along >= math.cos(cone)).mean(), (along <= -math.cos(cone)).mean()
+            along, edge = normals[between] @ hand[:3, 1], math.cos(cone)
+            sides = [float(np.clip((sign * along - edge) / (1.0 - edge), 0.0, 1.0).mean()) for sign in (1.0, -1.0)]
             shares[k] = min(sides) + 0.01 * max(sides)
     return shares

@@ -1,12 +1,13 @@
 """Grasps of other planners, read from the files that their programs write.
 
-| file | written by | fields that are read | frame of a grasp |
-|---|---|---|---|
-| .npy | graspnetAPI and AnyGrasp, ``GraspGroup.save_npy`` | (N, 17), `morphit_ros.grasping.graspnet` | x approach, y closing, tips at `depth` |
-| .npz | Contact-GraspNet, ``inference.py`` | ``pred_grasps_cam``, ``scores``, ``contact_pts`` by segment | z approach, x closing, hand 103.4 mm behind |
-| .yaml, .yml | GraspGen, Isaac Sim's grasp editor: ``isaac_grasp`` | ``confidence``, ``position``, ``orientation`` | z approach, x closing, hand `depth` behind |
-| .json | GraspGen's data sets | ``grasps.transforms``, ``grasps.object_in_gripper`` | the same |
-| .json | ``morphit grasp --json`` | ``T_world_gripper``, ``open_aperture``, ``score`` | ours |
+`.npy`: graspnetAPI and AnyGrasp (``GraspGroup.save_npy``). Rows (N, 17), see `morphit_ros.grasping.graspnet`: frame
+    with x along the approach and y along the closing direction, fingertips at the row's depth.
+`.npz`: Contact-GraspNet (``inference.py``). ``pred_grasps_cam``, ``scores`` and ``contact_pts`` of all segments: frame
+    of the Panda's hand, z along the approach, x along the closing direction, the pads 103.4 mm before it.
+`.yaml`, `.yml`: GraspGen and Isaac Sim's grasp editor (``format: isaac_grasp``). ``confidence``, ``position`` and
+    ``orientation`` of each of ``grasps``: frame of the hand's base, axes as before, the pads `depth` before it.
+`.json`: GraspGen's data sets. ``grasps.transforms`` and, as scores, ``grasps.object_in_gripper``: the same frame.
+`.json`: ``morphit grasp --json``. ``T_world_gripper``, ``open_aperture`` (may be missing) and ``score``: our frame.
 
 Poses are in the frame of the cloud that the planner was given. Contact-GraspNet's files are pickles, which can run
 anything: only what NumPy's arrays are made of is unpickled.
@@ -35,6 +36,10 @@ CONTACT_GRASPNET_DEPTH = 0.1034
 GRASPGEN_DEPTH = 0.10527314
 """The same, ``depth`` in config/grippers/franka_panda.yaml of GraspGen; its robotiq_2f_140 has 0.195 [m]."""
 
+# What files that are none of these make their readers stumble over.
+_BROKEN = (
+    KeyError, TypeError, ValueError, AttributeError, EOFError, MemoryError, zipfile.BadZipFile, pickle.UnpicklingError,
+)  # fmt: skip
 # ``extra_opening`` of Contact-GraspNet's configuration: hands open so much further than its widths [m].
 _EXTRA_OPENING = 0.005
 SUFFIXES = (".npy", ".npz", ".yaml", ".yml", ".json")
@@ -43,7 +48,7 @@ _CLOSING_X = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
 
 
 class ReadGrasps(NamedTuple):
-    """Grasps of a file: poses (N, 4, 4) of our gripper, openings on the approach (N,) [m], NaN if unknown, scores (N,)."""
+    """Poses (N, 4, 4) of our gripper, openings on the approach (N,) [m], NaN where unknown, and scores (N,)."""
 
     poses: Array
     openings: Array
@@ -56,8 +61,8 @@ def read_grasps(path: str | Path, gripper: Gripper, depth: float | None = None) 
     Args:
         path: of one of `SUFFIXES`.
         gripper: that they are converted to.
-        depth: from the origin of their hand to the middle between our pads, along the approach [m]; None for that of the
-            program's Panda hand. Files of graspnetAPI and ours have their own.
+        depth: from the origin of their hand to the middle between our pads, along the approach [m]; None for that of
+            the program's Panda hand. Files of graspnetAPI and ours have their own.
 
     Raises:
         ResourceNotFoundError: no such file.
@@ -76,15 +81,7 @@ def read_grasps(path: str | Path, gripper: Gripper, depth: float | None = None) 
         poses, openings, scores = readers[path.suffix](path, gripper, depth)
     except MorphitError:
         raise
-    except (
-        KeyError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        EOFError,
-        zipfile.BadZipFile,
-        pickle.UnpicklingError,
-    ) as error:
+    except _BROKEN as error:
         bound = "a file as the table in morphit_bench/grasping/grasp_files.py says"
         raise InvalidInputError(path.name, f"{type(error).__name__}: {error}", bound) from error
     poses = np.asarray(poses, dtype=np.float64).reshape(-1, 4, 4)

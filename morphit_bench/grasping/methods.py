@@ -3,8 +3,9 @@
     method = grasp_method("disf", protocol=PaperProtocol("T", T_world_model))
     plan = method.plan(cloud, gripper, table)
 
-Names: "morphit" (`planner.plan_grasps`), "gpd" (its geometric sampler), "disf", "visf", "cma_es" (the DISF paper's). The
-last three give at most one grasp. They do not look at the table (but for the direction down), at obstacles, or at a given mass and its centre.
+Names: "morphit" (`planner.plan_grasps`), "gpd" (GPD's geometric sampler), "disf", "visf", "cma_es" (those of the DISF
+paper). The last three give at most one grasp. They do not look at the table (but for the direction down), at obstacles,
+or at a given mass and its centre.
 """
 
 from __future__ import annotations

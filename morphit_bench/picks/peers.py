@@ -57,9 +57,8 @@ def save_view(folder: str | Path, stem: str, view: ObjectView, T_world_camera: A
     scene = [points] if view.obstacles is None else [points, view.obstacles]
     if view.table is not None:
         T_table = view.table.T_world_table
-        low, high = np.floor(
-            (transform_points(invert_transform(T_table), points).mean(axis=0)[:2, None] + [-_AROUND, _AROUND]) / _CELL
-        ).T
+        middle = transform_points(invert_transform(T_table), points).mean(axis=0)[:2]
+        low, high = (np.floor((middle + side) / _CELL) for side in (-_AROUND, _AROUND))
         u, v = np.meshgrid(np.arange(low[0], high[0]), np.arange(low[1], high[1]))
         flat = _CELL * np.column_stack([u.ravel(), v.ravel(), np.zeros(u.size)])
         scene.append(transform_points(T_table, flat))

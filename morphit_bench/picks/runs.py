@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -77,13 +78,8 @@ class BenchmarkPlan:
             raise InvalidInputError("robot, gripper", [self.robot, self.gripper], "an arm, or a gripper that flies")
 
     def _check_files(self, folder: Path) -> None:
-        keys = [
-            (name, number, setting)
-            for name in self.objects
-            for number in range(self.trials)
-            for setting in self.settings
-        ]
-        if all(grasp_file(folder, trial_stem(*key)) is None for key in keys):
+        keys = list(product(self.objects, range(self.trials), self.settings))
+        if keys and all(grasp_file(folder, trial_stem(*key)) is None for key in keys):
             raise InvalidInputError("planners", str(folder), f"files of grasps, such as {trial_stem(*keys[0])}.yaml")
 
     @property

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from morphit_ros.display.display_list import PointsItem, SolidsItem
 from morphit_ros.display.drawings.grasps import FINGER_COLORS, PALM_COLOR, approach_items, fork, gripper_item
@@ -291,12 +292,12 @@ def candidate_text(candidate: Candidate, form: str = FORMATS[0]) -> str:
     return "\n".join([*lines, *(f"{name}: {value:.4g}" for name, value in candidate.metrics.items())])
 
 
-def _fork_mesh(gripper: Gripper) -> tuple[Array, Array]:
+def _fork_mesh(gripper: Gripper) -> tuple[NDArray[np.float32], NDArray[np.uint32]]:
     """A gripper of aperture 1 as thin boxes, vertices (V, 3) and faces (F, 3), in its frame."""
     palm = max(float(box.center[2] + box.size[2] / 2.0) for box in gripper.palm_boxes)
     tip = max(float(box.center[2] + box.size[2] / 2.0) for box in gripper.finger_boxes)
     vertices: list[Array] = []
-    faces: list[Array] = []
+    faces: list[NDArray[np.int64]] = []
     for start, end in fork(palm - 0.02, palm, tip, 1.0):
         across = np.array([1.0, 0.0 if abs(end - start)[1] > 0.0 else 20.0, 1.0])
         beam = box_mesh(np.abs(end - start) + 2.0 * _PRONG * across).transformed(_shift(0.5 * (start + end)))

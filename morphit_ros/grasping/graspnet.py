@@ -1,8 +1,8 @@
 """Grasps as graspnetAPI's rows (GraspNet-1Billion, AnyGrasp): what ``GraspGroup`` saves as .npy and evaluates.
 
-A row has 17 numbers: score, width, height, depth, rotation (9, row by row), translation (3), object number. Its frame has x
-along the approach and y along the closing direction; the fingers reach from 0.02 behind the translation, where the
-palm is, to `depth` before it, `width` apart, and are `height` thick along z. Read in the released graspnetAPI
+A row has 17 numbers: score, width, height, depth, rotation (9, row by row), translation (3), object number. Its frame
+has x along the approach and y along the closing direction; the fingers reach from 0.02 behind the translation, where
+the palm is, to `depth` before it, `width` apart, and are `height` thick along z. Read in the released graspnetAPI
 (``grasp.py``, ``utils/eval_utils.py``: ``collision_detection``), which wants the poses in the camera's frame.
 """
 
