@@ -92,7 +92,7 @@ def parse_peer(name: str) -> tuple[Path, float | None]:
         path, length = (Path(folder), float(depth)) if at else (Path(depth), None)
     except ValueError:
         path, length = Path(name.removeprefix(PREFIX)), None
-    if not path.is_dir() or (length is not None and not math.isfinite(length)):
+    if path == Path() or not path.is_dir() or (length is not None and not math.isfinite(length)):
         raise InvalidInputError("planner", repr(name), f"{PREFIX}FOLDER of grasps, or {PREFIX}FOLDER@METRES")
     return path, length
 
