@@ -24,7 +24,7 @@ from morphit_ros.simulation.workcell import Workcell
 
 FRANKA = Gripper.load("franka_hand")
 T_WORLD_CAMERA = make_transform(np.diag([1.0, -1.0, -1.0]), (0.4, 0.1, 0.9))
-PLAN = BenchmarkPlan(("box",), planners=(), settings=("known",), trials=1, robot="", gripper="franka_hand")
+PLAN = BenchmarkPlan(("bottle",), planners=(), settings=("known",), trials=1, robot="", gripper="franka_hand")
 
 
 def cloud() -> PointCloud:
@@ -94,14 +94,14 @@ def test_a_peers_name_has_a_folder_and_may_have_a_depth(tmp_path):
 def test_clouds_of_trials_are_what_a_planner_is_given_and_grasps_on_them_pick(tmp_path):
     paths: list[Path | None] = []
     assert write_clouds(PLAN, tmp_path, lambda path, message: paths.append(path)) == 1
-    stem = trial_stem("box", 0, "known")
+    stem = trial_stem("bottle", 0, "known")
     assert paths == [tmp_path / "clouds" / f"{stem}.npz"]
     with np.load(paths[0], allow_pickle=False) as arrays:
         seen = dict(arrays)
     assert seen["points"].shape == seen["normals"].shape == (3000, 3)
     assert (seen["xyz"][:, 2] > 0.2).all(), "the camera looks along z"
-    trial = draw_trial("box", 0, PLAN.ranges)
-    with Workcell(workcell_config(trial), PickJob.flying("franka_hand").robot, load_object("box")) as workcell:
+    trial = draw_trial("bottle", 0, PLAN.ranges)
+    with Workcell(workcell_config(trial), PickJob.flying("franka_hand").robot, load_object("bottle")) as workcell:
         come_to_rest(workcell)
         pose = workcell.object_pose()
     points = transform_points(seen["T_world_camera"], seen["points"].astype(float))
@@ -119,7 +119,7 @@ def test_clouds_of_trials_are_what_a_planner_is_given_and_grasps_on_them_pick(tm
         for g in made.grasps
     ]
     (tmp_path / f"{stem}.json").write_text(json.dumps({"grasps": grasps}))
-    plan = BenchmarkPlan(("box",), (f"file:{tmp_path}",), ("known",), 1, "", "franka_hand")
+    plan = BenchmarkPlan(("bottle",), (f"file:{tmp_path}",), ("known",), 1, "", "franka_hand")
     record = run_benchmark(plan, tmp_path / "out")[0]
     assert record.planner == f"file:{tmp_path}"
     assert record.result.kind is Outcome.SUCCESS, record.result.message
