@@ -37,7 +37,7 @@ _OTHER_COLORS = (
 )  # fmt: skip
 _CLOUD_COLOR, _TABLE_COLOR, _OBSTACLE_COLOR = (0.93, 0.80, 0.55), (0.36, 0.39, 0.43), (0.55, 0.62, 0.72)
 # Of a fork's prongs, and half of the table's thickness [m]; what the table reaches beyond the object [m].
-_PRONG, _THICKNESS, _AROUND = 0.0012, 0.001, 0.15
+_PRONG, _THICKNESS, _AROUND = 0.0007, 0.001, 0.15
 # Forks are drawn no narrower [m].
 _LEAST_OPENING = 0.004
 # Of the obstacles that are shown.
@@ -231,7 +231,7 @@ class CandidateScene(ServedScene):
             [
                 SolidsItem(
                     f"grasps/part_{k}", tints[k], "box", boxes.centers[[k]], boxes.sizes[[k]], pose=boxes.pose,
-                    opacity=0.65,
+                    opacity=0.45,
                 )
                 for k in range(len(tints))
             ]
