@@ -6,9 +6,13 @@ import math
 
 import numpy as np
 
+from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.support_plane import SupportPlaneLike
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.grasp import Grasp
 from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.grasping.planner_config import PlannerConfig
+from morphit_ros.grasping.scene import prepare_scene
 
 PREGRASP_DISTANCE = 0.10
 """Length of the straight approach, as of this project's planner [m]."""
@@ -16,13 +20,28 @@ PREGRASP_DISTANCE = 0.10
 _PATCH = 0.002
 
 
+def whole_object(
+    cloud: PointCloud, table: SupportPlaneLike | None, obstacles: Array | None, viewpoints: Array | None
+) -> Array:
+    """(N, 3) points of an object, its hidden sides made up by this project's completion [m].
+
+    Execution wants to know where the fingers will stop: a cloud of one side would have them close on nothing.
+
+    Raises:
+        InvalidInputError: an unusable cloud.
+    """
+    rng = np.random.default_rng(0)
+    scene = prepare_scene(cloud, PlannerConfig(), table, None, None, rng, obstacles=obstacles, viewpoints=viewpoints)
+    return scene.points
+
+
 def closed_grasp(points: Array, gripper: Gripper, pose: Array, opening: float, score: float) -> Grasp | None:
     """What closing at a pose grasps; None where no point of the object is between the pads.
 
-    The aperture is the extent of what is between them: too small where a camera saw one side only.
+    The aperture is the extent of what is between them.
 
     Args:
-        points: (N, 3) of the object [m].
+        points: (N, 3) of the object, with what no camera saw (`whole_object`) [m].
         gripper, pose: (4, 4) in the frame of the points.
         opening: on the approach [m], NaN for the widest; kept within the gripper's.
         score: of the grasp.

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
-from morphit_bench.grasping.closing import closed_grasp
+from morphit_bench.grasping.closing import closed_grasp, whole_object
 from morphit_bench.grasping.surface import ObservedSurfaceConfig, prepare_surface
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.geometry.outward_normals import estimate_outward_normals
@@ -99,11 +99,12 @@ class GpdMethod:
         rejected = {"collision": len(rows) * config.orientations - len(hands), "no point between the fingers": 0}
         scores = antipodal_shares(surface.points, surface.normals, hands, gripper, math.radians(config.cone))
         order = diverse_top(hands[:, :3, :3], hands[:, :3, 3], scores, len(hands), 0.012, math.radians(25.0))
+        whole = whole_object(cloud, table, obstacles, viewpoints)
         grasps: list[Grasp] = []
         for k in order:
             if len(grasps) == config.max_grasps:
                 break
-            grasp = closed_grasp(surface.points, gripper, hands[k], math.nan, float(scores[k]))
+            grasp = closed_grasp(whole, gripper, hands[k], math.nan, float(scores[k]))
             if grasp is None:
                 rejected["no point between the fingers"] += 1
             elif reachable is None or reachable(grasp):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morphit_bench.grasping.closing import closed_grasp
+from morphit_bench.grasping.closing import closed_grasp, whole_object
 from morphit_bench.grasping.grasp_files import SUFFIXES, read_grasps
 from morphit_bench.picks.views import ObjectView
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
@@ -151,9 +151,10 @@ class FileMethod:
             return GraspPlan([], {}, 0, message=f"No grasp: no file {self._stem} of {', '.join(SUFFIXES)}.")
         read = read_grasps(path, gripper, self._depth)
         rejected = {"no point between the pads": 0, "unreachable": 0}
+        whole = whole_object(cloud, table, obstacles, viewpoints)
         grasps: list[Grasp] = []
         for pose, opening, score in zip(read.poses, read.openings, read.scores, strict=True):
-            grasp = closed_grasp(cloud.finite().points, gripper, T_world_camera @ pose, float(opening), float(score))
+            grasp = closed_grasp(whole, gripper, T_world_camera @ pose, float(opening), float(score))
             if grasp is None:
                 rejected["no point between the pads"] += 1
             elif reachable is not None and not reachable(grasp):

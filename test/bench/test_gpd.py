@@ -54,14 +54,15 @@ def test_hands_close_across_the_axis_touch_nothing_and_cannot_go_further():
     assert len(hands) > 2 * len(rows)
     assert np.abs(hands[:, 2, 1]).max() < 0.05
     palm, tip = -0.037, 0.00925
-    for hand in hands:
-        assert inside(hand, points) == 0
-        further = hand.copy()
-        further[:3, 3] += config.step * hand[:3, 2]
-        # What stopped it: the next step hits, or the palm is as near to the sample as it may come.
-        sample = transform_points(np.linalg.inv(hand), points[rows])
-        nearest = np.abs(sample[:, 0]).argmin()
-        assert inside(further, points) > 0 or sample[nearest, 2] - palm < tip - palm
+    for row, frame in zip(rows[:6], frames[:6], strict=True):
+        for hand in pushed_hands(points[[row]], frame[None], points, FRANKA, None, config):
+            assert inside(hand, points) == 0
+            bite = tip - transform_points(np.linalg.inv(hand), points[row])[2]
+            assert bite > config.bite - 1e-9
+            further = hand.copy()
+            further[:3, 3] += config.step * hand[:3, 2]
+            # What stopped it: the next step hits, or would have the sample in the palm.
+            assert inside(further, points) > 0 or bite + config.step > tip - palm
     # Hands come from outside: the palm is before the pole's axis.
     palms = hands[:, :3, 3] + palm * hands[:, :3, 2]
     assert (np.einsum("hi,hi->h", hands[:, :2, 2], palms[:, :2]) < -0.015).all()
