@@ -7,7 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from morphit_bench.grasping.camera_clouds import eyes_around, seen_cloud
+from morphit_bench.grasping.closing import closed_grasp, whole_object
 from morphit_bench.grasping.gpd import GpdConfig, GpdMethod, antipodal_shares, local_frames, pushed_hands
+from morphit_ros.execution.sequence_config import ProbeConfig
 from morphit_ros.geometry.mesh import sample_surface_evenly
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh
@@ -102,3 +105,15 @@ def test_grasps_are_closed_on_what_is_between_the_fingers():
     assert best.open_aperture == FRANKA.aperture_max
     local = transform_points(np.linalg.inv(best.T_world_gripper), best.contact_points)
     assert local[best.contact_fingers == 1, 1].min() > local[best.contact_fingers == 2, 1].max()
+
+
+def test_fingers_are_expected_to_stop_at_sides_that_no_camera_saw():
+    mesh = box_mesh((0.1, 0.04, 0.06)).transformed(make_transform(None, (0.0, 0.0, 0.03)))
+    seen = seen_cloud(mesh, eyes_around(mesh, [90.0]))
+    hand = make_transform(np.diag([1.0, -1.0, -1.0]), (0.0, 0.0, 0.03))
+    side = seen.select(seen.points[:, 2] < 0.057)
+    blind = closed_grasp(side.points, FRANKA, hand, math.nan, 0.5)
+    assert blind.aperture < 0.01
+    whole = closed_grasp(whole_object(seen, TABLE, None, None), FRANKA, hand, math.nan, 0.5)
+    # Execution bears fingers that stop so much before they are expected.
+    assert whole.aperture == pytest.approx(0.04, abs=ProbeConfig().too_wide)
