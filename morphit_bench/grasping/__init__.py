@@ -1,7 +1,7 @@
 """The three planners of the DISF paper as published, DISF, VISF, CMA-ES, and the sampler of GPD, for comparison.
 
-Those of the paper fit from one start pose with the correspondences of that pose, check nothing against the object, the table or the
-robot, and return one grasp. `methods` puts them behind one interface with this project's planner.
+Those of the paper fit from one start pose with the correspondences of that pose, check nothing against the object, the
+table or the robot, and return one grasp. `methods` puts them behind one interface with this project's planner.
 
     surface.py     the object's surface and the pad grid          frames.py       published frames ↔ ours
     matching.py    the correspondences                            start_table.py  the hand-picked starts
