@@ -3,6 +3,8 @@
     python benchmarks/grasp_success.py --robot panda --planner morphit --trials 10 --output out
     python benchmarks/grasp_success.py --robot flying --gripper hande --setting known --objects mug box --output out
     python benchmarks/grasp_success.py --robot panda --objects drill.stl kettle.obj --mass 0.9 0.7 --output out
+    python benchmarks/grasp_success.py --objects mug --clouds peer && … && python benchmarks/grasp_success.py
+        --objects mug --planner file:peer --output out
 
 Each trial (object, number) has its own position, yaw, resting pose, friction, mass and noise; planners, grippers and
 settings share them. A pick counts if the object is lifted, held for a second and ends less than 0.06 m and 15° from
@@ -34,7 +36,14 @@ def options_of(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robot", default="panda", help="a robot of config/robots, or 'flying': the gripper alone")
     parser.add_argument("--gripper", default="", help="of a flying robot; an arm's must be its own")
-    parser.add_argument("--planner", nargs="+", default=["morphit"])
+    parser.add_argument(
+        "--planner", nargs="+", default=["morphit"], help="morphit, gpd, disf, visf, cma_es, or file:FOLDER[@METRES]"
+    )
+    parser.add_argument(
+        "--clouds",
+        metavar="FOLDER",
+        help="pick nothing: write what planners are given (docs/grasping.md)",
+    )
     parser.add_argument("--setting", nargs="+", default=["known", "observed"], choices=("known", "observed"))
     parser.add_argument("--data", help="folder with ycb/ and grasp/known/ (default $MORPHIT_DATA, ../shared/data)")
     parser.add_argument(
@@ -72,7 +81,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def run(options: argparse.Namespace) -> int:
     from morphit_bench.picks.report import markdown_report, summary
-    from morphit_bench.picks.runs import BenchmarkPlan, TrialRecord, run_benchmark
+    from morphit_bench.picks.runs import BenchmarkPlan, TrialRecord, run_benchmark, write_clouds
     from morphit_bench.picks.trials import TrialConfig
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.resources import atomic_write, data_directory
@@ -96,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
     folder = Path(options.output or tempfile.mkdtemp(prefix="grasp-success-"))
     plan = BenchmarkPlan(
         objects=objects,
-        planners=tuple(options.planner),
+        planners=() if options.clouds else tuple(options.planner),
         settings=tuple(options.setting),
         trials=options.trials,
         robot="" if flying else options.robot,
@@ -107,6 +116,10 @@ def run(options: argparse.Namespace) -> int:
         pictures=str(folder / "pictures") if options.pictures else "",
         masses=masses,
     )
+    if options.clouds:
+        count = write_clouds(plan, options.clouds, lambda path, message: print(path or message, flush=True))
+        print(f"{count} clouds in {options.clouds}/clouds; grasps of one belong beside that folder, under its name.")
+        return 0
     began = time.perf_counter()
     bar = tqdm(disable=not sys.stderr.isatty(), unit="pick", smoothing=0.1)
 

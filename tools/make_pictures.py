@@ -183,6 +183,19 @@ def make_spheres_view(data: str) -> None:
         screenshot(editor.url, IMAGES / "spheres_view.png", timeout=LONGEST_SCREENSHOT)
 
 
+def make_grasp_view(data: str) -> None:
+    """The page of `morphit grasp --view` on a recorded cloud: hands that would hit the object, one of them chosen."""
+    from morphit_ros.cli import make_parser
+    from morphit_ros.commands.grasp import candidate_scene, planned
+    from morphit_ros.display.screenshot import screenshot
+
+    cloud = str(Path(data, "grasp/observed/RubberDuck.ply"))
+    words = ["grasp", "--cloud", cloud, "--gripper", "franka_hand", "--view"]
+    with candidate_scene(planned(make_parser().parse_args(words)), 0) as scene:
+        scene.choose_outcome("collision with the object")
+        screenshot(scene.url, IMAGES / "grasp_view.png", (1280, 900), timeout=LONGEST_SCREENSHOT)
+
+
 def make_viewer(data: str) -> None:
     """The browser's view of the job grasp, when grasps of the mug are planned and the arm is on its way."""
     from morphit_ros.display.screenshot import screenshot
@@ -377,6 +390,7 @@ RECIPES = {
     "pick": Recipe(("pick.webp",), make_pick, 0, "a simulated Panda picks a mug (README)"),
     "grasp": Recipe(("grasp.png",), make_grasp, 0, "the grasp of that pick"),
     "spheres_view": Recipe(("spheres_view.png",), make_spheres_view, 0, "morphit spheres view panda"),
+    "grasp_view": Recipe(("grasp_view.png",), make_grasp_view, 1, "morphit grasp --view, in the browser"),
     "viewer": Recipe(("viewer.png",), make_viewer, 0, "morphit up grasp object:=mug, in the browser"),
     "system": Recipe(("system.png",), make_system, 0, "morphit up system object:=mug, in the browser"),
     "neural_view": Recipe(

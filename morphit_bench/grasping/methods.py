@@ -3,8 +3,9 @@
     method = grasp_method("disf", protocol=PaperProtocol("T", T_world_model))
     plan = method.plan(cloud, gripper, table)
 
-Names: "morphit" (`planner.plan_grasps`), "disf", "visf", "cma_es" (`published`). The published planners give at most
-one grasp. They do not look at the table (but for the direction down), at obstacles, or at a given mass and its centre.
+Names: "morphit" (`planner.plan_grasps`), "gpd" (GPD's geometric sampler), "disf", "visf", "cma_es" (those of the DISF
+paper). The last three give at most one grasp. They do not look at the table (but for the direction down), at obstacles,
+or at a given mass and its centre.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from numpy.typing import ArrayLike
 from morphit_bench.grasping.cma_es import CmaEsConfig, fit_cma_es
 from morphit_bench.grasping.disf import fit_published_disf
 from morphit_bench.grasping.fit import PublishedConfig, PublishedFit
+from morphit_bench.grasping.gpd import GpdMethod
 from morphit_bench.grasping.protocols import GenericProtocol, StartPose, StartProtocol
 from morphit_bench.grasping.surface import SURFACES, ObservedSurfaceConfig, prepare_surface
 from morphit_bench.grasping.visf import VisfConfig, fit_visf
@@ -33,7 +35,7 @@ from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner import plan_grasps
 from morphit_ros.grasping.planner_config import PlannerConfig
 
-METHODS = ("morphit", "disf", "visf", "cma_es")
+METHODS = ("morphit", "gpd", "disf", "visf", "cma_es")
 
 PREGRASP_DISTANCE = 0.22
 """The paper's γ [m]."""
@@ -244,7 +246,7 @@ def grasp_method(name: str, **options: Any) -> GraspMethod:
 
     Args:
         name: one of `METHODS`.
-        options: arguments of `MorphitMethod` or `PublishedMethod`.
+        options: arguments of `MorphitMethod`, `GpdMethod` or `PublishedMethod`.
 
     Raises:
         ResourceNotFoundError: no such method; lists the known ones.
@@ -252,6 +254,8 @@ def grasp_method(name: str, **options: Any) -> GraspMethod:
     """
     if name == MorphitMethod.name:
         return MorphitMethod(**options)
+    if name == GpdMethod.name:
+        return GpdMethod(**options)
     if name not in _CONFIGS:
         raise ResourceNotFoundError(f"grasp method '{name}'", [], f"Known: {', '.join(METHODS)}.")
     return PublishedMethod(name, **options)

@@ -162,7 +162,7 @@ class PickJob:
         """
         if setting not in SETTINGS:
             raise InvalidInputError("setting", repr(setting), f"one of {', '.join(SETTINGS)}")
-        view = self._see(workcell, setting, perception, seed)
+        view = self.see(workcell, setting, perception, seed)
         durations = {"see": view.seconds}
         if view.cloud is None:
             return PickResult(Outcome.NOT_SEEN, "see", view.message, durations=durations)
@@ -226,7 +226,10 @@ class PickJob:
         workcell.step(motion.trajectory.duration + _PAUSE)
         return not workcell.diverged
 
-    def _see(self, workcell: Workcell, setting: str, perception: PerceptionConfig | None, seed: int) -> ObjectView:
+    def see(
+        self, workcell: Workcell, setting: str, perception: PerceptionConfig | None = None, seed: int = 0
+    ) -> ObjectView:
+        """What a planner is given in a setting; arguments as of `pick`."""
         if setting == "known":
             return known_shape(workcell, seed)
         return observed_shape(workcell, seed, perception, self._robot_spheres)

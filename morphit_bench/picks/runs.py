@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from morphit_bench.picks.feasibility import check_feasibility
 from morphit_bench.picks.outcome import Outcome, PickResult
+from morphit_bench.picks.peers import PREFIX, grasp_file, parse_peer, save_view, trial_stem
 from morphit_bench.picks.pick import PickJob
 from morphit_bench.picks.pictures import save_failure
 from morphit_bench.picks.planners import PLANNERS, grasp_planner
@@ -35,7 +37,7 @@ class BenchmarkPlan:
 
     Attributes:
         objects: names of `load_object`.
-        planners: names of `grasp_planner`.
+        planners: names of `grasp_planner`; of those in files at least one trial needs a file.
         settings: known, observed.
         trials: of each object.
         robot: of config/robots, or empty for a flying gripper.
@@ -64,7 +66,9 @@ class BenchmarkPlan:
     def __post_init__(self) -> None:
         for name, values, known in (("planners", self.planners, PLANNERS), ("settings", self.settings, SETTINGS)):
             for value in values:
-                if value not in known:
+                if name == "planners" and value.startswith(PREFIX):
+                    self._check_files(parse_peer(value)[0])
+                elif value not in known:
                     raise InvalidInputError(name, repr(value), f"one of {', '.join(known)}")
         if not self.objects or self.trials < 1:
             raise InvalidInputError("objects, trials", [len(self.objects), self.trials], "at least one of each")
@@ -72,6 +76,11 @@ class BenchmarkPlan:
             raise InvalidInputError("masses", sorted(unknown), f"masses of the objects: {', '.join(self.objects)}")
         if bool(self.robot) == bool(self.gripper):
             raise InvalidInputError("robot, gripper", [self.robot, self.gripper], "an arm, or a gripper that flies")
+
+    def _check_files(self, folder: Path) -> None:
+        keys = list(product(self.objects, range(self.trials), self.settings))
+        if keys and all(grasp_file(folder, trial_stem(*key)) is None for key in keys):
+            raise InvalidInputError("planners", str(folder), f"files of grasps, such as {trial_stem(*keys[0])}.yaml")
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -236,6 +245,40 @@ def _run_plain_group(group: _Group) -> list[dict[str, Any]]:
     return [record.to_json() for record in run_group(group)]
 
 
+def write_clouds(
+    plan: BenchmarkPlan, folder: str | Path, progress: Callable[[Path | None, str], None] | None = None
+) -> int:
+    """Write what planners are given in each trial, for those of others: see `morphit_bench.picks.peers`.
+
+    Args:
+        plan: whose trials; its planners do not matter.
+        folder: for the clouds.
+        progress: called with each file, or None and why the object was not found.
+
+    Returns:
+        How many were written.
+
+    Raises:
+        ResourceNotFoundError: an object or robot is unknown.
+    """
+    job, count = job_of(plan.robot, plan.gripper), 0
+    for name in plan.objects:
+        for number in range(plan.trials):
+            trial = draw_trial(name, number, plan.ranges)
+            item = trial_object(usual_object(name, plan.masses.get(name), plan.data), trial, plan.ranges)
+            with Workcell(workcell_config(trial), job.robot, item) as workcell:
+                come_to_rest(workcell)
+                for setting in plan.settings:
+                    view, path = job.see(workcell, setting, seed=trial.seed), None
+                    if view.cloud is not None:
+                        stem = trial_stem(name, number, setting)
+                        path = save_view(folder, stem, view, workcell.T_world_camera("left"))
+                        count += 1
+                    if progress is not None:
+                        progress(path, view.message)
+    return count
+
+
 def run_group(group: _Group) -> list[TrialRecord]:
     """All planners and settings of one trial, in one workcell that is reset between them."""
     plan, name, number, combinations = group
@@ -296,7 +339,7 @@ def _run_one(
 
     again = None
     try:
-        method = grasp_planner(planner, setting)
+        method = grasp_planner(planner, setting, trial_stem(trial.object, trial.number, setting))
         result = job.pick(workcell, setting, method, seed=trial.seed, on_stage=note)
         moments["after"] = workcell.configuration()
         again = job.pick_again(workcell, result, setting=setting, planner=method, seed=trial.seed + 1)
@@ -308,7 +351,7 @@ def _run_one(
     moments.setdefault("after", workcell.configuration())
     picture = ""
     if plan.pictures and not result.success:
-        stem = f"{trial.object.replace('/', '_')}_{trial.number}_{setting}_{planner}"
+        stem = f"{trial_stem(trial.object, trial.number, setting)}_{planner.replace('/', '_')}"
         picture = str(save_failure(workcell, moments, Path(plan.pictures) / f"{stem}.png"))
     mass = workcell.object.mass
     return TrialRecord(trial, planner, setting, mass, result, again, out_of_reach, seconds, busy, picture)

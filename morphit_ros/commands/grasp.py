@@ -7,7 +7,10 @@ cloud or told; the hand keeps above it, and out of space that no camera saw.
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from morphit_ros.commands.grasp_surroundings import (
@@ -16,7 +19,7 @@ from morphit_ros.commands.grasp_surroundings import (
     check_surroundings,
     read_surroundings,
 )
-from morphit_ros.commands.options import SeedConfig, add_config, add_settings, read_config, settings
+from morphit_ros.commands.options import PageConfig, SeedConfig, add_config, add_settings, read_config, settings
 from morphit_ros.commands.output_files import PICTURES, ResultFiles, add_json, add_output, plain
 from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.reports import progress_bar, say
@@ -25,7 +28,9 @@ from morphit_ros.compilation import telling_of_compilation
 from morphit_ros.configuration import Config, parameter
 
 if TYPE_CHECKING:
+    from morphit_ros.display.candidate_scene import CandidateScene
     from morphit_ros.grasping import Grasp, GraspPlan, Gripper
+    from morphit_ros.grasping.candidate_record import CandidateRecord
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,8 @@ class GraspConfig(Config):
 
 # A recorded cloud is all that is known; nodes have perception's table and cameras, and a robot that watches.
 _UNSEEN = "occupied"
+# graspnetAPI's average precision looks at so many.
+_GRASPNET_TOP = 50
 _DEFAULTS: dict[str, Any] = {"unseen": _UNSEEN, "unseen_last": True}
 
 
@@ -54,17 +61,29 @@ def add_options(parser: CommandParser) -> None:
     add_config(parser, PlannerConfig, "unseen", none=_UNSEEN)
     add_surroundings(parser)
     add_settings(parser, "the planner")
+    parser.add_argument(
+        "--view", action="store_true",
+        help="show the candidates by what became of them in the browser, on loopback; Ctrl-C ends it",
+    )  # fmt: skip
+    add_config(parser, PageConfig)
+    add_output(
+        parser,
+        "--graspnet",
+        "write the best 50 as graspnetAPI's rows (N, 17), in the frame of the cloud",
+        suffixes=(".npy",),
+    )
     add_output(parser, "--picture", "draw the best grasp: object, gripper, contacts (PNG)", suffixes=PICTURES)
     add_json(parser)
 
 
 @dataclass(frozen=True)
 class Planned:
-    """What a command line asks for: the object in its surroundings, the gripper, the plan."""
+    """What a command line asks for: the object in its surroundings, the gripper, the plan, its candidates to view."""
 
     around: Surroundings
     gripper: Gripper
     plan: GraspPlan
+    record: CandidateRecord | None = None
 
 
 @telling_of_compilation(say)
@@ -79,12 +98,50 @@ def run(options: argparse.Namespace) -> int:
     with ResultFiles() as files:
         content = {**plan_content(plan, gripper.name, options.cloud, seed), **support_content(around)}
         files.json(content, options.json)
+        if options.graspnet:
+            files.write("--graspnet", options.graspnet, lambda path: write_graspnet(plan, gripper, path))
         if plan.success and options.picture:
             from morphit_ros.display.picture import draw_grasp
 
             best = plan.grasps[0]
             files.write("--picture", options.picture, lambda path: draw_grasp(around.cloud, gripper, best, path))
+    if done.record is not None:
+        view(done, read_config(options, PageConfig).port, say if options.json == "-" else print)
     return 0 if plan.success else 1
+
+
+def write_graspnet(plan: GraspPlan, gripper: Gripper, path: Path) -> None:
+    """The best grasps of a plan as graspnetAPI's rows; a plan without any gives a file without any."""
+    import numpy as np
+
+    from morphit_ros.grasping.graspnet import graspnet_rows
+    from morphit_ros.resources import atomic_write
+
+    with atomic_write(path, "wb") as stream:
+        np.save(stream, graspnet_rows(plan.grasps[:_GRASPNET_TOP], gripper))
+
+
+def view(done: Planned, port: int, tell: Callable[[str], None]) -> None:
+    """Show the candidates of a plan in the browser until Ctrl-C; `tell` gets the address.
+
+    Raises:
+        InvalidInputError, MissingDependencyError: a port that is taken; no viser.
+    """
+    from morphit_ros.commands.spheres_view import wait_for_interrupt
+
+    with candidate_scene(done, port) as scene:
+        tell(f"{scene.url}  (Ctrl-C ends)")
+        sys.stdout.flush()
+        wait_for_interrupt()
+
+
+def candidate_scene(done: Planned, port: int) -> CandidateScene:
+    """The page of a plan with a record, serving."""
+    from morphit_ros.display.candidate_scene import CandidateScene
+
+    assert done.record is not None
+    around = done.around
+    return CandidateScene(done.record, done.plan, done.gripper, around.cloud, around.table, around.obstacles, port=port)
 
 
 def planned(options: argparse.Namespace) -> Planned:
@@ -96,19 +153,26 @@ def planned(options: argparse.Namespace) -> Planned:
     from morphit_ros.geometry.point_cloud_io import load_point_cloud
     from morphit_ros.geometry.units import in_metres
     from morphit_ros.grasping import Gripper, PlannerConfig, plan_grasps
+    from morphit_ros.grasping.candidate_record import CandidateRecord
 
     seed = read_config(options, SeedConfig).seed
-    config = read_config(options, PlannerConfig, {**_DEFAULTS, **settings(options, PlannerConfig)})
+    config = read_config(options, PlannerConfig, {**_defaults(options), **settings(options, PlannerConfig)})
     check_surroundings(options)
     gripper = Gripper.load(options.gripper)
     around = read_surroundings(options, in_metres(load_point_cloud(options.cloud), options.unit, options.cloud))
+    record = CandidateRecord() if options.view else None
     with progress_bar("planning", "%", 100, leave=False) as bar:
         plan = plan_grasps(
             around.cloud, gripper, config, table=around.table, seed=seed, approach=around.approach,
             obstacles=around.obstacles, viewpoints=around.viewpoints,
             progress=lambda stage, share: bar(int(100 * share), stage),
+            record=record,
         )  # fmt: skip
-    return Planned(around, gripper, plan)
+    return Planned(around, gripper, plan, record)
+
+
+def _defaults(options: argparse.Namespace) -> dict[str, Any]:
+    return _DEFAULTS | ({"max_grasps": _GRASPNET_TOP} if options.graspnet else {})
 
 
 def support_line(around: Surroundings) -> str:

@@ -138,16 +138,21 @@ class LayeredServer:
         """Whether a layer is shown."""
         return bool(self._layers[name].visible)
 
-    def put(self, name: str, add: Callable[..., Any], **properties: Any) -> None:
-        """Update the properties of a node, or add it: ``add(name, **properties)`` if there is none."""
+    def put(self, name: str, add: Callable[..., Any], **properties: Any) -> Any:
+        """Update the properties of a node, or add it: ``add(name, **properties)`` if there is none.
+
+        Returns:
+            The node if it was added, to be listened to; else None.
+        """
         node = self._nodes.get(name)
         if node is None:
             self._nodes[name] = add(f"{self._prefix}/{name}", **properties)
-            return
+            return self._nodes[name]
         # Points and colours of a new length reach the browser together.
         with self._server.atomic():
             for key, value in properties.items():
                 setattr(node, key, value)
+        return None
 
     def draw(self, items: DisplayList) -> None:
         """Draw items under their names, in place of what had these names; items of nothing take it away."""

@@ -27,6 +27,7 @@ from morphit_ros.grasping.fitting.disf import fit_batch, fit_settings
 from morphit_ros.grasping.fitting.starts import Starts, antipodal_pairs, starts_from_normals, starts_from_pairs
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner_config import PlannerConfig
+from morphit_ros.grasping.rejections import Rejections
 from morphit_ros.grasping.scene import ObjectScene, crosswise
 
 # Contacts this close below a patch's highest places belong to it: noise of the cloud and softness of the pads [m].
@@ -82,7 +83,7 @@ def in_chunks(count: int, workers: int, work: Callable[[slice], None]) -> None:
 
 
 def make_starts(
-    scene: ObjectScene, gripper: Gripper, config: PlannerConfig, rng: np.random.Generator, rejected: dict[str, int]
+    scene: ObjectScene, gripper: Gripper, config: PlannerConfig, rng: np.random.Generator, rejected: Rejections
 ) -> tuple[Starts, float]:
     """All starts that approach from an allowed direction, and the narrowest width that was too wide (inf if none)."""
     widest_allowed = gripper.aperture_max - 2.0 * config.min_opening_margin
@@ -114,14 +115,15 @@ def make_starts(
         onto = onto.moved(rng.choice(depths[depths <= 0.0], size=len(onto)))
     if scene.prefers_approach:
         limit = math.cos(math.radians(config.max_approach_tilt))
-        groups = [group.select(group.rotations[:, :, 2] @ scene.approach >= limit) for group in (across, onto)]
-        rejected["approach direction"] = len(across) + len(onto) - sum(len(group) for group in groups)
-        across, onto = groups
+        tilts = [group.rotations[:, :, 2] @ scene.approach for group in (across, onto)]
+        for group, tilt in zip((across, onto), tilts, strict=True):
+            rejected.remove("approach direction", group, tilt < limit)
+        across, onto = across.select(tilts[0] >= limit), onto.select(tilts[1] >= limit)
     return across.joined(onto), pairs.narrowest_rejected
 
 
 def clear_of_table(
-    starts: Starts, gripper: Gripper, config: PlannerConfig, table: SupportPlaneLike | None, rejected: dict[str, int]
+    starts: Starts, gripper: Gripper, config: PlannerConfig, table: SupportPlaneLike | None, rejected: Rejections
 ) -> Starts:
     """Lift starts whose fingers would enter the table; drop those that would have to leave their surfaces."""
     if table is None:
@@ -141,14 +143,12 @@ def clear_of_table(
     # Backed off, the pads must still be at the height of the surfaces.
     ahead = np.where(rising > 0.3, np.maximum(starts.places, 0.0), 0.0)
     keep = length + ahead <= 0.5 * gripper.pad_height + 0.004
-    rejected["table"] = int((~keep).sum())
+    rejected.remove("table", starts, ~keep)
     lifted = replace(starts, translations=starts.translations + length[:, None] * direction)
     return lifted.select(keep)
 
 
-def palm_free(
-    starts: Starts, solid: Array, gripper: Gripper, config: PlannerConfig, rejected: dict[str, int]
-) -> Starts:
+def palm_free(starts: Starts, solid: Array, gripper: Gripper, config: PlannerConfig, rejected: Rejections) -> Starts:
     """Drop starts deep in a collision before the costlier fit: boxes 4 mm smaller, since the fit moves them.
 
     A third of the points decide, and the second one inside.
@@ -166,12 +166,12 @@ def palm_free(
         keep[part] = hits.inside <= limit
 
     in_chunks(len(starts), config.workers, check)
-    rejected["collision at the start"] = int((~keep).sum())
+    rejected.remove("collision at the start", starts, ~keep)
     return starts.select(keep)
 
 
 def fit_all(
-    starts: Starts, scene: ObjectScene, gripper: Gripper, config: PlannerConfig, rejected: dict[str, int]
+    starts: Starts, scene: ObjectScene, gripper: Gripper, config: PlannerConfig, rejected: Rejections
 ) -> Candidates:
     """DISF from each start; the paper's one-sided fits end here."""
     count = len(starts)
@@ -189,17 +189,17 @@ def fit_all(
         )  # fmt: skip
 
     in_chunks(count, config.workers, fit)
-    usable = status <= 1
-    rejected["contact on one finger only"] = int((status == 2).sum())
-    rejected["no contact"] = int((status == 3).sum())
+    usable, zeros = status <= 1, np.zeros(count)
     thin = usable & (apertures < scene.min_width)
-    rejected["too thin"] = int(thin.sum())
-    zeros = np.zeros(count)
-    return Candidates(rotations, translations, apertures, zeros, zeros).select(usable & ~thin)
+    fitted = Candidates(rotations, translations, apertures, zeros, zeros)
+    rejected.remove("contact on one finger only", fitted, status == 2)
+    rejected.remove("no contact", fitted, status == 3)
+    rejected.remove("too thin", fitted, thin)
+    return fitted.select(usable & ~thin)
 
 
 def settle_above_table(
-    poses: Candidates, gripper: Gripper, config: PlannerConfig, table: SupportPlaneLike | None, rejected: dict[str, int]
+    poses: Candidates, gripper: Gripper, config: PlannerConfig, table: SupportPlaneLike | None, rejected: Rejections
 ) -> Candidates:
     """Undo what the fit sank towards the table, up to 5 mm; drop the rest."""
     if table is None or len(poses) == 0:
@@ -212,7 +212,7 @@ def settle_above_table(
     )  # fmt: skip
     missing = np.maximum(config.table_clearance - heights, 0.0)
     keep = missing <= 0.005
-    rejected["table after the fit"] = int((~keep).sum())
+    rejected.remove("table after the fit", poses, ~keep)
     return replace(poses, translations=poses.translations + missing[:, None] * up).select(keep)
 
 
@@ -237,21 +237,21 @@ def contacts_of(poses: Candidates, scene: ObjectScene, gripper: Gripper, config:
 
 
 def touching(
-    poses: Candidates, scene: ObjectScene, gripper: Gripper, config: PlannerConfig, rejected: dict[str, int]
+    poses: Candidates, scene: ObjectScene, gripper: Gripper, config: PlannerConfig, rejected: Rejections
 ) -> Candidates:
     """Keep poses whose two pads meet enough surface inside the friction cone; both pads then touch at once."""
     contacts = contacts_of(poses, scene, gripper, config)
     overlapping = contacts.touched & (contacts.overlap >= config.min_overlap * config.contact_area)
-    rejected["overlap"] = int((~overlapping).sum())
+    rejected.remove("overlap", poses, ~overlapping)
     cone = math.atan(config.friction)
     slipping = overlapping & (contacts.angles.max(axis=1) > cone)
-    rejected["friction cone"] = int(slipping.sum())
+    rejected.remove("friction cone", poses, slipping)
     apertures = np.nan_to_num(contacts.apertures)
     usable = overlapping & ~slipping
     wide = usable & (apertures > gripper.aperture_max - 2.0 * config.min_opening_margin)
-    rejected["aperture margin"] = int(wide.sum())
+    rejected.remove("aperture margin", poses, wide)
     thin = usable & (apertures < max(scene.min_width, gripper.aperture_min))
-    rejected["too thin"] += int(thin.sum())
+    rejected.remove("too thin", poses, thin)
     middle = poses.translations + np.nan_to_num(contacts.shifts)[:, None] * poses.rotations[:, :, 1]
     return replace(poses, apertures=apertures, translations=middle).select(usable & ~wide & ~thin)
 
@@ -263,7 +263,7 @@ def collision_free(
     gripper: Gripper,
     config: PlannerConfig,
     table: SupportPlaneLike | None,
-    rejected: dict[str, int],
+    rejected: Rejections,
 ) -> tuple[Candidates, Candidates]:
     """Poses whose approach and closing are free, and the others; fills the open aperture and the clearance.
 
@@ -293,9 +293,9 @@ def collision_free(
         better = free & (gaps > clearances[trying] + 5e-4)
         passed = trying[better]
         keep[passed], opened[passed], clearances[passed] = True, openings[passed], gaps[better]
-    rejected["collision with the object"] = int((~keep & ~dark).sum())
+    rejected.remove("collision with the object", poses, ~keep & ~dark)
     if len(unseen):
-        rejected["unseen space"] = int((~keep & dark).sum())
+        rejected.remove("unseen space", poses, ~keep & dark)
     filled = replace(poses, open_apertures=opened, clearances=clearances)
     return filled.select(keep), filled.select(~keep)
 

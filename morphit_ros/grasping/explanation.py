@@ -113,7 +113,7 @@ def _surfaces(scene: ObjectScene, gripper: Gripper, config: PlannerConfig, alone
 def _in_the_way(search: GraspSearch) -> str:
     """The first of what is around the object without which there are grasps."""
     config = search.config
-    search = replace(search, rng=np.random.default_rng(0))
+    search = replace(search, rng=np.random.default_rng(0), removed=None)
     if len(search.unseen) and _finds(replace(search, unseen=search.unseen[:0])):
         return (
             f"'unseen space': the hand would pass through space of {len(search.unseen)} cells that no camera saw, more "

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from morphit_ros.geometry.inputs import CloudLike, as_cloud
 from morphit_ros.geometry.support_plane import SupportPlaneLike
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.grasping.candidate_record import CandidateRecord
 from morphit_ros.grasping.checking.sweeps import gripper_boxes
 from morphit_ros.grasping.completion import ShapeCompletion
 from morphit_ros.grasping.explanation import explain_no_grasp
@@ -45,6 +46,7 @@ def plan_grasps(
     completion: ShapeCompletion | None = None,
     viewpoints: ArrayLike | None = None,
     clearance: ClearanceFunction | None = None,
+    record: CandidateRecord | None = None,
 ) -> GraspPlan:
     """Ranked, collision-checked grasps of an object.
 
@@ -65,6 +67,7 @@ def plan_grasps(
         viewpoints: (V, 3) positions of the cameras, if they are known [m].
         clearance: distance function of the open gripper in the frame of the cloud; grasps that it puts closer than
             `min_clearance` are dropped, and the others carry its answer as their metric `clearance`.
+        record: takes the candidates and what became of each; nothing is kept without one.
 
     Raises:
         InvalidInputError: empty or tiny cloud, coordinates that look like millimetres, bad transform
@@ -84,8 +87,9 @@ def plan_grasps(
         settings = replace(settings, table_clearance=_clearance_above(table, scene, settings))
     clock.lap("prepare")
     search = GraspSearch(
-        scene, solid, _unseen(scene, around, settings, table, viewpoints), gripper, settings, table, rng
-    )
+        scene, solid, _unseen(scene, around, settings, table, viewpoints), gripper, settings, table, rng,
+        None if record is None else [],
+    )  # fmt: skip
     clear = None if clearance is None else _Measured(clearance, settings.min_clearance)
     reaches = None if reachable is None else _Remembered(reachable)
     found = search.round(report, clock)
@@ -97,9 +101,11 @@ def plan_grasps(
         grasps = select_grasps(found.poses, found.ranking, scene, gripper, settings, reaches, clear)
     clock.lap("rank")
     report("rank", 1.0)
-    rejected = found.rejected if reaches is None else {**found.rejected, "unreachable": reaches.refused}
-    if clear is not None:
-        rejected = {**rejected, "clearance": clear.refused}
+    asked = {"unreachable": reaches, "clearance": clear}
+    refused = {name: answers.refused_poses for name, answers in asked.items() if answers is not None}
+    rejected = {**found.rejected, **{name: len(poses) for name, poses in refused.items()}}
+    if record is not None:
+        record.fill(search, found, grasps, refused)
     message = scene.note if grasps else explain_no_grasp(rejected, search)
     return GraspPlan(grasps, rejected, found.starts, clock.laps, message)
 
@@ -118,9 +124,9 @@ class _Remembered:
         return self._answers[key]
 
     @property
-    def refused(self) -> int:
-        """How many poses were refused."""
-        return sum(not answer for answer in self._answers.values())
+    def refused_poses(self) -> set[bytes]:
+        """The poses (4, 4) that were refused, as bytes."""
+        return {pose for pose, answer in self._answers.items() if not answer}
 
 
 class _Measured:
@@ -139,9 +145,9 @@ class _Measured:
         return found if found >= self._least else None
 
     @property
-    def refused(self) -> int:
-        """How many poses were too near."""
-        return sum(not answer >= self._least for answer in self._answers.values())
+    def refused_poses(self) -> set[bytes]:
+        """The poses (4, 4) that were too near, as bytes."""
+        return {pose for pose, answer in self._answers.items() if not answer >= self._least}
 
 
 def _clearance_above(table: SupportPlaneLike, scene: ObjectScene, config: PlannerConfig) -> float:

@@ -7,8 +7,8 @@ draws follow, and copies of the best so far that are moved a little; their candi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from morphit_ros.grasping.candidates import (
 from morphit_ros.grasping.fitting.starts import starts_near
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner_config import PlannerConfig
+from morphit_ros.grasping.rejections import Rejections, Removed
 from morphit_ros.grasping.scene import ObjectScene
 from morphit_ros.grasping.scoring.ranking import Ranking, score_candidates
 
@@ -61,6 +62,7 @@ class GraspSearch:
         unseen: (L, 3) points of space that no camera saw and that counts as occupied; none where it counts as free.
         gripper, config, table: see `planner.plan_grasps`.
         rng: of all draws.
+        removed: takes candidates that stages remove, None where nobody asks for them.
     """
 
     scene: ObjectScene
@@ -70,11 +72,12 @@ class GraspSearch:
     config: PlannerConfig
     table: SupportPlaneLike | None
     rng: np.random.Generator
+    removed: list[Removed] | None = field(default=None, repr=False)
 
     def round(self, report: Report, clock: Stopwatch, before: Found | None = None) -> Found:
         """One round: new starts, and some near the best of the rounds before; fitted, checked and scored."""
         scene, gripper, config, table = self.scene, self.gripper, self.config, self.table
-        rejected: dict[str, int] = {}
+        rejected = Rejections(self.removed)
         report("starts", 0.1)
         starts, widest = make_starts(scene, gripper, config, self.rng, rejected)
         if before is not None and len(before.poses):
@@ -101,13 +104,17 @@ class GraspSearch:
             poses = poses.joined(self._freed(blocked))
         clock.lap("check")
         report("rank", 0.8)
-        poses, ranking = score_candidates(poses, scene, gripper, config)
+        passed = poses
+        poses, ranking = score_candidates(passed, scene, gripper, config)
+        if self.removed is not None:
+            scored = {row.tobytes() for row in poses.translations}
+            rejected.keep("score", passed, np.array([row.tobytes() not in scored for row in passed.translations]))
         clock.lap("rank")
         return Found(poses, ranking, rejected, count, widest)
 
     def _freed(self, blocked: Candidates) -> Candidates:
         """Of poses that meet the object on their way, what comes free further back and still has contact."""
-        uncounted = {"too thin": 0}
+        uncounted = Rejections()
         poses = settle_above_table(backed_off(blocked, self.gripper), self.gripper, self.config, self.table, uncounted)
         poses = touching(poses, self.scene, self.gripper, self.config, uncounted)
         return collision_free(poses, self.solid, self.unseen, self.gripper, self.config, self.table, uncounted)[0]
@@ -126,7 +133,7 @@ class Found:
 
     poses: Candidates
     ranking: Ranking
-    rejected: dict[str, int]
+    rejected: Mapping[str, int]
     starts: int
     too_wide: float
 

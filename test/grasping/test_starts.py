@@ -10,6 +10,7 @@ from morphit_ros.geometry.transforms import matrix_from_rotation_vector
 from morphit_ros.grasping import Gripper, PlannerConfig
 from morphit_ros.grasping.candidates import clear_of_table, make_starts
 from morphit_ros.grasping.fitting.starts import AntipodalPairs, Starts, starts_from_pairs
+from morphit_ros.grasping.rejections import Rejections
 from morphit_ros.grasping.scene import ObjectScene
 
 UP = np.array([0.0, 0.0, 1.0])
@@ -48,7 +49,7 @@ def test_surfaces_are_placed_from_the_middle_to_the_tips_of_the_pads(name):
     across = np.column_stack([np.zeros(200), np.repeat([0.01, -0.01], 100), rng.uniform(-0.01, 0.01, 200)])
     normals = np.sign(across[:, 1:2]) * np.array([[0.0, 1.0, 0.0]])
     scene = ObjectScene(across, normals, np.ones(200), 0.003, np.zeros(3), UP, -UP, True, 0.001, "")
-    starts, _ = make_starts(scene, gripper, PlannerConfig(), rng, {})
+    starts, _ = make_starts(scene, gripper, PlannerConfig(), rng, Rejections())
     furthest = starts.places.max()
     # The tips reach a little beyond what is grasped furthest out on the pads.
     assert 0.002 < 0.5 * gripper.pad_height - furthest < 0.012
@@ -63,7 +64,7 @@ def test_starts_that_the_table_would_lift_off_their_surfaces_are_dropped():
     for height, place, kept in ((0.010, 0.0, True), (0.010, 0.049, True), (-0.010, 0.049, False)):
         pose = np.array([[0.0, 0.0, height + place]])
         starts = Starts(down[None], pose, np.array([0.02]), np.array([place]))
-        rejected: dict[str, int] = {}
+        rejected = Rejections()
         found = clear_of_table(starts, gripper, config, TABLE, rejected)
         assert (len(found), rejected["table"]) == ((1, 0) if kept else (0, 1))
         if kept:

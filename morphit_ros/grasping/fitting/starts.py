@@ -39,6 +39,11 @@ class Starts:
     def __len__(self) -> int:
         return len(self.widths)
 
+    @property
+    def apertures(self) -> Array:
+        """(S,) the widths [m], by the name that they have of fitted candidates."""
+        return self.widths
+
     def select(self, index: NDArray[np.bool_] | Index) -> Starts:
         """The starts that a mask or an index array names."""
         return Starts(self.rotations[index], self.translations[index], self.widths[index], self.places[index])
