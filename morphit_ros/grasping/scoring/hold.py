@@ -35,7 +35,7 @@ import numpy as np
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.gripper import Gripper
-from morphit_ros.grasping.scoring.bearing import bearing_extent, find_bearing, patch_places
+from morphit_ros.grasping.scoring.bearing import bearing_places, patch_corners
 from morphit_ros.grasping.scoring.wrench import TORQUE_LENGTH
 from morphit_ros.jit import njit
 
@@ -352,13 +352,20 @@ def _hold(
     margin[0] = errors.position + errors.angle * math.hypot(half_pad[1], 0.5 * opening)
     margin[1] = errors.position + errors.angle * math.hypot(half_pad[0], 0.5 * opening)
     near, facing = _in_hand(points, normals, rotation, translation, half_pad + margin, 0.5 * opening)
-    bears, extents, heights = np.zeros((2, len(near)), np.uint8), np.empty((2, 2, 2)), np.empty(2)
+    one, high_one, tilt_one = bearing_places(near, facing, 1.0, half_pad + margin, errors.noise)
+    two, high_two, tilt_two = bearing_places(near, facing, -1.0, half_pad + margin, errors.noise)
+    if len(one) == 0 or len(two) == 0:
+        return 0.0
+    extents, places, friction = np.empty((2, 2, 2)), np.empty((8, 3)), np.empty(2)
+    for axis in range(2):
+        extents[0, 0, axis], extents[0, 1, axis] = one[:, axis].min(), one[:, axis].max()
+        extents[1, 0, axis], extents[1, 1, axis] = two[:, axis].min(), two[:, axis].max()
+    places[:4, 1], places[4:, 1] = high_one, -high_two
     for finger in range(2):
-        side = 1.0 - 2.0 * finger
-        heights[finger] = find_bearing(near, facing, side, half_pad + margin, errors.noise, bears[finger])
-        bearing_extent(near, bears[finger], extents[finger])
-        if not extents[finger, 0, 0] < math.inf:
+        cone = math.atan(errors.friction) - errors.angle - (tilt_one if finger == 0 else tilt_two)
+        if cone <= 0.0:
             return 0.0
+        friction[finger] = math.tan(cone)
     center, turned = np.zeros(3), np.empty(3)
     for axis in range(3):
         for k in range(3):
@@ -367,7 +374,7 @@ def _hold(
         # A tilt that closing does not undo moves the centre of mass about the grasp.
         arm = math.hypot(center[(axis + 1) % 3], center[(axis + 2) % 3])
         turned[axis] = errors.center + errors.angle * arm
-    places, friction, box, uncertainty = np.empty((8, 3)), np.empty(2), np.empty((2, 2)), np.empty(3)
+    box, uncertainty = np.empty((2, 2)), np.empty(3)
     best = 0.0
     for choice in range(4):
         usable = True
@@ -385,14 +392,9 @@ def _hold(
                 usable = usable and box[0, axis] <= box[1, axis]
             if not usable:
                 break
-            side, rows = 1.0 - 2.0 * finger, slice(4 * finger, 4 * finger + 4)
-            places[rows, 1] = side * heights[finger]
-            angle = patch_places(near, facing, side, bears[finger], box, places[rows])
-            cone = math.atan(errors.friction) - errors.angle - angle
-            usable = cone > 0.0
+            usable = patch_corners(one if finger == 0 else two, box, places[4 * finger : 4 * finger + 4])
             if not usable:
                 break
-            friction[finger] = math.tan(cone)
         if usable:
             best = max(best, _ball(places, friction, center, uncertainty, best, directions, triangles))
     return 2.0 * errors.force / errors.mass * best
