@@ -137,12 +137,12 @@ def table(figures: dict[str, Any]) -> str:
         f"{figures['certified_at_rest']} above 9.81 m/s²; {figures['not_closed']} runs lost before they were shaken, "
         f"{figures['unplaced']} draws not placed."
     )
-    for lost in figures["lost_at_1"]:
-        lines.append(
-            f"lost at k = 1 or before: {lost['object']} {lost['number']}, {lost['gripper']}, grasp {lost['rank']}, "
-            f"hold {lost['hold']:.1f}, friction {lost['friction']:.2f}, turned {57.3 * lost['turn']:.0f}°, slipped "
-            f"{1e3 * lost['slip']:.0f} mm, in the hand {lost['closed']}"
-        )
+    lines.extend(
+        f"lost at k = 1 or before: {lost['object']} {lost['number']}, {lost['gripper']}, grasp {lost['rank']}, "
+        f"hold {lost['hold']:.1f}, friction {lost['friction']:.2f}, turned {57.3 * lost['turn']:.0f}°, slipped "
+        f"{1e3 * lost['slip']:.0f} mm, in the hand {lost['closed']}"
+        for lost in figures["lost_at_1"]
+    )
     return "\n".join(lines)
 
 

@@ -272,13 +272,13 @@ class Shaker:
         self._body = model.body(OBJECT_BODY).id
         self._start = data.qpos.copy()
         self._mass, self._inertia = float(model.body_mass[self._body]), model.body_inertia[self._body].copy()
-        self._center, self._gravity = model.body_ipos[self._body].copy(), model.opt.gravity.copy()
+        self._gravity = model.opt.gravity.copy()
         self._own = np.flatnonzero(model.geom_bodyid == self._body)
         self._robot = np.isin(model.geom_bodyid, list(workcell._links))
+        # Boxes behind the pads of some grippers meet before the pads do.
+        model.geom_conaffinity[self._robot & (model.geom_contype > 0)] = 2
 
-    def shake(
-        self, grasp: Grasp, rank: int, config: ShakeConfig, rng: np.random.Generator
-    ) -> tuple[Shake | None, int]:
+    def shake(self, grasp: Grasp, rank: int, config: ShakeConfig, rng: np.random.Generator) -> tuple[Shake | None, int]:
         """One draw of the errors; None if none could be placed. And how many draws could not."""
         for missed in range(_ATTEMPTS):
             pose = grasp.T_world_gripper @ _pose_error(config, rng)
@@ -306,7 +306,6 @@ class Shaker:
         friction, mass, center = _body_errors(config, rng)
         model.geom_friction[self._own, 0] = model.geom_friction[self._robot, 0] = friction
         model.body_mass[self._body], model.body_inertia[self._body] = mass * self._mass, mass * self._inertia
-        model.body_ipos[self._body] = self._center + center
         workcell.command_gripper(workcell.gripper.aperture_min, force)
         workcell.step(_CLOSING)
         # Nothing but the shaking is to load the hand.
@@ -315,7 +314,7 @@ class Shaker:
         held = self._in_hand()
         levels, turn, slip = 0, 0.0, 0.0
         while closed and levels < len(LEVELS):
-            turn, slip = self._level(LEVELS[levels] * hold, held, rng)
+            turn, slip = self._level(LEVELS[levels] * hold, held, mass * self._mass, center, rng)
             if turn > MAX_TURN or slip > MAX_SLIP:
                 break
             levels += 1
@@ -334,9 +333,15 @@ class Shaker:
     def _in_hand(self) -> Array:
         return invert_transform(self._workcell.link_pose("palm")) @ self._workcell.object_pose()
 
-    def _level(self, size: float, held: Array, rng: np.random.Generator) -> tuple[float, float]:
-        """Shake with a specific force [m/s²]; turn and slip in the hand, where it ended [rad], [m]."""
+    def _level(
+        self, size: float, held: Array, mass: float, center: Array, rng: np.random.Generator
+    ) -> tuple[float, float]:
+        """Shake with a specific force [m/s²]; turn and slip in the hand, where it ended [rad], [m].
+
+        The shift of the centre of mass (3,) is the torque that it makes: the compiled model places geoms by the centre.
+        """
         workcell, gravity = self._workcell, self._workcell._model.opt.gravity
+        torque = workcell._data.xfrc_applied[self._body, 3:]
         # Two steps of the simulation; the force turns by 4° meanwhile.
         timestep = 2.0 * float(workcell._model.opt.timestep)
         axes, _ = np.linalg.qr(rng.normal(size=(3, 3)))
@@ -348,6 +353,7 @@ class Shaker:
         looks = round(_PERIOD / timestep)
         for number, load in enumerate(loads):
             gravity[:] = load
+            torque[:] = np.cross(workcell.object_pose()[:3, :3] @ center, mass * load)
             workcell.step(timestep)
             if number % looks == 0 or number == len(loads) - 1:
                 change = invert_transform(held) @ self._in_hand()
@@ -356,7 +362,7 @@ class Shaker:
                 slip = float(np.linalg.norm(change[:3, :3] @ middle + change[:3, 3] - middle))
                 if turn > MAX_TURN or slip > MAX_SLIP or workcell.diverged:
                     break
-        gravity[:] = 0.0
+        gravity[:], torque[:] = 0.0, 0.0
         return (math.pi, math.inf) if workcell.diverged else (turn, slip)
 
 

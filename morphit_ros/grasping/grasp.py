@@ -45,8 +45,11 @@ class Grasp:
 
     @property
     def hold(self) -> float:
-        """Specific force that is certified to be held in every direction [m/s²] over errors of pose, centre of mass, mass
-        and friction (metric `hold`); 9.81 is at rest, 0 is nothing certified. `scoring.hold` says what it assumes."""
+        """Specific force that is certified to be held in every direction [m/s²]; metric `hold`.
+
+        Over errors of pose, centre of mass, mass and friction; 9.81 is at rest, 0 is nothing certified.
+        `scoring.hold` says what it assumes.
+        """
         return self.metrics.get("hold", 0.0)
 
 

@@ -1,17 +1,17 @@
 """What of a surface bears the pads at every pose within the errors, as four places a pad.
 
-The bearing surface of a finger is what lies within `BEARING_DEPTH` of the highest place that its pad can meet at any of
-those poses. A cloud is too sparse to show that of a bent surface: where a quadric through the points near the top leaves
-no larger errors, it takes their place as far as they reach; else the points themselves are the surface.
+The bearing surface of a finger is what lies within `BEARING_DEPTH` of the highest place that its pad can meet at any
+of those poses. A cloud is too sparse to show that of a bent surface: where a quadric through the points near the top
+leaves no larger errors, it takes their place as far as they reach; else the points themselves are the surface.
 
-Along each of the pad's axes either the part is taken that lies on the pad at every pose, at rest on the object (a narrow
-thing), or the part of the pad that has bearing surface before it at every pose, at rest on the pad (a face that goes on
-beyond it); in the second case the object moves against the pads by as much. Forces that act on the hull of this part
-alone are forces that the contact can supply at every one of the poses, if the bearing surface is convex.
+Along each of the pad's axes either the part is taken that lies on the pad at every pose, at rest on the object (a
+narrow thing), or the part of the pad that has bearing surface before it at every pose, at rest on the pad (a face that
+goes on beyond it); in the second case the object moves against the pads by as much. Forces that act on the hull of this
+part alone are forces that the contact can supply at every one of the poses, if the bearing surface is convex.
 
-Evenly pressed, the part holds what four points at c ± a e₁ ± b e₂ hold at least: e₁, e₂ its principal axes, a : b as its
-extents, √(a² + b²) = ℓ, the mean distance of its points from its middle c. Their limit surface lies inside that of a
-disc and of every rectangle (test_hold.py).
+Evenly pressed, the part holds what four points at c ± a e₁ ± b e₂ hold at least: e₁, e₂ its principal axes, a : b as
+its extents, √(a² + b²) = ℓ, the mean distance of its points from its middle c. Their limit surface lies inside that of
+a disc and of every rectangle (test_hold.py).
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ POINT_LEVER = 5e-4
 """Least ℓ [m], Hertz's 3π/16 b of a pad that presses a ball of 5 mm radius with 10 N."""
 # A quadric goes through what lies within this depth of the highest point [m], by so many points at least.
 _TOP, _LEAST_POINTS = 6e-4, 9
+# Points are believed to be so far off their surface at most [m].
+_LARGEST_NOISE = 1e-3
 # Places of it: their distance [m], unless there were more than so many along an axis.
 _STEP, _MOST_STEPS = 0.0015, 40
 # Directions in which a quadric's places must keep within its points.
@@ -50,7 +52,7 @@ def bearing_places(points: Array, normals: Array, side: float, half: Array, nois
         (K, 2) evenly spread places, x and z [m]; distance of the highest one from the gripper's middle [m]; angle
         between their mean normal and the closing direction [rad].
     """
-    highest, count = -math.inf, 0
+    highest, count, noise = -math.inf, 0, min(3.0 * noise, _LARGEST_NOISE)
     for i in range(len(points)):
         inside = abs(points[i, 0]) <= half[0] and abs(points[i, 2]) <= half[1]
         # A surface stands before the finger that it faces; what it shows its side to is in the way of both.
@@ -59,7 +61,7 @@ def bearing_places(points: Array, normals: Array, side: float, half: Array, nois
     top = np.empty((len(points), 3))
     for i in range(len(points)):
         inside = abs(points[i, 0]) <= half[0] and abs(points[i, 2]) <= half[1]
-        if inside and side * normals[i, 1] > 0.5 and highest - side * points[i, 1] <= _TOP + 3.0 * noise:
+        if inside and side * normals[i, 1] > 0.5 and highest - side * points[i, 1] <= _TOP + noise:
             top[count, 0], top[count, 1], top[count, 2] = points[i, 0], points[i, 2], side * points[i, 1]
             count += 1
     if count >= _LEAST_POINTS:
@@ -86,7 +88,7 @@ def _of_quadric(top: Array, noise: float) -> tuple[Array, float, float]:
         # Points on a line say nothing of the surface beside it.
         matrix[k, k] += 1e-6 * len(top)
     weights = np.linalg.solve(matrix, terms.T @ np.ascontiguousarray(top[:, 2]))
-    if np.abs(terms @ weights - top[:, 2]).max() > 0.5 * BEARING_DEPTH + 3.0 * noise:
+    if np.abs(terms @ weights - top[:, 2]).max() > 0.5 * BEARING_DEPTH + noise:
         return none, 0.0, 0.0
     limits = np.empty(_SIDES)
     for k in range(_SIDES):
@@ -131,7 +133,7 @@ def _of_points(
     rows, count, x, z, nx, nz = np.empty(len(points), np.int64), 0, 0.0, 0.0, 0.0, 0.0
     for i in range(len(points)):
         inside = abs(points[i, 0]) <= half[0] and abs(points[i, 2]) <= half[1]
-        if inside and side * normals[i, 1] > 0.5 and height - side * points[i, 1] <= BEARING_DEPTH + 3.0 * noise:
+        if inside and side * normals[i, 1] > 0.5 and height - side * points[i, 1] <= BEARING_DEPTH + noise:
             rows[count] = i
             count += 1
             x, z, nx, nz = x + points[i, 0], z + points[i, 2], nx + normals[i, 0], nz + normals[i, 2]

@@ -1,15 +1,16 @@
-"""Certified hold: an acceleration that a grasp holds, in whatever direction, as a lower bound over a set of errors.
+"""Certified hold: a specific force that a grasp holds, in whatever direction, as a lower bound over a set of errors.
 
 *Claim.* For every pose of the gripper within `position` and `angle` of the planned one, every friction from `friction`
 up, every mass up to `mass`, every centre of mass within `center` of the assumed one, and every specific force (gravity
 less acceleration) of at most A in any direction, there are contact forces inside Coulomb's cones, on surface that bears
-the pads at each of these poses, that balance the object while both fingers together press with twice the gripper's force.
+the pads at each of these poses, that balance the object while the fingers' normal forces add up to 2 F.
 
-*Assumptions.* The completed cloud is the surface, and bearing surface is convex (`bearing`). The fingers are linked:
-their normal forces add up to 2 F and share as balance asks. Pads and object align: a tilt between pad and face within
-the errors is undone by closing, or by the first slip. Motion is quasi-static and the object does not spin. As in every
-analysis of force closure, forces that can balance are taken as forces that do; with Coulomb's friction this follows
-from the limit theorem where the pressure is known, and is otherwise an assumption, tried in benchmarks/hold.py.
+*Assumptions.* The completed cloud is the surface, and bearing surface is convex (`bearing`). Fingers are linked: what
+one gives up of its normal force the other takes over. Pads are equally elastic (`_pressure_rows`). Pads and object
+align: a tilt between pad and face within the errors is undone by closing, or by the first slip. Motion is quasi-static
+and the object does not spin. With given pressures, forces that can balance are forces that do (Coulomb's friction is
+associated then, and the limit theorems hold: Goyal, Ruina and Papadopoulos 1991); that the pressures come about, that
+statics leaves open, is an assumption. benchmarks/hold.py tries them all in physics.
 
 *Why it holds over the sets.* Wrenches that the contacts can supply are a convex set W, and 0 ∈ W. More friction makes W
 larger, less mass the load smaller: one end of each interval is enough. Of pose errors the bearing part and how far the
@@ -42,7 +43,9 @@ from morphit_ros.jit import njit
 # A linear programme ends within this share of its value; directions are added until the ball's radius is this share of
 # the least value, or so many are known.
 _GAP, _CLOSE, _MOST_DIRECTIONS = 0.01, 0.9, 40
-_MOST_PIVOTS = 60
+_MOST_PIVOTS = 80
+# Rows of the linear programme: six of the wrench, the sum of normal forces, four of how pressure is spread.
+_FORCE, _ROWS = 6, 11
 
 
 class HoldErrors(NamedTuple):
@@ -102,7 +105,8 @@ def held_in_all_directions(places: Array, friction: float, center: Array, uncert
     """Force [of both fingers' sum of normal forces] that known contacts hold in the worst direction.
 
     Args:
-        places: (8, 3) of contact, four of finger 1 and then four of finger 2, whose pads face -y and +y [m].
+        places: (8, 3) of contact, four of finger 1 and then four of finger 2, whose pads face -y and +y; of each two
+            opposite corners come first and last [m].
         friction: Coulomb coefficient.
         center: (3,) where the force acts [m].
         uncertainty: (3,) by how much that may lie elsewhere along each axis [m].
@@ -127,66 +131,87 @@ def _icosahedron() -> tuple[Array, Array]:
 
 
 @njit(cache=True, nogil=True)
-def _share_held(places: Array, friction: Array, load: Array, enough: float) -> float:
+def _pressure_rows(places: Array) -> Array:
+    """(8, 4) by places: what adds up to zero over normal forces where pressure is that of equally elastic pads.
+
+    It is even, and what the object adds that comes nearer to one pad and leaves the other, tilted or not: linear over
+    each pad, with opposite moments on both. Statics alone would also let both pads press on the same side.
+    """
+    rows = np.zeros((8, 4))
+    for finger in range(2):
+        first = 4 * finger
+        for k in range(4):
+            for i in range(4):
+                rows[first + k, 0] -= 0.25 * places[first + i, 0]
+                rows[first + k, 1] -= 0.25 * places[first + i, 2]
+            rows[first + k, 0] += places[first + k, 0]
+            rows[first + k, 1] += places[first + k, 2]
+            rows[first + k, 2 + finger] = 1.0 if k == 0 or k == 3 else -1.0
+    return rows
+
+
+@njit(cache=True, nogil=True)
+def _share_held(places: Array, pressed: Array, friction: Array, load: Array, enough: float) -> float:
     """A lower bound of the multiple of a load (6,) that contacts balance with normal forces of 1 in all; at most about
     `enough`, where the search ends.
 
-    Revised simplex: maximise s with Σ xⱼ Gⱼ + s load = 0, Σ xⱼ ≤ 1, x ≥ 0; Gⱼ are wrenches of unit normal force on the
-    borders of the cones. That the forces may add up to less than 1 is no gain: where opposite loads are balanced, so is
-    none, by any force. Lengths in units of `TORQUE_LENGTH`.
+    Revised simplex: maximise s with Σ xⱼ Gⱼ + s load = 0, Σ xⱼ ≤ 1, x ≥ 0 and elastic pressure (`_pressure_rows`); Gⱼ
+    are wrenches of unit normal force on the borders of the cones. That the forces may add up to less than 1 is no gain:
+    where opposite loads are balanced, so is none, by any force. Lengths in units of `TORQUE_LENGTH`.
     """
-    inverse, values, costs = np.eye(7), np.zeros(7), np.zeros(7)
-    basis = np.eye(7)
-    values[6] = 1.0
-    # What the first six rows begin with stands for nothing, and stays zero.
-    artificial = np.ones(7, np.bool_)
-    artificial[6] = False
-    column, change, dual = np.zeros(7), np.empty(7), np.empty(7)
+    inverse, values, costs = np.eye(_ROWS), np.zeros(_ROWS), np.zeros(_ROWS)
+    basis = np.eye(_ROWS)
+    values[_FORCE] = 1.0
+    # What the other rows begin with stands for nothing, and stays zero.
+    artificial = np.ones(_ROWS, np.bool_)
+    artificial[_FORCE] = False
+    column, change, dual = np.zeros(_ROWS), np.empty(_ROWS), np.empty(_ROWS)
     column[:6] = load
     cost, load_row = 1.0, -1
     for _ in range(_MOST_PIVOTS):
         row, best = -1, 1e-9
-        for i in range(7):
+        for i in range(_ROWS):
             change[i] = 0.0
-            for k in range(7):
+            for k in range(_ROWS):
                 change[i] += inverse[i, k] * column[k]
             if artificial[i] and abs(change[i]) > best:
                 row, best = i, abs(change[i])
         if row < 0:
             ratio = math.inf
-            for i in range(7):
+            for i in range(_ROWS):
                 if change[i] > 1e-11 and values[i] / change[i] < ratio:
                     row, ratio = i, values[i] / change[i]
             if row < 0:
                 break
         step = max(values[row], 0.0) / change[row] if not artificial[row] else 0.0
-        for i in range(7):
+        for i in range(_ROWS):
             values[i] -= step * change[i]
         values[row] = step
-        for k in range(7):
+        for k in range(_ROWS):
             inverse[row, k] /= change[row]
             basis[k, row] = column[k]
-        for i in range(7):
+        for i in range(_ROWS):
             if i != row:
-                for k in range(7):
+                for k in range(_ROWS):
                     inverse[i, k] -= change[i] * inverse[row, k]
         artificial[row] = False
         if cost > 0.0:
             load_row = row
         elif row == load_row:
             load_row = -1
-        for i in range(7):
+        for i in range(_ROWS):
             costs[i] = 1.0 if i == load_row else 0.0
         held = values[load_row] if load_row >= 0 else 0.0
         if held >= enough:
             break
-        for k in range(7):
+        for k in range(_ROWS):
             dual[k] = inverse[load_row, k] if load_row >= 0 else 0.0
         best, cost = _GAP * held + 1e-9, 0.0
         found = False
         if load_row < 0:
             # With nothing gained its column comes back first.
-            column[:6], column[6], cost, found = load, 0.0, 1.0, True
+            column[:], cost, found = 0.0, 1.0, True
+            column[:6] = load
         else:
             for place in range(8):
                 finger = place // 4
@@ -197,12 +222,15 @@ def _share_held(places: Array, friction: Array, load: Array, enough: float) -> f
                 g2 = -(dual[2] + dual[3] * p1 - dual[4] * p0)
                 inward = -1.0 if finger == 0 else 1.0
                 across = math.hypot(g0, g2)
-                gain = inward * g1 + friction[finger] * across - dual[6]
+                gain = inward * g1 + friction[finger] * across - dual[_FORCE]
+                for k in range(_FORCE + 1, _ROWS):
+                    gain -= dual[k] * pressed[place, k - _FORCE - 1]
                 if gain > best:
                     best, found = gain, True
                     slope = friction[finger] / across if across > 1e-14 else 0.0
                     f0, f1, f2 = slope * g0, inward, slope * g2
-                    column[0], column[1], column[2], column[6] = f0, f1, f2, 1.0
+                    column[0], column[1], column[2], column[_FORCE] = f0, f1, f2, 1.0
+                    column[_FORCE + 1 :] = pressed[place]
                     column[3], column[4], column[5] = p1 * f2 - p2 * f1, p2 * f0 - p0 * f2, p0 * f1 - p1 * f0
         if not found:
             break
@@ -210,12 +238,13 @@ def _share_held(places: Array, friction: Array, load: Array, enough: float) -> f
         return 0.0
     # The proof: these forces balance the load, and none pulls.
     total = 0.0
-    for k in range(6):
+    for k in range(_ROWS):
         left = 0.0
-        for i in range(7):
+        for i in range(_ROWS):
             if not artificial[i]:
                 left += basis[k, i] * values[i]
-        total = max(total, abs(left))
+        if k != _FORCE:
+            total = max(total, abs(left))
     if total > 1e-7 or values.min() < -1e-9:
         return 0.0
     return values[load_row]
@@ -223,7 +252,7 @@ def _share_held(places: Array, friction: Array, load: Array, enough: float) -> f
 
 @njit(cache=True, nogil=True)
 def _at_any_center(
-    places: Array, friction: Array, direction: Array, center: Array, uncertainty: Array, enough: float
+    places: Array, pressed: Array, friction: Array, direction: Array, center: Array, uncertainty: Array, enough: float
 ) -> float:
     """A force in a direction (3,) that is held wherever in its box the centre of mass lies."""
     load, least = np.empty(6), enough
@@ -236,7 +265,7 @@ def _at_any_center(
         load[4] = (c2 * direction[0] - c0 * direction[2]) / TORQUE_LENGTH
         load[5] = (c0 * direction[1] - c1 * direction[0]) / TORQUE_LENGTH
         # What holds more than the least so far is of no interest.
-        least = min(least, _share_held(places, friction, load, least))
+        least = min(least, _share_held(places, pressed, friction, load, least))
     return least
 
 
@@ -257,12 +286,13 @@ def _ball(
 ) -> float:
     """Force that is held in every direction [of the sum of normal forces]; 0 where it is not above `least_wanted`."""
     scaled = places / TORQUE_LENGTH
+    pressed = _pressure_rows(scaled)
     directions, held = np.empty((_MOST_DIRECTIONS, 3)), np.empty(_MOST_DIRECTIONS)
     count, least = len(first), math.inf
     for k in range(count):
         directions[k] = first[k]
         # The ball ends at the least value: what is twice that is as good as more.
-        held[k] = _at_any_center(scaled, friction, directions[k], center, uncertainty, min(2.0 * least, 1.0))
+        held[k] = _at_any_center(scaled, pressed, friction, directions[k], center, uncertainty, min(2.0 * least, 1.0))
         least = min(least, held[k])
         if least <= least_wanted:
             return 0.0
@@ -290,7 +320,9 @@ def _ball(
                 longest, one, other = length, a, b
         middle = directions[one] + directions[other]
         directions[count] = middle / math.sqrt((middle * middle).sum())
-        held[count] = _at_any_center(scaled, friction, directions[count], center, uncertainty, min(2.0 * least, 1.0))
+        held[count] = _at_any_center(
+            scaled, pressed, friction, directions[count], center, uncertainty, min(2.0 * least, 1.0)
+        )
         least = min(least, held[count])
         if least <= least_wanted:
             return 0.0

@@ -101,9 +101,7 @@ def _mass(scene: ObjectScene, config: PlannerConfig) -> float:
     return config.mass or scene.mass or config.assumed_mass
 
 
-def certify_grasps(
-    grasps: Sequence[Grasp], scene: ObjectScene, gripper: Gripper, config: PlannerConfig
-) -> list[Grasp]:
+def certify_grasps(grasps: Sequence[Grasp], scene: ObjectScene, gripper: Gripper, config: PlannerConfig) -> list[Grasp]:
     """The grasps with their metric `hold` [m/s²], certified over the errors of the configuration (`scoring.hold`)."""
     errors = HoldErrors(
         config.position_error, math.radians(config.angle_error), config.center_error, config.friction,
