@@ -51,7 +51,7 @@ MAX_SLIP = 0.02
 _LARGEST = 60.0
 _CLOSING, _LIFT, _LIFT_SPEED = 0.9, 0.1, 0.25
 # The spiral: turns from pole to pole, angular speed [rad/s], time to begin [s]; time between two looks [s].
-_TURNS, _SPEED, _RAMP, _PERIOD = 5, 18.0, 0.1, 0.02
+_TURNS, _SPEED, _RAMP, _PERIOD = 4, 20.0, 0.1, 0.02
 # Fingers this deep in something at the start could not have got there [m].
 _DEPTH = 1e-3
 _ATTEMPTS = 20

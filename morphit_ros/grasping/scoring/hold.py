@@ -42,7 +42,7 @@ from morphit_ros.jit import njit
 
 # A linear programme ends within this share of its value; directions are added until the ball's radius is this share of
 # the least value, or so many are known.
-_GAP, _CLOSE, _MOST_DIRECTIONS = 0.01, 0.9, 40
+_GAP, _CLOSE, _MOST_DIRECTIONS = 0.02, 0.86, 32
 _MOST_PIVOTS = 80
 # Rows of the linear programme: six of the wrench, the sum of normal forces, four of how pressure is spread.
 _FORCE, _ROWS = 6, 11
@@ -257,7 +257,11 @@ def _at_any_center(
     """A force in a direction (3,) that is held wherever in its box the centre of mass lies."""
     load, least = np.empty(6), enough
     load[:3] = direction
+    # Seen along the direction the nearest and the furthest corner of the box lie between the others.
+    nearest = (direction[0] < 0.0) + 2 * (direction[1] < 0.0) + 4 * (direction[2] < 0.0)
     for corner in range(8):
+        if corner == nearest or corner == 7 - nearest:
+            continue
         c0 = center[0] + uncertainty[0] * (1.0 - 2.0 * (corner & 1))
         c1 = center[1] + uncertainty[1] * (1.0 - (corner & 2))
         c2 = center[2] + uncertainty[2] * (1.0 - 0.5 * (corner & 4))
@@ -291,8 +295,8 @@ def _ball(
     count, least = len(first), math.inf
     for k in range(count):
         directions[k] = first[k]
-        # The ball ends at the least value: what is twice that is as good as more.
-        held[k] = _at_any_center(scaled, pressed, friction, directions[k], center, uncertainty, min(2.0 * least, 1.0))
+        # The ball ends at the least value: what is half as much again is as good as more.
+        held[k] = _at_any_center(scaled, pressed, friction, directions[k], center, uncertainty, min(1.5 * least, 1.0))
         least = min(least, held[k])
         if least <= least_wanted:
             return 0.0
@@ -321,7 +325,7 @@ def _ball(
         middle = directions[one] + directions[other]
         directions[count] = middle / math.sqrt((middle * middle).sum())
         held[count] = _at_any_center(
-            scaled, pressed, friction, directions[count], center, uncertainty, min(2.0 * least, 1.0)
+            scaled, pressed, friction, directions[count], center, uncertainty, min(1.5 * least, 1.0)
         )
         least = min(least, held[count])
         if least <= least_wanted:
@@ -408,7 +412,8 @@ def _hold(
         turned[axis] = errors.center + errors.angle * arm
     box, uncertainty = np.empty((2, 2)), np.empty(3)
     best = 0.0
-    for choice in range(4):
+    # What holds no more than another choice is left at the first direction that says so.
+    for choice in range(3, -1, -1):
         usable = True
         uncertainty[:] = turned
         for finger in range(2):
