@@ -116,7 +116,8 @@ def test_a_box_held_at_its_centre_of_mass_slips_at_the_friction_of_both_pads():
     exact = 2.0 * EXACT.friction * EXACT.force / EXACT.mass
     held = box_hold(EXACT)
     assert held <= exact * 1.0001
-    assert held >= 0.88 * exact
+    # The ball is searched until it is 0.86 of the least direction, each within 0.02.
+    assert held >= 0.84 * exact
 
 
 @pytest.mark.parametrize("offset", [0.005, 0.02, 0.05])
