@@ -23,7 +23,7 @@ class Grasp:
         score: higher is better; comparable within one plan only.
         confidence: in [0, 1]: the score, lowered where the object's hidden sides had to be guessed.
         metrics: named figures, SI units (E_geom, E_com, clearance, contacts_1, contacts_2, …); `seen` is the share of
-            the contact that is on sides that cameras saw, the lower of both pads'.
+            the contact that is on sides that cameras saw, the lower of both pads'; `hold`: see there.
         contact_points: (M, 3) object points matched with the pads [m].
         contact_fingers: (M,) 1 or 2, the finger that each contact point belongs to.
     """
@@ -42,6 +42,15 @@ class Grasp:
     def on_seen_sides(self) -> bool:
         """Whether most of what either pad touches is on a side that a camera saw (metric `seen`)."""
         return self.metrics.get("seen", 1.0) >= 0.5
+
+    @property
+    def hold(self) -> float:
+        """Specific force that is certified to be held in every direction [m/s²]; metric `hold`.
+
+        Over errors of pose, centre of mass, mass and friction; 9.81 is at rest, 0 is nothing certified.
+        `scoring.hold` says what it assumes.
+        """
+        return self.metrics.get("hold", 0.0)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from morphit_ros.grasping.grasp import Grasp, GraspPlan
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner_config import PlannerConfig
 from morphit_ros.grasping.scene import ObjectScene, prepare_scene
-from morphit_ros.grasping.scoring.ranking import select_grasps
+from morphit_ros.grasping.scoring.ranking import certify_grasps, select_grasps
 from morphit_ros.grasping.search import GraspSearch, Stopwatch
 from morphit_ros.grasping.unseen import unseen_space
 from morphit_ros.robot.clearance import ClearanceFunction
@@ -99,6 +99,7 @@ def plan_grasps(
             break
         found = found.joined(search.round(report, clock, found))
         grasps = select_grasps(found.poses, found.ranking, scene, gripper, settings, reaches, clear)
+    grasps = certify_grasps(grasps, scene, gripper, settings)
     clock.lap("rank")
     report("rank", 1.0)
     asked = {"unreachable": reaches, "clearance": clear}

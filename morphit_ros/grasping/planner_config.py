@@ -77,6 +77,12 @@ class PlannerConfig(Config):
         0.003, "Error of the position that a robust grasp survives [m]", minimum=0.0, maximum=0.05
     )
     angle_error: float = parameter(4.0, "The same of the orientation [deg]", minimum=0.0, maximum=45.0)
+    center_error: float = parameter(
+        0.005, "Error of the centre of mass that the certified hold allows for [m]", minimum=0.0, maximum=0.5
+    )
+    mass_error: float = parameter(
+        0.2, "By this share the object may be heavier for the certified hold", minimum=0.0, maximum=10.0
+    )
     suppression_distance: float = parameter(
         0.012, "Of grasps closer than this and the angle only the best is kept [m]", minimum=0.0, maximum=0.5
     )

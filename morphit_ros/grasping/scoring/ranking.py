@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from morphit_ros.grasping.grasp import Grasp
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner_config import PlannerConfig
 from morphit_ros.grasping.scene import ObjectScene
+from morphit_ros.grasping.scoring.hold import HoldErrors, certified_hold
 from morphit_ros.grasping.scoring.quality import diverse_top, lever_arms, weighted_score
 from morphit_ros.grasping.scoring.robustness import worst_contact
 from morphit_ros.grasping.scoring.wrench import ferrari_canny, gravity_load, torsion_held
@@ -54,10 +55,9 @@ def score_candidates(
     centers = poses.translations + across[:, :1] * poses.rotations[:, :, 0] + across[:, 1:] * poses.rotations[:, :, 2]
     lever = lever_arms(centers, scene.center_of_mass, scene.up)
     up = -scene.approach if scene.up is None else scene.up
-    mass = config.mass or scene.mass or config.assumed_mass
     load = gravity_load(
         contacts, poses.rotations, poses.translations, scene.center_of_mass, up, config.friction, gripper.max_force,
-        mass,
+        _mass(scene, config),
     )  # fmt: skip
     seen = contacts.fingers[:, :, SEEN].min(axis=1)
     # A side that no camera saw may lie further out than it was made up.
@@ -97,6 +97,33 @@ def score_candidates(
     # What holds in the worst case is good; of those that do not, the fewer failing copies the better.
     terms["robust"] = 0.5 * share + 0.5 * np.clip(2.0 * worst, 0.0, 1.0)
     return poses, Ranking(weighted_score(terms, config.weights), terms, figures)
+
+
+def _mass(scene: ObjectScene, config: PlannerConfig) -> float:
+    return config.mass or scene.mass or config.assumed_mass
+
+
+def certify_grasps(grasps: Sequence[Grasp], scene: ObjectScene, gripper: Gripper, config: PlannerConfig) -> list[Grasp]:
+    """The grasps with their metric `hold` [m/s²], certified over the errors of the configuration (`scoring.hold`)."""
+    errors = HoldErrors(
+        config.position_error, math.radians(config.angle_error), config.center_error, config.friction,
+        _mass(scene, config) * (1.0 + config.mass_error), gripper.max_force, scene.noise,
+    )  # fmt: skip
+    poses = np.array([grasp.T_world_gripper for grasp in grasps]).reshape(-1, 4, 4)
+    openings = np.array([grasp.aperture + 2.0 * config.opening_margin for grasp in grasps])
+    held = np.zeros(len(grasps))
+
+    def certify(part: slice) -> None:
+        held[part] = certified_hold(
+            scene.points, scene.normals, poses[part, :3, :3], poses[part, :3, 3], openings[part], scene.center_of_mass,
+            gripper, errors,
+        )  # fmt: skip
+
+    in_chunks(len(grasps), config.workers, certify)
+    return [
+        replace(grasp, metrics={**grasp.metrics, "hold": float(value)})
+        for grasp, value in zip(grasps, held, strict=True)
+    ]
 
 
 def _seen_shares(
