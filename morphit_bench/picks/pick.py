@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -43,8 +43,10 @@ from morphit_ros.perception import PerceptionConfig
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
-from morphit_ros.robot.motion_backend import MotionBackend
+from morphit_ros.robot.motion_backend import MotionBackend, ObjectObstacle
+from morphit_ros.robot.motion_types import JointState
 from morphit_ros.robot.packages import resolve_uri
+from morphit_ros.robot.solids import Solid
 from morphit_ros.simulation.workcell import Workcell
 from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, spheres_in_frame, spherized_urdf
 
@@ -59,6 +61,14 @@ MAX_OFFSET, MAX_TURN = 0.06, math.radians(15.0)
 # An approach that moves the object further than this has hit it, and is stopped [m].
 MAX_SHIFT = 0.01
 _APPROACHING = (PickStage.PREGRASP, PickStage.APPROACH)
+
+
+class AnySequence(Protocol):
+    """A sequence of a pick, or of the hand."""
+
+    def update(self, now: float, state: JointState | None) -> Any:
+        """Look at the robot and go on."""
+        ...
 
 
 class PickJob:
@@ -81,7 +91,7 @@ class PickJob:
         reachability: Reachability | None = None,
     ) -> None:
         self.robot, self.gripper = robot, gripper
-        self.backend, self._robot_spheres, self._reachability = backend, robot_spheres, reachability
+        self.backend, self.robot_spheres, self._reachability = backend, robot_spheres, reachability
 
     @property
     def limits(self) -> GripperLimits:
@@ -152,20 +162,8 @@ class PickJob:
         durations = {"see": view.seconds}
         if view.cloud is None:
             return PickResult(Outcome.NOT_SEEN, "see", view.message, durations=durations)
-        reachable = self._reachable(workcell, view, avoid)
-        method = planner or grasp_planner("morphit", setting)
         began, busy = time.perf_counter(), time.process_time()
-        plan = method.plan(
-            view.cloud,
-            self.gripper,
-            view.table,
-            seed,
-            center_of_mass=view.center_of_mass,
-            reachable=reachable,
-            obstacles=view.obstacles,
-            viewpoints=view.viewpoints,
-            mass=view.mass,
-        )
+        plan = self.plan(workcell, view, planner or grasp_planner("morphit", setting), seed, avoid)
         planning_time = time.process_time() - busy
         durations["plan_grasp"] = time.perf_counter() - began
         if on_plan is not None:
@@ -176,6 +174,28 @@ class PickJob:
         result = self._execute(workcell, view, plan, sequence or SequenceConfig(), on_stage)
         return replace(result, planning_time=planning_time, durations=durations | result.durations)
 
+    def plan(
+        self, workcell: Workcell, view: ObjectView, planner: GraspPlanner, seed: int = 0, avoid: Sequence[Array] = ()
+    ) -> GraspPlan:
+        """Grasps of an object that was seen, which the arm can reach among all else that was seen.
+
+        Args:
+            workcell, planner, seed, avoid: as of `pick`.
+            view: of the object, with its cloud.
+        """
+        assert view.cloud is not None
+        return planner.plan(
+            view.cloud,
+            self.gripper,
+            view.table,
+            seed,
+            center_of_mass=view.center_of_mass,
+            reachable=self._reachable(workcell, view, avoid),
+            obstacles=view.obstacles,
+            viewpoints=view.viewpoints,
+            mass=view.mass,
+        )
+
     def pick_again(self, workcell: Workcell, first: PickResult, **arguments: Any) -> PickResult | None:
         """Another look, plan and pick after a failed one; None where the robot is not ready for it.
 
@@ -184,12 +204,12 @@ class PickJob:
             first: what became of that.
             arguments: as of `pick`.
         """
-        if first.success or not first.ready or not self._go_home(workcell):
+        if first.success or not first.ready or not self.go_home(workcell):
             return None
         failed = [np.array(first.T_world_gripper)] if first.T_world_gripper else []
         return self.pick(workcell, avoid=failed, **arguments)
 
-    def _go_home(self, workcell: Workcell) -> bool:
+    def go_home(self, workcell: Workcell) -> bool:
         """Out of the cameras' view; whether the arm arrived."""
         home = dict(zip(self.robot.arm_joints, self.robot.home.tolist(), strict=True))
         config = workcell.config
@@ -205,7 +225,7 @@ class PickJob:
     def _see(self, workcell: Workcell, setting: str, perception: PerceptionConfig | None, seed: int) -> ObjectView:
         if setting == "known":
             return known_shape(workcell, seed)
-        return observed_shape(workcell, seed, perception, self._robot_spheres)
+        return observed_shape(workcell, seed, perception, self.robot_spheres)
 
     def _reachable(
         self, workcell: Workcell, view: ObjectView, avoid: Sequence[Array]
@@ -214,7 +234,8 @@ class PickJob:
         if self._reachability is not None:
             assert view.cloud is not None
             self._reachability.set_start(workcell.joint_state().as_dict())
-            self._reachability.set_world(invert_transform(workcell.T_world_base), view.table, view.cloud.points)
+            T_base_world = invert_transform(workcell.T_world_base)
+            self._reachability.set_world(T_base_world, view.table, view.cloud.points, view.obstacles)
             reaches = self._reachability.grasp_filter()
         if not avoid:
             return reaches
@@ -262,8 +283,23 @@ class PickJob:
         result = _judged(workcell, before, shift, update, plan, settings)
         return replace(result, self_contacts=sorted(map(list, touching)))
 
-    def request(self, workcell: Workcell, view: ObjectView, plan: GraspPlan) -> PickRequest:
-        """What the grasp sequence is asked for; its candidates are in the order of the plan's grasps."""
+    def request(
+        self,
+        workcell: Workcell,
+        view: ObjectView,
+        plan: GraspPlan,
+        obstacles: Sequence[ObjectObstacle] = (),
+        solids: Sequence[Solid] = (),
+    ) -> PickRequest:
+        """What the grasp sequence is asked for; its candidates are in the order of the plan's grasps.
+
+        Args:
+            workcell: as of `pick`.
+            view: of the object.
+            plan: its grasps.
+            obstacles: what else was seen, in the base frame.
+            solids: what else is known to be there, in the base frame.
+        """
         T_base_world = invert_transform(workcell.T_world_base)
         turns = [np.eye(4)] * len(plan.grasps)
         if self._reachability is not None:
@@ -283,13 +319,32 @@ class PickJob:
         slab = None
         if table is not None and table.size is not None:
             slab = table_obstacle(T_base_world @ table.T_world_table, table.size)
-        return PickRequest(targets, object_obstacle("target", view.cloud, T_base_world), table=slab, regrasps=0)
+        target = object_obstacle("target", view.cloud, T_base_world)
+        return PickRequest(targets, target, tuple(obstacles), slab, tuple(solids), regrasps=0)
 
 
 # Time for the arm to come to rest [s].
 _PAUSE = 0.3
 # About the approach.
 _HALF_TURN = np.diag([-1.0, -1.0, 1.0, 1.0])
+
+
+def follow(workcell: Workcell, sequence: AnySequence, longest: float) -> tuple[Any, dict[str, float]]:
+    """Drive a sequence that was started to its end; its last update, and stage → simulated seconds.
+
+    Args:
+        workcell: time passes in it.
+        sequence: of a pick, or of the hand.
+        longest: time after which it is left where it is [s].
+    """
+    deadline, durations = workcell.time + longest, dict[str, float]()
+    while True:
+        update = sequence.update(workcell.time, workcell.joint_state())
+        send_commands(workcell, update.commands)
+        if update.finished or workcell.time > deadline:
+            return update, durations
+        durations[update.stage.value] = durations.get(update.stage.value, 0.0) + PERIOD
+        workcell.step(PERIOD)
 
 
 def send_commands(workcell: Workcell, commands: Sequence[Command]) -> None:
