@@ -28,6 +28,7 @@ from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points
 from morphit_ros.perception import PerceptionConfig, Scene
+from morphit_ros.perception.configuration import ObjectConfig
 from morphit_ros.perception.scene import LOOSE
 from morphit_ros.robot.fixtures import Fixtures
 from morphit_ros.robot.motion_backend import ObjectObstacle
@@ -196,7 +197,7 @@ class HeapClearing:
         sequence: SequenceConfig | None = None,
     ) -> None:
         self._job, self._workcell, self._plan, self._number = job, workcell, plan, number
-        self._perception = perception or PerceptionConfig()
+        self._perception = perception or PerceptionConfig(objects=ObjectConfig(split_touching=True))
         self._sequence = sequence or SequenceConfig()
         self._fixtures = Fixtures(plan.fixtures, _FIXTURE_MARGIN)
         self._T_base_world = invert_transform(workcell.T_world_base)
