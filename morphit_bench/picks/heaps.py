@@ -198,7 +198,7 @@ class HeapClearing:
     ) -> None:
         self._job, self._workcell, self._plan, self._number = job, workcell, plan, number
         self._perception = perception or PerceptionConfig(objects=ObjectConfig(split_touching=True))
-        self._sequence = sequence or SequenceConfig()
+        self._sequence = sequence or SequenceConfig(hold_time=0.2)
         self._fixtures = Fixtures(plan.fixtures, _FIXTURE_MARGIN)
         self._T_base_world = invert_transform(workcell.T_world_base)
         solids = self._fixtures.solids
@@ -286,7 +286,8 @@ class HeapClearing:
             held = held_grasp(job, cell, view, request, update.grasp_index)
             try:
                 places = free_places(held, self._region)
-                put, put_down, placing = put_down_at(job, cell, held, places, solids=self._solids)
+                height = self._clearing.way_down(self._T_base_world[2, 3])
+                put, put_down, placing = put_down_at(job, cell, held, places, height, self._solids)
                 durations |= placing
                 problem = "" if put.success and put_down is not None else put.message or "no end within the time limit"
                 stage = (put.failed_stage or put.stage).value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -54,7 +55,7 @@ def test_a_heap_begins_one_above_the_other_turned_any_way() -> None:
     items = [load_object("t_block")] * 5
     poses = heap(np.array([0.4, 0.1]), items, 3)
     clouds = [transform_points(pose, item.mesh.vertices) for pose, item in zip(poses, items, strict=True)]
-    for below, above in zip(clouds, clouds[1:], strict=False):
+    for below, above in pairwise(clouds):
         assert above[:, 2].min() > below[:, 2].max()
     for cloud in clouds:
         middle = 0.5 * (cloud.min(axis=0) + cloud.max(axis=0))[:2]

@@ -63,7 +63,7 @@ class TableClearing:
         )
         self._placing = Request(node, interfaces.PLACE, times, on_feedback, self._on_placed)
         self._waited, self._seen, self._time = Stopwatch(node), Stopwatch(node), Stopwatch(node)
-        self._begun, self._empty = False, 0
+        self._begun, self._empty, self._table_height = False, 0, 0.0
         self._points: Array = np.empty((0, 3))
         self._answer: Future | None = None
         self._over = False
@@ -109,6 +109,8 @@ class TableClearing:
                 self._begun = True
                 self._time.start()
             self._points = objects[chosen]
+            if scene.table.found:
+                self._table_height = scene.table.pose.position.z
             middle = 0.5 * (self._points.min(axis=0) + self._points.max(axis=0))
             goal = Pick.Goal(rule=Pick.Goal.RULE_NEAREST, lift_height=self._lift_height)
             goal.point = PointStamped(point=Point(x=float(middle[0]), y=float(middle[1]), z=float(middle[2])))
@@ -131,7 +133,7 @@ class TableClearing:
         if result is None or result.failure_mode in _FAULTS:
             self._end(problem if result is None else f"{result.failed_stage}: {result.message}", False)
         elif result.success and answer.status == GoalStatus.STATUS_SUCCEEDED:
-            goal = Place.Goal(region_size=self._size)
+            goal = Place.Goal(region_size=self._size, height=self._clearing.way_down(self._table_height))
             goal.region = self._region
             self._placing.ask(goal)
         else:
