@@ -25,7 +25,7 @@ from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.obstacles import loose_obstacle, object_obstacle
 from morphit_ros.execution.places import PlaceRegion, free_places
 from morphit_ros.execution.sequence import GraspSequence
-from morphit_ros.execution.sequence_config import SequenceConfig
+from morphit_ros.execution.sequence_config import ProbeConfig, SequenceConfig
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points
 from morphit_ros.perception import PerceptionConfig, Scene
 from morphit_ros.perception.configuration import ObjectConfig
@@ -198,7 +198,7 @@ class HeapClearing:
     ) -> None:
         self._job, self._workcell, self._plan, self._number = job, workcell, plan, number
         self._perception = perception or PerceptionConfig(objects=ObjectConfig(split_touching=True))
-        self._sequence = sequence or SequenceConfig(hold_time=0.2)
+        self._sequence = sequence or SequenceConfig(hold_time=0.2, probe=ProbeConfig(too_wide=0.03))
         self._fixtures = Fixtures(plan.fixtures, _FIXTURE_MARGIN)
         self._T_base_world = invert_transform(workcell.T_world_base)
         solids = self._fixtures.solids

@@ -52,8 +52,8 @@ _DETOUR = 1.5
 # Of the time limit, for motions with covers of the links.
 _COVERED = 0.3
 # What touches something else by spheres that reach beyond it by this much may leave it on a line up, and get so much
-# deeper on the way, where balls pass each other [m].
-_LEAVING, _DEEPER = 0.02, 0.002
+# deeper on the way, where the balls of uneven surfaces pass each other [m].
+_LEAVING, _DEEPER = 0.02, 0.01
 _GOAL_IK = IKConfig(position_tolerance=1e-6, rotation_tolerance=1e-5)
 
 

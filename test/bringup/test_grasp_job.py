@@ -482,6 +482,7 @@ def test_a_table_is_cleared_with_objects_taken_apart_and_without_holding_each_fo
     cleared, picked = nodes(*words, "clear:=true", "heap:=true", "others:=mug"), nodes(*words)
     assert cleared["scene_perception"].parameters["objects.split_touching"] is True
     assert cleared["grasp_execution"].parameters["hold_time"] == 0.2
+    assert cleared["grasp_execution"].parameters["probe.too_wide"] == 0.03
     assert cleared["workcell_sim"].parameters["heap"] is True
     assert "objects.split_touching" not in picked["scene_perception"].parameters
     assert "hold_time" not in picked["grasp_execution"].parameters
