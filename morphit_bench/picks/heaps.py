@@ -22,6 +22,8 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.clearing import Clearing
 from morphit_ros.execution.contact_watch import FreeMotion
 from morphit_ros.execution.failure import FailureMode
+from morphit_ros.execution.handling import HandStage
+from morphit_ros.execution.held import HeldGrasp
 from morphit_ros.execution.obstacles import loose_obstacle, object_obstacle
 from morphit_ros.execution.places import PlaceRegion, free_places
 from morphit_ros.execution.sequence import GraspSequence
@@ -295,9 +297,23 @@ class HeapClearing:
                 problem, stage = str(error), "request"
             if problem:
                 attempt = replace(attempt, stage=stage, message=problem)
-                fault = f"could not put it down, {stage}: {problem}"
+                if not self._give_back(held):
+                    fault = f"could not put it down, {stage}: {problem}"
         attempt.computing["motion"] = time.perf_counter() - began
         return self._judged(attempt, before, inside, target), fault
+
+    def _give_back(self, held: HeldGrasp) -> bool:
+        """After a place that failed: put back what the hand still holds, else open it; whether that went well."""
+        cell, job = self._workcell, self._job
+        positions = cell.joint_state().as_dict()
+        aperture = float(sum(positions[name] for name in job.robot.finger_joints))
+        empty = job.gripper.aperture_min + self._sequence.stall_margin
+        if not held.contradiction(aperture, empty):
+            height = self._clearing.way_down(self._T_base_world[2, 3])
+            return put_down_at(job, cell, held, [held.T_base_gripper], height, self._solids)[0].success
+        nothing = replace(held, points=np.empty((0, 3)))
+        stages = HandStage.RELEASE, HandStage.RETREAT, HandStage.HOME
+        return put_down_at(job, cell, nothing, [], solids=self._solids, stages=stages)[0].success
 
     def _judged(self, attempt: HeapAttempt, before: Sequence[Array], inside: Array, target: str) -> HeapAttempt:
         """With what the objects have done meanwhile."""

@@ -31,6 +31,7 @@ MAX_OFFSET, MAX_TURN = 0.005, np.radians(5.0)
 _REST = 1.0
 # Of the straight way down; and of all that putting down may take [s].
 _HEIGHT, _LONGEST = 0.1, 60.0
+_PUTTING_DOWN = HandStage.TRANSFER, HandStage.SET_DOWN, HandStage.RELEASE, HandStage.RETREAT
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,7 @@ def put_down_at(
     places: Sequence[Array],
     height: float = _HEIGHT,
     solids: Sequence[Solid] = (),
+    stages: tuple[HandStage, ...] = _PUTTING_DOWN,
 ) -> tuple[HandUpdate, Array | None, dict[str, float]]:
     """The end of the hand's sequence, where it let go (4, 4), and stage → simulated seconds.
 
@@ -138,10 +140,10 @@ def put_down_at(
         places: (4, 4) of the gripper where it may let go, best first.
         height: of the straight way down [m].
         solids: what is known to be there, in the base frame.
+        stages: what is done, in order.
     """
     config = SequenceConfig()
     sequence = HandSequence(job.backend, job.robot, job.limits, config, "simulated clock", FreeMotion())
-    stages = HandStage.TRANSFER, HandStage.SET_DOWN, HandStage.RELEASE, HandStage.RETREAT
     kinematics = KinematicModel(load_robot_description(job.robot.description))
     pose = partial(job.robot.gripper_pose, kinematics)
     request = HandRequest(stages, pose, held, held.around, tuple(solids), places=tuple(places), height=height)
