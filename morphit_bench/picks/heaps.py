@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from morphit_bench.picks.pick import PickJob, follow
 from morphit_bench.picks.place import held_grasp, put_down_at
@@ -315,7 +316,9 @@ class HeapClearing:
         stages = HandStage.RELEASE, HandStage.RETREAT, HandStage.HOME
         return put_down_at(job, cell, nothing, [], solids=self._solids, stages=stages)[0].success
 
-    def _judged(self, attempt: HeapAttempt, before: Sequence[Array], inside: Array, target: str) -> HeapAttempt:
+    def _judged(
+        self, attempt: HeapAttempt, before: Sequence[Array], inside: NDArray[np.bool_], target: str
+    ) -> HeapAttempt:
         """With what the objects have done meanwhile."""
         names = [item.name for item in self._workcell.objects]
         now, inside_now = self._workcell.poses(), self._inside()
@@ -349,7 +352,7 @@ class HeapClearing:
             found.append(loose_obstacle("points of no object", loose, self._T_base_world))
         return found
 
-    def _inside(self) -> Array:
+    def _inside(self) -> NDArray[np.bool_]:
         """Which objects' centres of mass are over the region."""
         cell = self._workcell
         centers = np.array(
