@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -51,8 +51,10 @@ from morphit_ros.perception import PerceptionConfig
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
-from morphit_ros.robot.motion_backend import MotionBackend
+from morphit_ros.robot.motion_backend import MotionBackend, ObjectObstacle
+from morphit_ros.robot.motion_types import JointState
 from morphit_ros.robot.packages import resolve_uri
+from morphit_ros.robot.solids import Solid
 from morphit_ros.simulation.workcell import Workcell
 from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, spheres_in_frame, spherized_urdf
 
@@ -67,6 +69,14 @@ MAX_OFFSET, MAX_TURN = 0.06, math.radians(15.0)
 # An approach that moves the object further than this has hit it, and is stopped [m].
 MAX_SHIFT = 0.01
 _APPROACHING = (PickStage.PREGRASP, PickStage.APPROACH)
+
+
+class AnySequence(Protocol):
+    """A sequence of a pick, or of the hand."""
+
+    def update(self, now: float, state: JointState | None) -> Any:
+        """Look at the robot and go on."""
+        ...
 
 
 class PickJob:
@@ -91,7 +101,7 @@ class PickJob:
         scale: Scale | None = None,
     ) -> None:
         self.robot, self.gripper = robot, gripper
-        self.backend, self._robot_spheres, self._reachability = backend, robot_spheres, reachability
+        self.backend, self.robot_spheres, self._reachability = backend, robot_spheres, reachability
         self._scale = scale
         # The object of the last pick, before it was touched (N, 3), in the world [m].
         self._seen: Array = np.empty((0, 3))
@@ -173,23 +183,12 @@ class PickJob:
         avoid = []
         if after is not None and after.T_world_gripper:
             avoid = [(make_transform() if moved is None else moved) @ np.array(after.T_world_gripper)]
-        reachable = self._reachable(workcell, view, avoid)
-        center, mass = view.center_of_mass, view.mass
-        if after is not None and after.center and center is None and moved is not None:
-            center, mass = transform_points(moved, np.array([after.center]))[0], after.mass
-        method = planner or grasp_planner("morphit", setting)
+        told = view
+        if after is not None and after.center and view.center_of_mass is None and moved is not None:
+            center = transform_points(moved, np.array([after.center]))[0]
+            told = replace(view, center_of_mass=center, mass=after.mass)
         began, busy = time.perf_counter(), time.process_time()
-        plan = method.plan(
-            view.cloud,
-            self.gripper,
-            view.table,
-            seed,
-            center_of_mass=center,
-            reachable=reachable,
-            obstacles=view.obstacles,
-            viewpoints=view.viewpoints,
-            mass=mass,
-        )
+        plan = self.plan(workcell, told, planner or grasp_planner("morphit", setting), seed, avoid)
         planning_time = time.process_time() - busy
         durations["plan_grasp"] = time.perf_counter() - began
         if on_plan is not None:
@@ -197,9 +196,31 @@ class PickJob:
         if not plan.grasps:
             kind = Outcome.UNREACHABLE if plan.rejected.get("unreachable") else Outcome.NO_PLAN
             return PickResult(kind, "plan_grasp", plan.message, planning_time=planning_time, durations=durations)
-        recenter = after is None and center is None
+        recenter = after is None and view.center_of_mass is None
         result = self._execute(workcell, view, plan, sequence or SequenceConfig(), on_stage, recenter)
         return replace(result, planning_time=planning_time, durations=durations | result.durations)
+
+    def plan(
+        self, workcell: Workcell, view: ObjectView, planner: GraspPlanner, seed: int = 0, avoid: Sequence[Array] = ()
+    ) -> GraspPlan:
+        """Grasps of an object that was seen, which the arm can reach among all else that was seen.
+
+        Args:
+            workcell, planner, seed, avoid: as of `pick`.
+            view: of the object, with its cloud.
+        """
+        assert view.cloud is not None
+        return planner.plan(
+            view.cloud,
+            self.gripper,
+            view.table,
+            seed,
+            center_of_mass=view.center_of_mass,
+            reachable=self._reachable(workcell, view, avoid),
+            obstacles=view.obstacles,
+            viewpoints=view.viewpoints,
+            mass=view.mass,
+        )
 
     def pick_again(self, workcell: Workcell, first: PickResult, **arguments: Any) -> PickResult | None:
         """Another look, plan and pick after a failed one; None where the robot is not ready for it.
@@ -209,11 +230,11 @@ class PickJob:
             first: what became of that.
             arguments: as of `pick`.
         """
-        if first.success or not first.ready or not self._go_home(workcell):
+        if first.success or not first.ready or not self.go_home(workcell):
             return None
         return self.pick(workcell, after=first, **arguments)
 
-    def _go_home(self, workcell: Workcell) -> bool:
+    def go_home(self, workcell: Workcell) -> bool:
         """Out of the cameras' view; whether the arm arrived."""
         home = dict(zip(self.robot.arm_joints, self.robot.home.tolist(), strict=True))
         config = workcell.config
@@ -232,7 +253,7 @@ class PickJob:
         """What a planner is given in a setting; arguments as of `pick`."""
         if setting == "known":
             return known_shape(workcell, seed)
-        return observed_shape(workcell, seed, perception, self._robot_spheres)
+        return observed_shape(workcell, seed, perception, self.robot_spheres)
 
     def _reachable(
         self, workcell: Workcell, view: ObjectView, avoid: Sequence[Array]
@@ -241,7 +262,8 @@ class PickJob:
         if self._reachability is not None:
             assert view.cloud is not None
             self._reachability.set_start(workcell.joint_state().as_dict())
-            self._reachability.set_world(invert_transform(workcell.T_world_base), view.table, view.cloud.points)
+            T_base_world = invert_transform(workcell.T_world_base)
+            self._reachability.set_world(T_base_world, view.table, view.cloud.points, view.obstacles)
             reaches = self._reachability.grasp_filter()
         if not avoid:
             return reaches
@@ -299,8 +321,23 @@ class PickJob:
             result = replace(result, mass=weight[0], mass_deviation=weight[1], center=center)
         return replace(result, self_contacts=sorted(map(list, touching)))
 
-    def request(self, workcell: Workcell, view: ObjectView, plan: GraspPlan) -> PickRequest:
-        """What the grasp sequence is asked for; its candidates are in the order of the plan's grasps."""
+    def request(
+        self,
+        workcell: Workcell,
+        view: ObjectView,
+        plan: GraspPlan,
+        obstacles: Sequence[ObjectObstacle] = (),
+        solids: Sequence[Solid] = (),
+    ) -> PickRequest:
+        """What the grasp sequence is asked for; its candidates are in the order of the plan's grasps.
+
+        Args:
+            workcell: as of `pick`.
+            view: of the object.
+            plan: its grasps.
+            obstacles: what else was seen, in the base frame.
+            solids: what else is known to be there, in the base frame.
+        """
         T_base_world = invert_transform(workcell.T_world_base)
         turns = [np.eye(4)] * len(plan.grasps)
         if self._reachability is not None:
@@ -321,13 +358,32 @@ class PickJob:
         slab = None
         if table is not None and table.size is not None:
             slab = table_obstacle(T_base_world @ table.T_world_table, table.size)
-        return PickRequest(targets, object_obstacle("target", view.cloud, T_base_world), table=slab, regrasps=0)
+        target = object_obstacle("target", view.cloud, T_base_world)
+        return PickRequest(targets, target, tuple(obstacles), slab, tuple(solids), regrasps=0)
 
 
 # Time for the arm to come to rest [s].
 _PAUSE = 0.3
 # About the approach.
 _HALF_TURN = np.diag([-1.0, -1.0, 1.0, 1.0])
+
+
+def follow(workcell: Workcell, sequence: AnySequence, longest: float) -> tuple[Any, dict[str, float]]:
+    """Drive a sequence that was started to its end; its last update, and stage → simulated seconds.
+
+    Args:
+        workcell: time passes in it.
+        sequence: of a pick, or of the hand.
+        longest: time after which it is left where it is [s].
+    """
+    deadline, durations = workcell.time + longest, dict[str, float]()
+    while True:
+        update = sequence.update(workcell.time, workcell.joint_state())
+        send_commands(workcell, update.commands)
+        if update.finished or workcell.time > deadline:
+            return update, durations
+        durations[update.stage.value] = durations.get(update.stage.value, 0.0) + PERIOD
+        workcell.step(PERIOD)
 
 
 def send_commands(workcell: Workcell, commands: Sequence[Command]) -> None:

@@ -9,18 +9,20 @@ from functools import partial
 import numpy as np
 
 from morphit_bench.picks.outcome import PickResult
-from morphit_bench.picks.pick import PERIOD, PickJob, send_commands
+from morphit_bench.picks.pick import PickJob, follow
 from morphit_bench.picks.views import ObjectView
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.contact_watch import FreeMotion
 from morphit_ros.execution.handling import HandRequest, HandSequence, HandStage, HandUpdate
 from morphit_ros.execution.held import HeldGrasp, Surroundings
+from morphit_ros.execution.pick import PickRequest
 from morphit_ros.execution.places import PlaceRegion, free_places
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.geometry.transforms import Array, invert_transform, rotation_angle
 from morphit_ros.grasping import GraspPlan
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.solids import Solid
 from morphit_ros.simulation.workcell import Workcell
 
 # Bounds of a place that counts [m], [rad].
@@ -29,6 +31,7 @@ MAX_OFFSET, MAX_TURN = 0.005, np.radians(5.0)
 _REST = 1.0
 # Of the straight way down; and of all that putting down may take [s].
 _HEIGHT, _LONGEST = 0.1, 60.0
+_PUTTING_DOWN = HandStage.TRANSFER, HandStage.SET_DOWN, HandStage.RELEASE, HandStage.RETREAT
 
 
 @dataclass(frozen=True)
@@ -75,12 +78,14 @@ def pick_and_place(
     pick = job.pick(workcell, setting, seed=seed, on_plan=lambda view, plan: seen.append((view, plan)))
     if not pick.success:
         return PlaceResult(pick)
-    held = _held(job, workcell, *seen[-1], pick)
+    view, plan = seen[-1]
+    number = next(n for n, g in enumerate(plan.grasps) if g.T_world_gripper.tolist() == pick.T_world_gripper)
+    held = held_grasp(job, workcell, view, job.request(workcell, view, plan), number)
     try:
         places = free_places(held, PlaceRegion(invert_transform(workcell.T_world_base) @ T_world_region, size))
     except InvalidInputError as error:
         return PlaceResult(pick, "request", str(error))
-    update, put_down, durations = _put_down(job, workcell, held, places)
+    update, put_down, durations = put_down_at(job, workcell, held, places)
     result = PlaceResult(pick, durations=durations)
     if not update.success or put_down is None:
         failed = (update.failed_stage or update.stage).value
@@ -90,11 +95,17 @@ def pick_and_place(
     return _judged(result, workcell, before, chosen @ invert_transform(held.T_base_gripper))
 
 
-def _held(job: PickJob, workcell: Workcell, view: ObjectView, plan: GraspPlan, pick: PickResult) -> HeldGrasp:
-    """What a pick knows of what it has lifted."""
+def held_grasp(job: PickJob, workcell: Workcell, view: ObjectView, request: PickRequest, number: int) -> HeldGrasp:
+    """What a pick knows of what it has lifted.
+
+    Args:
+        job: the robot.
+        workcell: with the object in the hand.
+        view: of the object before.
+        request: of the pick.
+        number: of the candidate that was executed.
+    """
     T_base_world, state = invert_transform(workcell.T_world_base), workcell.joint_state()
-    number = next(n for n, g in enumerate(plan.grasps) if g.T_world_gripper.tolist() == pick.T_world_gripper)
-    request = job.request(workcell, view, plan)
     planned = request.candidates[number]
     assert view.cloud is not None
     points = view.cloud.transformed(invert_transform(planned.T_base_gripper) @ T_base_world).points
@@ -111,25 +122,34 @@ def _held(job: PickJob, workcell: Workcell, view: ObjectView, plan: GraspPlan, p
     )
 
 
-def _put_down(
-    job: PickJob, workcell: Workcell, held: HeldGrasp, places: Sequence[Array]
+def put_down_at(
+    job: PickJob,
+    workcell: Workcell,
+    held: HeldGrasp,
+    places: Sequence[Array],
+    height: float = _HEIGHT,
+    solids: Sequence[Solid] = (),
+    stages: tuple[HandStage, ...] = _PUTTING_DOWN,
 ) -> tuple[HandUpdate, Array | None, dict[str, float]]:
-    """The end of the hand's sequence, where it let go (4, 4), and stage → simulated seconds."""
+    """The end of the hand's sequence, where it let go (4, 4), and stage → simulated seconds.
+
+    Args:
+        job: the robot.
+        workcell: with the object in the hand.
+        held: what the hand holds.
+        places: (4, 4) of the gripper where it may let go, best first.
+        height: of the straight way down [m].
+        solids: what is known to be there, in the base frame.
+        stages: what is done, in order.
+    """
     config = SequenceConfig()
     sequence = HandSequence(job.backend, job.robot, job.limits, config, "simulated clock", FreeMotion())
-    stages = HandStage.TRANSFER, HandStage.SET_DOWN, HandStage.RELEASE, HandStage.RETREAT
     kinematics = KinematicModel(load_robot_description(job.robot.description))
     pose = partial(job.robot.gripper_pose, kinematics)
-    request = HandRequest(stages, pose, held, held.around, places=tuple(places), height=_HEIGHT)
+    request = HandRequest(stages, pose, held, held.around, tuple(solids), places=tuple(places), height=height)
     sequence.start(request, workcell.joint_state(), workcell.time)
-    deadline, durations = workcell.time + _LONGEST, dict[str, float]()
-    while True:
-        update = sequence.update(workcell.time, workcell.joint_state())
-        send_commands(workcell, update.commands)
-        durations[update.stage.value] = durations.get(update.stage.value, 0.0) + PERIOD
-        if update.finished or workcell.time > deadline:
-            return update, sequence.put_down, durations
-        workcell.step(PERIOD)
+    update, durations = follow(workcell, sequence, _LONGEST)
+    return update, sequence.put_down, durations
 
 
 def _judged(result: PlaceResult, workcell: Workcell, before: Array, T_base_moved: Array) -> PlaceResult:

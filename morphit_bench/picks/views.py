@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from morphit_ros.geometry.mesh import sample_surface_evenly
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import Array, make_transform, transform_points, transform_vectors
-from morphit_ros.perception import PerceptionConfig, SceneStatus, perceive
+from morphit_ros.perception import PerceptionConfig, Scene, SceneStatus, perceive
+from morphit_ros.perception.scene import LOOSE, ON_TABLE
 from morphit_ros.simulation.workcell import Workcell
 
 SETTINGS = ("known", "observed")
@@ -72,17 +74,50 @@ def observed_shape(
         config: of perception.
         robot_spheres: of the robot's present place, which its points are removed with.
     """
+    scene, eyes, seconds = look(workcell, seed, config, robot_spheres)
+    if scene.status is not SceneStatus.OK or scene.target is None:
+        return ObjectView(None, None, None, scene.message, seconds)
+    return replace(view_of(scene, scene.target, eyes), seconds=seconds)
+
+
+def look(
+    workcell: Workcell,
+    seed: int,
+    config: PerceptionConfig | None = None,
+    robot_spheres: Callable[[Workcell], tuple[Array, Array] | None] | None = None,
+    known: Callable[[Array], NDArray[np.bool_]] | None = None,
+) -> tuple[Scene, Array, float]:
+    """What two depth cameras see now, their positions (2, 3) and the time that perception took [s].
+
+    Args:
+        workcell, seed, config, robot_spheres: as of `observed_shape`.
+        known: as of `perceive`.
+    """
     left, right = (workcell.capture(name).cloud(frame=f"{name}_camera") for name in ("left", "right"))
     spheres = None if robot_spheres is None else robot_spheres(workcell)
     poses = (workcell.T_world_camera("left"), workcell.T_world_camera("right"))
     began = time.perf_counter()
-    scene = perceive(left, right, *poses, config or PerceptionConfig(), robot_spheres=spheres, seed=seed)
-    seconds = time.perf_counter() - began
-    if scene.status is not SceneStatus.OK or scene.target_cloud is None:
-        return ObjectView(None, None, None, scene.message, seconds)
+    settings = config or PerceptionConfig()
+    scene = perceive(left, right, *poses, settings, robot_spheres=spheres, seed=seed, known=known)
+    return scene, np.array([pose[:3, 3] for pose in poses]), time.perf_counter() - began
+
+
+def view_of(scene: Scene, target: int, eyes: Array) -> ObjectView:
+    """One object of a scene as a planner is given it.
+
+    Args:
+        scene: with objects.
+        target: index of the object.
+        eyes: (2, 3) positions of the cameras [m].
+    """
     table = None if scene.table is None else SupportPlane(scene.table.T_world_table, scene.table.size)
-    eyes = np.array([pose[:3, 3] for pose in poses])
-    others = scene.obstacle_points()
+    others = scene.obstacle_points(target)
     # Loose points at the target's foot and outline are its own.
-    apart = cKDTree(scene.target_cloud.points).query(others, distance_upper_bound=_OWN_REACH)[0] > _OWN_REACH
-    return ObjectView(scene.target_cloud, table, None, "", seconds, others[apart], eyes)
+    loose = scene.labels[(scene.labels != ON_TABLE) & (scene.labels != target)] == LOOSE
+    own = loose & near_points(others, scene.objects[target].points)
+    return ObjectView(scene.objects[target], table, None, "", 0.0, others[~own], eyes)
+
+
+def near_points(points: Array, target: Array) -> NDArray[np.bool_]:
+    """Which of loose points (N, 3) are so near to an object's (M, 3) that they are its own."""
+    return np.asarray(cKDTree(target).query(points, distance_upper_bound=_OWN_REACH)[0] <= _OWN_REACH)

@@ -25,7 +25,7 @@ _OWN_TIME = ("workcell_sim", "cover_sim", "cover_control")
 # Arguments that are parameters of workcell_sim under the same names.
 _SIMULATION = (
     "robot", "object", "object_unit", "object_mass", "object_x", "object_y", "object_yaw", "friction", "seed",
-    "realtime_factor", "others",
+    "realtime_factor", "others", "heap",
 )  # fmt: skip
 # Node → parameters with the simulation where neither arguments nor files say otherwise. Its robot and its clock stand
 # still together while it renders, on a busy machine for seconds: silence is no danger there, and its end ends the job.
@@ -44,6 +44,14 @@ _WHEN_SIMULATED: dict[str, dict[str, Any]] = {
     "web_viewer": {"node_timeout": 10.0},
 }
 
+# The same where a table is cleared: objects that touch are several, and fingers that hold a wider one than was planned
+# hold what is to be cleared, too. What slips is lost on the way to the region as well as over the table, and seen in
+# the next look.
+_WHEN_CLEARING: dict[str, dict[str, Any]] = {
+    "scene_perception": {"objects.split_touching": True},
+    "grasp_execution": {"hold_time": 0.2, "probe.too_wide": 0.03},
+}
+
 ARGUMENTS = (
     ROBOT,
     Argument("sim", True, "simulate the robot, the object and both cameras; false: they are real"),
@@ -56,6 +64,7 @@ ARGUMENTS = (
     ),
     Argument("object_mass", 0.0, "mass of the object [kg]; 0: as the object has it", minimum=0.0, maximum=50.0),
     Argument("others", "", "further objects of the simulation, names with spaces between, around the first"),
+    Argument("heap", False, "the objects of the simulation fall in a heap, turned any way"),
     Argument("object_x", 0.5, "place of the object in front of the robot [m]", minimum=-2.0, maximum=2.0),
     Argument("object_y", 0.0, "place of the object to the robot's left [m]", minimum=-2.0, maximum=2.0),
     Argument("object_yaw", 0.0, "turn of the object about the vertical [rad]", minimum=-6.3, maximum=6.3),
@@ -262,6 +271,7 @@ def describe_grasp(
         defaults = {
             **(placed if "base_source" in node.parameters else {}),
             **(_WHEN_SIMULATED.get(node.node_name, {}) if simulated else {}),
+            **(_WHEN_CLEARING.get(node.node_name, {}) if values["clear"] else {}),
         }
         from_files = _parameters_from_files(node.node_name, values, given)
         whole.append(replace(node, parameters={**defaults, **from_files, **given}))

@@ -15,6 +15,10 @@ from morphit_ros.geometry.transforms import Array, invert_transform, transform_p
 _SAME = 0.03
 # Of a pick of one object, since the last success.
 _ATTEMPTS = 2
+# Straight way down to a place: on the table, and over a bin, where objects fall the rest [m].
+_DOWN, _OVER_BIN = 0.1, 0.03
+# A region this far above the table is one to fall into [m].
+_BIN = 0.05
 # More room than this beside it does not make an object easier to pick [m].
 _ROOM = 0.1
 
@@ -33,6 +37,15 @@ class Clearing:
     cleared: int = 0
     attempts: int = 0
     _failed: list[Array] = field(default_factory=list)
+
+    def way_down(self, table_height: float) -> float:
+        """Of the straight way down to a place [m].
+
+        Args:
+            table_height: of the table in the frame of the region [m].
+        """
+        above = float(self.region.T_base_region[2, 3]) - table_height
+        return _OVER_BIN if above > _BIN else _DOWN
 
     def outside(self, objects: Sequence[Array]) -> list[int]:
         """Indices of clouds (N, 3) in the frame of the region that are not in it yet."""

@@ -51,6 +51,9 @@ _ENVIRONMENT_SAMPLES = 50
 _DETOUR = 1.5
 # Of the time limit, for motions with covers of the links.
 _COVERED = 0.3
+# What touches something else by spheres that reach beyond it by this much may leave it on a line up, and get so much
+# deeper on the way, where the balls of uneven surfaces pass each other [m].
+_LEAVING, _DEEPER = 0.02, 0.01
 _GOAL_IK = IKConfig(position_tolerance=1e-6, rotation_tolerance=1e-5)
 
 
@@ -217,13 +220,17 @@ class EmbeddedBackend:
         allowed |= self._lift_off_pairs(start, T_root_tip)
         # A held object that may be touched may stand on the table too: it is put down.
         allowed |= pairs_between([LOWERED_TABLE], map(object_body, allow_contact))
-        state, failure = self._checked_start(start, allowed)
+        leaving = self._leaving(start, T_root_tip, allow_contact)
+        state, failure = self._checked_start(start, {*allowed, *leaving})
         if failure is not None:
             return failure
         model = self._solid_model(state)
 
         def blocked(positions: Mapping[str, float]) -> str:
-            contact = self._contact(model, positions, allowed)
+            for touching in self._contacts.contacts(positions, allowed):
+                if touching.depth > leaving.get(touching.pair, 0.0):
+                    return touching.message + " collide"
+            contact = self._solid_contact(model, positions)
             return contact + " collide" if contact else ""
 
         config = self.config
@@ -360,13 +367,34 @@ class EmbeddedBackend:
 
     def _lift_off_pairs(self, start: Mapping[str, float], T_root_tip: Array) -> set[Pair]:
         """Held objects and the table, for a line that leads away from the table: what stands on it must come off."""
-        table = self._environment.table
-        if table is None:
-            return set()
-        shift = T_root_tip[:3, 3] - self._kinematics.link_pose(start, self.robot.tip_link)[:3, 3]
-        if float(shift @ self._T_root_base[:3, :3] @ table.T_base_table[:3, 2]) <= 0.0:
+        if not self._leads_up(start, T_root_tip):
             return set()
         return pairs_between([LOWERED_TABLE], [object_body(item.name) for item in self._environment.attached])
+
+    def _leaving(self, start: Mapping[str, float], T_root_tip: Array, touched: Sequence[str]) -> dict[Pair, float]:
+        """What may touch on a line that leads away from the table, as it does at its start: pair → depth at most [m].
+
+        Held objects, those in `touched` and what may touch these, against other objects: in a heap things touch what is
+        grasped, and their spheres reach beyond them. They come off it as from the table, but not deeper into it.
+        """
+        if not self._leads_up(start, T_root_tip):
+            return {}
+        environment = self._environment
+        mine = {*self.robot.touch_links, *(object_body(item.name) for item in environment.attached)}
+        others = {object_body(item.name) for item in environment.objects if item.name not in touched}
+        return {
+            contact.pair: contact.depth + _DEEPER
+            for contact in self._contacts.contacts(start)
+            if contact.depth <= _LEAVING and contact.pair & mine and contact.pair & others
+        }
+
+    def _leads_up(self, start: Mapping[str, float], T_root_tip: Array) -> bool:
+        """Whether a line leads away from the table; without a table none does."""
+        table = self._environment.table
+        if table is None:
+            return False
+        shift = T_root_tip[:3, 3] - self._kinematics.link_pose(start, self.robot.tip_link)[:3, 3]
+        return float(shift @ self._T_root_base[:3, :3] @ table.T_base_table[:3, 2]) > 0.0
 
     def _plan_to_any(self, state: Mapping[str, float], goals: Sequence[Array], begin: float) -> MotionResult:
         """A path to the first goal that is free and can be reached."""

@@ -130,7 +130,7 @@ class ObjectConfig(Config):
     )
     min_points: int = parameter(100, "Smallest number of points of an object", minimum=10, maximum=100_000)
     split_touching: bool = parameter(
-        False, "Split a cluster along concave seams; a T-shaped object looks the same as two touching ones"
+        False, "Split a cluster along concave seams, which joined parts of one object may have as well"
     )
     seam_angle: float = parameter(
         0.35, "Concave angle between two faces from which they may be two objects [rad]", minimum=0.1, maximum=1.5

@@ -1,4 +1,4 @@
-"""Where further objects lie around the first: drawn apart, or falling onto each other where there is no room."""
+"""Where several objects begin: standing apart, falling onto each other where there is no room; or all in a heap."""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy
+from morphit_ros.geometry.transforms import (
+    Array,
+    make_transform,
+    matrix_from_quat_xyzw,
+    matrix_from_rpy,
+    transform_points,
+)
 from morphit_ros.simulation.objects import SimulatedObject
 
 # Half sides of the rectangle that middles are drawn in [m].
 _REACH = np.array([0.13, 0.2])
 # Between the circles around two objects; how often a place is drawn; height over what is there of one without [m].
 _GAP, _DRAWS, _DROP = 0.02, 300, 0.03
+# Half sides of the rectangle over which the middles of a heap's objects are let fall [m].
+_HEAP = np.array([0.10, 0.15])
 
 
 def scatter(first: SimulatedObject, T_world_first: Array, others: Sequence[SimulatedObject], seed: int) -> list[Array]:
@@ -35,6 +43,27 @@ def scatter(first: SimulatedObject, T_world_first: Array, others: Sequence[Simul
         poses.append(make_transform(translation=(*(at - own), lift)) @ turn)
         circles.append((at, radius))
         top = max(top, lift + height)
+    return poses
+
+
+def heap(middle: Array, items: Sequence[SimulatedObject], seed: int) -> list[Array]:
+    """``T_world_object`` (4, 4) of objects that are let fall one after the other, turned any way: one above the other.
+
+    Args:
+        middle: (2,) of the heap on the table [m].
+        items: the objects, the lowest first.
+        seed: of places and turns.
+    """
+    rng = np.random.default_rng([seed, len(items)])
+    poses, top = [], 0.0
+    for item in items:
+        # Four normal numbers are a turn that favours none.
+        turn = make_transform(matrix_from_quat_xyzw(rng.normal(size=4)))
+        points = transform_points(turn, item.mesh.vertices)
+        low, high = points.min(axis=0), points.max(axis=0)
+        at = middle + rng.uniform(-_HEAP, _HEAP)
+        poses.append(make_transform(translation=(*(at - 0.5 * (low + high)[:2]), top + _DROP - low[2])) @ turn)
+        top += _DROP + high[2] - low[2]
     return poses
 
 

@@ -24,12 +24,18 @@ from morphit_ros.simulation.solids import convex_hull, unite
 _YCB: dict[str, tuple[float, tuple[float, float, float]]] = {
     "adjustable_wrench": (0.252, (0.55, 0.57, 0.60)),
     "banana": (0.066, (0.92, 0.78, 0.20)),
+    "bowl": (0.147, (0.72, 0.22, 0.18)),
     "cracker_box": (0.411, (0.78, 0.20, 0.16)),
     "golf_ball": (0.046, (0.93, 0.93, 0.90)),
+    "hammer": (0.665, (0.25, 0.30, 0.62)),
     "j_cups": (0.038, (0.86, 0.36, 0.22)),
     "mug": (0.118, (0.72, 0.20, 0.20)),
     "mustard_bottle": (0.603, (0.93, 0.75, 0.12)),
+    "plate": (0.279, (0.70, 0.16, 0.15)),
+    "power_drill": (0.895, (0.85, 0.45, 0.10)),
+    "rubiks_cube": (0.094, (0.15, 0.42, 0.70)),
     "spatula": (0.0515, (0.20, 0.21, 0.23)),
+    "tomato_soup_can": (0.349, (0.80, 0.18, 0.14)),
 }
 
 # Known-shape objects of the DISF paper. Their real masses are not published (the paper simulates 7 to 27 g): they

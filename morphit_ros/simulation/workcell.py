@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -21,7 +21,7 @@ from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.fixtures import read_fixtures
 from morphit_ros.robot.motion_types import JointState, Trajectory
 from morphit_ros.simulation.cameras import CameraConfig, DepthFrame, degrade_depth
-from morphit_ros.simulation.clutter import scatter
+from morphit_ros.simulation.clutter import heap, scatter
 from morphit_ros.simulation.contacts import ContactSummary, summarize_contacts
 from morphit_ros.simulation.objects import SimulatedObject, load_object
 from morphit_ros.simulation.pad_patches import PadPatches
@@ -42,6 +42,9 @@ from morphit_ros.simulation.servo import ArmServo, GripperServo
 _SETTLING_TIME = 0.3
 # The same where objects may fall onto each other [s].
 _FALLING_TIME = 2.0
+# Objects that are to settle lose their motion in this time: so falling they reach 0.5 m/s [s].
+_SETTLING_RATE = 20.0
+_FALLING_SPEED = 9.81 / _SETTLING_RATE
 # Views for people: eye, target [m], vertical field of view [rad].
 _VIEWS = {
     "overview": ((0.75, -1.75, 0.85), (0.36, 0.0, 0.24), 0.66),
@@ -61,6 +64,7 @@ class WorkcellConfig(Config):
     object_y: float = parameter(0.0, "Position of the object along y [m]", minimum=-2.0, maximum=2.0)
     object_yaw: float = parameter(0.0, "Heading of the object [rad]", minimum=-6.3, maximum=6.3)
     others: str = parameter("", "Further objects, names with spaces between, drawn around the first")
+    heap: bool = parameter(False, "All objects fall in a heap around object_x and object_y, turned any way")
     friction: float = parameter(0.6, "Sliding friction between all bodies", minimum=0.05, maximum=2.0)
     fixtures: str = parameter("", "YAML file with what stands around the robot for good; empty: nothing")
     timestep: float = parameter(0.002, "Step of the simulation [s]", minimum=1e-4, maximum=0.005)
@@ -93,12 +97,17 @@ def _load_object(config: WorkcellConfig) -> SimulatedObject:
 
 
 class Workcell:
-    """Robot with gripper, table, one object, two depth cameras. Time passes only in `step`.
+    """Robot with gripper, table, objects, two depth cameras. Time passes only in `step`.
+
+    Attributes:
+        object: the first of the objects.
+        objects: all of them.
 
     Args:
         config: what stands where.
         robot: takes the place of ``config.robot``; None loads that one.
         item: takes the place of ``config.object`` and ``config.object_mass``; None loads that one.
+        others: take the place of ``config.others``; None loads those.
 
     Raises:
         ResourceNotFoundError: unknown robot or object, or a missing mesh.
@@ -113,8 +122,9 @@ class Workcell:
         config: WorkcellConfig | None = None,
         robot: RobotConfiguration | None = None,
         item: SimulatedObject | None = None,
+        others: Sequence[SimulatedObject] | None = None,
     ) -> None:
-        self._given_robot, self._given_item = robot, item
+        self._given_robot, self._given_item, self._given_others = robot, item, others
         self._renderers: dict[tuple[int, int, int], OffscreenRenderer] = {}
         self._build(config or WorkcellConfig())
 
@@ -148,13 +158,15 @@ class Workcell:
         # With 10, pads creep under loads that friction holds: 7°/s at 0.6 of what an edge bears.
         spec.option.impratio = 100.0
         add_table(spec, np.array(config.table_center), np.array(config.table_size), config.friction)
-        T_world_object = object_pose_on_table(config.object_x, config.object_y, config.object_yaw)
-        add_object(spec, self.object, T_world_object, config.friction)
-        others = [load_object(name) for name in config.others.split()]
+        others = self._given_others
+        if others is None:
+            others = [load_object(name) for name in config.others.split()]
         self._others = tuple(f"other {number}" for number in range(len(others)))
-        scattered = scatter(self.object, T_world_object, others, config.seed)
-        for name, item, pose in zip(self._others, others, scattered, strict=True):
-            add_object(spec, item, pose, config.friction, name)
+        self.objects = (self.object, *others)
+        poses = self._object_poses(config)
+        for name, thing, pose in zip((OBJECT_BODY, *self._others), self.objects, poses, strict=True):
+            add_object(spec, thing, pose, config.friction, name)
+        self._fall = max(float(pose[2, 3]) for pose in poses) / _FALLING_SPEED if config.heap else 0.0
         for solid in read_fixtures(config.fixtures) if config.fixtures else ():
             add_fixture(spec, solid, config.friction)
         for name, T_world_camera in self._T_world_camera.items():
@@ -173,12 +185,20 @@ class Workcell:
         pads = np.full(self._model.ngeom, -1)
         for number, finger in enumerate(fingers):
             pads[self._geoms_below(PREFIX + finger)] = number
+        self._robot_geoms = np.isin(self._model.geom_bodyid, list(self._links))
         touched = np.any([self._geoms_below(name) for name in (OBJECT_BODY, *self._others)], axis=0)
         self._pads = PadPatches(self._model, self._data, pads, touched)
         self.joint_names: tuple[str, ...] = (*self.robot.arm_joints, *self.robot.finger_joints)
         self._joint_addresses = np.array([self._model.joint(PREFIX + name).qposadr[0] for name in self.joint_names])
         self._joint_dofs = np.array([self._model.joint(PREFIX + name).dofadr[0] for name in self.joint_names])
         self._start(config.seed)
+
+    def _object_poses(self, config: WorkcellConfig) -> list[Array]:
+        """``T_world_object`` (4, 4) of each object at the start."""
+        if config.heap:
+            return heap(np.array([config.object_x, config.object_y]), self.objects, config.seed)
+        standing = object_pose_on_table(config.object_x, config.object_y, config.object_yaw)
+        return [standing, *scatter(self.object, standing, self.objects[1:], config.seed)]
 
     def _geoms_below(self, name: str) -> NDArray[np.bool_]:
         """Which geoms belong to a body or to what it carries."""
@@ -201,6 +221,9 @@ class Workcell:
         self._mujoco.mj_forward(self._model, self._data)
         self._arm = ArmServo(self._model, self._data, self.robot.arm_joints)
         self._hand = GripperServo(self._model, self._data, self.robot.finger_joints, self.gripper)
+        self._due = 0.0
+        if self.config.heap:
+            self._drop_heap()
         settling = _FALLING_TIME if self._others else _SETTLING_TIME
         self._advance(round(settling / self._model.opt.timestep))
         self._data.time = 0.0
@@ -315,18 +338,35 @@ class Workcell:
             self._pads.step()
 
     def settle(self, duration: float) -> None:
-        """Let time pass [s] while the object's own motion is damped as in honey: without rolling friction, which is not
+        """Let time pass [s] while the objects' own motion is damped as in honey: without rolling friction, which is not
         simulated, a round thing rocks for minutes. Contacts are as always."""
-        dofs = slice(*(self._model.joint(OBJECT_BODY).dofadr[0] + np.array([0, 6])))
-        inertia = np.diag(self.object.inertia).mean()
-        self._model.dof_damping[dofs] = 20.0 * np.array([self.object.mass] * 3 + [inertia] * 3)
+        for name, item in zip((OBJECT_BODY, *self._others), self.objects, strict=True):
+            dofs = slice(*(self._model.joint(name).dofadr[0] + np.array([0, 6])))
+            inertia = np.diag(item.inertia).mean()
+            self._model.dof_damping[dofs] = _SETTLING_RATE * np.array([item.mass] * 3 + [inertia] * 3)
         self.step(duration)
-        self._model.dof_damping[dofs] = 0.0
+        for name in (OBJECT_BODY, *self._others):
+            dofs = slice(*(self._model.joint(name).dofadr[0] + np.array([0, 6])))
+            self._model.dof_damping[dofs] = 0.0
+
+    def _drop_heap(self) -> None:
+        """Let the objects fall past the robot, as if somebody had poured them there before it came."""
+        model, robot = self._model, self._robot_geoms
+        bits = model.geom_contype[robot].copy(), model.geom_conaffinity[robot].copy()
+        model.geom_contype[robot] = model.geom_conaffinity[robot] = 0
+        self.settle(self._fall)
+        self._advance(round(_FALLING_TIME / model.opt.timestep))
+        self.settle(_FALLING_TIME)
+        model.geom_contype[robot], model.geom_conaffinity[robot] = bits
 
     def object_pose(self) -> Array:
         """``T_world_object`` (4, 4) of the frame described by `SimulatedObject`."""
         body = self._data.body(OBJECT_BODY)
         return make_transform(body.xmat.reshape(3, 3), body.xpos)
+
+    def poses(self) -> list[Array]:
+        """``T_world_object`` (4, 4) of each of `objects`."""
+        return [self.object_pose(), *self.other_poses()]
 
     def other_poses(self) -> list[Array]:
         """``T_world_object`` (4, 4) of each of the further objects."""

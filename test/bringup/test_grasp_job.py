@@ -475,3 +475,19 @@ def test_all_machines_of_a_job_have_one_name_for_it_and_look_for_each_other(monk
     assert node_environment("x")["ROS_AUTOMATIC_DISCOVERY_RANGE"] == "LOCALHOST"
     assert job_identity({}) != job_identity({})
     assert not is_one_of_several({"only": ""})
+
+
+def test_a_table_is_cleared_with_objects_taken_apart_and_without_holding_each_for_long(tmp_path: Path) -> None:
+    words = ("pick:=true", "place:=region", "place_region:=0.3 -0.5 0.2 0", "place_size:=0.4 0.3")
+    cleared, picked = nodes(*words, "clear:=true", "heap:=true", "others:=mug"), nodes(*words)
+    assert cleared["scene_perception"].parameters["objects.split_touching"] is True
+    assert cleared["grasp_execution"].parameters["hold_time"] == 0.2
+    assert cleared["grasp_execution"].parameters["probe.too_wide"] == 0.03
+    assert cleared["workcell_sim"].parameters["heap"] is True
+    assert "objects.split_touching" not in picked["scene_perception"].parameters
+    assert "hold_time" not in picked["grasp_execution"].parameters
+    # A file has the last word.
+    file = tmp_path / "own.yaml"
+    file.write_text("scene_perception:\n  ros__parameters:\n    objects.split_touching: false\n", encoding="utf-8")
+    own = nodes(*words, "clear:=true", f"params_file:={file}")
+    assert own["scene_perception"].parameters["objects.split_touching"] is False

@@ -55,3 +55,12 @@ def test_one_that_fails_comes_after_others_and_is_given_up_until_something_has_c
     work.note(second, True)
     assert work.choose([first], UP) == 0
     assert (work.cleared, work.attempts) == (1, 3)
+
+
+def test_objects_fall_into_a_region_above_the_table_and_are_put_down_on_it() -> None:
+    on_table = clearing()
+    bin_above = Clearing(PlaceRegion(make_transform(translation=(0.4, -0.4, 0.2)), np.array([0.2, 0.3])))
+    assert on_table.way_down(0.0) == 0.1
+    assert bin_above.way_down(0.0) == 0.03
+    # It is the table that counts, not the frame.
+    assert bin_above.way_down(0.18) == 0.1

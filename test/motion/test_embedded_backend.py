@@ -362,6 +362,33 @@ def test_what_stands_on_the_table_comes_off_it(backend, home, table, from_above)
     assert "table" in sideways.message
 
 
+def test_what_touches_its_neighbours_comes_off_them_but_not_through_them(backend, home, table, from_above):
+    """In a heap the spheres of what is grasped, and the fingers, reach into those of what lies beside it."""
+    box = ObjectObstacle("box", np.array([[0.5, 0.0, z] for z in (0.02, 0.04, 0.06)]), np.full(3, 0.02))
+    beside = ObjectObstacle("beside", np.array([[0.535, 0.0, z] for z in (0.02, 0.04)]), np.full(2, 0.02))
+    grasp = from_above(0.5, 0.0, 0.06)
+
+    def held_among(*others):
+        backend.set_world(table, [box, *others])
+        start = at_end(home, backend.plan_to_pose(home, from_above(0.5, 0.0, 0.2)).trajectory)
+        held = at_end(start, backend.plan_straight(start, grasp, 0.1, ["box", "above"]).trajectory)
+        backend.attach("box", grasp)
+        return held
+
+    held = held_among(beside)
+    assert backend.plan_straight(held, from_above(0.5, 0.0, 0.2), 0.1).status is MotionStatus.SUCCEEDED
+    # Not along the table, and not into it.
+    aside = backend.plan_straight(held, from_above(0.55, 0.0, 0.06), 0.1)
+    assert aside.status is MotionStatus.START_IN_COLLISION and "'beside'" in aside.message
+    leaning = backend.plan_straight(held, from_above(0.53, 0.0, 0.09), 0.1)
+    assert leaning.status is MotionStatus.PATH_BLOCKED and "'beside'" in leaning.message
+    # What lies on it would be pushed up.
+    above = ObjectObstacle("above", np.array([[0.515, 0.0, 0.095]]), np.array([0.018]))
+    backend.detach("box")
+    result = backend.plan_straight(held_among(above), from_above(0.5, 0.0, 0.2), 0.1)
+    assert result.status is MotionStatus.PATH_BLOCKED and "'above'" in result.message
+
+
 def test_unreachable_goals_say_how_far(world, home, from_above):
     result = world.plan_to_pose(home, from_above(1.6, 0.0, 0.3))
     assert result.status is MotionStatus.UNREACHABLE

@@ -55,7 +55,16 @@ STARTS = {
     "cover_sim": [{"case": "3x3"}],
     "neural_object": [{}],
     "web_viewer": [{"port": 0, "scene": "cover"}, {"port": 0, "scene": "neural"}, {"port": 0, "controls": True}],
-    "pick_client": [{"output": "unused"}],
+    "pick_client": [
+        {"output": "unused"},
+        {
+            "output": "unused",
+            "place": "region",
+            "region": [0.3, -0.5, 0.2, 0.0],
+            "region_size": [0.4, 0.3],
+            "clear": True,
+        },
+    ],
     "arm_client": [{}],
 }
 

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-from morphit_interfaces.action import Pick, Place
+from morphit_interfaces.action import Pick, Place, Recover
 from morphit_interfaces.srv import Segment
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.ros.core import interfaces
@@ -27,13 +27,16 @@ CLIENT = [
 class Cell:
     """Stands in for perception and for grasp_execution, with cubes at places (x, y)."""
 
-    def __init__(self, graph, places, blind=0, fails=(), place_fails=False):
-        self.places, self.blind, self.fails, self.place_fails = list(map(list, places)), blind, fails, place_fails
+    def __init__(self, graph, places, blind=0, fails=(), place_fails=0, drops=False, stuck=False):
+        self.places, self.blind, self.fails = list(map(list, places)), blind, fails
+        # How many places into the region fail, whether the object is lost by it, whether it cannot be put back either.
+        self.place_fails, self.drops, self.stuck, self.recovered = place_fails, drops, stuck, []
         self.picked, self.held, self.looks = [], None, 0
         interfaces.SEGMENT.serve(graph.node, self._see)
         self.servers = [
             interfaces.PICK.take(graph.node, self._pick),
             interfaces.PLACE.take(graph.node, self._place),
+            interfaces.RECOVER.take(graph.node, self._recover),
             interfaces.PLAN_GRASP.take(graph.node, lambda goal: None),
         ]
 
@@ -61,11 +64,26 @@ class Cell:
                                  failure_mode="slipped" if failed else "success"))  # fmt: skip
 
     def _place(self, goal):
+        if not goal.request.region.header.frame_id:
+            # Back to where it was.
+            if not self.stuck:
+                self.places.append(list(self.picked[-1]))
+            settle(goal, Place.Result(success=not self.stuck, holding=self.stuck))
+            return
         assert list(goal.request.region_size) == [0.3, 0.3]
-        if not self.place_fails:
+        assert goal.request.height == pytest.approx(0.1)
+        failed = self.place_fails > 0
+        self.place_fails -= failed
+        if not failed:
             self.places.append([0.4 + 0.05 * len(self.picked) - 0.1, -0.4])
-        settle(goal, Place.Result(success=not self.place_fails, failed_stage="transfer", message="no way",
-                                  holding=self.place_fails))  # fmt: skip
+        elif self.drops:
+            self.places.append(list(self.picked[-1]))
+        settle(goal, Place.Result(success=not failed, failed_stage="transfer", message="no way",
+                                  holding=failed and not self.drops))  # fmt: skip
+
+    def _recover(self, goal):
+        self.recovered.append(goal.request.open)
+        settle(goal, Recover.Result(success=True))
 
 
 @pytest.fixture
@@ -103,7 +121,15 @@ def test_what_cannot_be_picked_is_tried_again_and_told(clear):
     assert "1 left that could not be picked" in report["message"]
 
 
-def test_a_place_that_fails_ends_it_with_the_object_in_the_hand(clear):
-    cell, report = clear(1, [(0.5, 0.0), (0.3, 0.2)], place_fails=True)
+@pytest.mark.parametrize("drops", [False, True])
+def test_after_a_place_that_fails_it_goes_on_with_an_empty_hand(clear, drops):
+    cell, report = clear(0, [(0.5, 0.0), (0.3, 0.2)], place_fails=1, drops=drops)
+    assert (report["success"], report["cleared"], report["attempts"]) == (True, 2, 3)
+    # What the hand still holds is put back; what it has lost is looked for anew.
+    assert cell.recovered == [True] * drops
+
+
+def test_an_object_that_can_neither_be_put_away_nor_back_stays_in_the_hand(clear):
+    cell, report = clear(1, [(0.5, 0.0), (0.3, 0.2)], place_fails=9, stuck=True)
     assert len(cell.picked) == 1
     assert "could not put it down, transfer: no way" in report["message"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ if importlib.util.find_spec("mujoco") is None:
 
 from morphit_ros.errors import ResourceNotFoundError
 from morphit_ros.geometry.transforms import transform_points
-from morphit_ros.simulation.clutter import scatter
+from morphit_ros.simulation.clutter import heap, scatter
 from morphit_ros.simulation.objects import load_object
 from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
 
@@ -48,3 +49,39 @@ def test_they_are_simulated() -> None:
         assert cell.other_poses() == []
     with pytest.raises(ResourceNotFoundError, match="nosuch"):
         Workcell(WorkcellConfig(others="nosuch"))
+
+
+def test_a_heap_begins_one_above_the_other_turned_any_way() -> None:
+    items = [load_object("t_block")] * 5
+    poses = heap(np.array([0.4, 0.1]), items, 3)
+    clouds = [transform_points(pose, item.mesh.vertices) for pose, item in zip(poses, items, strict=True)]
+    for below, above in pairwise(clouds):
+        assert above[:, 2].min() > below[:, 2].max()
+    for cloud in clouds:
+        middle = 0.5 * (cloud.min(axis=0) + cloud.max(axis=0))[:2]
+        assert (np.abs(middle - [0.4, 0.1]) <= [0.1, 0.15]).all()
+    # Upright ones would all have the same upper side.
+    assert len({round(float(pose[2, 2]), 3) for pose in poses}) == 5
+    assert np.array_equal(poses, heap(np.array([0.4, 0.1]), items, 3))
+    assert not np.array_equal(poses, heap(np.array([0.4, 0.1]), items, 4))
+
+
+def test_a_heap_has_come_to_rest_when_the_clock_starts_and_some_of_it_lies_on_the_rest() -> None:
+    config = WorkcellConfig(object="t_block", others="t_block t_block box t_block", heap=True, seed=3)
+    with Workcell(config) as cell:
+        before = cell.poses()
+        assert cell.time == 0.0
+        cell.step(0.5)
+        for old, new in zip(before, cell.poses(), strict=True):
+            assert np.linalg.norm(new[:3, 3] - old[:3, 3]) < 2e-3
+        heights = [
+            transform_points(pose, item.mesh.vertices)[:, 2].min()
+            for pose, item in zip(before, cell.objects, strict=True)
+        ]
+        # Nobody in the table, and not all on it.
+        assert min(heights) > -2e-3
+        assert max(heights) > 0.01
+        # The arm is felt again: it was not while they fell.
+        assert cell._model.geom_contype[cell._robot_geoms].any()
+        cell.reset()
+        assert np.allclose(cell.poses(), before)

@@ -12,6 +12,7 @@ from morphit_ros.geometry.transforms import Array, invert_transform, transform_p
 from morphit_ros.perception.configuration import ObjectConfig, PerceptionConfig
 from morphit_ros.perception.scene import LOOSE, ObjectExtent, Table
 from morphit_ros.perception.segmentation.clusters import Rows, find_clusters, split_at_seams
+from morphit_ros.perception.segmentation.convex_parts import split_convex
 
 
 class Objects(NamedTuple):
@@ -79,7 +80,7 @@ def _relative_to_table(points: Array, table: Table | None) -> tuple[Array, Array
 def _parts(cloud: PointCloud, rows: Rows, config: ObjectConfig) -> list[tuple[Rows, int]]:
     """Rows of each object of a cluster, and of how many parts each consists."""
     normals = np.zeros_like(cloud.points) if cloud.normals is None else cloud.normals
-    parts = split_at_seams(cloud.points[rows], normals[rows], config)
     if config.split_touching:
+        parts = split_convex(cloud.points[rows], normals[rows], config.seam_angle, config.min_points)
         return [(rows[part], 1) for part in parts]
-    return [(rows, len(parts))]
+    return [(rows, len(split_at_seams(cloud.points[rows], normals[rows], config)))]

@@ -340,7 +340,7 @@ NODES: tuple[NodeInterfaces, ...] = (
         "pick_client",
         publishes=(HEARTBEAT,),
         subscribes=(OBJECT_POSE, OVERVIEW_IMAGE, NODE_ALIVE),
-        calls=(PICK, PLACE, SEGMENT, PLAN_GRASP),
+        calls=(PICK, PLACE, RECOVER, SEGMENT, PLAN_GRASP),
     ),
     NodeInterfaces(
         "arm_client",

@@ -11,7 +11,7 @@ from geometry_msgs.msg import Point, PointStamped
 from rclpy.node import Node
 from rclpy.task import Future
 
-from morphit_interfaces.action import Pick, Place
+from morphit_interfaces.action import Pick, Place, Recover
 from morphit_interfaces.srv import Segment
 from morphit_ros.execution.clearing import Clearing
 from morphit_ros.execution.failure import FailureMode
@@ -62,27 +62,31 @@ class TableClearing:
             node, interfaces.PICK, times, on_feedback, self._on_picked, (interfaces.SEGMENT, interfaces.PLAN_GRASP)
         )
         self._placing = Request(node, interfaces.PLACE, times, on_feedback, self._on_placed)
+        self._returning = Request(node, interfaces.PLACE, times, on_feedback, self._on_returned)
+        self._recovering = Request(node, interfaces.RECOVER, times, on_feedback, self._on_returned)
+        self._requests = self._picking, self._placing, self._returning, self._recovering
         self._waited, self._seen, self._time = Stopwatch(node), Stopwatch(node), Stopwatch(node)
-        self._begun, self._empty = False, 0
+        self._begun, self._empty, self._table_height = False, 0, 0.0
         self._points: Array = np.empty((0, 3))
         self._answer: Future | None = None
+        self._failure = ""
         self._over = False
         self._timer = steady_timer(node, _PERIOD, self._update)
 
     def end_motion(self) -> None:
         """Take back what was asked for."""
         self._over = True
-        self._picking.end_motion()
-        self._placing.end_motion()
+        for request in self._requests:
+            request.end_motion()
 
     def motion_ended(self) -> bool:
         """Whether that has been heard."""
-        return self._picking.motion_ended() and self._placing.motion_ended()
+        return all(request.motion_ended() for request in self._requests)
 
     def _update(self) -> None:
         """Look as soon as nothing runs and there is somebody who looks."""
         self._time.elapsed  # noqa: B018 - counts where it is looked at
-        if self._over or self._picking.running or self._placing.running:
+        if self._over or any(request.running for request in self._requests):
             return
         if self._answer is not None:
             if self._waited.elapsed > self._times.server_timeout:
@@ -109,6 +113,8 @@ class TableClearing:
                 self._begun = True
                 self._time.start()
             self._points = objects[chosen]
+            if scene.table.found:
+                self._table_height = scene.table.pose.position.z
             middle = 0.5 * (self._points.min(axis=0) + self._points.max(axis=0))
             goal = Pick.Goal(rule=Pick.Goal.RULE_NEAREST, lift_height=self._lift_height)
             goal.point = PointStamped(point=Point(x=float(middle[0]), y=float(middle[1]), z=float(middle[2])))
@@ -131,7 +137,7 @@ class TableClearing:
         if result is None or result.failure_mode in _FAULTS:
             self._end(problem if result is None else f"{result.failed_stage}: {result.message}", False)
         elif result.success and answer.status == GoalStatus.STATUS_SUCCEEDED:
-            goal = Place.Goal(region_size=self._size)
+            goal = Place.Goal(region_size=self._size, height=self._clearing.way_down(self._table_height))
             goal.region = self._region
             self._placing.ask(goal)
         else:
@@ -140,12 +146,27 @@ class TableClearing:
 
     def _on_placed(self, answer: Any, problem: str) -> None:
         result = None if answer is None else answer.result
-        if result is None or not result.success:
-            told = problem if result is None else f"{result.failed_stage}: {result.message}"
-            self._end(f"could not put it down, {told}", False)
-        else:
+        if result is not None and result.success:
             self._clearing.note(self._points, True)
             self._tell(f"{self._clearing.cleared} put into the region")
+            return
+        self._failure = problem if result is None else f"{result.failed_stage}: {result.message}"
+        if result is None:
+            self._end(f"could not put it down, {self._failure}", False)
+        elif result.holding:
+            # Back to where it was, as far as the way there is free.
+            self._returning.ask(Place.Goal(height=self._clearing.way_down(self._table_height)))
+        else:
+            self._recovering.ask(Recover.Goal(open=True))
+
+    def _on_returned(self, answer: Any, problem: str) -> None:
+        """After a place that failed: the hand is empty and elsewhere, or this is the end."""
+        result = None if answer is None else answer.result
+        if result is None or not result.success:
+            self._end(f"could not put it down, {self._failure}", False)
+            return
+        self._tell(f"not put down, {self._failure}")
+        self._clearing.note(self._points, False)
 
     def _tell(self, text: str) -> None:
         self._node.get_logger().info(text)

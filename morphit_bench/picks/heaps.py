@@ -1,0 +1,384 @@
+"""Whole heaps in one process: look, choose, pick, put into a region, until the table is clear or nothing goes any more.
+
+The decisions are those of `execution.clearing`, which the node follows too; what became of them is judged by where
+the objects truly are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from morphit_bench.picks.pick import PickJob, follow
+from morphit_bench.picks.place import held_grasp, put_down_at
+from morphit_bench.picks.planners import grasp_planner
+from morphit_bench.picks.runs import job_of, usual_object
+from morphit_bench.picks.views import look, near_points, view_of
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.execution.clearing import Clearing
+from morphit_ros.execution.contact_watch import FreeMotion
+from morphit_ros.execution.failure import FailureMode
+from morphit_ros.execution.handling import HandStage
+from morphit_ros.execution.held import HeldGrasp
+from morphit_ros.execution.obstacles import loose_obstacle, object_obstacle
+from morphit_ros.execution.places import PlaceRegion, free_places
+from morphit_ros.execution.sequence import GraspSequence
+from morphit_ros.execution.sequence_config import ProbeConfig, SequenceConfig
+from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points
+from morphit_ros.perception import PerceptionConfig, Scene
+from morphit_ros.perception.configuration import ObjectConfig
+from morphit_ros.perception.scene import LOOSE
+from morphit_ros.robot.fixtures import Fixtures
+from morphit_ros.robot.motion_backend import ObjectObstacle
+from morphit_ros.simulation.objects import SimulatedObject
+from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
+
+# What moved further than this while another one was picked was pushed [m].
+PUSHED = 0.05
+# Below the table top by this much it has fallen off [m].
+_FALLEN = 0.05
+# Looks in a row that find nothing to pick before that is believed; as the node's.
+_LOOKS = 3
+# A pick, or a place, that takes longer is a fault [s].
+_LONGEST = 90.0
+# What is let go of comes to rest while the arm moves on; at the end of all it is given this long [s].
+_REST = 1.0
+# Spheres of a neighbour, and what perception is given of fixtures besides their own size [m]; as the node's.
+_NEIGHBOUR_SPHERES, _FIXTURE_MARGIN = 80, 0.015
+_FAULTS = (FailureMode.ROBOT_FAULT, FailureMode.CANCELLED, FailureMode.BAD_REQUEST)
+_UP = np.array([0.0, 0.0, 1.0])
+
+
+@dataclass(frozen=True)
+class HeapPlan:
+    """What all heaps of a run have in common.
+
+    Attributes:
+        objects: names of `load_object` that are drawn from, without repetition as far as they last.
+        count: of objects in a heap.
+        robot: of config/robots.
+        region: x, y, z of its middle and its yaw in the world [m, rad]; z above the table lets objects fall that far.
+        size: (2,) of the region [m].
+        fixtures: file of what stands there for good, such as the walls of a bin; empty for nothing.
+        data: folder of the objects, None for the default one.
+        friction: range of the sliding friction of all contacts.
+        mass_variation: masses vary by this share both ways.
+        attempts: most attempts, times the number of objects.
+    """
+
+    objects: tuple[str, ...]
+    count: int = 10
+    robot: str = "panda"
+    region: tuple[float, float, float, float] = (0.3, -0.5, 0.2, 0.0)
+    size: tuple[float, float] = (0.4, 0.3)
+    fixtures: str = ""
+    data: str | None = None
+    friction: tuple[float, float] = (0.4, 0.8)
+    mass_variation: float = 0.2
+    attempts: float = 3.0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count <= 30 or not self.objects:
+            raise InvalidInputError("count, objects", [self.count, len(self.objects)], "1 to 30, drawn from some")
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What results must have in common to be in one file."""
+        plain = asdict(self)
+        del plain["data"], plain["fixtures"]
+        return {"program": "heaps", **{key: list(v) if isinstance(v, tuple) else v for key, v in plain.items()}}
+
+
+@dataclass(frozen=True)
+class HeapAttempt:
+    """One attempt at an object.
+
+    Attributes:
+        target: the object that the chosen cloud mostly shows.
+        shown: share of the cloud's points that are that object's.
+        success: one more object is in the region after it.
+        stage: where it failed, empty on success.
+        message: the cause.
+        executed: whether the fingers closed, or were on their way: a grasp was planned and the arm went.
+        pushed: other objects that moved by more than 5 cm meanwhile.
+        fallen: objects that fell off the table meanwhile.
+        durations: stage → simulated time [s].
+        computing: see, plan_grasp, motion → wall time of perception, the grasp planner and everything else [s].
+    """
+
+    target: str
+    shown: float
+    success: bool
+    stage: str = ""
+    message: str = ""
+    executed: bool = False
+    pushed: list[str] = field(default_factory=list)
+    fallen: list[str] = field(default_factory=list)
+    durations: dict[str, float] = field(default_factory=dict)
+    computing: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class HeapResult:
+    """What became of a heap.
+
+    Attributes:
+        number: of the heap.
+        objects: those that lay on the table at the first look.
+        cleared: of those, the ones that are in the region at the end.
+        left: on the table elsewhere, at the end.
+        attempts: in order.
+        end: why it ended.
+        seconds: simulated time from the first look to the last [s].
+    """
+
+    number: int
+    objects: list[str]
+    cleared: list[str]
+    left: list[str]
+    attempts: list[HeapAttempt]
+    end: str
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> HeapResult:
+        """The inverse of `to_json`."""
+        return cls(**{**data, "attempts": [HeapAttempt(**attempt) for attempt in data["attempts"]]})
+
+
+def draw_heap(plan: HeapPlan, number: int) -> tuple[WorkcellConfig, list[SimulatedObject]]:
+    """Workcell and objects of the heap of this number: the same for all settings of whoever clears it."""
+    rng = np.random.default_rng([number, plan.count])
+    names: list[str] = []
+    while len(names) < plan.count:
+        names += rng.permutation(plan.objects).tolist()
+    masses = 1.0 + plan.mass_variation * rng.uniform(-1.0, 1.0, plan.count)
+    usual = [usual_object(name, None, plan.data) for name in names[: plan.count]]
+    items = [item.with_mass(item.mass * factor) for item, factor in zip(usual, masses, strict=True)]
+    friction = float(rng.uniform(*plan.friction))
+    place = WorkcellConfig(heap=True, friction=friction, fixtures=plan.fixtures, seed=int(rng.integers(2**31)))
+    return place, items
+
+
+def run_heap(task: tuple[HeapPlan, int]) -> dict[str, Any]:
+    """One heap; its result as plain data."""
+    plan, number = task
+    config, items = draw_heap(plan, number)
+    job = job_of(plan.robot, "")
+    with Workcell(config, job.robot, items[0], items[1:]) as workcell:
+        return HeapClearing(job, workcell, plan, number).run().to_json()
+
+
+class HeapClearing:
+    """Clears the heap of one workcell.
+
+    Args:
+        job: the robot.
+        workcell: with the heap, settled.
+        plan: where to, and how often.
+        number: of the heap, seed of perception and planning.
+        perception: settings of perception; None for what clearing uses.
+        sequence: speeds and times; None for what clearing uses.
+    """
+
+    def __init__(
+        self,
+        job: PickJob,
+        workcell: Workcell,
+        plan: HeapPlan,
+        number: int = 0,
+        perception: PerceptionConfig | None = None,
+        sequence: SequenceConfig | None = None,
+    ) -> None:
+        self._job, self._workcell, self._plan, self._number = job, workcell, plan, number
+        self._perception = perception or PerceptionConfig(objects=ObjectConfig(split_touching=True))
+        self._sequence = sequence or SequenceConfig(hold_time=0.2, probe=ProbeConfig(too_wide=0.03))
+        self._fixtures = Fixtures(plan.fixtures, _FIXTURE_MARGIN)
+        self._T_base_world = invert_transform(workcell.T_world_base)
+        solids = self._fixtures.solids
+        self._solids = [replace(s, T_world_solid=self._T_base_world @ s.T_world_solid) for s in solids]
+        x, y, z, yaw = plan.region
+        rotation = [[np.cos(yaw), -np.sin(yaw), 0.0], [np.sin(yaw), np.cos(yaw), 0.0], [0.0, 0.0, 1.0]]
+        self._T_world_region = make_transform(rotation, (x, y, z))
+        self._region = PlaceRegion(self._T_base_world @ self._T_world_region, np.array(plan.size))
+        self._clearing = Clearing(self._region)
+        self._free_motion = FreeMotion()
+        self._looks = 0
+
+    def run(self) -> HeapResult:
+        """From the first look to the end."""
+        cell = self._workcell
+        began, present = cell.time, np.flatnonzero([pose[2, 3] > -_FALLEN for pose in cell.poses()])
+        attempts: list[HeapAttempt] = []
+        vain, end = 0, ""
+        while not end:
+            scene, eyes, seconds = self._look()
+            objects = [cloud.transformed(self._T_base_world).points for cloud in scene.objects]
+            chosen = self._clearing.choose(objects, self._T_base_world[:3, :3] @ _UP)
+            if chosen is None:
+                vain += 1
+                if vain == _LOOKS:
+                    left = len(self._clearing.outside(objects))
+                    end = f"{left} left that could not be picked" if left else "the table is clear"
+                continue
+            vain = 0
+            attempt, fault = self._attempt(scene, chosen, eyes, seconds)
+            self._clearing.note(objects[chosen], attempt.success)
+            attempts.append(attempt)
+            if fault:
+                end = fault
+            elif len(attempts) >= self._plan.attempts * len(cell.objects):
+                end = "too many attempts"
+        seconds = cell.time - began
+        cell.step(_REST)
+        inside = self._inside()
+        names = [item.name for item in cell.objects]
+        lying = [pose[2, 3] > -_FALLEN for pose in cell.poses()]
+        return HeapResult(
+            self._number,
+            [names[index] for index in present],
+            [names[index] for index in present if inside[index]],
+            [names[index] for index in present if not inside[index] and lying[index]],
+            attempts,
+            end,
+            seconds,
+        )
+
+    def _look(self) -> tuple[Scene, Array, float]:
+        self._looks += 1
+        known = self._fixtures.hold if self._fixtures.solids else None
+        seed = 1000 * self._number + self._looks
+        return look(self._workcell, seed, self._perception, self._job.robot_spheres, known)
+
+    def _attempt(self, scene: Scene, chosen: int, eyes: Array, seconds: float) -> tuple[HeapAttempt, str]:
+        """What became of one, and why nothing can follow it, empty if something can."""
+        cell, job = self._workcell, self._job
+        before, inside = cell.poses(), self._inside()
+        target, shown = self._shown(scene.objects[chosen].points)
+        attempt = HeapAttempt(target, shown, False, computing={"see": seconds})
+        began = time.perf_counter()
+        view = view_of(scene, chosen, eyes)
+        planner = grasp_planner("morphit", "observed")
+        plan = job.plan(cell, view, planner, 1000 * self._number + self._looks)
+        attempt.computing["plan_grasp"] = time.perf_counter() - began
+        if not plan.grasps:
+            return replace(attempt, stage="plan_grasp", message=plan.message), ""
+        began = time.perf_counter()
+        request = job.request(cell, view, plan, self._obstacles(scene, chosen), self._solids)
+        sequence = GraspSequence(
+            job.backend, job.robot, job.limits, self._sequence, "simulated clock", self._free_motion
+        )
+        sequence.start(request, cell.joint_state(), cell.time)
+        update, durations = follow(cell, sequence, _LONGEST)
+        attempt = replace(attempt, executed=update.grasp_index >= 0, durations=durations)
+        fault = ""
+        if not update.success:
+            attempt = replace(attempt, stage=(update.failed_stage or update.stage).value, message=update.message)
+            if update.mode is None or update.mode in _FAULTS:
+                fault = f"{attempt.stage}: {attempt.message or 'no end within the time limit'}"
+        else:
+            held = held_grasp(job, cell, view, request, update.grasp_index)
+            try:
+                places = free_places(held, self._region)
+                height = self._clearing.way_down(self._T_base_world[2, 3])
+                put, put_down, placing = put_down_at(job, cell, held, places, height, self._solids)
+                durations |= placing
+                problem = "" if put.success and put_down is not None else put.message or "no end within the time limit"
+                stage = (put.failed_stage or put.stage).value
+            except InvalidInputError as error:
+                problem, stage = str(error), "request"
+            if problem:
+                attempt = replace(attempt, stage=stage, message=problem)
+                if not self._give_back(held):
+                    fault = f"could not put it down, {stage}: {problem}"
+        attempt.computing["motion"] = time.perf_counter() - began
+        return self._judged(attempt, before, inside, target), fault
+
+    def _give_back(self, held: HeldGrasp) -> bool:
+        """After a place that failed: put back what the hand still holds, else open it; whether that went well."""
+        cell, job = self._workcell, self._job
+        positions = cell.joint_state().as_dict()
+        aperture = float(sum(positions[name] for name in job.robot.finger_joints))
+        empty = job.gripper.aperture_min + self._sequence.stall_margin
+        if not held.contradiction(aperture, empty):
+            height = self._clearing.way_down(self._T_base_world[2, 3])
+            return put_down_at(job, cell, held, [held.T_base_gripper], height, self._solids)[0].success
+        nothing = replace(held, points=np.empty((0, 3)))
+        stages = HandStage.RELEASE, HandStage.RETREAT, HandStage.HOME
+        return put_down_at(job, cell, nothing, [], solids=self._solids, stages=stages)[0].success
+
+    def _judged(
+        self, attempt: HeapAttempt, before: Sequence[Array], inside: NDArray[np.bool_], target: str
+    ) -> HeapAttempt:
+        """With what the objects have done meanwhile."""
+        names = [item.name for item in self._workcell.objects]
+        now, inside_now = self._workcell.poses(), self._inside()
+        centers = [item.center_of_mass for item in self._workcell.objects]
+        moved = [
+            float(np.linalg.norm(transform_points(new, center) - transform_points(old, center)))
+            for new, old, center in zip(now, before, centers, strict=True)
+        ]
+        gained = inside_now & ~inside
+        fallen = [name for name, new, old in zip(names, now, before, strict=True) if new[2, 3] < -_FALLEN <= old[2, 3]]
+        pushed = [
+            name
+            for name, way, got, was in zip(names, moved, gained, inside, strict=True)
+            if way > PUSHED and not got and not was and name != target and name not in fallen
+        ]
+        attempt = replace(attempt, pushed=pushed, fallen=fallen, success=bool(gained.any()))
+        if attempt.success or attempt.stage:
+            return attempt if not attempt.success else replace(attempt, stage="", message="")
+        return replace(attempt, stage="result", message="it is not in the region")
+
+    def _obstacles(self, scene: Scene, chosen: int) -> list[ObjectObstacle]:
+        """What stands around, in the base frame, as the node makes it of a scene."""
+        found = [
+            object_obstacle(f"object {number}", cloud, self._T_base_world, _NEIGHBOUR_SPHERES)
+            for number, cloud in enumerate(scene.objects)
+            if number != chosen
+        ]
+        loose = scene.cloud.select(np.flatnonzero(scene.labels == LOOSE))
+        loose = loose.select(np.flatnonzero(~near_points(loose.points, scene.objects[chosen].points)))
+        if len(loose):
+            found.append(loose_obstacle("points of no object", loose, self._T_base_world))
+        return found
+
+    def _inside(self) -> NDArray[np.bool_]:
+        """Which objects' centres of mass are over the region."""
+        cell = self._workcell
+        centers = np.array(
+            [transform_points(pose, item.center_of_mass) for pose, item in zip(cell.poses(), cell.objects, strict=True)]
+        )
+        local = transform_points(invert_transform(self._T_world_region), centers)
+        over = (np.abs(local[:, :2]) <= 0.5 * np.array(self._plan.size)).all(axis=1)
+        return np.asarray(over & (centers[:, 2] > -_FALLEN))
+
+    def _shown(self, points: Array) -> tuple[str, float]:
+        """Which object a cloud mostly shows, and by which share of its points."""
+        from scipy.spatial import cKDTree
+
+        cell = self._workcell
+        apart = np.array(
+            [
+                cKDTree(_surface(item)).query(transform_points(invert_transform(pose), points))[0]
+                for pose, item in zip(cell.poses(), cell.objects, strict=True)
+            ]
+        )
+        owners = np.bincount(apart.argmin(axis=0), minlength=len(cell.objects))
+        return cell.objects[int(owners.argmax())].name, float(owners.max() / len(points))
+
+
+def _surface(item: SimulatedObject, count: int = 4000) -> Array:
+    """Points (N, 3) on an object, in its frame [m]."""
+    from morphit_ros.geometry.mesh import sample_surface
+
+    return sample_surface(item.mesh, count, np.random.default_rng(0))[0]
