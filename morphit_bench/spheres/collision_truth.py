@@ -16,6 +16,9 @@ from morphit_ros.geometry.transforms import Array, invert_transform, transform_p
 from morphit_ros.geometry.winding_number import InsideTest
 from morphit_ros.robot.links import GeometryKind
 
+# Twice the area of a triangle that has none, over the square of the mesh's size.
+_NO_AREA = 1e-14
+
 
 def mesh_hits(
     meshes: Mapping[str, Sequence[TriangleMesh]], poses: Mapping[str, Array], obstacles: Sequence[ObstacleShape]
@@ -117,10 +120,15 @@ def _bounding_ball(meshes: Sequence[TriangleMesh]) -> tuple[Array, Array]:
 
 
 def _coal_mesh(coal: Any, mesh: TriangleMesh) -> Any:
+    # Coal takes a sphere as touching a triangle without area wherever it is; its neighbours have its sides.
+    corners = mesh.vertices[mesh.faces]
+    sides = corners[:, 1:] - corners[:, :1]
+    areas = np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1)
+    faces = mesh.faces[areas > _NO_AREA * np.square(np.ptp(mesh.vertices, axis=0).max())]
     model = coal.BVHModelOBBRSS()
-    model.beginModel(len(mesh.faces), len(mesh.vertices))
+    model.beginModel(len(faces), len(mesh.vertices))
     model.addVertices(mesh.vertices)
-    model.addTriangles(mesh.faces)
+    model.addTriangles(faces)
     model.endModel()
     return model
 

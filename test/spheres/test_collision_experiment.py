@@ -15,6 +15,7 @@ from morphit_bench.spheres.collision_experiment import (
 )
 from morphit_bench.spheres.collision_truth import mesh_hits, mesh_self_hits
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.primitives import box_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import invert_transform, make_transform, matrix_from_rpy, transform_points
 from morphit_ros.robot.kinematics import KinematicModel
@@ -202,3 +203,18 @@ def test_obstacles_in_the_frame_of_a_link_are_those_of_the_world():
         world = sphere_hits(spheres, {"a": T_world_link[None]}, [obstacle])
         link = sphere_hits(spheres, {"a": np.eye(4)[None]}, [seen])
         assert world.all() == link.all() == expected
+
+
+def test_a_triangle_without_area_touches_nothing_that_its_mesh_does_not() -> None:
+    box = box_mesh((0.1, 0.1, 0.1))
+    corners = np.array([[0.02, 0.01, 0.05], [0.03, 0.01, 0.05], [0.04, 0.01, 0.05]])
+    count = len(box.vertices)
+    flat = TriangleMesh(
+        np.concatenate([box.vertices, corners]), np.concatenate([box.faces, [[count, count + 1, count + 2]]])
+    )
+    spheres = [
+        ObstacleShape(GeometryKind.SPHERE, make_transform(translation=(0.0, 0.0, height)), np.array([0.08]))
+        for height in (0.14, 0.12)
+    ]
+    hits = mesh_hits({"a": [flat]}, {"a": np.eye(4)[None]}, spheres)
+    assert hits[0, :, 0].tolist() == [False, True]
