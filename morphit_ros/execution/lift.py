@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from morphit_ros.execution.arm_and_hand import ArmAndHand, SequenceStep
 from morphit_ros.execution.candidates import reason
 from morphit_ros.execution.failure import FailureMode, PickFailed
@@ -67,13 +69,17 @@ class Weigh:
         self._robot, self._tell = robot, tell
         self._settle, self._hold = HoldStill(self._SETTLING * duration), HoldStill(duration)
         self._readings: list[Array] = []
+        self._read = -np.inf
 
     def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
         robot, scale = self._robot, self._robot.scale
         commands, done = self._hold.update(now)
         reading = None if scale is None else scale.read(robot.state)
-        if self._settle.update(now)[1] and reading is not None and robot.resting:
+        # The same state may be looked at several times: it is one reading, with one noise.
+        fresh = robot.state.stamp > self._read
+        if self._settle.update(now)[1] and reading is not None and robot.resting and fresh:
             self._readings.append(reading)
+            self._read = robot.state.stamp
         if done and scale is not None and self._tell is None:
             scale.tare(self._readings, robot.state.positions)
         elif done and self._tell is not None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from test_grasp_sequence import LIMITS, FakeBackend, FakeRobot, grasp, request, run
+from test_grasp_sequence import LIMITS, PERIOD, FakeBackend, FakeRobot, grasp, request, run
 
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.pick import PickStage
@@ -113,3 +113,26 @@ def test_the_empty_hand_is_read_before_the_approach_only_where_something_weighs(
     without = run(sequence, robot, request())[-1]
     spent = [dict(last.durations)[PickStage.PREGRASP] for last in (with_scale, without)]
     assert spent[0] - spent[1] == pytest.approx(WeighConfig().tare_time, abs=0.05)
+
+
+def test_a_state_that_is_looked_at_twice_is_one_reading(panda):
+    taken = []
+    scale = Scale(lambda state: state.efforts(panda.arm_joints), lambda positions: MATRIX, lambda positions: POSE)
+    scale.tare = lambda readings, positions: taken.append(len(readings))
+    for slow in (False, True):
+        robot = FakeRobot(panda.arm_joints, panda.finger_joints)
+        robot.finger_effort = 40.0
+        old = robot.state()
+
+        def state(robot=robot, slow=slow):
+            # A driver that is half as fast as whoever looks.
+            nonlocal old
+            old = robot.state() if not slow or round(robot.now / PERIOD) % 2 else old
+            return old
+
+        sequence = GraspSequence(FakeBackend(panda.arm_joints), panda, LIMITS, SequenceConfig(), "clock", scale=scale)
+        sequence.start(request(), state(), robot.now)
+        while len(taken) < 1 + slow:
+            robot.take(sequence.update(robot.now, state()).commands)
+            robot.step()
+    assert taken[1] == pytest.approx(taken[0] / 2, abs=1)

@@ -83,7 +83,9 @@ def test_a_box_is_picked_and_put_into_a_region(graph, tmp_path):
     assert report["stages"]["verify"] >= 1.0
     assert "PICKED" in job.process.output
     assert list(report["place_stages"]) == ["check", "transfer", "set_down", "release", "retreat"]
-    assert report["message"].endswith("held; put down")
+    assert re.search(r"held; it weighs 0\.\d{3} ± 0\.\d{3} kg; put down$", report["message"])
+    assert report["mass_deviation"] < 0.03
+    assert abs(report["mass"] - 0.2) < 4.0 * report["mass_deviation"]
     moved = np.array(report["object_moved"])
     assert abs(moved[2]) < 0.01
     stands = np.array([0.5, 0.0]) + moved[:2]

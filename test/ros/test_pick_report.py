@@ -20,6 +20,12 @@ PICKED = Pick.Result(success=True, stages=["plan", "lift"], durations=[0.5, 2.0]
     [
         (PICKED, None, "PICKED", True),
         (PICKED, [0.1, 0.2, 0.25], "lifted by 0.150 m and held", True),
+        (
+            Pick.Result(success=True, mass=0.4, mass_deviation=0.003),
+            [0.1, 0.25],
+            "held; it weighs 0.400 ± 0.003 kg",
+            True,
+        ),
         (PICKED, [0.1, 0.3, 0.15], "rose by 0.050 m only", False),
         (PICKED, [], "nobody published object_pose", False),
         (Pick.Result(failed_stage="lift", outcome="slip", message="gone"), [0.1, 0.3], "lift (slip): gone", False),
