@@ -1,6 +1,6 @@
 """Any arm: from a URDF never seen to motions among drawn obstacles.
 
-`python benchmarks/motion_arms.py [ROBOT ...] [--problems N | --near N] [--seed N] [--warm] [--json FILE]`
+`python benchmarks/motion_arms.py [ROBOT ...] [--problems N | --near N | --pairs N] [--seed N] [--warm] [--json FILE]`
 
 Every robot of the package example-robot-data whose longest chain has four joints or more, or those that are named:
 that chain is planned, the other joints stand still. Covers are fitted anew, in a cache of their own, unless `--warm`.
@@ -8,8 +8,8 @@ Starts and goals are drawn free of twelve drawn solids within reach; every path 
 meshes by Coal, at steps of one degree. Times are wall time of this machine.
 
 With `--near` nothing is planned: of so many drawn configurations at which the meshes do not touch each other, how many
-the covers of each level, and at last the surfaces, call touching. Of a robot of config/robots it is the arm that is
-drawn, with open fingers.
+the covers of each level, and at last the surfaces, call touching. With `--pairs`, so many of them are starts and goals
+of plans with nothing around, 5 s each. Of a robot of config/robots it is the arm that is drawn, with open fingers.
 """
 
 from __future__ import annotations
@@ -120,8 +120,8 @@ def try_robot(name: str, problems: int, seed: int) -> dict[str, Any]:
     return figures
 
 
-def try_near(name: str, count: int, seed: int) -> dict[str, Any]:
-    """How many of drawn configurations of a robot each level calls touching."""
+def try_near(name: str, count: int, seed: int, pairs_planned: int = 0) -> dict[str, Any]:
+    """How many of drawn configurations of a robot each level calls touching; plans between some of them."""
     description, _ = load_robot(name)
     kinematics = KinematicModel(description)
     joints, _ = longest_chain(kinematics)
@@ -142,6 +142,15 @@ def try_near(name: str, count: int, seed: int) -> dict[str, Any]:
     while len(rows) < count:
         drawn = rng.uniform(models[0].lower, models[0].upper, (50, len(joints)))
         rows += list(drawn[~truth.touching_itself(drawn)])
+    found = proven = hits = 0
+    for start, goal in zip(rows[: 2 * pairs_planned : 2], rows[1 : 2 * pairs_planned : 2], strict=True):
+        plan, _ = plan_refined(arm, World(), start, [goal], PathConfig(timeout=5.0, seed=seed))
+        found += plan.status is PathStatus.FOUND
+        if plan.status is PathStatus.FOUND:
+            proven += plan.proven
+            hits += not bool(truth.free(dense_path(plan.path, STEP), World()).all())
+    if pairs_planned:
+        return {"robot": name, "pairs": pairs_planned, "found": found, "proven": proven, "hits": hits}
     touching = [sum(find_contact(model, World(), row) is not None for row in rows[:count]) for model in models]
     return {"robot": name, "joints": len(joints), "near": count, "touching": touching}
 
@@ -151,6 +160,7 @@ def main() -> int:
     parser.add_argument("robots", nargs="*", metavar="ROBOT", help="names or files; default: all of example-robot-data")
     parser.add_argument("--problems", type=int, default=10, metavar="N", help="of each robot (default: %(default)s)")
     parser.add_argument("--near", type=int, default=0, metavar="N", help="draw so many, and plan nothing")
+    parser.add_argument("--pairs", type=int, default=0, metavar="N", help="plan between so many drawn pairs instead")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of everything drawn (default: %(default)s)")
     parser.add_argument("--warm", action="store_true", help="take covers from the cache where they are known")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
@@ -161,16 +171,21 @@ def main() -> int:
     rows = []
     title = f"robot                       joints called touching, of {options.near}, by level"
     plans = "robot                       joints first plan [s]  plans: median [ms] longest  solved  proven  touching"
-    print(title if options.near else plans)
+    if not options.pairs:
+        print(title if options.near else plans)
     for name in tqdm(options.robots or list(example_robots()), disable=not sys.stderr.isatty()):
         try:
-            if options.near:
-                row = try_near(name, options.near, options.seed)
+            if options.near or options.pairs:
+                row = try_near(name, max(options.near, 2 * options.pairs), options.seed, options.pairs)
             else:
                 row = try_robot(name, options.problems, options.seed)
         except MorphitError as error:
             row = {"robot": name, "skipped": str(error)}
         rows.append(row)
+        if "found" in row:
+            counts = f"{row['found']} of {row['pairs']} found, {row['proven']} proven, {row['hits']} touch"
+            print(f"{name:28s} {counts}", flush=True)
+            continue
         if "touching" in row and options.near:
             print(f"{name:28s} {row['joints']:5d}  {' '.join(map(str, row['touching']))}", flush=True)
             continue
