@@ -102,9 +102,12 @@ class ExecutionJob:
         self._records: tuple[AttemptRecord, ...] = ()
         self._look_again: Callable[[], None] | None = None
         self._attempts = 1
-        # What was weighed last, and the object that the present attempt is about as it was seen before it.
+        # What was weighed last, and whether that was in the present attempt; the object that this is about as it was
+        # seen before it; mass [kg] and centre of mass (3,) [m] that earlier ones have weighed, in the object's frame.
         self.load: Load | None = None
+        self.weighed_now = False
         self.target: SegmentedObject | None = None
+        self.weighed: tuple[float, Array] | None = None
         self._attempt = 1
         # (4, 4) of grasps that failed, in the frame of the object.
         self.failed_poses: list[Array] = []
@@ -240,7 +243,8 @@ class ExecutionJob:
             elif isinstance(command, StopArm):
                 self._commands.stop()
         self._grasp_index, self._records = update.grasp_index, update.attempts
-        self.load = (update.load if isinstance(update, SequenceUpdate) else None) or self.load
+        if isinstance(update, SequenceUpdate) and update.load is not None:
+            self.load, self.weighed_now = update.load, True
         self._attempt = len(self._ended) + update.attempt
         if update.success:
             self._conclude(now, FailureMode.SUCCESS, success=True)

@@ -20,7 +20,7 @@ from morphit_ros.execution.displacement import planar_motion
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.execution.weighing import Load
-from morphit_ros.geometry.transforms import Array, make_transform, transform_points
+from morphit_ros.geometry.transforms import Array, transform_points
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.alive import NodeWatch
 from morphit_ros.ros.core.clocks import Stopwatch, ros_time
@@ -119,16 +119,23 @@ class PickSteps:
             object=target_of(scene.objects), scene=scene.objects, use_table=scene.table.found, table=scene.table
         )
         if job.target is not None:
-            # Another attempt: the object may lie elsewhere than it was taken from, and what was learned goes along.
-            moved = _motion(job.target, goal.object)
-            if job.load is not None and moved is not None:
-                center = transform_points(moved, self._weighed_center(job.load, job.target)[None])[0]
-                goal.mass, goal.center_of_mass = job.load.mass, point_from_array(center)
-            moved = make_transform() if moved is None else moved
-            job.failed_poses = [moved @ pose for pose in job.failed_poses]
+            self._carry_along(job, job.target, goal.object)
+        if job.weighed is not None:
+            goal.mass, goal.center_of_mass = job.weighed[0], point_from_array(job.weighed[1])
         job.target = goal.object
         question = self._plan.send_goal_async(goal)
         self._ask(job, "plan_grasp", question, lambda handle: self._planning(job, scene, handle))
+
+    def _carry_along(self, job: ExecutionJob, before: SegmentedObject, now: SegmentedObject) -> None:
+        """After an attempt: the object may lie elsewhere than before it, and what was learned of it goes along."""
+        if job.weighed_now and job.load is not None:
+            job.weighed, job.weighed_now = (job.load.mass, self._weighed_center(job.load, before)), False
+        moved = _motion(before, now)
+        if job.weighed is not None:
+            mass, center = job.weighed
+            job.weighed = None if moved is None else (mass, transform_points(moved, center[None])[0])
+        if moved is not None:
+            job.failed_poses = [moved @ pose for pose in job.failed_poses]
 
     def _planning(self, job: ExecutionJob, scene: Segment.Response, handle: ClientGoalHandle) -> None:
         if not handle.accepted:

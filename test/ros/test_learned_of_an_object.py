@@ -1,0 +1,50 @@
+"""What attempts at an object have taught goes along with it, wherever it is put down."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
+
+from std_msgs.msg import Header
+
+from morphit_interfaces.msg import SegmentedObject
+from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.transforms import make_transform
+from morphit_ros.ros.core.conversions import message_from_cloud
+from morphit_ros.ros.execution.pick_steps import PickSteps
+
+
+def seen(offset):
+    """A bar of which one end is higher, moved along x [m]."""
+    points = np.random.default_rng(0).uniform([-0.1, -0.01, 0.0], [0.1, 0.01, 0.03], (900, 3))
+    points[points[:, 0] > 0.05, 2] *= 2.0
+    header = Header(frame_id="world")
+    return SegmentedObject(header=header, cloud=message_from_cloud(PointCloud(points + np.array([offset, 0.0, 0.0]))))
+
+
+def test_mass_centre_and_failed_grasps_go_along_over_several_attempts():
+    steps = PickSteps.__new__(PickSteps)
+    steps._weighed_center = lambda load, target: np.array([0.06, 0.0, 0.02])
+    job = SimpleNamespace(
+        load=SimpleNamespace(mass=0.4), weighed_now=True, weighed=None, failed_poses=[make_transform()]
+    )
+    steps._carry_along(job, seen(0.0), seen(0.05))
+    assert job.weighed[0] == 0.4
+    assert job.weighed[1] == pytest.approx([0.11, 0.0, 0.02], abs=2e-3)
+    # The second attempt has weighed nothing: what the first one taught moves on from where it is.
+    job.failed_poses.append(make_transform(translation=(0.05, 0.0, 0.0)))
+    steps._carry_along(job, seen(0.05), seen(0.02))
+    assert job.weighed[1] == pytest.approx([0.08, 0.0, 0.02], abs=4e-3)
+    assert [pose[0, 3] for pose in job.failed_poses] == pytest.approx([0.02, 0.02], abs=4e-3)
+
+
+def test_nothing_is_known_of_the_centre_of_what_lies_on_another_side():
+    steps = PickSteps.__new__(PickSteps)
+    job = SimpleNamespace(load=None, weighed_now=False, weighed=(0.4, np.zeros(3)), failed_poses=[])
+    points = np.random.default_rng(1).uniform([-0.02, -0.02, 0.0], [0.02, 0.02, 0.2], (900, 3))
+    header = Header(frame_id="world")
+    upright = SegmentedObject(header=header, cloud=message_from_cloud(PointCloud(points)))
+    steps._carry_along(job, seen(0.0), upright)
+    assert job.weighed is None
