@@ -13,8 +13,8 @@ pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import Point
-from lifecycle_msgs.msg import Transition
-from lifecycle_msgs.srv import ChangeState
+from lifecycle_msgs.msg import State, Transition
+from lifecycle_msgs.srv import ChangeState, GetState
 from sensor_msgs.msg import JointState
 from shape_msgs.msg import Mesh, MeshTriangle
 from std_msgs.msg import Float64MultiArray
@@ -25,6 +25,13 @@ from morphit_ros.ros.core import interfaces
 
 pytestmark = pytest.mark.ros
 CHANGE_STATE = interfaces.Service("cover_control/change_state", ChangeState, "")
+GET_STATE = interfaces.Service("cover_control/get_state", GetState, "")
+# What a transition that succeeds leads to.
+LEADS_TO = {
+    Transition.TRANSITION_CONFIGURE: State.PRIMARY_STATE_INACTIVE,
+    Transition.TRANSITION_ACTIVATE: State.PRIMARY_STATE_ACTIVE,
+    Transition.TRANSITION_DEACTIVATE: State.PRIMARY_STATE_INACTIVE,
+}
 SEEN = interfaces.Topic("seen/joint_states", JointState, interfaces.STREAM, "what the simulation says")
 # A busy machine delays messages by more than the 18 ms that are the default.
 PATIENT = {"case": "3x3", "state_timeout": 100.0, "overrun_limit": 200.0, "recovery_states": 5}
@@ -64,6 +71,17 @@ class Bench:
     def change(self, transition):
         return self.graph.call(CHANGE_STATE, ChangeState.Request(transition=Transition(id=transition))).success
 
+    def reach(self, transition):
+        """Make a transition: again where it fails, for a busy machine delays the states that activation asks for.
+
+        Where its answer was lost and the transition is made already, a second one fails for good.
+        """
+
+        def there():
+            return self.graph.call(GET_STATE, GetState.Request()).current_state.id == LEADS_TO[transition]
+
+        self.graph.wait_until(lambda: self.change(transition) or there(), what=f"transition {transition}")
+
     def wait_for_status(self, *texts, level=None, without=None):
         """A status with all texts that is published from now on."""
         self.diagnostics.clear()
@@ -83,6 +101,10 @@ class Bench:
     def wait_for_motion(self):
         self.commands.clear()
         self.graph.wait_until(lambda: any(any(c.data) for c in self.commands), what="commands that turn motors")
+
+    def wait_for_last_word(self):
+        """Zeros as the newest command: what a status says of it may come before the command does."""
+        self.graph.wait_until(lambda: not any(self.commands[-1].data), what="zeros at the end")
 
     def wait_for_zeros(self, count=3):
         """So many commands in a row that are zero."""
@@ -116,8 +138,8 @@ def active(bench):
     if not bench.commands:
         # Inactive until now.
         bench.graph.wait_until(lambda: bench.relayed > 3, what="states of the simulation")
-        assert bench.change(Transition.TRANSITION_CONFIGURE)
-        assert bench.change(Transition.TRANSITION_ACTIVATE)
+        bench.reach(Transition.TRANSITION_CONFIGURE)
+        bench.reach(Transition.TRANSITION_ACTIVATE)
     bench.follow(f"z = {SADDLE}", formulas=[SADDLE])
     return bench
 
@@ -126,7 +148,7 @@ def test_is_inactive_until_it_is_told_and_only_with_a_state(bench):
     motors = bench.graph.wait_until(lambda: bench.motors, what="the list of motors")[-1]
     assert len(motors.name) == 12
     assert all(name.startswith("joint_") for name in motors.name)
-    assert bench.change(Transition.TRANSITION_CONFIGURE)
+    bench.reach(Transition.TRANSITION_CONFIGURE)
     assert not bench.change(Transition.TRANSITION_ACTIVATE)
     bench.wait_for_status("inactive")
     assert not bench.commands
@@ -136,7 +158,7 @@ def test_is_inactive_until_it_is_told_and_only_with_a_state(bench):
     bench.spoil = lambda message: message
     bench.relayed = 0
     bench.graph.wait_until(lambda: bench.relayed > 3, what="states of the simulation")
-    assert bench.change(Transition.TRANSITION_ACTIVATE)
+    bench.reach(Transition.TRANSITION_ACTIVATE)
     bench.wait_for_motion()
     assert "target of 3x3" in bench.wait_for_status("following").message
 
@@ -312,18 +334,18 @@ def test_the_simulation_holds_still_without_commands_that_it_understands(active)
 
 def test_deactivated_it_says_stop_and_nothing_more(active):
     active.wait_for_motion()
-    assert active.change(Transition.TRANSITION_DEACTIVATE)
+    active.reach(Transition.TRANSITION_DEACTIVATE)
     active.wait_for_status("inactive")
-    assert not any(active.commands[-1].data)
+    active.wait_for_last_word()
     count = len(active.commands)
     active.wait_for_status("inactive")
     assert len(active.commands) == count
-    assert active.change(Transition.TRANSITION_ACTIVATE)
+    active.reach(Transition.TRANSITION_ACTIVATE)
     active.wait_for_motion()
 
 
 def test_ended_it_says_stop(active):
     active.wait_for_motion()
     assert active.control.stop() == 0
-    active.graph.wait_until(lambda: not any(active.commands[-1].data), what="zeros at the end")
+    active.wait_for_last_word()
     assert "Traceback" not in active.control.output

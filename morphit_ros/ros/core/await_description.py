@@ -18,6 +18,15 @@ _LONGEST_WAIT = 0.1
 # Python ignores these, and what it becomes would.
 _IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)
 
+# Kept besides the exception: one that is raised where C code calls back is lost there, or comes out as another.
+_received: list[int] = []
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:
+    # Ends what is being imported, too.
+    _received.append(number)
+    raise KeyboardInterrupt
+
 
 def await_description(words: Sequence[str]) -> str:
     """The text of the first description on the topic as the command's ROS arguments name it."""
@@ -35,6 +44,8 @@ def await_description(words: Sequence[str]) -> str:
         print(f"waiting for {node.resolve_topic_name(ROBOT_DESCRIPTION.name)}", flush=True)
         while not texts:
             rclpy.spin_once(node, timeout_sec=_LONGEST_WAIT)
+            if _received:
+                raise KeyboardInterrupt
     finally:
         # Off the graph: others would take it for alive until its lease runs out.
         node.destroy_node()
@@ -59,11 +70,14 @@ def become(command: Sequence[str], description: str) -> NoReturn:
 
 def main(words: Sequence[str]) -> None:
     """Wait, and become the command; status 0 if told to stop before."""
-    # Ends what is being imported, too.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Both: a shell's background job has SIGINT ignored, and so has what it starts.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     try:
         become(words, await_description(words))
-    except KeyboardInterrupt:
+    except BaseException:
+        if not _received:
+            raise
         # It has done what it should.
         sys.exit(0)
 
