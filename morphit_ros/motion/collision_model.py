@@ -59,6 +59,7 @@ class CollisionModel:
         base_link, tip_link: frames of the standing and of the attached objects.
         exempt: pairs of bodies that are not checked.
         touch_clearance: how much lower the table is for the links that may touch objects [m].
+        finer: other spheres of some of the links that have any.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class CollisionModel:
         tip_link: str,
         exempt: Collection[Pair],
         touch_clearance: float,
+        finer: Mapping[str, Body] | None = None,
     ) -> None:
         self._kinematics = kinematics
         description = kinematics.description
@@ -81,6 +83,7 @@ class CollisionModel:
             for link in description.links.values()
             if link.collisions
         }
+        self.bodies |= {name: body for name, body in (finer or {}).items() if name in self.bodies}
         for carrier, objects in ((base_link, environment.objects), (tip_link, environment.attached)):
             self.bodies |= {object_body(o.name): Body(carrier, o.centers, o.radii) for o in objects if len(o.radii)}
         parts = link_parts(

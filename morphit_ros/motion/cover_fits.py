@@ -1,8 +1,8 @@
 """Find out what motions are planned with, in a process of its own that takes only the time that nobody wants.
 
-`python -m morphit_ros.motion.cover_fits` reads a URDF from its standard input, up to a zero byte, and writes to its
-standard output what `KnownCovers` is of it, pickled, or the words of the error if there is none. It ends then, or when
-whoever started it closes that input or dies.
+`python -m morphit_ros.motion.cover_fits [LINK ...]`, told the links of the hand, reads a URDF from its standard input,
+up to a zero byte, and writes to its standard output what `KnownCovers` is of it, pickled, or the words of the error if
+there is none. It ends then, or when whoever started it closes that input or dies.
 
 Fits, tests of pairs and surfaces take seconds, in long calls that let no other thread of their process run: a node
 whose heartbeats an arm waits for must not make them.
@@ -15,6 +15,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 
 from morphit_ros.errors import MorphitError
 from morphit_ros.motion.refinement import KnownCovers
@@ -24,10 +25,10 @@ from morphit_ros.robot.kinematics import KinematicModel
 _END = b"\0"
 
 
-def start_fits(description: RobotDescription) -> subprocess.Popen[bytes]:
-    """The process for a robot; `terminate` ends it."""
+def start_fits(description: RobotDescription, hand: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+    """The process for a robot and the links of its hand; `terminate` ends it."""
     # Away from the terminal, whose Ctrl-C is for those who say how they end: this one ends with its input.
-    command = [sys.executable, "-m", __name__]
+    command = [sys.executable, "-m", __name__, *hand]
     # Nor does it keep the starter's output open, which others may read to its end.
     pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
     process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere, start_new_session=True)
@@ -80,7 +81,8 @@ def main() -> int:
     threading.Thread(target=end_with_starter, daemon=True).start()
     found: KnownCovers | str
     try:
-        found = KnownCovers.of_robot(KinematicModel(load_robot_description(bytes(text[:-1]).decode())))
+        robot = KinematicModel(load_robot_description(bytes(text[:-1]).decode()))
+        found = KnownCovers.of_robot(robot, hand=[link for link in sys.argv[1:] if link in robot.description.links])
     except Exception as error:  # noqa: BLE001 - whatever it is, it is told to whoever waits for the covers
         found = str(error) if isinstance(error, MorphitError) else f"{type(error).__name__}: {error}"
     with answer:

@@ -114,8 +114,9 @@ class EmbeddedBackend:
         config: settings.
         seed: of all random choices; every request starts from it, so equal requests have equal results.
         covers: asked at each request for the same robot with covers of its links, None while there are none. Transfers
-            are planned with these where they have the room, else with the spheres of `urdf`, as lines always are: near
-            what is grasped the closer spheres count.
+            are planned with these where they have the room, else with the spheres of `urdf`. On straight lines the hand
+            is of its spheres inside it (`RefinableArm.hand`), where there are any, all else of those of `urdf`: where
+            things are near, neither what bulges nor what is missing may decide.
 
     Raises:
         InvalidInputError: URDF, SRDF and configuration do not fit together.
@@ -153,6 +154,7 @@ class EmbeddedBackend:
             self._kinematics, T_root_tip, robot.tip_link, robot.arm_joints, home, np.random.default_rng(seed)
         )
         self._environment, self._solids = Environment(), World()
+        self._of_lines: tuple[dict[str, Body], CollisionModel] | None = None
         self._unavoidable: set[Pair] = set()
         self._links_exempt = srdf_pairs(srdf) | _neighbours(description)
         self._rebuild()
@@ -220,14 +222,15 @@ class EmbeddedBackend:
         allowed |= self._lift_off_pairs(start, T_root_tip)
         # A held object that may be touched may stand on the table too: it is put down.
         allowed |= pairs_between([LOWERED_TABLE], map(object_body, allow_contact))
-        leaving = self._leaving(start, T_root_tip, allow_contact)
-        state, failure = self._checked_start(start, {*allowed, *leaving})
+        contacts = self._line_contacts()
+        leaving = self._leaving(contacts, start, T_root_tip, allow_contact)
+        state, failure = self._checked_start(start, {*allowed, *leaving}, contacts)
         if failure is not None:
             return failure
-        model = self._solid_model(state)
+        model = self._solid_model(state, contacts)
 
         def blocked(positions: Mapping[str, float]) -> str:
-            for touching in self._contacts.contacts(positions, allowed):
+            for touching in contacts.contacts(positions, allowed):
                 if touching.depth > leaving.get(touching.pair, 0.0):
                     return touching.message + " collide"
             contact = self._solid_contact(model, positions)
@@ -292,17 +295,26 @@ class EmbeddedBackend:
         self._exempt |= self._environment.exempt_pairs(
             links, self._fixed_links, self._tip_links, self.robot.touch_links
         )
-        self._contacts = CollisionModel(
-            self._kinematics,
-            self._environment,
-            self.robot.base_link,
-            self.robot.tip_link,
-            self._exempt,
-            self.config.touch_clearance,
-        )
+        self._contacts, self._of_lines = self._collision_model({}), None
         poses = [(name, self._T_root_base @ pose, size) for name, pose, size in self._contacts.slabs]
         slabs = [Solid(name, GeometryKind.BOX, pose, size) for name, pose, size in poses]
         self._world = World([*slabs, *self._solids.solids], self._contacts.skipped)
+
+    def _collision_model(self, finer: Mapping[str, Body]) -> CollisionModel:
+        """What can touch what in the environment, with other spheres of some links."""
+        robot, clearance = self.robot, self.config.touch_clearance
+        return CollisionModel(
+            self._kinematics, self._environment, robot.base_link, robot.tip_link, self._exempt, clearance, finer
+        )
+
+    def _line_contacts(self) -> CollisionModel:
+        """What can touch what on straight lines: the hand of spheres inside it, where they are known."""
+        arm = self._covers()
+        if arm is None or not arm.hand:
+            return self._contacts
+        if self._of_lines is None or self._of_lines[0] is not arm.hand:
+            self._of_lines = arm.hand, self._collision_model(arm.hand)
+        return self._of_lines[1]
 
     def _always_in_contact(self, samples: int, share: float) -> set[Pair]:
         """Pairs that touch in at least this share of random positions."""
@@ -328,7 +340,7 @@ class EmbeddedBackend:
         )
 
     def _checked_start(
-        self, start: Mapping[str, float], allowed: Collection[Pair] = ()
+        self, start: Mapping[str, float], allowed: Collection[Pair] = (), contacts: CollisionModel | None = None
     ) -> tuple[dict[str, float], MotionResult | None]:
         """All joint positions within the limits, and a failure if no motion can begin there."""
         begin = time.perf_counter()
@@ -340,15 +352,16 @@ class EmbeddedBackend:
         state = dict(zip(model.joint_names, values.tolist(), strict=True))
         if outside:
             return state, _failed(MotionStatus.FAILED, f"the start is beyond a joint limit: {outside}", begin)
-        contacts = [contact.message for contact in self._contacts.contacts(state, allowed)[:3]]
-        contacts += filter(None, [self._solid_contact(self._solid_model(state), state)])
-        if contacts:
-            return state, _failed(MotionStatus.START_IN_COLLISION, "; ".join(contacts), begin)
+        contacts = contacts or self._contacts
+        touching = [contact.message for contact in contacts.contacts(state, allowed)[:3]]
+        touching += filter(None, [self._solid_contact(self._solid_model(state, contacts), state)])
+        if touching:
+            return state, _failed(MotionStatus.START_IN_COLLISION, "; ".join(touching), begin)
         return state, None
 
-    def _solid_model(self, state: Mapping[str, float]) -> ArmModel | None:
+    def _solid_model(self, state: Mapping[str, float], contacts: CollisionModel) -> ArmModel | None:
         """The model that solids are held against, None where there are none."""
-        return self._model(state) if self._solids.solids else None
+        return self._model(state, contacts) if self._solids.solids else None
 
     def _contact(self, model: ArmModel | None, positions: Mapping[str, float], allowed: Collection[Pair] = ()) -> str:
         """What touches, deepest first; empty if nothing does."""
@@ -371,7 +384,9 @@ class EmbeddedBackend:
             return set()
         return pairs_between([LOWERED_TABLE], [object_body(item.name) for item in self._environment.attached])
 
-    def _leaving(self, start: Mapping[str, float], T_root_tip: Array, touched: Sequence[str]) -> dict[Pair, float]:
+    def _leaving(
+        self, contacts: CollisionModel, start: Mapping[str, float], T_root_tip: Array, touched: Sequence[str]
+    ) -> dict[Pair, float]:
         """What may touch on a line that leads away from the table, as it does at its start: pair → depth at most [m].
 
         Held objects, those in `touched` and what may touch these, against other objects: in a heap things touch what is
@@ -384,7 +399,7 @@ class EmbeddedBackend:
         others = {object_body(item.name) for item in environment.objects if item.name not in touched}
         return {
             contact.pair: contact.depth + _DEEPER
-            for contact in self._contacts.contacts(start)
+            for contact in contacts.contacts(start)
             if contact.depth <= _LEAVING and contact.pair & mine and contact.pair & others
         }
 
@@ -398,7 +413,7 @@ class EmbeddedBackend:
 
     def _plan_to_any(self, state: Mapping[str, float], goals: Sequence[Array], begin: float) -> MotionResult:
         """A path to the first goal that is free and can be reached."""
-        model = self._model(state)
+        model = self._model(state, self._contacts)
         among = model if self._solids.solids else None
         touching = [
             self._contact(among, {**state, **dict(zip(self.robot.arm_joints, goal, strict=True))}) for goal in goals
@@ -450,11 +465,9 @@ class EmbeddedBackend:
         result = self._timed(arm.model(levels), plan, begin, world)
         return replace(result, covered=True) if result.proven else None
 
-    def _model(self, state: Mapping[str, float]) -> ArmModel:
+    def _model(self, state: Mapping[str, float], contacts: CollisionModel) -> ArmModel:
         """The bodies on the arm, the joints that are not planned standing as they do."""
-        return ArmModel(
-            self._kinematics, self._contacts.bodies, self.robot.arm_joints, self._contacts.skipped, standing=state
-        )
+        return ArmModel(self._kinematics, contacts.bodies, self.robot.arm_joints, contacts.skipped, standing=state)
 
     def _path(self, model: ArmModel, start: Array, goals: Sequence[Array], time_limit: float) -> PathPlan:
         return plan_path(model, self._world, start, goals, self._settings(time_limit))

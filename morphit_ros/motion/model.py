@@ -72,6 +72,18 @@ def covering_spheres(description: RobotDescription, count: int = _COUNT) -> Sphe
     return fit_robot_spheres(description, config)
 
 
+def surface_spheres(description: RobotDescription, links: Sequence[str], count: int) -> SphereModel:
+    """Spheres inside links that come close to their surface, from the cache where they are known.
+
+    Args:
+        description: the robot.
+        links: which of its links; those without geometry are left out.
+        count: spheres for a mesh; a primitive gets a fourth of that, six at least.
+    """
+    config = SphereFitConfig(count=count, primitive_count=max(_PRIMITIVE_COUNT, count // 4), variant="surface")
+    return fit_robot_spheres(description, config, links)
+
+
 @dataclass(frozen=True)
 class Body:
     """Spheres that move with a link: the link's own, or those of an object that it carries.

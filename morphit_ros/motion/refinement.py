@@ -15,7 +15,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.motion.collision_model import rigid_group
-from morphit_ros.motion.model import ArmModel, Body, bodies_of, closed_surfaces, covering_spheres
+from morphit_ros.motion.model import ArmModel, Body, bodies_of, closed_surfaces, covering_spheres, surface_spheres
 from morphit_ros.motion.planner import PathConfig, PathPlan, PathStatus, Watch, load_kernels, plan_path
 from morphit_ros.motion.world import World
 from morphit_ros.robot.description import RobotDescription
@@ -24,6 +24,8 @@ from morphit_ros.spheres import self_collision_matrix
 
 # Spheres of a mesh, from coarse to fine. More are not always closer at each place, so each may be the one that fits.
 COUNTS = (20, 32, 64, 128)
+# Of a mesh of the hand, inside it: nowhere more than 3 mm beyond its surface, and mostly less than a tenth of that.
+_HAND_COUNT = 128
 # Of a search, however little is left [s].
 _LEAST_TIME = 1e-3
 
@@ -55,21 +57,34 @@ class LinkCovers(NamedTuple):
 class KnownCovers(NamedTuple):
     """All that a `RefinableArm` finds out about its robot: covers from coarse to fine, and the links' closed surfaces.
 
+    Of its hand also spheres inside the links that come close to their surface, for the way to contact.
+
     To find it out takes seconds of one thread, much of them in calls that let no other thread run: another process may
     do it and hand it over, as it can be pickled.
     """
 
     levels: tuple[LinkCovers, ...]
     surfaces: dict[str, tuple[TriangleMesh, ...]]
+    hand: dict[str, Body]
 
     @classmethod
-    def of_robot(cls, kinematics: KinematicModel, counts: Sequence[int] = COUNTS) -> KnownCovers:
-        """Fit the covers, or read them from the cache.
+    def of_robot(
+        cls, kinematics: KinematicModel, counts: Sequence[int] = COUNTS, hand: Sequence[str] = ()
+    ) -> KnownCovers:
+        """Fit the covers and the spheres of the hand, or read them from the cache.
+
+        Args:
+            kinematics: the robot.
+            counts: spheres of a mesh, from coarse to fine.
+            hand: links of the hand.
 
         Raises:
-            InvalidInputError: as of `ArmModel`.
+            InvalidInputError: a link that the robot does not have, or as of `ArmModel`.
         """
-        return cls(tuple(_link_covers(kinematics, count) for count in counts), closed_surfaces(kinematics.description))
+        description = kinematics.description
+        levels = tuple(_link_covers(kinematics, count) for count in counts)
+        spheres = bodies_of(surface_spheres(description, hand, _HAND_COUNT), description) if hand else {}
+        return cls(levels, closed_surfaces(description), spheres)
 
 
 def _link_covers(kinematics: KinematicModel, count: int) -> LinkCovers:
@@ -96,6 +111,7 @@ class RefinableArm:
         joints: the planned joints.
         links: names of the links with spheres.
         kinematics: of the robot.
+        hand: of `known`: by link of the hand, spheres inside it that come close to its surface.
 
     Args:
         robot: the robot.
@@ -128,6 +144,7 @@ class RefinableArm:
         self._allowed: set[frozenset[str]] = set()
         self._levels: dict[int, LinkCovers] = dict(enumerate(known.levels)) if known is not None else {}
         self._models: dict[tuple[int, ...], ArmModel] = {}
+        self.hand: dict[str, Body] = known.hand if known is not None else {}
         # Of all links, read when the first is needed; as the levels the same for all that `at` makes.
         self._surfaces: dict[str, tuple[TriangleMesh, ...]] = dict(known.surfaces) if known is not None else {}
         self.links = tuple(self._level(0).bodies)

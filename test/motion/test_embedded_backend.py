@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.mesh import concatenate_meshes, sample_surface
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy, rotation_angle, transform_points
 from morphit_ros.motion.embedded import EmbeddedBackend, EmbeddedConfig
+from morphit_ros.motion.model import bodies_of, surface_spheres
 from morphit_ros.motion.refinement import RefinableArm
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
-from morphit_ros.robot.links import GeometryKind
+from morphit_ros.robot.links import GeometryKind, collision_mesh
 from morphit_ros.robot.motion_backend import MotionStatus, ObjectObstacle, TableObstacle
 from morphit_ros.robot.solids import Solid
 from morphit_ros.robot.trajectory_timing import peak_accelerations, peak_velocities
@@ -218,6 +220,55 @@ def test_where_covers_touch_the_published_spheres_count(covered, covers, backend
     assert covered.plan_to_joints(home, goal).covered
     assert not backend.plan_to_joints(home, goal).covered
     assert backend.transfers[0] > 0 == backend.transfers[1]
+
+
+@pytest.mark.parametrize(
+    ("bulging", "link", "gap"),
+    [(True, "panda_hand", 0.0015), (False, "panda_leftfinger", -0.0015)],
+    ids=["bulge", "hole"],
+)
+def test_on_lines_the_hand_is_of_the_spheres_inside_it(
+    backend, covered, covers, panda, home, kinematics, from_above, monkeypatch, bulging, link, gap
+):
+    """A crumb that the published spheres of the hand touch and the mesh does not, or the other way round."""
+    description = load_robot_description(panda.description)
+    inside = bodies_of(surface_spheres(description, panda.touch_links, 40), description)
+    mesh = concatenate_meshes([collision_mesh(shape) for shape in description.links[link].collisions])
+    backend.set_world(None, [])
+    start = at_end(home, backend.plan_to_pose(home, from_above(0.5, 0.2, 0.4)).trajectory)
+    goal = from_above(0.5, 0.2, 0.34)
+    down = backend.plan_straight(start, goal, 0.1)
+    end = at_end(start, down.trajectory)
+    pose = kinematics.link_pose(end, link)
+    published = {name: body for name, body in backend._contacts.bodies.items() if body.link == name}
+    wrist = {name: published.pop(name) for name in tuple(published) if name not in inside}
+    points, normals = sample_surface(mesh, 4000, np.random.default_rng(0))
+    # Next to the mesh, or in it, by as much; on its lower side, where nothing passes on the way.
+    lower = normals[:, 2] > 0.7
+    for point in transform_points(pose, (points + gap * normals)[lower]):
+        if gap_of(wrist, kinematics, end, point) < 0.001:
+            continue
+        bulges = gap_of(published, kinematics, end, point) < -0.0005
+        holes = gap_of(published, kinematics, end, point) > 0.0005
+        touches = gap_of(inside, kinematics, end, point) < 0.0
+        if (bulges and not touches) if bulging else (holes and touches):
+            break
+    else:
+        pytest.fail("no such place")
+    crumb = ObjectObstacle("crumb", point[None], np.full(1, 1e-4))
+    for each in (backend, covered):
+        each.set_world(None, [crumb])
+    assert (backend.plan_straight(start, goal, 0.1).trajectory is None) is bulging
+    # As long as nothing is known of the hand, it is the published spheres that count.
+    assert (covered.plan_straight(start, goal, 0.1).trajectory is None) is bulging
+    monkeypatch.setattr(covers, "hand", inside)
+    result = covered.plan_straight(start, goal, 0.1)
+    assert (result.trajectory is None) is not bulging
+    if not bulging:
+        assert f"link '{link}' and object 'crumb'" in result.message
+    # What stands where the fingers end up is refused by any spheres.
+    covered.set_world(None, [ObjectObstacle("stone", np.array([[0.5, 0.2, 0.33]]), np.full(1, 0.05))])
+    assert covered.plan_straight(start, goal, 0.1).status is MotionStatus.PATH_BLOCKED
 
 
 def test_lines_are_straight_and_keep_the_speed(world, panda, home, kinematics, from_above):

@@ -3,6 +3,7 @@
 import os
 import time
 
+import numpy as np
 import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
@@ -27,7 +28,7 @@ def robot(shape='<box size="0.4 0.05 0.05"/>'):
 @pytest.fixture
 def covers(ros_environment):
     node = Node("covers")
-    made = TransferCovers(node, ("turn",))
+    made = TransferCovers(node, ("turn",), ("arm", "a link of another robot"))
     yield made
     made.close()
     node.destroy_node()
@@ -50,6 +51,10 @@ def test_they_come_after_a_while_and_belong_to_the_newest_robot(covers):
     wait_until(lambda: covers.arm is not None)
     assert covers.arm.kinematics is first and covers.arm.links == ("base", "arm")
     assert covers.arm.levels[0] == covers.arm.levels[1]
+    # Of the hand, which has a box, the spheres inside it too.
+    assert set(covers.arm.hand) == {"arm"}
+    body = covers.arm.hand["arm"]
+    assert (np.abs(body.centers - [0.3, 0.0, 0.0]) + body.radii[:, None] < np.array([0.2, 0.025, 0.025]) + 0.003).all()
     arm = covers.arm
     covers.follow(first)
     assert covers.arm is arm

@@ -70,7 +70,7 @@ class MotionPlanning:
         self._newest = self._planned = self._refused = self._told = ""
         self.backend: MotionBackend | None = None
         embedded = config.backend == "embedded" and config.covers
-        self._covers = TransferCovers(node, robot.arm_joints) if embedded else None
+        self._covers = TransferCovers(node, robot.arm_joints, robot.touch_links) if embedded else None
         SPHERE_DESCRIPTION.subscribe(node, self._on_description, group)
 
     def _on_description(self, message: String) -> None:

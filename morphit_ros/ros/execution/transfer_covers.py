@@ -1,4 +1,4 @@
-"""Covers of the links for the transfers of a node that must not be held up by fitting them."""
+"""Covers of the links for transfers, and the hand's spheres for lines, of a node that fitting must not hold up."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ class TransferCovers:
     Args:
         node: told where there are none.
         joints: the planned ones.
+        hand: links of the hand; those that the robot does not have are passed over.
     """
 
-    def __init__(self, node: Node, joints: Sequence[str]) -> None:
-        self._node, self._joints = node, tuple(joints)
+    def __init__(self, node: Node, joints: Sequence[str], hand: Sequence[str] = ()) -> None:
+        self._node, self._joints, self._hand = node, tuple(joints), tuple(hand)
         self._model: KinematicModel | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self.arm: RefinableArm | None = None
@@ -39,7 +40,7 @@ class TransferCovers:
         self.close()
         self._model = model
         # The process is made here, so that whoever closes next finds it.
-        process = self._process = start_fits(model.description)
+        process = self._process = start_fits(model.description, self._hand)
         work = guarded(self._node, "covers", lambda: self._read(model, process))
         threading.Thread(target=work, daemon=True).start()
 
