@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,17 +12,19 @@ from scipy.optimize import linprog
 
 from morphit_ros.geometry.mesh import sample_surface_evenly
 from morphit_ros.geometry.point_cloud import PointCloud
-from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh
+from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import matrix_from_rotation_vector
 from morphit_ros.grasping import Gripper, PlannerConfig, plan_grasps
-from morphit_ros.grasping.scoring.bearing import POINT_LEVER, bearing_places, patch_corners
+from morphit_ros.grasping.scoring.bearing import BEARING_DEPTH, POINT_LEVER, bearing_places, patch_corners
 from morphit_ros.grasping.scoring.hold import (
     HoldErrors,
     _pressure_rows,
     _share_held,
+    borne_levers,
     certified_hold,
     held_in_all_directions,
 )
+from morphit_ros.simulation.pad_patches import hertz_radius
 
 EXACT = HoldErrors(position=0.0, angle=0.0, center=0.0, friction=0.5, mass=0.4, force=40.0)
 ERRORS = EXACT._replace(position=0.003, angle=math.radians(4.0), center=0.005)
@@ -208,3 +211,49 @@ def test_offered_grasps_carry_their_hold():
     assert holds.max() > 9.81
     heavier = plan_grasps(cloud, HAND, PlannerConfig(mass=0.2, rounds=1, pairs=200, max_starts=600, mass_error=1.4))
     assert [grasp.hold for grasp in heavier.grasps] == pytest.approx(holds / 2.0)
+
+
+def levers_of(mesh, opening, turn=0.0):
+    points, normals = sample_surface_evenly(mesh, 12000, np.random.default_rng(0))
+    rotation = matrix_from_rotation_vector([0.0, turn, 0.0])
+    return borne_levers(points, normals, rotation[None], np.zeros((1, 3)), np.array([opening]), HAND)[0]
+
+
+@pytest.mark.parametrize("turn", [0.0, 0.4])
+def test_levers_of_a_face_and_of_a_line_are_those_of_even_pressure(turn):
+    """0.3826 a of a square of side a (pad_patches.py); a cylinder's strip is as wide as it is pressed flat."""
+    side = HAND.pad_width
+    np.testing.assert_allclose(levers_of(box_mesh(np.array([0.12, 0.04, 0.12])), 0.056, turn), 0.3826 * side, rtol=0.08)
+    strip = grid(2.0 * math.sqrt(2.0 * 0.015 * BEARING_DEPTH), side, 81)
+    line = levers_of(cylinder_mesh(0.015, 0.1, 256), 0.05)
+    np.testing.assert_allclose(line, np.linalg.norm(strip, axis=1).mean(), rtol=0.1)
+
+
+def test_a_taper_bears_at_its_thick_end_only():
+    """Soft patches count 18 mm of a handle that is 1 mm thinner on one side at one end as a whole."""
+    mesh = cylinder_mesh(0.015, 0.1)
+    along = mesh.vertices[:, 2]
+    thinner = mesh.vertices * np.stack([1.0 - along, 1.0 - along, np.ones_like(along)], axis=1)
+    tapered = replace(mesh, vertices=thinner)
+    assert (levers_of(tapered, 0.05) < 0.5 * levers_of(mesh, 0.05)).all()
+
+
+@pytest.mark.parametrize(
+    ("mesh", "lever"),
+    [
+        (box_mesh(np.array([0.06, 0.04, 0.05])), 0.3826 * 0.018),
+        (cylinder_mesh(0.02, 0.1, 256), 0.018 / 4.0),
+        (sphere_mesh(0.022), 3.0 * math.pi / 16.0 * hertz_radius(40.0, 0.022)),
+    ],
+    ids=["face", "line", "ball"],
+)
+def test_the_torsion_of_the_best_grasps_is_what_hard_pads_hold(mesh, lever):
+    """Of pads 18 mm wide and high, pressed with 40 N (simulation/pad_patches.py)."""
+    assert (HAND.pad_width, HAND.pad_height, HAND.max_force) == (0.018, 0.018, 40.0)
+    cloud = PointCloud(*sample_surface_evenly(mesh, 3000, np.random.default_rng(0)))
+    config = PlannerConfig()
+    stated = [grasp.metrics["torsion"] for grasp in plan_grasps(cloud, HAND, config).grasps[:5]]
+    held = 2.0 * config.friction * HAND.max_force * lever
+    assert np.median(stated) == pytest.approx(held, rel=0.1)
+    # Not all of a pad need be on a face; of a strip as wide as it is pressed flat it is a little more.
+    assert np.max(stated) < 1.2 * held

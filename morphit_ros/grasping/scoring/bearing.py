@@ -192,5 +192,14 @@ def patch_corners(bearing: Array, box: Array, places: Array) -> bool:
 
 
 @njit(cache=True, nogil=True)
+def mean_distance(places: Array) -> float:
+    """Of places (K, 2) from their middle [m]."""
+    x, z, total = places[:, 0].mean(), places[:, 1].mean(), 0.0
+    for i in range(len(places)):
+        total += math.hypot(places[i, 0] - x, places[i, 1] - z)
+    return total / len(places)
+
+
+@njit(cache=True, nogil=True)
 def _within(place: Array, box: Array) -> bool:
     return box[0, 0] <= place[0] <= box[1, 0] and box[0, 1] <= place[1] <= box[1, 1]

@@ -36,7 +36,7 @@ import numpy as np
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.gripper import Gripper
-from morphit_ros.grasping.scoring.bearing import bearing_places, patch_corners
+from morphit_ros.grasping.scoring.bearing import POINT_LEVER, bearing_places, mean_distance, patch_corners
 from morphit_ros.grasping.scoring.wrench import TORQUE_LENGTH
 from morphit_ros.jit import njit
 
@@ -99,6 +99,32 @@ def certified_hold(
         np.array([0.5 * gripper.pad_width, 0.5 * gripper.pad_height]), errors, directions, triangles, held,
     )  # fmt: skip
     return held
+
+
+def borne_levers(
+    points: Array,
+    normals: Array,
+    rotations: Array,
+    translations: Array,
+    openings: Array,
+    gripper: Gripper,
+    noise: float = 0.0,
+) -> Array:
+    """(S, 2) mean distance ℓ of what bears each pad from its middle [m]; 0 where nothing does.
+
+    Pressed with a force N, a pad holds the torque μ N ℓ about its normal (Howe and Cutkosky 1996).
+
+    Args:
+        points, normals, rotations, translations, openings, gripper: as of `certified_hold`.
+        noise: of the cloud along its normals [m].
+    """
+    levers = np.zeros((len(rotations), 2))
+    half = np.array([0.5 * gripper.pad_width, 0.5 * gripper.pad_height])
+    _lever_batch(
+        points, normals, np.ascontiguousarray(rotations), np.ascontiguousarray(translations), openings, half, noise,
+        levers,
+    )  # fmt: skip
+    return levers
 
 
 def held_in_all_directions(places: Array, friction: float, center: Array, uncertainty: Array) -> float:
@@ -435,6 +461,19 @@ def _hold(
         if usable:
             best = max(best, _ball(places, friction, center, uncertainty, best, directions, triangles))
     return 2.0 * errors.force / errors.mass * best
+
+
+@njit(cache=True, nogil=True)
+def _lever_batch(
+    points: Array, normals: Array, rotations: Array, translations: Array, openings: Array, half: Array, noise: float,
+    levers: Array,
+) -> None:  # fmt: skip
+    for s in range(len(rotations)):
+        near, facing = _in_hand(points, normals, rotations[s], translations[s], half, 0.5 * openings[s])
+        for finger in range(2):
+            places, _, _ = bearing_places(near, facing, 1.0 - 2.0 * finger, half, noise)
+            if len(places):
+                levers[s, finger] = max(mean_distance(places), POINT_LEVER)
 
 
 @njit(cache=True, nogil=True)

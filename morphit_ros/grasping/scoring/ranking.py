@@ -17,7 +17,7 @@ from morphit_ros.grasping.grasp import Grasp
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner_config import PlannerConfig
 from morphit_ros.grasping.scene import ObjectScene
-from morphit_ros.grasping.scoring.hold import HoldErrors, certified_hold
+from morphit_ros.grasping.scoring.hold import HoldErrors, borne_levers, certified_hold
 from morphit_ros.grasping.scoring.quality import diverse_top, lever_arms, weighted_score
 from morphit_ros.grasping.scoring.robustness import worst_contact
 from morphit_ros.grasping.scoring.wrench import ferrari_canny, gravity_load, torsion_held
@@ -55,10 +55,15 @@ def score_candidates(
     centers = poses.translations + across[:, :1] * poses.rotations[:, :, 0] + across[:, 1:] * poses.rotations[:, :, 2]
     lever = lever_arms(centers, scene.center_of_mass, scene.up)
     up = -scene.approach if scene.up is None else scene.up
-    load = gravity_load(
-        contacts, poses.rotations, poses.translations, scene.center_of_mass, up, config.friction, gripper.max_force,
-        _mass(scene, config),
-    )  # fmt: skip
+
+    def load_of(poses: Candidates, contacts: PadContacts, torsion: Array) -> Array:
+        return gravity_load(
+            contacts, poses.rotations, poses.translations, scene.center_of_mass, up, config.friction,
+            gripper.max_force, _mass(scene, config), torsion,
+        )  # fmt: skip
+
+    torsion = torsion_held(contacts, config.friction, gripper.max_force)
+    load = load_of(poses, contacts, torsion)
     seen = contacts.fingers[:, :, SEEN].min(axis=1)
     # A side that no camera saw may lie further out than it was made up.
     free = 0.5 * (gripper.aperture_max - poses.apertures) - _UNSEEN_ERROR * (1.0 - seen)
@@ -68,20 +73,19 @@ def score_candidates(
         "alignment": np.clip(1.0 - angle / cone, 0.0, 1.0),
         "overlap": np.clip(contacts.overlap / config.contact_area, 0.0, 1.0),
         "balance": 1.0 / (1.0 + (lever / 0.03) ** 2),
-        "hold": 1.0 / (1.0 + (2.0 * load) ** 2),
+        "hold": _hold_term(load),
         "clearance": poses.clearances / REACH,
         "approach": 0.5 * (1.0 + along),
         "margin": np.clip(free / 0.01, 0.0, 1.0),
         "seen": seen,
     }
-    torsion = torsion_held(contacts, config.friction, gripper.max_force)
     figures = {"lever": lever, "load": load, "torsion": torsion, "angle": angle, "overlap_area": contacts.overlap}
     best = np.sort(np.argsort(-weighted_score(terms, config.weights), kind="stable")[: config.robust_candidates])
     poses, contacts = poses.select(best), contacts.select(best)
     terms = {name: values[best] for name, values in terms.items()}
     figures = {name: values[best] for name, values in figures.items()}
     opened = np.minimum(gripper.aperture_max, poses.apertures + 2.0 * config.opening_margin)
-    closure, worst, share = (np.zeros(len(poses)) for _ in range(3))
+    closure, worst, share, borne = (np.zeros(len(poses)) for _ in range(4))
 
     def try_errors(part: slice) -> None:
         closure[part] = ferrari_canny(contacts.select(part), config.friction)
@@ -89,14 +93,27 @@ def score_candidates(
             poses.rotations[part], poses.translations[part], opened[part], scene, gripper, config.friction,
             config.contact_area, COMPLIANCE, config.position_error, math.radians(config.angle_error),
         )  # fmt: skip
+        borne[part] = borne_levers(
+            scene.points, scene.normals, poses.rotations[part], poses.translations[part], opened[part], gripper,
+            scene.noise,
+        ).sum(axis=1)  # fmt: skip
 
     in_chunks(len(poses), config.workers, try_errors)
     figures["closure"] = closure
+    # Patches of soft pads are many times what hard ones touch of a bent or tapered surface.
+    figures["torsion"] = np.minimum(figures["torsion"], config.friction * gripper.max_force * borne)
+    figures["load"] = load_of(poses, contacts, figures["torsion"])
+    terms["hold"] = _hold_term(figures["load"])
     figures["seen"] = _seen_shares(poses, contacts, scene, gripper, config)
     terms["closure"] = np.clip(closure / 0.2, 0.0, 1.0)
     # What holds in the worst case is good; of those that do not, the fewer failing copies the better.
     terms["robust"] = 0.5 * share + 0.5 * np.clip(2.0 * worst, 0.0, 1.0)
     return poses, Ranking(weighted_score(terms, config.weights), terms, figures)
+
+
+def _hold_term(load: Array) -> Array:
+    term: Array = 1.0 / (1.0 + (2.0 * load) ** 2)
+    return term
 
 
 def _mass(scene: ObjectScene, config: PlannerConfig) -> float:

@@ -146,7 +146,10 @@ def ferrari_canny(contacts: PadContacts, friction: float, refinements: int = 12)
 
 
 def torsion_held(contacts: PadContacts, friction: float, force: float) -> Array:
-    """(S,) torque about the closing direction that both pads hold by friction [N m].
+    """(S,) torque about the closing direction that both pads hold by friction [N m], if they are soft.
+
+    As much of them presses as gives way by `COMPLIANCE`. Of a bent or tapered surface hard pads touch far less:
+    `hold.borne_levers`.
 
     Args:
         contacts: of S poses.
@@ -161,7 +164,7 @@ def torsion_held(contacts: PadContacts, friction: float, force: float) -> Array:
 
 def gravity_load(
     contacts: PadContacts, rotations: Array, translations: Array, center_of_mass: Array, up: Array, friction: float,
-    force: float, mass: float,
+    force: float, mass: float, torsion: Array | None = None,
 ) -> Array:  # fmt: skip
     """(S,) share of the grasp's capacity that holding the object against gravity takes; above 1 it slips.
 
@@ -176,7 +179,10 @@ def gravity_load(
         friction: Coulomb coefficient.
         force: of a finger [N].
         mass: [kg].
+        torsion: (S,) torque about the closing direction that the pads hold [N m], None for `torsion_held`.
     """
+    if torsion is None:
+        torsion = torsion_held(contacts, friction, force)
     fingers = np.nan_to_num(contacts.fingers)
     middle = np.zeros((len(fingers), 3))
     middle[:, 0] = fingers[:, :, MEAN_X].mean(axis=1)
@@ -186,7 +192,7 @@ def gravity_load(
     arm = np.einsum("sji,sj->si", rotations, center_of_mass - translations) - np.nan_to_num(middle)
     torque = np.cross(arm, weight)
     slide = np.hypot(weight[:, 0], weight[:, 2]) / (2.0 * friction * force)
-    twist = np.abs(torque[:, 1]) / np.maximum(torsion_held(contacts, friction, force), 1e-9)
+    twist = np.abs(torque[:, 1]) / np.maximum(torsion, 1e-9)
     opening = np.nan_to_num(contacts.apertures)
     tips = []
     for axis, spread in ((0, SPREAD_Z), (2, SPREAD_X)):
