@@ -207,6 +207,7 @@ def grown_search(
     if part is not None and part[2] < 1.0:
         values = part[1].values[: len(unknowns)]
         part = part if amplifies(experiments, [item.name for item in unknowns], values) else None
+    assert found is not None
     problem, estimate, share = part or (problem, found[0], 1.0)
     if estimate.status is EstimationStatus.ITERATION_LIMIT:
         places = begun_at(problem.unknowns, estimate.values)

@@ -80,7 +80,7 @@ class IdentificationResult:
         if self.share == 1.0:
             return self.estimate.message
         return self.estimate.message + (
-            f" From the first {100.0 * self.share:.0f} % of the time: later the motion amplifies errors until it cannot "
+            f" From the first {100.0 * self.share:.0f} % of the time: later it amplifies errors until it cannot "
             "be predicted. Shorter tracks, or 'window', use the rest."
         )
 
