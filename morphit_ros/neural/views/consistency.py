@@ -119,7 +119,7 @@ def _cutting_views(views: PosedImages, hull: Silhouettes, bounds: Array) -> list
             return []
         left_out.append(int(kept[np.argmax(alone)]))
         kept = np.setdiff1d(kept, left_out)
-        common = inside[kept].all(axis=0).reshape(shape)
+        common: Mask = np.asarray(inside[kept].all(axis=0)).reshape(shape)
         if min(_coverage(views, int(number), common, bounds) for number in kept) >= _LEAST_COVERAGE:
             return sorted(left_out)
     return []
