@@ -18,6 +18,7 @@ from morphit_ros.neural.dynamics.simulate import RolloutResult, simulate
 from morphit_ros.neural.dynamics.world import Obstacle, World
 from morphit_ros.neural.fields.analytic import BoxField
 from morphit_ros.neural.identification.experiments import Experiment
+from morphit_ros.neural.identification.identification_config import IdentificationConfig
 from morphit_ros.neural.identification.identify import identify
 from morphit_ros.neural.identification.motion import Motion, Prediction
 from morphit_ros.neural.identification.residuals import ParameterTrial, residuals_of, start_directions
@@ -86,7 +87,9 @@ class _Watched(SlidingBlock):
 def test_a_start_that_flies_apart_is_refused() -> None:
     experiment = block_experiment(SlidingBlock(friction=0.3), FlyingApart())
     with pytest.raises(InvalidInputError, match="not finite"):
-        identify(experiment, Unknown("friction", 0.33, 0.0, 1.0))
+        identify(experiment, Unknown("friction", 0.33, 0.0, 1.0), IdentificationConfig(scan=0))
+    # A scan finds where it doesn't.
+    assert identify(experiment, Unknown("friction", 0.33, 0.0, 1.0)).values["friction"] == pytest.approx(0.3, abs=1e-6)
 
 
 def simulated() -> tuple[Motion, Array, list[str], Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -187,3 +188,25 @@ def test_bounds_that_cut_the_object_are_refused() -> None:
     # Without masks it is the bounds that say what belongs to it.
     unmasked = PosedDepths(depths.depth, depths.intrinsics, depths.T_world_camera, None, half)
     np.testing.assert_array_equal(depth_bounds(unmasked), half)
+
+
+@pytest.mark.parametrize("cut", [0, 3, 7])
+def test_the_view_whose_mask_is_cut_is_named(cut: int) -> None:
+    views = ball_images(12)
+    assert views.masks is not None
+    masks = views.masks.copy()
+    masks[cut, :, :20] = False
+    wrong = dataclasses.replace(views, masks=masks)
+    with pytest.raises(InvalidInputError, match=f"but enough of every other without view {cut}, ") as refusal:
+        check_images(wrong, image_bounds(wrong))
+    assert f"The mask of view {cut} cuts part of the object off" in str(refusal.value)
+
+
+def test_two_views_whose_masks_are_cut_are_named() -> None:
+    views = ball_images(12)
+    assert views.masks is not None
+    masks = views.masks.copy()
+    masks[2, :, :20] = masks[9, :, 20:] = False
+    wrong = dataclasses.replace(views, masks=masks)
+    with pytest.raises(InvalidInputError, match="without view 2 and 9"):
+        check_images(wrong, image_bounds(wrong))

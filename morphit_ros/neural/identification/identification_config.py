@@ -27,9 +27,15 @@ class IdentificationConfig(Config):
     pilot: int = parameter(
         2, "Experiments with which the search begins, where there are more than twice as many; 0 for all", minimum=0
     )
+    scan: int = parameter(
+        33,
+        "Places between the bounds of each unknown where the cost is evaluated first, 0 to begin at the given start",
+        minimum=0,
+        maximum=10_000,
+    )
     starts: int = parameter(
         0,
-        "Places that the search begins from, 0 for three for pushes of an object at rest, else one",
+        "Places that the search begins from, 0 for three",
         minimum=0,
         maximum=100,
     )

@@ -19,6 +19,13 @@ import numpy as np
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.identification.experiments import Experiment, check_experiments, cut_windows
+from morphit_ros.neural.identification.global_search import (
+    begun_at,
+    grown_search,
+    is_rough,
+    scanned_starts,
+    searches,
+)
 from morphit_ros.neural.identification.identification_config import IdentificationConfig
 from morphit_ros.neural.identification.least_squares import (
     EstimationStatus,
@@ -31,8 +38,8 @@ from morphit_ros.neural.identification.unknowns import Unknown
 
 # Where a look shows a lower cost the search begins again, so often at most.
 _RESTARTS = 4
-# Searches for pushes; how far towards the bounds the further ones begin.
-_PUSH_STARTS, _TOWARDS_BOUNDS = 3, 0.35
+# Searches where none are asked for; how far towards the bounds the further ones begin, for pushes.
+_STARTS, _TOWARDS_BOUNDS = 3, 0.35
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,8 @@ class IdentificationResult:
         starts: state (B, 13) of the bodies at the start of each experiment or window, as estimated.
         estimate: the least-squares solution behind it, start corrections included.
         seconds: wall-clock time.
+        share: of the tracks' time that this is of: less than 1 where the motion amplifies errors so much that the rest
+            of it cannot be predicted.
     """
 
     values: dict[str, float]
@@ -58,6 +67,7 @@ class IdentificationResult:
     starts: tuple[Array, ...]
     estimate: LeastSquaresEstimate
     seconds: float
+    share: float = 1.0
 
     @property
     def status(self) -> EstimationStatus:
@@ -67,7 +77,12 @@ class IdentificationResult:
     @property
     def message(self) -> str:
         """The status in a sentence."""
-        return self.estimate.message
+        if self.share == 1.0:
+            return self.estimate.message
+        return self.estimate.message + (
+            f" From the first {100.0 * self.share:.0f} % of the time: later it amplifies errors until it cannot "
+            "be predicted. Shorter tracks, or 'window', use the rest."
+        )
 
     @property
     def success(self) -> bool:
@@ -76,8 +91,8 @@ class IdentificationResult:
 
     @property
     def explained(self) -> bool:
-        """Whether what the model leaves of the motion is about as large as the stated noise."""
-        return self.estimate.explained
+        """Whether what the model leaves of the whole motion is white, and about as large as the stated noise."""
+        return self.share == 1.0 and self.estimate.explained
 
 
 def identify(
@@ -108,19 +123,26 @@ def identify(
     pushed = any(experiment.directions is not None for experiment in experiments)
     with ThreadPoolExecutor(threads) as pool:
         known = all(experiment.certain for experiment in experiments)
-        begun, led = unknowns, False
+        begun, led, rough, share = unknowns, False, False, 1.0
+        starts = config.starts or _STARTS
         if config.pilot and len(experiments) > 2 * config.pilot:
             # A few experiments lead most of the way.
             few = experiments[:: -(-len(experiments) // config.pilot)]
             pilot = identify(few, unknowns, dataclasses.replace(config, pilot=0, window=0, looks=0))
-            begun, led = _moved(unknowns, pilot.estimate), pilot.success
-        elif not known:
+            begun, led = begun_at(unknowns, pilot.estimate.values), pilot.success
+        elif pushed and not known:
             # Starts as the tracks show them are close; parameters need not be. All at once, a far parameter can be
             # made up for by a start that throws the body about, from where no small step leads back.
             held = [experiment.with_certain_start() for experiment in experiments]
             problem = TrackingProblem(held, unknowns, config, pool)
             search = dataclasses.replace(config.search, cost_tolerance=1.0)
-            begun = _moved(unknowns, _led(problem, unknowns, search, config.starts or (_PUSH_STARTS if pushed else 1)))
+            begun = begun_at(unknowns, _led(problem, unknowns, search, starts).values)
+        elif config.scan and not pushed:
+            held = [experiment.with_certain_start() for experiment in experiments]
+            problem = TrackingProblem(held, unknowns, config, pool)
+            places = scanned_starts(problem, unknowns, config.scan, starts)
+            found = searches(problem.evaluate, unknowns, places, config.search)
+            begun, rough = begun_at(unknowns, found[0].values), is_rough(found, unknowns)
         problem = TrackingProblem(experiments, begun, config, pool)
         search = config.search
         if config.corrections:
@@ -128,6 +150,8 @@ def identify(
             evaluations = 1 if led and known else search.max_evaluations
             search = dataclasses.replace(search, cost_tolerance=10.0, max_evaluations=evaluations)
         estimate = solve_least_squares(problem.evaluate, problem.unknowns, search)
+        if rough and not config.corrections and not _done(estimate):
+            problem, estimate, share = grown_search(experiments, unknowns, config, pool, (problem, estimate))
         if config.corrections:
             estimate = problem.correct(estimate)
         for attempt in range(_RESTARTS + 1 if config.looks and pushed else 0):
@@ -135,7 +159,7 @@ def identify(
             if lower is None or config.corrections or attempt == _RESTARTS:
                 break
             try:
-                estimate = solve_least_squares(problem.evaluate, _begun_at(problem.unknowns, lower), search)
+                estimate = solve_least_squares(problem.evaluate, begun_at(problem.unknowns, lower), search)
             except InvalidInputError:
                 # The motion can be computed there, but not its derivatives: what was found stays.
                 break
@@ -149,8 +173,13 @@ def identify(
         estimate.uncertainty.unidentifiable,
         float(np.sqrt(np.mean(np.concatenate([(part.position_errors**2).sum(axis=-1).ravel() for part in parts])))),
         float(np.sqrt(np.mean(np.concatenate([(part.rotation_errors**2).sum(axis=-1).ravel() for part in parts])))),
-        tuple(part.start for part in parts), estimate, time.perf_counter() - begin,
+        tuple(part.start for part in parts), estimate, time.perf_counter() - begin, share,
     )  # fmt: skip
+
+
+def _done(estimate: LeastSquaresEstimate) -> bool:
+    """Whether no better search can be hoped for: what is left of the motion is noise."""
+    return estimate.explained and estimate.uncertainty.bare
 
 
 def _led(
@@ -175,16 +204,3 @@ def _led(
             continue
         best = found if found.cost < best.cost else best
     return best
-
-
-def _moved(unknowns: Sequence[Unknown], estimate: LeastSquaresEstimate) -> list[Unknown]:
-    """The unknowns, starting from where an estimate left them."""
-    return _begun_at(unknowns, estimate.values)
-
-
-def _begun_at(unknowns: Sequence[Unknown], values: Array) -> list[Unknown]:
-    """The unknowns, starting from values (K, or more) within their bounds."""
-    return [
-        dataclasses.replace(item, start=min(max(float(value), item.lower), item.upper))
-        for item, value in zip(unknowns, values, strict=False)
-    ]

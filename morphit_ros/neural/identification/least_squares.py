@@ -111,8 +111,8 @@ class LeastSquaresEstimate:
 
     @property
     def explained(self) -> bool:
-        """Whether what the model leaves is about as large as the stated noise."""
-        return self.residual_ratio <= _UNEXPLAINED
+        """Whether what the model leaves is white, and about as large as the stated noise."""
+        return self.residual_ratio <= _UNEXPLAINED and self.uncertainty.white
 
 
 def compress(residuals: Array, jacobian: Array) -> tuple[Array, Array]:
@@ -284,6 +284,11 @@ def _outcome(
         doubt = (
             f" But residuals are {uncertainty.residual_ratio:.1f} times the stated noise: the model does not explain "
             "the motion, or the noise is larger than stated. Deviations are scaled by that."
+        )
+    elif not uncertainty.white:
+        doubt = (
+            " But residuals are correlated over time, which noise of a camera is not: the model misses something of "
+            "the motion, the search ended beside the best fit, or the tracker filters. Deviations allow only for that."
         )
     if uncertainty.unidentifiable:
         reasons = []

@@ -28,6 +28,8 @@ _WHITE = 0.5
 _CHANCE, _LEAST_FREEDOM = 2.5, 0.5
 # Of a channel with less than this share of the residuals' variance nothing is said: it is zero.
 _SILENT = 1e-24
+# Probability of calling white residuals correlated, over all channels and octaves.
+_FALSE_ALARM = 1e-3
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,44 @@ def residual_information(series: Sequence[Series], root: Array, floor: float) ->
             weights = np.maximum(spectrum, floor**2)
             total[columns[:, None], columns] += slopes.T @ (weights[:, None] * slopes)
     return total
+
+
+def are_white(series: Sequence[Series], root: Array, floor: float = 1.0) -> bool:
+    """Whether no octave of any channel is stronger than white residuals of the stated noise, or more, would have it.
+
+    The level of a channel is that of the upper half of its frequencies, at least the floor: model errors are slow, and
+    those below the stated noise don't matter. Octaves are held against it by the F distribution (chi squared
+    where the stated noise is the level), with the false alarms of all of them together bounded.
+
+    Args:
+        series: of each track; finite.
+        root: (K, K) R with R Rᵀ = (JᵀJ)⁻¹, rows of zeros for unknowns that are held.
+        floor: least deviation that noise may have, as a part of the stated noise.
+    """
+    from scipy.stats import chi2, f
+
+    parts = [item.transformed() for item in series]
+    leverages = [((part.jacobian @ root[part.columns]) ** 2).sum(axis=-1) for part in parts]
+    longest = max(len(part.residuals) for part in parts)
+    octaves = [(0, 1), *((2**power, 2 ** (power + 1)) for power in range(longest.bit_length()))]
+    chances: list[float] = []
+    for channel in range(parts[0].residuals.shape[1]):
+        squares = [part.residuals[:, channel] ** 2 for part in parts]
+        freedoms = [np.clip(1.0 - leverage[:, channel], 0.0, 1.0) for leverage in leverages]
+        halves = [len(square) // 2 for square in squares]
+        upper = sum(float(item[half:].sum()) for item, half in zip(squares, halves, strict=True))
+        freedom = sum(float(item[half:].sum()) for item, half in zip(freedoms, halves, strict=True))
+        level = max(upper / freedom if freedom >= 1.0 else 1.0, floor**2)
+        for first, last in octaves:
+            band = [slice(min(first, half), min(last, half)) for half in halves]
+            left = sum(float(item[part].sum()) for item, part in zip(freedoms, band, strict=True))
+            energy = sum(float(item[part].sum()) for item, part in zip(squares, band, strict=True))
+            if left <= _LEAST_FREEDOM:
+                continue
+            ratio = energy / level
+            chance = f.sf(ratio / left, left, freedom) if level > floor**2 else chi2.sf(ratio, left)
+            chances.append(float(chance))
+    return not chances or min(chances) >= _FALSE_ALARM / len(chances)
 
 
 def channel_spectra(squares: Sequence[Array], freedoms: Sequence[Array]) -> list[Array]:

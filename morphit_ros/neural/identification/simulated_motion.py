@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -77,6 +78,10 @@ class SimulatedMotion:
     def predict(self, names: Sequence[str], values: Array, start: Array, times: Array) -> Prediction:
         """Poses and derivatives at the times; none if the rollout stopped early.
 
+        The published form has a hard indicator of overlap, whose derivative is zero almost everywhere: with the overlap
+        taken as frozen, errors of the derivatives grow without end once the body tumbles. So they are those of the same
+        form with the smooth indicator, along its own rollout.
+
         Raises:
             InvalidInputError: an unknown parameter, or a start that the world refuses.
         """
@@ -84,7 +89,7 @@ class SimulatedMotion:
         elapsed = times - times[0]
         steps = max(1, int(np.ceil(elapsed[-1] / step - 1e-6)))
         rollout = rollout_derivatives(
-            self.world, self._centred(start), steps, self._held_controls(steps), None, names, values
+            self._smooth_world, self._centred(start), steps, self._held_controls(steps), None, names, values
         )
         if rollout.result.status != "completed":
             return Prediction.none(len(times), self.bodies, len(names))
@@ -93,6 +98,11 @@ class SimulatedMotion:
         shape = (steps + 1, self.bodies, 12)
         slopes = np.concatenate([by_parameters, by_state], axis=2).reshape(*shape, -1)[:, :, :6]
         positions, quats, slopes = _read_at(rollout.result.states, slopes, elapsed / step)
+        if self._smooth_world is not self.world:
+            try:
+                positions, quats = self.poses(names, values, start, times)
+            except InvalidInputError:
+                return Prediction.none(len(times), self.bodies, len(names))
         return Prediction(positions, quats, slopes[..., : len(names)], slopes[..., len(names) :])
 
     def finer(self, divisions: int) -> SimulatedMotion:
@@ -119,6 +129,13 @@ class SimulatedMotion:
         slopes = np.zeros((steps + 1, self.bodies, 6, 0))
         positions, quats, _ = _read_at(result.states, slopes, elapsed / self.world.step)
         return positions, quats
+
+    @cached_property
+    def _smooth_world(self) -> World:
+        """The world, with forces that have derivatives."""
+        if self.world.form != "published":
+            return self.world
+        return dataclasses.replace(self.world, form="smooth_single_point")
 
     def _held_controls(self, steps: int) -> Array | None:
         """(steps, M) mean control from half a step before each step's time to half a step after; see `_centred`."""

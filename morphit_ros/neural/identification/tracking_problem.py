@@ -93,6 +93,11 @@ class TrackingProblem:
         """Residuals and Jacobian at values (K,) of all unknowns."""
         return self._assembled(self._each(lambda index, trial: residuals_of(trial), values), len(values))
 
+    def cost(self, values: Array) -> float:
+        """Half the sum of squared residuals at values (K,), without derivatives; infinite where there is no motion."""
+        residuals = self._plain(values)
+        return np.inf if residuals is None else 0.5 * sum(float(item @ item) for item in residuals)
+
     def correct(self, estimate: LeastSquaresEstimate) -> LeastSquaresEstimate:
         """The estimate for a vanishing step: Gauss-Newton on residuals of finer rollouts, with the Jacobian at hand.
 

@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.identification.residual_spectrum import Series, residual_information
+from morphit_ros.neural.identification.residual_spectrum import Series, are_white, residual_information
 from morphit_ros.neural.identification.unknowns import Unknown
 
 Mask = NDArray[np.bool_]
 
 # Singular values of the column-scaled Jacobian below this part of the largest carry no information.
 _NO_INFORMATION = 1e-9
+# Residuals below this part of the stated noise are none.
+_BARE_FLOOR = 0.05
 # A parameter takes part in a direction without information from this component on.
 _TAKES_PART = 1e-3
 # A deviation above this part of what the bounds alone leave tells hardly more than they do.
@@ -39,6 +41,8 @@ class Uncertainty:
         deviation is more than half of that between the bounds.
     confounded: names of parameters that only show in combination.
     residual_ratio: s, root of the residual variance in units of the stated noise.
+    white: whether residuals over time are white, as far as is known: see `residual_spectrum.are_white`.
+    bare: whether they are so at their own level too, however far below the stated noise: nothing is left to be found.
     """
 
     covariance: Array
@@ -48,6 +52,8 @@ class Uncertainty:
     unidentifiable: tuple[str, ...]
     confounded: tuple[str, ...]
     residual_ratio: float
+    white: bool = True
+    bare: bool = True
 
 
 def estimate_uncertainty(
@@ -99,6 +105,7 @@ def estimate_uncertainty(
         covariance, deviations, held, influences,
         tuple(names[unknown & np.isfinite(ignorance)].tolist()),
         tuple(names[lost & influences].tolist()), ratio,
+        *(not (series and freedom > 0) or are_white(series, whole_root, floor) for floor in (1.0, _BARE_FLOOR)),
     )  # fmt: skip
 
 

@@ -19,11 +19,12 @@ from morphit_ros.geometry.inputs import MeshLike, as_mesh
 from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.field import DensityField
+from morphit_ros.neural.fields.sampled import SampledField
 from morphit_ros.neural.solid.extraction import Solid, SolidConfig, extract_solid, moments_at
 from morphit_ros.neural.solid.moments import VolumeMoments, difference, mesh_moments, tensor
 from morphit_ros.neural.solid.silhouette_hull import HullThreshold
 from morphit_ros.neural.solid.thresholds import Threshold, check_densities
-from morphit_ros.neural.solid.visibility import judge_visibility
+from morphit_ros.neural.solid.visibility import box_cells, combined_moments, judge_visibility
 
 # Sums over the density double their resolution until two agree to this, or until the grid has its most points.
 _SUM_TOLERANCE = 5e-4
@@ -35,6 +36,8 @@ _CUT_OFF = 0.05
 _PIXEL_SHARE = 0.25
 # A solid whose volume differs from the hull of its silhouettes by more is mentioned.
 _MOST_OFF_HULL = 0.15
+# Share of a solid without any sample that is mentioned.
+_UNSAMPLED = 0.01
 # Cells along the longest side when only the effect of the threshold is looked for.
 _TRIAL_RESOLUTION = 48
 
@@ -164,6 +167,10 @@ def inertial_properties(
     if isinstance(solid.threshold, HullThreshold):
         errors += _hull_effects(solid, solid.threshold)
         remarks += _off_hull(solid, solid.threshold)
+    if isinstance(solid.field, SampledField):
+        unsampled, words = _unsampled_effects(solid, solid.field)
+        errors += unsampled
+        remarks += words
     seen = None
     if eyes is not None:
         visibility = judge_visibility(solid, eyes, support)
@@ -235,6 +242,33 @@ def _hull_effects(solid: Solid, threshold: HullThreshold) -> list[Array]:
     if threshold.hull is not None:
         errors.append(difference(solid.moments, threshold.hull))
     return errors
+
+
+def _unsampled_effects(solid: Solid, field: SampledField) -> tuple[list[Array], list[str]]:
+    """What samples leave open that were kept from a band of densities only: where the surface is, what is inside.
+
+    Beyond the last samples the field falls to zero by its own kernel: where no sample has a density below the threshold
+    the surface is the kernel's, anywhere within its radius.
+    """
+    errors, remarks = [], []
+    lowest = float(field.densities.min())
+    if lowest >= solid.threshold.value:
+        swelling = field.radius * solid.surface.area / solid.volume
+        errors.append(np.array([swelling, field.radius, 2.0 / 3.0 * swelling, 5.0 / 3.0 * swelling]))
+        remarks.append(
+            f"no sample lies outside of the surface (the lowest density is {lowest:.3g}, the threshold "
+            f"{solid.threshold.value:.3g}): where it is was not sampled; add samples of lower densities"
+        )
+    cells, step = box_cells(*solid.surface.bounds)
+    cells = cells[solid.contains(cells)]
+    empty = cells[field.density(cells) <= 0.0]
+    if len(empty) > _UNSAMPLED * len(cells):
+        errors.append(difference(solid.moments, combined_moments(solid.moments, empty, -(step**3))))
+        remarks.append(
+            f"{len(empty) / len(cells):.0%} of the volume has no sample within {field.radius:.3g} and counts as full: "
+            "whether it is was not sampled; add samples of higher densities"
+        )
+    return errors, remarks
 
 
 def _off_hull(solid: Solid, threshold: HullThreshold) -> list[str]:

@@ -99,13 +99,13 @@ def _moments_of_part(solid: Solid, points: Array, seen: NDArray[np.bool_]) -> Vo
     """Moments of the solid less what lies nearer to surface points (N, 3) that were not seen."""
     if seen.all() or not seen.any():
         return solid.moments
-    cells, step = _cells(*solid.surface.bounds)
+    cells, step = box_cells(*solid.surface.bounds)
     cells = cells[solid.contains(cells)]
     unsure = cells[~seen[cKDTree(points).query(cells)[1]]]
-    return _combined(solid.moments, unsure, -(step**3))
+    return combined_moments(solid.moments, unsure, -(step**3))
 
 
-def _cells(lowest: Array, highest: Array) -> tuple[Array, float]:
+def box_cells(lowest: Array, highest: Array) -> tuple[Array, float]:
     """Centres (N, 3) of cells over a box, and their side."""
     step = float((highest - lowest).max()) / _HIDDEN_CELLS
     counts = np.maximum(np.ceil((highest - lowest) / step).astype(np.int64), 1)
@@ -115,17 +115,17 @@ def _cells(lowest: Array, highest: Array) -> tuple[Array, float]:
 def _moments_with_hidden(solid: Solid, eyes: Array, support: SupportPlane | None) -> VolumeMoments:
     lowest, highest = solid.surface.bounds
     reach = _HIDDEN_REACH * float((highest - lowest).max())
-    cells, step = _cells(lowest - reach, highest + reach)
+    cells, step = box_cells(lowest - reach, highest + reach)
     hidden = ~solid.contains(cells)
     if support is not None:
         hidden &= transform_points(invert_transform(support.T_world_table), cells)[:, 2] > 0.0
     for eye in eyes:
         places = np.flatnonzero(hidden)
         hidden[places] = _blocked(cells[places], eye, solid.occupancy, solid.origin, solid.spacing)
-    return _combined(solid.moments, cells[hidden], step**3)
+    return combined_moments(solid.moments, cells[hidden], step**3)
 
 
-def _combined(own: VolumeMoments, cells: Array, cell: float) -> VolumeMoments:
+def combined_moments(own: VolumeMoments, cells: Array, cell: float) -> VolumeMoments:
     """Moments with cells (N, 3) of a volume added, or taken off where that is negative."""
     volume = own.volume + cell * len(cells)
     if volume < _LEAST_PART * own.volume:

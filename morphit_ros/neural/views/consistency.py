@@ -17,6 +17,8 @@ _LARGEST_CONTRADICTION = 0.25
 # Share of the measurements within masks that bounds may leave out.
 _MOST_LEFT_OUT = 0.2
 _REMEDY = "Check that poses map camera to world coordinates, belong to these pictures and the object stood still."
+# Room around a hull that a mask may have cut, relative to its largest side.
+_CUT_ROOM = 0.5
 # Room around the outermost point of the object, relative to the box's size.
 _MARGIN = 0.06
 
@@ -74,7 +76,15 @@ def check_images(views: PosedImages, bounds: Array) -> None:
     coverage = np.array([_coverage(views, number, inside, bounds) for number in range(len(views))])
     worst = int(np.argmin(coverage))
     if coverage[worst] < _LEAST_COVERAGE:
-        found = f"{coverage[worst]:.0%} of the silhouette in view {worst} explained by the other views"
+        found = f"{coverage[worst]:.0%} of the silhouette in view {worst} explained by the hull of all views"
+        culprits = _cutting_views(views, hull, bounds)
+        if culprits:
+            told = " and ".join(str(number) for number in culprits)
+            raise InvalidInputError(
+                "masks", f"views that contradict each other: {found}, but enough of every other without view {told}",
+                f"{_LEAST_COVERAGE:.0%} or more in every view",
+                f"The mask of view {told} cuts part of the object off, or its pose is wrong: mend it, or leave it out.",
+            )  # fmt: skip
         if views.bounds is None:
             raise _contradiction(found, f"{_LEAST_COVERAGE:.0%} or more in every view")
         # Bounds that cut the object off look the same.
@@ -83,6 +93,36 @@ def check_images(views: PosedImages, bounds: Array) -> None:
             f"{_LEAST_COVERAGE:.0%} or more in every view",
             f"Do the bounds hold the whole object, in the frame of the poses? {_REMEDY}",
         )  # fmt: skip
+
+
+def _cutting_views(views: PosedImages, hull: Silhouettes, bounds: Array) -> list[int]:
+    """The fewest views without which all others are explained, at most a quarter of them; none if there are none.
+
+    A view that cuts the object carves it out of the hull of all: then others are not explained, whose masks are right.
+    One after the other is left out that alone says of most cells that they are empty.
+    """
+    if views.bounds is None:
+        # Bounds from a hull that was cut are cut as well.
+        room = _CUT_ROOM * float((bounds[1] - bounds[0]).max())
+        bounds = np.stack([bounds[0] - room, bounds[1] + room])
+    count = 56
+    shape = (count, count, count)
+    cell = float((bounds[1] - bounds[0]).max()) / (count - 1)
+    nodes = grid_nodes(bounds, shape)
+    inside = np.array([hull.view_clearance(number, nodes) < 0.6 * cell for number in range(len(views))])
+    left_out: list[int] = []
+    for _ in range(max(1, len(views) // 4) if len(views) > 2 else 0):
+        kept = np.setdiff1d(np.arange(len(views)), left_out)
+        missing = len(kept) - inside[kept].sum(axis=0)
+        alone = (~inside[np.ix_(kept, np.flatnonzero(missing == 1))]).sum(axis=1)
+        if not alone.any():
+            return []
+        left_out.append(int(kept[np.argmax(alone)]))
+        kept = np.setdiff1d(kept, left_out)
+        common: Mask = np.asarray(inside[kept].all(axis=0)).reshape(shape)
+        if min(_coverage(views, int(number), common, bounds) for number in kept) >= _LEAST_COVERAGE:
+            return sorted(left_out)
+    return []
 
 
 def _coverage(views: PosedImages, number: int, inside: Mask, bounds: Array) -> float:
