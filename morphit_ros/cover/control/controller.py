@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from morphit_ros.cover.control.config import ControllerConfig
+from morphit_ros.cover.control.prediction import StepPrediction
 from morphit_ros.cover.control.programme import MotionProgramme, Situation
 from morphit_ros.cover.control.quadratic_program import QpSolver, make_solver
 from morphit_ros.cover.control.step import StepResult, StepStatus
@@ -54,6 +55,7 @@ class CoverController:
         self.config = config or ControllerConfig()
         self._programme = MotionProgramme(cover, self.config, solver or make_solver(self.config.solver))
         self._null_space = null_space or NullSpaceSolver(cover)
+        self._prediction: StepPrediction | None = None
 
     def reset(self) -> None:
         """Forget the last command and the last active limits."""
@@ -97,8 +99,12 @@ class CoverController:
             return self._stop(
                 found.status, angles, sample.distances, dof, found.condition, found.iterations, found.message
             )
+        if self._prediction is None:
+            self._prediction = StepPrediction(cover, config, rotations)
+        rates, _ = self._prediction.within_limits(rotations, space, found.turns, found.rates)
+        self._programme.slowed(rates)
         return StepResult(
-            found.rates, found.status, angles, sample.distances, dof, found.condition, found.saturated,
+            rates, found.status, angles, sample.distances, dof, found.condition, found.saturated,
             found.iterations,
         )  # fmt: skip
 

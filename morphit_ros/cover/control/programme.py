@@ -24,6 +24,7 @@ from morphit_ros.cover.control.limits import (
     fold_cosines,
     near_pairs,
 )
+from morphit_ros.cover.control.prediction import RANGE_MARGIN
 from morphit_ros.cover.control.quadratic_program import NearestPoint, NearestPointProblem, QpSolver
 from morphit_ros.cover.control.step import StepStatus
 from morphit_ros.cover.goals.targets import TargetSample
@@ -61,6 +62,7 @@ class MotionSolution:
 
     Attributes:
         rates: (M,) of the motors [rad/s]; zero unless ``status.moves``.
+        turns: (3 N,) angular velocities of the nodes [rad/s], likewise.
         status: ok, or why not.
         condition: of the motors' matrix; infinite when it was not reached.
         saturated: number of joint axes at their rate limit.
@@ -69,6 +71,7 @@ class MotionSolution:
     """
 
     rates: Array
+    turns: Array
     status: StepStatus
     condition: float
     saturated: int
@@ -147,14 +150,19 @@ class MotionProgramme:
         self._last_rates = np.clip(rates[self._motors, 0], -1.0, 1.0) * config.rate_limit
         relaxed = config.acceleration_limit > 0.0 and not limited
         return MotionSolution(
-            self._last_rates, StepStatus.ACCELERATION_RELAXED if relaxed else StepStatus.OK, condition,
+            self._last_rates, config.rate_limit * turns, StepStatus.ACCELERATION_RELAXED if relaxed else StepStatus.OK, condition,
             int(np.count_nonzero(self._active_rates)), iterations, "",
         )  # fmt: skip
+
+    def slowed(self, rates: Array) -> None:
+        """Remember the motor rates (M,) that are commanded instead of the solution [rad/s]."""
+        self._last_rates = rates
 
     def _failed(
         self, status: StepStatus, condition: float = np.inf, iterations: int = 0, message: str = ""
     ) -> MotionSolution:
-        return MotionSolution(np.zeros(len(self._motors)), status, condition, 0, iterations, message)
+        nothing = np.zeros(3 * self.cover.node_count)
+        return MotionSolution(np.zeros(len(self._motors)), nothing, status, condition, 0, iterations, message)
 
     def _axis_rates(self, situation: Situation, chosen: Indices) -> Array:
         """(C, D) relative rates of axes (3 joint + axis) over the basis."""
@@ -247,7 +255,7 @@ class MotionProgramme:
         cosines = self._cosines
         fold_cosines(situation.rotations, cover.joints, cover.joint_along_column, cosines)
         # How far a cosine can fall in a period: only joints this near the end of their range need a row.
-        last = np.cos(cover.range_of_motion)
+        last = np.cos(max(cover.range_of_motion - RANGE_MARGIN, 0.5 * cover.range_of_motion))
         folds = np.flatnonzero(cosines < last + np.sqrt(3.0) * config.period * config.rate_limit)
         pairs = np.empty((0, 2), dtype=np.int64)
         if config.collision_distance > 0.0:
