@@ -34,6 +34,10 @@ class ControllerConfig(Config):
     )
     collision_time: float = parameter(0.2, "Time constant of the approach to that distance [s]", minimum=1e-3)
     gap_limit: float = parameter(1e-4, "Greatest opening of a face that is still worked with [m]", minimum=1e-9)
-    condition_limit: float = parameter(1e12, "Greatest condition of the motors' matrix", minimum=1.0)
+    condition_limit: float = parameter(1e4, "Motors stop beyond this condition of their matrix", minimum=1.0)
+    condition_target: float = parameter(
+        500.0, "Condition that the cover is kept below where its limits let it; 0: not watched", minimum=0.0
+    )
+    condition_time: float = parameter(0.2, "Time constant of the approach to that condition [s]", minimum=1e-3)
     damping: float = parameter(1e-9, "Added to the Hessian, relative to its mean diagonal", minimum=0.0, maximum=1.0)
     solver: str = parameter("daqp", "Library of the quadratic programme")

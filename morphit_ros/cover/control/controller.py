@@ -105,7 +105,7 @@ class CoverController:
         self._programme.slowed(rates)
         return StepResult(
             rates, found.status, angles, sample.distances, dof, found.condition, found.saturated,
-            found.iterations,
+            found.iterations, found.message,
         )  # fmt: skip
 
     def _stop(

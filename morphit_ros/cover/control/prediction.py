@@ -54,28 +54,33 @@ class StepPrediction:
             turns: (3 N,) angular velocities that were asked for [rad/s].
             rates: (M,) of the motors in that motion [rad/s].
         """
-        rates = self._corrected(rotations, space, turns, rates)
-        share = min(1.0, self.config.rate_limit / max(float(np.abs(rates).max(initial=0.0)), 1e-12))
+        closing = self._closing(rotations, space, turns)
+        limit = self.config.rate_limit
+        share = min(1.0, limit / max(float(np.abs(rates + closing).max(initial=0.0)), 1e-12))
         for _ in range(_MOST_TRIALS):
-            ends, moved = self._motion.advance(rotations, share * rates, self.config.period, space)
+            # What closes the joints is of second order in the speed.
+            slowed = np.clip(share * (rates + share * closing), -limit, limit)
+            ends, moved = self._motion.advance(rotations, slowed, self.config.period, space)
             excess = self._excess(rotations, ends) if moved else np.inf
             if excess <= 1.0 + _EXCESS:
-                return share * rates, share
-            share *= max(0.25, min(0.9, 1.0 / excess))
+                return slowed, share
+            share *= max(0.25, min(0.98, 1.0 / excess))
         return np.zeros_like(rates), 0.0
 
-    def _corrected(self, rotations: Array, space: NullSpace, turns: Array, rates: Array) -> Array:
+    def _closing(self, rotations: Array, space: NullSpace, turns: Array) -> Array:
+        """What motors (M,) do faster while joints close at the end of a straight way of a period [rad/s]."""
         cover, period = self.cover, self.config.period
+        nothing = np.zeros(len(cover.motors))
         if cover.fixed_bridges:
-            return rates
+            return nothing
         ends, residuals = np.empty_like(rotations), np.empty(3 * len(cover.open_faces))
         rotate(rotations, period * turns, ends)
         fill_closure_residuals(cover, ends, residuals)
         closing = motor_rates(cover, rotations, space.close_least(residuals)) / period
         # A correction that is no longer small says nothing.
         if not float(np.abs(closing).max(initial=0.0)) < 0.1 * self.config.rate_limit:
-            return rates
-        return np.asarray(rates + closing)
+            return nothing
+        return np.asarray(closing)
 
     def _excess(self, rotations: Array, ends: Array) -> float:
         """The greatest share of a limit that a step uses: rates of all axes, and of what range folds have left."""
