@@ -16,7 +16,7 @@ from morphit_ros.geometry.transforms import Array
 # A face counts as closed below this [m].
 CLOSED = 1e-9
 # Beyond this condition the motors no longer decide alone.
-MOST_CONDITION = 1e5
+MOST_CONDITION = 1e7
 # Then singular values of the motors' matrix below its root (1e-3) no longer move the cover (the paper's Z_act inverse).
 SLACK_DAMPING = 1e-6
 _MOST_CORRECTIONS = 12

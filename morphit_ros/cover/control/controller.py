@@ -101,7 +101,7 @@ class CoverController:
             )
         if self._prediction is None:
             self._prediction = StepPrediction(cover, config, rotations)
-        rates, _ = self._prediction.within_limits(rotations, space, found.turns, found.rates)
+        rates, _ = self._prediction.within_limits(rotations, space, found.turns, found.rates, found.condition)
         self._programme.slowed(rates)
         return StepResult(
             rates, found.status, angles, sample.distances, dof, found.condition, found.saturated,

@@ -13,6 +13,7 @@ import numpy as np
 from morphit_ros.cover.actuation.motors import motor_rates
 from morphit_ros.cover.control.config import ControllerConfig
 from morphit_ros.cover.control.limits import fill_joint_turns, fold_cosines
+from morphit_ros.cover.control.singularity import SpanTracker
 from morphit_ros.cover.kinematics.closure import fill_closure_residuals
 from morphit_ros.cover.kinematics.null_space import NullSpace, NullSpaceSolver
 from morphit_ros.cover.model import Cover
@@ -24,6 +25,8 @@ from morphit_ros.geometry.transforms import Array
 _EXCESS = 5e-3
 # Slower steps that are tried before motors stand still for one.
 _MOST_TRIALS = 8
+# From this share of its target on the condition at the end of a step is looked at; it may grow by this factor.
+_NEAR, _GROWTH = 0.5, 1.25
 # Joints whose range ends within this [rad] count as at its end: the programme keeps that much clear.
 RANGE_MARGIN = 1e-4
 
@@ -40,12 +43,16 @@ class StepPrediction:
     def __init__(self, cover: Cover, config: ControllerConfig, rotations: Array) -> None:
         self.cover, self.config = cover, config
         # One of its own: configurations on the way are not those that the controller sees.
-        self._motion = MotorMotion(cover, rotations, NullSpaceSolver(cover))
+        self._null_space = NullSpaceSolver(cover)
+        self._motion = MotorMotion(cover, rotations, self._null_space)
+        self._spans = SpanTracker(cover)
         self._frames = np.ascontiguousarray(cover.joint_frames)
         self._turns = np.empty(3 * cover.joint_count)
         self._cosines, self._ends = np.empty(cover.joint_count), np.empty(cover.joint_count)
 
-    def within_limits(self, rotations: Array, space: NullSpace, turns: Array, rates: Array) -> tuple[Array, float]:
+    def within_limits(
+        self, rotations: Array, space: NullSpace, turns: Array, rates: Array, condition: float = 1.0
+    ) -> tuple[Array, float]:
         """Motor rates (M,) [rad/s] whose whole step keeps all limits, and the share of the speed that is left.
 
         Args:
@@ -53,6 +60,7 @@ class StepPrediction:
             space: of them.
             turns: (3 N,) angular velocities that were asked for [rad/s].
             rates: (M,) of the motors in that motion [rad/s].
+            condition: of the motors' matrix now.
         """
         closing = self._closing(rotations, space, turns)
         limit = self.config.rate_limit
@@ -62,6 +70,9 @@ class StepPrediction:
             slowed = np.clip(share * (rates + share * closing), -limit, limit)
             ends, moved = self._motion.advance(rotations, slowed, self.config.period, space)
             excess = self._excess(rotations, ends) if moved else np.inf
+            if excess <= 1.0 + _EXCESS and self._loses_motors(ends, condition):
+                share *= 0.5
+                continue
             if excess <= 1.0 + _EXCESS:
                 return slowed, share
             share *= max(0.25, min(0.98, 1.0 / excess))
@@ -81,6 +92,17 @@ class StepPrediction:
         if not float(np.abs(closing).max(initial=0.0)) < 0.1 * self.config.rate_limit:
             return nothing
         return np.asarray(closing)
+
+    def _loses_motors(self, ends: Array, condition: float) -> bool:
+        """Whether a step from near a singular configuration of the motors leads on to it."""
+        target = self.config.condition_target
+        if not 0.0 < _NEAR * target < condition:
+            return False
+        space = self._null_space.solve(ends)
+        if space.basis.shape[1] != len(self.cover.motors):
+            return True
+        after = self._spans.measure(space, motor_rates(self.cover, ends, space.basis)).condition
+        return after > max(target, _GROWTH * condition)
 
     def _excess(self, rotations: Array, ends: Array) -> float:
         """The greatest share of a limit that a step uses: rates of all axes, and of what range folds have left."""

@@ -42,8 +42,8 @@ _EXCESS = 1e-6
 _WATCHED = 8.0
 # Greatest rise of one that is demanded, in units of what a turn of all nodes at the rate limit does.
 _GREATEST_DEMAND = 0.2
-# The status tells of a condition beyond its target by this factor.
-_ALARM = 2.0
+# From this share of the target on the status tells that motors hold the cover back.
+_ALARM = 0.95
 
 
 @dataclass(frozen=True)
