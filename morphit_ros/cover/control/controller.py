@@ -101,10 +101,14 @@ class CoverController:
             )
         if self._prediction is None:
             self._prediction = StepPrediction(cover, config, rotations)
-        rates, _ = self._prediction.within_limits(rotations, space, found.turns, found.rates, found.condition)
+        bounds = self._programme.motor_bounds
+        rates, _ = self._prediction.within_limits(rotations, space, found.turns, found.rates, bounds, found.condition)
         self._programme.slowed(rates)
+        status = found.status
+        if status is StepStatus.OK and not self._programme.accelerates_little(rates):
+            status = StepStatus.ACCELERATION_RELAXED
         return StepResult(
-            rates, found.status, angles, sample.distances, dof, found.condition, found.saturated,
+            rates, status, angles, sample.distances, dof, found.condition, found.saturated,
             found.iterations, found.message,
         )  # fmt: skip
 

@@ -51,7 +51,7 @@ class StepPrediction:
         self._cosines, self._ends = np.empty(cover.joint_count), np.empty(cover.joint_count)
 
     def within_limits(
-        self, rotations: Array, space: NullSpace, turns: Array, rates: Array, condition: float = 1.0
+        self, rotations: Array, space: NullSpace, turns: Array, rates: Array, bounds: tuple[Array, Array], condition: float
     ) -> tuple[Array, float]:
         """Motor rates (M,) [rad/s] whose whole step keeps all limits, and the share of the speed that is left.
 
@@ -60,14 +60,15 @@ class StepPrediction:
             space: of them.
             turns: (3 N,) angular velocities that were asked for [rad/s].
             rates: (M,) of the motors in that motion [rad/s].
+            bounds: (M,) each, least and greatest motor rates; left where nothing but slowing down helps.
             condition: of the motors' matrix now.
         """
         closing = self._closing(rotations, space, turns)
         limit = self.config.rate_limit
         share = min(1.0, limit / max(float(np.abs(rates + closing).max(initial=0.0)), 1e-12))
-        for _ in range(_MOST_TRIALS):
+        for trial in range(_MOST_TRIALS):
             # What closes the joints is of second order in the speed.
-            slowed = np.clip(share * (rates + share * closing), -limit, limit)
+            slowed = np.clip(share * (rates + share * closing), *(bounds if trial == 0 else (-limit, limit)))
             ends, moved = self._motion.advance(rotations, slowed, self.config.period, space)
             excess = self._excess(rotations, ends) if moved else np.inf
             if excess <= 1.0 + _EXCESS and self._loses_motors(ends, condition):
@@ -87,7 +88,10 @@ class StepPrediction:
         ends, residuals = np.empty_like(rotations), np.empty(3 * len(cover.open_faces))
         rotate(rotations, period * turns, ends)
         fill_closure_residuals(cover, ends, residuals)
-        closing = motor_rates(cover, rotations, space.close_least(residuals)) / period
+        # What is open already, as in measured states, is no part of the way.
+        before = np.empty_like(residuals)
+        fill_closure_residuals(cover, rotations, before)
+        closing = motor_rates(cover, rotations, space.close_least(residuals - before)) / period
         # A correction that is no longer small says nothing.
         if not float(np.abs(closing).max(initial=0.0)) < 0.1 * self.config.rate_limit:
             return nothing

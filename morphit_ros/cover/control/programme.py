@@ -119,6 +119,7 @@ class MotionProgramme:
     def reset(self) -> None:
         """Forget the last solution."""
         self._last_rates = np.zeros(len(self.cover.motors))
+        self._bounds = -self._last_rates, self._last_rates
         self._near: NDArray[np.bool_] | None = None
         self._active_rates: NDArray[np.int8] = np.zeros(3 * self.cover.joint_count, dtype=np.int8)
         self._active_folds: NDArray[np.int8] = np.zeros(self.cover.joint_count, dtype=np.int8)
@@ -144,6 +145,9 @@ class MotionProgramme:
         extras = self._extras(situation, velocities, span, inverse)
         chosen, rows = self._begin(situation, motors, inverse, point)
         limited, iterations = config.acceleration_limit > 0.0, 0
+        limit = np.full(len(self._motors), config.rate_limit)
+        change = config.acceleration_limit * config.period if limited else np.inf
+        self._bounds = np.maximum(-limit, self._last_rates - change), np.minimum(limit, self._last_rates + change)
         while True:
             found = self._solver.solve(self._problem(point, rows, chosen, extras, limited))
             iterations += found.iterations
@@ -188,6 +192,18 @@ class MotionProgramme:
             f"condition {span.condition:.3g} of the motors' matrix, at most {self.config.condition_limit:.3g}: motors "
             f"hardly hold joint {joint[0]}-{joint[1]}; place motors for this shape, or more slowly changing targets"
         )
+
+    @property
+    def motor_bounds(self) -> tuple[Array, Array]:
+        """(M,) least and greatest motor rates that the limits of rate and acceleration let the last solution have."""
+        return self._bounds
+
+    def accelerates_little(self, rates: Array) -> bool:
+        """Whether motor rates (M,) [rad/s] keep the limit of acceleration."""
+        if self.config.acceleration_limit == 0.0:
+            return True
+        lower, upper = self._bounds
+        return bool(((rates >= lower - _EXCESS) & (rates <= upper + _EXCESS)).all())
 
     def slowed(self, rates: Array) -> None:
         """Remember the motor rates (M,) that are commanded instead of the solution [rad/s]."""
@@ -265,10 +281,8 @@ class MotionProgramme:
         upper = np.ones(len(rows))
         lower = -upper
         if limited:
-            change = self.config.acceleration_limit * self.config.period / self.config.rate_limit
-            last = self._last_rates / self.config.rate_limit
-            upper[: len(last)] = np.minimum(1.0, last + change)
-            lower[: len(last)] = np.maximum(-1.0, last - change)
+            motors = slice(len(self._motors))
+            lower[motors], upper[motors] = (bound / self.config.rate_limit for bound in self._bounds)
         active = self._active_rates[chosen]
         if extras is None:
             return NearestPointProblem(point, rows, lower, upper, active)

@@ -27,6 +27,8 @@ from morphit_ros.jit import njit
 
 # Smallest singular values that are followed: where two are alike, a motion mixes them.
 FOLLOWED = 3
+# More vectors than that are iterated: the followed ones converge by the ratio to the first that is left out.
+_ITERATED = 8
 # Steps of the iterations for them; they begin with the vectors of the last configuration.
 _STEPS, _FIRST_STEPS = 3, 20
 # Motors up to which a whole decomposition costs less.
@@ -60,10 +62,10 @@ class SpanTracker:
 
     def __init__(self, cover: Cover) -> None:
         self.cover = cover
-        count = min(FOLLOWED, len(cover.motors))
+        count = min(_ITERATED, len(cover.motors))
         # Any start that no vector is orthogonal to.
-        first = np.random.default_rng(0).normal(size=(len(cover.motors), count + 1))
-        self._least, self._greatest, self._steps = first[:, :count], first[:, count:], _FIRST_STEPS
+        first = np.random.default_rng(0).normal(size=(len(cover.motors), count))
+        self._least, self._greatest, self._steps = first, first, _FIRST_STEPS
         # Bands are narrow when faces go along the shorter side.
         faces = cover.open_faces
         order = np.lexsort((faces[:, 0] // cover.cols, faces[:, 0] % cover.cols)) if cover.cols > cover.rows else None
@@ -79,19 +81,18 @@ class SpanTracker:
         orthonormal = lapack.dtrtrs(root, motors.T, lower=1)[0].T
         if len(orthonormal) <= _SMALL:
             left, values, right = np.linalg.svd(orthonormal)
-            followed = slice(-1, -1 - self._least.shape[1], -1)
+            followed = slice(-1, -1 - min(FOLLOWED, len(values)), -1)
             motions = space.basis @ lapack.dtrtrs(root, right[followed].T, lower=1, trans=1)[0]
             return MotorSpan(float(values[0]), values[followed], left[:, followed], motions)
         factors, pivots, status = lapack.dgetrf(orthonormal)
         greatest, left = self._greatest, self._least
         for _ in range(self._steps):
-            greatest = orthonormal @ (orthonormal.T @ greatest)
-            greatest = greatest / np.linalg.norm(greatest)
-        size = float(np.linalg.norm(orthonormal.T @ greatest))
+            greatest = np.linalg.qr(orthonormal @ (orthonormal.T @ greatest))[0]
+        size = float(np.linalg.norm(orthonormal.T @ greatest, 2))
         self._greatest = greatest
-        count = left.shape[1]
         if status != 0:
-            return MotorSpan(size, np.zeros(count), left, np.zeros((space.basis.shape[0], count)))
+            count = FOLLOWED
+            return MotorSpan(size, np.zeros(count), left[:, :count], np.zeros((space.basis.shape[0], count)))
         for _ in range(self._steps):
             # Inverse iteration for M M^T, several vectors at once.
             left = lapack.dgetrs(factors, pivots, lapack.dgetrs(factors, pivots, left)[0], trans=1)[0]
@@ -99,8 +100,9 @@ class SpanTracker:
         # What the subspace says: M^T L = V S W^T.
         right, least, mixing = np.linalg.svd(orthonormal.T @ left, full_matrices=False)
         self._least, self._steps = left @ mixing.T, _STEPS
-        motions = space.basis @ lapack.dtrtrs(root, right, lower=1, trans=1)[0]
-        return MotorSpan(size, least[::-1], self._least[:, ::-1], motions[:, ::-1])
+        followed = slice(-1, -1 - FOLLOWED, -1)
+        motions = space.basis @ lapack.dtrtrs(root, right[:, followed], lower=1, trans=1)[0]
+        return MotorSpan(size, least[followed], self._least[:, followed], motions)
 
     def slopes(self, rotations: Array, span: MotorSpan, count: int) -> Array | None:
         """(count, 3 N) derivatives of the least singular values by turns of the nodes; None where joints lose rank."""
