@@ -150,10 +150,24 @@ def desired_rates(normals, targets, target_rates, gain, offset, greatest, rates)
         rates[k, 2] = gained * a2 + w2 - spin * z2
 
 
-def near_pairs(positions: np.ndarray, cols: int, reach: float) -> np.ndarray:
+@njit(cache=True, nogil=True, error_model="numpy")
+def near_pairs(positions, cols, reach):  # type: ignore[no-untyped-def]
     """(P, 2) nodes closer than `reach` [m] that share no face: those of one face fold as far as their joints allow."""
-    from scipy.spatial import cKDTree
-
-    pairs = cKDTree(positions).query_pairs(reach, output_type="ndarray").reshape(-1, 2).astype(np.int64)
-    rows_apart, cols_apart = np.abs(np.diff(np.stack(np.divmod(pairs, cols)), axis=2))[..., 0]
-    return np.asarray(pairs[(rows_apart > 1) | (cols_apart > 1)])
+    count = 0
+    found = np.empty((16, 2), dtype=np.int64)
+    for a in range(len(positions)):
+        x, y, z = positions[a, 0], positions[a, 1], positions[a, 2]
+        row, col = a // cols, a % cols
+        for b in range(a + 2, len(positions)):
+            dx, dy, dz = positions[b, 0] - x, positions[b, 1] - y, positions[b, 2] - z
+            if dx * dx + dy * dy + dz * dz >= reach * reach:
+                continue
+            if b // cols - row <= 1 and abs(b % cols - col) <= 1:
+                continue
+            if count == len(found):
+                longer = np.empty((2 * count, 2), dtype=np.int64)
+                longer[:count] = found
+                found = longer
+            found[count, 0], found[count, 1] = a, b
+            count += 1
+    return found[:count]

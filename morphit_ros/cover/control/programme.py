@@ -42,6 +42,11 @@ _EXCESS = 1e-6
 _WATCHED = 8.0
 # Greatest rise of one that is demanded, in units of what a turn of all nodes at the rate limit does.
 _GREATEST_DEMAND = 0.2
+# Beyond this condition slopes of singular values say nothing any more.
+_HOPELESS = 1e9
+# Nodes nearer than this are watched, in units of their least distance: those two apart in a row folded as far as joints
+# usually can are 1.6 pitches apart.
+_NEAR_DISTANCE = 1.5
 # From this share of the target on the status tells that motors hold the cover back.
 _ALARM = 0.95
 
@@ -114,6 +119,7 @@ class MotionProgramme:
         self._cosines = np.empty(cover.joint_count)
         self._motors = np.ascontiguousarray(3 * cover.motors[:, 0] + cover.motors[:, 1])
         self._spans = SpanTracker(cover)
+        self._least_distance = config.collision_distance if config.collision_distance >= 0.0 else cover.pitch
         self.reset()
 
     def reset(self) -> None:
@@ -127,12 +133,12 @@ class MotionProgramme:
     def solve(self, situation: Situation) -> MotionSolution:
         """The motor rates for a situation."""
         config, space = self.config, situation.space
-        needs_velocities = config.position_weight > 0.0 or config.collision_distance > 0.0
-        velocities = self._velocities(situation) if needs_velocities else None
+        pairs = self._near_pairs(situation)
+        velocities = self._velocities(situation) if config.position_weight > 0.0 or len(pairs) else None
         motors = self._axis_rates(situation, self._motors)
         span = self._spans.measure(space, motors)
         condition = span.condition
-        if not condition < config.condition_limit:
+        if not condition < max(config.condition_limit, _HOPELESS):
             return self._failed(StepStatus.MOTORS_SINGULAR, condition, message=self._weakest(span))
         hessian, gradient = self._cost(situation, velocities, motors)
         root, status = lapack.dpotrf(hessian, lower=1, overwrite_a=1, clean=1)
@@ -142,7 +148,7 @@ class MotionProgramme:
         motors = motors @ inverse.T
         point = inverse @ gradient / config.rate_limit
         basis = space.basis
-        extras = self._extras(situation, velocities, span, inverse)
+        extras = self._extras(situation, velocities, pairs, span, inverse)
         chosen, rows = self._begin(situation, motors, inverse, point)
         limited, iterations = config.acceleration_limit > 0.0, 0
         limit = np.full(len(self._motors), config.rate_limit)
@@ -152,6 +158,9 @@ class MotionProgramme:
             found = self._solver.solve(self._problem(point, rows, chosen, extras, limited))
             iterations += found.iterations
             if not found.success and extras is not None and extras.demands:
+                if not condition < config.condition_limit:
+                    # Nothing that the limits allow brings the motors back.
+                    return self._failed(StepStatus.MOTORS_SINGULAR, condition, iterations, self._weakest(span))
                 extras = extras.without_demands()
                 continue
             if not found.success and limited:
@@ -299,13 +308,13 @@ class MotionProgramme:
             self._active_folds[extras.folds] = found.active[len(chosen) : len(chosen) + len(extras.folds)]
 
     def _extras(
-        self, situation: Situation, velocities: Array | None, span: MotorSpan, inverse: Array
+        self, situation: Situation, velocities: Array | None, pairs: Indices, span: MotorSpan, inverse: Array
     ) -> _Extras | None:
         """Rows of joints that can reach the end of their range in a period, of nodes near each other, of the motors."""
         folds, fold_rows, fold_lower = self._range_rows(situation)
         parts = [(fold_rows, fold_lower)]
-        if velocities is not None and self.config.collision_distance > 0.0:
-            parts.append(self._distance_rows(situation, velocities))
+        if velocities is not None and len(pairs):
+            parts.append(self._distance_rows(situation, velocities, pairs))
         if self.config.condition_target > 0.0:
             parts.append(self._span_rows(situation, span))
         rows, lower = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
@@ -327,15 +336,21 @@ class MotionProgramme:
         # Scaled like the rates. A joint beyond its range may come back, not go further.
         return folds, rows, -np.maximum(cosines[folds] - last, 0.0) / (config.period * config.rate_limit)
 
-    def _distance_rows(self, situation: Situation, velocities: Array) -> tuple[Array, Array]:
+    def _near_pairs(self, situation: Situation) -> Indices:
+        """(P, 2) nodes that share no face and may come too near each other."""
+        if self._least_distance == 0.0:
+            return np.empty((0, 2), dtype=np.int64)
+        return near_pairs(situation.positions, self.cover.cols, _NEAR_DISTANCE * self._least_distance)
+
+    def _distance_rows(self, situation: Situation, velocities: Array, pairs: Indices) -> tuple[Array, Array]:
         cover, config = self.cover, self.config
-        pairs = near_pairs(situation.positions, cover.cols, 2.0 * config.collision_distance)
         apart = situation.positions[pairs[:, 1]] - situation.positions[pairs[:, 0]]
         distance = np.linalg.norm(apart, axis=1)
         by_node = velocities.reshape(cover.node_count, 3, -1)
         relative = by_node[pairs[:, 1]] - by_node[pairs[:, 0]]
-        approach = np.einsum("pi,pik->pk", apart / distance[:, None], relative) / cover.pitch
-        room = np.maximum(distance - config.collision_distance, 0.0)
+        apart /= np.maximum(distance, 1e-12)[:, None]
+        approach = np.einsum("pi,pik->pk", apart, relative) / cover.pitch
+        room = np.maximum(distance - self._least_distance, 0.0)
         return approach, -room / (config.collision_time * cover.pitch * config.rate_limit)
 
     def _span_rows(self, situation: Situation, span: MotorSpan) -> tuple[Array, Array]:
