@@ -15,6 +15,7 @@ from morphit_ros.cover.control.config import ControllerConfig
 from morphit_ros.cover.control.prediction import StepPrediction
 from morphit_ros.cover.control.programme import MotionProgramme, Situation
 from morphit_ros.cover.control.quadratic_program import QpSolver, make_solver
+from morphit_ros.cover.control.reach import ReachWatch
 from morphit_ros.cover.control.step import StepResult, StepStatus
 from morphit_ros.cover.goals.targets import SurfaceTarget
 from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
@@ -56,10 +57,12 @@ class CoverController:
         self._programme = MotionProgramme(cover, self.config, solver or make_solver(self.config.solver))
         self._null_space = null_space or NullSpaceSolver(cover)
         self._prediction: StepPrediction | None = None
+        self._watch = ReachWatch(self.config, cover.pitch)
 
     def reset(self) -> None:
         """Forget the last command and the last active limits."""
         self._programme.reset()
+        self._watch.reset()
 
     def step(self, state: CoverState, target: SurfaceTarget, time: float) -> StepResult:
         """The motor rates for now.
@@ -107,9 +110,14 @@ class CoverController:
         status = found.status
         if status is StepStatus.OK and not self._programme.accelerates_little(rates):
             status = StepStatus.ACCELERATION_RELAXED
+        message = found.message
+        if self._watch.update(target, sample, angles):
+            # What holds it back, if that is known, comes second.
+            said = f"{self._watch.best.description}, no nearer for {config.reach_time:g} s"
+            status, message = StepStatus.OUT_OF_REACH, f"{said}; {message}" if message else said
         return StepResult(
             rates, status, angles, sample.distances, dof, found.condition, found.saturated,
-            found.iterations, found.message,
+            found.iterations, message,
         )  # fmt: skip
 
     def _stop(

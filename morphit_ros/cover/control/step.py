@@ -9,11 +9,12 @@ from morphit_ros.geometry.transforms import Array
 
 
 class StepStatus(Enum):
-    """What became of a step. In all but the first three the motors stop."""
+    """What became of a step. In all but the first four the motors stop."""
 
     OK = "ok"
     ACCELERATION_RELAXED = "acceleration limit could not be kept"
     NEARLY_SINGULAR = "motors nearly singular"
+    OUT_OF_REACH = "target out of reach"
     TARGET_NOT_FINITE = "target not finite at a node"
     GAP = "joints open"
     RANK_DROP = "singular configuration: more motions than motors"
@@ -23,7 +24,9 @@ class StepStatus(Enum):
     @property
     def moves(self) -> bool:
         """Whether there is a command."""
-        return self in (StepStatus.OK, StepStatus.ACCELERATION_RELAXED, StepStatus.NEARLY_SINGULAR)
+        return self in (
+            StepStatus.OK, StepStatus.ACCELERATION_RELAXED, StepStatus.NEARLY_SINGULAR, StepStatus.OUT_OF_REACH
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
