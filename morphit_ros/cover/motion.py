@@ -28,7 +28,6 @@ _MOST_HALVINGS = 4
 _LONGEST_TURN = 0.2
 
 
-
 class MotorMotion:
     """Configurations that follow from turns of the motors.
 

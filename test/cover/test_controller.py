@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -14,8 +15,9 @@ from morphit_ros.cover.actuation.motors import motor_rates
 from morphit_ros.cover.cases import load_case
 from morphit_ros.cover.control.limits import desired_rates, fold_cosines
 from morphit_ros.cover.control.quadratic_program import DaqpSolver, NearestPoint, NearestPointProblem, make_solver
+from morphit_ros.cover.control.reach import forecast_reach
 from morphit_ros.cover.control.singularity import SpanTracker
-from morphit_ros.cover.goals.targets import HeightTarget, TargetSample
+from morphit_ros.cover.goals.targets import HeightTarget, ParametricTarget, TargetSample, grid_parameters
 from morphit_ros.cover.kinematics.closure import close_loops
 from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
 from morphit_ros.cover.plant import CoverPlant
@@ -201,8 +203,9 @@ def test_motors_keep_the_cover() -> None:
         conditions[target] = max(one.condition for one in found)
         statuses[target] = {one.status for one in found}
     assert conditions[0.0] > 3000.0
-    assert conditions[500.0] < 1000.0
-    assert statuses[500.0] == {StepStatus.OK, StepStatus.NEARLY_SINGULAR}
+    kept = case.controller.condition_target
+    assert conditions[kept] < 1000.0
+    assert statuses[kept] == {StepStatus.OK, StepStatus.NEARLY_SINGULAR}
     assert "hardly hold joint" in found[-1].message or found[-1].status is StepStatus.OK
 
 
@@ -437,3 +440,56 @@ def test_programme_without_solution_stops() -> None:
     found = DaqpSolver().solve(problem)
     assert not found.success
     assert not found.point.any()
+
+
+def test_cover_does_not_cross_itself_by_default() -> None:
+    """A 3 x 11 that rolls up to a radius of 62 mm, 1.4 turns, passed through itself with status ok."""
+
+    def least_distance(settings: dict) -> float:
+        cover, state = bowl(3, 11)
+        radius = "(0.062 + 0.1*exp(-t/2))"
+        formulas = (f"{radius}*sin(u/{radius})", "v", f"{radius}*cos(u/{radius}) - {radius}")
+        target = ParametricTarget(formulas, grid_parameters(cover))
+        config = ControllerConfig(position_weight=100.0, rate_limit=0.35, **settings)
+        controller, plant = CoverController(cover, config), CoverPlant(cover, state)
+        rows, cols = np.divmod(np.arange(cover.node_count), cover.cols)
+        share = (np.abs(rows[:, None] - rows) < 2) & (np.abs(cols[:, None] - cols) < 2)
+        least = np.inf
+        for step in range(400):
+            found = controller.step(plant.state, target, 0.01 * step)
+            assert found.status.moves, found.message
+            assert plant.step(found.rates, 0.01)
+            apart = np.linalg.norm(plant.state.positions(cover)[:, None] - plant.state.positions(cover), axis=2)
+            least = min(least, float(apart[~share].min()))
+        return least
+
+    pitch = bowl(3, 11)[0].pitch
+    assert least_distance({"collision_distance": 0.0}) < 0.7 * pitch
+    assert least_distance({}) > 0.99 * pitch
+
+
+def test_says_what_it_cannot_reach() -> None:
+    """Before it moves, and while it moves; a target that it can reach stays ok."""
+    cover, state = published("3x3")
+    config = ControllerConfig(position_weight=1200.0, rate_limit=0.35, reach_time=0.5)
+    for formula, reachable in (("0.042 + x*y", False), ("x*y", True)):
+        target = HeightTarget(formula)
+        forecast = forecast_reach(cover, state, target, config)
+        assert forecast.within is reachable
+        assert re.fullmatch(r"best is \d+\.\d degrees and \d+\.\d mm", forecast.description)
+        controller, plant = CoverController(cover, config), CoverPlant(cover, state)
+        found = []
+        for step in range(700):
+            found.append(controller.step(plant.state, target, 0.01 * step))
+            assert found[-1].status.moves
+            plant.step(found[-1].rates, 0.01)
+        said = [one for one in found if one.status is StepStatus.OUT_OF_REACH]
+        assert bool(said) is not reachable
+        if said:
+            assert "best is" in said[-1].message
+            assert "no nearer for 0.5 s" in said[-1].message
+
+
+def test_formula_that_no_cover_follows_is_told_of_before_it_moves() -> None:
+    cover, state = published("3x3")
+    assert not forecast_reach(cover, state, HeightTarget("1e6*x*y")).within

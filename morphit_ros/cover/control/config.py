@@ -43,7 +43,9 @@ class ControllerConfig(Config):
         2.0, "A target at rest that comes no nearer for this long is out of reach [s]; 0: not watched", minimum=0.0
     )
     gap_limit: float = parameter(1e-4, "Greatest opening of a face that is still worked with [m]", minimum=1e-9)
-    condition_limit: float = parameter(1e4, "Beyond this condition of the motors' matrix they turn only where that lowers it", minimum=1.0)
+    condition_limit: float = parameter(
+        1e4, "Beyond this condition of the motors' matrix they turn only where that lowers it", minimum=1.0
+    )
     condition_target: float = parameter(
         500.0, "Condition that the cover is kept below where its limits let it; 0: not watched", minimum=0.0
     )

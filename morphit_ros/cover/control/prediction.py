@@ -51,7 +51,13 @@ class StepPrediction:
         self._cosines, self._ends = np.empty(cover.joint_count), np.empty(cover.joint_count)
 
     def within_limits(
-        self, rotations: Array, space: NullSpace, turns: Array, rates: Array, bounds: tuple[Array, Array], condition: float
+        self,
+        rotations: Array,
+        space: NullSpace,
+        turns: Array,
+        rates: Array,
+        bounds: tuple[Array, Array],
+        condition: float,
     ) -> tuple[Array, float]:
         """Motor rates (M,) [rad/s] whose whole step keeps all limits, and the share of the speed that is left.
 
