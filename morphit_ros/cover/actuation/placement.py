@@ -24,7 +24,7 @@ from morphit_ros.geometry.transforms import Array
 
 # A swap must gain at least this much of the mean logarithm, or rounding would swap for ever.
 _LEAST_GAIN = 1e-3
-# Deviations of the logarithm of a row's weight in further starts, one after the other.
+# Deviations of the logarithm of a row's weight in further starts, by turns.
 _ROW_SPREADS = (0.5, 2.0)
 _SMALL_MOTIONS, _SMALL_STARTS, _LARGE_STARTS = 12, 96, 4
 
@@ -88,7 +88,7 @@ def place_motors(
     if starts is None:
         starts = _SMALL_STARTS if cover.expected_dof <= _SMALL_MOTIONS else _LARGE_STARTS
     for number in range(starts):
-        spread = _ROW_SPREADS[number % len(_ROW_SPREADS)]
+        spread = _ROW_SPREADS[number // _LARGE_STARTS % len(_ROW_SPREADS)]
         weights = np.exp(rng.normal(0.0, spread, (matrices.shape[1], 1))) if number else 1.0
         tried = pivoted_rows(weights * matrices[0], one_a_joint)
         swaps += _exchange(matrices, tried, one_a_joint)

@@ -1,8 +1,8 @@
 """Limits over a whole step: what the cover does while its motors turn, and rates that keep the limits all the way.
 
-The programme's limits hold for the rates at the beginning of a step. Where the motors span the motions badly, the way is
-curved: motors that turn as they are told bend passive joints up to three times faster. So the step is predicted. First
-the motor rates are corrected to second order: from the end that lies nearest to the straight way, not from its
+The programme's limits hold for the rates at the beginning of a step. Where the motors span the motions badly, the way
+is curved: motors that turn as they are told bend passive joints up to three times faster. So the step is predicted.
+First the motor rates are corrected to second order: from the end that lies nearest to the straight way, not from its
 beginning. What is still too fast or beyond its range then is slowed down as a whole until it isn't.
 """
 
