@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     import dataclasses
 
     from morphit_ros.cover.control.config import ControllerConfig
-    from morphit_ros.cover.control.reach import forecast_reach
+    from morphit_ros.cover.control.forecast import forecast_reach
     from morphit_ros.cover.noise import PAPER_NOISE, NoiseConfig
 
     seed, chosen = read_config(options, SeedConfig).seed, read_config(options, RunConfig).noise

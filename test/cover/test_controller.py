@@ -13,9 +13,9 @@ from scipy.spatial.transform import Rotation
 from morphit_ros.cover import ControllerConfig, Cover, CoverController, CoverState, StepStatus
 from morphit_ros.cover.actuation.motors import motor_rates
 from morphit_ros.cover.cases import load_case
+from morphit_ros.cover.control.forecast import forecast_reach
 from morphit_ros.cover.control.limits import desired_rates, fold_cosines
 from morphit_ros.cover.control.quadratic_program import DaqpSolver, NearestPoint, NearestPointProblem, make_solver
-from morphit_ros.cover.control.reach import forecast_reach
 from morphit_ros.cover.control.singularity import SpanTracker
 from morphit_ros.cover.goals.targets import HeightTarget, ParametricTarget, TargetSample, grid_parameters
 from morphit_ros.cover.kinematics.closure import close_loops
