@@ -19,6 +19,7 @@ from morphit_ros.configuration import Config, parameter
 
 if TYPE_CHECKING:
     from morphit_ros.cover.cases import CoverCase
+    from morphit_ros.cover.control.step import StepStatus
     from morphit_ros.cover.simulation import CoverSimulationResult
 
 
@@ -54,6 +55,7 @@ def run(options: argparse.Namespace) -> int:
     import dataclasses
 
     from morphit_ros.cover.control.config import ControllerConfig
+    from morphit_ros.cover.control.forecast import forecast_reach
     from morphit_ros.cover.noise import PAPER_NOISE, NoiseConfig
 
     seed, chosen = read_config(options, SeedConfig).seed, read_config(options, RunConfig).noise
@@ -68,6 +70,9 @@ def run(options: argparse.Namespace) -> int:
         for name, noise in (("ideal", NoiseConfig()), ("noisy", PAPER_NOISE))
         if chosen == "both" or (chosen == "paper") == (name == "noisy")
     }
+    reach = forecast_reach(case.cover, case.state, case.target, case.controller, _duration(case, options))
+    if not reach.within:
+        say(f"forecast: the target at the end of the run is out of reach, {reach.description}")
     results = {name: _simulate(case, noise, options, seed) for name, noise in noises.items()}
     with ResultFiles() as files:
         if options.json != "-":
@@ -100,6 +105,13 @@ def _write_files(
         files.write("--save-state", options.save_state, lambda path: write_cover(case.cover, result.state, path))
 
 
+def _duration(case: CoverCase, options: argparse.Namespace) -> float:
+    """Of the run [s]."""
+    from morphit_ros.cover.simulation import SimulationConfig
+
+    return read_config(options, SimulationConfig, {"duration": case.duration}).duration
+
+
 def _simulate(case: CoverCase, noise: Any, options: argparse.Namespace, seed: int) -> CoverSimulationResult:
     from morphit_ros.cover.simulation import SimulationConfig, simulate_cover
 
@@ -120,6 +132,7 @@ def run_table(case: CoverCase, results: dict[str, CoverSimulationResult]) -> str
         times = sorted({0.0, *(entry[0] for entry in case.published), float(result.times[-1])})
         known = {entry[0]: entry[1:] for entry in case.published}
         lines.append(f"  {name}" + ("" if result.success else f": stopped, {result.message}"))
+        lines += [f"    {status.value}: {share:.1%} of the steps" for status, share in _shares(result)]
         lines.append("    time [s]  angle [°]  paper  distance [mm]  paper")
         for at in times:
             if at > result.times[-1] + 0.02:
@@ -136,6 +149,15 @@ def run_table(case: CoverCase, results: dict[str, CoverSimulationResult]) -> str
             f"for {result.times[-1] + case.controller.period:.2f} s; greatest gap {result.gaps.max():.1e} m"
         )
     return "\n".join(lines)
+
+
+def _shares(result: CoverSimulationResult) -> list[tuple[StepStatus, float]]:
+    """Statuses that are not ok, and of what share of the steps."""
+    from morphit_ros.cover.control.step import StepStatus
+
+    count = len(result.statuses)
+    found = ((status, result.statuses.count(status) / count) for status in StepStatus if status is not StepStatus.OK)
+    return [(status, share) for status, share in found if share > 0.0]
 
 
 def _number(value: float | None) -> str:

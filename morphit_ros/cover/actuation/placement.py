@@ -24,8 +24,9 @@ from morphit_ros.geometry.transforms import Array
 
 # A swap must gain at least this much of the mean logarithm, or rounding would swap for ever.
 _LEAST_GAIN = 1e-3
-# Deviation of the logarithm of a row's weight in further starts.
-_ROW_SPREAD = 0.5
+# Deviations of the logarithm of a row's weight in further starts, by turns.
+_ROW_SPREADS = (0.5, 2.0)
+_SMALL_MOTIONS, _SMALL_STARTS, _LARGE_STARTS = 12, 96, 4
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class PlacementResult:
 
 def place_motors(
     cover: Cover, states: Sequence[CoverState], seed: int = 0, one_a_joint: bool = True, nearby: int = 4,
-    angle: float = float(np.radians(5.0)), starts: int = 4,
+    angle: float = float(np.radians(5.0)), starts: int | None = None,
 ) -> PlacementResult:  # fmt: skip
     """Motors by pivoted QR and swaps: the mean log-determinant over the configurations and their neighbourhood.
 
@@ -72,7 +73,8 @@ def place_motors(
         one_a_joint: never two motors on one joint.
         nearby: further configurations drawn around each.
         angle: how far joints of those turn [rad].
-        starts: of the search; the best result counts.
+        starts: of the search; the best result counts. By default 96 for covers of up to 12 motions, as 3 x 3, which
+            then reach the best of all choices (tested by trying all), 4 for larger ones.
 
     Raises:
         InvalidInputError: no state, or a singular one.
@@ -83,8 +85,11 @@ def place_motors(
     matrices = candidate_rates(cover, [*states, *around])
     # Exchange ends in a local optimum: further starts pivot with rows that count more or less by chance.
     best, chosen, swaps = -np.inf, np.empty(0, dtype=np.int64), 0
+    if starts is None:
+        starts = _SMALL_STARTS if cover.expected_dof <= _SMALL_MOTIONS else _LARGE_STARTS
     for number in range(starts):
-        weights = np.exp(rng.normal(0.0, _ROW_SPREAD, (matrices.shape[1], 1))) if number else 1.0
+        spread = _ROW_SPREADS[number // _LARGE_STARTS % len(_ROW_SPREADS)]
+        weights = np.exp(rng.normal(0.0, spread, (matrices.shape[1], 1))) if number else 1.0
         tried = pivoted_rows(weights * matrices[0], one_a_joint)
         swaps += _exchange(matrices, tried, one_a_joint)
         worth = float(np.linalg.slogdet(matrices[:, tried])[1].mean())

@@ -30,10 +30,25 @@ class ControllerConfig(Config):
     position_gain: float = parameter(2.0, "Wanted velocity over position error [1/s]", minimum=0.0, maximum=100.0)
     acceleration_limit: float = parameter(0.0, "Greatest acceleration of a motor [rad/s^2]; 0: no limit", minimum=0.0)
     collision_distance: float = parameter(
-        0.0, "Least distance of nodes that share no face [m]; 0: not watched", minimum=0.0, maximum=1.0
+        -1.0, "Least distance of nodes that share no face [m]; 0: not watched, -1: a pitch", minimum=-1.0, maximum=1.0
     )
     collision_time: float = parameter(0.2, "Time constant of the approach to that distance [s]", minimum=1e-3)
+    reach_angle: float = parameter(
+        float(np.radians(10.0)), "Mean angle up to which a target counts as reached [rad]", minimum=0.0, maximum=3.2
+    )
+    reach_distance: float = parameter(
+        0.01, "Mean distance up to which a target counts as reached [m]", minimum=0.0, maximum=10.0
+    )
+    reach_time: float = parameter(
+        2.0, "A target at rest that comes no nearer for this long is out of reach [s]; 0: not watched", minimum=0.0
+    )
     gap_limit: float = parameter(1e-4, "Greatest opening of a face that is still worked with [m]", minimum=1e-9)
-    condition_limit: float = parameter(1e12, "Greatest condition of the motors' matrix", minimum=1.0)
+    condition_limit: float = parameter(
+        1e4, "Beyond this condition of the motors' matrix they turn only where that lowers it", minimum=1.0
+    )
+    condition_target: float = parameter(
+        500.0, "Condition that the cover is kept below where its limits let it; 0: not watched", minimum=0.0
+    )
+    condition_time: float = parameter(0.2, "Time constant of the approach to that condition [s]", minimum=1e-3)
     damping: float = parameter(1e-9, "Added to the Hessian, relative to its mean diagonal", minimum=0.0, maximum=1.0)
     solver: str = parameter("daqp", "Library of the quadratic programme")

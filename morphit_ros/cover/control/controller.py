@@ -12,8 +12,10 @@ from __future__ import annotations
 import numpy as np
 
 from morphit_ros.cover.control.config import ControllerConfig
+from morphit_ros.cover.control.prediction import StepPrediction
 from morphit_ros.cover.control.programme import MotionProgramme, Situation
 from morphit_ros.cover.control.quadratic_program import QpSolver, make_solver
+from morphit_ros.cover.control.reach import ReachWatch
 from morphit_ros.cover.control.step import StepResult, StepStatus
 from morphit_ros.cover.goals.targets import SurfaceTarget
 from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
@@ -54,10 +56,13 @@ class CoverController:
         self.config = config or ControllerConfig()
         self._programme = MotionProgramme(cover, self.config, solver or make_solver(self.config.solver))
         self._null_space = null_space or NullSpaceSolver(cover)
+        self._prediction: StepPrediction | None = None
+        self._watch = ReachWatch(self.config, cover.pitch)
 
     def reset(self) -> None:
         """Forget the last command and the last active limits."""
         self._programme.reset()
+        self._watch.reset()
 
     def step(self, state: CoverState, target: SurfaceTarget, time: float) -> StepResult:
         """The motor rates for now.
@@ -97,9 +102,22 @@ class CoverController:
             return self._stop(
                 found.status, angles, sample.distances, dof, found.condition, found.iterations, found.message
             )
+        if self._prediction is None:
+            self._prediction = StepPrediction(cover, config, rotations)
+        bounds = self._programme.motor_bounds
+        rates, _ = self._prediction.within_limits(rotations, space, found.turns, found.rates, bounds, found.condition)
+        self._programme.slowed(rates)
+        status = found.status
+        if status is StepStatus.OK and not self._programme.accelerates_little(rates):
+            status = StepStatus.ACCELERATION_RELAXED
+        message = found.message
+        if self._watch.update(target, sample, angles):
+            # What holds it back, if that is known, comes second.
+            said = f"{self._watch.best.description}, no nearer for {config.reach_time:g} s"
+            status, message = StepStatus.OUT_OF_REACH, f"{said}; {message}" if message else said
         return StepResult(
-            found.rates, found.status, angles, sample.distances, dof, found.condition, found.saturated,
-            found.iterations,
+            rates, status, angles, sample.distances, dof, found.condition, found.saturated,
+            found.iterations, message,
         )  # fmt: skip
 
     def _stop(

@@ -61,6 +61,34 @@ def fill_node_rates(vectors, motions, rows):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def fill_joint_turns(before, after, joints, frames, turns):  # type: ignore[no-untyped-def]
+    """How far joints turned between two configurations, rotation vectors in their frames: turns (3 J,) [rad]."""
+    change, half, step, inside = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3)), np.empty(3)
+    for j in range(len(joints)):
+        p, c = joints[j, 0], joints[j, 1]
+        # Rp1^T Rc1 (Rp0^T Rc0)^T in the parent's frame.
+        for a in range(3):
+            for b in range(3):
+                change[a, b] = half[a, b] = 0.0
+                for i in range(3):
+                    change[a, b] += after[p, i, a] * after[c, i, b]
+                    half[a, b] += before[p, i, a] * before[c, i, b]
+        for a in range(3):
+            for b in range(3):
+                step[a, b] = change[a, 0] * half[b, 0] + change[a, 1] * half[b, 1] + change[a, 2] * half[b, 2]
+        inside[0] = 0.5 * (step[2, 1] - step[1, 2])
+        inside[1] = 0.5 * (step[0, 2] - step[2, 0])
+        inside[2] = 0.5 * (step[1, 0] - step[0, 1])
+        sine = np.sqrt(inside[0] ** 2 + inside[1] ** 2 + inside[2] ** 2)
+        cosine = 0.5 * (step[0, 0] + step[1, 1] + step[2, 2] - 1.0)
+        scale = 1.0 if sine < 1e-9 and cosine > 0.0 else np.arctan2(sine, cosine) / max(sine, 1e-12)
+        for axis in range(3):
+            turns[3 * j + axis] = scale * (
+                frames[j, 0, axis] * inside[0] + frames[j, 1, axis] * inside[1] + frames[j, 2, axis] * inside[2]
+            )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def fold_cosines(rotations, joints, along_column, cosines):  # type: ignore[no-untyped-def]
     """Cosine of the angle between the x axes of both halves of every joint, (J,)."""
     for j in range(len(joints)):
@@ -122,10 +150,24 @@ def desired_rates(normals, targets, target_rates, gain, offset, greatest, rates)
         rates[k, 2] = gained * a2 + w2 - spin * z2
 
 
-def near_pairs(positions: np.ndarray, cols: int, reach: float) -> np.ndarray:
+@njit(cache=True, nogil=True, error_model="numpy")
+def near_pairs(positions, cols, reach):  # type: ignore[no-untyped-def]
     """(P, 2) nodes closer than `reach` [m] that share no face: those of one face fold as far as their joints allow."""
-    from scipy.spatial import cKDTree
-
-    pairs = cKDTree(positions).query_pairs(reach, output_type="ndarray").reshape(-1, 2).astype(np.int64)
-    rows_apart, cols_apart = np.abs(np.diff(np.stack(np.divmod(pairs, cols)), axis=2))[..., 0]
-    return np.asarray(pairs[(rows_apart > 1) | (cols_apart > 1)])
+    count = 0
+    found = np.empty((16, 2), dtype=np.int64)
+    for a in range(len(positions)):
+        x, y, z = positions[a, 0], positions[a, 1], positions[a, 2]
+        row, col = a // cols, a % cols
+        for b in range(a + 2, len(positions)):
+            dx, dy, dz = positions[b, 0] - x, positions[b, 1] - y, positions[b, 2] - z
+            if dx * dx + dy * dy + dz * dz >= reach * reach:
+                continue
+            if b // cols - row <= 1 and abs(b % cols - col) <= 1:
+                continue
+            if count == len(found):
+                longer = np.empty((2 * count, 2), dtype=np.int64)
+                longer[:count] = found
+                found = longer
+            found[count, 0], found[count, 1] = a, b
+            count += 1
+    return found[:count]

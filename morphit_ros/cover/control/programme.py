@@ -8,7 +8,7 @@ the solution of the whole programme, at 20 x 20 with a fifth of the rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,9 @@ from morphit_ros.cover.control.limits import (
     fold_cosines,
     near_pairs,
 )
+from morphit_ros.cover.control.prediction import RANGE_MARGIN
 from morphit_ros.cover.control.quadratic_program import NearestPoint, NearestPointProblem, QpSolver
+from morphit_ros.cover.control.singularity import MotorSpan, SpanTracker
 from morphit_ros.cover.control.step import StepStatus
 from morphit_ros.cover.goals.targets import TargetSample
 from morphit_ros.cover.kinematics.null_space import NullSpace
@@ -36,6 +38,17 @@ from morphit_ros.geometry.transforms import Array
 _NEAR_LIMIT = 0.7
 # Excess of an axis outside the programme [units of the limit] that is let pass.
 _EXCESS = 1e-6
+# Singular values of the motors' matrix that are watched, in units of the least one wanted.
+_WATCHED = 8.0
+# Greatest rise of one that is demanded, in units of what a turn of all nodes at the rate limit does.
+_GREATEST_DEMAND = 0.2
+# Beyond this condition slopes of singular values say nothing any more.
+_HOPELESS = 1e9
+# Nodes nearer than this are watched, in units of their least distance: those two apart in a row folded as far as joints
+# usually can are 1.6 pitches apart.
+_NEAR_DISTANCE = 1.5
+# From this share of the target on the status tells that motors hold the cover back.
+_ALARM = 0.95
 
 
 @dataclass(frozen=True)
@@ -61,14 +74,16 @@ class MotionSolution:
 
     Attributes:
         rates: (M,) of the motors [rad/s]; zero unless ``status.moves``.
+        turns: (3 N,) angular velocities of the nodes [rad/s], likewise.
         status: ok, or why not.
-        condition: of the motors' matrix; infinite when it was not reached.
+        condition: of the motors' matrix over an orthonormal basis; infinite when it was not reached.
         saturated: number of joint axes at their rate limit.
         iterations: of the solver, all rounds.
         message: the solver's, or empty.
     """
 
     rates: Array
+    turns: Array
     status: StepStatus
     condition: float
     saturated: int
@@ -85,6 +100,15 @@ class _Extras:
     active: NDArray[np.int8]
     folds: Indices
 
+    @property
+    def demands(self) -> bool:
+        """Whether standing still is not enough."""
+        return bool((self.lower > 0.0).any())
+
+    def without_demands(self) -> _Extras:
+        """The same, but standing still is enough."""
+        return replace(self, lower=np.minimum(self.lower, 0.0))
+
 
 class MotionProgramme:
     """Programmes of one cover, one after the other; remembers rates and active limits of the last."""
@@ -94,11 +118,14 @@ class MotionProgramme:
         self._frames = np.ascontiguousarray(cover.joint_frames)
         self._cosines = np.empty(cover.joint_count)
         self._motors = np.ascontiguousarray(3 * cover.motors[:, 0] + cover.motors[:, 1])
+        self._spans = SpanTracker(cover)
+        self._least_distance = config.collision_distance if config.collision_distance >= 0.0 else cover.pitch
         self.reset()
 
     def reset(self) -> None:
         """Forget the last solution."""
         self._last_rates = np.zeros(len(self.cover.motors))
+        self._bounds = -self._last_rates, self._last_rates
         self._near: NDArray[np.bool_] | None = None
         self._active_rates: NDArray[np.int8] = np.zeros(3 * self.cover.joint_count, dtype=np.int8)
         self._active_folds: NDArray[np.int8] = np.zeros(self.cover.joint_count, dtype=np.int8)
@@ -106,26 +133,36 @@ class MotionProgramme:
     def solve(self, situation: Situation) -> MotionSolution:
         """The motor rates for a situation."""
         config, space = self.config, situation.space
-        needs_velocities = config.position_weight > 0.0 or config.collision_distance > 0.0
-        velocities = self._velocities(situation) if needs_velocities else None
+        pairs = self._near_pairs(situation)
+        velocities = self._velocities(situation) if config.position_weight > 0.0 or len(pairs) else None
         motors = self._axis_rates(situation, self._motors)
+        span = self._spans.measure(space, motors)
+        condition = span.condition
+        if not condition < max(config.condition_limit, _HOPELESS):
+            return self._failed(StepStatus.MOTORS_SINGULAR, condition, message=self._weakest(span))
         hessian, gradient = self._cost(situation, velocities, motors)
         root, status = lapack.dpotrf(hessian, lower=1, overwrite_a=1, clean=1)
         if status != 0:
             return self._failed(StepStatus.QP_FAILED, message="Hessian not positive")
         inverse, _ = lapack.dtrtri(root, lower=1, overwrite_c=1)
         motors = motors @ inverse.T
-        condition = condition_number(motors)
-        if not condition < config.condition_limit:
-            return self._failed(StepStatus.MOTORS_SINGULAR, condition)
         point = inverse @ gradient / config.rate_limit
         basis = space.basis
-        extras = self._extras(situation, velocities, inverse)
+        extras = self._extras(situation, velocities, pairs, span, inverse)
         chosen, rows = self._begin(situation, motors, inverse, point)
         limited, iterations = config.acceleration_limit > 0.0, 0
+        limit = np.full(len(self._motors), config.rate_limit)
+        change = config.acceleration_limit * config.period if limited else np.inf
+        self._bounds = np.maximum(-limit, self._last_rates - change), np.minimum(limit, self._last_rates + change)
         while True:
             found = self._solver.solve(self._problem(point, rows, chosen, extras, limited))
             iterations += found.iterations
+            if not found.success and extras is not None and extras.demands:
+                if not condition < config.condition_limit:
+                    # Nothing that the limits allow brings the motors back.
+                    return self._failed(StepStatus.MOTORS_SINGULAR, condition, iterations, self._weakest(span))
+                extras = extras.without_demands()
+                continue
             if not found.success and limited:
                 limited = False
                 continue
@@ -146,15 +183,46 @@ class MotionProgramme:
         self._near = np.abs(rates[:, 0]) > _NEAR_LIMIT
         self._last_rates = np.clip(rates[self._motors, 0], -1.0, 1.0) * config.rate_limit
         relaxed = config.acceleration_limit > 0.0 and not limited
+        status, message = StepStatus.ACCELERATION_RELAXED if relaxed else StepStatus.OK, ""
+        if 0.0 < _ALARM * config.condition_target < condition:
+            status, message = StepStatus.NEARLY_SINGULAR, self._weakest(span)
         return MotionSolution(
-            self._last_rates, StepStatus.ACCELERATION_RELAXED if relaxed else StepStatus.OK, condition,
-            int(np.count_nonzero(self._active_rates)), iterations, "",
+            self._last_rates, config.rate_limit * turns, status, condition,
+            int(np.count_nonzero(self._active_rates)), iterations, message,
         )  # fmt: skip
+
+    def _weakest(self, span: MotorSpan) -> str:
+        """How badly motors span the motions, and where: the joint that moves most while motors hardly do."""
+        turns = span.turns[:, 0].reshape(-1, 3)
+        parents, children = self.cover.joints.T
+        bent = np.linalg.norm(turns[children] - turns[parents], axis=1)
+        joint = self.cover.joints[int(bent.argmax())] + 1
+        return (
+            f"condition {span.condition:.3g} of the motors' matrix, at most {self.config.condition_limit:.3g}: motors "
+            f"hardly hold joint {joint[0]}-{joint[1]}; place motors for this shape, or more slowly changing targets"
+        )
+
+    @property
+    def motor_bounds(self) -> tuple[Array, Array]:
+        """(M,) least and greatest motor rates that the limits of rate and acceleration let the last solution have."""
+        return self._bounds
+
+    def accelerates_little(self, rates: Array) -> bool:
+        """Whether motor rates (M,) [rad/s] keep the limit of acceleration."""
+        if self.config.acceleration_limit == 0.0:
+            return True
+        lower, upper = self._bounds
+        return bool(((rates >= lower - _EXCESS) & (rates <= upper + _EXCESS)).all())
+
+    def slowed(self, rates: Array) -> None:
+        """Remember the motor rates (M,) that are commanded instead of the solution [rad/s]."""
+        self._last_rates = rates
 
     def _failed(
         self, status: StepStatus, condition: float = np.inf, iterations: int = 0, message: str = ""
     ) -> MotionSolution:
-        return MotionSolution(np.zeros(len(self._motors)), status, condition, 0, iterations, message)
+        nothing = np.zeros(3 * self.cover.node_count)
+        return MotionSolution(np.zeros(len(self._motors)), nothing, status, condition, 0, iterations, message)
 
     def _axis_rates(self, situation: Situation, chosen: Indices) -> Array:
         """(C, D) relative rates of axes (3 joint + axis) over the basis."""
@@ -222,10 +290,8 @@ class MotionProgramme:
         upper = np.ones(len(rows))
         lower = -upper
         if limited:
-            change = self.config.acceleration_limit * self.config.period / self.config.rate_limit
-            last = self._last_rates / self.config.rate_limit
-            upper[: len(last)] = np.minimum(1.0, last + change)
-            lower[: len(last)] = np.maximum(-1.0, last - change)
+            motors = slice(len(self._motors))
+            lower[motors], upper[motors] = (bound / self.config.rate_limit for bound in self._bounds)
         active = self._active_rates[chosen]
         if extras is None:
             return NearestPointProblem(point, rows, lower, upper, active)
@@ -241,46 +307,73 @@ class MotionProgramme:
         if extras is not None:
             self._active_folds[extras.folds] = found.active[len(chosen) : len(chosen) + len(extras.folds)]
 
-    def _extras(self, situation: Situation, velocities: Array | None, inverse: Array) -> _Extras | None:
-        """Rows of joints that can reach the end of their range in a period, and of nodes near each other."""
+    def _extras(
+        self, situation: Situation, velocities: Array | None, pairs: Indices, span: MotorSpan, inverse: Array
+    ) -> _Extras | None:
+        """Rows of joints that can reach the end of their range in a period, of nodes near each other, of the motors."""
+        folds, fold_rows, fold_lower = self._range_rows(situation)
+        parts = [(fold_rows, fold_lower)]
+        if velocities is not None and len(pairs):
+            parts.append(self._distance_rows(situation, velocities, pairs))
+        if self.config.condition_target > 0.0:
+            parts.append(self._span_rows(situation, span))
+        rows, lower = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+        if not len(lower):
+            return None
+        active = np.zeros(len(lower), dtype=np.int8)
+        active[: len(folds)] = self._active_folds[folds]
+        return _Extras(rows @ inverse.T, lower, active, folds)
+
+    def _range_rows(self, situation: Situation) -> tuple[Indices, Array, Array]:
         cover, config, basis = self.cover, self.config, situation.space.basis
         cosines = self._cosines
         fold_cosines(situation.rotations, cover.joints, cover.joint_along_column, cosines)
         # How far a cosine can fall in a period: only joints this near the end of their range need a row.
-        last = np.cos(cover.range_of_motion)
+        last = np.cos(max(cover.range_of_motion - RANGE_MARGIN, 0.5 * cover.range_of_motion))
         folds = np.flatnonzero(cosines < last + np.sqrt(3.0) * config.period * config.rate_limit)
-        pairs = np.empty((0, 2), dtype=np.int64)
-        if config.collision_distance > 0.0:
-            pairs = near_pairs(situation.positions, cover.cols, 2.0 * config.collision_distance)
-        if not len(folds) and not len(pairs):
-            return None
         rows = np.empty((len(folds), basis.shape[1]))
         fill_fold_rates(situation.rotations, cover.joints, cover.joint_along_column, folds, basis, 1.0, rows)
         # Scaled like the rates. A joint beyond its range may come back, not go further.
-        lower = -np.maximum(cosines[folds] - last, 0.0) / (config.period * config.rate_limit)
-        active = self._active_folds[folds]
-        if len(pairs) and velocities is not None:
-            apart = situation.positions[pairs[:, 1]] - situation.positions[pairs[:, 0]]
-            distance = np.linalg.norm(apart, axis=1)
-            by_node = velocities.reshape(cover.node_count, 3, -1)
-            relative = by_node[pairs[:, 1]] - by_node[pairs[:, 0]]
-            approach = np.einsum("pi,pik->pk", apart / distance[:, None], relative) / cover.pitch
-            room = np.maximum(distance - config.collision_distance, 0.0)
-            rows = np.concatenate([rows, approach])
-            lower = np.concatenate([lower, -room / (config.collision_time * cover.pitch * config.rate_limit)])
-            active = np.concatenate([active, np.zeros(len(pairs), dtype=np.int8)])
-        return _Extras(rows @ inverse.T, lower, active, folds)
+        return folds, rows, -np.maximum(cosines[folds] - last, 0.0) / (config.period * config.rate_limit)
+
+    def _near_pairs(self, situation: Situation) -> Indices:
+        """(P, 2) nodes that share no face and may come too near each other."""
+        if self._least_distance == 0.0:
+            return np.empty((0, 2), dtype=np.int64)
+        return near_pairs(situation.positions, self.cover.cols, _NEAR_DISTANCE * self._least_distance)
+
+    def _distance_rows(self, situation: Situation, velocities: Array, pairs: Indices) -> tuple[Array, Array]:
+        cover, config = self.cover, self.config
+        apart = situation.positions[pairs[:, 1]] - situation.positions[pairs[:, 0]]
+        distance = np.linalg.norm(apart, axis=1)
+        by_node = velocities.reshape(cover.node_count, 3, -1)
+        relative = by_node[pairs[:, 1]] - by_node[pairs[:, 0]]
+        apart /= np.maximum(distance, 1e-12)[:, None]
+        approach = np.einsum("pi,pik->pk", apart, relative) / cover.pitch
+        room = np.maximum(distance - self._least_distance, 0.0)
+        return approach, -room / (config.collision_time * cover.pitch * config.rate_limit)
+
+    def _span_rows(self, situation: Situation, span: MotorSpan) -> tuple[Array, Array]:
+        """The motors' smallest singular values may fall the more slowly the nearer the condition is to its target.
+
+        Beyond the target they have to rise, where other limits let them.
+        """
+        config, basis = self.config, situation.space.basis
+        least = span.greatest / config.condition_target
+        count = int((span.least < _WATCHED * least).sum())
+        nothing = np.empty((0, basis.shape[1])), np.empty(0)
+        if not count or self.cover.fixed_bridges:
+            return nothing
+        slopes = self._spans.slopes(situation.rotations, span, count)
+        if slopes is None:
+            return nothing
+        rows = slopes @ basis
+        values = np.maximum(span.least[:count], 1e-12)
+        lower = -values * np.log(values / least) / (config.condition_time * config.rate_limit)
+        size = np.maximum(np.linalg.norm(slopes, axis=1), 1e-9)
+        return rows / size[:, None], np.minimum(lower / size, _GREATEST_DEMAND)
 
 
 def _add_squares(hessian: Array, weight: float, rows: Array) -> Array:
     """``hessian + weight * rows^T rows``, lower half, in place."""
     return np.asarray(blas.dsyrk(weight, rows.T, beta=1.0, c=hessian, lower=1, overwrite_c=1))
-
-
-def condition_number(matrix: Array) -> float:
-    """Condition in the 1-norm, from an LU."""
-    factors, _, status = lapack.dgetrf(matrix)
-    if status != 0:
-        return np.inf
-    reciprocal, _ = lapack.dgecon(factors, float(np.abs(matrix).sum(axis=0).max()))
-    return 1.0 / reciprocal if reciprocal > 0.0 else np.inf

@@ -9,10 +9,12 @@ from morphit_ros.geometry.transforms import Array
 
 
 class StepStatus(Enum):
-    """What became of a step. In all but the first two the motors stop."""
+    """What became of a step. In all but the first four the motors stop."""
 
     OK = "ok"
     ACCELERATION_RELAXED = "acceleration limit could not be kept"
+    NEARLY_SINGULAR = "motors nearly singular"
+    OUT_OF_REACH = "target out of reach"
     TARGET_NOT_FINITE = "target not finite at a node"
     GAP = "joints open"
     RANK_DROP = "singular configuration: more motions than motors"
@@ -22,7 +24,9 @@ class StepStatus(Enum):
     @property
     def moves(self) -> bool:
         """Whether there is a command."""
-        return self in (StepStatus.OK, StepStatus.ACCELERATION_RELAXED)
+        return self in (
+            StepStatus.OK, StepStatus.ACCELERATION_RELAXED, StepStatus.NEARLY_SINGULAR, StepStatus.OUT_OF_REACH
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -35,10 +39,10 @@ class StepResult:
         angles: (N,) between normals and the target's [rad].
         distances: (N,) position errors [m].
         dof: degrees of freedom of the configuration.
-        condition: of the motors' matrix over an orthonormal basis (1-norm); infinite when it was not reached.
+        condition: of the motors' matrix over an orthonormal basis (2-norm); infinite when it was not reached.
         saturated: number of joint axes at their rate limit.
         iterations: of the quadratic programme.
-        message: the solver's, or empty.
+        message: why not ok, or empty.
     """
 
     rates: Array

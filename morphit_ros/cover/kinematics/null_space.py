@@ -75,11 +75,12 @@ class NullSpace:
     def close_least(self, residuals: Array) -> Array:
         """As `close`, the least turns that do it."""
         turns = self.close(residuals)
-        surplus, _ = lapack.dpotrs(self._gram_root, self.basis.T @ turns, lower=1)
+        surplus, _ = lapack.dpotrs(self.gram_root, self.basis.T @ turns, lower=1)
         return np.asarray(turns - self.basis @ surplus)
 
     @cached_property
-    def _gram_root(self) -> Array:
+    def gram_root(self) -> Array:
+        """(D, D) Cholesky root of the gram matrix, lower half."""
         return np.asarray(lapack.dpotrf(self.gram, lower=1)[0])
 
 

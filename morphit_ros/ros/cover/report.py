@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from rclpy.node import Node
 
+from morphit_ros.cover.control.step import StepStatus
 from morphit_ros.cover.control.supervision import Cycle, SupervisedController, WayBack
 from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
 from morphit_ros.ros.core.log_writer import LogWriter
@@ -68,7 +69,10 @@ class CoverReport:
         if cycle is None:
             return "starting"
         if cycle.stop is None:
-            return "following"
+            result = cycle.result
+            if result is None or result.status is StepStatus.OK:
+                return "following"
+            return f"following, {result.status.value}" + (f": {result.message}" if result.message else "")
         return f"stopped: {cycle.stop.text}" + (f" ({cycle.message})" if cycle.message else "")
 
     def _verdict(self) -> tuple[bytes, str]:
