@@ -6,6 +6,7 @@ have one, they face each other; the pads are the part that meets first when the 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -30,7 +31,9 @@ _OPENING_ERROR = 1e-3
 _NEAR_AXIS = 0.94
 # A frame of the maker's is the tip's if it lies as near to the pads as this [m].
 _TIP_DISTANCE = 0.06
-_SAMPLES, _POSITIONS, _BOXES = 60_000, 5, 6
+_SAMPLES, _POSITIONS = 60_000, 5
+# At most so many boxes, fewer where one of two is no larger than both by more than this share of all.
+_BOXES, _SPARE = 6, 0.02
 
 
 @dataclass(frozen=True)
@@ -276,7 +279,7 @@ def _rectangle(cells: Array) -> tuple[Array, Array]:
 
 
 def _boxes(points: Array, of_finger: bool) -> tuple[GripperBox, ...]:
-    """Boxes around points (N, 3): slices along z, joined while they are many where that adds least volume."""
+    """Boxes around points (N, 3): slices along z, joined where that adds next to no volume, and while they are many."""
     slices = np.floor(points[:, 2] / (2.0 * _CELL)).astype(np.int64)
     bounds = [
         np.array([points[slices == number].min(axis=0), points[slices == number].max(axis=0)])
@@ -289,9 +292,12 @@ def _boxes(points: Array, of_finger: bool) -> tuple[GripperBox, ...]:
     def volume(box: Array) -> float:
         return float((box[1] - box[0]).prod())
 
-    while len(bounds) > _BOXES:
-        added = [volume(joined(a, b)) - volume(a) - volume(b) for a, b in zip(bounds, bounds[1:], strict=False)]
+    spare = _SPARE * sum(map(volume, bounds))
+    while len(bounds) > 1:
+        added = [volume(joined(a, b)) - volume(a) - volume(b) for a, b in itertools.pairwise(bounds)]
         place = int(np.argmin(added))
+        if len(bounds) <= _BOXES and added[place] > spare:
+            break
         bounds[place : place + 2] = [joined(bounds[place], bounds[place + 1])]
     boxes = []
     for low, high in bounds:
