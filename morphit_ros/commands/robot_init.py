@@ -24,12 +24,18 @@ if TYPE_CHECKING:
 
 def add_options(parser: CommandParser) -> None:
     parser.add_argument(
-        "robot", metavar="URDF", help="URDF or xacro file, package:// URI, or a name (morphit spheres library lists all)"
+        "robot",
+        metavar="URDF",
+        help="URDF or xacro file, package:// URI, or a name (morphit spheres library lists all)",
     )
     parser.add_argument("--name", default="", help="of the robot and its files (default: the description's)")
     add_output(parser, "--output", "folder for the files (default: here)", metavar="DIR", default=".")
-    parser.add_argument("--tip", metavar="LINK", help="link of the hand that carries the gripper frame; chooses the arm")
-    parser.add_argument("--arm", nargs="+", default=[], metavar="JOINT", help="the arm's joints, from the base outwards")
+    parser.add_argument(
+        "--tip", metavar="LINK", help="link of the hand that carries the gripper frame; chooses the arm"
+    )
+    parser.add_argument(
+        "--arm", nargs="+", default=[], metavar="JOINT", help="the arm's joints, from the base outwards"
+    )
     parser.add_argument("--force", action="store_true", help="write over files that are there")
     add_output(parser, "--picture", "draw the hand with its proposed boxes, pads and frame (png)", suffixes=PICTURES)
     parser.add_argument("--try", dest="pick", action="store_true", help="then pick a box in simulation (needs ROS 2)")

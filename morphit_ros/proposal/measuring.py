@@ -87,7 +87,9 @@ def measure_hand(model: KinematicModel, parts: ArmParts, tip: str | None = None)
     palm = _surface(model, parts.hand_links, poses[0], None)
     # In the palm, at each position: the fingers are rigid, and move along one line.
     ways = [[pose[joint.child][:3, 3] - poses[0][joint.child][:3, 3] for pose in poses] for joint in parts.fingers]
-    start = [transform_points(poses[0][joint.child], points) for joint, points in zip(parts.fingers, inner, strict=True)]
+    start = [
+        transform_points(poses[0][joint.child], points) for joint, points in zip(parts.fingers, inner, strict=True)
+    ]
     apart = ways[0][-1] - ways[1][-1]
     length = float(np.linalg.norm(apart))
     if length < 1e-4:
@@ -117,7 +119,7 @@ def measure_hand(model: KinematicModel, parts: ArmParts, tip: str | None = None)
         raise InvalidInputError(
             f"fingers {first.name}, {second.name}", f"{found}{1e3 * openings[worst, 0]:.1f} mm",
             f"the same within {1e3 * _OPENING_ERROR:g} mm",
-            "Turn or shift the joints in the description so that both grow as it opens and are zero where the pads meet.",
+            "Turn or shift the joints in the description: zero where the pads meet, growing as the hand opens.",
         )  # fmt: skip
     in_pad = ((cells >= low) & (cells < high)).all(axis=1) & (np.abs(heights[:, 0] - heights[:, 1] - level) <= _FLAT)
     pads = [float(np.median(heights[in_pad, k])) for k in (0, 1)]
@@ -209,7 +211,7 @@ def _tip_frame(model: KinematicModel, parts: ArmParts, poses: Mapping[str, Array
 
 
 def _axes(closing: Array, fingers: Sequence[Array], palm: Array, frames: Sequence[Array]) -> Array:
-    """``R_palm_gripper``: y along the closing line, z from the palm to the fingers, both along a frame's axes if near."""
+    """``R_palm_gripper``: y along the closing line, z from palm to fingers, along an axis of a frame if near."""
     ahead = np.concatenate(fingers).mean(axis=0) - palm.mean(axis=0)
     ahead -= closing * (ahead @ closing)
     length = float(np.linalg.norm(ahead))
@@ -267,7 +269,7 @@ def _pad_cells(cells: Array, heights: Array) -> tuple[float, Array]:
 
 def _rectangle(cells: Array) -> tuple[Array, Array]:
     """Corners (2,) of the rectangle of cells that a pad fills: rows and columns as full as most are."""
-    low, high = np.empty(2, dtype=np.int64), np.empty(2, dtype=np.int64)
+    low, high = np.empty(2), np.empty(2)
     for axis in (0, 1):
         values, counts = np.unique(cells[:, axis], return_counts=True)
         full = values[counts >= _FILLED * np.median(counts)]

@@ -16,6 +16,8 @@ from morphit_ros.robot.links import Joint
 _SURROUNDINGS = ("world", "map", "odom")
 # Fingers are parallel within this: cosine of an angle of 1°.
 _PARALLEL = 0.99985
+# How authors call joints of hands.
+_FINGER_WORDS = ("grip", "finger", "thumb")
 _MOVES = ("revolute", "continuous", "prismatic")
 
 
@@ -121,16 +123,20 @@ def _no_hand(
         chosen = tip if tip is not None else ", ".join(arm)
         return InvalidInputError("--tip" if tip is not None else "--arm", repr(chosen), bound, f"There are: {palms}.")
     moving = [joint for joint in description.joints.values() if joint.kind in _MOVES]
-    turning = [
-        joint.name
-        for joint in moving
-        if joint.kind != "prismatic" and any(word in joint.name.lower() for word in ("grip", "finger"))
+    named = [
+        joint
+        for joint in description.joints.values()
+        if joint.kind != "prismatic" and any(word in joint.name.lower() for word in _FINGER_WORDS)
     ]
-    if turning:
-        found = f"fingers that turn ({', '.join(turning[:4])}{', …' if len(turning) > 4 else ''})"
-        return InvalidInputError(
-            "gripper", found, bound, "Planner and simulation know no other hands yet: mount a parallel gripper."
-        )
+    for kind, fingers, remedy in (
+        ("turn", [joint.name for joint in named if joint.kind in _MOVES],
+         "Planner and simulation know no other hands yet: mount a parallel gripper."),
+        ("are fixed", [joint.name for joint in named if joint.kind == "fixed" and "finger" in joint.name.lower()],
+         "Give the description in which they move."),
+    ):  # fmt: skip
+        if fingers:
+            found = f"fingers that {kind} ({', '.join(fingers[:4])}{', …' if len(fingers) > 4 else ''})"
+            return InvalidInputError("gripper", found, bound, remedy)
     sliding = [joint.name for joint in moving if joint.kind == "prismatic"]
     found = f"none among {len(moving)} joints" + (f"; sliding: {', '.join(sliding)}" if sliding else "")
     return InvalidInputError("gripper", found, bound, "Mount the gripper's description on the arm's last link.")

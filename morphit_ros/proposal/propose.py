@@ -110,6 +110,13 @@ def proposal_texts(proposal: Proposal, folder: Path) -> tuple[str, str, str]:
     return _robot_text(proposal, folder), _gripper_text(proposal), _srdf_text(proposal)
 
 
+def touch_links(parts: ArmParts, hand: HandMeasure) -> list[str]:
+    """What may touch a held object: the palm (what is fixed to it, if it has no geometry) and the fingers."""
+    palm = [parts.palm_link] if parts.palm_link in parts.hand_links else parts.hand_links
+    fingers = parts.finger_links if hand.fingers[0].name == parts.fingers[0].name else parts.finger_links[::-1]
+    return [*palm, *(link for links in fingers for link in links)]
+
+
 def open_questions(proposal: Proposal) -> list[str]:
     """What a person must look at before the robot moves, a line each."""
     hand, parts, matrix = proposal.hand, proposal.parts, proposal.matrix
@@ -127,8 +134,10 @@ def open_questions(proposal: Proposal) -> list[str]:
         lines.append(f"tip_link: {hand.tip_link}, for lack of a frame between the pads")
     if hand.overlap > 1e-3:
         lines.append(f"fingers: beside the pads they overlap by {1e3 * hand.overlap:.1f} mm in the closed hand")
-    for pair in matrix.left_out:
-        lines.append(f"{pair[0]} and {pair[1]}: their spheres touch nearly always, the links may not; more spheres")
+    lines += [
+        f"{first} and {second}: their spheres touch nearly always, the links may not; fit more spheres"
+        for first, second in matrix.left_out
+    ]
     unproven = sum(pair not in matrix.proven for pair in matrix.never)
     if unproven:
         lines.append(f"SRDF: {unproven} pairs never met in {matrix.samples} poses, which is no proof")
@@ -171,7 +180,6 @@ def _robot_text(proposal: Proposal, folder: Path) -> str:
         joint.velocity_limit / _SECONDS_TO_SPEED if 0.0 < joint.velocity_limit < 100.0 else _ACCELERATION
         for joint in joints
     ]
-    touching = [*parts.hand_links, *(link for links in _by_finger(parts, hand) for link in links[:1])]
     tip = "read: a frame between the pads" if hand.tip_was_found else "assumed: the palm"
     down = "hand down, " if home.points_down else "hand NOT down, "
     base = [_OBJECT_X - home.place[0], 0.0, 0.0]
@@ -191,8 +199,8 @@ def _robot_text(proposal: Proposal, folder: Path) -> str:
         ("tip_link", hand.tip_link, f"{tip}; carries the gripper frame"),
         ("tip_to_gripper", f"{{xyz: {_numbers(T[:3, 3])}, rpy: {_numbers(rpy, 6)}}}",
          "measured: midway between the pads, z approach, y closing [m], [rad]"),
-        ("finger_joints", _names([joint.name for joint in hand.fingers]), "read: aperture = sum of their positions [m]"),
-        ("touch_links", _names(touching), "read: hand and fingers, may touch a held object"),
+        ("finger_joints", _names([joint.name for joint in hand.fingers]), "read: their sum is the aperture [m]"),
+        ("touch_links", _names(touch_links(parts, hand)), "read: hand and fingers, may touch a held object"),
         ("workcell", f"{{base_position: {_numbers(base)}, base_yaw: 0.0}}",
          "ASSUMED: home above the simulated object [m], [rad]"),
         ("moveit", f"{{{', '.join(f'{key}: {value}' for key, value in MOVEIT_NAMES.items())}}}",
@@ -221,10 +229,10 @@ def _gripper_text(proposal: Proposal) -> str:
     ]  # fmt: skip
     head = (
         f"# Gripper of {proposal.description.name}, measured on its geometry. Look at what is ASSUMED.\n"
-        "# Gripper frame: origin midway between the pads, z along the approach, y from the second finger to the first.\n"
+        "# Gripper frame: origin midway between the pads, z along the approach, y from finger 2 to finger 1.\n"
     )
     boxes = (
-        "# Measured: boxes around slices of the geometry, centre and full size [m]; of a finger from its pad's middle.\n"
+        "# Measured: boxes around slices of the geometry, centre and full size [m]; fingers from the pad's middle.\n"
         + _boxes("palm_boxes", hand.palm_boxes)
         + _boxes("finger_boxes", hand.finger_boxes)
     )
@@ -245,11 +253,6 @@ def _srdf_text(proposal: Proposal) -> str:
         f'  <group_state name="home" group="{group}">{states}\n  </group_state>\n</robot>\n'
     )
     return srdf_from_model(proposal.spheres, proposal.description, proposal.matrix, existing=start)
-
-
-def _by_finger(parts: ArmParts, hand: HandMeasure) -> tuple[tuple[str, ...], ...]:
-    """Links of the fingers in the order of the hand's joints."""
-    return parts.finger_links if hand.fingers == parts.fingers else parts.finger_links[::-1]
 
 
 def _lines(rows: Sequence[tuple[str, str, str]]) -> str:

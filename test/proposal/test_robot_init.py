@@ -1,4 +1,4 @@
-"""`morphit robot init`: proposals agree with the files written by hand; what cannot be described is refused with reason."""
+"""`morphit robot init`: proposals agree with the files written by hand; what cannot be described is refused."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from morphit_ros.geometry.transforms import matrix_from_rpy, rpy_from_matrix
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.proposal.measuring import HandMeasure, measure_hand
 from morphit_ros.proposal.parts import ArmParts, find_parts
+from morphit_ros.proposal.propose import touch_links
 from morphit_ros.resources import share_directory
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
@@ -83,6 +84,7 @@ def test_proposal_agrees_with_the_file_written_by_hand(name: str) -> None:
     assert parts.standing_joints == ()
     assert hand.tip_link == hand_written.tip_link
     assert tuple(joint.name for joint in hand.fingers) == hand_written.finger_joints
+    assert tuple(touch_links(parts, hand)) == hand_written.touch_links
     # Approach and closing line, and the middle of the pads across the approach.
     np.testing.assert_allclose(hand.T_tip_gripper[:3, :3], hand_written.T_tip_gripper[:3, :3], atol=1e-6)
     away = np.linalg.inv(hand_written.T_tip_gripper) @ hand.T_tip_gripper
@@ -134,7 +136,7 @@ def test_files_are_written_read_and_not_written_over(tmp_path: Path, capsys: pyt
 
 
 def test_pads_of_known_size_and_place_are_measured() -> None:
-    model, parts, hand = proposed(small_arm())
+    _, parts, hand = proposed(small_arm())
     assert parts.base_link == "foot"
     assert parts.arm_joints == ("turn", "lift", "bend", "tilt")
     assert (hand.tip_link, hand.tip_was_found) == ("palm", False)
@@ -198,14 +200,22 @@ def test_several_hands_are_listed_and_one_is_chosen() -> None:
     for wrong in (parts.arm_joints[:-1], parts.arm_joints[::-1]):
         with pytest.raises(InvalidInputError, match="--arm"):
             find_parts(model, arm=wrong)
-    with pytest.raises(InvalidInputError, match="--tip.*There are: --tip left_gripper_base_link"):
+    with pytest.raises(InvalidInputError, match=r"--tip.*There are: --tip left_gripper_base_link"):
         find_parts(model, tip="head")
     with pytest.raises(InvalidInputError, match="no_such_link"):
         find_parts(model, tip="no_such_link")
 
 
 @needs_examples
-@pytest.mark.parametrize(("name", "what"), [("pr2", "fingers that turn"), ("tiago", "sliding: torso_lift_joint")])
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("pr2", "fingers that turn (r_gripper_l_finger_joint"),
+        ("tiago", "fingers that turn (hand_thumb_joint"),
+        ("kinova", "fingers that are fixed (j2s6s200_joint_finger_1"),
+        ("tiago_no_hand", "none among 12 joints; sliding: torso_lift_joint"),
+    ],
+)
 def test_what_an_example_lacks_is_said_by_the_command(name: str, what: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["robot", "init", name]) == 2
     assert what in capsys.readouterr().err
