@@ -27,6 +27,7 @@ from morphit_ros.commands import (
     neural_push,
     neural_record,
     neural_train,
+    robot_init,
     sample,
     spheres_compare,
     spheres_export,
@@ -48,6 +49,7 @@ _COMMANDS = (
     up,
     check,
     arm,
+    ("robot", "files of a robot of your own", "Files that describe a robot and its gripper.", (robot_init,)),
     (
         "calibrate",
         "find where the cameras stand, with the robot's arm as the target",

@@ -75,6 +75,9 @@ SUBPACKAGES = {
         "planned pushes tried in MuJoCo, by a driven pusher or the simulated arm",
         "geometry robot grasping motion neural simulation spheres",
     ),
+    "proposal": line(
+        "robot and gripper files proposed from a description: arm, hand, home", "geometry robot grasping spheres"
+    ),
     "shape": line(
         "`Shape`, half of the front door: one shape as spheres, superovoid, surface or field",
         "geometry neural shape_results spheres superovoid",
@@ -87,7 +90,8 @@ SUBPACKAGES = {
     "bringup": line("which nodes make up a job; supervisor of child processes", "geometry robot simulation"),
     "commands": line(
         "the command line `morphit`, a file a command",
-        "geometry robot bringup calibration cover display grasping neural replay simulation spheres superovoid",
+        "geometry robot bringup calibration cover display grasping neural proposal replay simulation spheres "
+        "superovoid",
     ),
     "cli": line("`morphit` itself: finds the command", "commands"),
     "ros": line(

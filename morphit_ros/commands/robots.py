@@ -30,7 +30,7 @@ def add_robot(parser: Any, source: bool = True) -> None:
     parser.add_argument(
         "robot",
         metavar="ROBOT|MESH",
-        help="name (panda; morphit spheres library lists all), a URDF or xacro file, or a mesh",
+        help="name (panda; morphit spheres library lists all), a robot's YAML file, a URDF or xacro file, or a mesh",
     )
     add_unit(parser)
     if source:

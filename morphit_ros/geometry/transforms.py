@@ -124,6 +124,16 @@ def matrix_from_rpy(rpy: ArrayLike) -> Array:
     )
 
 
+def rpy_from_matrix(rotation: Array) -> Array:
+    """Fixed-axis roll, pitch, yaw (3,) [rad] of a (3, 3) rotation, as in URDF; yaw is zero where pitch is ±π/2."""
+    across = math.hypot(rotation[0, 0], rotation[1, 0])
+    pitch = math.atan2(-rotation[2, 0], across)
+    if across < 1e-9:
+        return np.array([math.atan2(-rotation[1, 2], rotation[1, 1]), pitch, 0.0])
+    roll, yaw = math.atan2(rotation[2, 1], rotation[2, 2]), math.atan2(rotation[1, 0], rotation[0, 0])
+    return np.array([roll, pitch, yaw])
+
+
 def matrix_from_rotation_vector(rotation_vector: ArrayLike) -> Array:
     """The (3, 3) rotation about the (3,) vector by its length [rad] (Rodrigues)."""
     vector = np.asarray(rotation_vector, dtype=np.float64)

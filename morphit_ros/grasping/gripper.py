@@ -21,9 +21,10 @@ from morphit_ros.geometry.transforms import Array
 from morphit_ros.resources import resource
 
 _KEYS = (
-    "name", "pad_width", "pad_height", "pad_step", "aperture", "max_force", "max_speed", "palm_boxes", "finger_boxes",
+    "pad_width", "pad_height", "aperture", "max_force", "max_speed", "palm_boxes", "finger_boxes",
 )  # fmt: skip
-_OPTIONAL = ("min_force",)
+_OPTIONAL = ("name", "pad_step", "min_force")
+DEFAULT_PAD_STEP = 0.002  # [m], the DISF paper's
 # What is beyond these is a mistake, such as millimetres: [m], [m/s]; [N]; [m].
 _LONGEST, _STRONGEST, _FINEST = 1.0, 1e4, 1e-4
 _REMEDY = "Lengths are in metres."
@@ -120,6 +121,7 @@ class Gripper:
         if any(groups.values()):
             found = "; ".join(f"{word} {', '.join(keys)}" for word, keys in groups.items() if keys)
             raise InvalidInputError(f"{path.name}: keys", found, f"{', '.join(_KEYS)}; may have {', '.join(_OPTIONAL)}")
+        data = {"name": path.stem, "pad_step": DEFAULT_PAD_STEP, **data}
         if not isinstance(data["name"], str) or not data["name"]:
             raise InvalidInputError(f"{path.name}: name", repr(data["name"]), "a text that is not empty")
         aperture = data.pop("aperture")

@@ -22,10 +22,14 @@ if TYPE_CHECKING:
     from morphit_ros.robot.kinematics import KinematicModel
 
 _REQUIRED = (
-    "name", "description", "semantic_description", "base_link", "arm_joints", "home", "acceleration_limits", "gripper",
-    "tip_link", "tip_to_gripper", "finger_joints", "touch_links", "moveit",
+    "description", "base_link", "arm_joints", "home", "acceleration_limits", "gripper", "tip_link", "finger_joints",
+    "touch_links",
 )  # fmt: skip
-_OPTIONAL = ("workcell", "driver_state")
+_OPTIONAL = ("name", "semantic_description", "tip_to_gripper", "moveit", "workcell", "driver_state")
+# Names of a planning group and of controllers that a file need not repeat.
+MOVEIT_NAMES = MappingProxyType(
+    {"planning_group": "arm", "arm_controller": "arm_controller", "gripper_action": "gripper_controller/gripper_cmd"}
+)
 # What a driver may publish of its robot, see `morphit_ros.ros.execution.driver_state`.
 DRIVER_STATES = ("safety_mode", "robot_mode", "program_running", "speed_scaling", "franka_state")
 # An arm's length or a room's: more is a file in millimetres.
@@ -37,7 +41,7 @@ class RobotConfiguration:
     """What the code needs to know about one arm with one gripper.
 
     Attributes:
-        name: key of its file in config/robots.
+        name: key of its file in config/robots, by default the file's own.
         description: URI of the URDF or xacro (package://, file:// or a path).
         semantic_description: URI of the SRDF, empty if there is none.
         base_link: root frame of motion planning.
@@ -49,7 +53,7 @@ class RobotConfiguration:
         T_tip_gripper: (4, 4), gripper frame in the tip link.
         finger_joints: joints whose positions [m] add up to the aperture.
         touch_links: links that may touch a held object.
-        moveit: names used by the MoveIt backend.
+        moveit: names of MoveIt's planning group and of the controllers, those of `MOVEIT_NAMES` where none are given.
         base_position: where the base stands in the simulated workcell (z up, table top at z = 0) [m].
         base_yaw: heading of the base there [rad].
         driver_state: some of `DRIVER_STATES` → topic on which the robot's driver publishes it.
@@ -168,16 +172,19 @@ class _Checked:
         """Arguments of `RobotConfiguration`."""
         data = self._data
         joints = self._names("arm_joints", at_least=1)
-        mount = self._group("tip_to_gripper", ("xyz", "rpy"))
+        zeros = [0.0, 0.0, 0.0]
+        mount = {"xyz": zeros, "rpy": zeros}
+        if "tip_to_gripper" in data:
+            mount = self._group("tip_to_gripper", ("xyz", "rpy"))
         place = self._group("workcell", ("base_position", "base_yaw")) if "workcell" in data else {}
         accelerations = self._numbers("acceleration_limits", data["acceleration_limits"], len(joints))
         if (accelerations <= 0.0).any():
             raise self._error("acceleration_limits", accelerations.tolist(), "positive numbers [rad/s²]")
-        position = self._numbers("workcell.base_position", place.get("base_position", [0.0, 0.0, 0.0]), 3)
+        position = self._numbers("workcell.base_position", place.get("base_position", zeros), 3)
         return {
             "description": self._description(),
             "semantic_description": self._located(
-                self._text("semantic_description", data["semantic_description"], True)
+                self._text("semantic_description", data.get("semantic_description", ""), True)
             ),
             "arm_joints": joints,
             "home": self._numbers("home", data["home"], len(joints)),
@@ -189,11 +196,12 @@ class _Checked:
             ),
             "finger_joints": self._names("finger_joints", at_least=0),
             "touch_links": self._names("touch_links", at_least=0),
-            "moveit": self._texts("moveit"),
+            "moveit": {**MOVEIT_NAMES, **(self._texts("moveit") if "moveit" in data else {})},
             "driver_state": self._driver_state(),
             "base_position": tuple(position.tolist()),
             "base_yaw": float(self._numbers("workcell.base_yaw", [place.get("base_yaw", 0.0)], 1)[0]),
-            **{key: self._text(key, data[key]) for key in ("name", "base_link", "tip_link")},
+            "name": self._text("name", data.get("name", self._path.stem)),
+            **{key: self._text(key, data[key]) for key in ("base_link", "tip_link")},
         }
 
     def _error(self, key: str, value: object, bound: str, remedy: str = "") -> InvalidInputError:

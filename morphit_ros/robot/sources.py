@@ -1,4 +1,4 @@
-"""Robots as people name them: a file of config/robots, a description, or a mesh as a robot of one link."""
+"""Robots as people name them: a file like those of config/robots, a description, or a mesh as a robot of one link."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from morphit_ros.robot.description import RobotDescription, load_robot_descripti
 from morphit_ros.robot.example_robots import example_robots
 from morphit_ros.robot.packages import resolve_uri
 
-_DESCRIPTIONS, _URIS = (".urdf", ".xacro"), ("package://", "file://")
+_DESCRIPTIONS, _URIS = (".urdf", ".xacro", ".yaml", ".yml"), ("package://", "file://")
 
 
 def load_robot(
@@ -22,12 +22,13 @@ def load_robot(
     """A robot of config/robots or example-robot-data by name, a description file, or a mesh as a robot of one link.
 
     Args:
-        name: "panda", "talos_full_v2", the path or URI of a URDF, xacro or mesh file, or the text of a URDF.
+        name: "panda", "talos_full_v2", a robot's YAML file, the path or URI of a URDF, xacro or mesh file, or the text
+            of a URDF.
         package_paths: folders that hold packages.
         unit: of a mesh file, see `geometry.units.in_metres`.
 
     Returns:
-        The description and, of a robot of config/robots, its home: joint → position [rad or m].
+        The description and, of a robot of config/robots or a YAML file, its home: joint → position [rad or m].
 
     Raises:
         ResourceNotFoundError, InvalidInputError: no such robot or file, or an unusable one; a mesh of more than 2 m in
@@ -45,7 +46,7 @@ def load_robot(
         return load_robot_description(_mesh_robot(name, package_paths, unit), package_paths), {}
     if unit is not None:
         raise InvalidInputError("unit", repr(unit), f"none with the robot '{name}'", "It is of mesh files.")
-    if suffix:
+    if suffix and suffix not in (".yaml", ".yml"):
         return load_robot_description(name, package_paths), {}
     try:
         robot = RobotConfiguration.load(name)
