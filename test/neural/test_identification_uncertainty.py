@@ -146,13 +146,17 @@ class TwoValleys(SlidingBlock):
 
 
 def test_of_two_valleys_the_deeper_one_is_found() -> None:
-    """From the top of the ridge between them a search goes into one; several starts see both."""
+    """From the top of the ridge between them a search goes into one; a scan sees both."""
     track = observed(SlidingBlock(friction=0.35), frames=40)
     motion = Experiment(TwoValleys(), (track,), block_start(), "unknown")
     begun = Unknown("friction", 0.66, 0.3, 0.7)
-    one, several = (identify(motion, begun, IdentificationConfig(starts=count, looks=0)) for count in (1, 4))
-    assert several.estimate.cost < 1e-3 * one.estimate.cost
-    assert several.values["friction"] == pytest.approx(0.4581, abs=1e-3)
+    one, single, several = (
+        identify(motion, begun, IdentificationConfig(starts=count, looks=0, scan=scan))
+        for count, scan in ((1, 0), (1, 33), (4, 33))
+    )
+    for found in (single, several):
+        assert found.estimate.cost < 1e-3 * one.estimate.cost
+        assert found.values["friction"] == pytest.approx(0.4581, abs=1e-3)
 
 
 def test_starts_in_some_directions_are_estimated_there_and_nowhere_else() -> None:
@@ -175,7 +179,8 @@ def test_starts_in_some_directions_are_estimated_there_and_nowhere_else() -> Non
 
 def test_a_search_that_stopped_says_so_with_any_deviations() -> None:
     experiment = block_experiment(SlidingBlock(friction=0.3), SlidingBlock(), noise=0.002, knowledge="unknown")
-    config = IdentificationConfig()
+    # A scan begins so near that two evaluations are enough.
+    config = IdentificationConfig(scan=0)
     config = dataclasses.replace(config, search=dataclasses.replace(config.search, max_evaluations=2))
     assert identify(experiment, FRICTION, config).status is EstimationStatus.ITERATION_LIMIT
 

@@ -42,6 +42,9 @@ class ControllerConfig(Config):
     reach_time: float = parameter(
         2.0, "A target at rest that comes no nearer for this long is out of reach [s]; 0: not watched", minimum=0.0
     )
+    whole_step: bool = parameter(
+        True, "Keep limits all along a step, which is predicted for it; off: where it begins, in a fraction of the time"
+    )
     gap_limit: float = parameter(1e-4, "Greatest opening of a face that is still worked with [m]", minimum=1e-9)
     condition_limit: float = parameter(
         1e4, "Beyond this condition of the motors' matrix they turn only where that lowers it", minimum=1.0

@@ -102,11 +102,13 @@ class CoverController:
             return self._stop(
                 found.status, angles, sample.distances, dof, found.condition, found.iterations, found.message
             )
-        if self._prediction is None:
-            self._prediction = StepPrediction(cover, config, rotations)
-        bounds = self._programme.motor_bounds
-        rates, _ = self._prediction.within_limits(rotations, space, found.turns, found.rates, bounds, found.condition)
-        self._programme.slowed(rates)
+        rates = found.rates
+        if config.whole_step:
+            if self._prediction is None:
+                self._prediction = StepPrediction(cover, config, rotations)
+            bounds = self._programme.motor_bounds
+            rates, _ = self._prediction.within_limits(rotations, space, found.turns, rates, bounds, found.condition)
+            self._programme.slowed(rates)
         status = found.status
         if status is StepStatus.OK and not self._programme.accelerates_little(rates):
             status = StepStatus.ACCELERATION_RELAXED
