@@ -56,6 +56,11 @@ class Load:
         """(3,) of the weight about the gripper's origin, in its frame [N m]."""
         return np.cross(self.center, -GRAVITY * self.mass * self.T_base_gripper[2, :3])
 
+    @property
+    def torque_deviation(self) -> float:
+        """Standard deviation of that torque, of its worst direction [N m]."""
+        return GRAVITY * self.mass * self.center_deviation
+
     def outweighs(self, earlier: Load) -> bool:
         """Whether the load is clearly more than before: then a part of the object still rested on the table."""
         noise = 3.0 * float(np.hypot(self.mass_deviation, earlier.mass_deviation))

@@ -35,6 +35,7 @@ NEEDED = {
     "morphit neural train": ["r.npz", "--output", "f.npz"],
     "morphit neural identify": ["t.csv"],
     "morphit neural push": [],
+    "morphit robot init": ["panda"],
     "morphit check": [],
     "morphit calibrate record": ["rec"],
     "morphit calibrate poses": [],

@@ -119,8 +119,8 @@ def test_least_force_is_zero_where_the_file_has_none(tmp_path: Path) -> None:
 
 def test_unknown_and_missing_keys_are_named(tmp_path: Path) -> None:
     content = changed(colour="red")
-    del content["pad_step"]
-    with pytest.raises(InvalidInputError, match=re.escape("missing pad_step; unknown colour")):
+    del content["pad_width"]
+    with pytest.raises(InvalidInputError, match=re.escape("missing pad_width; unknown colour")):
         Gripper.load(written(tmp_path, content))
 
 
