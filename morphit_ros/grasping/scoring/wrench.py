@@ -164,7 +164,7 @@ def torsion_held(contacts: PadContacts, friction: float, force: float) -> Array:
 
 def gravity_load(
     contacts: PadContacts, rotations: Array, translations: Array, center_of_mass: Array, up: Array, friction: float,
-    force: float, mass: float, torsion: Array | None = None,
+    force: float, mass: float,
 ) -> Array:  # fmt: skip
     """(S,) share of the grasp's capacity that holding the object against gravity takes; above 1 it slips.
 
@@ -179,10 +179,7 @@ def gravity_load(
         friction: Coulomb coefficient.
         force: of a finger [N].
         mass: [kg].
-        torsion: (S,) torque about the closing direction that the pads hold [N m], None for `torsion_held`.
     """
-    if torsion is None:
-        torsion = torsion_held(contacts, friction, force)
     fingers = np.nan_to_num(contacts.fingers)
     middle = np.zeros((len(fingers), 3))
     middle[:, 0] = fingers[:, :, MEAN_X].mean(axis=1)
@@ -192,7 +189,7 @@ def gravity_load(
     arm = np.einsum("sji,sj->si", rotations, center_of_mass - translations) - np.nan_to_num(middle)
     torque = np.cross(arm, weight)
     slide = np.hypot(weight[:, 0], weight[:, 2]) / (2.0 * friction * force)
-    twist = np.abs(torque[:, 1]) / np.maximum(torsion, 1e-9)
+    twist = np.abs(torque[:, 1]) / np.maximum(torsion_held(contacts, friction, force), 1e-9)
     opening = np.nan_to_num(contacts.apertures)
     tips = []
     for axis, spread in ((0, SPREAD_Z), (2, SPREAD_X)):
