@@ -81,13 +81,8 @@ def try_robot(name: str, lines: int, seed: int) -> dict[str, Any]:
     depths: list[float] = []
     answers: dict[str, list[bool]] = {model: [] for model in MODELS}
     while len(depths) < lines:
-        start = standing | dict(
-            zip(
-                robot.arm_joints,
-                np.clip(robot.home + rng.uniform(-AROUND, AROUND, len(lower)), lower, upper).tolist(),
-                strict=True,
-            )
-        )
+        drawn = np.clip(robot.home + rng.uniform(-AROUND, AROUND, len(lower)), lower, upper)
+        start = standing | dict(zip(robot.arm_joints, drawn.tolist(), strict=True))
         T_start = robot.gripper_pose(kinematics, start)
         goal = T_start @ make_transform(np.eye(3), [0.0, 0.0, LENGTH])
         for planner in planners.values():
