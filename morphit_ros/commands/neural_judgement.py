@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from morphit_ros.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from morphit_ros.geometry.mesh import TriangleMesh
     from morphit_ros.neural.learning.field_file import LearnedField
     from morphit_ros.neural.learning.result import LearningResult
     from morphit_ros.neural.solid.thresholds import Threshold
@@ -37,12 +38,14 @@ def with_threshold(
     return LearnedField(result.field, threshold, eyes), ""
 
 
-def judge(learned: LearnedField, recording: Recording, by: str, mass: float | None, density: float) -> dict[str, Any]:
+def judge(
+    learned: LearnedField, truth: TriangleMesh | None, by: str, mass: float | None, density: float
+) -> dict[str, Any]:
     """Mass properties of the solid with the errors to expect, and the true ones where the truth is known.
 
     Args:
         learned: field, threshold and cameras.
-        recording: may hold the truth.
+        truth: closed surface in the field's frame, None if it is not known.
         by: way to the threshold, one of `solid.threshold_choice.THRESHOLDS`.
         mass: of the object [kg], None if unknown.
         density: of its material [kg/m³], where the mass is unknown.
@@ -75,7 +78,6 @@ def judge(learned: LearnedField, recording: Recording, by: str, mass: float | No
         "seen_share": properties.seen_share,
         "remarks": list(properties.remarks),
     }
-    truth = recording.truth
     if truth is None:
         return report
     from morphit_ros.geometry.winding_number import InsideTest
@@ -92,7 +94,38 @@ def judge(learned: LearnedField, recording: Recording, by: str, mass: float | No
     return report
 
 
+def print_mass_properties(report: dict[str, Any]) -> None:
+    """What `judge` found, for people."""
+    if "solid" in report:
+        print(f"  no solid: {report['solid']}")
+        return
+    x, y, z = report["center_of_mass"]
+    print(f"  {'threshold':<24}{report['threshold']:.3g}, by {report['threshold_by']}")
+    print(f"  {'volume':<24}{1e6 * report['volume']:.1f} cm3")
+    error = report["estimated_mass_error"]
+    told = f", up to {error:.2g} kg off if the density is right" if error else ""
+    print(f"  {'mass':<24}{report['mass']:.4g} kg{told}")
+    print(f"  {'centre of mass':<24}{1e3 * x:.2f} {1e3 * y:.2f} {1e3 * z:.2f} mm")
+    moments = " ".join(f"{1e3 * report['mass'] * value:.4g}" for value in report["moments_per_mass"])
+    print(f"  {'principal moments':<24}{moments} g m2")
+    print(
+        f"  {'to expect':<24}{1e3 * report['estimated_center_error']:.2f} mm off, inertia "
+        f"{report['estimated_moments_error']:.1%} off"
+    )
+    for remark in report["remarks"]:
+        print(f"  remark: {remark}")
+    if "center_error_of_size" in report:
+        print(f"  {'IoU':<24}{report['intersection_over_union']:.3f}")
+        print(f"  {'volume error':<24}{report['volume_error']:+.1%}")
+        print(f"  {'centre of mass error':<24}{report['center_error_of_size']:.2%} of the size")
+        print(f"  {'inertia error':<24}{report['inertia_error']:.2%}")
+
+
 def _in_words(by: str, threshold: Threshold | None) -> str:
-    if by == "learning" and threshold is not None:
+    from morphit_ros.neural.solid.silhouette_hull import HullThreshold
+
+    if by == "learning" and isinstance(threshold, HullThreshold):
         return "learning, which cut it by its silhouettes"
+    if by == "learning" and threshold is not None:
+        return "half the occupancy"
     return by if by in ("silhouettes", "likelihood") else "two levels"

@@ -25,7 +25,7 @@ def add_options(parser: CommandParser) -> None:
     from morphit_ros.simulation.object_views import ObjectViewsConfig
 
     parser.add_argument("--object", required=True, metavar="NAME", help="mug, hammer, ycb/banana, ... or a mesh file")
-    parser.add_argument("--mass", type=float, metavar="KG", help="mass, needed for a mesh file")
+    parser.add_argument("--mass", type=float, metavar="KG", help="mass of the object; pictures do not depend on it")
     add_unit(parser)
     add_output(parser, "--output", "the recording (.npz)", required=True)
     add_config(parser, ObjectViewsConfig, degrees=("elevation", "start_azimuth", "azimuth_range"))
@@ -50,7 +50,9 @@ def run(options: argparse.Namespace) -> int:
         if not np.isfinite(options.pose).all():
             raise InvalidInputError("--pose", options.pose, "six finite numbers")
         T_world_object = make_transform(matrix_from_rpy(np.radians(options.pose[3:])), options.pose[:3])
-    recording = recorded(load_object(options.object, options.mass, unit=options.unit), config, T_world_object)
+    recording = recorded(
+        load_object(options.object, options.mass, unit=options.unit, touched=False), config, T_world_object
+    )
     with ResultFiles() as files:
         files.write("--output", options.output, lambda path: save_recording(recording, path))
         print(f"{recording.description} -> {options.output}")

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from morphit_ros.commands.neural_judgement import judge, with_threshold
+from morphit_ros.commands.neural_judgement import judge, print_mass_properties, with_threshold
 from morphit_ros.commands.options import add_config, add_settings, read_config, settings
 from morphit_ros.commands.output_files import PICTURES, ResultFiles, add_json, add_output
 from morphit_ros.commands.parser import CommandParser
@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
                 report["solid"] = problem
             else:
                 mass = None if options.mass is None else chosen.mass
-                report |= judge(learned, recording, chosen.threshold, mass, chosen.density)
+                report |= judge(learned, recording.truth, chosen.threshold, mass, chosen.density)
             if result.psnr == result.psnr:
                 report["psnr"] = result.psnr
             if result.render is not None and recording.images is not None and len(recording.images) >= _ENOUGH_VIEWS:
@@ -208,30 +208,9 @@ def _print_report(report: dict[str, Any]) -> None:
     print(f"{report['recording'] or 'the recording'}: {report['status']}, {report['message']}")
     learning = f"{report['seconds']:.1f} s, {report['processor_seconds']:.1f} s of a core"
     print(f"  {'time of learning':<24}{learning}; with all else {report['total_seconds']:.1f} s")
-    if "solid" in report:
-        print(f"  no solid: {report['solid']}")
     if "psnr" in report:
         print(f"  {'PSNR':<24}{report['psnr']:.1f} dB")
     if "held_out_psnr" in report:
         print(f"  {'PSNR of a new view':<24}{report['held_out_psnr']:.1f} dB")
-    if "volume" in report:
-        x, y, z = report["center_of_mass"]
-        print(f"  {'threshold':<24}{report['threshold']:.3g}, by {report['threshold_by']}")
-        print(f"  {'volume':<24}{1e6 * report['volume']:.1f} cm3")
-        error = report["estimated_mass_error"]
-        told = f", up to {error:.2g} kg off if the density is right" if error else ""
-        print(f"  {'mass':<24}{report['mass']:.4g} kg{told}")
-        print(f"  {'centre of mass':<24}{1e3 * x:.2f} {1e3 * y:.2f} {1e3 * z:.2f} mm")
-        moments = " ".join(f"{1e3 * report['mass'] * value:.4g}" for value in report["moments_per_mass"])
-        print(f"  {'principal moments':<24}{moments} g m2")
-        print(
-            f"  {'to expect':<24}{1e3 * report['estimated_center_error']:.2f} mm off, inertia "
-            f"{report['estimated_moments_error']:.1%} off"
-        )
-        for remark in report["remarks"]:
-            print(f"  remark: {remark}")
-    if "center_error_of_size" in report:
-        print(f"  {'IoU':<24}{report['intersection_over_union']:.3f}")
-        print(f"  {'volume error':<24}{report['volume_error']:+.1%}")
-        print(f"  {'centre of mass error':<24}{report['center_error_of_size']:.2%} of the size")
-        print(f"  {'inertia error':<24}{report['inertia_error']:.2%}")
+    if "volume" in report or "solid" in report:
+        print_mass_properties(report)

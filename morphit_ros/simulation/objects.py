@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+from morphit_ros.geometry.boundary import boundary_edges
 from morphit_ros.geometry.mesh import TriangleMesh, sample_surface
 from morphit_ros.geometry.mesh_io import load_mesh
 from morphit_ros.geometry.transforms import Array, transform_points
@@ -50,6 +51,8 @@ _PLA_DENSITY, _WALL, _INFILL = 1240.0, 1.2e-3, 0.2
 
 # A published decomposition is used where the visible surface lies within this of the pieces' own [m].
 _MAX_DEVIATION = 0.001
+# What a mesh that is only seen weighs, if nobody says [kg].
+_SEEN_MASS = 1.0
 
 OBJECT_NAMES: tuple[str, ...] = (
     *OWN_OBJECTS,
@@ -124,6 +127,7 @@ def load_object(
     mass: float | None = None,
     data_dir: str | Path | None = None,
     unit: str | None = None,
+    touched: bool = True,
 ) -> SimulatedObject:
     """An object by name (see `OBJECT_NAMES`) or from a mesh file.
 
@@ -134,6 +138,8 @@ def load_object(
         data_dir: folder that holds ``ycb/`` and ``grasp/known/``; None for ``$MORPHIT_DATA``, else ``../shared/data``
             beside the project.
         unit: of a mesh file, see `geometry.units.in_metres`.
+        touched: False for what is only seen: its one piece is then the convex hull, which takes no time, and a mesh
+            file needs no mass.
 
     Raises:
         InvalidInputError: the mass is not positive, or is missing for a mesh file; more than 2 m in no unit, or a unit
@@ -141,15 +147,19 @@ def load_object(
         ResourceNotFoundError: unknown name (lists the known ones), or no data folder.
     """
     name = str(name_or_path)
-    mesh = _checked(name, mass, data_dir, unit)
+    mesh = _checked(name, mass if touched or mass is not None else _SEEN_MASS, data_dir, unit)
     if name in OWN_OBJECTS:
         return _own_object(name, mass)
     if name.removeprefix("ycb/") in _YCB:
-        return _ycb_object(name, mass, data_dir)
+        return _ycb_object(name, mass, data_dir, touched)
     if name.startswith("known/") and name.removeprefix("known/") in _PRINTED:
-        return _printed_object(name, mass, data_dir)
-    assert mesh is not None and mass is not None
-    return _standing(name, mesh, convex_pieces(mesh), mass, (0.70, 0.52, 0.36))
+        return _printed_object(name, mass, data_dir, touched)
+    assert mesh is not None
+    color = (0.70, 0.52, 0.36)
+    if not touched:
+        return _seen(name, mesh, mass or _SEEN_MASS, color)
+    assert mass is not None
+    return _standing(name, mesh, convex_pieces(mesh), mass, color)
 
 
 def is_mesh_file(name: str) -> bool:
@@ -203,11 +213,13 @@ def _own_object(name: str, mass: float | None) -> SimulatedObject:
     return _standing(name, unite(solids), pieces, mass or design.mass, design.color, densities)
 
 
-def _ycb_object(name: str, mass: float | None, data_dir: str | Path | None) -> SimulatedObject:
+def _ycb_object(name: str, mass: float | None, data_dir: str | Path | None, touched: bool) -> SimulatedObject:
     key = name.removeprefix("ycb/")
     folder = data_directory(data_dir) / "ycb" / key
     own_mass, color = _YCB[key]
     mesh = load_mesh(folder / "textured.obj")
+    if not touched:
+        return _seen(name, mesh, mass or own_mass, color)
     files = sorted(folder.glob("textured_coacd_*.stl"))
     pieces = [convex_hull(load_mesh(file).vertices) for file in files]
     if not pieces or _deviation(mesh, pieces) > _MAX_DEVIATION:
@@ -218,11 +230,25 @@ def _ycb_object(name: str, mass: float | None, data_dir: str | Path | None) -> S
     return _standing(name, mesh, pieces, mass or own_mass, color)
 
 
-def _printed_object(name: str, mass: float | None, data_dir: str | Path | None) -> SimulatedObject:
+def _printed_object(name: str, mass: float | None, data_dir: str | Path | None, touched: bool) -> SimulatedObject:
     key = name.removeprefix("known/")
     path = data_directory(data_dir) / "grasp" / "known" / f"{key}.obj"
     mesh = load_mesh(path)
+    if not touched:
+        return _seen(name, mesh, mass or printed_mass(mesh), _PRINTED[key])
     return _standing(name, mesh, convex_pieces(mesh), mass or printed_mass(mesh), _PRINTED[key])
+
+
+def _seen(name: str, mesh: TriangleMesh, mass: float, color: tuple[float, float, float]) -> SimulatedObject:
+    """An object that nothing touches: it stands as its hull does, by the centre of mass of its mesh."""
+    hull = convex_hull(mesh.vertices)
+    # Of a scan with holes the volume means nothing: then that of the hull.
+    body = mesh if len(boundary_edges(mesh.faces)) == 0 and mesh.volume > 0.0 else hull
+    standing = resting_transform(hull.vertices, mass_properties([body], [1.0], mass)[0])
+    center, inertia = mass_properties([body.transformed(standing)], [1.0], mass)
+    return SimulatedObject(
+        name, mesh.transformed(standing), [hull.transformed(standing)], mass, None, color, center, inertia
+    )
 
 
 def printed_mass(mesh: TriangleMesh) -> float:

@@ -32,6 +32,7 @@ NEEDED = {
     "morphit cover place": ["3x3"],
     "morphit cover view": ["3x3"],
     "morphit neural record": ["--object", "mug", "--output", "r.npz"],
+    "morphit neural import": ["m.stl", "--output", "f.npz"],
     "morphit neural train": ["r.npz", "--output", "f.npz"],
     "morphit neural identify": ["t.csv"],
     "morphit neural push": [],

@@ -33,3 +33,23 @@ def test_a_simulated_object_is_recorded_where_it_was_put(tmp_path: Path, capsys:
     assert len(points) > 200
     assert (points > low - 0.002).all() and (points < high + 0.002).all()
     assert np.minimum(np.abs(points - low), np.abs(points - high)).min(axis=1).max() < 0.002
+
+
+@needs_rendering
+def test_a_mesh_that_is_only_seen_is_not_cut_into_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bowl, hollow upwards: recorded without a mass and without a decomposition, standing on its foot."""
+    trimesh = pytest.importorskip("trimesh")
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("pictures need no convex pieces")
+
+    monkeypatch.setattr("morphit_ros.simulation.objects.convex_pieces", refuse)
+    profile = [(0.0, 0.0), (0.03, 0.0), (0.06, 0.05), (0.057, 0.05), (0.028, 0.003), (0.0, 0.003)]
+    bowl = trimesh.creation.revolve(np.array(profile), sections=32)
+    bowl.export(tmp_path / "bowl.stl")
+    words = ["neural", "record", "--object", str(tmp_path / "bowl.stl"), "--views", "4", "--size", "32"]
+    assert main([*words, "--output", str(tmp_path / "bowl.npz")]) == 0
+    truth = load_recording(tmp_path / "bowl.npz").truth
+    assert truth is not None
+    assert truth.volume == pytest.approx(abs(bowl.volume), rel=1e-6)
+    np.testing.assert_allclose(truth.bounds[:, 2], [0.0, 0.05], atol=1e-6)

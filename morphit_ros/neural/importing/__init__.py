@@ -1,0 +1,1 @@
+"""What people have already, read as recordings or density fields: pictures with poses, meshes, splats, distances."""
