@@ -129,7 +129,7 @@ class Shape:
         from morphit_ros.neural.views.cloud_views import views_of_cloud
 
         views = views_of_cloud(*self._oriented_points(viewpoints, seed))
-        result = learn_from_depths(views, DepthLearningConfig(resolution=resolution))
+        result = learn_from_depths(views, DepthLearningConfig(resolution=resolution, poses="given"))
         if result.field is None:
             raise InvalidInputError("source", result.message, "a shape that cameras can see all of")
         return ShapeField.of_learned(LearnedField(result.field, result.threshold, views.T_world_camera[:, :3, 3]))

@@ -60,6 +60,8 @@ def add_options(parser: CommandParser) -> None:
         add_config(parser, config, "resolution", none="80, of depth 96")
         add_config(parser, config, "seed", helps={"seed": "Of first weights and samples"})
     add_config(parser, DepthLearningConfig, "noise", helps={"noise": "Of depth: noise to average over [m]"})
+    for config in (ImageLearningConfig, DepthLearningConfig):
+        add_config(parser, config, "poses")
     add_settings(parser, "learning")
     add_config(parser, TrainConfig, "threshold")
     weight = parser.add_mutually_exclusive_group()

@@ -178,7 +178,7 @@ def test_the_hull_of_silhouettes_has_the_volume_and_the_center_of_the_ball():
     tensors = tensor(hull.second_moment) / hull.volume
     assert relative(tensors, 0.4 * BALL_RADIUS**2 * np.eye(3)) < 0.1
     # 0.3 m away, 110 pixels to the unit of depth; a little more where the camera is higher.
-    assert pixel_size(silhouettes, hull.center) == pytest.approx(0.3 / 110.0, rel=0.1)
+    assert pixel_size(views, hull.center) == pytest.approx(0.3 / 110.0, rel=0.1)
     nothing = hull_moments(silhouettes, np.stack([BALL_CENTER + 0.2, BALL_CENTER + 0.3]))
     assert nothing.volume == 0.0
 

@@ -187,9 +187,13 @@ def test_contradicting_poses_are_refused_before_learning() -> None:
     poses = images.T_world_camera.copy()
     poses[2, :3, 3] += 0.04
     with pytest.raises(InvalidInputError, match="contradict"):
-        learn_from_images(PosedImages(images.rgb, images.intrinsics, poses, images.masks))
+        learn_from_images(
+            PosedImages(images.rgb, images.intrinsics, poses, images.masks), ImageLearningConfig(poses="given")
+        )
     with pytest.raises(InvalidInputError, match="contradict"):
-        learn_from_depths(PosedDepths(depths.depth, depths.intrinsics, poses, depths.masks))
+        learn_from_depths(
+            PosedDepths(depths.depth, depths.intrinsics, poses, depths.masks), DepthLearningConfig(poses="given")
+        )
 
 
 def test_images_without_masks_before_a_plain_background_give_the_ball(from_images: LearningResult) -> None:

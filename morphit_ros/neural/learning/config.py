@@ -6,6 +6,11 @@ from dataclasses import dataclass
 
 from morphit_ros.configuration import Config, parameter
 
+_POSES = (
+    "Poses of six views or more with masks: checked: refined where outlines disagree by half a pixel, views that "
+    "disagree with all others left out; given: as they are; refined: in any case"
+)
+
 
 @dataclass(frozen=True)
 class DepthLearningConfig(Config):
@@ -35,6 +40,7 @@ class DepthLearningConfig(Config):
     rate: float = parameter(5e-3, "Learning rate", minimum=1e-6, maximum=1.0)
     seed: int = parameter(0, "Seed of points and first weights", minimum=0)
     check_poses: bool = parameter(True, "Refuse poses that contradict each other")
+    poses: str = parameter("checked", _POSES, choices=("checked", "given", "refined"))
 
 
 @dataclass(frozen=True)
@@ -56,3 +62,4 @@ class ImageLearningConfig(Config):
     smoothness: float = parameter(2e-3, "Weight of differences of neighbouring densities", minimum=0.0, maximum=1.0)
     seed: int = parameter(0, "Seed of rays and initial features", minimum=0)
     check_poses: bool = parameter(True, "Refuse poses that contradict each other")
+    poses: str = parameter("checked", _POSES, choices=("checked", "given", "refined"))

@@ -6,11 +6,19 @@ one side the hull is closed by the box around what was measured: a guess, and `i
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.neural.field import DensityField
 from morphit_ros.neural.learning.carved_grid import carve_grid
 from morphit_ros.neural.learning.config import DepthLearningConfig
 from morphit_ros.neural.learning.result import LearningResult, LearningStatus, Progress
+from morphit_ros.neural.solid.extraction import SolidConfig
+from morphit_ros.neural.solid.search import find_object
+from morphit_ros.neural.solid.silhouette_hull import HullThreshold, pixel_size
+from morphit_ros.neural.views.agreement import AgreedViews, agreed_views
 from morphit_ros.neural.views.carving import DepthHull
 from morphit_ros.neural.views.consistency import check_depths, depth_bounds
 from morphit_ros.neural.views.posed_views import PosedDepths
@@ -40,6 +48,8 @@ def learn_from_depths(
         InvalidInputError: poses that contradict each other.
     """
     config = config or DepthLearningConfig()
+    agreed = agreed_views(depths, config.poses) if config.check_poses else AgreedViews(depths)
+    depths = agreed.views
     bounds = depth_bounds(depths)
     if config.check_poses:
         check_depths(depths, bounds)
@@ -62,7 +72,25 @@ def learn_from_depths(
         message = "The field is constant: the measurements carve nothing away. Check masks and bounds."
         return LearningResult(LearningStatus.CONSTANT, message, None, none)
     if config.method == "grid":
-        return LearningResult(LearningStatus.CONVERGED, f"carved from {len(depths)} views", grid, none)
+        message = "; ".join((f"carved from {len(depths)} views", *agreed.notes))
+        threshold = _threshold(grid, depths, agreed)
+        return LearningResult(LearningStatus.CONVERGED, message, grid, none, threshold=threshold)
     from morphit_ros.neural.learning.occupancy_network import fit_occupancy
 
-    return fit_occupancy(grid, hull.surface_points, config, progress)
+    result = fit_occupancy(grid, hull.surface_points, config, progress)
+    if result.field is None:
+        return result
+    message = "; ".join((result.message, *agreed.notes))
+    return replace(result, message=message, threshold=_threshold(result.field, depths, agreed))
+
+
+def _threshold(field: DensityField, depths: PosedDepths, agreed: AgreedViews[PosedDepths]) -> HullThreshold | None:
+    """Halfway between empty and full, with what a pixel shows and how far the views disagree; None if there is none."""
+    config = SolidConfig()
+    try:
+        found = find_object(field, None, config.fill, config.gap).threshold
+    except InvalidInputError:
+        # Whoever cuts it is told what is wrong with the field.
+        return None
+    pixel = pixel_size(depths, field.bounds.mean(axis=0))
+    return HullThreshold(found.value, *found.range, found.agreement, None, pixel, agreed.disagreement, agreed.drift)

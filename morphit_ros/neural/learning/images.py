@@ -7,6 +7,7 @@ guess.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,7 @@ from morphit_ros.neural.learning.rays import make_rays
 from morphit_ros.neural.learning.result import LearningResult, LearningStatus, Progress
 from morphit_ros.neural.solid.silhouette_hull import HullThreshold, hull_moments, pixel_size
 from morphit_ros.neural.solid.silhouettes import silhouette_threshold
+from morphit_ros.neural.views.agreement import AgreedViews, agreed_views
 from morphit_ros.neural.views.backgrounds import with_masks
 from morphit_ros.neural.views.carving import DepthHull, Silhouettes
 from morphit_ros.neural.views.consistency import check_images, image_bounds
@@ -68,8 +70,10 @@ def learn_from_images(
     if images.masks is None and np.ptp(images.rgb, axis=(0, 1, 2)).max() < _LEAST_COLOR:
         message = "The field is empty: the pictures show one colour. Check exposure and masks."
         return LearningResult(LearningStatus.EMPTY, message, None, np.zeros(0))
-    bounds = image_bounds(images)
     derived = images.masks is None
+    agreed = agreed_views(images, config.poses) if config.check_poses else AgreedViews(images)
+    images = agreed.views
+    bounds = image_bounds(images)
     if config.check_poses:
         check_images(images, bounds)
     images = with_masks(images)
@@ -109,7 +113,10 @@ def learn_from_images(
         message += f", PSNR {psnr:.1f} dB"
     if derived:
         message += ", masks taken from the plain background"
+    message = "; ".join((message, *agreed.notes))
     threshold = _threshold(field, images, silhouettes)
+    if threshold is not None:
+        threshold = replace(threshold, disagreement=agreed.disagreement, drift=agreed.drift)
     return LearningResult(
         LearningStatus.CONVERGED, message, field, losses, psnr, partial(draw_colors, model), threshold
     )
@@ -128,7 +135,7 @@ def _threshold(field: GridField, images: PosedImages, silhouettes: Silhouettes) 
         return None
     hull = hull_moments(silhouettes, field.bounds)
     lowest, highest = min(best.range[0], _HALF), max(best.range[1], _HALF)
-    return HullThreshold(_HALF, lowest, highest, best.agreement, hull, pixel_size(silhouettes, hull.center))
+    return HullThreshold(_HALF, lowest, highest, best.agreement, hull, pixel_size(images, hull.center))
 
 
 def _solid_grid(
@@ -139,7 +146,7 @@ def _solid_grid(
     if not (np.isfinite(depth) & images.masks).any(axis=(1, 2)).all():
         return None
     learned = PosedDepths(depth, images.intrinsics, images.T_world_camera, images.masks, bounds)
-    slack = _ROUNDING * pixel_size(silhouettes, bounds.mean(axis=0))
+    slack = _ROUNDING * pixel_size(images, bounds.mean(axis=0))
     return carve_grid(DepthHull(learned), bounds, spacing, noise=spacing, within=silhouettes, slack=slack)
 
 

@@ -239,6 +239,12 @@ def _hull_effects(solid: Solid, threshold: HullThreshold) -> list[Array]:
     # All around it changes the volume most, on one side only the centre.
     swelling = _PIXEL_SHARE * threshold.pixel * solid.surface.area / solid.volume
     errors = [np.array([swelling, _PIXEL_SHARE * threshold.pixel, 2.0 / 3.0 * swelling, 5.0 / 3.0 * swelling])]
+    if threshold.disagreement > 0.0:
+        # The hull of views that disagree is what the most cautious of them leave.
+        swelling = threshold.disagreement * solid.surface.area / solid.volume
+        errors.append(np.array([swelling, threshold.disagreement, 2.0 / 3.0 * swelling, 5.0 / 3.0 * swelling]))
+    if threshold.drift > 0.0:
+        errors.append(np.array([0.0, threshold.drift, 0.0, 0.0]))
     if threshold.hull is not None:
         errors.append(difference(solid.moments, threshold.hull))
     return errors

@@ -12,6 +12,7 @@ from morphit_ros.neural.fields.grid import grid_nodes
 from morphit_ros.neural.solid.moments import VolumeMoments
 from morphit_ros.neural.solid.thresholds import Threshold
 from morphit_ros.neural.views.carving import Silhouettes
+from morphit_ros.neural.views.posed_views import PosedViews
 
 # Cells along the longest side of the bounds; those at the surface are divided in each direction.
 _CELLS, _PARTS = 48, 3
@@ -30,6 +31,8 @@ class HullThreshold(Threshold):
     Attributes:
         hull: volume and moments of the hull, None if unknown; a volume of zero where nothing lies in all silhouettes.
         pixel: what a pixel shows of the object, 0 if unknown [m].
+        disagreement: by how far views place the surface differently, beyond the rounding to pixels [m].
+        drift: by how far refined poses may have moved the object as a whole [m].
 
     Raises:
         InvalidInputError: what `Threshold` refuses, moments of no body, or a pixel that is negative or not finite.
@@ -37,11 +40,14 @@ class HullThreshold(Threshold):
 
     hull: VolumeMoments | None = None
     pixel: float = 0.0
+    disagreement: float = 0.0
+    drift: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0.0 <= self.pixel < np.inf:
-            raise InvalidInputError("pixel of the threshold", self.pixel, "a size from 0 up [m]")
+        for name in ("pixel", "disagreement", "drift"):
+            if not 0.0 <= getattr(self, name) < np.inf:
+                raise InvalidInputError(f"{name} of the threshold", getattr(self, name), "a size from 0 up [m]")
         if self.hull is not None:
             object.__setattr__(self, "hull", _checked_moments(self.hull))
 
@@ -78,10 +84,10 @@ def check_hull(threshold: HullThreshold, bounds: Array) -> None:
     remedy = "Give the threshold that was learned together with this field, in its frame."
     extents = bounds[1] - bounds[0]
     diagonal = float(np.linalg.norm(extents))
-    if threshold.pixel > diagonal:
-        raise InvalidInputError(
-            "pixel of the threshold", threshold.pixel, f"at most {diagonal:.4g}, the field's diagonal [m]", remedy
-        )
+    for name in ("pixel", "disagreement", "drift"):
+        if getattr(threshold, name) > diagonal:
+            bound = f"at most {diagonal:.4g}, the field's diagonal [m]"
+            raise InvalidInputError(f"{name} of the threshold", getattr(threshold, name), bound, remedy)
     if threshold.hull is None:
         return
     volume, center, second = threshold.hull
@@ -127,8 +133,7 @@ def hull_moments(silhouettes: Silhouettes, bounds: Array) -> VolumeMoments:
     return VolumeMoments(volume, center, (offsets * volumes[:, None]).T @ offsets)
 
 
-def pixel_size(silhouettes: Silhouettes, place: Array) -> float:
+def pixel_size(views: PosedViews, place: Array) -> float:
     """What a pixel shows at a place (3,), the median of the views [m]."""
-    views = silhouettes.views
     distances = np.linalg.norm(views.T_world_camera[:, :3, 3] - place, axis=1)
     return float(np.median(distances / views.intrinsics[:, :2].mean(axis=1)))

@@ -17,6 +17,8 @@ from morphit_ros.neural.solid.thresholds import Threshold
 
 _NUMBERS = ("value", "lowest", "highest", "agreement")
 _OF_HULL = ("hull", "pixel")
+# Only written where there is any.
+_OF_POSES = ("disagreement", "drift")
 _MOMENTS = ("volume", "center", "second_moment")
 _LARGEST = sys.float_info.max
 
@@ -42,6 +44,8 @@ def describe_threshold(threshold: Threshold, bounds: Array) -> dict[str, Any]:
         moments = None if hull is None else (hull.volume, hull.center.tolist(), hull.second_moment.tolist())
         description["hull"] = None if moments is None else dict(zip(_MOMENTS, moments, strict=True))
         description["pixel"] = float(threshold.pixel)
+        if threshold.disagreement or threshold.drift:
+            description |= {name: float(getattr(threshold, name)) for name in _OF_POSES}
     return description
 
 
@@ -53,7 +57,9 @@ def build_threshold(description: Any, bounds: Array) -> Threshold:
             field with these bounds.
     """
     of_hull = isinstance(description, Mapping) and any(name in description for name in _OF_HULL)
-    entries = _entries("threshold", description, _NUMBERS + _OF_HULL if of_hull else _NUMBERS)
+    of_poses = of_hull and any(name in description for name in _OF_POSES)
+    names = _NUMBERS + (_OF_HULL if of_hull else ()) + (_OF_POSES if of_poses else ())
+    entries = _entries("threshold", description, names)
     numbers = {name: _number(f"threshold: {name}", entries[name]) for name in _NUMBERS}
     if not of_hull:
         return Threshold(**numbers)
@@ -65,7 +71,8 @@ def build_threshold(description: Any, bounds: Array) -> Threshold:
             _numbers("threshold: hull: center", moments["center"], (3,)),
             _numbers("threshold: hull: second_moment", moments["second_moment"], (3, 3)),
         )
-    threshold = HullThreshold(**numbers, hull=hull, pixel=_number("threshold: pixel", entries["pixel"]))
+    sizes = {name: _number(f"threshold: {name}", entries[name]) for name in (_OF_POSES if of_poses else ())}
+    threshold = HullThreshold(**numbers, hull=hull, pixel=_number("threshold: pixel", entries["pixel"]), **sizes)
     check_hull(threshold, bounds)
     return threshold
 

@@ -1,0 +1,141 @@
+"""Views as they can be learned from: masks without stray pixels, poses that agree, and what is left of disagreement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.neural.views.pose_refinement import LEAST_VIEWS, PoseRefinement, measure_agreement, refine_poses
+from morphit_ros.neural.views.posed_views import Mask, PosedDepths, PosedImages
+
+Views = TypeVar("Views", PosedImages, PosedDepths)
+
+POSES = ("checked", "given", "refined")
+"""What is done with poses: refined where views disagree, taken as they are, or refined in any case."""
+# True poses leave this of outlines that are rounded to pixels, and less where depths count as well; poses are off where
+# there is more than that [px].
+_ROUNDING, _OFF = 0.33, 0.5
+_ROUNDING_DEPTHS, _OFF_DEPTHS = 0.2, 0.4
+# Pixels that differ from most of their neighbours: more of them in all than any outline has.
+_STRAY = 0.015
+# Holes of a silhouette that are smaller are made of stray pixels [px].
+_LEAST_HOLE = 6
+
+
+@dataclass(frozen=True)
+class AgreedViews(Generic[Views]):
+    """Views to learn from.
+
+    Attributes:
+        views: cleaned, refined, without those that disagree.
+        disagreement: by how far the views that are left place the surface differently, beyond the rounding of their
+            outlines; 0 if that is not known [m].
+        drift: by how far refined poses may have moved the object as a whole [m].
+        notes: what was done, for people.
+    """
+
+    views: Views
+    disagreement: float = 0.0
+    drift: float = 0.0
+    notes: tuple[str, ...] = ()
+
+
+def agreed_views(views: Views, poses: str = "checked") -> AgreedViews[Views]:
+    """Views with clean masks, and with poses that agree.
+
+    Args:
+        views: with masks; fewer than `LEAST_VIEWS`, or without masks, they stay as they are.
+        poses: one of `POSES`.
+
+    Raises:
+        InvalidInputError: another word, poses to be refined of too few views or without masks.
+    """
+    if poses not in POSES:
+        raise InvalidInputError("poses", repr(poses), f"one of {', '.join(POSES)}")
+    if views.masks is None or len(views) < LEAST_VIEWS:
+        if poses == "refined":
+            few = "views without masks" if views.masks is None else f"{len(views)} views"
+            raise InvalidInputError("poses", f"'refined' with {few}", f"masks and {LEAST_VIEWS} views or more")
+        return AgreedViews(views)
+    cleaned, stray = clean_masks(views.masks)
+    notes = [] if stray == 0.0 else [f"{stray:.1%} of the masks' pixels were stray and were changed"]
+    posed = views if stray == 0.0 else _with_masks(views, cleaned)
+    try:
+        found: PoseRefinement = measure_agreement(posed)
+        if poses == "refined" or (poses == "checked" and found.spread > _off(posed) * found.pixel):
+            before = found
+            found = refine_poses(posed)
+            notes.append(
+                f"poses refined: turned by {np.degrees(found.turns).mean():.2f} degrees, the object moved in them by "
+                f"{1e3 * found.shifts.mean():.2g} mm (means); outlines disagree by {found.spread / found.pixel:.2f} px "
+                f"instead of {before.spread / before.pixel:.2f}"
+            )
+            drift = float(found.shifts.mean()) / np.sqrt(len(views))
+        else:
+            drift = 0.0
+    except InvalidInputError:
+        # What views without any common place are, the checks of poses say best.
+        return AgreedViews(posed, notes=tuple(notes))
+    if poses == "given":
+        return AgreedViews(posed, _beyond_rounding(found, posed), notes=tuple(notes))
+    notes += [_odd_note(found)] if found.odd else []
+    return AgreedViews(found.applied(posed), _beyond_rounding(found, posed), drift, tuple(notes))
+
+
+def clean_masks(masks: Mask) -> tuple[Mask, float]:
+    """Masks (V, H, W) without stray pixels, and the share of pixels that were changed; unchanged if few are stray.
+
+    A pixel is stray that differs from most of the nine around it, itself included. Thin parts have such pixels, too:
+    masks are changed only if there are more of them than outlines have.
+    """
+    from scipy.ndimage import label, median_filter
+
+    smooth = np.stack([median_filter(mask.view(np.uint8), 3) for mask in masks]).astype(np.bool_)
+    if (smooth != masks).mean() <= _STRAY:
+        return masks, 0.0
+    result = np.zeros_like(masks)
+    for number, mask in enumerate(smooth):
+        pieces, count = label(mask)
+        if count == 0:
+            result[number] = masks[number]
+            continue
+        # Clusters of stray pixels are left beside the object, and within.
+        mask = pieces == 1 + np.argmax(np.bincount(pieces.ravel())[1:])
+        holes, count = label(~mask)
+        sizes = np.bincount(holes.ravel(), minlength=count + 1)
+        result[number] = mask | ((holes > 0) & (sizes[holes] < _LEAST_HOLE))
+    return result, float((result != masks).mean())
+
+
+def _rounding(views: PosedImages | PosedDepths) -> float:
+    """Disagreement of views with true poses [px]."""
+    return _ROUNDING_DEPTHS if isinstance(views, PosedDepths) else _ROUNDING
+
+
+def _off(views: PosedImages | PosedDepths) -> float:
+    return _OFF_DEPTHS if isinstance(views, PosedDepths) else _OFF
+
+
+def _beyond_rounding(found: PoseRefinement, views: PosedImages | PosedDepths) -> float:
+    return float(np.sqrt(max(found.spread**2 - (_rounding(views) * found.pixel) ** 2, 0.0)))
+
+
+def _odd_note(found: PoseRefinement) -> str:
+    usual = float(np.median(found.mismatch))
+    shift = float(np.median(found.shifts))
+    each = ", ".join(
+        f"{number} ({found.mismatch[number]:.0%} of the silhouette, moved by {1e3 * found.shifts[number]:.2g} mm)"
+        for number in found.odd
+    )
+    kind = "view" if len(found.odd) == 1 else "views"
+    return (
+        f"left out {kind} {each}: disagrees with the surface of all others (usually {usual:.0%} and {1e3 * shift:.2g} "
+        "mm); the mask is cut, or the pose is wrong"
+    )
+
+
+def _with_masks(views: Views, masks: Mask) -> Views:
+    return replace(views, masks=masks)
