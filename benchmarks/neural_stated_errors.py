@@ -112,7 +112,7 @@ def judged(name: str, kind: str, noise: str, seed: int, data: Path | None) -> di
         float(np.linalg.norm(found.center_of_mass - center)) / size,
         float(np.linalg.norm(weighed.inertia - inertia) / np.linalg.norm(inertia)),
     )
-    stated = (found.mass_error / found.mass, found.center_error / size, weighed.inertia_error)
+    stated = (found.mass_error / item.mesh.volume, found.center_error / size, weighed.inertia_error)
     for quantity, error, deviation in zip(QUANTITIES, errors, stated, strict=True):
         row |= {quantity: error, f"{quantity} stated": deviation}
     return row | {"cut": cut, "message": result.message, "seconds": time.process_time() - begin}

@@ -262,6 +262,7 @@ def same_threshold(loaded: Threshold | None, saved: Threshold | None) -> None:
         Threshold(0.3, 0.1, 0.7, 0.92),
         HullThreshold(0.5),
         HullThreshold(0.5, 0.4, 0.6, 0.98, HULL, 0.0027),
+        HullThreshold(0.5, 0.4, 0.6, 0.98, HULL, 0.0027, 0.0011, 0.0023),
         HullThreshold(np.float32(0.5), hull=VolumeMoments(0.0, BOUNDS.mean(axis=0), np.zeros((3, 3)))),
     ],
 )

@@ -293,3 +293,38 @@ def test_a_constant_field_has_no_inertia(weighting):
     field.density = lambda points: np.ones(len(points))
     with pytest.raises(InvalidInputError, match="constant"):
         inertial_properties(field, mass=1.0, weighting=weighting)
+
+
+@pytest.mark.parametrize(("volume", "told"), [(0.5, "reaches beyond its outlines"), (3.0, "hollows that no outline")])
+def test_a_solid_off_its_hull_is_told_by_how_it_is_off(volume, told):
+    ball = SphereField(0.05)
+    exact = 4.0 / 3.0 * np.pi * 0.05**3
+    hull = VolumeMoments(volume * exact, np.zeros(3), 0.2 * volume * exact * 0.05**2 * np.eye(3))
+    found = inertial_properties(ball, mass=1.0, threshold=HullThreshold(0.5, hull=hull, pixel=1e-3))
+    assert [remark for remark in found.remarks if told in remark]
+
+
+def test_walls_of_a_pixel_have_no_thickness_that_is_known():
+    plate = BoxField((0.1, 0.1, 0.003), edge=5e-4)
+    fine, coarse = (
+        inertial_properties(plate, density=1e3, threshold=HullThreshold(0.5, pixel=pixel)) for pixel in (2e-4, 3e-3)
+    )
+    assert fine.remarks == ()
+    assert any("thickness" in remark and "unknown" in remark for remark in coarse.remarks)
+    assert coarse.mass_error > coarse.mass > 5.0 * fine.mass_error
+
+
+def test_disagreement_and_drift_of_views_are_stated():
+    ball = SphereField(0.05)
+    plain, off = (
+        inertial_properties(ball, density=1e3, threshold=HullThreshold(0.5, pixel=1e-3, **more))
+        for more in ({}, {"disagreement": 2e-3, "drift": 3e-3})
+    )
+    # A shell of 2 mm around a ball of 5 cm is 3 x 2 / 50 of it.
+    assert np.sqrt(off.mass_error**2 - plain.mass_error**2) / off.mass == pytest.approx(0.12, rel=0.02)
+    assert np.sqrt(off.center_error**2 - plain.center_error**2) == pytest.approx(np.hypot(2e-3, 3e-3), rel=0.02)
+    assert [bool(found.remarks) for found in (plain, off)] == [False, True]
+    assert any("disagree by 2 mm" in remark for remark in off.remarks)
+    for name in ("pixel", "disagreement", "drift"):
+        with pytest.raises(InvalidInputError, match=f"{name} of the threshold: got -1"):
+            HullThreshold(0.5, **{name: -1.0})

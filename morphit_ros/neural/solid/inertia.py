@@ -36,6 +36,10 @@ _CUT_OFF = 0.05
 _PIXEL_SHARE = 0.25
 # A solid whose volume differs from the hull of its silhouettes by more is mentioned.
 _MOST_OFF_HULL = 0.15
+# Walls of fewer pixels have no thickness that pictures show.
+_LEAST_THICKNESS = 2.0
+# Views that disagree by more of a pixel, beyond its rounding, are mentioned.
+_MOST_DISAGREEMENT = 0.3
 # Share of a solid without any sample that is mentioned.
 _UNSAMPLED = 0.01
 # Cells along the longest side when only the effect of the threshold is looked for.
@@ -166,7 +170,14 @@ def inertial_properties(
         remarks.append(f"separate pieces of {solid.dropped_volume / solid.volume:.0%} of the volume were left out")
     if isinstance(solid.threshold, HullThreshold):
         errors += _hull_effects(solid, solid.threshold)
-        remarks += _off_hull(solid, solid.threshold)
+        remarks += _off_hull(solid, solid.threshold) + _pose_remarks(solid.threshold)
+        if (thickness := _mean_thickness(solid)) < _LEAST_THICKNESS * solid.threshold.pixel:
+            errors.append(np.array([1.0, 0.0, 0.0, 1.0]))
+            remarks.append(
+                f"walls are {1e3 * thickness:.2g} mm thick in the mean, where a pixel shows "
+                f"{1e3 * solid.threshold.pixel:.2g} mm: their thickness, and with it the volume and a mass from it, is "
+                "unknown; weigh the object, or take pictures with more pixels on it"
+            )
     if isinstance(solid.field, SampledField):
         unsampled, words = _unsampled_effects(solid, solid.field)
         errors += unsampled
@@ -277,15 +288,39 @@ def _unsampled_effects(solid: Solid, field: SampledField) -> tuple[list[Array], 
     return errors, remarks
 
 
+def _mean_thickness(solid: Solid) -> float:
+    """Of a plate with the volume and the surface of a solid [m]."""
+    return 2.0 * solid.volume / float(solid.surface.area)
+
+
+def _pose_remarks(threshold: HullThreshold) -> list[str]:
+    """How far views disagree, and what refined poses leave open."""
+    remarks = []
+    if threshold.disagreement > threshold.pixel * _MOST_DISAGREEMENT:
+        remarks.append(
+            f"the views disagree by {1e3 * threshold.disagreement:.2g} mm about where the surface is: poses, masks or "
+            "depths are not exact"
+        )
+    if threshold.drift > 0.0:
+        remarks.append(
+            f"the poses were refined: where the object is among them is known to {1e3 * threshold.drift:.2g} mm, and "
+            "its size as well as the focal length"
+        )
+    return remarks
+
+
 def _off_hull(solid: Solid, threshold: HullThreshold) -> list[str]:
     """A remark on a solid that is much larger or smaller than the hull of its silhouettes."""
     if threshold.hull is None or abs(solid.volume - threshold.hull.volume) <= _MOST_OFF_HULL * threshold.hull.volume:
         return []
     if threshold.hull.volume == 0.0:
         return ["nothing lies in all silhouettes: check masks and poses"]
+    share = f"the solid has {solid.volume / threshold.hull.volume:.0%} of the volume of its silhouettes' hull"
+    if solid.volume > threshold.hull.volume:
+        return [f"{share}, which holds the whole object: it reaches beyond its outlines; take a higher threshold"]
     return [
-        f"the solid has {solid.volume / threshold.hull.volume:.0%} of the volume of its silhouettes' hull: thin parts "
-        "were not learned well; take pictures with more pixels on the object, or depths"
+        f"{share}: parts of it were lost, or it has hollows that no outline shows; depth pictures tell which, more "
+        "pixels on the object keep thin parts"
     ]
 
 

@@ -102,8 +102,8 @@ def check_thin_parts(
         raise InvalidInputError(
             "field", f"parts thinner than cells of {1e3 * spacing:.3g} mm, about {lost:.0%} of the volume",
             f"at most {_MOST_LOST:.0%}",
-            f"Raise {now} of SolidConfig, or take another threshold: near the field's highest densities its noise is "
-            "full of holes.",
+            f"Raise {now} of SolidConfig if the object has such parts. If it has none, they are noise of the field "
+            "near the threshold: take another.",
         )  # fmt: skip
     if apart > 1.0:
         raise InvalidInputError(

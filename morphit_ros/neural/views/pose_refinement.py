@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.rotations import cross_matrices, quats_of_matrices, rotation_vectors
@@ -51,6 +50,8 @@ _NEAR = 4.0
 _ROBUST = 2.5
 # A view is odd if so much of its silhouette disagrees, and so many times what is usual; at most this share of all are.
 _ODD, _ODD_TIMES, _MOST_ODD = 0.05, 3.0, 0.25
+# Where so much disagrees in most views, it is the surface that is wrong: walls thinner than its grid.
+_MOST_USUAL = 0.03
 # So is one whose pose had to be moved by so many times as much as is usual, and by so many pixels.
 _MOVED_TIMES, _MOVED_PIXELS = 5.0, 6.0
 # What is nearer to the outline does not count for that, besides a spacing [px].
@@ -294,7 +295,7 @@ class _Agreement:
         odd = np.flatnonzero((self._mismatch > max(_ODD, _ODD_TIMES * usual)) | far)
         most = int(_MOST_ODD * len(self._views))
         self._kept[:] = True
-        if len(odd) <= most:
+        if len(odd) <= most and usual < _MOST_USUAL:
             self._kept[odd] = False
 
     def result(self) -> PoseRefinement:
@@ -393,8 +394,7 @@ class _Agreement:
         lever[3:, :3] = cross_matrices(arm[None])[0]
         turn = _TURN * self._expected / float(np.linalg.norm(arm))
         spread = np.diag([turn**2] * 3 + [(_SHIFT * self._expected) ** 2] * 3)
-        information: Array = np.linalg.inv(lever @ spread @ lever.T)
-        return information
+        return np.asarray(np.linalg.inv(lever @ spread @ lever.T), dtype=np.float64)
 
 
 def _some(rows: Array, most: int, rng: np.random.Generator) -> Array:
