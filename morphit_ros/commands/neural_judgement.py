@@ -124,8 +124,8 @@ def print_mass_properties(report: dict[str, Any]) -> None:
 def _in_words(by: str, threshold: Threshold | None) -> str:
     from morphit_ros.neural.solid.silhouette_hull import HullThreshold
 
-    if by == "learning" and isinstance(threshold, HullThreshold) and threshold.hull is not None:
-        return "learning, which cut it by its silhouettes"
+    if by == "learning" and isinstance(threshold, HullThreshold):
+        return "two levels" if threshold.hull is None else "learning, which cut it by its silhouettes"
     if by == "learning" and threshold is not None:
         return "half the occupancy"
     return by if by in ("silhouettes", "likelihood") else "two levels"

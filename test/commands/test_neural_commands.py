@@ -188,7 +188,9 @@ def test_a_field_is_kept_though_its_threshold_could_not_be_chosen(
     assert main([*words, "--output", str(tmp_path / "field.npz")]) == 0
     assert "no solid: masks: got silhouettes of another object" in capsys.readouterr().out
     kept = load_learned_field(tmp_path / "field.npz")
-    assert kept.threshold is None and kept.eyes is not None and len(kept.eyes) == VIEWS
+    # What learning recommends of depths: halfway between empty and full.
+    assert kept.threshold is not None and kept.threshold.value == pytest.approx(0.5)
+    assert kept.eyes is not None and len(kept.eyes) == VIEWS
 
 
 def test_pictures_that_show_nothing_end_with_1_and_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

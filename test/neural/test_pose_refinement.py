@@ -80,8 +80,9 @@ def misplacement(poses: np.ndarray) -> float:
     return float(np.sqrt(((seen - seen.mean(axis=0)) ** 2).sum(axis=2).mean()))
 
 
-@pytest.mark.parametrize("kind", [images, depths])
-@pytest.mark.parametrize(("degrees", "shift"), [(0.5, 0.0025), (1.0, 0.005)])
+@pytest.mark.parametrize(
+    ("kind", "degrees", "shift"), [(images, 0.5, 0.0025), (images, 1.0, 0.005), (depths, 1.0, 0.005)]
+)
 def test_poses_of_a_hand_held_camera_come_to_agree(kind, degrees: float, shift: float) -> None:  # type: ignore[no-untyped-def]
     poses = disturbed(degrees, shift)
     found = refine_poses(kind(poses))
@@ -178,6 +179,8 @@ def test_what_cannot_be_refined_is_refused() -> None:
         agreed_views(images(TRUE), "perhaps")
     with pytest.raises(InvalidInputError, match=r"'refined' with 5 views"):
         agreed_views(PosedImages(np.zeros((5, SIZE, SIZE, 3)), INTRINSICS, TRUE[:5], MASKS[:5]), "refined")
+    few = agreed_views(PosedImages(np.zeros((5, SIZE, SIZE, 3)), INTRINSICS, TRUE[:5], MASKS[:5]))
+    assert few.notes == ("whether the poses of 5 views agree was not measured",)
 
 
 def test_the_lowest_value_along_a_ray_is_that_of_its_nearest_point() -> None:

@@ -59,7 +59,9 @@ def agreed_views(views: Views, poses: str = "checked") -> AgreedViews[Views]:
         if poses == "refined":
             few = "views without masks" if views.masks is None else f"{len(views)} views"
             raise InvalidInputError("poses", f"'refined' with {few}", f"masks and {LEAST_VIEWS} views or more")
-        return AgreedViews(views)
+        if views.masks is None:
+            return AgreedViews(views)
+        return AgreedViews(views, notes=(f"whether the poses of {len(views)} views agree was not measured",))
     cleaned, stray = clean_masks(views.masks)
     notes = [] if stray == 0.0 else [f"{stray:.1%} of the masks' pixels were stray and were changed"]
     posed = views if stray == 0.0 else _with_masks(views, cleaned)
