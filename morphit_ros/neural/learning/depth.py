@@ -24,6 +24,11 @@ from morphit_ros.neural.views.consistency import check_depths, depth_bounds
 from morphit_ros.neural.views.posed_views import PosedDepths
 
 _LEAST_CONTRAST = 1e-3
+# Views are averaged that differ by so many deviations of their disagreement: the most cautious of them carve too much.
+_WITHIN = 3.0
+# Refined poses are known to about a pixel: so many are averaged. (A bottle of a hand-held camera, focal length 3 % off:
+# volume -6 instead of -12 %, inertia 8 instead of 11 %.)
+_OF_REFINED = 2.0
 
 
 class _Cancelled(Exception):
@@ -61,7 +66,10 @@ def learn_from_depths(
             raise _Cancelled
 
     try:
-        grid = carve_grid(hull, bounds, spacing, config.noise, config.edge, config.smoothing, told)
+        noise = max(config.noise, _WITHIN * agreed.disagreement)
+        if agreed.drift > 0.0:
+            noise = max(noise, _OF_REFINED * pixel_size(depths, bounds.mean(axis=0)))
+        grid = carve_grid(hull, bounds, spacing, noise, config.edge, config.smoothing, told)
     except _Cancelled:
         return LearningResult(LearningStatus.CANCELLED, "Cancelled.", None, np.zeros(0))
     none = np.zeros(0)
