@@ -42,6 +42,8 @@ from morphit_ros.simulation.servo import ArmServo, GripperServo
 _SETTLING_TIME = 0.3
 # The same where objects may fall onto each other [s].
 _FALLING_TIME = 2.0
+# For contacts, for each object and the robot [bytes].
+_MEMORY = 16 << 20
 # Objects that are to settle lose their motion in this time: so falling they reach 0.5 m/s [s].
 _SETTLING_RATE = 20.0
 _FALLING_SPEED = 9.81 / _SETTLING_RATE
@@ -163,6 +165,8 @@ class Workcell:
             others = [load_object(name) for name in config.others.split()]
         self._others = tuple(f"other {number}" for number in range(len(others)))
         self.objects = (self.object, *others)
+        # What MuJoCo takes by itself is too little for 300 contacts, which ten concave objects in a heap have.
+        spec.memory = _MEMORY * (1 + len(self.objects))
         poses = self._object_poses(config)
         for name, thing, pose in zip((OBJECT_BODY, *self._others), self.objects, poses, strict=True):
             add_object(spec, thing, pose, config.friction, name)

@@ -25,6 +25,7 @@ from morphit_interfaces.action import (
     Place,
     PlanGrasp,
     PlanMotion,
+    Push,
     Recover,
     Release,
 )
@@ -180,6 +181,7 @@ EXECUTE_GRASP = Action("execute_grasp", ExecuteGrasp, "execute the first reachab
 PICK = Action("pick", Pick, "see, plan and execute in one")
 RELEASE = Action("release", Release, "open the hand where it is")
 PLACE = Action("place", Place, "put down what the hand holds")
+PUSH = Action("push", Push, "push an object aside that cannot be grasped as it lies")
 GO_HOME = Action("go_home", GoHome, "the arm to the robot's home, with what the hand holds")
 RECOVER = Action("recover", Recover, "after a fault: look what is held, up, and home")
 
@@ -286,7 +288,7 @@ NODES: tuple[NodeInterfaces, ...] = (
             JOINT_STATES, SPHERE_DESCRIPTION, SPHERE_MODEL, OBJECTS, WORLD_OBJECTS, ROBOT_DESCRIPTION, GATE_STATE,
             NODE_ALIVE,
         ),
-        actions=(EXECUTE_GRASP, PICK, RELEASE, PLACE, GO_HOME, RECOVER),
+        actions=(EXECUTE_GRASP, PICK, RELEASE, PLACE, PUSH, GO_HOME, RECOVER),
         calls=(SEGMENT, PLAN_GRASP, ATTACH_OBJECT, DETACH_OBJECT),
         needs=(
             Need(JOINT_STATES, "state_timeout"), Need(SPHERE_DESCRIPTION), Need(SPHERE_MODEL), Need(ROBOT_DESCRIPTION),
@@ -340,7 +342,7 @@ NODES: tuple[NodeInterfaces, ...] = (
         "pick_client",
         publishes=(HEARTBEAT,),
         subscribes=(OBJECT_POSE, OVERVIEW_IMAGE, NODE_ALIVE),
-        calls=(PICK, PLACE, RECOVER, SEGMENT, PLAN_GRASP),
+        calls=(PICK, PLACE, PUSH, RECOVER, SEGMENT, PLAN_GRASP),
     ),
     NodeInterfaces(
         "arm_client",

@@ -12,7 +12,7 @@ from rclpy.action.server import ServerGoalHandle
 from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 
-from morphit_interfaces.action import ExecuteGrasp, GoHome, Pick, Place, Recover, Release
+from morphit_interfaces.action import ExecuteGrasp, GoHome, Pick, Place, Push, Recover, Release
 from morphit_ros.configuration import parameter
 from morphit_ros.errors import MorphitError
 from morphit_ros.execution.contact_watch import FreeMotion
@@ -48,7 +48,7 @@ _FLOOD_TIME = 3.0
 # After robot_spheres has let go of what it knew from before its newest shape comes within [s].
 _SPHERES_TIME = 1.0
 # Actions that do with the hand what no pick does, by their goals.
-_HANDLING: dict[type, Any] = {action.Goal: action for action in (Release, Place, GoHome, Recover)}
+_HANDLING: dict[type, Any] = {action.Goal: action for action in (Release, Place, Push, GoHome, Recover)}
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class PickJobs:
             self._steps.begin(job)
 
     def start_handling(self, goal: ServerGoalHandle) -> None:
-        """Take a goal of `release`, `place`, `go_home` or `recover`."""
+        """Take a goal of `release`, `place`, `push`, `go_home` or `recover`."""
         self._job = job = self._job_of(goal, _HANDLING[type(goal.request)], HandSequence)
         lost = self._memory.check(self._watch.state)
         if lost:
