@@ -302,9 +302,15 @@ class HeapClearing:
                 fault = f"{attempt.stage}: {attempt.message or 'no end within the time limit'}"
         else:
             held = held_grasp(job, cell, view, request, update.grasp_index)
+            table = float(self._T_base_world[2, 3])
             try:
-                places = free_places(held, self._region)
-                height = self._clearing.way_down(self._T_base_world[2, 3])
+                try:
+                    places = free_places(held, self._region)
+                except InvalidInputError:
+                    if not self._clearing.is_bin(table):
+                        raise
+                    places = free_places(held, replace(self._region, size=np.zeros(2)))
+                height = self._clearing.way_down(table)
                 put, put_down, placing = put_down_at(job, cell, held, places, height, self._solids)
                 durations |= placing
                 problem = "" if put.success and put_down is not None else put.message or "no end within the time limit"

@@ -49,8 +49,11 @@ class Clearing:
         Args:
             table_height: of the table in the frame of the region [m].
         """
-        above = float(self.region.T_base_region[2, 3]) - table_height
-        return _OVER_BIN if above > _BIN else _DOWN
+        return _OVER_BIN if self.is_bin(table_height) else _DOWN
+
+    def is_bin(self, table_height: float) -> bool:
+        """Whether objects fall into the region, so that what is larger than it, or seems so, goes over its middle."""
+        return float(self.region.T_base_region[2, 3]) - table_height > _BIN
 
     def outside(self, objects: Sequence[Array]) -> list[int]:
         """Indices of clouds (N, 3) in the frame of the region that are not in it yet."""

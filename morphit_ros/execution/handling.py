@@ -261,7 +261,7 @@ class HandSequence:
         assert first is not None
         return first
 
-    def _why_not_on(self, above: Mapping[str, float], place: Array, push: Push | None) -> MotionResult | None:
+    def _why_not_on(self, above: dict[str, float], place: Array, push: Push | None) -> MotionResult | None:
         """The plan that fails of those that follow from above a place on, None if none does."""
         down = self._way_down(above, place)
         if down.trajectory is None:

@@ -87,3 +87,8 @@ def test_what_cannot_be_picked_is_pushed_and_tried_again_a_few_times() -> None:
     work.note(second, True)
     assert work.choose_push([first], UP) == (0, False)
     assert work.choose_push([cube(0.42, -0.42)], UP) is None
+
+
+def test_a_region_well_above_the_table_is_a_bin() -> None:
+    work = clearing()
+    assert not work.is_bin(0.0) and not work.is_bin(-0.05) and work.is_bin(-0.051)

@@ -65,12 +65,13 @@ class TableClearing:
             node, interfaces.PICK, times, on_feedback, self._on_picked, (interfaces.SEGMENT, interfaces.PLAN_GRASP)
         )
         self._placing = Request(node, interfaces.PLACE, times, on_feedback, self._on_placed)
+        self._dropping = Request(node, interfaces.PLACE, times, on_feedback, self._on_dropped)
         self._returning = Request(node, interfaces.PLACE, times, on_feedback, self._on_returned)
         self._recovering = Request(node, interfaces.RECOVER, times, on_feedback, self._on_returned)
         self._pushing = Request(node, interfaces.PUSH, times, on_feedback, self._on_pushed)
         self._rising = Request(node, interfaces.RECOVER, times, on_feedback, self._on_risen)
         self._requests = (
-            self._picking, self._placing, self._returning, self._recovering, self._pushing, self._rising,
+            self._picking, self._placing, self._dropping, self._returning, self._recovering, self._pushing, self._rising,
         )  # fmt: skip
         self._waited, self._seen, self._time = Stopwatch(node), Stopwatch(node), Stopwatch(node)
         self._begun, self._empty, self._table_height = False, 0, 0.0
@@ -154,14 +155,26 @@ class TableClearing:
         if result is None or result.failure_mode in _FAULTS:
             self._end(problem if result is None else f"{result.failed_stage}: {result.message}", False)
         elif result.success and answer.status == GoalStatus.STATUS_SUCCEEDED:
-            goal = Place.Goal(region_size=self._size, height=self._clearing.way_down(self._table_height))
-            goal.region = self._region
-            self._placing.ask(goal)
+            self._placing.ask(self._place(self._size))
         else:
             self._tell(f"not picked, {result.failed_stage}: {result.message}")
             self._clearing.note(self._points, False)
 
+    def _place(self, size: Sequence[float]) -> Place.Goal:
+        goal = Place.Goal(region_size=size, height=self._clearing.way_down(self._table_height))
+        goal.region = self._region
+        return goal
+
     def _on_placed(self, answer: Any, problem: str) -> None:
+        result = None if answer is None else answer.result
+        if result is not None and result.failed_stage == "request" and self._clearing.is_bin(self._table_height):
+            # Larger than the bin, as what hangs together may seem: over its middle.
+            self._dropping.ask(self._place([0.0, 0.0]))
+        else:
+            self._on_dropped(answer, problem)
+
+    def _on_dropped(self, answer: Any, problem: str) -> None:
+        """What became of the last try to put it into the region."""
         result = None if answer is None else answer.result
         if result is not None and result.success:
             self._clearing.note(self._points, True)
@@ -213,6 +226,12 @@ class TableClearing:
         self._over = True
         seconds, done = self._time.elapsed, self._clearing
         rate = 3600.0 * done.cleared / seconds if seconds > 0.0 else 0.0
-        numbers = {"cleared": done.cleared, "attempts": done.attempts, "seconds": seconds, "picks_per_hour": rate}
+        numbers = {
+            "cleared": done.cleared,
+            "attempts": done.attempts,
+            "pushed": done.pushed,
+            "seconds": seconds,
+            "picks_per_hour": rate,
+        }
         line = f"{text}: {done.cleared} objects in {done.attempts} attempts and {seconds:.0f} s, {rate:.0f} an hour"
         self._on_end(line, clear, numbers)
