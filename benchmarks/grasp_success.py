@@ -40,7 +40,8 @@ def options_of(words: Sequence[str] | None) -> argparse.Namespace:
         "--planner",
         nargs="+",
         default=["morphit"],
-        help="morphit, gpd, disf, visf, cma_es, the last three also from the paper's start poses, as disf:paper, or file:FOLDER[@METRES]",
+        help="morphit, gpd, disf, visf, cma_es, or file:FOLDER[@METRES]; disf:paper, visf:paper and cma_es:paper begin "
+        "where the paper's authors picked",
     )
     parser.add_argument(
         "--clouds",

@@ -27,13 +27,17 @@ CLIENT = [
 class Cell:
     """Stands in for perception and for grasp_execution, with cubes at places (x, y)."""
 
-    def __init__(self, graph, places, blind=0, fails=(), place_fails=0, drops=False, stuck=False, freed=False):
+    def __init__(
+        self, graph, places, blind=0, fails=(), place_fails=0, drops=False, stuck=False, freed=False, large=False
+    ):
         self.places, self.blind, self.fails = list(map(list, places)), blind, fails
         # How many places into the region fail, whether the object is lost by it, whether it cannot be put back either.
         self.place_fails, self.drops, self.stuck, self.recovered = place_fails, drops, stuck, []
         self.picked, self.held, self.looks, self.placed = [], None, 0, 0
         # Pushes that were asked for: where the object was, whether it was to be tipped; whether one helps.
         self.pushed, self.freed = [], freed
+        # Sizes of regions that were asked for; whether objects are larger than them.
+        self.sizes, self.large = [], large
         interfaces.SEGMENT.serve(graph.node, self._see)
         self.servers = [
             interfaces.PICK.take(graph.node, self._pick),
@@ -73,8 +77,11 @@ class Cell:
                 self.places.append(list(self.picked[-1]))
             settle(goal, Place.Result(success=not self.stuck, holding=self.stuck))
             return
-        assert list(goal.request.region_size) == [0.3, 0.3]
-        assert goal.request.height == pytest.approx(0.1)
+        self.sizes.append(list(goal.request.region_size))
+        if self.large and any(self.sizes[-1]):
+            settle(goal, Place.Result(failed_stage="request", message="region_size: too small", holding=True))
+            return
+        assert goal.request.height == pytest.approx(0.03 if goal.request.region.pose.position.z > 0.1 else 0.1)
         failed = self.place_fails > 0
         self.place_fails -= failed
         if not failed:
@@ -103,10 +110,10 @@ class Cell:
 def clear(graph, tmp_path):
     made = []
 
-    def run(status, *arguments, **options):
+    def run(status, *arguments, words=(), **options):
         cell = Cell(graph, *arguments, **options)
         made.extend(cell.servers)
-        client = graph.run([*CLIENT, "-p", f"report:={tmp_path / 'report.json'}"])
+        client = graph.run([*CLIENT, *words, "-p", f"report:={tmp_path / 'report.json'}"])
         graph.wait_until(lambda: (tmp_path / "report.json").exists(), what="the report", timeout=60.0)
         assert client.wait(20.0) == status, client.output
         return cell, json.loads((tmp_path / "report.json").read_text())
@@ -139,6 +146,14 @@ def test_what_cannot_be_picked_as_it_lies_is_pushed_first(clear):
     cell, report = clear(0, [(0.5, 0.0), (0.3, 0.2)], fails=[(0.5, 0.0)], freed=True)
     assert cell.pushed == [((0.5, 0.0), False)]
     assert (report["success"], report["cleared"], report["pushed"]) == (True, 2, 1)
+
+
+@pytest.mark.parametrize("bin_there", [True, False])
+def test_what_is_larger_than_a_bin_goes_over_its_middle_and_stays_where_it_would_be_put_down(clear, bin_there):
+    words = ["-p", f"region:=[0.4, -0.4, {0.2 if bin_there else 0.0}, 0.0]"]
+    cell, report = clear(int(not bin_there), [(0.5, 0.0)], words=words, large=True)
+    assert report["cleared"] == int(bin_there)
+    assert ([0.0, 0.0] in cell.sizes) is bin_there and cell.sizes[0] == [0.3, 0.3]
 
 
 @pytest.mark.parametrize("drops", [False, True])

@@ -71,7 +71,8 @@ class TableClearing:
         self._pushing = Request(node, interfaces.PUSH, times, on_feedback, self._on_pushed)
         self._rising = Request(node, interfaces.RECOVER, times, on_feedback, self._on_risen)
         self._requests = (
-            self._picking, self._placing, self._dropping, self._returning, self._recovering, self._pushing, self._rising,
+            self._picking, self._placing, self._dropping, self._returning, self._recovering, self._pushing,
+            self._rising,
         )  # fmt: skip
         self._waited, self._seen, self._time = Stopwatch(node), Stopwatch(node), Stopwatch(node)
         self._begun, self._empty, self._table_height = False, 0, 0.0
