@@ -43,6 +43,8 @@ _ARM_ARMATURE, _FINGER_ARMATURE = 0.1, 0.2
 # Limits of the fingers may be rounded [m].
 _APERTURE_SLACK = 1e-4
 _GREY = (0.75, 0.76, 0.78, 1.0)
+# The force sensor, in the frame of `wrist_link`.
+WRIST, WRIST_FORCE, WRIST_TORQUE = "wrist", "wrist_force", "wrist_torque"
 
 
 def build_robot(description: RobotDescription, robot: RobotConfiguration, gripper: Gripper, friction: float) -> Any:
@@ -97,9 +99,17 @@ def build_robot(description: RobotDescription, robot: RobotConfiguration, grippe
         spec.joint(name).actfrclimited = False
         tendon.wrap_joint(name, 1.0)
     _add_servo(spec, GRIPPER_ACTUATOR, mujoco.mjtTrn.mjTRN_TENDON, GRIPPER_ACTUATOR, gripper.max_force)
+    spec.body(wrist_link(description, robot)).add_site(name=WRIST)
+    for name, kind in ((WRIST_FORCE, mujoco.mjtSensor.mjSENS_FORCE), (WRIST_TORQUE, mujoco.mjtSensor.mjSENS_TORQUE)):
+        spec.add_sensor(name=name, type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE, objname=WRIST)
     for equality in spec.equalities:
         equality.solref = [0.005, 1.0]
     return spec
+
+
+def wrist_link(description: RobotDescription, robot: RobotConfiguration) -> str:
+    """The link behind the last joint of the arm: all that the hand carries pulls at it."""
+    return description.joints[robot.arm_joints[-1]].child
 
 
 def _skeleton(description: RobotDescription) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from geometry_msgs.msg import PoseArray, PoseStamped, TransformStamped
+from geometry_msgs.msg import PoseArray, PoseStamped, TransformStamped, WrenchStamped
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image, JointState, PointCloud2
 from std_msgs.msg import Float64MultiArray, String
@@ -101,6 +101,9 @@ JOB_STATE = Topic(
 )
 
 JOINT_STATES = Topic("joint_states", JointState, STREAM, "measured joint positions and velocities")
+WRENCH = Topic(
+    "wrench", WrenchStamped, STREAM, "what a force sensor between arm and hand measures, in the frame of a link"
+)
 JOINT_TRAJECTORY = Topic(
     "joint_trajectory", JointTrajectory, STREAM, "trajectory to follow from its stamp on, or from now; empty: stop"
 )
@@ -286,7 +289,7 @@ NODES: tuple[NodeInterfaces, ...] = (
         publishes=(JOINT_TRAJECTORY, GRIPPER_COMMAND, JOB_STATE, GATED_TRAJECTORY, HEARTBEAT),
         subscribes=(
             JOINT_STATES, SPHERE_DESCRIPTION, SPHERE_MODEL, OBJECTS, WORLD_OBJECTS, ROBOT_DESCRIPTION, GATE_STATE,
-            NODE_ALIVE,
+            NODE_ALIVE, WRENCH,
         ),
         actions=(EXECUTE_GRASP, PICK, RELEASE, PLACE, PUSH, GO_HOME, RECOVER),
         calls=(SEGMENT, PLAN_GRASP, ATTACH_OBJECT, DETACH_OBJECT),
@@ -312,7 +315,7 @@ NODES: tuple[NodeInterfaces, ...] = (
         "workcell_sim",
         publishes=(
             JOINT_STATES, LEFT_POINTS, RIGHT_POINTS, LEFT_EXTRINSICS, RIGHT_EXTRINSICS, OBJECT_POSE, OVERVIEW_IMAGE,
-            CLOCK,
+            CLOCK, WRENCH,
         ),
         subscribes=(JOINT_TRAJECTORY, GRIPPER_COMMAND),
     ),

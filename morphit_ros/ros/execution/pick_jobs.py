@@ -38,6 +38,7 @@ from morphit_ros.ros.execution.pick_request import GoalReader
 from morphit_ros.ros.execution.pick_steps import PickSteps, PickStepsConfig
 from morphit_ros.ros.execution.robot_commands import MotionGate
 from morphit_ros.ros.execution.robot_watch import RobotWatch
+from morphit_ros.ros.execution.wrench_input import WrenchInput
 
 # Services keep ten answers: among so many refusals an acceptance may get lost. Then a job begins when its result is
 # asked for, which takes no longer than this [s].
@@ -102,6 +103,7 @@ class PickJobs:
         self._diagnostics = diagnostics
         self._states = interfaces.JOB_STATE.publish(node)
         self._steps = PickSteps(node, group, inputs, config, sequence, self._run_sequence, reader.weighed_center)
+        self._wrench = WrenchInput(node, inputs) if sequence.weigh.source == "wrench" else None
         self._held = HeldObject(node, group, robot)
         self._memory = HeldMemory(node, robot, gripper, sequence, config.recall_held)
         self._known_since: float | None = None
@@ -258,6 +260,8 @@ class PickJobs:
         if source == "none" or model is None:
             return None
         try:
+            if self._wrench is not None:
+                return self._wrench.scale(model, self._robot)
             return effort_scale(model, self._robot, own_weight=source == "total_efforts")
         except MorphitError as error:
             self._diagnostics.report(WARN, f"nothing is weighed: {error}")
