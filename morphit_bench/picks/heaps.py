@@ -71,7 +71,7 @@ class HeapPlan:
         data: folder of the objects, None for the default one.
         friction: range of the sliding friction of all contacts.
         mass_variation: masses vary by this share both ways.
-        attempts: most attempts, times the number of objects.
+        attempts: most attempts for which the arm moves, times the number of objects.
         push: whether what cannot be picked is pushed aside, or over.
     """
 
@@ -250,7 +250,7 @@ class HeapClearing:
             attempts.append(attempt)
             if fault:
                 end = fault
-            elif len(attempts) >= self._plan.attempts * len(cell.objects):
+            elif sum(attempt.executed for attempt in attempts) >= self._plan.attempts * len(cell.objects):
                 end = "too many attempts"
         seconds = cell.time - began
         cell.step(_REST)
