@@ -1,0 +1,299 @@
+"""Cost of a trajectory of positions, its exact gradient and its Gauss-Newton Hessian, compiled.
+
+Positions q_1 … q_N at times h, 2h, … are the only unknowns (Kurtz et al. 2023, IDTO). From them follow
+
+    v_t = (q_t ⊖ q_{t-1}) / h,   a_t = (v_t − v_{t-1}) / h,   τ_t = ID(q_t, v_t, a_t) − Jᵀ F(q_t, v_t)
+
+with q_0 and v_0 given: the efforts that the motion asks of the joints, on top of contact (implicit Euler, so that stiff
+contact needs no small steps). The cost is
+
+    L = ½ Σ_t |q_t ⊖ q*_t|²_Q + |v_t|²_V + |τ_t − τ*_t|²_R + w_l |beyond limits|² + w_o |overlap|².
+
+τ_t depends on q_t, q_{t-1} and q_{t-2}: the Hessian is block-pentadiagonal, held as its lower band. A joint without motor
+must have τ = 0; R and τ* hold penalty and multiplier of that constraint.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from morphit_ros.contact_planning.contact import WORK, Contacts, add_pair, place_shape
+from morphit_ros.contact_planning.tree import (
+    BALL,
+    Motion,
+    Tree,
+    inverse_dynamics,
+    inverse_right_jacobian,
+    motion_arrays,
+    move_bodies,
+    place,
+    subtract,
+)
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import lean_njit
+
+
+class Task(NamedTuple):
+    """What is asked of a trajectory of N steps.
+
+    Attributes:
+        step: h [s].
+        position: (Q,) q_0.
+        velocity: (V,) v_0.
+        goals: (N, Q) q*.
+        position_weights, velocity_weights, effort_weights: (N, V) diagonals of Q, V and R.
+        efforts: (N, V) τ*.
+        lower, upper: (V,) limits of joints of one coordinate, infinite where there are none.
+        limit_weight, overlap_weight: w_l, w_o.
+        free_overlap: gap below which a pair overlaps [m]; negative to allow some.
+        law: (5,) of contact.
+    """
+
+    step: float
+    position: Array
+    velocity: Array
+    goals: Array
+    position_weights: Array
+    velocity_weights: Array
+    effort_weights: Array
+    efforts: Array
+    lower: Array
+    upper: Array
+    limit_weight: float
+    overlap_weight: float
+    free_overlap: float
+    law: Array
+
+
+class Evaluation(NamedTuple):
+    """What is known of a trajectory; filled by `evaluate`.
+
+    Attributes:
+        velocities, efforts: (N, V).
+        gaps, forces: (N, P) of the pairs [m] and [N].
+        gradient: (N, V).
+        band: (N · V, 3 V) lower band of the Hessian: column 3 V − 1 + j − i of row i is entry (i, j).
+        forward, backward: (N + 1, V, V) how v_t moves with q_t and with q_{t-1}, times h.
+        jacobians: (3, V, V) of τ_t by q_t, q_{t-1} and q_{t-2}.
+        partial: (3, V, V) of the inverse dynamics.
+        placed: (S, 4, 4) poses of the shapes.
+        work: (24, 3) scratch.
+        vectors: (4, V) scratch.
+        motion: of the bodies.
+    """
+
+    velocities: Array
+    efforts: Array
+    gaps: Array
+    forces: Array
+    gradient: Array
+    band: Array
+    forward: Array
+    backward: Array
+    jacobians: Array
+    partial: Array
+    placed: Array
+    work: Array
+    vectors: Array
+    motion: Motion
+
+
+def evaluation_arrays(tree: Tree, contacts: Contacts, steps: int) -> Evaluation:
+    """Empty arrays for trajectories of so many steps."""
+    count, pairs = len(tree.bodies), len(contacts.pairs)
+    return Evaluation(
+        np.zeros((steps, count)), np.zeros((steps, count)), np.zeros((steps, pairs)), np.zeros((steps, pairs)),
+        np.zeros((steps, count)), np.zeros((steps * count, 3 * count)), np.zeros((steps + 1, count, count)),
+        np.zeros((steps + 1, count, count)), np.zeros((3, count, count)), np.zeros((3, count, count)),
+        np.zeros((len(contacts.kinds), 4, 4)), np.zeros((WORK, 3)), np.zeros((4, count)), motion_arrays(tree),
+    )  # fmt: skip
+
+
+@lean_njit
+def _difference_jacobians(tree, difference, forward, backward):  # type: ignore[no-untyped-def]
+    """How second ⊖ first moves with second and with first, (V, V) each."""
+    count = len(tree.bodies)
+    for r in range(count):
+        for k in range(count):
+            forward[r, k] = 1.0 if r == k else 0.0
+            backward[r, k] = -1.0 if r == k else 0.0
+    for b in range(len(tree.parents)):
+        if tree.kinds[b] == BALL:
+            v = tree.first_velocity[b]
+            inverse_right_jacobian(difference[v : v + 3], 1.0, forward[v : v + 3, v : v + 3])
+            inverse_right_jacobian(difference[v : v + 3], -1.0, backward[v : v + 3, v : v + 3])
+            for r in range(v, v + 3):
+                for k in range(v, v + 3):
+                    backward[r, k] = -backward[r, k]
+
+
+@lean_njit
+def _add_residual(evaluation, t, offset, jacobian, weights, residual):  # type: ignore[no-untyped-def]
+    """Add the gradient of ½ |residual|² at time t by q_{t - offset}, given the Jacobian (V, V)."""
+    row = t - offset
+    count = len(residual)
+    if row < 0:
+        return
+    for r in range(count):
+        if weights[r] != 0.0:
+            pull = weights[r] * residual[r]
+            for k in range(count):
+                evaluation.gradient[row, k] += jacobian[r, k] * pull
+
+
+@lean_njit
+def _add_product(evaluation, t, first, second, jacobian1, jacobian2, weights):  # type: ignore[no-untyped-def]
+    """Add jacobian1ᵀ diag(weights) jacobian2 to the block of q_{t - first} and q_{t - second}, first ≤ second."""
+    count = len(weights)
+    if t - second < 0:
+        return
+    row0, column0, last = (t - first) * count, (t - second) * count, 3 * count - 1
+    for m in range(count):
+        weight = weights[m]
+        if weight == 0.0:
+            continue
+        for i in range(count):
+            scaled = weight * jacobian1[m, i]
+            if scaled == 0.0:
+                continue
+            columns = i + 1 if first == second else count
+            start = last + column0 - row0 - i
+            for j in range(columns):
+                evaluation.band[row0 + i, start + j] += scaled * jacobian2[m, j]
+
+
+@lean_njit
+def _add_overlap(tree, contacts, task, evaluation, t, pair, derivatives):  # type: ignore[no-untyped-def]
+    """Cost of a pair that overlaps; the pair's scratch of `add_pair` is still there."""
+    excess = task.free_overlap - evaluation.gaps[t, pair]
+    if excess <= 0.0 or task.overlap_weight == 0.0:
+        return 0.0
+    if derivatives:
+        count, slope, normal = len(tree.bodies), evaluation.vectors[3], evaluation.work[0]
+        first, second = contacts.pairs[pair, 0], contacts.pairs[pair, 1]
+        body1, body2 = contacts.bodies[first], contacts.bodies[second]
+        x, y, z = evaluation.placed[second, 0, 3], evaluation.placed[second, 1, 3], evaluation.placed[second, 2, 3]
+        for d in range(count):
+            sign = 0
+            if body2 >= 0 and tree.moves[d, body2]:
+                sign += 1
+            if body1 >= 0 and tree.moves[d, body1]:
+                sign -= 1
+            twist = evaluation.motion.twists[d]
+            slope[d] = sign * (
+                normal[0] * (twist[0] + twist[4] * z - twist[5] * y)
+                + normal[1] * (twist[1] + twist[5] * x - twist[3] * z)
+                + normal[2] * (twist[2] + twist[3] * y - twist[4] * x)
+            )
+        last = 3 * count - 1
+        for i in range(count):
+            if slope[i] == 0.0:
+                continue
+            evaluation.gradient[t, i] -= task.overlap_weight * excess * slope[i]
+            for j in range(i + 1):
+                evaluation.band[t * count + i, last + j - i] += task.overlap_weight * slope[i] * slope[j]
+    return 0.5 * task.overlap_weight * excess**2
+
+
+@lean_njit
+def evaluate(tree, contacts, task, positions, evaluation, derivatives):  # type: ignore[no-untyped-def]
+    """Cost of positions (N, Q); fills the evaluation, gradient and Hessian only if asked."""
+    steps, count, h = len(positions), len(tree.bodies), task.step
+    error, acceleration = evaluation.vectors[0], evaluation.vectors[1]
+    by_position, by_velocity, mass = evaluation.partial[0], evaluation.partial[1], evaluation.partial[2]
+    last = 3 * count - 1
+    cost = 0.0
+    if derivatives:
+        for r in range(steps):
+            for k in range(count):
+                evaluation.gradient[r, k] = 0.0
+        for r in range(steps * count):
+            for k in range(3 * count):
+                evaluation.band[r, k] = 0.0
+    for t in range(steps):
+        here = positions[t]
+        before = positions[t - 1] if t > 0 else task.position
+        velocity = evaluation.velocities[t]
+        velocity_before = evaluation.velocities[t - 1] if t > 0 else task.velocity
+        subtract(tree, here, before, velocity)
+        if derivatives:
+            _difference_jacobians(tree, velocity, evaluation.forward[t], evaluation.backward[t])
+        for k in range(count):
+            velocity[k] /= h
+            acceleration[k] = (velocity[k] - velocity_before[k]) / h
+        motion = evaluation.motion
+        place(tree, here, motion)
+        move_bodies(tree, motion, velocity, acceleration)
+        effort = evaluation.efforts[t]
+        inverse_dynamics(tree, velocity, effort, motion, by_position, by_velocity, mass, derivatives)
+        for shape in range(len(contacts.kinds)):
+            place_shape(contacts, shape, motion.poses, evaluation.placed[shape])
+        for pair in range(len(contacts.pairs)):
+            gap, force = add_pair(
+                tree, contacts, pair, task.law, motion, evaluation.placed, effort, by_position, by_velocity,
+                evaluation.work, derivatives,
+            )  # fmt: skip
+            evaluation.gaps[t, pair], evaluation.forces[t, pair] = gap, force
+            cost += _add_overlap(tree, contacts, task, evaluation, t, pair, derivatives)
+        # Positions.
+        subtract(tree, here, task.goals[t], error)
+        for k in range(count):
+            cost += 0.5 * task.position_weights[t, k] * error[k] ** 2
+            cost += 0.5 * task.velocity_weights[t, k] * velocity[k] ** 2
+        if derivatives:
+            _difference_jacobians(tree, error, evaluation.jacobians[0], evaluation.jacobians[1])
+            _add_residual(evaluation, t, 0, evaluation.jacobians[0], task.position_weights[t], error)
+            _add_product(evaluation, t, 0, 0, evaluation.jacobians[0], evaluation.jacobians[0], task.position_weights[t])
+        for b in range(len(tree.parents)):
+            k, q = tree.first_velocity[b], tree.first_position[b]
+            if tree.kinds[b] > 1:
+                continue
+            beyond = here[q] - min(max(here[q], task.lower[k]), task.upper[k])
+            if beyond != 0.0:
+                cost += 0.5 * task.limit_weight * beyond**2
+                if derivatives:
+                    evaluation.gradient[t, k] += task.limit_weight * beyond
+                    evaluation.band[t * count + k, last] += task.limit_weight
+        for k in range(count):
+            error[k] = effort[k] - task.efforts[t, k]
+            cost += 0.5 * task.effort_weights[t, k] * error[k] ** 2
+        if not derivatives:
+            continue
+        # Velocities: forward / h by q_t, backward / h by q_{t-1}.
+        ahead, behind, earlier = evaluation.jacobians[0], evaluation.jacobians[1], evaluation.jacobians[2]
+        for r in range(count):
+            for k in range(count):
+                ahead[r, k], behind[r, k] = evaluation.forward[t, r, k] / h, evaluation.backward[t, r, k] / h
+        weights = task.velocity_weights[t]
+        _add_residual(evaluation, t, 0, ahead, weights, velocity)
+        _add_residual(evaluation, t, 1, behind, weights, velocity)
+        _add_product(evaluation, t, 0, 0, ahead, ahead, weights)
+        _add_product(evaluation, t, 0, 1, ahead, behind, weights)
+        _add_product(evaluation, t, 1, 1, behind, behind, weights)
+        # Efforts: v_t as above, a_t = (v_t − v_{t-1}) / h. What is moved of v_{t-1} has its own Jacobians.
+        for r in range(count):
+            for k in range(count):
+                total0, total1, total2 = by_position[r, k], 0.0, 0.0
+                for m in range(count):
+                    rate = by_velocity[r, m] + mass[r, m] / h
+                    total0 += rate * evaluation.forward[t, m, k] / h
+                    total1 += rate * evaluation.backward[t, m, k] / h
+                    if t > 0:
+                        total1 -= mass[r, m] * evaluation.forward[t - 1, m, k] / h**2
+                        total2 -= mass[r, m] * evaluation.backward[t - 1, m, k] / h**2
+                ahead[r, k], behind[r, k], earlier[r, k] = total0, total1, total2
+        weights = task.effort_weights[t]
+        _add_residual(evaluation, t, 0, ahead, weights, error)
+        _add_residual(evaluation, t, 1, behind, weights, error)
+        _add_residual(evaluation, t, 2, earlier, weights, error)
+        _add_product(evaluation, t, 0, 0, ahead, ahead, weights)
+        _add_product(evaluation, t, 0, 1, ahead, behind, weights)
+        _add_product(evaluation, t, 0, 2, ahead, earlier, weights)
+        _add_product(evaluation, t, 1, 1, behind, behind, weights)
+        _add_product(evaluation, t, 1, 2, behind, earlier, weights)
+        _add_product(evaluation, t, 2, 2, earlier, earlier, weights)
+    return cost
+
+
