@@ -32,8 +32,8 @@ Indices = NDArray[np.int64]
 SPHERE, HALF_SPACE, SUPEROVOID = 0, 1, 2
 # Numbers in a law: stiffness k [N/m], smoothing σ [m], dissipation velocity v_d, friction μ, stiction velocity v_s [m/s].
 LAW = 5
-# Gaps beyond so many σ have no force: it would be below 1e-15 of k σ.
-_REACH = 35.0
+# Gaps beyond so many σ have no force: it would be below 2e-7 of k σ.
+REACH = 16.0
 # Rows of three numbers that the derivatives of a pair need.
 WORK = 24
 
@@ -80,10 +80,10 @@ def damping_factor(velocity, scale):  # type: ignore[no-untyped-def]
 
 @lean_njit
 def place_shape(contacts, shape, poses, pose):  # type: ignore[no-untyped-def]
-    """Fill the pose (4, 4) of a shape in the world."""
+    """Fill the pose (4, 4) of a shape in the world; of a sphere only the centre."""
     body = contacts.bodies[shape]
     for r in range(3):
-        for c in range(4):
+        for c in range(3 if contacts.kinds[shape] == SPHERE else 0, 4):
             if body < 0:
                 pose[r, c] = contacts.poses[shape, r, c]
             else:
@@ -94,20 +94,35 @@ def place_shape(contacts, shape, poses, pose):  # type: ignore[no-untyped-def]
 
 
 @lean_njit
-def gap_of_pair(contacts, pair, placed, normal, hessian):  # type: ignore[no-untyped-def]
+def place_shapes(contacts, poses, placed):  # type: ignore[no-untyped-def]
+    """Fill the poses (S, 4, 4) of all shapes in the world."""
+    for shape in range(len(contacts.kinds)):
+        place_shape(contacts, shape, poses, placed[shape])
+
+
+@lean_njit
+def fill_gaps(contacts, placed, work, gaps):  # type: ignore[no-untyped-def]
+    """Fill the gaps (P,) [m] of all pairs."""
+    for pair in range(len(contacts.pairs)):
+        gaps[pair] = gap_of_pair(contacts, pair, placed, -np.inf, work[0], work[4:7])
+
+
+@lean_njit
+def gap_of_pair(contacts, pair, placed, reach, normal, hessian):  # type: ignore[no-untyped-def]
     """Gap [m] of a pair; fills its normal (3,) and the Hessian (3, 3) [1/m] of the distance at the sphere's centre.
 
     Args:
         placed: (S, 4, 4) poses of all shapes in the world.
+        reach: gap from which on the Hessian is not asked for [m].
     """
     first, second = contacts.pairs[pair, 0], contacts.pairs[pair, 1]
     radius, kind = contacts.parameters[second, 0], contacts.kinds[first]
     a, b = placed[first], placed[second]
-    for r in range(3):
-        for k in range(3):
-            hessian[r, k] = 0.0
     if kind == HALF_SPACE:
         height = 0.0
+        for r in range(3):
+            for k in range(3):
+                hessian[r, k] = 0.0
         for r in range(3):
             normal[r] = a[r, 2]
             height += normal[r] * (b[r, 3] - a[r, 3])
@@ -117,12 +132,17 @@ def gap_of_pair(contacts, pair, placed, normal, hessian):  # type: ignore[no-unt
     if length < 1e-12:
         # Concentric: any direction is as good, and none has a finite Hessian.
         normal[0], normal[1], normal[2] = 0.0, 0.0, 1.0
+        for r in range(3):
+            for k in range(3):
+                hessian[r, k] = 0.0
         return -radius - contacts.parameters[first, 0]
     normal[0], normal[1], normal[2] = x / length, y / length, z / length
-    for r in range(3):
-        for k in range(3):
-            hessian[r, k] = ((1.0 if r == k else 0.0) - normal[r] * normal[k]) / length
-    return length - radius - contacts.parameters[first, 0]
+    gap = length - radius - contacts.parameters[first, 0]
+    if gap <= reach:
+        for r in range(3):
+            for k in range(3):
+                hessian[r, k] = ((1.0 if r == k else 0.0) - normal[r] * normal[k]) / length
+    return gap
 
 
 @lean_njit
@@ -160,8 +180,8 @@ def add_pair(  # type: ignore[no-untyped-def]
     """
     n, u, p, force = work[0], work[1], work[2], work[3]
     hessian, by_normal, by_gap, by_speed = work[4:7], work[7:10], work[10], work[11:14]
-    gap = gap_of_pair(contacts, pair, placed, n, hessian)
-    if gap > _REACH * law[1]:
+    gap = gap_of_pair(contacts, pair, placed, REACH * law[1], n, hessian)
+    if gap > REACH * law[1]:
         return gap, 0.0
     first, second = contacts.pairs[pair, 0], contacts.pairs[pair, 1]
     body1, body2 = contacts.bodies[first], contacts.bodies[second]

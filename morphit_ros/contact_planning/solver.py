@@ -17,6 +17,10 @@ from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
 
 
+# Updates of the multipliers, and growth of the penalty over its first value, at most.
+_UPDATES, _MOST = 15, 1e4
+
+
 class SolverStatus(enum.StrEnum):
     """How a solve ended.
 
@@ -57,6 +61,7 @@ class Solution:
         gaps, forces: (N, P) of the pairs [m] and [N].
         multipliers: (N, V) of the efforts without motor, to start the next solve with.
         cost: without penalty and multipliers.
+        penalised: with the last penalty.
         unactuated: largest effort of a joint without motor [N m or N].
         iterations: steps tried.
         seconds: of the solve.
@@ -70,6 +75,7 @@ class Solution:
     forces: Array
     multipliers: Array
     cost: float
+    penalised: float
     unactuated: float
     iterations: int
     seconds: float
@@ -115,7 +121,7 @@ def solve_trajectory(
     current = constrained()
     cost = evaluate(tree, contacts, current, positions, here, True)
     radius, earlier, status = config.radius, np.inf, SolverStatus.ITERATIONS
-    iterations, settled = 0, False
+    iterations, updates, settled = 0, 0, False
     fresh = True
     while iterations < config.iterations:
         if time.monotonic() > deadline:
@@ -144,9 +150,13 @@ def solve_trajectory(
         if needed <= config.effort_tolerance:
             status = SolverStatus.CONVERGED
             break
+        if updates == _UPDATES:
+            status = SolverStatus.STALLED
+            break
+        updates += 1
         factors[:, idle] += penalty * here.efforts[:, idle]
         if needed > 0.25 * earlier:
-            penalty *= config.penalty_growth
+            penalty = min(penalty * config.penalty_growth, _MOST * config.penalty)
         earlier = min(needed, earlier)
         radius = max(radius, config.radius)
         current = constrained()
@@ -157,5 +167,6 @@ def solve_trajectory(
     plain = evaluate(tree, contacts, task._replace(effort_weights=weights), positions, here, False)
     return Solution(
         status, positions, here.velocities, here.efforts, here.gaps, here.forces, factors, plain,
+        plain + 0.5 * penalty * float(np.square(here.efforts[:, idle]).sum()),
         float(np.abs(here.efforts[:, idle]).max(initial=0.0)), iterations, time.monotonic() - began,
     )  # fmt: skip

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from morphit_ros.contact_planning.contact import HALF_SPACE, SPHERE, SUPEROVOID, Contacts
+from morphit_ros.contact_planning.contact import (
+    HALF_SPACE,
+    SPHERE,
+    SUPEROVOID,
+    WORK,
+    Contacts,
+    fill_gaps,
+    place_shapes,
+)
 from morphit_ros.contact_planning.tree import (
     BALL,
     POSITIONS,
@@ -18,8 +26,8 @@ from morphit_ros.contact_planning.tree import (
     VELOCITIES,
     Tree,
     add,
-    place,
     motion_arrays,
+    place,
     subtract,
 )
 from morphit_ros.errors import InvalidInputError
@@ -125,6 +133,13 @@ class ContactSystem:
         motion = motion_arrays(self.tree)
         place(self.tree, positions, motion)
         return motion.poses
+
+    def gaps(self, positions: Array) -> Array:
+        """(P,) of all pairs [m]."""
+        placed, gaps = np.zeros((len(self.contacts.kinds), 4, 4)), np.empty(len(self.contacts.pairs))
+        place_shapes(self.contacts, self.poses(positions), placed)
+        fill_gaps(self.contacts, placed, np.empty((WORK, 3)), gaps)
+        return gaps
 
     def columns(self, body: str) -> tuple[slice, slice]:
         """Positions and velocities of a body's own joint, for a free body both of its joints.

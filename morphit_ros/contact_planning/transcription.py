@@ -7,7 +7,9 @@ Positions q_1 … q_N at times h, 2h, … are the only unknowns (Kurtz et al. 20
 with q_0 and v_0 given: the efforts that the motion asks of the joints, on top of contact (implicit Euler, so that stiff
 contact needs no small steps). The cost is
 
-    L = ½ Σ_t |q_t ⊖ q*_t|²_Q + |v_t|²_V + |τ_t − τ*_t|²_R + w_l |beyond limits|² + w_o |overlap|².
+    L = ½ Σ_t |q_t ⊖ q*_t|²_Q + |v_t|²_V + |τ_t − τ*_t|²_R + w_l |beyond limits|² + w_o |overlap|² + |gap|²_A.
+
+The last term draws shapes together that are apart: it is for finding a contact, and is left out of what is solved at last.
 
 τ_t depends on q_t, q_{t-1} and q_{t-2}: the Hessian is block-pentadiagonal, held as its lower band. A joint without motor
 must have τ = 0; R and τ* hold penalty and multiplier of that constraint.
@@ -19,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from morphit_ros.contact_planning.contact import WORK, Contacts, add_pair, place_shape
+from morphit_ros.contact_planning.contact import REACH, WORK, Contacts, add_pair, fill_gaps, place_shapes
 from morphit_ros.contact_planning.tree import (
     BALL,
     Motion,
@@ -48,6 +50,7 @@ class Task(NamedTuple):
         lower, upper: (V,) limits of joints of one coordinate, infinite where there are none.
         limit_weight, overlap_weight: w_l, w_o.
         free_overlap: gap below which a pair overlaps [m]; negative to allow some.
+        attraction: (P,) A, of each pair.
         law: (5,) of contact.
     """
 
@@ -64,6 +67,7 @@ class Task(NamedTuple):
     limit_weight: float
     overlap_weight: float
     free_overlap: float
+    attraction: Array
     law: Array
 
 
@@ -165,10 +169,12 @@ def _add_product(evaluation, t, first, second, jacobian1, jacobian2, weights):  
 
 
 @lean_njit
-def _add_overlap(tree, contacts, task, evaluation, t, pair, derivatives):  # type: ignore[no-untyped-def]
-    """Cost of a pair that overlaps; the pair's scratch of `add_pair` is still there."""
-    excess = task.free_overlap - evaluation.gaps[t, pair]
-    if excess <= 0.0 or task.overlap_weight == 0.0:
+def _add_gap(tree, contacts, task, evaluation, t, pair, derivatives):  # type: ignore[no-untyped-def]
+    """Cost of a pair's overlap or distance; the pair's scratch of `add_pair` is still there."""
+    excess, weight = evaluation.gaps[t, pair] - task.free_overlap, task.overlap_weight
+    if excess >= 0.0:
+        excess, weight = max(evaluation.gaps[t, pair], 0.0), task.attraction[pair]
+    if excess == 0.0 or weight == 0.0:
         return 0.0
     if derivatives:
         count, slope, normal = len(tree.bodies), evaluation.vectors[3], evaluation.work[0]
@@ -191,10 +197,10 @@ def _add_overlap(tree, contacts, task, evaluation, t, pair, derivatives):  # typ
         for i in range(count):
             if slope[i] == 0.0:
                 continue
-            evaluation.gradient[t, i] -= task.overlap_weight * excess * slope[i]
+            evaluation.gradient[t, i] += weight * excess * slope[i]
             for j in range(i + 1):
-                evaluation.band[t * count + i, last + j - i] += task.overlap_weight * slope[i] * slope[j]
-    return 0.5 * task.overlap_weight * excess**2
+                evaluation.band[t * count + i, last + j - i] += weight * slope[i] * slope[j]
+    return 0.5 * weight * excess**2
 
 
 @lean_njit
@@ -228,15 +234,18 @@ def evaluate(tree, contacts, task, positions, evaluation, derivatives):  # type:
         move_bodies(tree, motion, velocity, acceleration)
         effort = evaluation.efforts[t]
         inverse_dynamics(tree, velocity, effort, motion, by_position, by_velocity, mass, derivatives)
-        for shape in range(len(contacts.kinds)):
-            place_shape(contacts, shape, motion.poses, evaluation.placed[shape])
+        place_shapes(contacts, motion.poses, evaluation.placed)
+        fill_gaps(contacts, evaluation.placed, evaluation.work, evaluation.gaps[t])
         for pair in range(len(contacts.pairs)):
-            gap, force = add_pair(
+            evaluation.forces[t, pair] = 0.0
+            # Most pairs are too far apart to matter.
+            if evaluation.gaps[t, pair] > REACH * task.law[1] and task.attraction[pair] == 0.0:
+                continue
+            _, evaluation.forces[t, pair] = add_pair(
                 tree, contacts, pair, task.law, motion, evaluation.placed, effort, by_position, by_velocity,
                 evaluation.work, derivatives,
             )  # fmt: skip
-            evaluation.gaps[t, pair], evaluation.forces[t, pair] = gap, force
-            cost += _add_overlap(tree, contacts, task, evaluation, t, pair, derivatives)
+            cost += _add_gap(tree, contacts, task, evaluation, t, pair, derivatives)
         # Positions.
         subtract(tree, here, task.goals[t], error)
         for k in range(count):
