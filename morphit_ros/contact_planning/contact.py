@@ -10,10 +10,16 @@ Control, IJRR 2025, section on compliant contact)
     F = f n − μ f v_t / √(v_s² + |v_t|²),   f = σ k ln(1 + exp(−φ/σ)) · d(v_n / v_d)
     d(s) = 1 − s for s < 0, (s − 2)²/4 for 0 ≤ s < 2, 0 beyond.
 
-A force is felt before shapes touch: f = σ k ln 2 at φ = 0 and at rest. Shapes move with their bodies: a displacement
+A force is felt before shapes touch: f = σ k ln 2 at φ = 0 and at rest.
+
+Spheres are a body's shape and no springs of their own: two bodies share one contact, however many spheres they are made
+of. Each pair i of theirs gets the share w_i = exp(−φ_i/σ) / Σ_j exp(−φ_j/σ) of its force. (Published as the sum of all:
+an arm of 40 spheres a link then pushes several times as hard as the same arm of 16, before it touches.)
+
+Shapes move with their bodies: a displacement
 of the first body moves c by minus as much relative to it, so that with the Hessian H of h
 
-    δφ = n · δc_rel,   δn = ω₁ × n + H δc_rel.
+    δφ = n · δc_rel,   δn = ω₁ × n + H δc_rel,   δw_i = w_i (Σ_j w_j δφ_j − δφ_i) / σ.
 """
 
 from __future__ import annotations
@@ -47,6 +53,7 @@ class Contacts(NamedTuple):
         poses: (S, 4, 4) in the body's frame [m]. A half-space lies below its frame's plane z = 0.
         parameters: (S, 7): radius of a sphere; the numbers of a superovoid [m].
         pairs: (P, 2); the second shape is a sphere.
+        groups: (G + 1,) first pair of each two bodies, and P.
     """
 
     kinds: Indices
@@ -54,6 +61,7 @@ class Contacts(NamedTuple):
     poses: Array
     parameters: Array
     pairs: Indices
+    groups: Indices
 
 
 @lean_njit
@@ -79,25 +87,20 @@ def damping_factor(velocity, scale):  # type: ignore[no-untyped-def]
 
 
 @lean_njit
-def place_shape(contacts, shape, poses, pose):  # type: ignore[no-untyped-def]
-    """Fill the pose (4, 4) of a shape in the world; of a sphere only the centre."""
-    body = contacts.bodies[shape]
-    for r in range(3):
-        for c in range(3 if contacts.kinds[shape] == SPHERE else 0, 4):
-            if body < 0:
-                pose[r, c] = contacts.poses[shape, r, c]
-            else:
-                total = poses[body, r, 3] if c == 3 else 0.0
-                for k in range(3):
-                    total += poses[body, r, k] * contacts.poses[shape, k, c]
-                pose[r, c] = total
-
-
-@lean_njit
 def place_shapes(contacts, poses, placed):  # type: ignore[no-untyped-def]
-    """Fill the poses (S, 4, 4) of all shapes in the world."""
-    for shape in range(len(contacts.kinds)):
-        place_shape(contacts, shape, poses, placed[shape])
+    """Fill the poses (S, 4, 4) of all shapes in the world, of spheres only the centres."""
+    kinds, bodies, local = contacts.kinds, contacts.bodies, contacts.poses
+    for shape in range(len(kinds)):
+        body = bodies[shape]
+        for c in range(3 if kinds[shape] == SPHERE else 0, 4):
+            for r in range(3):
+                if body < 0:
+                    placed[shape, r, c] = local[shape, r, c]
+                else:
+                    total = poses[body, r, 3] if c == 3 else 0.0
+                    for k in range(3):
+                        total += poses[body, r, k] * local[shape, k, c]
+                    placed[shape, r, c] = total
 
 
 @lean_njit
@@ -165,18 +168,62 @@ def _at_point(twist, point, velocity):  # type: ignore[no-untyped-def]
 
 
 @lean_njit
+def fill_slope(tree, contacts, pair, motion, placed, normal, slope):  # type: ignore[no-untyped-def]
+    """Fill how the gap of a pair moves with each coordinate (V,), given its normal."""
+    first, second = contacts.pairs[pair, 0], contacts.pairs[pair, 1]
+    body1, body2 = contacts.bodies[first], contacts.bodies[second]
+    x, y, z = placed[second, 0, 3], placed[second, 1, 3], placed[second, 2, 3]
+    for d in range(len(tree.bodies)):
+        sign, twist = _sign(tree, d, body1, body2), motion.twists[d]
+        slope[d] = 0.0
+        if sign != 0:
+            slope[d] = sign * (
+                normal[0] * (twist[0] + twist[4] * z - twist[5] * y)
+                + normal[1] * (twist[1] + twist[5] * x - twist[3] * z)
+                + normal[2] * (twist[2] + twist[3] * y - twist[4] * x)
+            )
+
+
+@lean_njit
+def share_group(tree, contacts, first, last, law, motion, placed, gaps, work, shares, slope, mean, derivatives):  # type: ignore[no-untyped-def]
+    """Fill shares (P,) of the pairs from first to before last, and the weighted mean (V,) of how their gaps move.
+
+    Args:
+        gaps: (P,) [m].
+        slope: (V,) scratch.
+    """
+    least = np.inf
+    for pair in range(first, last):
+        least = min(least, gaps[pair])
+    total = 0.0
+    for pair in range(first, last):
+        shares[pair] = np.exp((least - gaps[pair]) / law[1]) if gaps[pair] - least < REACH * law[1] else 0.0
+        total += shares[pair]
+    for d in range(len(mean)):
+        mean[d] = 0.0
+    for pair in range(first, last):
+        shares[pair] /= total
+        if derivatives and shares[pair] > 0.0 and last - first > 1:
+            gap_of_pair(contacts, pair, placed, -np.inf, work[0], work[4:7])
+            fill_slope(tree, contacts, pair, motion, placed, work[0], slope)
+            for d in range(len(mean)):
+                mean[d] += shares[pair] * slope[d]
+
+
+@lean_njit
 def add_pair(  # type: ignore[no-untyped-def]
-    tree, contacts, pair, law, motion, placed, efforts, by_position, by_velocity, work, derivatives
+    tree, contacts, pair, share, mean, law, motion, placed, efforts, by_position, by_velocity, work, derivatives
 ):
     """Subtract the efforts (V,) of a pair's force, and their derivatives (V, V); returns the gap [m] and force f [N].
 
     Derivatives are added only if asked.
 
     Args:
+        share, mean: of the pair and (V,) of its group, of `share_group`; the mean is not asked for with share 1.
         law: (5,).
         motion: placed and moved bodies.
         placed: (S, 4, 4) poses of all shapes in the world.
-        work: (24, 3) scratch. Afterwards the first row is the normal, rows 4 to 6 the Hessian, row 2 the point.
+        work: (24, 3) scratch. Afterwards the first row is the normal.
     """
     n, u, p, force = work[0], work[1], work[2], work[3]
     hessian, by_normal, by_gap, by_speed = work[4:7], work[7:10], work[10], work[11:14]
@@ -219,9 +266,9 @@ def add_pair(  # type: ignore[no-untyped-def]
         sign = _sign(tree, e, body1, body2)
         if sign != 0:
             _at_point(motion.twists[e], p, work[16])
-            efforts[e] -= sign * (work[16, 0] * force[0] + work[16, 1] * force[1] + work[16, 2] * force[2])
+            efforts[e] -= share * sign * (work[16, 0] * force[0] + work[16, 1] * force[1] + work[16, 2] * force[2])
     if not derivatives:
-        return gap, f
+        return gap, share * f
     f_gap, f_parting = law[0] * slope * factor, law[0] * compressed * factor_slope
     for r in range(3):
         by_gap[r] = (n[r] - grip * slip[r]) * f_gap
@@ -258,8 +305,9 @@ def add_pair(  # type: ignore[no-untyped-def]
         for k in range(3):
             i, j = (k + 1) % 3, (k + 2) % 3
             speed[k] = sign * speed[k] + spin[i] * shifted[j] - spin[j] * shifted[i]
+        shared = (mean[d] - gap_change) / law[1] if share < 1.0 else 0.0
         for r in range(3):
-            change_q[r], change_v[r] = by_gap[r] * gap_change, 0.0
+            change_q[r], change_v[r] = by_gap[r] * gap_change + force[r] * shared, 0.0
             for k in range(3):
                 change_q[r] += by_normal[r, k] * turned[k] + by_speed[r, k] * speed[k]
                 change_v[r] += by_speed[r, k] * sign * column[k]
@@ -269,7 +317,8 @@ def add_pair(  # type: ignore[no-untyped-def]
                 continue
             _at_point(motion.twists[e], p, column)
             total = column[0] * change_q[0] + column[1] * change_q[1] + column[2] * change_q[2]
-            by_velocity[e, d] -= other * (column[0] * change_v[0] + column[1] * change_v[1] + column[2] * change_v[2])
+            rate = column[0] * change_v[0] + column[1] * change_v[1] + column[2] * change_v[2]
+            by_velocity[e, d] -= share * other * rate
             for k in range(3):
                 i, j = (k + 1) % 3, (k + 2) % 3
                 total += (motion.twists[e, 3 + i] * shifted[j] - motion.twists[e, 3 + j] * shifted[i]) * force[k]
@@ -277,5 +326,5 @@ def add_pair(  # type: ignore[no-untyped-def]
                 cross_motion(twist, motion.twists[e], changed)
                 _at_point(changed, p, column)
                 total += column[0] * force[0] + column[1] * force[1] + column[2] * force[2]
-            by_position[e, d] -= other * total
-    return gap, f
+            by_position[e, d] -= share * other * total
+    return gap, share * f

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -68,6 +69,7 @@ def spinner_goal(start: ArrayLike, turn: float = TURN, tolerance: float = 0.3) -
     )  # fmt: skip
 
 
+@cache
 def fitted_link(count: int = 16, seed: int = 0) -> tuple[Array, Array]:
     """Centres (N, 3) and radii (N,) [m] of spheres that cover a link's capsule, fitted by MorphIt, proven."""
     from morphit_ros.geometry.primitives import capsule_mesh

@@ -273,6 +273,11 @@ class SystemBuilder:
             if a[1] == b[1] or SPHERE not in (a[0], b[0]):
                 raise InvalidInputError("pair", f"shapes of '{a[1]}' and '{b[1]}'", "two bodies, one shape a sphere")
             rows.append((first, second) if b[0] == SPHERE else (second, first))
+        # Pairs of the same two bodies one after the other: they share a contact.
+        bodies = [tuple(sorted(self.bodies[self._shapes[row][1]] for row in pair)) for pair in rows]
+        rows = [rows[k] for k in sorted(range(len(rows)), key=lambda k: bodies[k])]
+        bodies.sort()
+        groups = [k for k in range(len(bodies)) if k == 0 or bodies[k] != bodies[k - 1]]
         kinds, parents = np.array(self._kinds, dtype=np.int64), np.array(self._parents, dtype=np.int64)
         widths, counts = np.array([POSITIONS[k] for k in kinds]), np.array([VELOCITIES[k] for k in kinds])
         behind = np.eye(len(parents), dtype=bool)
@@ -296,6 +301,7 @@ class SystemBuilder:
             np.array([shape[2] for shape in self._shapes], dtype=np.float64).reshape(-1, 4, 4),
             np.array([shape[3] for shape in self._shapes], dtype=np.float64).reshape(-1, 7),
             np.array(rows, dtype=np.int64).reshape(-1, 2),
+            np.array([*groups, len(rows)], dtype=np.int64),
         )
         limits = np.array(self._limits, dtype=np.float64)
         return ContactSystem(

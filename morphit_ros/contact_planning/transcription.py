@@ -21,7 +21,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from morphit_ros.contact_planning.contact import REACH, WORK, Contacts, add_pair, fill_gaps, place_shapes
+from morphit_ros.contact_planning.contact import (
+    REACH,
+    WORK,
+    Contacts,
+    add_pair,
+    fill_gaps,
+    fill_slope,
+    gap_of_pair,
+    place_shapes,
+    share_group,
+)
 from morphit_ros.contact_planning.tree import (
     BALL,
     Motion,
@@ -83,6 +93,7 @@ class Evaluation(NamedTuple):
         jacobians: (3, V, V) of τ_t by q_t, q_{t-1} and q_{t-2}.
         partial: (3, V, V) of the inverse dynamics.
         placed: (S, 4, 4) poses of the shapes.
+        shares: (P,) of the pairs in their groups.
         work: (24, 3) scratch.
         vectors: (4, V) scratch.
         motion: of the bodies.
@@ -99,6 +110,7 @@ class Evaluation(NamedTuple):
     jacobians: Array
     partial: Array
     placed: Array
+    shares: Array
     work: Array
     vectors: Array
     motion: Motion
@@ -111,7 +123,8 @@ def evaluation_arrays(tree: Tree, contacts: Contacts, steps: int) -> Evaluation:
         np.zeros((steps, count)), np.zeros((steps, count)), np.zeros((steps, pairs)), np.zeros((steps, pairs)),
         np.zeros((steps, count)), np.zeros((steps * count, 3 * count)), np.zeros((steps + 1, count, count)),
         np.zeros((steps + 1, count, count)), np.zeros((3, count, count)), np.zeros((3, count, count)),
-        np.zeros((len(contacts.kinds), 4, 4)), np.zeros((WORK, 3)), np.zeros((4, count)), motion_arrays(tree),
+        np.zeros((len(contacts.kinds), 4, 4)), np.zeros(pairs), np.zeros((WORK, 3)), np.zeros((4, count)),
+        motion_arrays(tree),
     )  # fmt: skip
 
 
@@ -170,7 +183,7 @@ def _add_product(evaluation, t, first, second, jacobian1, jacobian2, weights):  
 
 @lean_njit
 def _add_gap(tree, contacts, task, evaluation, t, pair, derivatives):  # type: ignore[no-untyped-def]
-    """Cost of a pair's overlap or distance; the pair's scratch of `add_pair` is still there."""
+    """Cost of a pair's overlap or distance."""
     excess, weight = evaluation.gaps[t, pair] - task.free_overlap, task.overlap_weight
     if excess >= 0.0:
         excess, weight = max(evaluation.gaps[t, pair], 0.0), task.attraction[pair]
@@ -178,21 +191,8 @@ def _add_gap(tree, contacts, task, evaluation, t, pair, derivatives):  # type: i
         return 0.0
     if derivatives:
         count, slope, normal = len(tree.bodies), evaluation.vectors[3], evaluation.work[0]
-        first, second = contacts.pairs[pair, 0], contacts.pairs[pair, 1]
-        body1, body2 = contacts.bodies[first], contacts.bodies[second]
-        x, y, z = evaluation.placed[second, 0, 3], evaluation.placed[second, 1, 3], evaluation.placed[second, 2, 3]
-        for d in range(count):
-            sign = 0
-            if body2 >= 0 and tree.moves[d, body2]:
-                sign += 1
-            if body1 >= 0 and tree.moves[d, body1]:
-                sign -= 1
-            twist = evaluation.motion.twists[d]
-            slope[d] = sign * (
-                normal[0] * (twist[0] + twist[4] * z - twist[5] * y)
-                + normal[1] * (twist[1] + twist[5] * x - twist[3] * z)
-                + normal[2] * (twist[2] + twist[3] * y - twist[4] * x)
-            )
+        gap_of_pair(contacts, pair, evaluation.placed, -np.inf, normal, evaluation.work[4:7])
+        fill_slope(tree, contacts, pair, evaluation.motion, evaluation.placed, normal, slope)
         last = 3 * count - 1
         for i in range(count):
             if slope[i] == 0.0:
@@ -236,16 +236,25 @@ def evaluate(tree, contacts, task, positions, evaluation, derivatives):  # type:
         inverse_dynamics(tree, velocity, effort, motion, by_position, by_velocity, mass, derivatives)
         place_shapes(contacts, motion.poses, evaluation.placed)
         fill_gaps(contacts, evaluation.placed, evaluation.work, evaluation.gaps[t])
-        for pair in range(len(contacts.pairs)):
-            evaluation.forces[t, pair] = 0.0
-            # Most pairs are too far apart to matter.
-            if evaluation.gaps[t, pair] > REACH * task.law[1] and task.attraction[pair] == 0.0:
-                continue
-            _, evaluation.forces[t, pair] = add_pair(
-                tree, contacts, pair, task.law, motion, evaluation.placed, effort, by_position, by_velocity,
-                evaluation.work, derivatives,
+        for group in range(len(contacts.groups) - 1):
+            first, behind_last = contacts.groups[group], contacts.groups[group + 1]
+            share_group(
+                tree, contacts, first, behind_last, task.law, motion, evaluation.placed, evaluation.gaps[t],
+                evaluation.work, evaluation.shares, evaluation.vectors[3], evaluation.vectors[2], derivatives,
             )  # fmt: skip
-            cost += _add_gap(tree, contacts, task, evaluation, t, pair, derivatives)
+            for pair in range(first, behind_last):
+                evaluation.forces[t, pair] = 0.0
+                # Most pairs are too far apart to matter.
+                far = evaluation.gaps[t, pair] > REACH * task.law[1]
+                if far and task.attraction[pair] == 0.0:
+                    continue
+                share = evaluation.shares[pair]
+                if share > 0.0 and not far:
+                    _, evaluation.forces[t, pair] = add_pair(
+                        tree, contacts, pair, share, evaluation.vectors[2], task.law, motion, evaluation.placed, effort,
+                        by_position, by_velocity, evaluation.work, derivatives,
+                    )  # fmt: skip
+                cost += _add_gap(tree, contacts, task, evaluation, t, pair, derivatives)
         # Positions.
         subtract(tree, here, task.goals[t], error)
         for k in range(count):
