@@ -1,7 +1,7 @@
 """Forces between shapes in contact and their exact derivatives, compiled.
 
 Of each pair the second shape is a sphere of radius r, the first one of which the signed distance h to a point is known:
-another sphere, a half-space, a superovoid. At the sphere's centre c, φ = h(c) − r is the gap, n = ∇h(c) the normal
+another sphere, a half-space, a superellipsoid. At the sphere's centre c, φ = h(c) − r is the gap, n = ∇h(c) the normal
 from the first to the second, and p = c − n (r + φ/2) the point of contact, halfway between both surfaces. With u the velocity
 of the second body relative to the first at p, v_n = n·u and v_t = u − v_n n, the force on the second body is
 (V. Kurtz, A. Castro, A. Özgün Önol, H. Lin, Inverse Dynamics Trajectory Optimization for Contact-Implicit Model Predictive
@@ -29,19 +29,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from morphit_ros.contact_planning.superellipsoid import distance
 from morphit_ros.contact_planning.tree import cross_motion
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import lean_njit
 
 Indices = NDArray[np.int64]
 
-SPHERE, HALF_SPACE, SUPEROVOID = 0, 1, 2
+SPHERE, HALF_SPACE, SUPERELLIPSOID = 0, 1, 2
 # Numbers in a law: stiffness k [N/m], smoothing σ [m], dissipation velocity v_d, friction μ, stiction velocity v_s [m/s].
 LAW = 5
 # Gaps beyond so many σ have no force: it would be below 2e-7 of k σ.
 REACH = 16.0
 # Rows of three numbers that the derivatives of a pair need.
-WORK = 24
+WORK = 32
 
 
 class Contacts(NamedTuple):
@@ -51,7 +52,7 @@ class Contacts(NamedTuple):
         kinds: (S,) of the shapes.
         bodies: (S,) row in the tree, -1 for the world.
         poses: (S, 4, 4) in the body's frame [m]. A half-space lies below its frame's plane z = 0.
-        parameters: (S, 7): radius of a sphere; the numbers of a superovoid [m].
+        parameters: (S, 7): radius of a sphere; the numbers of a superellipsoid [m].
         pairs: (P, 2); the second shape is a sphere.
         groups: (G + 1,) first pair of each two bodies, and P.
     """
@@ -107,16 +108,17 @@ def place_shapes(contacts, poses, placed):  # type: ignore[no-untyped-def]
 def fill_gaps(contacts, placed, work, gaps):  # type: ignore[no-untyped-def]
     """Fill the gaps (P,) [m] of all pairs."""
     for pair in range(len(contacts.pairs)):
-        gaps[pair] = gap_of_pair(contacts, pair, placed, -np.inf, work[0], work[4:7])
+        gaps[pair] = gap_of_pair(contacts, pair, placed, -np.inf, work[0], work[4:7], work[24:32])
 
 
 @lean_njit
-def gap_of_pair(contacts, pair, placed, reach, normal, hessian):  # type: ignore[no-untyped-def]
+def gap_of_pair(contacts, pair, placed, reach, normal, hessian, scratch):  # type: ignore[no-untyped-def]
     """Gap [m] of a pair; fills its normal (3,) and the Hessian (3, 3) [1/m] of the distance at the sphere's centre.
 
     Args:
         placed: (S, 4, 4) poses of all shapes in the world.
         reach: gap from which on the Hessian is not asked for [m].
+        scratch: (8, 3).
     """
     first, second = contacts.pairs[pair, 0], contacts.pairs[pair, 1]
     radius, kind = contacts.parameters[second, 0], contacts.kinds[first]
@@ -130,6 +132,8 @@ def gap_of_pair(contacts, pair, placed, reach, normal, hessian):  # type: ignore
             normal[r] = a[r, 2]
             height += normal[r] * (b[r, 3] - a[r, 3])
         return height - radius
+    if kind == SUPERELLIPSOID:
+        return distance(contacts.parameters[first], a, b[:3, 3], normal, hessian, scratch) - radius
     x, y, z = b[0, 3] - a[0, 3], b[1, 3] - a[1, 3], b[2, 3] - a[2, 3]
     length = np.sqrt(x * x + y * y + z * z)
     if length < 1e-12:
@@ -204,7 +208,7 @@ def share_group(tree, contacts, first, last, law, motion, placed, gaps, work, sh
     for pair in range(first, last):
         shares[pair] /= total
         if derivatives and shares[pair] > 0.0 and last - first > 1:
-            gap_of_pair(contacts, pair, placed, -np.inf, work[0], work[4:7])
+            gap_of_pair(contacts, pair, placed, -np.inf, work[0], work[4:7], work[24:32])
             fill_slope(tree, contacts, pair, motion, placed, work[0], slope)
             for d in range(len(mean)):
                 mean[d] += shares[pair] * slope[d]
@@ -223,11 +227,11 @@ def add_pair(  # type: ignore[no-untyped-def]
         law: (5,).
         motion: placed and moved bodies.
         placed: (S, 4, 4) poses of all shapes in the world.
-        work: (24, 3) scratch. Afterwards the first row is the normal.
+        work: (32, 3) scratch. Afterwards the first row is the normal.
     """
     n, u, p, force = work[0], work[1], work[2], work[3]
     hessian, by_normal, by_gap, by_speed = work[4:7], work[7:10], work[10], work[11:14]
-    gap = gap_of_pair(contacts, pair, placed, REACH * law[1], n, hessian)
+    gap = gap_of_pair(contacts, pair, placed, REACH * law[1], n, hessian, work[24:32])
     if gap > REACH * law[1]:
         return gap, 0.0
     first, second = contacts.pairs[pair, 0], contacts.pairs[pair, 1]

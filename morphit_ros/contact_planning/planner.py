@@ -22,6 +22,8 @@ from morphit_ros.geometry.transforms import Array
 # Of the solve that finds a contact.
 _START_ITERATIONS, _START_TOLERANCE, _START_OVERLAP, _START_PENALTY = 60, 1e-2, 1e3, 10.0
 _NO_LIMIT = 1e3
+# Iterations with each start, and how many of the best go on.
+_FIRST_ITERATIONS, _CONTINUED = 40, 2
 
 
 class PlanStatus(enum.StrEnum):
@@ -166,18 +168,28 @@ class ContactPlanner:
         """
         began = time.monotonic()
         deadline = began + self.config.time_limit
-        start, speed = self._checked_start(positions, velocities)
-        best: Solution | None = None
-        tried: Iterable[Array] = [guess] if guess is not None else self._starts(start, speed, deadline)
-        for candidate in tried:
-            solution = solve_trajectory(
-                self.system, self._task(start, speed), candidate, self.config.solver, deadline=deadline
-            )
-            if best is None or _rank(solution) < _rank(best):
-                best = solution
+        start, speed = self._checked_state(positions, velocities)
+        self._check_apart(start)
+        task, solver = self._task(start, speed), self.config.solver
+        if guess is not None:
+            found = [solve_trajectory(self.system, task, guess, solver, deadline=deadline)]
+        else:
+            found = []
+            short = replace(solver, iterations=min(_FIRST_ITERATIONS, solver.iterations))
+            for candidate in self._starts(start, speed, deadline):
+                found.append(solve_trajectory(self.system, task, candidate, short, deadline=deadline))
+                if self._judged(found[-1])[0] is PlanStatus.SUCCEEDED or time.monotonic() > deadline:
+                    break
+        found.sort(key=_rank)
+        best = found[0]
+        for k, solution in enumerate(found[:_CONTINUED]):
             if self._judged(best)[0] is PlanStatus.SUCCEEDED or time.monotonic() > deadline:
                 break
-        assert best is not None
+            if solution.status is SolverStatus.ITERATIONS:
+                found[k] = solve_trajectory(
+                    self.system, task, solution.positions, solver, solution.multipliers, deadline
+                )
+            best = min(found[:_CONTINUED], key=_rank)
         self.latest = best
         return self._made(start, best, began)
 
@@ -194,7 +206,8 @@ class ContactPlanner:
         began = time.monotonic()
         if self.latest is None:
             raise InvalidInputError("replan", "no earlier plan", "a call of `plan` first")
-        start, speed = self._checked_start(positions, velocities, self.config.overlap + self.config.law.smoothing)
+        # What is measured may overlap by what a soft contact gives way.
+        start, speed = self._checked_state(positions, velocities)
         rows = np.minimum(np.arange(self.config.steps) + elapsed, self.config.steps - 1)
         config = replace(self.config.solver, iterations=iterations)
         solution = solve_trajectory(
@@ -204,24 +217,24 @@ class ContactPlanner:
         self.latest = solution
         return self._made(start, solution, began)
 
-    def _checked_start(
-        self, positions: ArrayLike, velocities: ArrayLike | None, allowed: float | None = None
-    ) -> tuple[Array, Array]:
-        system, config = self.system, self.config
-        start = _checked_positions(system, "positions", positions)
-        speed = np.zeros(system.velocity_count) if velocities is None else np.array(velocities, dtype=np.float64)
-        if speed.shape != (system.velocity_count,) or not np.isfinite(speed).all():
-            raise InvalidInputError("velocities", speed, f"{system.velocity_count} finite numbers")
+    def _checked_state(self, positions: ArrayLike, velocities: ArrayLike | None) -> tuple[Array, Array]:
+        start = _checked_positions(self.system, "positions", positions)
+        count = self.system.velocity_count
+        speed = np.zeros(count) if velocities is None else np.array(velocities, dtype=np.float64)
+        if speed.shape != (count,) or not np.isfinite(speed).all():
+            raise InvalidInputError("velocities", speed, f"{count} finite numbers")
+        return start, speed
+
+    def _check_apart(self, start: Array) -> None:
+        system, allowed = self.system, self.config.overlap
         gaps = system.gaps(start)
         deepest = int(np.argmin(gaps))
-        allowed = config.overlap if allowed is None else allowed
         if gaps[deepest] < -allowed:
             first, second = (system.shape_names[row] for row in system.contacts.pairs[deepest])
             raise InvalidInputError(
                 "positions", f"'{first}' and '{second}' overlapping by {-gaps[deepest]:.3g} m at the start",
                 f"at most {allowed:g} m", "Start with the bodies apart.",
             )  # fmt: skip
-        return start, speed
 
     def _task(self, start: Array, speed: Array) -> Task:
         """The last stage's task."""
@@ -321,8 +334,9 @@ def _spread(items: list[int]) -> list[int]:
     return order
 
 
-def _rank(solution: Solution) -> tuple[bool, float]:
-    return solution.status is not SolverStatus.CONVERGED, solution.cost
+def _rank(solution: Solution) -> float:
+    """How much worse a solution is than others: what its joints without motor need counts."""
+    return solution.penalised
 
 
 def _checked_positions(system: ContactSystem, name: str, values: ArrayLike) -> Array:

@@ -19,6 +19,8 @@ from morphit_ros.jit import njit
 
 # Updates of the multipliers, and growth of the penalty over its first value, at most.
 _UPDATES, _MOST = 15, 1e4
+# Of the penalty, by which solutions that have not converged are compared with others.
+_RANKING = 10.0
 
 
 class SolverStatus(enum.StrEnum):
@@ -41,11 +43,11 @@ class SolverConfig(Config):
     """When a trajectory is good enough."""
 
     iterations: int = parameter(300, "Most steps of the trust region in all", minimum=1, maximum=100_000)
-    cost_tolerance: float = parameter(1e-5, "Share of the cost that a step must gain to go on", minimum=1e-14, maximum=0.1)
+    cost_tolerance: float = parameter(1e-4, "Share of the cost that a step must gain to go on", minimum=1e-14, maximum=0.1)
     effort_tolerance: float = parameter(
         1e-3, "Largest effort that a joint without motor may need in a plan [N m or N]", minimum=1e-12, maximum=1e3
     )
-    penalty: float = parameter(100.0, "First weight of efforts without motor", minimum=1e-9, maximum=1e12)
+    penalty: float = parameter(1000.0, "First weight of efforts without motor", minimum=1e-9, maximum=1e12)
     penalty_growth: float = parameter(5.0, "By how much the weight grows where efforts fall slowly", minimum=1.0, maximum=100.0)
     radius: float = parameter(10.0, "First radius of the trust region, in scaled coordinates", minimum=1e-9, maximum=1e9)
 
@@ -61,7 +63,7 @@ class Solution:
         gaps, forces: (N, P) of the pairs [m] and [N].
         multipliers: (N, V) of the efforts without motor, to start the next solve with.
         cost: without penalty and multipliers.
-        penalised: with the last penalty.
+        penalised: with a high penalty, to compare solutions by.
         unactuated: largest effort of a joint without motor [N m or N].
         iterations: steps tried.
         seconds: of the solve.
@@ -167,6 +169,6 @@ def solve_trajectory(
     plain = evaluate(tree, contacts, task._replace(effort_weights=weights), positions, here, False)
     return Solution(
         status, positions, here.velocities, here.efforts, here.gaps, here.forces, factors, plain,
-        plain + 0.5 * penalty * float(np.square(here.efforts[:, idle]).sum()),
+        plain + 0.5 * max(penalty, _RANKING * config.penalty) * float(np.square(here.efforts[:, idle]).sum()),
         float(np.abs(here.efforts[:, idle]).max(initial=0.0)), iterations, time.monotonic() - began,
     )  # fmt: skip

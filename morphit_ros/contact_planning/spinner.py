@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +12,10 @@ from numpy.typing import ArrayLike
 from morphit_ros.contact_planning.planner import ContactGoal
 from morphit_ros.contact_planning.system import ContactSystem, Inertia, SystemBuilder
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.transforms import Array, make_transform
+from morphit_ros.geometry.transforms import Array, make_transform, transform_points
+
+if TYPE_CHECKING:
+    from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 
 # Lengths [m] and masses [kg] as published.
 LINK_LENGTH, LINK_MASS, LINK_INERTIA = 1.0, 1.0, 0.0839
@@ -19,6 +23,10 @@ CAPSULE_RADIUS, CAPSULE_LENGTH = 0.05, 0.9
 TIP = 0.95
 SPINNER_RADIUS, SPINNER_CENTER, SPINNER_INERTIA = 0.25, (1.5, 1.0), 0.074
 DAMPING = 0.1
+# A capsule's mesh stands along z about its middle, the link lies along x from its joint.
+_T_LINK_MESH = np.array(
+    [[0.0, 0.0, 1.0, 0.5 * LINK_LENGTH], [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
+)
 START, TURN = (0.3, 1.5, 0.0), 2.0
 
 
@@ -28,12 +36,13 @@ def single_sphere() -> tuple[tuple[Array, Array], ...]:
 
 
 def spinner_system(
-    links: Sequence[tuple[ArrayLike, ArrayLike]], center: ArrayLike = SPINNER_CENTER
+    links: Sequence[tuple[Array, Array] | PlacedSuperovoid], center: ArrayLike = SPINNER_CENTER
 ) -> ContactSystem:
     """Arm and disk; coordinates are both joints of the arm and the angle of the disk [rad].
 
     Args:
-        links: centres (N, 3) and radii (N,) of the spheres of each link, in the frame of its joint, x along the link [m].
+        links: centres (N, 3) and radii (N,) of the spheres of each link, or a superovoid, in the frame of its joint, x
+            along the link [m].
         center: (2,) of the disk [m].
 
     Raises:
@@ -50,9 +59,11 @@ def spinner_system(
         "spinner", "world", "revolute", make_transform(translation=[*place, 0.0]), disk, damping=DAMPING, actuated=False
     )
     rows: list[int] = []
-    for name, (centers, radii) in zip(("upper", "lower"), links, strict=True):
-        if len(np.ravel(radii)):
-            rows += builder.add_spheres(name, centers, radii)
+    for name, shape in zip(("upper", "lower"), links, strict=True):
+        if not isinstance(shape, tuple):
+            rows.append(builder.add_superovoid(name, shape))
+        elif len(shape[1]):
+            rows += builder.add_spheres(name, *shape)
     if not rows:
         raise InvalidInputError("links", "no spheres", "at least one", "A body without shape touches nothing.")
     (target,) = builder.add_spheres("spinner", [0.0, 0.0, 0.0], [SPINNER_RADIUS])
@@ -77,7 +88,18 @@ def fitted_link(count: int = 16, seed: int = 0) -> tuple[Array, Array]:
 
     mesh = capsule_mesh(CAPSULE_RADIUS, CAPSULE_LENGTH, enclosing=True)
     fit = fit_spheres(mesh, SphereFitConfig(count=count, variant="surface", cover=True), seed=seed)
-    # The mesh stands along z about its middle, the link lies along x from its joint.
-    centers = fit.centers[:, [2, 0, 1]] + np.array([0.5 * LINK_LENGTH, 0.0, 0.0])
+    centers = transform_points(_T_LINK_MESH, fit.centers)
     order = np.argsort(centers[:, 0])
     return np.ascontiguousarray(centers[order]), fit.radii[order]
+
+
+@cache
+def superovoid_link(seed: int = 0) -> PlacedSuperovoid:
+    """A superellipsoid around a link's capsule, fitted so that it contains it."""
+    from morphit_ros.geometry.primitives import capsule_mesh
+    from morphit_ros.superovoid import PlacedSuperovoid, SuperovoidFitConfig, fit_superovoid
+
+    mesh = capsule_mesh(CAPSULE_RADIUS, CAPSULE_LENGTH, enclosing=True)
+    config = SuperovoidFitConfig(family="superellipsoid", mode="outer", max_squareness=1.0)
+    fit = fit_superovoid(mesh, config, seed=seed)
+    return PlacedSuperovoid(fit.shape, _T_LINK_MESH @ fit.T_mesh_shape)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from morphit_ros.contact_planning.contact import (
     HALF_SPACE,
     SPHERE,
-    SUPEROVOID,
+    SUPERELLIPSOID,
     WORK,
     Contacts,
     fill_gaps,
@@ -32,6 +33,9 @@ from morphit_ros.contact_planning.tree import (
 )
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, check_transform, make_transform
+
+if TYPE_CHECKING:
+    from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 
 GRAVITY = (0.0, 0.0, -9.81)
 _KINDS = {"revolute": REVOLUTE, "continuous": REVOLUTE, "prismatic": PRISMATIC}
@@ -249,9 +253,19 @@ class SystemBuilder:
         """Fix the half-space below z = 0 of a frame (4, 4) to a body; its row."""
         return self._shape(HALF_SPACE, body, np.eye(4) if pose is None else check_transform(pose), [])
 
-    def add_superovoid(self, body: str, parameters: ArrayLike, pose: ArrayLike) -> int:
-        """Fix a superovoid (7,) with its pose (4, 4) to a body; its row."""
-        return self._shape(SUPEROVOID, body, check_transform(pose), list(np.asarray(parameters, dtype=np.float64)))
+    def add_superovoid(self, body: str, placed: PlacedSuperovoid) -> int:
+        """Fix a superovoid to a body, in its frame; its row.
+
+        Raises:
+            InvalidInputError: it is tapered or has edges, where normals jump.
+        """
+        shape = placed.shape
+        if any(shape.tapering) or max(shape.squareness) > 1.0:
+            raise InvalidInputError(
+                f"superovoid of '{body}'", f"tapering {shape.tapering}, squareness {shape.squareness}",
+                "no tapering, and exponents of at most 1", "Fit it with family superellipsoid and max_squareness 1.",
+            )  # fmt: skip
+        return self._shape(SUPERELLIPSOID, body, placed.T_link_shape, list(shape.parameters))
 
     def _shape(self, kind: int, body: str, pose: Array, numbers: list[float]) -> int:
         if body not in self.bodies:

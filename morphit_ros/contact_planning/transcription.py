@@ -94,7 +94,7 @@ class Evaluation(NamedTuple):
         partial: (3, V, V) of the inverse dynamics.
         placed: (S, 4, 4) poses of the shapes.
         shares: (P,) of the pairs in their groups.
-        work: (24, 3) scratch.
+        work: (32, 3) scratch.
         vectors: (4, V) scratch.
         motion: of the bodies.
     """
@@ -191,7 +191,7 @@ def _add_gap(tree, contacts, task, evaluation, t, pair, derivatives):  # type: i
         return 0.0
     if derivatives:
         count, slope, normal = len(tree.bodies), evaluation.vectors[3], evaluation.work[0]
-        gap_of_pair(contacts, pair, evaluation.placed, -np.inf, normal, evaluation.work[4:7])
+        gap_of_pair(contacts, pair, evaluation.placed, -np.inf, normal, evaluation.work[4:7], evaluation.work[24:32])
         fill_slope(tree, contacts, pair, evaluation.motion, evaluation.placed, normal, slope)
         last = 3 * count - 1
         for i in range(count):
