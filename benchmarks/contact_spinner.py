@@ -34,22 +34,23 @@ from morphit_ros.contact_planning.spinner import (  # noqa: E402
     single_sphere,
     spinner_goal,
     spinner_system,
+    superovoid_link,
 )
 
-_SPHERES = 24
+_SPHERES = 20
 _ALLOWED = 1e-3
 _RESAMPLES = 2000
 # Of the solver, each measured by itself.
 _REPLANS = 10
 ERRORS = ("error_rad", "replayed_error_rad", "finely_replayed_error_rad")
-METHODS = ("single, published", "single, searched", "whole, spheres")
+METHODS = ("single, published", "single, searched", "whole, spheres", "whole, superovoids")
 
 
 def system_of(method: str, center: np.ndarray, seed: int) -> Any:
     """The arm as a method sees it."""
     if method.startswith("single"):
         return spinner_system(single_sphere(), center)
-    link = fitted_link(_SPHERES, seed)
+    link = superovoid_link(seed) if method == "whole, superovoids" else fitted_link(_SPHERES, seed)
     return spinner_system((link, link), center)
 
 

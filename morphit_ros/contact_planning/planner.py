@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from morphit_ros.configuration import Config, nested, parameter
 from morphit_ros.contact_planning.solver import Solution, SolverConfig, SolverStatus, solve_trajectory
 from morphit_ros.contact_planning.system import ContactSystem
-from morphit_ros.contact_planning.transcription import Task
+from morphit_ros.contact_planning.transcription import Task, deepest_overlap, evaluation_arrays
 from morphit_ros.contact_planning.tree import BALL
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
@@ -24,6 +24,8 @@ _START_ITERATIONS, _START_TOLERANCE, _START_OVERLAP, _START_PENALTY = 60, 1e-2, 
 _NO_LIMIT = 1e3
 # Iterations with each start, and how many of the best go on.
 _FIRST_ITERATIONS, _CONTINUED = 40, 2
+# Times between two steps at which bodies are held against each other.
+_BETWEEN = 4
 
 
 class PlanStatus(enum.StrEnum):
@@ -67,7 +69,7 @@ class ContactPlanConfig(Config):
 
     step: float = parameter(0.05, "Time of a step [s]", minimum=1e-4, maximum=1.0)
     steps: int = parameter(40, "Number of steps", minimum=3, maximum=2000)
-    starts: int = parameter(8, "Most pairs of shapes that are drawn together, one after the other, to find a contact", minimum=1, maximum=1000)
+    starts: int = parameter(6, "Most pairs of shapes that are drawn together, one after the other, to find a contact", minimum=1, maximum=1000)
     attraction: float = parameter(300.0, "Weight of the gap of such a pair, squared [1/m²]", minimum=1e-6, maximum=1e9)
     overlap: float = parameter(0.001, "Most that shapes may overlap in a plan [m]", minimum=0.0, maximum=1.0)
     overlap_weight: float = parameter(1e6, "Weight of overlap squared [1/m²]", minimum=0.0, maximum=1e12)
@@ -110,7 +112,7 @@ class ContactPlan:
         positions: (N + 1, Q), the start first.
         velocities, efforts: (N, V) that lead to each later position.
         error: (V,) positions at the end minus the goal.
-        overlap: deepest of all pairs and times [m], 0 for none.
+        overlap: deepest of all pairs [m], 0 for none, at the times and four times between.
         solution: of the solver.
         seconds: of planning.
     """
@@ -178,12 +180,12 @@ class ContactPlanner:
             short = replace(solver, iterations=min(_FIRST_ITERATIONS, solver.iterations))
             for candidate in self._starts(start, speed, deadline):
                 found.append(solve_trajectory(self.system, task, candidate, short, deadline=deadline))
-                if self._judged(found[-1])[0] is PlanStatus.SUCCEEDED or time.monotonic() > deadline:
+                if self._judged(found[-1], start)[0] is PlanStatus.SUCCEEDED or time.monotonic() > deadline:
                     break
         found.sort(key=_rank)
         best = found[0]
         for k, solution in enumerate(found[:_CONTINUED]):
-            if self._judged(best)[0] is PlanStatus.SUCCEEDED or time.monotonic() > deadline:
+            if self._judged(best, start)[0] is PlanStatus.SUCCEEDED or time.monotonic() > deadline:
                 break
             if solution.status is SolverStatus.ITERATIONS:
                 found[k] = solve_trajectory(
@@ -289,7 +291,13 @@ class ContactPlanner:
         mixed = [pair for both in zip_longest(*groups) for pair in both if pair is not None]
         return mixed[: self.config.starts]
 
-    def _judged(self, solution: Solution) -> tuple[PlanStatus, str]:
+    def _overlap(self, solution: Solution, start: Array) -> float:
+        """Deepest overlap [m], between the times of the plan too."""
+        positions = np.vstack([start, solution.positions])
+        evaluation = evaluation_arrays(self.system.tree, self.system.contacts, 1)
+        return float(deepest_overlap(self.system.tree, self.system.contacts, positions, _BETWEEN, evaluation))
+
+    def _judged(self, solution: Solution, start: Array) -> tuple[PlanStatus, str]:
         """Status and message of a solution."""
         if solution.status is SolverStatus.TIMED_OUT:
             return PlanStatus.TIMED_OUT, f"after {self.config.time_limit:g} s; allow more time or fewer steps"
@@ -298,7 +306,7 @@ class ContactPlanner:
                 f"{solution.status.value} after {solution.iterations} iterations: joints without motor would need up to "
                 f"{solution.unactuated:.2g} (N or N m)"
             )
-        overlap = max(0.0, -float(solution.gaps.min()))
+        overlap = self._overlap(solution, start)
         if overlap > self.config.overlap:
             return PlanStatus.OVERLAP, f"bodies overlap by {1e3 * overlap:.2g} mm, at most {1e3 * self.config.overlap:g} mm"
         error = np.abs(self.system.difference(solution.positions[-1], self.goal.positions))
@@ -311,13 +319,13 @@ class ContactPlanner:
         return PlanStatus.SUCCEEDED, f"cost {solution.cost:.4g}"
 
     def _made(self, start: Array, solution: Solution, began: float) -> ContactPlan:
-        status, message = self._judged(solution)
+        status, message = self._judged(solution, start)
         steps = self.config.steps
         return ContactPlan(
             status, message, self.config.step * np.arange(steps + 1), np.vstack([start, solution.positions]),
             solution.velocities, solution.efforts,
             self.system.difference(solution.positions[-1], self.goal.positions),
-            max(0.0, -float(solution.gaps.min())), solution, time.monotonic() - began,
+            self._overlap(solution, start), solution, time.monotonic() - began,
         )  # fmt: skip
 
 

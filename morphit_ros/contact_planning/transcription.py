@@ -36,6 +36,7 @@ from morphit_ros.contact_planning.tree import (
     BALL,
     Motion,
     Tree,
+    add,
     inverse_dynamics,
     inverse_right_jacobian,
     motion_arrays,
@@ -44,7 +45,7 @@ from morphit_ros.contact_planning.tree import (
     subtract,
 )
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.jit import lean_njit
+from morphit_ros.jit import lean_njit, njit
 
 
 class Task(NamedTuple):
@@ -315,3 +316,21 @@ def evaluate(tree, contacts, task, positions, evaluation, derivatives):  # type:
     return cost
 
 
+
+
+@njit(cache=True, nogil=True)
+def deepest_overlap(tree, contacts, positions, between, evaluation):  # type: ignore[no-untyped-def]
+    """Deepest overlap [m] of positions (N + 1, Q), at the times and so many times between; 0 for none."""
+    step, moved, deepest = np.empty(len(tree.bodies)), positions[0].copy(), 0.0
+    for t in range(len(positions) - 1):
+        subtract(tree, positions[t + 1], positions[t], step)
+        step /= between + 1
+        moved[:] = positions[t]
+        for _ in range(between + 1):
+            add(tree, moved, step, moved)
+            place(tree, moved, evaluation.motion)
+            place_shapes(contacts, evaluation.motion.poses, evaluation.placed)
+            fill_gaps(contacts, evaluation.placed, evaluation.work, evaluation.gaps[0])
+            for pair in range(len(contacts.pairs)):
+                deepest = max(deepest, -evaluation.gaps[0, pair])
+    return deepest
