@@ -139,7 +139,9 @@ def main() -> None:
                 for scene in tqdm(scenes, desc=f"seed {seed}: {method}", disable=None)
             ]
     figures = summary(rows, tuple(options.methods))
-    print(f"{'':20}{'ok':>6}{'error [rad]':>22}{'replayed [rad]':>22}{'finely [rad]':>22}{'overlap > 1 mm':>16}{'CPU s: median, 90 %, most':>28}")
+    print(
+        f"{'':20}{'ok':>6}{'error [rad]':>22}{'replayed [rad]':>22}{'finely [rad]':>22}{'overlap > 1 mm':>16}{'CPU s: median, 90 %, most':>28}"
+    )
     for method, own in figures.items():
         error, again, fine = ("{:.3f} ({:.3f}-{:.3f})".format(*own[key]) for key in ERRORS)
         times = "  ".join(f"{seconds:.3f}" for seconds in own["cpu_s"])
@@ -151,7 +153,9 @@ def main() -> None:
             if f"whole_body_less_{key}" in own:
                 share, low, high = own[f"whole_body_less_{key}"]
                 what = key.removesuffix("error_rad").replace("_", " ")
-                print(f"{'':20}whole body: {what}error {100 * share:.1f} % ({100 * low:.1f} to {100 * high:.1f} %) less")
+                print(
+                    f"{'':20}whole body: {what}error {100 * share:.1f} % ({100 * low:.1f} to {100 * high:.1f} %) less"
+                )
     if options.json:
         options.json.write_text(json.dumps({"figures": figures, "rows": rows}, indent=1) + "\n", encoding="utf-8")
 

@@ -53,7 +53,9 @@ class ContactLaw(Config):
     smoothing: float = parameter(0.01, "Gap over which force begins [m]", minimum=1e-6, maximum=1.0)
     dissipation_velocity: float = parameter(0.1, "Approach that doubles the force [m/s]", minimum=1e-6, maximum=1e3)
     friction: float = parameter(0.5, "Coefficient of friction", minimum=0.0, maximum=10.0)
-    stiction_velocity: float = parameter(0.05, "Slip at which friction is 0.7 of its most [m/s]", minimum=1e-6, maximum=10.0)
+    stiction_velocity: float = parameter(
+        0.05, "Slip at which friction is 0.7 of its most [m/s]", minimum=1e-6, maximum=10.0
+    )
 
     @property
     def numbers(self) -> Array:
@@ -69,7 +71,12 @@ class ContactPlanConfig(Config):
 
     step: float = parameter(0.05, "Time of a step [s]", minimum=1e-4, maximum=1.0)
     steps: int = parameter(40, "Number of steps", minimum=3, maximum=2000)
-    starts: int = parameter(6, "Most pairs of shapes that are drawn together, one after the other, to find a contact", minimum=1, maximum=1000)
+    starts: int = parameter(
+        6,
+        "Most pairs of shapes that are drawn together, one after the other, to find a contact",
+        minimum=1,
+        maximum=1000,
+    )
     attraction: float = parameter(300.0, "Weight of the gap of such a pair, squared [1/m²]", minimum=1e-6, maximum=1e9)
     overlap: float = parameter(0.001, "Most that shapes may overlap in a plan [m]", minimum=0.0, maximum=1.0)
     overlap_weight: float = parameter(1e6, "Weight of overlap squared [1/m²]", minimum=0.0, maximum=1e12)
@@ -159,7 +166,9 @@ class ContactPlanner:
             raise InvalidInputError("pairs", "none", "at least one pair of shapes that may touch")
         self.latest: Solution | None = None
 
-    def plan(self, positions: ArrayLike, velocities: ArrayLike | None = None, guess: Array | None = None) -> ContactPlan:
+    def plan(
+        self, positions: ArrayLike, velocities: ArrayLike | None = None, guess: Array | None = None
+    ) -> ContactPlan:
         """Plan from a configuration (Q,) and velocity (V,), at rest if none is given.
 
         Args:
@@ -268,9 +277,7 @@ class ContactPlanner:
         for pair in self._candidates(start):
             attraction = np.zeros(len(system.contacts.pairs))
             attraction[pair] = config.attraction
-            task = final._replace(
-                attraction=attraction, overlap_weight=min(_START_OVERLAP, config.overlap_weight)
-            )
+            task = final._replace(attraction=attraction, overlap_weight=min(_START_OVERLAP, config.overlap_weight))
             yield solve_trajectory(system, task, rest, solver, deadline=deadline).positions
 
     def _candidates(self, start: Array) -> list[int]:
@@ -280,7 +287,10 @@ class ContactPlanner:
         pairs = [
             (pair, int(moved.max()))
             for pair, shapes in enumerate(system.contacts.pairs)
-            if (moved := driven[system.contacts.bodies[shapes]] * (system.contacts.bodies[shapes] >= 0)).astype(bool).sum() == 1
+            if (moved := driven[system.contacts.bodies[shapes]] * (system.contacts.bodies[shapes] >= 0))
+            .astype(bool)
+            .sum()
+            == 1
         ]
         gaps = system.gaps(start)
         most = max((count for _, count in pairs), default=0)
@@ -308,7 +318,10 @@ class ContactPlanner:
             )
         overlap = self._overlap(solution, start)
         if overlap > self.config.overlap:
-            return PlanStatus.OVERLAP, f"bodies overlap by {1e3 * overlap:.2g} mm, at most {1e3 * self.config.overlap:g} mm"
+            return (
+                PlanStatus.OVERLAP,
+                f"bodies overlap by {1e3 * overlap:.2g} mm, at most {1e3 * self.config.overlap:g} mm",
+            )
         error = np.abs(self.system.difference(solution.positions[-1], self.goal.positions))
         worst = int(np.argmax(error - self.goal.tolerance))
         if error[worst] > self.goal.tolerance[worst]:

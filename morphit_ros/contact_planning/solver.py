@@ -43,13 +43,19 @@ class SolverConfig(Config):
     """When a trajectory is good enough."""
 
     iterations: int = parameter(300, "Most steps of the trust region in all", minimum=1, maximum=100_000)
-    cost_tolerance: float = parameter(1e-4, "Share of the cost that a step must gain to go on", minimum=1e-14, maximum=0.1)
+    cost_tolerance: float = parameter(
+        1e-4, "Share of the cost that a step must gain to go on", minimum=1e-14, maximum=0.1
+    )
     effort_tolerance: float = parameter(
         1e-3, "Largest effort that a joint without motor may need in a plan [N m or N]", minimum=1e-12, maximum=1e3
     )
     penalty: float = parameter(1000.0, "First weight of efforts without motor", minimum=1e-9, maximum=1e12)
-    penalty_growth: float = parameter(5.0, "By how much the weight grows where efforts fall slowly", minimum=1.0, maximum=100.0)
-    radius: float = parameter(10.0, "First radius of the trust region, in scaled coordinates", minimum=1e-9, maximum=1e9)
+    penalty_growth: float = parameter(
+        5.0, "By how much the weight grows where efforts fall slowly", minimum=1.0, maximum=100.0
+    )
+    radius: float = parameter(
+        10.0, "First radius of the trust region, in scaled coordinates", minimum=1e-9, maximum=1e9
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,7 +54,9 @@ def spinner_system(
     disk = Inertia(1.0, np.zeros(3), SPINNER_INERTIA * np.eye(3))
     place = np.asarray(center, dtype=np.float64)
     builder.add_body("upper", "world", "revolute", np.eye(4), link, damping=DAMPING)
-    builder.add_body("lower", "upper", "revolute", make_transform(translation=[LINK_LENGTH, 0.0, 0.0]), link, damping=DAMPING)
+    builder.add_body(
+        "lower", "upper", "revolute", make_transform(translation=[LINK_LENGTH, 0.0, 0.0]), link, damping=DAMPING
+    )
     builder.add_body(
         "spinner", "world", "revolute", make_transform(translation=[*place, 0.0]), disk, damping=DAMPING, actuated=False
     )

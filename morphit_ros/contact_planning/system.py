@@ -76,9 +76,7 @@ class Inertia:
 
     def moved(self, pose: Array) -> Inertia:
         """In another frame, in which this one has the pose (4, 4)."""
-        return Inertia(
-            self.mass, pose[:3, :3] @ self.center + pose[:3, 3], pose[:3, :3] @ self.matrix @ pose[:3, :3].T
-        )
+        return Inertia(self.mass, pose[:3, :3] @ self.center + pose[:3, 3], pose[:3, :3] @ self.matrix @ pose[:3, :3].T)
 
 
 NO_INERTIA = Inertia(0.0, np.zeros(3), np.zeros((3, 3)))
@@ -221,7 +219,9 @@ class SystemBuilder:
         numbers = [*direction, damping, inertia.mass, *inertia.center, *inertia.matrix.ravel()]
         if not np.isfinite(numbers).all() or inertia.mass < 0.0 or damping < 0.0 or not direction.any():
             raise InvalidInputError(
-                f"body '{name}'", f"axis {axis}, damping {damping}, mass {inertia.mass}", "finite numbers, none negative"
+                f"body '{name}'",
+                f"axis {axis}, damping {damping}, mass {inertia.mass}",
+                "finite numbers, none negative",
             )
         self.bodies[name] = len(self._parents)
         self._parents.append(self.bodies[parent])
@@ -241,9 +241,17 @@ class SystemBuilder:
         """
         places, sizes = np.atleast_2d(np.asarray(centers, dtype=np.float64)), np.ravel(radii).astype(np.float64)
         if places.size == 0 or sizes.size == 0:
-            raise InvalidInputError(f"spheres of '{body}'", "none", "at least one", "A body without shape touches nothing.")
-        if places.shape != (len(sizes), 3) or not np.isfinite(places).all() or not (np.isfinite(sizes) & (sizes > 0.0)).all():
-            raise InvalidInputError(f"spheres of '{body}'", f"centres {places.shape}, radii {sizes}", "finite (N, 3), (N,) > 0")
+            raise InvalidInputError(
+                f"spheres of '{body}'", "none", "at least one", "A body without shape touches nothing."
+            )
+        if (
+            places.shape != (len(sizes), 3)
+            or not np.isfinite(places).all()
+            or not (np.isfinite(sizes) & (sizes > 0.0)).all()
+        ):
+            raise InvalidInputError(
+                f"spheres of '{body}'", f"centres {places.shape}, radii {sizes}", "finite (N, 3), (N,) > 0"
+            )
         return [
             self._shape(SPHERE, body, make_transform(translation=place), [size])
             for place, size in zip(places, sizes, strict=True)

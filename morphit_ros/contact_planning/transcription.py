@@ -264,7 +264,9 @@ def evaluate(tree, contacts, task, positions, evaluation, derivatives):  # type:
         if derivatives:
             _difference_jacobians(tree, error, evaluation.jacobians[0], evaluation.jacobians[1])
             _add_residual(evaluation, t, 0, evaluation.jacobians[0], task.position_weights[t], error)
-            _add_product(evaluation, t, 0, 0, evaluation.jacobians[0], evaluation.jacobians[0], task.position_weights[t])
+            _add_product(
+                evaluation, t, 0, 0, evaluation.jacobians[0], evaluation.jacobians[0], task.position_weights[t]
+            )
         for b in range(len(tree.parents)):
             k, q = tree.first_velocity[b], tree.first_position[b]
             if tree.kinds[b] > 1:
@@ -314,8 +316,6 @@ def evaluate(tree, contacts, task, positions, evaluation, derivatives):  # type:
         _add_product(evaluation, t, 1, 2, behind, earlier, weights)
         _add_product(evaluation, t, 2, 2, earlier, earlier, weights)
     return cost
-
-
 
 
 @njit(cache=True, nogil=True)

@@ -243,9 +243,21 @@ def place(tree, positions, motion):  # type: ignore[no-untyped-def]
         else:
             s = np.sin(0.5 * positions[q])
             x, y, z, w = s * tree.axes[b, 0], s * tree.axes[b, 1], s * tree.axes[b, 2], np.cos(0.5 * positions[q])
-        local[0, 0], local[0, 1], local[0, 2] = 1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - z * w), 2.0 * (x * z + y * w)
-        local[1, 0], local[1, 1], local[1, 2] = 2.0 * (x * y + z * w), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - x * w)
-        local[2, 0], local[2, 1], local[2, 2] = 2.0 * (x * z - y * w), 2.0 * (y * z + x * w), 1.0 - 2.0 * (x * x + y * y)
+        local[0, 0], local[0, 1], local[0, 2] = (
+            1.0 - 2.0 * (y * y + z * z),
+            2.0 * (x * y - z * w),
+            2.0 * (x * z + y * w),
+        )
+        local[1, 0], local[1, 1], local[1, 2] = (
+            2.0 * (x * y + z * w),
+            1.0 - 2.0 * (x * x + z * z),
+            2.0 * (y * z - x * w),
+        )
+        local[2, 0], local[2, 1], local[2, 2] = (
+            2.0 * (x * z - y * w),
+            2.0 * (y * z + x * w),
+            1.0 - 2.0 * (x * x + y * y),
+        )
         for r in range(3):
             p0, p1, p2 = pose[r, 0], pose[r, 1], pose[r, 2]
             for c in range(3):

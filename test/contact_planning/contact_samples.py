@@ -27,9 +27,15 @@ def crowded_system() -> ContactSystem:
     """Three joints that carry each other, a free body and a floor, with pairs of spheres and half-spaces."""
     builder = SystemBuilder()
     bar = Inertia.box(1.0, (0.5, 0.05, 0.05))
-    builder.add_body("upper", "world", "revolute", np.eye(4), bar, axis=(0.0, 0.2, 1.0), damping=0.1, limits=(-0.1, 0.1))
-    builder.add_body("slide", "upper", "prismatic", make_transform(translation=[0.5, 0.0, 0.02]), bar, axis=(1.0, 0.0, 0.3))
-    builder.add_body("lower", "slide", "revolute", make_transform(translation=[0.1, 0.0, 0.02]), bar, axis=(0.0, 1.0, 0.3))
+    builder.add_body(
+        "upper", "world", "revolute", np.eye(4), bar, axis=(0.0, 0.2, 1.0), damping=0.1, limits=(-0.1, 0.1)
+    )
+    builder.add_body(
+        "slide", "upper", "prismatic", make_transform(translation=[0.5, 0.0, 0.02]), bar, axis=(1.0, 0.0, 0.3)
+    )
+    builder.add_body(
+        "lower", "slide", "revolute", make_transform(translation=[0.1, 0.0, 0.02]), bar, axis=(0.0, 1.0, 0.3)
+    )
     builder.add_free_body("brick", Inertia.box(0.5, (0.1, 0.2, 0.3)))
     (upper,) = builder.add_spheres("upper", [0.2, 0.0, 0.1], [0.1])
     lower = builder.add_spheres("lower", [[0.2, 0.0, 0.0], [0.1, 0.0, 0.05]], [0.1, 0.05])
@@ -38,7 +44,15 @@ def crowded_system() -> ContactSystem:
     plate = builder.add_half_space("slide", make_transform(translation=[0.0, 0.0, -0.1]))
     shape = PlacedSuperovoid(Superovoid((0.1, 0.08, 0.2), (0.9, 0.5)), make_transform(translation=[0.0, 0.1, 0.0]))
     ellipsoid = builder.add_superovoid("slide", shape)
-    pairs = [(ellipsoid, brick[0]), (ellipsoid, brick[1]), (upper, brick[0]), (lower[0], brick[0]), (lower[1], brick[1]), (brick[0], lower[1]), (brick[0], floor)]
+    pairs = [
+        (ellipsoid, brick[0]),
+        (ellipsoid, brick[1]),
+        (upper, brick[0]),
+        (lower[0], brick[0]),
+        (lower[1], brick[1]),
+        (brick[0], lower[1]),
+        (brick[0], floor),
+    ]
     return builder.build([*pairs, (brick[1], floor), (plate, brick[1]), (lower[0], upper)])
 
 

@@ -93,7 +93,9 @@ def test_gradient_is_that_of_differences(seed):
     expected = np.empty_like(gradient)
     for row, column in np.ndindex(gradient.shape):
         both = [
-            evaluate(system.tree, system.contacts, task, perturbed(system, positions, row, column, step), evaluation, False)
+            evaluate(
+                system.tree, system.contacts, task, perturbed(system, positions, row, column, step), evaluation, False
+            )
             for step in (_STEP, -_STEP)
         ]
         expected[row, column] = (both[0] - both[1]) / (2.0 * _STEP)
@@ -146,7 +148,9 @@ def test_spheres_of_a_body_share_one_contact():
     for count in (1, 4, 25):
         builder = SystemBuilder()
         builder.add_free_body("plate", Inertia.ball(1.0, 0.1))
-        rows = builder.add_spheres("plate", np.column_stack([np.linspace(-0.1, 0.1, count), *np.zeros((2, count))]), [0.05] * count)
+        rows = builder.add_spheres(
+            "plate", np.column_stack([np.linspace(-0.1, 0.1, count), *np.zeros((2, count))]), [0.05] * count
+        )
         floor = builder.add_half_space()
         system = builder.build([(row, floor) for row in rows])
         task, _ = crowded_trajectory(crowded_system(), 0)
