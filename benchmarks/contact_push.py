@@ -2,9 +2,10 @@
 
     python benchmarks/contact_push.py [--count 20] [--seed 0] [--json FILE]
 
-Drawn: where the box of 0.1 m and 0.5 kg stands, within 5 cm of (0.5, 0) m, and a way of 6 to 14 cm within 40° of straight on. The hand starts 6 cm
-behind it. The plan is carried out as it is, without looking at the box again. Success: within 2 cm and 10° of the goal. Plans that did not succeed are not
-carried out, and count as failures. Intervals are of 95 % (Wilson).
+Drawn: where the box of 0.1 m and 0.5 kg stands, within 5 cm of (0.5, 0) m, and a way of 6 to 14 cm within 40° of
+straight on. The hand starts 6 cm behind it. The plan is carried out as it is, without looking at the box again.
+Success: within 2 cm and 10° of the goal. Plans that did not succeed are not carried out, and count as failures.
+Intervals are of 95 % (Wilson).
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from morphit_ros.replay.contact_push import ContactPush  # noqa: E402
 
 def tried(rng: np.random.Generator) -> dict[str, Any]:
     """A drawn push, planned and replayed."""
-    start, angle, length = rng.uniform(-0.05, 0.05, 2) + [0.5, 0.0], rng.uniform(-0.7, 0.7), rng.uniform(0.06, 0.14)
+    start = rng.uniform(-0.05, 0.05, 2) + np.array([0.5, 0.0])
+    angle, length = rng.uniform(-0.7, 0.7), rng.uniform(0.06, 0.14)
     way = length * np.array([np.cos(angle), np.sin(angle)])
     config = ContactPushConfig(start=tuple(start.tolist()), way=tuple(way.tolist()))
     row: dict[str, Any] = {"start": start.tolist(), "way": way.tolist(), "success": False}

@@ -94,8 +94,8 @@ SUBPACKAGES = {
     "bringup": line("which nodes make up a job; supervisor of child processes", "geometry robot simulation"),
     "commands": line(
         "the command line `morphit`, a file a command",
-        "geometry robot bringup calibration contact_planning cover display grasping neural proposal replay simulation spheres "
-        "superovoid",
+        "geometry robot bringup calibration contact_planning cover display grasping neural proposal replay simulation "
+        "spheres superovoid",
     ),
     "cli": line("`morphit` itself: finds the command", "commands"),
     "ros": line(

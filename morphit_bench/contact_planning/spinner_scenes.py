@@ -1,8 +1,9 @@
-"""Drawn scenes of the two-link arm and the disk, and plans replayed with the arm's capsules instead of a model of them."""
+"""Drawn scenes of the two-link arm and the disk, and plans replayed with the arm's own capsules."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.optimize import brentq
@@ -85,9 +86,7 @@ def replay_spinner(positions: Array, step: float, center: Array, law: ContactLaw
                 deepest = max(deepest, -gap)
                 touching.append((gap, normal, _velocity(joints, rates, link, place, normal)))
 
-            def excess(new: float, touching=touching, speed=speed) -> float:
-                torque = sum(_torque(gap, normal, velocity, new, law) for gap, normal, velocity in touching)
-                return SPINNER_INERTIA * (new - speed) / h + DAMPING * new - torque
+            excess = partial(_excess, touching, speed, h, law)
 
             bound = 1.0
             while excess(-bound) > 0.0 or excess(bound) < 0.0:
@@ -95,6 +94,12 @@ def replay_spinner(positions: Array, step: float, center: Array, law: ContactLaw
             speed = float(brentq(excess, -bound, bound, xtol=1e-12))
             angle += h * speed
     return Replay(angle, deepest)
+
+
+def _excess(touching: list[tuple[float, Array, Array]], speed: float, h: float, law: ContactLaw, new: float) -> float:
+    """What an implicit Euler step to a new speed of the disk lacks [N m]."""
+    torque = sum(_torque(gap, normal, velocity, new, law) for gap, normal, velocity in touching)
+    return SPINNER_INERTIA * (new - speed) / h + DAMPING * new - torque
 
 
 def _velocity(joints: Array, rates: Array, link: int, place: float, normal: Array) -> Array:

@@ -1,7 +1,7 @@
 """`morphit contact push`: an arm pushes a box to a goal on the table, planned through contact.
 
-The hand starts behind the box; the plan is replayed in MuJoCo with the robot's meshes, unless --no-replay is given. Exit status 1: no plan that may be
-carried out, or a replay that ends farther from the goal than the tolerances.
+The hand starts behind the box; the plan is replayed in MuJoCo with the robot's meshes, unless --no-replay is given.
+Exit status 1: no plan that may be carried out, or a replay that ends farther from the goal than the tolerances.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """`morphit contact spinner`: a two-link arm turns a disk with its whole body.
 
 The published example of planning through contact: an arm of two links of 1 m, as spheres that cover them or as
-superovoids, turns a disk by touching it. The plan is printed and written. Exit status 1: no plan that may be carried out.
+superovoids, turns a disk by touching it. The plan is printed and written. Exit status 1: no plan that may be carried
+out.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class SpinnerConfig(Config):
     turn: float = parameter(2.0, "Of the disk [rad]", minimum=-100.0, maximum=100.0)
     tolerance: float = parameter(0.3, "Of its angle at the end [rad]", minimum=1e-4, maximum=10.0)
     shape: str = parameter("spheres", "The arm's body; tip: one sphere at its end", choices=SHAPES)
-    count: int = parameter(20, "Spheres of a link", minimum=2, maximum=200)
+    count: int = parameter(24, "Spheres of a link", minimum=2, maximum=200)
     time: float = parameter(10.0, "Most time of planning [s]", minimum=1e-3, maximum=1e5)
 
 

@@ -1,20 +1,20 @@
 """Forces between shapes in contact and their exact derivatives, compiled.
 
-Of each pair the second shape is a sphere of radius r, the first one of which the signed distance h to a point is known:
-another sphere, a half-space, a superellipsoid. At the sphere's centre c, φ = h(c) − r is the gap, n = ∇h(c) the normal
-from the first to the second, and p = c − n (r + φ/2) the point of contact, halfway between both surfaces. With u the velocity
-of the second body relative to the first at p, v_n = n·u and v_t = u − v_n n, the force on the second body is
-(V. Kurtz, A. Castro, A. Özgün Önol, H. Lin, Inverse Dynamics Trajectory Optimization for Contact-Implicit Model Predictive
-Control, IJRR 2025, section on compliant contact)
+Of each pair the second shape is a sphere of radius r, the first one of which the signed distance h to a point is
+known: another sphere, a half-space, a superellipsoid. At the sphere's centre c, φ = h(c) − r is the gap, n = ∇h(c)
+the normal from the first to the second, and p = c − n (r + φ/2) the point of contact, halfway between both surfaces.
+With u the velocity of the second body relative to the first at p, v_n = n·u and v_t = u − v_n n, the force on the
+second body is (V. Kurtz, A. Castro, A. Özgün Önol, H. Lin, Inverse Dynamics Trajectory Optimization for Contact-
+Implicit Model Predictive Control, IJRR 2025, section on compliant contact)
 
     F = f n − μ f v_t / √(v_s² + |v_t|²),   f = σ k ln(1 + exp(−φ/σ)) · d(v_n / v_d)
     d(s) = 1 − s for s < 0, (s − 2)²/4 for 0 ≤ s < 2, 0 beyond.
 
 A force is felt before shapes touch: f = σ k ln 2 at φ = 0 and at rest.
 
-Spheres are a body's shape and no springs of their own: two bodies share one contact, however many spheres they are made
-of. Each pair i of theirs gets the share w_i = exp(−φ_i/σ) / Σ_j exp(−φ_j/σ) of its force. (Published as the sum of all:
-an arm of 40 spheres a link then pushes several times as hard as the same arm of 16, before it touches.)
+Spheres are a body's shape and no springs of their own: two bodies share one contact, however many spheres they are
+made of. Each pair i of theirs gets the share w_i = exp(−φ_i/σ) / Σ_j exp(−φ_j/σ) of its force. (Published as the sum
+of all: an arm of 40 spheres a link then pushes several times as hard as the same arm of 16, before it touches.)
 
 Shapes move with their bodies: a displacement
 of the first body moves c by minus as much relative to it, so that with the Hessian H of h
@@ -37,8 +37,8 @@ from morphit_ros.jit import lean_njit
 Indices = NDArray[np.int64]
 
 SPHERE, HALF_SPACE, SUPERELLIPSOID = 0, 1, 2
-# Numbers in a law: stiffness k [N/m], smoothing σ [m], dissipation velocity v_d, friction μ, stiction velocity v_s [m/s].
-LAW = 5
+# A law of contact is five numbers: stiffness k [N/m], smoothing σ [m], dissipation velocity v_d [m/s], friction μ and
+# stiction velocity v_s [m/s].
 # Gaps beyond so many σ have no force: it would be below 2e-7 of k σ.
 REACH = 16.0
 # Rows of three numbers that the derivatives of a pair need.

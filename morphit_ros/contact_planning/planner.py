@@ -1,10 +1,10 @@
-"""Plans through contact: found by drawing shapes together, solved in stages, and judged before they are called a success."""
+"""Plans through contact: found by drawing shapes together, solved, and judged before they are called a success."""
 
 from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
@@ -313,7 +313,7 @@ class ContactPlanner:
             return PlanStatus.TIMED_OUT, f"after {self.config.time_limit:g} s; allow more time or fewer steps"
         if solution.status is not SolverStatus.CONVERGED:
             return PlanStatus.NOT_CONVERGED, (
-                f"{solution.status.value} after {solution.iterations} iterations: joints without motor would need up to "
+                f"{solution.status.value} after {solution.iterations} iterations: without motor joints would need "
                 f"{solution.unactuated:.2g} (N or N m)"
             )
         overlap = self._overlap(solution, start)
@@ -335,7 +335,8 @@ class ContactPlanner:
         status, message = self._judged(solution, start)
         steps = self.config.steps
         return ContactPlan(
-            status, message, self.config.step * np.arange(steps + 1), np.vstack([start, solution.positions]),
+            status, message, np.linspace(0.0, self.config.step * steps, steps + 1),
+            np.vstack([start, solution.positions]),
             solution.velocities, solution.efforts,
             self.system.difference(solution.positions[-1], self.goal.positions),
             self._overlap(solution, start), solution, time.monotonic() - began,

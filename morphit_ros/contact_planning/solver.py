@@ -16,7 +16,6 @@ from morphit_ros.contact_planning.trust_region import dogleg, gauss_newton
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
 
-
 # Updates of the multipliers, and growth of the penalty over its first value, at most.
 _UPDATES, _MOST = 15, 1e4
 # Of the penalty, by which solutions that have not converged are compared with others.

@@ -83,7 +83,7 @@ def spinner_goal(start: ArrayLike, turn: float = TURN, tolerance: float = 0.3) -
 
 
 @cache
-def fitted_link(count: int = 16, seed: int = 0) -> tuple[Array, Array]:
+def fitted_link(count: int = 24, seed: int = 0) -> tuple[Array, Array]:
     """Centres (N, 3) and radii (N,) [m] of spheres that cover a link's capsule, fitted by MorphIt, proven."""
     from morphit_ros.geometry.primitives import capsule_mesh
     from morphit_ros.spheres import SphereFitConfig, fit_spheres

@@ -1,9 +1,10 @@
 """Signed distance of a superellipsoid to a point, with its gradient and Hessian, compiled.
 
-The nearest surface point is that of `superovoid.shapes.closest_point`, refined from the direction of the query point: outside
-a convex shape there is no other, inside it is the local one, which is what a shallow overlap asks for. With G = u^(q/p) + |z/c|^q,
-u = |x/a|^p + |y/b|^p, p = 2/e1 and q = 2/e2, at that point n = ∇G / |∇G| and, in the tangent plane, W = ∇²G / |∇G|. The point moves
-by (1 + h W)⁻¹ of what the query does, so that the Hessian of the distance h is W (1 + h W)⁻¹.
+The nearest surface point is that of `superovoid.shapes.closest_point`, refined from the direction of the query point:
+outside a convex shape there is no other, inside it is the local one, which is what a shallow overlap asks for. With G
+= u^(q/p) + |z/c|^q, u = |x/a|^p + |y/b|^p, p = 2/e1 and q = 2/e2, at that point n = ∇G / |∇G| and, in the tangent
+plane, W = ∇²G / |∇G|. The point moves by (1 + h W)⁻¹ of what the query does, so that the Hessian of the distance h is
+W (1 + h W)⁻¹.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _LEAST = 1e-3
 
 @lean_njit
 def distance(parameters, pose, point, normal, hessian, work):  # type: ignore[no-untyped-def]
-    """Signed distance [m] of a placed superellipsoid to a point (3,); fills normal (3,) and Hessian (3, 3), world's axes.
+    """Signed distance [m] of a placed superellipsoid to a point (3,); fills normal and Hessian in the world's axes.
 
     Args:
         parameters: (7,) of an untapered shape with exponents of at most 1.

@@ -220,7 +220,7 @@ class SystemBuilder:
         if not np.isfinite(numbers).all() or inertia.mass < 0.0 or damping < 0.0 or not direction.any():
             raise InvalidInputError(
                 f"body '{name}'",
-                f"axis {axis}, damping {damping}, mass {inertia.mass}",
+                f"axis {direction.tolist()}, damping {damping}, mass {inertia.mass}",
                 "finite numbers, none negative",
             )
         self.bodies[name] = len(self._parents)

@@ -4,15 +4,16 @@ Positions q_1 … q_N at times h, 2h, … are the only unknowns (Kurtz et al. 20
 
     v_t = (q_t ⊖ q_{t-1}) / h,   a_t = (v_t − v_{t-1}) / h,   τ_t = ID(q_t, v_t, a_t) − Jᵀ F(q_t, v_t)
 
-with q_0 and v_0 given: the efforts that the motion asks of the joints, on top of contact (implicit Euler, so that stiff
-contact needs no small steps). The cost is
+with q_0 and v_0 given: the efforts that the motion asks of the joints, on top of contact (implicit Euler, so that
+stiff contact needs no small steps). The cost is
 
     L = ½ Σ_t |q_t ⊖ q*_t|²_Q + |v_t|²_V + |τ_t − τ*_t|²_R + w_l |beyond limits|² + w_o |overlap|² + |gap|²_A.
 
-The last term draws shapes together that are apart: it is for finding a contact, and is left out of what is solved at last.
+The last term draws shapes together that are apart: it is for finding a contact, and is left out of what is solved at
+last.
 
-τ_t depends on q_t, q_{t-1} and q_{t-2}: the Hessian is block-pentadiagonal, held as its lower band. A joint without motor
-must have τ = 0; R and τ* hold penalty and multiplier of that constraint.
+τ_t depends on q_t, q_{t-1} and q_{t-2}: the Hessian is block-pentadiagonal, held as its lower band. A joint without
+motor must have τ = 0; R and τ* hold penalty and multiplier of that constraint.
 """
 
 from __future__ import annotations

@@ -3,14 +3,15 @@
 Everything is a spatial vector in the world's axes about the world's origin: motions (linear, angular), forces (force,
 moment). A coordinate d moves all bodies behind its joint by the twist S_d. With v_λ and a_λ of the body before the
 joint, Ψ̇_d = v_λ × S_d and Ψ̈_d = a_λ × S_d + v_λ × Ψ̇_d, and composites (sums over all bodies behind) I of the
-inertias, f of the forces and B of (I_k v_k) ×̄* + v_k ×* I_k − I_k v_k ×, the efforts τ_e = S_e · f_e have the derivatives
+inertias, f of the forces and B of (I_k v_k) ×̄* + v_k ×* I_k − I_k v_k ×, the efforts τ_e = S_e · f_e have the
+derivatives
 
     ∂τ_e/∂q_d = S_e · (B Ψ̇_d + I Ψ̈_d)  [+ S_e · (S_d ×* f_d) where the joint of e lies before that of d]
     ∂τ_e/∂v_d = S_e · (B S_d + I (Ψ̇_d + v_d × S_d))
     ∂τ_e/∂a_d = S_e · I S_d
 
-with the composites of whichever of both joints lies behind the other (S. Singh, R. P. Russell, P. M. Wensing, Efficient
-Analytical Derivatives of Rigid-Body Dynamics Using Spatial Vector Algebra, RA-L 2022).
+with the composites of whichever of both joints lies behind the other (S. Singh, R. P. Russell, P. M. Wensing,
+Efficient Analytical Derivatives of Rigid-Body Dynamics Using Spatial Vector Algebra, RA-L 2022).
 """
 
 from __future__ import annotations
@@ -298,7 +299,7 @@ def move_bodies(tree, motion, velocity, acceleration):  # type: ignore[no-untype
         _velocity_before(tree, motion, b, motion.accelerations, work[7], motion.accelerations[b])
         for k in range(6):
             work[0, k] = 0.0
-        for i in range(v, v + (3 if kind == TRANSLATION or kind == BALL else 1)):
+        for i in range(v, v + (3 if kind in (TRANSLATION, BALL) else 1)):
             for k in range(6):
                 work[0, k] += motion.twists[i, k] * velocity[i]
                 motion.accelerations[b, k] += motion.twists[i, k] * acceleration[i]

@@ -1,9 +1,10 @@
 """A Gauss-Newton step within a trust region (dogleg), compiled.
 
-In scaled coordinates x = q / D with D_i = H_ii^{-1/4} (Kurtz et al. 2023), the step is the Gauss-Newton step where it is within the radius, else
-the point at the radius on the way from the best step along the gradient to it (J. Nocedal, S. J. Wright, Numerical
-Optimization, 2nd edition, section 4.1). The square root H_ii^{-1/2} would make all diagonal entries one, but the radius then
-holds back smooth motions of all steps, which cost little, as much as jerks of one: half as many plans converged with it.
+In scaled coordinates x = q / D with D_i = H_ii^{-1/4} (Kurtz et al. 2023), the step is the Gauss-Newton step where it
+is within the radius, else the point at the radius on the way from the best step along the gradient to it (J. Nocedal,
+S. J. Wright, Numerical Optimization, 2nd edition, section 4.1). The square root H_ii^{-1/2} would make all diagonal
+entries one, but the radius then holds back smooth motions of all steps, which cost little, as much as jerks of one:
+half as many plans converged with it.
 """
 
 from __future__ import annotations

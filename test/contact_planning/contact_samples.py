@@ -69,7 +69,8 @@ def crowded_trajectory(system: ContactSystem, seed: int) -> tuple[Task, Array]:
     goals = np.array([system.moved(start, rng.normal(size=shape[1])) for _ in range(STEPS)])
     weights = rng.uniform(0.5, 2.0, shape)
     task = Task(
-        0.05, start, 0.1 * rng.normal(size=shape[1]), goals, weights, 0.1 * weights, 0.3 * weights, rng.normal(size=shape),
+        0.05, start, 0.1 * rng.normal(size=shape[1]), goals, weights, 0.1 * weights, 0.3 * weights,
+        rng.normal(size=shape),
         system.lower, system.upper, 10.0, 1000.0, 0.005, rng.uniform(0.0, 5.0, len(system.contacts.pairs)),
         np.array([200.0, 0.05, 5.0, 0.5, 0.05]),
     )  # fmt: skip

@@ -157,7 +157,8 @@ def test_spheres_of_a_body_share_one_contact():
         start = system.neutral()
         start[2] = 0.05
         shape = (1, 6)
-        task = task._replace(position=start, velocity=np.zeros(6), goals=start[None], attraction=np.zeros(count), lower=system.lower,
+        task = task._replace(position=start, velocity=np.zeros(6), goals=start[None], attraction=np.zeros(count),
+                             lower=system.lower,
                              upper=system.upper, position_weights=np.zeros(shape), velocity_weights=np.zeros(shape),
                              effort_weights=np.ones(shape), efforts=np.zeros(shape))  # fmt: skip
         evaluation = evaluation_arrays(system.tree, system.contacts, 1)
