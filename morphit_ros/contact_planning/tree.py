@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import lean_njit
+from morphit_ros.robot.chain import move, multiply
 
 Indices = NDArray[np.int64]
 
@@ -212,78 +213,41 @@ def add(tree, positions, step, moved):  # type: ignore[no-untyped-def]
 @lean_njit
 def place(tree, positions, motion):  # type: ignore[no-untyped-def]
     """Fill poses and twists of a motion."""
-    local = motion.work
+    axis = motion.work[0]
     for b in range(len(tree.parents)):
-        pose, parent, q, v = motion.poses[b], tree.parents[b], tree.first_position[b], tree.first_velocity[b]
-        for r in range(3):
-            for c in range(4):
-                if parent < 0:
+        pose, q, v, kind = motion.poses[b], tree.first_position[b], tree.first_velocity[b], tree.kinds[b]
+        if tree.parents[b] >= 0:
+            multiply(motion.poses[tree.parents[b]], tree.before[b], pose)
+        else:
+            for r in range(4):
+                for c in range(4):
                     pose[r, c] = tree.before[b, r, c]
-                else:
-                    total = motion.poses[parent, r, 3] if c == 3 else 0.0
-                    for k in range(3):
-                        total += motion.poses[parent, r, k] * tree.before[b, k, c]
-                    pose[r, c] = total
-        pose[3, 3] = 1.0
-        kind = tree.kinds[b]
+        amount = positions[q]
+        for k in range(3):
+            axis[k] = tree.axes[b, k]
         if kind == TRANSLATION:
             for k in range(3):
-                for r in range(3):
-                    motion.twists[v + k, r], motion.twists[v + k, 3 + r] = pose[r, k], 0.0
-            for r in range(3):
-                pose[r, 3] += pose[r, 0] * positions[q] + pose[r, 1] * positions[q + 1] + pose[r, 2] * positions[q + 2]
-            continue
-        if kind == PRISMATIC:
-            for r in range(3):
-                axis = pose[r, 0] * tree.axes[b, 0] + pose[r, 1] * tree.axes[b, 1] + pose[r, 2] * tree.axes[b, 2]
-                motion.twists[v, r], motion.twists[v, 3 + r] = axis, 0.0
-                pose[r, 3] += axis * positions[q]
-            continue
-        if kind == BALL:
-            x, y, z, w = positions[q], positions[q + 1], positions[q + 2], positions[q + 3]
-        else:
-            s = np.sin(0.5 * positions[q])
-            x, y, z, w = s * tree.axes[b, 0], s * tree.axes[b, 1], s * tree.axes[b, 2], np.cos(0.5 * positions[q])
-        local[0, 0], local[0, 1], local[0, 2] = (
-            1.0 - 2.0 * (y * y + z * z),
-            2.0 * (x * y - z * w),
-            2.0 * (x * z + y * w),
-        )
-        local[1, 0], local[1, 1], local[1, 2] = (
-            2.0 * (x * y + z * w),
-            1.0 - 2.0 * (x * x + z * z),
-            2.0 * (y * z - x * w),
-        )
-        local[2, 0], local[2, 1], local[2, 2] = (
-            2.0 * (x * z - y * w),
-            2.0 * (y * z + x * w),
-            1.0 - 2.0 * (x * x + y * y),
-        )
-        for r in range(3):
-            p0, p1, p2 = pose[r, 0], pose[r, 1], pose[r, 2]
-            for c in range(3):
-                pose[r, c] = p0 * local[0, c] + p1 * local[1, c] + p2 * local[2, c]
-        for k in range(3 if kind == BALL else 1):
+                axis[k] = positions[q + k]
+            amount = 1.0
+        elif kind == BALL:
+            sine = np.sqrt(positions[q] ** 2 + positions[q + 1] ** 2 + positions[q + 2] ** 2)
+            amount = 2.0 * np.arctan2(sine, positions[q + 3])
+            for k in range(3):
+                axis[k] = positions[q + k] / sine if sine > 0.0 else 0.0
+        slides = kind in (PRISMATIC, TRANSLATION)
+        move(pose, axis, slides, amount)
+        for k in range(3 if kind in (TRANSLATION, BALL) else 1):
             twist = motion.twists[v + k]
             for r in range(3):
-                if kind == BALL:
-                    twist[3 + r] = pose[r, k]
-                else:
-                    # An axis is the same before and after its own turn.
-                    twist[3 + r] = (
-                        pose[r, 0] * tree.axes[b, 0] + pose[r, 1] * tree.axes[b, 1] + pose[r, 2] * tree.axes[b, 2]
-                    )
-            for r in range(3):
-                i, j = (r + 1) % 3, (r + 2) % 3
-                twist[r] = pose[i, 3] * twist[3 + j] - pose[j, 3] * twist[3 + i]
-
-
-@lean_njit
-def _velocity_before(tree, motion, body, values, world, result):  # type: ignore[no-untyped-def]
-    """result = row of `values` of the body before; `world` (6,) for the world's."""
-    parent = tree.parents[body]
-    for k in range(6):
-        result[k] = world[k] if parent < 0 else values[parent, k]
+                # An axis is the same before and after its own motion.
+                direction = pose[r, k]
+                if kind in (REVOLUTE, PRISMATIC):
+                    direction = pose[r, 0] * axis[0] + pose[r, 1] * axis[1] + pose[r, 2] * axis[2]
+                twist[r], twist[3 + r] = (direction, 0.0) if slides else (0.0, direction)
+            if not slides:
+                for r in range(3):
+                    i, j = (r + 1) % 3, (r + 2) % 3
+                    twist[r] = pose[i, 3] * twist[3 + j] - pose[j, 3] * twist[3 + i]
 
 
 @lean_njit
@@ -294,10 +258,10 @@ def move_bodies(tree, motion, velocity, acceleration):  # type: ignore[no-untype
         work[6, k] = 0.0
         work[7, k] = -tree.gravity[k] if k < 3 else 0.0
     for b in range(len(tree.parents)):
-        v, kind = tree.first_velocity[b], tree.kinds[b]
-        _velocity_before(tree, motion, b, motion.velocities, work[6], motion.velocities[b])
-        _velocity_before(tree, motion, b, motion.accelerations, work[7], motion.accelerations[b])
+        v, kind, parent = tree.first_velocity[b], tree.kinds[b], tree.parents[b]
         for k in range(6):
+            motion.velocities[b, k] = motion.velocities[parent, k] if parent >= 0 else work[6, k]
+            motion.accelerations[b, k] = motion.accelerations[parent, k] if parent >= 0 else work[7, k]
             work[0, k] = 0.0
         for i in range(v, v + (3 if kind in (TRANSLATION, BALL) else 1)):
             for k in range(6):
