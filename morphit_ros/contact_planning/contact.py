@@ -4,8 +4,7 @@ Of each pair the second shape is a sphere of radius r, the first one of which th
 known: another sphere, a half-space, a superellipsoid. At the sphere's centre c, φ = h(c) − r is the gap, n = ∇h(c)
 the normal from the first to the second, and p = c − n (r + φ/2) the point of contact, halfway between both surfaces.
 With u the velocity of the second body relative to the first at p, v_n = n·u and v_t = u − v_n n, the force on the
-second body is (V. Kurtz, A. Castro, A. Özgün Önol, H. Lin, Inverse Dynamics Trajectory Optimization for Contact-
-Implicit Model Predictive Control, IJRR 2025, section on compliant contact)
+second body is (Kurtz et al. 2023, IDTO)
 
     F = f n − μ f v_t / √(v_s² + |v_t|²),   f = σ k ln(1 + exp(−φ/σ)) · d(v_n / v_d)
     d(s) = 1 − s for s < 0, (s − 2)²/4 for 0 ≤ s < 2, 0 beyond.
@@ -16,8 +15,8 @@ Spheres are a body's shape and no springs of their own: two bodies share one con
 made of. Each pair i of theirs gets the share w_i = exp(−φ_i/σ) / Σ_j exp(−φ_j/σ) of its force. (Published as the sum
 of all: an arm of 40 spheres a link then pushes several times as hard as the same arm of 16, before it touches.)
 
-Shapes move with their bodies: a displacement
-of the first body moves c by minus as much relative to it, so that with the Hessian H of h
+Shapes move with their bodies: a displacement of the first body moves c by minus as much relative to it, so that with
+the Hessian H of h
 
     δφ = n · δc_rel,   δn = ω₁ × n + H δc_rel,   δw_i = w_i (Σ_j w_j δφ_j − δφ_i) / σ.
 """

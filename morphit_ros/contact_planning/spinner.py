@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morphit_ros.contact_planning.planner import ContactGoal
+from morphit_ros.contact_planning.planner import ContactGoal, ContactPlan, ContactPlanConfig, ContactPlanner
+from morphit_ros.contact_planning.solver import SolverConfig
 from morphit_ros.contact_planning.system import ContactSystem, Inertia, SystemBuilder
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, make_transform, transform_points
@@ -105,3 +106,11 @@ def superovoid_link(seed: int = 0) -> PlacedSuperovoid:
     config = SuperovoidFitConfig(family="superellipsoid", mode="outer", max_squareness=1.0)
     fit = fit_superovoid(mesh, config, seed=seed)
     return PlacedSuperovoid(fit.shape, _T_LINK_MESH @ fit.T_mesh_shape)
+
+
+def warm_up() -> ContactPlan:
+    """Plan once, shortly, so that all kernels of contact planning are compiled."""
+    config = ContactPlanConfig(starts=1, steps=3, solver=SolverConfig(iterations=3))
+    planner = ContactPlanner(spinner_system(single_sphere()), spinner_goal(START), config)
+    planner.plan(START)
+    return planner.replan(START, np.zeros(3))

@@ -31,7 +31,7 @@ from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres
 
 # Soft enough to plan with, stiff enough that the box is felt a millimetre before it is touched.
 _LAW = ContactLaw(stiffness=2000.0, smoothing=0.003, dissipation_velocity=0.3, friction=0.4, stiction_velocity=0.03)
-_SOLVER = SolverConfig(penalty=10.0, effort_tolerance=0.05, iterations=150)
+_SOLVER = SolverConfig(penalty=10.0, effort_tolerance=0.05, iterations=400)
 _PLANNING = ContactPlanConfig(
     starts=3, overlap=0.003, overlap_weight=1e4, law=_LAW, solver=_SOLVER
 )  # fmt: skip
@@ -62,6 +62,8 @@ class ContactPush:
 
     Attributes:
         system: arm, box and table.
+        start: (Q,) the hand behind the box, which rests on the table.
+        planner: of this push.
 
     Raises:
         InvalidInputError: a way of no length, or a start of the hand that is out of reach.
@@ -89,6 +91,7 @@ class ContactPush:
             {link: (spheres.centers, spheres.radii) for link, spheres in model.links.items()}, self._thing,
         )  # fmt: skip
         self.start = self._start_configuration(way / length, seed)
+        self.planner = ContactPlanner(self.system, self.goal(), self.planning)
 
     def _start_configuration(self, along: Array, seed: int) -> Array:
         """(Q,) the hand behind the box, which rests on the table."""
@@ -138,7 +141,7 @@ class ContactPush:
 
     def plan(self) -> ContactPlan:
         """The planned push."""
-        return ContactPlanner(self.system, self.goal(), self.planning).plan(self.start)
+        return self.planner.plan(self.start)
 
     def trajectory(self, plan: ContactPlan) -> Trajectory:
         """The arm's part of a plan.
