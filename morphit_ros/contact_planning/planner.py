@@ -201,6 +201,8 @@ class ContactPlanner:
                     self.system, task, solution.positions, solver, solution.multipliers, deadline
                 )
             best = min(found[:_CONTINUED], key=_rank)
+        if best.status is SolverStatus.ITERATIONS and time.monotonic() > deadline:
+            best = replace(best, status=SolverStatus.TIMED_OUT)
         self.latest = best
         return self._made(start, best, began)
 

@@ -89,6 +89,7 @@ class ContactSystem:
     Attributes:
         tree, contacts: for the kernels.
         actuated: (V,) whether a motor moves the velocity.
+        lower, upper: (V,) limits of joints of one coordinate, infinite where there are none [rad or m].
         bodies: name → row in the tree, -1 for the world.
         shape_names: of the shapes' bodies, for messages.
     """
