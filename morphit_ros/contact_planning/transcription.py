@@ -149,38 +149,24 @@ def _difference_jacobians(tree, difference, forward, backward):  # type: ignore[
 
 
 @lean_njit
-def _add_residual(evaluation, t, offset, jacobian, weights, residual):  # type: ignore[no-untyped-def]
-    """Add the gradient of ½ |residual|² at time t by q_{t - offset}, given the Jacobian (V, V)."""
-    row = t - offset
-    count = len(residual)
-    if row < 0:
-        return
-    for r in range(count):
-        if weights[r] != 0.0:
-            pull = weights[r] * residual[r]
-            for k in range(count):
-                evaluation.gradient[row, k] += jacobian[r, k] * pull
-
-
-@lean_njit
-def _add_product(evaluation, t, first, second, jacobian1, jacobian2, weights):  # type: ignore[no-untyped-def]
-    """Add jacobian1ᵀ diag(weights) jacobian2 to the block of q_{t - first} and q_{t - second}, first ≤ second."""
-    count = len(weights)
-    if t - second < 0:
-        return
-    row0, column0, last = (t - first) * count, (t - second) * count, 3 * count - 1
+def _add_term(evaluation, t, depth, weights, residual):  # type: ignore[no-untyped-def]
+    """Add gradient and Hessian of ½ |residual|² at time t, which q_t to q_{t - depth + 1} move by the Jacobians."""
+    count, last = len(residual), 3 * len(residual) - 1
     for m in range(count):
-        weight = weights[m]
-        if weight == 0.0:
+        if weights[m] == 0.0:
             continue
-        for i in range(count):
-            scaled = weight * jacobian1[m, i]
-            if scaled == 0.0:
-                continue
-            columns = i + 1 if first == second else count
-            start = last + column0 - row0 - i
-            for j in range(columns):
-                evaluation.band[row0 + i, start + j] += scaled * jacobian2[m, j]
+        for first in range(min(depth, t + 1)):
+            row = (t - first) * count
+            for i in range(count):
+                scaled = weights[m] * evaluation.jacobians[first, m, i]
+                if scaled == 0.0:
+                    continue
+                evaluation.gradient[t - first, i] += scaled * residual[m]
+                for second in range(first, min(depth, t + 1)):
+                    # Of a block on the diagonal only its lower half.
+                    start = last + (first - second) * count - i
+                    for j in range(i + 1 if first == second else count):
+                        evaluation.band[row + i, start + j] += scaled * evaluation.jacobians[second, m, j]
 
 
 @lean_njit
@@ -264,10 +250,7 @@ def evaluate(tree, contacts, task, positions, evaluation, derivatives):  # type:
             cost += 0.5 * task.velocity_weights[t, k] * velocity[k] ** 2
         if derivatives:
             _difference_jacobians(tree, error, evaluation.jacobians[0], evaluation.jacobians[1])
-            _add_residual(evaluation, t, 0, evaluation.jacobians[0], task.position_weights[t], error)
-            _add_product(
-                evaluation, t, 0, 0, evaluation.jacobians[0], evaluation.jacobians[0], task.position_weights[t]
-            )
+            _add_term(evaluation, t, 1, task.position_weights[t], error)
         for b in range(len(tree.parents)):
             k, q = tree.first_velocity[b], tree.first_position[b]
             if tree.kinds[b] > 1:
@@ -288,12 +271,7 @@ def evaluate(tree, contacts, task, positions, evaluation, derivatives):  # type:
         for r in range(count):
             for k in range(count):
                 ahead[r, k], behind[r, k] = evaluation.forward[t, r, k] / h, evaluation.backward[t, r, k] / h
-        weights = task.velocity_weights[t]
-        _add_residual(evaluation, t, 0, ahead, weights, velocity)
-        _add_residual(evaluation, t, 1, behind, weights, velocity)
-        _add_product(evaluation, t, 0, 0, ahead, ahead, weights)
-        _add_product(evaluation, t, 0, 1, ahead, behind, weights)
-        _add_product(evaluation, t, 1, 1, behind, behind, weights)
+        _add_term(evaluation, t, 2, task.velocity_weights[t], velocity)
         # Efforts: v_t as above, a_t = (v_t − v_{t-1}) / h. What is moved of v_{t-1} has its own Jacobians.
         for r in range(count):
             for k in range(count):
@@ -306,16 +284,7 @@ def evaluate(tree, contacts, task, positions, evaluation, derivatives):  # type:
                         total1 -= mass[r, m] * evaluation.forward[t - 1, m, k] / h**2
                         total2 -= mass[r, m] * evaluation.backward[t - 1, m, k] / h**2
                 ahead[r, k], behind[r, k], earlier[r, k] = total0, total1, total2
-        weights = task.effort_weights[t]
-        _add_residual(evaluation, t, 0, ahead, weights, error)
-        _add_residual(evaluation, t, 1, behind, weights, error)
-        _add_residual(evaluation, t, 2, earlier, weights, error)
-        _add_product(evaluation, t, 0, 0, ahead, ahead, weights)
-        _add_product(evaluation, t, 0, 1, ahead, behind, weights)
-        _add_product(evaluation, t, 0, 2, ahead, earlier, weights)
-        _add_product(evaluation, t, 1, 1, behind, behind, weights)
-        _add_product(evaluation, t, 1, 2, behind, earlier, weights)
-        _add_product(evaluation, t, 2, 2, earlier, earlier, weights)
+        _add_term(evaluation, t, 3, task.effort_weights[t], error)
     return cost
 
 
