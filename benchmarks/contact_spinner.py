@@ -47,17 +47,17 @@ ERRORS = ("error_rad", "replayed_error_rad", "finely_replayed_error_rad")
 METHODS = ("single, published", "single, searched", "whole, spheres", "whole, superovoids")
 
 
-def system_of(method: str, center: np.ndarray, seed: int) -> Any:
+def system_of(method: str, center: np.ndarray) -> Any:
     """The arm as a method sees it."""
     if method.startswith("single"):
         return spinner_system(single_sphere(), center)
-    link = superovoid_link(seed) if method == "whole, superovoids" else fitted_link(_SPHERES, seed)
+    link = superovoid_link() if method == "whole, superovoids" else fitted_link(_SPHERES)
     return spinner_system((link, link), center)
 
 
-def tried(method: str, scene: Scene, seed: int) -> dict[str, Any]:
+def tried(method: str, scene: Scene) -> dict[str, Any]:
     """Plan and replay of one scene."""
-    system = system_of(method, scene.center, seed)
+    system = system_of(method, scene.center)
     published = method == "single, published"
     # The published solver knows no weight of overlap.
     config = ContactPlanConfig(overlap_weight=0.0 if published else 1e6)
@@ -134,9 +134,9 @@ def main() -> None:
         scenes = [draw_scene(rng) for _ in range(options.count)]
         for method in options.methods:
             # Compiled, and spheres fitted, before anything is timed.
-            tried(method, scenes[0], seed)
+            tried(method, scenes[0])
             rows += [
-                {"seed": seed} | tried(method, scene, seed)
+                {"seed": seed} | tried(method, scene)
                 for scene in tqdm(scenes, desc=f"seed {seed}: {method}", disable=None)
             ]
     figures = summary(rows, tuple(options.methods))
