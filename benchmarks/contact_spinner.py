@@ -108,7 +108,7 @@ def summary(rows: list[dict[str, Any]], methods: tuple[str, ...]) -> dict[str, A
         figures[method]["cpu_s"] = np.quantile([row["cpu_s"] for row in own], (0.5, 0.9, 1.0)).tolist()
         figures[method]["cpu_s_of_replan"] = np.quantile([row["cpu_s_of_replan"] for row in own], (0.5, 1.0)).tolist()
     for method in methods:
-        if not method.startswith("single"):
+        if not method.startswith("single") or "whole, spheres" not in methods:
             continue
         for key in ERRORS:
             single, whole = errors[method, key], errors["whole, spheres", key]
