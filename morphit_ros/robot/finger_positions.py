@@ -57,9 +57,7 @@ class FingerPositions:
         """What each joint at positions (F,) has of the opening (F,) [m]: their sum is the opening."""
         values = np.asarray(positions, dtype=np.float64)
         count = self.positions.shape[1]
-        return np.array(
-            [np.interp(value, *table) / count for value, table in zip(values, self._growing, strict=True)]
-        )
+        return np.array([np.interp(value, *table) / count for value, table in zip(values, self._growing, strict=True)])
 
     def rates(self, positions: ArrayLike) -> Array:
         """Change (F,) of what each joint at positions (F,) has of the opening, by its position [m/rad]."""

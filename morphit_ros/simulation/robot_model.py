@@ -125,7 +125,9 @@ def _finger_armatures(description: RobotDescription, robot: RobotConfiguration) 
     """Finger joint, or joint that follows one → inertia of motor and gear as felt there [kg] or [kg m²]."""
     if robot.finger_positions is None:
         return dict.fromkeys(robot.finger_joints, FINGER_ARMATURE)
-    middle = robot.finger_positions.at(0.5 * (robot.finger_positions.apertures[0] + robot.finger_positions.apertures[-1]))
+    middle = robot.finger_positions.at(
+        0.5 * (robot.finger_positions.apertures[0] + robot.finger_positions.apertures[-1])
+    )
     turning = FINGER_ARMATURE * robot.finger_positions.rates(middle) ** 2
     found = dict(zip(robot.finger_joints, turning.tolist(), strict=True))
     leaders = {*robot.finger_joints}
