@@ -2,13 +2,14 @@
 
 `robotiq_85`: links and joints as far apart as in the description of the 2F-85 of ROS-Industrial (package
 robotiq_2f_85_gripper_visualization, BSD): knuckles, fingers and pads of that four-bar linkage, boxes for its meshes.
-`xarm`: the same for uFactory's xArm gripper (xarm_description, BSD). `pincer`: two fingers that turn alone, so that their
-pads are parallel at one opening only.
+`xarm`: the same for uFactory's xArm gripper (xarm_description, BSD). `pincer`: two fingers without a linkage, so that
+their pads are parallel at one opening only.
 """
 
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 
 def _box(size: tuple[float, float, float], at: tuple[float, float, float], roll: float = 0.0) -> str:
@@ -122,7 +123,7 @@ def arm_with(hand: str, name: str = "small arm", more: str = "") -> str:
     chain = (
         ("turn", (0.0, 0.0, 0.1), "0 0 1", 3.0), ("lift", (0.0, 0.0, 0.12), "0 1 0", 2.5),
         ("bend", (0.0, 0.0, 0.4), "0 1 0", 2.8), ("roll", (0.0, 0.0, 0.18), "0 0 1", 3.0),
-        ("tilt", (0.0, 0.0, 0.2), "0 1 0", 2.8), ("spin", (0.0, 0.0, 0.08), "0 0 1", 3.1),
+        ("tilt", (0.0, 0.0, 0.2), "0 1 0", 2.8), ("spin", (0.0, 0.0, 0.08), "0 0 1", 3.3),
     )  # fmt: skip
     shapes = {
         "turn": _box((0.08, 0.08, 0.08), (0.0, 0.0, 0.05)), "lift": _box((0.06, 0.06, 0.3), (0.0, 0.0, 0.2)),
@@ -140,3 +141,18 @@ def arm_with(hand: str, name: str = "small arm", more: str = "") -> str:
         ]
         parent = f"{joint}_link"
     return f'<robot name="{name}">{"".join(links)}{hand}{_fixed(parent, "palm", (0.0, 0.0, 0.05))}{more}</robot>'
+
+
+def proposed(folder: Path, hand: str, arm: str = "") -> Path:
+    """The files that `morphit robot init` proposes for an arm with a hand; the robot's own."""
+    from morphit_ros.proposal.propose import proposal_texts, propose_robot
+    from morphit_ros.robot.description import load_robot_description
+
+    source = folder / f"{hand}.urdf"
+    source.write_text(arm or arm_with({"robotiq_85": robotiq_85, "xarm": xarm, "pincer": pincer}[hand]()), "utf-8")
+    proposal = propose_robot(str(source), load_robot_description(str(source)), hand)
+    for name, text in zip(
+        (f"{hand}.yaml", f"{hand}_gripper.yaml", f"{hand}.srdf"), proposal_texts(proposal, folder), strict=True
+    ):
+        (folder / name).write_text(text, "utf-8")
+    return folder / f"{hand}.yaml"

@@ -43,8 +43,8 @@ class Candidates:
     """Fitted candidates, S of them.
 
     Attributes:
-        rotations, translations: (S, 3, 3), (S, 3) axes of the gripper frame, and the middle between the pads at contact;
-            where fingers slide that is its origin.
+        rotations, translations: (S, 3, 3), (S, 3) axes of the gripper frame, and the middle between the pads at
+            contact, which is its origin where fingers slide.
         apertures: (S,) opening at contact [m].
         open_apertures: (S,) opening on the approach [m].
         clearances: (S,) of palm and fingers on the approach [m].

@@ -209,7 +209,7 @@ def _no_hand(
         if joint.kind != "prismatic" and any(word in joint.name.lower() for word in _FINGER_WORDS)
     ]
     jaws = [joint for joint in named if joint.kind in _MOVES]
-    if jaws and all(_is_alone(description, joint, jaws) for joint in jaws):
+    if jaws and all(_is_alone(description, joint, moving) for joint in jaws):
         found = f"one finger that turns ({', '.join(joint.name for joint in jaws[:4])}) against one that stands"
         return InvalidInputError("gripper", found, bound, "Planner and simulation close both pads alike.")
     for kind, fingers, remedy in (

@@ -40,6 +40,8 @@ GRIPPER_ACTUATOR = "gripper"
 
 # Inertia of motor and gear as felt at the joint: real arms of this size have about this much [kg m²], [kg].
 _ARM_ARMATURE, FINGER_ARMATURE = 0.1, 0.2
+# A moving link of which the description says no mass has this one [kg], spread over this distance [m].
+_LEAST_MASS, _LEAST_SIZE = 1e-3, 0.02
 # Limits of the fingers may be rounded [m].
 _APERTURE_SLACK = 1e-4
 _GREY = (0.75, 0.76, 0.78, 1.0)
@@ -77,6 +79,8 @@ def build_robot(description: RobotDescription, robot: RobotConfiguration, grippe
     for link in description.links.values():
         body = spec.body(link.name)
         body.gravcomp = 1.0
+        if body.joints and body.mass < _LEAST_MASS:
+            body.mass, body.inertia, body.explicitinertial = _LEAST_MASS, [_LEAST_MASS * _LEAST_SIZE**2] * 3, True
         for number, element in enumerate(link.collisions):
             geom = _add_shape(spec, body, element, f"{link.name}_collision_{number}")
             geom.group, geom.mass = COLLISION_GROUP, 0.0
@@ -102,8 +106,11 @@ def build_robot(description: RobotDescription, robot: RobotConfiguration, grippe
     for joint in description.joints.values():
         if joint.name in armatures:
             spec.joint(joint.name).armature = armatures[joint.name]
-            # What follows a finger is held by the linkage that the description leaves out, whatever its motor bears.
-            spec.joint(joint.name).actfrclimited = False
+            if joint.mimic is not None and robot.finger_positions is not None:
+                # What follows a finger is held by the linkage that the description leaves out: limits of it are its
+                # author's guess, and often contradict what it follows.
+                spec.joint(joint.name).actfrclimited = False
+                spec.joint(joint.name).limited = mujoco.mjtLimited.mjLIMITED_FALSE
     for name, sign in zip(robot.finger_joints, signs, strict=True):
         # The description's limit is the URDF author's guess; the gripper's data sheet counts.
         spec.joint(name).actfrclimited = False
@@ -155,7 +162,8 @@ def _skeleton(description: RobotDescription) -> str:
 def exempt_pairs(description: RobotDescription, robot: RobotConfiguration) -> set[tuple[str, str]]:
     """Pairs of links, sorted by name, that do not touch each other: those of the SRDF, and neighbours.
 
-    Neighbours are links that a joint joins, or fixed joints and links without collision geometry between them.
+    Neighbours are links that a joint joins, or fixed joints and links without collision geometry between them. Of a
+    hand whose fingers turn, also the links of each finger and the palm: bars of a linkage meet at pins, hulls overlap.
     """
     felt = {name for name, link in description.links.items() if link.collisions}
     above = {joint.child: joint for joint in description.joints.values()}
@@ -182,8 +190,37 @@ def exempt_pairs(description: RobotDescription, robot: RobotConfiguration) -> se
     }  # fmt: skip
     if robot.semantic_description:
         neighbours |= {pair.links for pair in load_semantic_description(robot.semantic_description).disabled_pairs}
+    neighbours |= _within_linkages(description, robot)
     known = {pair for pair in neighbours if len(pair) == 2 and pair <= felt}
     return {(first, second) for first, second in map(sorted, known)}
+
+
+def _within_linkages(description: RobotDescription, robot: RobotConfiguration) -> set[frozenset[str]]:
+    """Pairs of links of a hand whose fingers turn, but for those of one finger's joint with the other's."""
+    if robot.finger_positions is None:
+        return set()
+
+    def below(link: str) -> set[str]:
+        children = [joint.child for joint in description.joints.values() if joint.parent == link]
+        return {link}.union(*(below(child) for child in children))
+
+    moved = [below(description.joints[name].child) for name in robot.finger_joints]
+    palm = description.joints[robot.finger_joints[0]].parent
+    fixed = {palm} | {
+        joint.child for joint in description.joints.values() if joint.parent == palm and joint.kind == "fixed"
+    }
+    bars = [
+        below(joint.child)
+        for joint in description.joints.values()
+        if joint.mimic is not None and joint.mimic.joint in robot.finger_joints
+    ]
+    hand = fixed.union(*moved, *bars)
+    return {
+        frozenset((one, other))
+        for one in hand
+        for other in hand
+        if one != other and sum(one in links or other in links for links in moved) < 2
+    }
 
 
 def _add_servo(spec: Any, name: str, kind: Any, target: str, limit: float) -> None:

@@ -195,7 +195,7 @@ class GripperServo:
     def update(self, data: Any, timestep: float) -> None:
         """Set the actuator for the next step."""
         # Plain numbers: this runs in every step of the simulation, where NumPy's calls would cost as much as the step.
-        step = 2.0 * self._gripper.max_speed * timestep
+        step, before = 2.0 * self._gripper.max_speed * timestep, self._reference
         self._reference += min(max(self._goal - self._reference, -step), step)
         # A stalled gripper pushes with its force and no more: it lets go at once when told to open.
         measured, reach = self.measured(data), 1.5 * self._force / _GRIPPER_STIFFNESS
@@ -208,5 +208,6 @@ class GripperServo:
         rates = np.abs(self._turning.rates(places))
         rate = float(rates.mean())
         self._scale_to(rate)
-        length = float(self._signs @ places)
-        data.ctrl[self._actuator] = length + (self._reference - measured) / rate
+        # What is damped is the deviation from the wanted speed, or fast hands would not come to it.
+        ahead = self._damping / _GRIPPER_STIFFNESS * (self._reference - before) / timestep
+        data.ctrl[self._actuator] = float(self._signs @ places) + (self._reference - measured + ahead) / rate
