@@ -211,7 +211,7 @@ class Gripper:
             return np.zeros(np.shape(aperture))
         return np.asarray(np.interp(aperture, motion.apertures, motion.tilts))
 
-    def frames_of_pads(self, rotations: Array, translations: Array, apertures: Array) -> Array:
+    def frames_of_pads(self, rotations: Array, translations: Array, apertures: Array | float) -> Array:
         """Origins (S, 3) of the gripper frame [m] where the pads' middles are at translations.
 
         Args:
@@ -222,7 +222,7 @@ class Gripper:
             return translations
         return translations - self.advance(apertures)[..., None] * rotations[..., :, 2]
 
-    def pads_of_frames(self, rotations: Array, translations: Array, apertures: Array) -> Array:
+    def pads_of_frames(self, rotations: Array, translations: Array, apertures: Array | float) -> Array:
         """Middles of the pads (S, 3) [m] where the gripper frame is at translations: inverse of `frames_of_pads`."""
         if self.pad_motion is None:
             return translations

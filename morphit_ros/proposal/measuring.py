@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import concatenate_meshes, sample_surface_evenly
@@ -296,7 +297,7 @@ def boxes_around(points: Array, of_finger: bool) -> tuple[GripperBox, ...]:
     return tuple(boxes)
 
 
-def slices_of(points: Array, most: int) -> list[Array]:
+def slices_of(points: Array, most: int) -> list[NDArray[np.bool_]]:
     """Masks (N,) of points (N, 3) that make up slices along z, at most so many, around which boxes are put."""
     slices = np.floor(points[:, 2] / (2.0 * CELL)).astype(np.int64)
     numbers = np.unique(slices)

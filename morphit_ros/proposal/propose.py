@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
@@ -21,11 +21,12 @@ from morphit_ros.proposal.turning import measure_turning_hand
 from morphit_ros.robot.configuration import MOVEIT_NAMES, RobotConfiguration
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.example_robots import EXAMPLE_PACKAGE, example_robots
+from morphit_ros.robot.finger_positions import linkage_pairs
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.packages import resolve_uri
 from morphit_ros.spheres.exports.srdf import srdf_from_model
 from morphit_ros.spheres.robot_model import SphereModel, fit_robot_spheres
-from morphit_ros.spheres.self_collision.matrix import SelfCollisionMatrix, self_collision_matrix
+from morphit_ros.spheres.self_collision.matrix import Pair, SelfCollisionMatrix, self_collision_matrix
 
 # Where descriptions are silent: seconds to full speed, and of joints without a speed limit [rad/s²]; closing force [N]
 # and speed of a finger [m/s].
@@ -99,6 +100,8 @@ def propose_robot(
     hand = measure_turning_hand(model, parts, tip) if parts.turning else measure_hand(model, parts, tip)
     spheres = fit_robot_spheres(description, progress=progress, source="collision_or_visual")
     matrix = self_collision_matrix(spheres, model)
+    if parts.turning:
+        matrix = _with_linkage(matrix, linkage_pairs(description, [joint.name for joint in parts.fingers]))
     home = propose_home(model, parts, hand, spheres, [frozenset(pair) for pair in (*matrix.ignored, *matrix.left_out)])
     if home is None:
         raise InvalidInputError(
@@ -106,6 +109,23 @@ def propose_robot(
             f"See the spheres: morphit spheres view {robot}.",
         )  # fmt: skip
     return Proposal(name, _source(robot), description, model, parts, hand, home, spheres, matrix)
+
+
+def _with_linkage(matrix: SelfCollisionMatrix, pairs: Collection[frozenset[str]]) -> SelfCollisionMatrix:
+    """The same with pairs of a linkage among the adjacent ones: pins join them, which no joint says."""
+    joined = [pair for pair in matrix.contact_share if frozenset(pair) in pairs]
+
+    def others(group: Sequence[Pair]) -> tuple[Pair, ...]:
+        return tuple(pair for pair in group if pair not in joined)
+
+    return replace(
+        matrix,
+        adjacent=(*matrix.adjacent, *(pair for pair in joined if pair not in matrix.adjacent)),
+        always=others(matrix.always),
+        never=others(matrix.never),
+        sometimes=others(matrix.sometimes),
+        left_out={pair: share for pair, share in matrix.left_out.items() if pair not in joined},
+    )
 
 
 def proposal_texts(proposal: Proposal, folder: Path) -> tuple[str, str, str]:

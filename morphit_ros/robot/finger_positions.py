@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
+
+if TYPE_CHECKING:
+    from morphit_ros.robot.description import RobotDescription
 
 # Hands of one motor: joints that follow another one do so in the table, within this [rad].
 MIMIC_ERROR = 2e-3
@@ -51,7 +56,8 @@ class FingerPositions:
 
     def at(self, apertures: ArrayLike) -> Array:
         """Positions (…, F) at openings (…) [m]; beyond the table those of its ends."""
-        return np.stack([np.interp(apertures, self.apertures, column) for column in self.positions.T], axis=-1)
+        openings = np.asarray(apertures, dtype=np.float64)
+        return np.stack([np.interp(openings, self.apertures, column) for column in self.positions.T], axis=-1)
 
     def shares(self, positions: ArrayLike) -> Array:
         """What each joint at positions (F,) has of the opening (F,) [m]: their sum is the opening."""
@@ -67,3 +73,34 @@ class FingerPositions:
             row = int(np.clip(np.searchsorted(places, value, side="right"), 1, len(places) - 1))
             rates[k] = (openings[row] - openings[row - 1]) / (places[row] - places[row - 1])
         return rates / self.positions.shape[1]
+
+
+def linkage_pairs(description: RobotDescription, finger_joints: Sequence[str]) -> set[frozenset[str]]:
+    """Pairs of links that meet at the pins of a linkage, or whose shapes overlap there, wherever its hand is.
+
+    Those of each finger and of the palm; what one finger's joint carries and what the other's does may meet in earnest.
+
+    Args:
+        description: of the robot.
+        finger_joints: that carry the pads; what mimics them are other bars of the linkage.
+    """
+
+    def below(link: str) -> set[str]:
+        children = [joint.child for joint in description.joints.values() if joint.parent == link]
+        return {link}.union(*(below(child) for child in children))
+
+    moved = [below(description.joints[name].child) for name in finger_joints]
+    palm = description.joints[finger_joints[0]].parent
+    fixed = {joint.child for joint in description.joints.values() if joint.parent == palm and joint.kind == "fixed"}
+    bars = [
+        below(joint.child)
+        for joint in description.joints.values()
+        if joint.mimic is not None and joint.mimic.joint in finger_joints
+    ]
+    hand = {palm}.union(fixed, *moved, *bars)
+    return {
+        frozenset((one, other))
+        for one in hand
+        for other in hand
+        if one != other and sum(one in links or other in links for links in moved) < 2
+    }

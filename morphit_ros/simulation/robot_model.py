@@ -23,6 +23,7 @@ from morphit_ros.geometry.transforms import Array, quat_xyzw_from_matrix
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import RobotDescription
+from morphit_ros.robot.finger_positions import linkage_pairs
 from morphit_ros.robot.links import GeometryKind, LinkGeometry
 from morphit_ros.robot.semantics import load_semantic_description
 from morphit_ros.simulation.rendering import import_mujoco
@@ -190,37 +191,10 @@ def exempt_pairs(description: RobotDescription, robot: RobotConfiguration) -> se
     }  # fmt: skip
     if robot.semantic_description:
         neighbours |= {pair.links for pair in load_semantic_description(robot.semantic_description).disabled_pairs}
-    neighbours |= _within_linkages(description, robot)
+    if robot.finger_positions is not None:
+        neighbours |= linkage_pairs(description, robot.finger_joints)
     known = {pair for pair in neighbours if len(pair) == 2 and pair <= felt}
     return {(first, second) for first, second in map(sorted, known)}
-
-
-def _within_linkages(description: RobotDescription, robot: RobotConfiguration) -> set[frozenset[str]]:
-    """Pairs of links of a hand whose fingers turn, but for those of one finger's joint with the other's."""
-    if robot.finger_positions is None:
-        return set()
-
-    def below(link: str) -> set[str]:
-        children = [joint.child for joint in description.joints.values() if joint.parent == link]
-        return {link}.union(*(below(child) for child in children))
-
-    moved = [below(description.joints[name].child) for name in robot.finger_joints]
-    palm = description.joints[robot.finger_joints[0]].parent
-    fixed = {palm} | {
-        joint.child for joint in description.joints.values() if joint.parent == palm and joint.kind == "fixed"
-    }
-    bars = [
-        below(joint.child)
-        for joint in description.joints.values()
-        if joint.mimic is not None and joint.mimic.joint in robot.finger_joints
-    ]
-    hand = fixed.union(*moved, *bars)
-    return {
-        frozenset((one, other))
-        for one in hand
-        for other in hand
-        if one != other and sum(one in links or other in links for links in moved) < 2
-    }
 
 
 def _add_servo(spec: Any, name: str, kind: Any, target: str, limit: float) -> None:

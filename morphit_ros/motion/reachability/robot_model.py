@@ -178,12 +178,13 @@ def make_reach_robot(
     draws = rng.uniform(low, high, (4 * library, len(columns)))
     kept = draw_seeds(arm, parts, pairs, opened, draws, seed_values, tips)
     links = tuple(shapes)
-    own_fingers = [(model.joint_names.index(name), row) for row, name in enumerate(robot.finger_joints)
-                   if name in model.joint_names]  # fmt: skip
+    own = [(model.joint_names.index(name), row) for row, name in enumerate(robot.finger_joints)
+           if name in model.joint_names]  # fmt: skip
+    own_fingers = np.array(own, dtype=np.int64).reshape(-1, 2)
     return ReachRobot(
         arm, parts, links, pairs, np.ascontiguousarray(T_root_base), parts.joints < 0,
         np.isin(parts.joints, sorted(fingers)), np.array([link in robot.touch_links for link in links], dtype=np.bool_),
-        *np.array(own_fingers, dtype=np.int64).reshape(-1, 2).T, robot, values, tips[:kept], seed_values[:kept],
+        own_fingers[:, 0], own_fingers[:, 1], robot, values, tips[:kept], seed_values[:kept],
         samples[:_WORLD_SAMPLES],
     )  # fmt: skip
 
