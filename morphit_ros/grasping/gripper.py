@@ -25,6 +25,8 @@ _KEYS = (
     "pad_width", "pad_height", "aperture", "max_force", "max_speed", "palm_boxes", "finger_boxes",
 )  # fmt: skip
 _OPTIONAL = ("name", "pad_step", "min_force", "pad_motion")
+# What files of suction cups have under `kind`.
+SUCTION = "suction"
 _MOTION_KEYS = ("apertures", "advances", "tilts")
 DEFAULT_PAD_STEP = 0.002  # [m], the DISF paper's
 # What is beyond these is a mistake, such as millimetres: [m], [m/s]; [N]; [m].
@@ -158,6 +160,9 @@ class Gripper:
         data = read_yaml_file(path, "Give a name in config/grippers or a YAML file.")
         if not isinstance(data, dict):
             raise InvalidInputError(path.name, type(data).__name__, f"the keys {', '.join(_KEYS)}")
+        if data.get("kind") == SUCTION:
+            remedy = "Only morphit grasp --gripper plans with suction cups: robots, nodes and simulation have none."
+            raise InvalidInputError(f"{path.name}: kind", SUCTION, "a gripper of two fingers here", remedy)
         groups = {
             "missing": [key for key in _KEYS if key not in data],
             "unknown": sorted(str(key) for key in data if key not in (*_KEYS, *_OPTIONAL)),
@@ -172,7 +177,7 @@ class Gripper:
         if not isinstance(aperture, list) or len(aperture) != 2:
             raise InvalidInputError(f"{path.name}: aperture", repr(aperture), "two numbers, 0 <= min < max [m]")
         data |= {
-            key: _boxes(f"{path.name}: {key}", data[key], key == "finger_boxes" and "pad_motion" in data)
+            key: boxes_of_yaml(f"{path.name}: {key}", data[key], key == "finger_boxes" and "pad_motion" in data)
             for key in ("palm_boxes", "finger_boxes")
         }
         if "pad_motion" in data:
@@ -278,7 +283,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _boxes(where: str, value: Any, may_move: bool) -> tuple[GripperBox, ...]:
+def boxes_of_yaml(where: str, value: Any, may_move: bool = False) -> tuple[GripperBox, ...]:
     """Boxes of a YAML list of ``{center: [x, y, z], size: [x, y, z]}``; of what may move a list of triples each."""
     if not isinstance(value, list):
         raise InvalidInputError(where, repr(value), "a list of {center: [x, y, z], size: [x, y, z]}")

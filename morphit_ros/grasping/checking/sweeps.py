@@ -46,8 +46,8 @@ def gripper_boxes(gripper: Gripper) -> GripperBoxes:
     """The boxes of a gripper."""
     motion = gripper.pad_motion
     apertures = np.zeros(1) if motion is None else np.ascontiguousarray(motion.apertures)
-    palm = _corners(gripper.palm_boxes)
-    finger = np.array([_corners(gripper.boxes_of_finger(float(opening))) for opening in apertures])
+    palm = box_corners(gripper.palm_boxes)
+    finger = np.array([box_corners(gripper.boxes_of_finger(float(opening))) for opening in apertures])
     return GripperBoxes(
         np.ascontiguousarray(palm[:, 0]),
         np.ascontiguousarray(palm[:, 1]),
@@ -59,7 +59,7 @@ def gripper_boxes(gripper: Gripper) -> GripperBoxes:
     )
 
 
-def _corners(boxes: Sequence[GripperBox]) -> Array:
+def box_corners(boxes: Sequence[GripperBox]) -> Array:
     """Lowest and highest corner (B, 2, 3) of boxes."""
     return np.array([[box.center - 0.5 * box.size, box.center + 0.5 * box.size] for box in boxes]).reshape(-1, 2, 3)
 
@@ -346,7 +346,7 @@ def lowest_heights(
     # Height of a corner = up·t + (Rᵀup)·corner: over a box the lowest corner is chosen axis by axis.
     direction = np.einsum("sji,j->si", rotations, up)
     palm = np.minimum(direction[:, None] * boxes.palm_lower, direction[:, None] * boxes.palm_upper).sum(axis=2)
-    lowest = palm.min(axis=1)
+    lowest = palm.min(axis=1, initial=np.inf)
     if boxes.apertures.size == 1:
         lowest = np.minimum(lowest, _finger_heights(boxes.finger_lower, boxes.finger_upper, direction, apertures))
     else:
@@ -374,5 +374,5 @@ def _finger_heights(lower: Array, upper: Array, direction: Array, apertures: Arr
     for side in (1.0, -1.0):
         mirrored = direction * np.array([1.0, side, 1.0])
         finger = np.minimum(mirrored[:, None] * lower, mirrored[:, None] * upper).sum(axis=2)
-        heights.append(finger.min(axis=1) + 0.5 * apertures * mirrored[:, 1])
+        heights.append(finger.min(axis=1, initial=np.inf) + 0.5 * apertures * mirrored[:, 1])
     return np.minimum(*heights)
