@@ -156,7 +156,7 @@ def cloud_of(mesh, count: int = 5000) -> PointCloud:
 
 @pytest.mark.parametrize(
     ("shape", "width"),
-    [(box_mesh(np.array([0.045, 0.09, 0.1])), 0.045), (cylinder_mesh(0.028, 0.12), 0.056)],
+    [(box_mesh(np.array([0.072, 0.1, 0.1])), 0.072), (cylinder_mesh(0.028, 0.12), 0.056)],
     ids=["box", "cylinder"],
 )
 def test_planned_grasps_have_their_pads_on_the_object(linked: Gripper, shape, width: float) -> None:
@@ -169,6 +169,10 @@ def test_planned_grasps_have_their_pads_on_the_object(linked: Gripper, shape, wi
         local[:, 2] -= float(linked.advance(grasp.aperture))
         before = (np.abs(local[:, 0]) < linked.pad_width / 2.0) & (np.abs(local[:, 2]) < linked.pad_height / 2.0)
         assert before.sum() > 20, "what lies between the pads"
+        # What the pads were fitted to is before them: 8 mm off for the box, if they were taken for sliding ones.
+        touched = (grasp.contact_points - grasp.T_world_gripper[:3, 3]) @ grasp.T_world_gripper[:3, :3]
+        heights = touched[:, 2] - float(linked.advance(grasp.aperture))
+        assert np.abs(heights).max() < linked.pad_height / 2.0 + 2.5e-3
         assert np.ptp(local[before, 1]) == pytest.approx(grasp.aperture, abs=1.5e-3)
         assert grasp.aperture == pytest.approx(width, abs=2.5e-3)
         # Open or closed, nothing of the hand is inside of the object or below the table.
