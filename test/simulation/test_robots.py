@@ -161,14 +161,14 @@ def test_gripper_grasps_lifts_and_holds_still(workcell: Workcell) -> None:
     assert not workcell.diverged
 
 
-@pytest.mark.parametrize("name", ROBOTS)
-def test_motions_to_and_from_an_object_are_planned_with_spheres(name: str) -> None:
+@pytest.mark.parametrize("name", [*ROBOTS, "xarm"])
+def test_motions_to_and_from_an_object_are_planned_with_spheres(name: str, tmp_path: Path) -> None:
     from morphit_ros.motion.embedded import EmbeddedBackend
     from morphit_ros.robot.motion_backend import MotionStatus, ObjectObstacle, TableObstacle
     from morphit_ros.robot.packages import resolve_uri
     from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, spherized_urdf
 
-    robot = RobotConfiguration.load(name)
+    robot = RobotConfiguration.load(proposed(tmp_path, name) if name in TURNING else name)
     description = load_robot_description(robot.description)
     quick = SphereFitConfig(count=12, iterations=60, interior_samples=500, surface_samples=500)
     spheres = fit_robot_spheres(description, quick, seed=0)
@@ -181,7 +181,7 @@ def test_motions_to_and_from_an_object_are_planned_with_spheres(name: str) -> No
     state = dict.fromkeys(KinematicModel(description).joint_names, 0.0)
     state |= dict(zip(robot.arm_joints, robot.home.tolist(), strict=True))
     gripper = Gripper.load(robot.gripper)
-    state |= dict.fromkeys(robot.finger_joints, gripper.aperture_max / 2.0)
+    state |= robot.finger_state(gripper.aperture_max)
     height = max(0.04, gripper.pad_height / 2.0 + 0.015)
     for yaw in (0.0, np.pi / 2.0):
         pose = T_base_world @ make_transform(matrix_from_rpy((0.0, 0.0, yaw)) @ DOWN, (0.5, 0.0, height + 0.1))
