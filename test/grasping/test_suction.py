@@ -266,6 +266,7 @@ def test_files_that_are_wrong_are_refused_with_key_value_and_bound(
         SuctionCup.load(path)
 
 
+@pytest.mark.usefixtures("mujoco")
 def test_either_kind_is_found_and_fingers_are_asked_for_where_only_they_will_do(tmp_path: Path) -> None:
     assert load_gripper("cup_30").name == "cup_30"
     assert isinstance(load_gripper("hande"), Gripper)
@@ -277,7 +278,6 @@ def test_either_kind_is_found_and_fingers_are_asked_for_where_only_they_will_do(
     with pytest.raises(InvalidInputError, match=r"kind.*suction.*two fingers here.*morphit grasp --gripper"):
         Gripper.load(path)
     robot = replace(RobotConfiguration.load("ur5e_hande"), gripper=str(path))
-    pytest.importorskip("mujoco")
     from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
 
     with pytest.raises(InvalidInputError, match="robots, nodes and simulation have none"):
