@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +88,7 @@ class SimulatedObject:
         color: RGB in [0, 1].
         center_of_mass: (3,) [m].
         inertia: (3, 3) about the centre of mass [kg m²].
+        T_object_file: (4, 4) pose of the frame that its mesh was stored in.
     """
 
     name: str
@@ -98,6 +99,7 @@ class SimulatedObject:
     color: tuple[float, float, float]
     center_of_mass: Array
     inertia: Array
+    T_object_file: Array = field(default_factory=lambda: np.eye(4))
 
     def with_mass(self, mass: float) -> SimulatedObject:
         """The same body with another mass [kg]."""
@@ -116,6 +118,7 @@ class SimulatedObject:
             pieces=[piece.transformed(transform) for piece in self.pieces],
             center_of_mass=transform_points(transform, self.center_of_mass[None])[0],
             inertia=rotation @ self.inertia @ rotation.T,
+            T_object_file=transform @ self.T_object_file,
         )
 
 
@@ -222,7 +225,8 @@ def _printed_object(name: str, mass: float | None, data_dir: str | Path | None) 
     key = name.removeprefix("known/")
     path = data_directory(data_dir) / "grasp" / "known" / f"{key}.obj"
     mesh = load_mesh(path)
-    return _standing(name, mesh, convex_pieces(mesh), mass or printed_mass(mesh), _PRINTED[key])
+    # Their files have z down: a duck's head is at its least z.
+    return _standing(name, mesh, convex_pieces(mesh), mass or printed_mass(mesh), _PRINTED[key], up=(0.0, 0.0, -1.0))
 
 
 def printed_mass(mesh: TriangleMesh) -> float:
@@ -250,11 +254,13 @@ def _standing(
     mass: float,
     color: tuple[float, float, float],
     densities: ArrayLike | None = None,
+    up: ArrayLike = (0.0, 0.0, 1.0),
 ) -> SimulatedObject:
-    """The object in the frame in which it stands."""
+    """The object in the frame in which it stands, with what is up in its own frame up as far as it can."""
     weights = np.ones(len(pieces)) if densities is None else densities
     corners = np.concatenate([piece.vertices for piece in pieces])
-    T_standing_mesh = resting_transform(corners, mass_properties(pieces, weights, mass)[0])
+    T_standing_mesh = resting_transform(corners, mass_properties(pieces, weights, mass)[0], up)
     standing = [piece.transformed(T_standing_mesh) for piece in pieces]
     center, inertia = mass_properties(standing, weights, mass)
-    return SimulatedObject(name, mesh.transformed(T_standing_mesh), standing, mass, None, color, center, inertia)
+    shown = mesh.transformed(T_standing_mesh)
+    return SimulatedObject(name, shown, standing, mass, None, color, center, inertia, T_standing_mesh)

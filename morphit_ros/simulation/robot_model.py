@@ -46,6 +46,8 @@ _LEAST_MASS, _LEAST_SIZE = 1e-3, 0.02
 # Limits of the fingers may be rounded [m].
 _APERTURE_SLACK = 1e-4
 _GREY = (0.75, 0.76, 0.78, 1.0)
+# The force sensor, in the frame of `wrist_link`.
+WRIST, WRIST_FORCE, WRIST_TORQUE = "wrist", "wrist_force", "wrist_torque"
 
 
 def build_robot(description: RobotDescription, robot: RobotConfiguration, gripper: Gripper, friction: float) -> Any:
@@ -117,6 +119,9 @@ def build_robot(description: RobotDescription, robot: RobotConfiguration, grippe
         spec.joint(name).actfrclimited = False
         tendon.wrap_joint(name, sign)
     _add_servo(spec, GRIPPER_ACTUATOR, mujoco.mjtTrn.mjTRN_TENDON, GRIPPER_ACTUATOR, gripper.max_force)
+    spec.body(wrist_link(description, robot)).add_site(name=WRIST)
+    for name, kind in ((WRIST_FORCE, mujoco.mjtSensor.mjSENS_FORCE), (WRIST_TORQUE, mujoco.mjtSensor.mjSENS_TORQUE)):
+        spec.add_sensor(name=name, type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE, objname=WRIST)
     for equality in spec.equalities:
         equality.solref = [0.005, 1.0]
     return spec
@@ -143,6 +148,11 @@ def _finger_armatures(description: RobotDescription, robot: RobotConfiguration) 
         if joint.mimic is not None and joint.mimic.joint in leaders and joint.name not in found:
             found[joint.name] = found[joint.mimic.joint]
     return found
+
+
+def wrist_link(description: RobotDescription, robot: RobotConfiguration) -> str:
+    """The link behind the last joint of the arm: all that the hand carries pulls at it."""
+    return description.joints[robot.arm_joints[-1]].child
 
 
 def _skeleton(description: RobotDescription) -> str:
