@@ -355,7 +355,7 @@ class HeapClearing:
         """After a place that failed: put back what the hand still holds, else open it; whether that went well."""
         cell, job = self._workcell, self._job
         positions = cell.joint_state().as_dict()
-        aperture = float(sum(positions[name] for name in job.robot.finger_joints))
+        aperture = job.robot.aperture(positions) or 0.0
         empty = job.gripper.aperture_min + self._sequence.stall_margin
         if not held.contradiction(aperture, empty):
             height = self._clearing.way_down(self._T_base_world[2, 3])

@@ -111,7 +111,7 @@ def held_grasp(job: PickJob, workcell: Workcell, view: ObjectView, request: Pick
     assert view.cloud is not None
     points = view.cloud.transformed(invert_transform(planned.T_base_gripper) @ T_base_world).points
     positions = state.as_dict()
-    aperture = float(sum(positions[name] for name in job.robot.finger_joints))
+    aperture = job.robot.aperture(positions) or 0.0
     return HeldGrasp(
         planned.T_base_gripper,
         planned.T_base_pregrasp,

@@ -201,6 +201,11 @@ class Workcell:
         self.joint_names: tuple[str, ...] = (*self.robot.arm_joints, *self.robot.finger_joints)
         self._joint_addresses = np.array([self._model.joint(PREFIX + name).qposadr[0] for name in self.joint_names])
         self._joint_dofs = np.array([self._model.joint(PREFIX + name).dofadr[0] for name in self.joint_names])
+        self._followers = [
+            (self._model.joint(PREFIX + joint.name).qposadr[0], joint.mimic)
+            for joint in description.joints.values()
+            if joint.mimic is not None and joint.name not in self.joint_names
+        ]
         self._start(config.seed)
 
     def _object_poses(self, config: WorkcellConfig) -> list[Array]:
@@ -225,12 +230,11 @@ class Workcell:
         self._seed = seed
         self._frames = dict.fromkeys(self.camera_names, 0)
         self._mujoco.mj_resetData(self._model, self._data)
-        opening = self.gripper.aperture_max / len(self.robot.finger_joints)
-        fingers = np.full(len(self.robot.finger_joints), opening)
-        self._data.qpos[self._joint_addresses] = np.concatenate([self.robot.home, fingers])
+        fingers = list(self.robot.finger_state(self.gripper.aperture_max).values())
+        self._set_joints(np.concatenate([self.robot.home, fingers]))
         self._mujoco.mj_forward(self._model, self._data)
         self._arm = ArmServo(self._model, self._data, self.robot.arm_joints)
-        self._hand = GripperServo(self._model, self._data, self.robot.finger_joints, self.gripper)
+        self._hand = GripperServo(self._model, self._data, self.robot, self.gripper)
         self._due = 0.0
         if self.config.heap:
             self._drop_heap()
@@ -238,6 +242,13 @@ class Workcell:
         self._advance(round(settling / self._model.opt.timestep))
         self._data.time = 0.0
         self._due = 0.0
+
+    def _set_joints(self, values: Array) -> None:
+        """Put `joint_names` at positions, and where they belong the joints that follow them."""
+        self._data.qpos[self._joint_addresses] = values
+        for address, mimic in self._followers:
+            leader = self._model.joint(PREFIX + mimic.joint).qposadr[0]
+            self._data.qpos[address] = mimic.multiplier * self._data.qpos[leader] + mimic.offset
 
     def reset(self, config: WorkcellConfig | None = None, seed: int | None = None) -> None:
         """Start again at time zero, with another configuration or another seed of the sensor noise if given."""
@@ -308,7 +319,7 @@ class Workcell:
         values = np.array([positions.get(name, math.nan) for name in self.joint_names])
         if not np.isfinite(values).all():
             raise InvalidInputError("positions", dict(positions), f"a finite position of {', '.join(self.joint_names)}")
-        self._data.qpos[self._joint_addresses] = values
+        self._set_joints(values)
         self._data.qvel[self._joint_dofs] = 0.0
         self._mujoco.mj_forward(self._model, self._data)
         self._arm.hold(self._arm.measured(self._data))
