@@ -37,7 +37,11 @@ def options_of(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--robot", default="panda", help="a robot of config/robots, or 'flying': the gripper alone")
     parser.add_argument("--gripper", default="", help="of a flying robot; an arm's must be its own")
     parser.add_argument(
-        "--planner", nargs="+", default=["morphit"], help="morphit, gpd, disf, visf, cma_es, or file:FOLDER[@METRES]"
+        "--planner",
+        nargs="+",
+        default=["morphit"],
+        help="morphit, gpd, disf, visf, cma_es, or file:FOLDER[@METRES]; disf:paper, visf:paper and cma_es:paper begin "
+        "where the paper's authors picked",
     )
     parser.add_argument(
         "--clouds",
@@ -54,6 +58,7 @@ def options_of(words: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--trials", type=int, default=3, help="of each object")
     parser.add_argument("--friction", type=float, nargs=2, default=[0.4, 0.8], metavar=("LOW", "HIGH"))
+    parser.add_argument("--usual-pose", action="store_true", help="every object lies as it usually does")
     add_config(parser, BatchConfig)
     parser.add_argument("--output", help="folder for records, table and pictures; default: a temporary one")
     parser.add_argument("--resume", action="store_true", help="continue in a folder that has results")
@@ -110,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
         trials=options.trials,
         robot="" if flying else options.robot,
         gripper=(options.gripper or "franka_hand") if flying else "",
-        ranges=TrialConfig(friction=tuple(options.friction)),
+        ranges=TrialConfig(friction=tuple(options.friction), other_pose=0.0 if options.usual_pose else 0.3),
         # The same on all machines that take part.
         data=str(data_directory(options.data).resolve()),
         pictures=str(folder / "pictures") if options.pictures else "",

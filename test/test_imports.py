@@ -60,6 +60,10 @@ CAPABILITIES = {
     "motion": line("motion backends, paths among solids and their proof, reachability", "geometry robot spheres"),
     "execution": line("grasp sequence, watches, the gate in front of the controller", "geometry robot spheres"),
     "calibration": line("where cameras stand, by clouds of the moved arm; recordings of it", "geometry robot"),
+    "contact_planning": line(
+        "plans through contact: inverse-dynamics trajectory optimisation of arms, spheres and free objects",
+        "geometry robot spheres superovoid",
+    ),
     "simulation": line("MuJoCo workcell: robot, gripper, objects, depth cameras", "geometry robot grasping"),
 }
 SUBPACKAGES = {
@@ -73,7 +77,7 @@ SUBPACKAGES = {
     ),
     "replay": line(
         "planned pushes tried in MuJoCo, by a driven pusher or the simulated arm",
-        "geometry robot grasping motion neural simulation spheres",
+        "geometry robot contact_planning grasping motion neural simulation spheres",
     ),
     "proposal": line(
         "robot and gripper files proposed from a description: arm, hand, home", "geometry robot grasping spheres"
@@ -90,8 +94,8 @@ SUBPACKAGES = {
     "bringup": line("which nodes make up a job; supervisor of child processes", "geometry robot simulation"),
     "commands": line(
         "the command line `morphit`, a file a command",
-        "geometry robot bringup calibration cover display grasping neural proposal replay simulation spheres "
-        "superovoid",
+        "geometry robot bringup calibration contact_planning cover display grasping neural proposal replay simulation "
+        "spheres superovoid",
     ),
     "cli": line("`morphit` itself: finds the command", "commands"),
     "ros": line(

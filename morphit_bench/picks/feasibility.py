@@ -122,7 +122,10 @@ def _any_free_pose(
 
 def _antipodal_pairs(points: Array, normals: Array, gripper: Gripper, friction: float) -> tuple[Array, Array, Array]:
     """Widths (P,), directions (P, 3) and first points (P, 3) of all pairs that can be squeezed."""
-    thickness = max((float(box.center[1] + box.size[1] / 2.0) for box in gripper.finger_boxes[:1]), default=0.0)
+    thickness = max(
+        (float(box.center[1] + box.size[1] / 2.0) for box in gripper.boxes_of_finger(0.5 * gripper.aperture_max)[:1]),
+        default=0.0,
+    )
     cone = np.cos(np.arctan(friction))
     found: list[tuple[Array, Array, Array]] = []
     # By rows: all pairs at once would take hundreds of megabytes.

@@ -39,7 +39,14 @@ _MAX_TURN = 0.1
 
 
 def flying_gripper(gripper: Gripper) -> RobotConfiguration:
-    """The robot configuration of a flying gripper; its description is written to the cache."""
+    """The robot configuration of a flying gripper; its description is written to the cache.
+
+    Raises:
+        InvalidInputError: a gripper whose fingers turn: its file says where they are, not how they are joined.
+    """
+    if gripper.pad_motion is not None:
+        bound = "fingers that slide"
+        raise InvalidInputError(f"gripper {gripper.name}", "fingers that turn", bound, "Give the robot that has it.")
     text = _urdf(gripper)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     path = cache_directory("flying_grippers") / f"{gripper.name}_{digest}.urdf"

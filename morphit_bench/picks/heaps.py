@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_bench.picks.pick import PickJob, follow
-from morphit_bench.picks.place import held_grasp, put_down_at
+from morphit_bench.picks.place import held_grasp, push_aside, put_down_at
 from morphit_bench.picks.planners import grasp_planner
 from morphit_bench.picks.runs import job_of, usual_object
 from morphit_bench.picks.views import look, near_points, view_of
@@ -24,11 +24,13 @@ from morphit_ros.execution.clearing import Clearing
 from morphit_ros.execution.contact_watch import FreeMotion
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.handling import HandStage
-from morphit_ros.execution.held import HeldGrasp
-from morphit_ros.execution.obstacles import loose_obstacle, object_obstacle
+from morphit_ros.execution.held import HeldGrasp, Surroundings
+from morphit_ros.execution.obstacles import loose_obstacle, object_obstacle, table_obstacle
 from morphit_ros.execution.places import PlaceRegion, free_places
+from morphit_ros.execution.pushing import pushes
 from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.sequence_config import ProbeConfig, SequenceConfig
+from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points
 from morphit_ros.perception import PerceptionConfig, Scene
 from morphit_ros.perception.configuration import ObjectConfig
@@ -52,6 +54,7 @@ _REST = 1.0
 _NEIGHBOUR_SPHERES, _FIXTURE_MARGIN = 80, 0.015
 _FAULTS = (FailureMode.ROBOT_FAULT, FailureMode.CANCELLED, FailureMode.BAD_REQUEST)
 _UP = np.array([0.0, 0.0, 1.0])
+_PUSHED_OBJECT = "pushed object"
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,8 @@ class HeapPlan:
         data: folder of the objects, None for the default one.
         friction: range of the sliding friction of all contacts.
         mass_variation: masses vary by this share both ways.
-        attempts: most attempts, times the number of objects.
+        attempts: most attempts for which the arm moves, times the number of objects.
+        push: whether what cannot be picked is pushed aside, or over.
     """
 
     objects: tuple[str, ...]
@@ -81,6 +85,7 @@ class HeapPlan:
     friction: tuple[float, float] = (0.4, 0.8)
     mass_variation: float = 0.2
     attempts: float = 3.0
+    push: bool = True
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= 30 or not self.objects:
@@ -135,6 +140,7 @@ class HeapResult:
         attempts: in order.
         end: why it ended.
         seconds: simulated time from the first look to the last [s].
+        pushes: what became of each push: the object, how far it went [m] and what was said.
     """
 
     number: int
@@ -144,6 +150,7 @@ class HeapResult:
     attempts: list[HeapAttempt]
     end: str
     seconds: float
+    pushes: list[tuple[str, float, str]] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -219,11 +226,18 @@ class HeapClearing:
         cell = self._workcell
         began, present = cell.time, np.flatnonzero([pose[2, 3] > -_FALLEN for pose in cell.poses()])
         attempts: list[HeapAttempt] = []
+        pushed: list[tuple[str, float, str]] = []
         vain, end = 0, ""
         while not end:
             scene, eyes, seconds = self._look()
             objects = [cloud.transformed(self._T_base_world).points for cloud in scene.objects]
-            chosen = self._clearing.choose(objects, self._T_base_world[:3, :3] @ _UP)
+            up = self._T_base_world[:3, :3] @ _UP
+            chosen = self._clearing.choose(objects, up)
+            pushable = self._clearing.choose_push(objects, up) if chosen is None and self._plan.push else None
+            if pushable is not None:
+                pushed.append(self._push(scene, *pushable))
+                self._clearing.note_push()
+                continue
             if chosen is None:
                 vain += 1
                 if vain == _LOOKS:
@@ -236,7 +250,7 @@ class HeapClearing:
             attempts.append(attempt)
             if fault:
                 end = fault
-            elif len(attempts) >= self._plan.attempts * len(cell.objects):
+            elif sum(attempt.executed for attempt in attempts) >= self._plan.attempts * len(cell.objects):
                 end = "too many attempts"
         seconds = cell.time - began
         cell.step(_REST)
@@ -251,6 +265,7 @@ class HeapClearing:
             attempts,
             end,
             seconds,
+            pushed,
         )
 
     def _look(self) -> tuple[Scene, Array, float]:
@@ -287,9 +302,15 @@ class HeapClearing:
                 fault = f"{attempt.stage}: {attempt.message or 'no end within the time limit'}"
         else:
             held = held_grasp(job, cell, view, request, update.grasp_index)
+            table = float(self._T_base_world[2, 3])
             try:
-                places = free_places(held, self._region)
-                height = self._clearing.way_down(self._T_base_world[2, 3])
+                try:
+                    places = free_places(held, self._region)
+                except InvalidInputError:
+                    if not self._clearing.is_bin(table):
+                        raise
+                    places = free_places(held, replace(self._region, size=np.zeros(2)))
+                height = self._clearing.way_down(table)
                 put, put_down, placing = put_down_at(job, cell, held, places, height, self._solids)
                 durations |= placing
                 problem = "" if put.success and put_down is not None else put.message or "no end within the time limit"
@@ -303,11 +324,38 @@ class HeapClearing:
         attempt.computing["motion"] = time.perf_counter() - began
         return self._judged(attempt, before, inside, target), fault
 
+    def _push(self, scene: Scene, chosen: int, tip: bool) -> tuple[str, float, str]:
+        """Push an object aside, or over: what it is, how far it went [m], and why not as it should."""
+        cell, job = self._workcell, self._job
+        target, _ = self._shown(scene.objects[chosen].points)
+        number = [item.name for item in cell.objects].index(target)
+        before = cell.poses()[number]
+        cloud = scene.objects[chosen]
+        others = [thing.points for number, thing in enumerate(scene.objects) if number != chosen]
+        others.append(self._loose(scene, chosen).points)
+        slab = (
+            None
+            if scene.table is None
+            else table_obstacle(self._T_base_world @ scene.table.T_world_table, scene.table.size)
+        )
+        own = object_obstacle(_PUSHED_OBJECT, cloud, self._T_base_world)
+        around = Surroundings(slab, (*self._obstacles(scene, chosen), own))
+        points, beside = (transform_points(self._T_base_world, part) for part in (cloud.points, np.concatenate(others)))
+        try:
+            found = pushes(points, beside, around, job.fingers, tip=tip)
+        except InvalidInputError as error:
+            return target, 0.0, str(error)
+        if not found:
+            return target, 0.0, "no room for the hand beside it, or none on the table behind it"
+        update, _ = push_aside(job, cell, found, _PUSHED_OBJECT, around, self._solids)
+        went = float(np.linalg.norm((cell.poses()[number] - before)[:3, 3]))
+        return target, went, update.message if not update.success else ""
+
     def _give_back(self, held: HeldGrasp) -> bool:
         """After a place that failed: put back what the hand still holds, else open it; whether that went well."""
         cell, job = self._workcell, self._job
         positions = cell.joint_state().as_dict()
-        aperture = float(sum(positions[name] for name in job.robot.finger_joints))
+        aperture = job.robot.aperture(positions) or 0.0
         empty = job.gripper.aperture_min + self._sequence.stall_margin
         if not held.contradiction(aperture, empty):
             height = self._clearing.way_down(self._T_base_world[2, 3])
@@ -346,11 +394,16 @@ class HeapClearing:
             for number, cloud in enumerate(scene.objects)
             if number != chosen
         ]
-        loose = scene.cloud.select(np.flatnonzero(scene.labels == LOOSE))
-        loose = loose.select(np.flatnonzero(~near_points(loose.points, scene.objects[chosen].points)))
+        loose = self._loose(scene, chosen)
         if len(loose):
             found.append(loose_obstacle("points of no object", loose, self._T_base_world))
         return found
+
+    @staticmethod
+    def _loose(scene: Scene, chosen: int) -> PointCloud:
+        """Points of no object that are not near the chosen one."""
+        loose = scene.cloud.select(np.flatnonzero(scene.labels == LOOSE))
+        return loose.select(np.flatnonzero(~near_points(loose.points, scene.objects[chosen].points)))
 
     def _inside(self) -> NDArray[np.bool_]:
         """Which objects' centres of mass are over the region."""

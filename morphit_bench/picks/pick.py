@@ -33,6 +33,7 @@ from morphit_ros.execution.pick import (
     SequenceUpdate,
     StopArm,
 )
+from morphit_ros.execution.pushing import ClosedFingers
 from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.execution.weighing import Scale, effort_scale
@@ -111,6 +112,13 @@ class PickJob:
         """Of the gripper."""
         gripper = self.gripper
         return GripperLimits(gripper.aperture_min, gripper.aperture_max, gripper.max_force, gripper.min_force)
+
+    @property
+    def fingers(self) -> ClosedFingers:
+        """Of the gripper, closed."""
+        gripper = self.gripper
+        boxes = gripper.collision_boxes(gripper.aperture_min)[len(gripper.palm_boxes) :]
+        return ClosedFingers.around(np.array([box.center for box in boxes]), np.array([box.size for box in boxes]))
 
     @classmethod
     def with_arm(cls, robot: str = "panda", seed: int = 0) -> PickJob:

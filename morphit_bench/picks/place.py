@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -13,10 +13,11 @@ from morphit_bench.picks.pick import PickJob, follow
 from morphit_bench.picks.views import ObjectView
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.contact_watch import FreeMotion
-from morphit_ros.execution.handling import HandRequest, HandSequence, HandStage, HandUpdate
+from morphit_ros.execution.handling import PUSHING, HandRequest, HandSequence, HandStage, HandUpdate
 from morphit_ros.execution.held import HeldGrasp, Surroundings
 from morphit_ros.execution.pick import PickRequest
 from morphit_ros.execution.places import PlaceRegion, free_places
+from morphit_ros.execution.pushing import Push
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.geometry.transforms import Array, invert_transform, rotation_angle
 from morphit_ros.grasping import GraspPlan
@@ -110,7 +111,7 @@ def held_grasp(job: PickJob, workcell: Workcell, view: ObjectView, request: Pick
     assert view.cloud is not None
     points = view.cloud.transformed(invert_transform(planned.T_base_gripper) @ T_base_world).points
     positions = state.as_dict()
-    aperture = float(sum(positions[name] for name in job.robot.finger_joints))
+    aperture = job.robot.aperture(positions) or 0.0
     return HeldGrasp(
         planned.T_base_gripper,
         planned.T_base_pregrasp,
@@ -142,11 +143,44 @@ def put_down_at(
         solids: what is known to be there, in the base frame.
         stages: what is done, in order.
     """
+    request = HandRequest(
+        stages, _gripper_pose(job), held, held.around, tuple(solids), places=tuple(places), height=height
+    )
+    return _run(job, workcell, request)
+
+
+def push_aside(
+    job: PickJob,
+    workcell: Workcell,
+    ways: Sequence[Push],
+    target: str,
+    around: Surroundings,
+    solids: Sequence[Solid] = (),
+) -> tuple[HandUpdate, dict[str, float]]:
+    """Push an object the first way that the arm can: the end of the hand's sequence, stage → simulated seconds.
+
+    Args:
+        job: the robot.
+        workcell: with an empty hand.
+        ways: of `execution.pushing.pushes`.
+        target: name of the object among the obstacles around.
+        around: what stands there, in the base frame.
+        solids: what is known to be there, in the base frame.
+    """
+    request = HandRequest(
+        PUSHING, _gripper_pose(job), None, around, tuple(solids), target, height=_HEIGHT, pushes=tuple(ways)
+    )
+    update, _, durations = _run(job, workcell, request)
+    return update, durations
+
+
+def _gripper_pose(job: PickJob) -> Callable[[Mapping[str, float]], Array]:
+    return partial(job.robot.gripper_pose, KinematicModel(load_robot_description(job.robot.description)))
+
+
+def _run(job: PickJob, workcell: Workcell, request: HandRequest) -> tuple[HandUpdate, Array | None, dict[str, float]]:
     config = SequenceConfig()
     sequence = HandSequence(job.backend, job.robot, job.limits, config, "simulated clock", FreeMotion())
-    kinematics = KinematicModel(load_robot_description(job.robot.description))
-    pose = partial(job.robot.gripper_pose, kinematics)
-    request = HandRequest(stages, pose, held, held.around, tuple(solids), places=tuple(places), height=height)
     sequence.start(request, workcell.joint_state(), workcell.time)
     update, durations = follow(workcell, sequence, _LONGEST)
     return update, sequence.put_down, durations

@@ -339,7 +339,9 @@ def _run_one(
 
     again = None
     try:
-        method = grasp_planner(planner, setting, trial_stem(trial.object, trial.number, setting))
+        stem = trial_stem(trial.object, trial.number, setting)
+        T_world_file = workcell.object_pose() @ workcell.object.T_object_file
+        method = grasp_planner(planner, setting, stem, trial.object, T_world_file)
         result = job.pick(workcell, setting, method, seed=trial.seed, on_stage=note)
         moments["after"] = workcell.configuration()
         again = job.pick_again(workcell, result, setting=setting, planner=method, seed=trial.seed + 1)
@@ -351,7 +353,7 @@ def _run_one(
     moments.setdefault("after", workcell.configuration())
     picture = ""
     if plan.pictures and not result.success:
-        stem = f"{trial_stem(trial.object, trial.number, setting)}_{planner.replace('/', '_')}"
+        stem = f"{trial_stem(trial.object, trial.number, setting)}_{planner.replace('/', '_').replace(':', '_')}"
         picture = str(save_failure(workcell, moments, Path(plan.pictures) / f"{stem}.png"))
     mass = workcell.object.mass
     return TrialRecord(trial, planner, setting, mass, result, again, out_of_reach, seconds, busy, picture)

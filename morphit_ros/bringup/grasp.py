@@ -132,6 +132,12 @@ ARGUMENTS = (
         _AUTOMATIC,
     ),
     Argument("use_sim_time", "auto", "take the time from 'clock'; auto: with sim", _AUTOMATIC),
+    Argument(
+        "wrench",
+        "",
+        "topic of a force sensor at the wrist, such as /force_torque_sensor_broadcaster/wrench, that picks weigh with; "
+        "empty: by the efforts of the simulation, else as weigh.source says",
+    ),
     Argument("left_points", "left/points", "point cloud topic of the left camera"),
     Argument("right_points", "right/points", "point cloud topic of the right camera"),
     Argument(
@@ -224,6 +230,8 @@ def describe_grasp(
         "autostart": True,
         "gate": True,
     }
+    if values["wrench"]:
+        execution["weigh.source"] = "wrench"
     nodes = [
         # A real robot's driver publishes its description, calibrated: spheres are for that one.
         NodeDescription("robot_spheres", chosen(values, *(("robot",) if simulated else ()), "seed")),
@@ -235,7 +243,9 @@ def describe_grasp(
             when_ended=WhenEnded.RESTART,
         ),
         NodeDescription("grasp_planning", planning, when_ended=WhenEnded.RESTART),
-        NodeDescription("grasp_execution", execution),
+        NodeDescription(
+            "grasp_execution", execution, remappings={"wrench": values["wrench"]} if values["wrench"] else {}
+        ),
         # Commands reach the controller through it, and only while everybody is heard who must be.
         NodeDescription(
             "motion_gate", {**chosen(values, "robot"), "command_interface": execution["command_interface"]}

@@ -1,7 +1,7 @@
 """`morphit grasp`: plan grasps on a recorded point cloud.
 
-Rank contact-stable grasps of a parallel gripper on the cloud of one object. What the object stands on is found in the
-cloud or told; the hand keeps above it, and out of space that no camera saw.
+Rank contact-stable grasps of a gripper of two fingers, or places for a suction cup, on the cloud of one object. What
+the object stands on is found in the cloud or told; the hand keeps above it, fingers out of space that no camera saw.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from morphit_ros.display.candidate_scene import CandidateScene
     from morphit_ros.grasping import Grasp, GraspPlan, Gripper
     from morphit_ros.grasping.candidate_record import CandidateRecord
+    from morphit_ros.grasping.suction.cup import SuctionCup
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,9 @@ def add_options(parser: CommandParser) -> None:
     parser.add_argument("--cloud", required=True, metavar="FILE", help="PLY, PCD or NPZ")
     add_unit(parser)
     parser.add_argument(
-        "--gripper", required=True, metavar="NAME", help="name in config/grippers (franka_hand, hande, umi) or YAML"
-    )
+        "--gripper", required=True, metavar="NAME",
+        help="name in config/grippers (franka_hand, hande, umi) or config/suction_cups (cup_30), or YAML",
+    )  # fmt: skip
     add_config(parser, SeedConfig, helps={"seed": "Seed of the start poses"})
     add_config(parser, GraspConfig, "top")
     add_config(parser, PlannerConfig, "mass")
@@ -81,13 +84,15 @@ class Planned:
     """What a command line asks for: the object in its surroundings, the gripper, the plan, its candidates to view."""
 
     around: Surroundings
-    gripper: Gripper
+    gripper: Gripper | SuctionCup
     plan: GraspPlan
     record: CandidateRecord | None = None
 
 
 @telling_of_compilation(say)
 def run(options: argparse.Namespace) -> int:
+    from morphit_ros.grasping import Gripper
+
     seed, own = read_config(options, SeedConfig).seed, read_config(options, GraspConfig)
     done = planned(options)
     around, gripper, plan = done.around, done.gripper, done.plan
@@ -98,8 +103,10 @@ def run(options: argparse.Namespace) -> int:
     with ResultFiles() as files:
         content = {**plan_content(plan, gripper.name, options.cloud, seed), **support_content(around)}
         files.json(content, options.json)
-        if options.graspnet:
-            files.write("--graspnet", options.graspnet, lambda path: write_graspnet(plan, gripper, path))
+        # Cups were refused these before.
+        if options.graspnet and isinstance(gripper, Gripper):
+            rows = partial(write_graspnet, plan, gripper)
+            files.write("--graspnet", options.graspnet, rows)
         if plan.success and options.picture:
             from morphit_ros.display.picture import draw_grasp
 
@@ -138,8 +145,9 @@ def view(done: Planned, port: int, tell: Callable[[str], None]) -> None:
 def candidate_scene(done: Planned, port: int) -> CandidateScene:
     """The page of a plan with a record, serving."""
     from morphit_ros.display.candidate_scene import CandidateScene
+    from morphit_ros.grasping import Gripper
 
-    assert done.record is not None
+    assert done.record is not None and isinstance(done.gripper, Gripper)
     around = done.around
     return CandidateScene(done.record, done.plan, done.gripper, around.cloud, around.table, around.obstacles, port=port)
 
@@ -152,16 +160,27 @@ def planned(options: argparse.Namespace) -> Planned:
     """
     from morphit_ros.geometry.point_cloud_io import load_point_cloud
     from morphit_ros.geometry.units import in_metres
-    from morphit_ros.grasping import Gripper, PlannerConfig, plan_grasps
+    from morphit_ros.grasping import PlannerConfig, plan_grasps
     from morphit_ros.grasping.candidate_record import CandidateRecord
+    from morphit_ros.grasping.suction.cup import SuctionCup, load_gripper
+    from morphit_ros.grasping.suction.planner import plan_suction
 
     seed = read_config(options, SeedConfig).seed
     config = read_config(options, PlannerConfig, {**_defaults(options), **settings(options, PlannerConfig)})
     check_surroundings(options)
-    gripper = Gripper.load(options.gripper)
+    gripper = load_gripper(options.gripper)
+    if isinstance(gripper, SuctionCup):
+        _check_cup(options, gripper)
     around = read_surroundings(options, in_metres(load_point_cloud(options.cloud), options.unit, options.cloud))
     record = CandidateRecord() if options.view else None
     with progress_bar("planning", "%", 100, leave=False) as bar:
+        if isinstance(gripper, SuctionCup):
+            plan = plan_suction(
+                around.cloud, gripper, config, table=around.table, seed=seed, approach=around.approach,
+                obstacles=around.obstacles, viewpoints=around.viewpoints,
+                progress=lambda stage, share: bar(int(100 * share), stage),
+            )  # fmt: skip
+            return Planned(around, gripper, plan)
         plan = plan_grasps(
             around.cloud, gripper, config, table=around.table, seed=seed, approach=around.approach,
             obstacles=around.obstacles, viewpoints=around.viewpoints,
@@ -169,6 +188,17 @@ def planned(options: argparse.Namespace) -> Planned:
             record=record,
         )  # fmt: skip
     return Planned(around, gripper, plan, record)
+
+
+def _check_cup(options: argparse.Namespace, cup: SuctionCup) -> None:
+    """Refuse what only fingers have."""
+    from morphit_ros.errors import InvalidInputError
+
+    for name in ("view", "graspnet"):
+        if getattr(options, name):
+            found = f"suction cup {cup.name}"
+            remedy = "--picture, --json and the table of grasps know cups."
+            raise InvalidInputError(f"--{name}", found, "a gripper of two fingers", remedy)
 
 
 def _defaults(options: argparse.Namespace) -> dict[str, Any]:

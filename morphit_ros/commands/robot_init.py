@@ -2,7 +2,7 @@
 
 Propose a robot file, a gripper file and an SRDF from a robot description: arm, fingers, frames, pads, opening, a home,
 pairs of links that never meet. Comments in the files say what was read, what was measured and what is only assumed.
-The robot needs a hand of two fingers that slide; --try has it pick something up in simulation.
+The robot needs a hand of two fingers that slide, or that one motor turns; --try has it pick something up in simulation.
 """
 
 from __future__ import annotations
@@ -105,6 +105,8 @@ def _draw(proposal: Proposal, gripper: Gripper, path: Path) -> None:
 
     hand, parts = proposal.hand, proposal.parts
     aperture = 0.5 * (gripper.aperture_min + gripper.aperture_max)
+    if hand.finger_positions is not None:
+        aperture = float(hand.finger_positions[len(hand.finger_positions) // 2, 0])
     poses = proposal.model.forward_kinematics(hand.half_open)
     T_gripper_root = invert_transform(poses[hand.tip_link] @ hand.T_tip_gripper)
     meshes = [
@@ -113,7 +115,7 @@ def _draw(proposal: Proposal, gripper: Gripper, path: Path) -> None:
         for element in link_elements(proposal.description.links[name], "collision_or_visual")
     ]
     mesh = concatenate_meshes(meshes)
-    pads = np.array([[0.0, side * aperture / 2.0, 0.0] for side in (1.0, -1.0)])
+    pads = np.array([[0.0, side * aperture / 2.0, float(gripper.advance(aperture))] for side in (1.0, -1.0)])
     sizes = np.tile([gripper.pad_width, 0.001, gripper.pad_height], (2, 1))
     items = [
         MeshItem("hand/geometry", (0.6, 0.62, 0.66), mesh.vertices, mesh.faces, flat=True),

@@ -295,7 +295,7 @@ def candidate_text(candidate: Candidate, form: str = FORMATS[0]) -> str:
 def _fork_mesh(gripper: Gripper) -> tuple[NDArray[np.float32], NDArray[np.uint32]]:
     """A gripper of aperture 1 as thin boxes, vertices (V, 3) and faces (F, 3), in its frame."""
     palm = max(float(box.center[2] + box.size[2] / 2.0) for box in gripper.palm_boxes)
-    tip = max(float(box.center[2] + box.size[2] / 2.0) for box in gripper.finger_boxes)
+    tip = gripper.fingertips
     vertices: list[Array] = []
     faces: list[NDArray[np.int64]] = []
     for start, end in fork(palm - 0.02, palm, tip, 1.0):

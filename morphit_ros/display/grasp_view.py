@@ -19,6 +19,7 @@ from morphit_ros.geometry.transforms import Array, invert_transform, plane_axes,
 if TYPE_CHECKING:
     from morphit_ros.grasping.grasp import Grasp
     from morphit_ros.grasping.gripper import Gripper
+    from morphit_ros.grasping.suction.cup import SuctionCup
 
 _CLOUD_COLOR, _TABLE_COLOR = (0.93, 0.80, 0.55), (0.76, 0.79, 0.83)
 # Of the table in the picture, half [m].
@@ -57,7 +58,7 @@ def upright_view(T_world_gripper: Array, up: Array) -> PictureView:
 
 def draw_view(
     cloud: PointCloud,
-    gripper: Gripper,
+    gripper: Gripper | SuctionCup,
     grasp: Grasp,
     view: PictureView,
     size: tuple[int, int],

@@ -33,6 +33,7 @@ from morphit_ros.resources import atomic_write
 if TYPE_CHECKING:
     from morphit_ros.grasping.grasp import Grasp, GraspPlan
     from morphit_ros.grasping.gripper import Gripper
+    from morphit_ros.grasping.suction.cup import SuctionCup
 
 Picture = NDArray[np.uint8]
 
@@ -48,7 +49,7 @@ _UNITS = {"clearance": (1e3, "mm"), "E_com": (1e3, "mm")}
 
 def draw_grasp(
     cloud: CloudLike,
-    gripper: Gripper,
+    gripper: Gripper | SuctionCup,
     grasp: Grasp,
     path: str | Path | None = None,
     size: tuple[int, int] = (1280, 960),
@@ -79,7 +80,7 @@ def draw_grasp(
 
 def draw_plan(
     cloud: CloudLike,
-    gripper: Gripper,
+    gripper: Gripper | SuctionCup,
     plan: GraspPlan,
     path: str | Path | None = None,
     size: tuple[int, int] = (1280, 960),
@@ -112,7 +113,7 @@ def draw_plan(
 
 def _sheet(
     cloud: CloudLike,
-    gripper: Gripper,
+    gripper: Gripper | SuctionCup,
     tiles: Sequence[tuple[Grasp, PictureView, str]],
     caption: Sequence[str],
     strip: int,

@@ -43,18 +43,24 @@ class ArmAndHand:
     ) -> None:
         self.backend, self.robot, self.gripper, self.config = backend, robot, gripper, config
         self.free_motion, self.scale = free_motion, scale
-        self.state = StateWatch(robot.arm_joints, robot.finger_joints, config, clock)
+        self.state = StateWatch(robot.arm_joints, robot.finger_joints, config, clock, robot)
 
     @property
     def aperture(self) -> float:
         """Opening between the pads [m]."""
-        return float(self.state.values(self.robot.finger_joints).sum())
+        return float(self.robot.finger_shares(self.state.values(self.robot.finger_joints)).sum())
 
     @property
     def grip_effort(self) -> float | None:
-        """Mean effort of the fingers without its sign, None where it is not reported."""
+        """Mean force of the fingers without its sign [N], None where no effort is reported."""
         efforts = self.state.efforts(self.robot.finger_joints)
-        return None if efforts is None else float(np.abs(efforts).mean())
+        if efforts is None or self.robot.finger_positions is None:
+            return None if efforts is None else float(np.abs(efforts).mean())
+        fingers = self.robot.finger_joints
+        known = [self.state.efforts((name,)) for name in fingers]
+        torques = [0.0 if effort is None else float(effort[0]) for effort in known]
+        forces = self.robot.finger_forces(self.state.values(fingers), torques)
+        return float(np.mean([force for force, effort in zip(forces, known, strict=True) if effort is not None]))
 
     @property
     def resting(self) -> bool:
@@ -85,5 +91,4 @@ class ArmAndHand:
 
     def with_aperture(self, positions: dict[str, float], aperture: float) -> dict[str, float]:
         """Joint positions with the fingers at an opening [m]."""
-        fingers = self.robot.finger_joints
-        return {**positions, **dict.fromkeys(fingers, min(aperture, self.gripper.aperture_max) / len(fingers))}
+        return {**positions, **self.robot.finger_state(min(aperture, self.gripper.aperture_max))}

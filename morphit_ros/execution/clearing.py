@@ -15,6 +15,8 @@ from morphit_ros.geometry.transforms import Array, invert_transform, transform_p
 _SAME = 0.03
 # Of a pick of one object, since the last success.
 _ATTEMPTS = 2
+# Of what cannot be picked, since the last success.
+_PUSHES = 4
 # Straight way down to a place: on the table, and over a bin, where objects fall the rest [m].
 _DOWN, _OVER_BIN = 0.1, 0.03
 # A region this far above the table is one to fall into [m].
@@ -31,11 +33,14 @@ class Clearing:
         region: where objects are put; one whose middle is in it counts as put there.
         cleared: objects that were picked and put down.
         attempts: picks that were tried.
+        pushed: objects that were pushed, as often as they were.
     """
 
     region: PlaceRegion
     cleared: int = 0
     attempts: int = 0
+    pushed: int = 0
+    _in_vain: int = 0
     _failed: list[Array] = field(default_factory=list)
 
     def way_down(self, table_height: float) -> float:
@@ -44,8 +49,11 @@ class Clearing:
         Args:
             table_height: of the table in the frame of the region [m].
         """
-        above = float(self.region.T_base_region[2, 3]) - table_height
-        return _OVER_BIN if above > _BIN else _DOWN
+        return _OVER_BIN if self.is_bin(table_height) else _DOWN
+
+    def is_bin(self, table_height: float) -> bool:
+        """Whether objects fall into the region, so that what is larger than it, or seems so, goes over its middle."""
+        return float(self.region.T_base_region[2, 3]) - table_height > _BIN
 
     def outside(self, objects: Sequence[Array]) -> list[int]:
         """Indices of clouds (N, 3) in the frame of the region that are not in it yet."""
@@ -70,9 +78,27 @@ class Clearing:
         if success:
             # Others have more room now.
             self.cleared += 1
+            self._in_vain = 0
             self._failed.clear()
         else:
             self._failed.append(_middle(points))
+
+    def choose_push(self, objects: Sequence[Array], up: Array) -> tuple[int, bool] | None:
+        """Index of the object that is pushed where none can be picked, and whether to tip it over; None to give up.
+
+        Arguments as of `choose`. Each is pushed aside before one is tipped over.
+        """
+        left = self.outside(objects)
+        if not left or self._in_vain >= _PUSHES:
+            return None
+        left.sort(key=lambda index: -self._ease(objects, index, up))
+        return left[self._in_vain % len(left)], self._in_vain >= len(left)
+
+    def note_push(self) -> None:
+        """One was pushed, or could not be: everything may lie otherwise now."""
+        self.pushed += 1
+        self._in_vain += 1
+        self._failed.clear()
 
     def _inside(self, middle: Array) -> bool:
         local = transform_points(invert_transform(self.region.T_base_region), middle[None])[0]

@@ -14,6 +14,7 @@ import numpy as np
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.execution.supervision import StateWatch
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_types import Trajectory
 
 # The lag of the arm is measured during this time from the first movement on [s].
@@ -54,7 +55,7 @@ class ContactWatch:
     Args:
         trajectory: of arm joints.
         begin: time that it was sent [s].
-        fingers: finger joints, at rest.
+        robot: whose fingers are at rest.
         state: the latest joint state.
         free: what is known of free motion.
         config: bounds.
@@ -64,14 +65,14 @@ class ContactWatch:
         self,
         trajectory: Trajectory,
         begin: float,
-        fingers: tuple[str, ...],
+        robot: RobotConfiguration,
         state: StateWatch,
         free: FreeMotion,
         config: SequenceConfig,
     ) -> None:
-        self._trajectory, self._begin, self._fingers = trajectory, begin, fingers
+        self._trajectory, self._begin, self._robot = trajectory, begin, robot
         self._state, self._free, self._config = state, free, config
-        self._apertures, self._held_up = state.values(fingers), state.held_up
+        self._apertures, self._held_up = self._finger_shares(), state.held_up
         times = trajectory.times
         rates = np.gradient(trajectory.velocities, times, axis=0) if len(times) > 1 else trajectory.velocities * 0.0
         speeds = np.linalg.norm(trajectory.velocities, axis=1)
@@ -95,8 +96,11 @@ class ContactWatch:
         self._signs.append(bool(sign))
         return sign if len(self._signs) == _CONFIRMATIONS and all(self._signs) else ""
 
+    def _finger_shares(self) -> Array:
+        return self._robot.finger_shares(self._state.values(self._robot.finger_joints))
+
     def _fingers_displaced(self) -> str:
-        moved = np.abs(self._state.values(self._fingers) - self._apertures)
+        moved = np.abs(self._finger_shares() - self._apertures)
         if max(float(moved.max()), float(moved.sum())) <= self._config.contact.finger_bound:
             return ""
         return f"the fingers were displaced by {1000.0 * moved.sum():.1f} mm without a command"

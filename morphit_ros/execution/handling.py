@@ -1,4 +1,4 @@
-"""What is done with a hand that holds something, or that a fault has left where it is: release, place, home, recover.
+"""What a hand does besides grasping: release, place, push, home, recover.
 
 Driven like the grasp sequence: `update` with the time and the newest joint state, some 50 times a second.
 """
@@ -19,6 +19,7 @@ from morphit_ros.execution.held import HELD, HeldGrasp, Surroundings
 from morphit_ros.execution.moves import ArmAtRest, FollowTrajectory
 from morphit_ros.execution.obstacles import object_obstacle
 from morphit_ros.execution.pick import Command, GripperLimits, StopArm
+from morphit_ros.execution.pushing import Push
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.geometry.transforms import Array, invert_transform
 from morphit_ros.robot.configuration import RobotConfiguration
@@ -38,12 +39,19 @@ class HandStage(enum.Enum):
     """Where such a goal is."""
 
     CHECK = "check"
+    CLOSE = "close"
     TRANSFER = "transfer"
     SET_DOWN = "set_down"
+    LOWER = "lower"
+    PUSH = "push"
     RELEASE = "release"
     RETREAT = "retreat"
     HOME = "home"
     DONE = "done"
+
+
+# Of a push.
+PUSHING = HandStage.CLOSE, HandStage.TRANSFER, HandStage.LOWER, HandStage.PUSH, HandStage.RETREAT
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,8 @@ class HandRequest:
         target: what the hand was about last, and may touch on its way up; its name is in `around`. Empty for none.
         aperture: to open to [m], 0: as before the grasp, or all the way.
         places: (4, 4) each, the gripper where it lets go, the first that there is a way to; none: where it grasped.
-        height: of the way down to the place, and of the way up [m].
+        height: of the way down to the place, or to where a push begins, and of the way up [m].
+        pushes: of `target`, the first that there is a way for.
     """
 
     stages: tuple[HandStage, ...]
@@ -71,6 +80,7 @@ class HandRequest:
     aperture: float = 0.0
     places: tuple[Array, ...] = ()
     height: float = 0.1
+    pushes: tuple[Push, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -130,6 +140,7 @@ class HandSequence:
         self._attached = False
         self._put_down = None
         self._place: Array | None = None
+        self._push: Push | None = None
 
     def update(self, now: float, state: JointState | None) -> HandUpdate:
         """Look at the robot and go on; the arguments are those of `GraspSequence.update`."""
@@ -174,8 +185,11 @@ class HandSequence:
         assert request is not None
         steps: dict[HandStage, Callable[[], SequenceStep]] = {
             HandStage.CHECK: lambda: _Rested(robot, self._check),
-            HandStage.TRANSFER: lambda: _Planned(robot, self._over_place, FailureMode.CONTACT_PREGRASP),
+            HandStage.CLOSE: lambda: OpenFingers(robot, robot.gripper.aperture_min),
+            HandStage.TRANSFER: lambda: _Planned(robot, self._over_goal, FailureMode.CONTACT_PREGRASP),
             HandStage.SET_DOWN: lambda: _UntilContact(robot, self._down),
+            HandStage.LOWER: lambda: _Planned(robot, self._down, FailureMode.CONTACT_APPROACH),
+            HandStage.PUSH: lambda: _AsFarAsItGoes(robot, self._along),
             HandStage.RELEASE: self._let_go,
             HandStage.RETREAT: lambda: _Planned(robot, self._up, stay=True),
             HandStage.HOME: lambda: _Planned(robot, self._home),
@@ -220,22 +234,25 @@ class HandSequence:
         raised[:3, 3] += share * self._request.height * self._request.around.up
         return raised
 
-    def _over_place(self) -> MotionResult:
-        """A way over the first place that one leads straight down to."""
+    def _over_goal(self) -> MotionResult:
+        """A way over the first place that one leads straight down to, and from there on along a push."""
         request = self._request
         assert request is not None
-        assert request.held is not None
+        goals: list[tuple[Array, Push | None]] = [(push.start, push) for push in request.pushes]
+        if not goals:
+            assert request.held is not None
+            goals = [(place, None) for place in request.places or (request.held.T_base_gripper,)]
         first: MotionResult | None = None
         searches = 0
-        for place in request.places or (request.held.T_base_gripper,):
+        for place, push in goals:
             result = self._way_over(place)
             if result.trajectory is not None:
                 there = at_end(self._arm.state.positions, result.trajectory)
-                down = self._way_down(there, place)
-                if down.trajectory is not None:
-                    self._place = place
+                blocked = self._why_not_on(there, place, push)
+                if blocked is None:
+                    self._place, self._push = place, push
                     return result
-                result = replace(down, message=f"down to the place: {_why(down)}")
+                result = blocked
             first = first or result
             # One that took all its time; others would, too.
             searches += result.status is MotionStatus.NO_PATH
@@ -243,6 +260,17 @@ class HandSequence:
                 break
         assert first is not None
         return first
+
+    def _why_not_on(self, above: dict[str, float], place: Array, push: Push | None) -> MotionResult | None:
+        """The plan that fails of those that follow from above a place on, None if none does."""
+        down = self._way_down(above, place)
+        if down.trajectory is None:
+            return replace(down, message=f"down to the place: {_why(down)}")
+        if push is not None:
+            along = self._way_along(at_end(above, down.trajectory), push)
+            if along.trajectory is None:
+                return replace(along, message=f"along the push: {_why(along)}")
+        return None
 
     def _way_over(self, place: Array) -> MotionResult:
         backend, start = self._arm.backend, self._arm.state.positions
@@ -256,6 +284,14 @@ class HandSequence:
     def _way_down(self, start: Mapping[str, float], place: Array) -> MotionResult:
         robot = self._arm
         return robot.backend.plan_straight(start, place, robot.config.approach_speed, self._touchable)
+
+    def _way_along(self, start: Mapping[str, float], push: Push) -> MotionResult:
+        robot = self._arm
+        return robot.backend.plan_straight(start, push.end, robot.config.approach_speed, self._touchable)
+
+    def _along(self) -> MotionResult:
+        assert self._push is not None
+        return self._way_along(self._arm.state.positions, self._push)
 
     def _down(self) -> MotionResult:
         assert self._place is not None
@@ -345,8 +381,10 @@ class _Planned:
 class _UntilContact(_Planned):
     """A motion that a contact ends well: what is put down stands on something."""
 
+    _ending: FailureMode | None = FailureMode.NOT_LIFTED
+
     def __init__(self, robot: ArmAndHand, plan: Callable[[], MotionResult]) -> None:
-        super().__init__(robot, plan, FailureMode.NOT_LIFTED)
+        super().__init__(robot, plan, self._ending)
         self._rest: ArmAtRest | None = None
 
     def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
@@ -355,10 +393,22 @@ class _UntilContact(_Planned):
         try:
             return super().update(now)
         except PickFailed as failure:
-            if failure.mode is not FailureMode.NOT_LIFTED:
+            if not self._ends(failure):
                 raise
             self._rest = ArmAtRest(self._robot)
             return (StopArm(),), False
+
+    def _ends(self, failure: PickFailed) -> bool:
+        return failure.mode is self._ending
+
+
+class _AsFarAsItGoes(_UntilContact):
+    """A push: contacts are what it is for, and where the arm falls behind, what it pushes does not yield: it ends."""
+
+    _ending = None
+
+    def _ends(self, failure: PickFailed) -> bool:
+        return failure.mode is FailureMode.ROBOT_FAULT and self._follow is not None and self._follow.begun
 
 
 def _why(result: MotionResult) -> str:

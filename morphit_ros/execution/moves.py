@@ -56,9 +56,8 @@ class FollowTrajectory:
                 raise PickFailed(FailureMode.ROBOT_FAULT, f"the arm moved since the motion was planned: {problem}")
             self._watch = watch
             if self._contact_mode is not None:
-                fingers = robot.robot.finger_joints
                 self._contact = ContactWatch(
-                    self.trajectory, now, fingers, robot.state, robot.free_motion, robot.config
+                    self.trajectory, now, robot.robot, robot.state, robot.free_motion, robot.config
                 )
             return (SendTrajectory(self.trajectory),), False
         if self._contact is not None:

@@ -106,9 +106,10 @@ class WeighConfig(Config):
     source: str = parameter(
         "none",
         "What tells the load: the efforts of the joint states in N m, without what carries the arm itself (the "
-        "simulation, tau_ext of franka) or with it (total_efforts: the description has to give masses); none: nothing "
-        "is weighed. The currents of UR arms are no efforts in N m",
-        choices=("none", "efforts", "total_efforts"),
+        "simulation, tau_ext of franka) or with it (total_efforts: the description has to give masses), or a force "
+        "sensor at the wrist (wrench: the topic of that name; UR's tool0); none: nothing is weighed. The currents of "
+        "UR arms are no efforts in N m",
+        choices=("none", "efforts", "total_efforts", "wrench"),
     )
     tare_time: float = parameter(
         0.4, "Rest before the approach, to read the empty hand in the last part of it [s]", minimum=0.05, maximum=5.0

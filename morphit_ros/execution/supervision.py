@@ -6,6 +6,7 @@ import numpy as np
 
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_types import JointState, Trajectory
 
 
@@ -18,11 +19,19 @@ class StateWatch:
             do the same.
         config: limits.
         clock: name of the clock of `now`, for messages.
+        robot: whose table says where fingers that turn are; None: all fingers have the same position.
     """
 
-    def __init__(self, arm: tuple[str, ...], fingers: tuple[str, ...], config: SequenceConfig, clock: str) -> None:
+    def __init__(
+        self,
+        arm: tuple[str, ...],
+        fingers: tuple[str, ...],
+        config: SequenceConfig,
+        clock: str,
+        robot: RobotConfiguration | None = None,
+    ) -> None:
         self._arm, self._fingers = arm, fingers
-        self._config = config
+        self._config, self._robot = config, robot
         self._clock = clock
         self._state: JointState | None = None
         self._positions: dict[str, float] = {}
@@ -97,8 +106,11 @@ class StateWatch:
         bad = [name for name in (*self._arm, *reported) if not np.isfinite(positions[name])]
         if bad:
             return f"the position of {', '.join(bad)} is not a finite number"
-        mean = float(np.mean([positions[name] for name in reported]))
-        mirrored = {name: mean for name in self._fingers if name not in positions}
+        if self._robot is not None and self._robot.finger_positions is not None:
+            others = self._robot.finger_state(self._robot.aperture(positions) or 0.0)
+        else:
+            others = dict.fromkeys(self._fingers, float(np.mean([positions[name] for name in reported])))
+        mirrored = {name: others[name] for name in self._fingers if name not in positions}
         if self._state is not None and state.stamp > self._state.stamp:
             time, last = state.stamp - self._state.stamp, self._positions
             self._rates = {name: (value - last.get(name, value)) / time for name, value in positions.items()}

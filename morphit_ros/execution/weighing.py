@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.supervision import StateWatch
-from morphit_ros.geometry.transforms import Array, transform_points
+from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.link_masses import GRAVITY, weight_efforts
@@ -110,6 +111,7 @@ class Scale:
             along the gripper's axes.
         pose: joint positions → ``T_base_gripper`` (4, 4).
         own: joint positions → (K,) part of the readings that is the robot's own weight; None where there is none.
+        either_sign: whether readings may be those of the opposite direction: a weight pulls down whoever measures it.
     """
 
     def __init__(
@@ -118,8 +120,10 @@ class Scale:
         matrix: Callable[[Positions], Array],
         pose: Callable[[Positions], Array],
         own: Callable[[Positions], Array] | None = None,
+        either_sign: bool = False,
     ) -> None:
         self.read = read
+        self._signs = (1.0, -1.0) if either_sign else (1.0,)
         self._matrix, self._pose, self._own = matrix, pose, own
         self._empty: Array = np.empty((0, 0))
 
@@ -134,7 +138,9 @@ class Scale:
         empty, loaded = self._empty, self._without_own(readings, positions)
         variance = empty.var(axis=0, ddof=1) / len(empty) + loaded.var(axis=0, ddof=1) / len(loaded)
         difference = loaded.mean(axis=0) - empty.mean(axis=0)
-        return weighed(self._matrix(positions), self._pose(positions), difference, np.sqrt(variance))
+        matrix, pose, deviation = self._matrix(positions), self._pose(positions), np.sqrt(variance)
+        loads = (weighed(matrix, pose, sign * difference, deviation) for sign in self._signs)
+        return next((load for load in loads if load is not None), None)
 
     def _without_own(self, readings: Sequence[Array], positions: Positions) -> Array:
         values = np.array(readings)
@@ -203,3 +209,59 @@ def effort_scale(kinematics: KinematicModel, robot: RobotConfiguration, own_weig
 
     weight = weight_efforts(kinematics, robot.arm_joints, robot.base_link) if own_weight else None
     return Scale(read, matrix, pose, None if weight is None else lambda positions: weight(closed(positions)))
+
+
+def wrench_scale(
+    kinematics: KinematicModel,
+    robot: RobotConfiguration,
+    sensor_link: str,
+    read: Callable[[StateWatch], Array | None],
+) -> Scale:
+    """A scale whose readings are those of a force sensor between arm and hand: force and torque (6,) in its frame.
+
+    What the sensor has always read, its own offset and the hand's weight, goes by the comparison with the empty hand.
+
+    Args:
+        kinematics: of the whole robot.
+        robot: names of its joints and links; z of its base is up.
+        sensor_link: link in whose frame the sensor measures, about whose origin its torques are.
+        read: the newest force [N] and torque [N m], of whichever sign; None where there is none.
+
+    Raises:
+        InvalidInputError: the robot has no such link, or it does not move with the hand.
+    """
+    description = kinematics.description
+    if sensor_link not in description.links:
+        raise InvalidInputError("wrench: frame", repr(sensor_link), f"a link of {robot.name}, before its hand")
+    home = dict(zip(robot.arm_joints, robot.home.tolist(), strict=True)) | dict.fromkeys(robot.finger_joints, 0.0)
+    carried = [
+        bool(
+            np.allclose(
+                _between(kinematics, robot, positions, sensor_link), _between(kinematics, robot, home, sensor_link)
+            )
+        )
+        for positions in ({**home, name: home[name] + 0.1} for name in robot.arm_joints)
+    ]
+    if not all(carried):
+        raise InvalidInputError("wrench: frame", repr(sensor_link), "a link that moves with the hand as one piece")
+    T_sensor_gripper = _between(kinematics, robot, home, sensor_link)
+
+    def pose(positions: Positions) -> Array:
+        return robot.gripper_pose(kinematics, positions)
+
+    def matrix(positions: Positions) -> Array:
+        rotation = T_sensor_gripper[:3, :3]
+        # A kilogram pulls down; z of the base is up, seen in the sensor's frame.
+        pull = -GRAVITY * rotation @ pose(positions)[2, :3]
+        force = np.column_stack([pull, np.zeros((3, 3))])
+        torque = np.column_stack([np.cross(T_sensor_gripper[:3, 3], pull), np.cross(rotation.T, pull).T])
+        return np.vstack([force, torque])
+
+    return Scale(read, matrix, pose, either_sign=True)
+
+
+def _between(kinematics: KinematicModel, robot: RobotConfiguration, positions: Positions, link: str) -> Array:
+    """``T_link_gripper`` (4, 4)."""
+    joints = {**dict.fromkeys(robot.finger_joints, 0.0), **positions}
+    T_link_base = invert_transform(kinematics.link_pose(joints, link)) @ kinematics.link_pose(joints, robot.base_link)
+    return np.asarray(T_link_base @ robot.gripper_pose(kinematics, positions))

@@ -127,13 +127,13 @@ class CandidateRecord:
         others: dict[str, list[Candidate]] = {}
         for removed in search.removed or ():
             for outcome, row in zip(measure.outcomes(removed), range(len(removed.apertures)), strict=True):
-                pose = make_transform(removed.rotations[row], removed.translations[row])
+                pose = _frame(search, removed.rotations[row], removed.translations[row], removed.apertures[row])
                 others.setdefault(outcome, []).append(
                     Candidate(outcome, pose, float(removed.apertures[row]), None, {}, None, measure)
                 )
         order = np.argsort(-found.ranking.scores, kind="stable")
         for s in order:
-            pose = make_transform(found.poses.rotations[s], found.poses.translations[s])
+            pose = _frame(search, found.poses.rotations[s], found.poses.translations[s], found.poses.apertures[s])
             if (key := pose.tobytes()) in shown:
                 continue
             outcome = next((name for name, poses in refused.items() if key in poses), "")
@@ -146,6 +146,11 @@ class CandidateRecord:
         # Scored ones come before the rest of the same outcome, which had lower ones.
         kept = [sorted(group, key=lambda one: one.score is None)[: self._most] for group in others.values()]
         self.candidates = offered + [candidate for group in kept for candidate in group]
+
+
+def _frame(search: GraspSearch, rotation: Array, translation: Array, aperture: float) -> Array:
+    """``T_world_gripper`` (4, 4) of a candidate, whose translation is that of the middle between its pads."""
+    return make_transform(rotation, search.gripper.frames_of_pads(rotation, translation, aperture))
 
 
 def _is_near(pose: Array, grasps: Sequence[Grasp], search: GraspSearch) -> bool:
@@ -187,9 +192,10 @@ class _Measure:
     def __call__(self, candidate: Candidate) -> dict[str, Check]:
         search, config, gripper = self._search, self._search.config, self._search.gripper
         matrix, zero = candidate.T_world_gripper, np.zeros(1)
-        pose = Candidates(
-            matrix[None, :3, :3].copy(), matrix[None, :3, 3].copy(), np.array([candidate.aperture]), zero, zero
-        )
+        apertures = np.array([candidate.aperture])
+        rotations = matrix[None, :3, :3].copy()
+        middles = gripper.pads_of_frames(rotations, matrix[None, :3, 3].copy(), apertures)
+        pose = Candidates(rotations, middles, apertures, zero, zero)
         contacts = contacts_of(pose, search.scene, gripper, config)
         margin = 0.5 * (gripper.aperture_max - candidate.aperture)
         least_width = max(search.scene.min_width, gripper.aperture_min)
@@ -225,7 +231,7 @@ class _Measure:
         counts = []
         for openings in self._openings(poses):
             ways = points, poses.rotations, poses.translations
-            swept = approach_hits(*ways, openings, self._boxes, config.pregrasp_distance)
+            swept = approach_hits(*ways, openings, self._boxes, config.pregrasp_distance, contacts=poses.apertures)
             closed = closing_hits(*ways, openings, poses.apertures, self._boxes, config.contact_tolerance)
             counts.append(np.maximum(swept.inside, closed.inside).astype(np.float64))
         return np.minimum(*counts)
@@ -236,4 +242,6 @@ class _Measure:
             return np.full(len(poses), np.inf)
         table, sweep = self._search.table.T_world_table, self._search.config.pregrasp_distance
         ways = self._boxes, poses.rotations, poses.translations
-        return np.maximum(*(lowest_heights(*ways, openings, table, sweep) for openings in self._openings(poses)))
+        return np.maximum(
+            *(lowest_heights(*ways, openings, table, sweep, poses.apertures) for openings in self._openings(poses))
+        )

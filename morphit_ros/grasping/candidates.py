@@ -43,7 +43,8 @@ class Candidates:
     """Fitted candidates, S of them.
 
     Attributes:
-        rotations, translations: (S, 3, 3), (S, 3) poses.
+        rotations, translations: (S, 3, 3), (S, 3) axes of the gripper frame, and the middle between the pads at
+            contact, which is its origin where fingers slide.
         apertures: (S,) opening at contact [m].
         open_apertures: (S,) opening on the approach [m].
         clearances: (S,) of palm and fingers on the approach [m].
@@ -131,8 +132,9 @@ def clear_of_table(
     opened = np.minimum(gripper.aperture_max, starts.widths + 2.0 * config.opening_margin)
     boxes = gripper_boxes(gripper)
     heights = lowest_heights(
-        boxes, starts.rotations, starts.translations, opened, table.T_world_table, config.pregrasp_distance
-    )
+        boxes, starts.rotations, starts.translations, opened, table.T_world_table, config.pregrasp_distance,
+        starts.widths,
+    )  # fmt: skip
     missing = np.maximum(config.table_clearance - heights, 0.0)
     # Backing off along the approach keeps the closing direction; straight up is all a level approach has.
     up = table.T_world_table[:3, 2]
@@ -161,7 +163,7 @@ def palm_free(starts: Starts, solid: Array, gripper: Gripper, config: PlannerCon
     def check(part: slice) -> None:
         hits = approach_hits(
             sparse, starts.rotations[part], starts.translations[part], opened[part], boxes, config.pregrasp_distance,
-            shrink=0.004, stop_at=limit + 1,
+            shrink=0.004, stop_at=limit + 1, contacts=starts.widths[part],
         )  # fmt: skip
         keep[part] = hits.inside <= limit
 
@@ -208,7 +210,7 @@ def settle_above_table(
     opened = np.minimum(gripper.aperture_max, poses.apertures + 2.0 * config.opening_margin)
     heights = lowest_heights(
         gripper_boxes(gripper), poses.rotations, poses.translations, opened, table.T_world_table,
-        config.pregrasp_distance,
+        config.pregrasp_distance, poses.apertures,
     )  # fmt: skip
     missing = np.maximum(config.table_clearance - heights, 0.0)
     keep = missing <= 0.005
@@ -219,12 +221,13 @@ def settle_above_table(
 def contacts_of(poses: Candidates, scene: ObjectScene, gripper: Gripper, config: PlannerConfig) -> PadContacts:
     """Close the fingers of every candidate."""
     opened = np.minimum(gripper.aperture_max, poses.apertures + 2.0 * config.opening_margin)
+    tilts = gripper.tilt(poses.apertures)
     parts: dict[int, PadContacts] = {}
 
     def close(part: slice) -> None:
         parts[part.start] = close_fingers(
             scene.points, scene.normals, scene.observed, poses.rotations[part], poses.translations[part],
-            opened[part], gripper, scene.spacing, COMPLIANCE, scene.noise,
+            opened[part], gripper, scene.spacing, COMPLIANCE, scene.noise, tilts=tilts[part],
         )  # fmt: skip
 
     in_chunks(len(poses), config.workers, close)
@@ -282,7 +285,7 @@ def collision_free(
             # Fingers wide open reach lower than closed ones where the closing direction is tilted.
             heights = lowest_heights(
                 boxes, poses.rotations[trying], poses.translations[trying], openings[trying], table.T_world_table,
-                config.pregrasp_distance,
+                config.pregrasp_distance, poses.apertures[trying],
             )  # fmt: skip
             trying = trying[heights >= config.table_clearance - 1e-9]
         free, gaps = _free_ways(poses.select(trying), openings[trying], solid, boxes, config)
@@ -323,7 +326,7 @@ def _free_ways(
         rotations, translations = poses.rotations[part], poses.translations[part]
         swept = approach_hits(
             solid, rotations, translations, openings[part], boxes, config.pregrasp_distance,
-            reach=REACH, stop_at=limit + 1,
+            reach=REACH, stop_at=limit + 1, contacts=poses.apertures[part],
         )  # fmt: skip
         passed = np.flatnonzero(swept.inside <= limit)
         closed = closing_hits(

@@ -27,7 +27,7 @@ _AXES = np.array([[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
 
 def fingertips(gripper: Gripper) -> float:
     """How far the fingers reach beyond the middle between the pads [m]."""
-    return max(float(box.center[2] + 0.5 * box.size[2]) for box in gripper.finger_boxes)
+    return gripper.fingertips
 
 
 def graspnet_rows(grasps: Sequence[Grasp], gripper: Gripper, object_id: int = 0) -> Array:

@@ -171,8 +171,10 @@ def _solid_points(
     """The object's points, and those of its surroundings that the gripper could meet, one a cell [m]."""
     low, high = scene.points.min(axis=0), scene.points.max(axis=0)
     corners = gripper_boxes(gripper)
-    size = np.abs(np.concatenate([np.concatenate(corners[:2]), np.concatenate(corners[2:])])).max()
-    reach = float(size) + 0.5 * gripper.aperture_max + config.pregrasp_distance
+    size = np.abs(np.concatenate([table.reshape(-1, 3) for table in corners[:4]])).max()
+    # The palm is behind the pads by more where they are ahead of the gripper frame.
+    size = float(size) + float(np.abs(corners.advances).max())
+    reach = size + 0.5 * gripper.aperture_max + config.pregrasp_distance
     near = around[((around >= low - reach) & (around <= high + reach)).all(axis=1)]
     if len(near):
         _, first = np.unique(np.floor(near / cell).astype(np.int64), axis=0, return_index=True)

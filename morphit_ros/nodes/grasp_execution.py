@@ -56,7 +56,7 @@ CONFIGS = (
 
 
 class GraspExecution(LifecycleNodeMixin, Node):
-    """Actions `execute_grasp` and `pick`, `release`, `place`, `go_home` and `recover`."""
+    """Actions `execute_grasp` and `pick`, `release`, `place`, `push`, `go_home` and `recover`."""
 
     def __init__(self) -> None:
         Node.__init__(self, "grasp_execution")
@@ -85,7 +85,13 @@ class GraspExecution(LifecycleNodeMixin, Node):
             interfaces.PICK.take(self, self._jobs.start_pick, self._on_goal, work),
             *(
                 action.take(self, self._jobs.start_handling, self._on_hand_goal, work)
-                for action in (interfaces.RELEASE, interfaces.PLACE, interfaces.GO_HOME, interfaces.RECOVER)
+                for action in (
+                    interfaces.RELEASE,
+                    interfaces.PLACE,
+                    interfaces.PUSH,
+                    interfaces.GO_HOME,
+                    interfaces.RECOVER,
+                )
             ),
         ]
         self._jobs.is_awaited = lambda goal: any(result_is_awaited(server, goal) for server in self._servers)

@@ -74,6 +74,9 @@ class WorkcellSim(Node):
         stamp = self._workcell.time
         self._out[interfaces.CLOCK].publish(interfaces.CLOCK.type(clock=conversions.stamp_from_seconds(stamp)))
         self._out[interfaces.JOINT_STATES].publish(conversions.message_from_joint_state(self._workcell.joint_state()))
+        self._out[interfaces.WRENCH].publish(
+            conversions.message_from_wrench(self._workcell.wrench(), self._workcell.wrist_link, stamp)
+        )
         pose = PoseStamped(
             header=conversions.header(self._config.world_frame, stamp),
             pose=conversions.pose_from_matrix(self._workcell.object_pose()),

@@ -80,9 +80,7 @@ class _Search:
         self._rng = np.random.default_rng(0)
         self._lower, self._upper, _ = model.limits(parts.arm_joints)
         self._rest = dict.fromkeys(model.joint_names, 0.0)
-        for finger in parts.fingers:
-            if finger.name in self._rest:
-                self._rest[finger.name] = 0.5 * (finger.lower + finger.upper)
+        self._rest |= {name: value for name, value in hand.half_open.items() if name in self._rest}
         # Seeds of the inverse kinematics, and the pose from which turns are counted: the middles of the ranges.
         self._middles = 0.5 * (np.maximum(self._lower, -math.pi) + np.minimum(self._upper, math.pi))
         self._rest |= dict(zip(parts.arm_joints, self._middles.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""Pads, opening and boxes of a hand, measured on the geometry of its fingers at several positions.
+"""Pads, opening and boxes of a hand of sliding fingers, measured on their geometry at several positions.
 
 The inner surface of each finger is looked at along the line on which the fingers slide, on a grid across it. Where both
 have one, they face each other; the pads are the part that meets first when the hand closes.
@@ -11,20 +11,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import concatenate_meshes, sample_surface_evenly
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points
-from morphit_ros.grasping.gripper import GripperBox
+from morphit_ros.grasping.gripper import GripperBox, PadMotion
 from morphit_ros.proposal.parts import ArmParts, tip_candidates
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.link_elements import link_elements
 from morphit_ros.robot.links import Joint, collision_mesh
 
 # Grid across the fingers, and how far a pad's surface is from flat at most [m].
-_CELL, _FLAT = 1e-3, 5e-4
+CELL, FLAT = 1e-3, 5e-4
 # What is smaller is an edge, no pad [m²]; the share of rows and columns of cells that a pad's rectangle has filled.
-_LEAST_AREA, _FILLED = 6e-5, 0.5
+LEAST_AREA, _FILLED = 6e-5, 0.5
 # How far the opening between the pads may be from the sum of the joints' positions [m].
 _OPENING_ERROR = 1e-3
 # An axis of a tip frame is meant if it is as near as this: cosine of 20°.
@@ -50,6 +51,8 @@ class HandMeasure:
         openings: (P, 2) sum of the fingers' positions, and the opening between the pads measured there [m].
         overlap: how far other parts of the fingers reach into each other in the closed hand [m].
         palm_boxes, finger_boxes: as of `grasping.Gripper`.
+        finger_positions: (R, 3) opening and positions of the joints of fingers that turn; None: they slide.
+        pad_motion: as of `grasping.Gripper`.
     """
 
     tip_link: str
@@ -63,10 +66,12 @@ class HandMeasure:
     overlap: float
     palm_boxes: tuple[GripperBox, ...]
     finger_boxes: tuple[GripperBox, ...]
+    finger_positions: Array | None = None
+    pad_motion: PadMotion | None = None
 
 
 def measure_hand(model: KinematicModel, parts: ArmParts, tip: str | None = None) -> HandMeasure:
-    """Measure a hand.
+    """Measure a hand whose fingers slide.
 
     Args:
         model: the robot.
@@ -82,9 +87,9 @@ def measure_hand(model: KinematicModel, parts: ArmParts, tip: str | None = None)
     first, second = parts.fingers
     states = _finger_states(model, parts.fingers)
     sums = [sum(_position(model, joint, state) for joint in parts.fingers) for state in states]
-    poses = [_palm_poses(model, parts.palm_link, state) for state in states]
-    inner = [_surface(model, links, {name: np.eye(4) for name in links}, poses[0]) for links in parts.finger_links]
-    palm = _surface(model, parts.hand_links, poses[0], None)
+    poses = [palm_poses(model, parts.palm_link, state) for state in states]
+    inner = [surface(model, links, {name: np.eye(4) for name in links}, poses[0]) for links in parts.finger_links]
+    palm = surface(model, parts.hand_links, poses[0], None)
     # In the palm, at each position: the fingers are rigid, and move along one line.
     ways = [[pose[joint.child][:3, 3] - poses[0][joint.child][:3, 3] for pose in poses] for joint in parts.fingers]
     start = [
@@ -101,17 +106,17 @@ def measure_hand(model: KinematicModel, parts: ArmParts, tip: str | None = None)
             f"fingers {first.name}, {second.name}", "a hand that closes as their positions grow",
             "positions that add up to the opening [m]", "Turn the joints' axes in the description.",
         )  # fmt: skip
-    tip_link = tip if tip is not None else _tip_frame(model, parts, poses[0], np.concatenate(start).mean(axis=0))
-    R_palm_gripper = _axes(closing, start, palm, (poses[0][tip_link or parts.palm_link], np.eye(4)))
+    tip_link = tip if tip is not None else tip_frame(model, parts, poses[0], np.concatenate(start).mean(axis=0))
+    R_palm_gripper = gripper_axes(closing, start, palm, (poses[0][tip_link or parts.palm_link], np.eye(4)))
     # Everything in axes of the gripper from here on; finger 1 is the one on the +y side.
     fingers_open = [points @ R_palm_gripper for points in start]
     moved = [np.array(way) @ R_palm_gripper[:, 1] for way in ways]
     order = (0, 1) if moved[0][-1] > moved[1][-1] else (1, 0)
     fingers_open, moved = [fingers_open[k] for k in order], [moved[k] for k in order]
     joints = (parts.fingers[order[0]], parts.fingers[order[1]])
-    cells, heights = _facing(fingers_open[0], fingers_open[1])
-    level, pad = _pad_cells(cells, heights)
-    low, high = _rectangle(pad)
+    cells, heights = facing(fingers_open[0], fingers_open[1])
+    level, pad = pad_cells(cells, heights)
+    low, high = rectangle(pad)
     openings = np.column_stack([sums, level + moved[0] - moved[1]])
     worst = int(np.abs(openings[:, 1] - openings[:, 0]).argmax())
     if abs(openings[worst, 1] - openings[worst, 0]) > _OPENING_ERROR:
@@ -121,10 +126,10 @@ def measure_hand(model: KinematicModel, parts: ArmParts, tip: str | None = None)
             f"the same within {1e3 * _OPENING_ERROR:g} mm",
             "Turn or shift the joints in the description: zero where the pads meet, growing as the hand opens.",
         )  # fmt: skip
-    in_pad = ((cells >= low) & (cells < high)).all(axis=1) & (np.abs(heights[:, 0] - heights[:, 1] - level) <= _FLAT)
+    in_pad = ((cells >= low) & (cells < high)).all(axis=1) & (np.abs(heights[:, 0] - heights[:, 1] - level) <= FLAT)
     pads = [float(np.median(heights[in_pad, k])) for k in (0, 1)]
-    flat = fingers_open[0][np.abs(fingers_open[0][:, 1] - pads[0]) <= _FLAT][:, [0, 2]]
-    flat = flat[((flat >= low * _CELL) & (flat <= high * _CELL)).all(axis=1)]
+    flat = fingers_open[0][np.abs(fingers_open[0][:, 1] - pads[0]) <= FLAT][:, [0, 2]]
+    flat = flat[((flat >= low * CELL) & (flat <= high * CELL)).all(axis=1)]
     ends = np.array([flat.min(axis=0), flat.max(axis=0)])
     middle, size = ends.mean(axis=0), np.round(np.ptp(ends, axis=0), 4)
     T_palm_gripper = make_transform(R_palm_gripper, R_palm_gripper @ np.array([middle[0], sum(pads) / 2.0, middle[1]]))
@@ -134,15 +139,15 @@ def measure_hand(model: KinematicModel, parts: ArmParts, tip: str | None = None)
     return HandMeasure(
         tip_link=tip_name,
         tip_was_found=tip_link is not None,
-        T_tip_gripper=_rounded(invert_transform(poses[0][tip_name]) @ T_palm_gripper),
+        T_tip_gripper=rounded(invert_transform(poses[0][tip_name]) @ T_palm_gripper),
         fingers=joints,
         pad_width=float(size[0]),
         pad_height=float(size[1]),
         half_open=states[_POSITIONS // 2],
         openings=openings,
         overlap=max(0.0, -float((heights[:, 0] - heights[:, 1]).min())),
-        palm_boxes=_boxes(transform_points(invert_transform(T_palm_gripper), palm), False),
-        finger_boxes=_boxes(np.concatenate(both), True),
+        palm_boxes=boxes_around(transform_points(invert_transform(T_palm_gripper), palm), False),
+        finger_boxes=boxes_around(np.concatenate(both), True),
     )
 
 
@@ -169,14 +174,14 @@ def _position(model: KinematicModel, joint: Joint, state: Mapping[str, float]) -
     return float(model.motions.multipliers[row] * state[leader] + model.motions.offsets[row])
 
 
-def _palm_poses(model: KinematicModel, palm: str, state: Mapping[str, float]) -> dict[str, Array]:
+def palm_poses(model: KinematicModel, palm: str, state: Mapping[str, float]) -> dict[str, Array]:
     """``T_palm_link`` (4, 4) of every link."""
     T_root_link = model.forward_kinematics(state)
     T_palm_root = invert_transform(T_root_link[palm])
     return {name: T_palm_root @ pose for name, pose in T_root_link.items()}
 
 
-def _surface(
+def surface(
     model: KinematicModel, links: Sequence[str], poses: Mapping[str, Array], inside: Mapping[str, Array] | None
 ) -> Array:
     """Points (N, 3) on links' geometry: corners and samples.
@@ -200,7 +205,7 @@ def _surface(
     return np.concatenate([mesh.vertices, samples])
 
 
-def _tip_frame(model: KinematicModel, parts: ArmParts, poses: Mapping[str, Array], fingers: Array) -> str | None:
+def tip_frame(model: KinematicModel, parts: ArmParts, poses: Mapping[str, Array], fingers: Array) -> str | None:
     """The frame between the fingers that a maker has put there, if there is one."""
     distances = {
         name: float(np.linalg.norm(poses[name][:3, 3] - fingers))
@@ -210,7 +215,7 @@ def _tip_frame(model: KinematicModel, parts: ArmParts, poses: Mapping[str, Array
     return nearest if nearest is not None and distances[nearest] <= _TIP_DISTANCE else None
 
 
-def _axes(closing: Array, fingers: Sequence[Array], palm: Array, frames: Sequence[Array]) -> Array:
+def gripper_axes(closing: Array, fingers: Sequence[Array], palm: Array, frames: Sequence[Array]) -> Array:
     """``R_palm_gripper``: y along the closing line, z from palm to fingers, along an axis of a frame if near."""
     ahead = np.concatenate(fingers).mean(axis=0) - palm.mean(axis=0)
     ahead -= closing * (ahead @ closing)
@@ -231,14 +236,14 @@ def _axes(closing: Array, fingers: Sequence[Array], palm: Array, frames: Sequenc
     return np.stack([np.cross(closing, ahead), closing, ahead], axis=1)
 
 
-def _facing(first: Array, second: Array) -> tuple[Array, Array]:
+def facing(first: Array, second: Array) -> tuple[Array, Array]:
     """Cells (C, 2) across the line in which both fingers are, and there the inner surface of each (C, 2) [m]."""
     found = []
     for points, side in ((first, 1.0), (second, -1.0)):
         across = points[:, [0, 2]]
         middle = 0.5 * (across.min(axis=0) + across.max(axis=0))
         # Sides that lie on the grid's lines belong to the cells inside.
-        cells = np.floor((middle + (1.0 - 1e-6) * (across - middle)) / _CELL).astype(np.int64)
+        cells = np.floor((middle + (1.0 - 1e-6) * (across - middle)) / CELL).astype(np.int64)
         order = np.lexsort((side * points[:, 1], cells[:, 1], cells[:, 0]))
         cells, inner = cells[order], points[order, 1]
         new = np.ones(len(cells), dtype=np.bool_)
@@ -250,24 +255,24 @@ def _facing(first: Array, second: Array) -> tuple[Array, Array]:
     return np.array(common), np.array([(found[0][cell], found[1][cell]) for cell in common])
 
 
-def _pad_cells(cells: Array, heights: Array) -> tuple[float, Array]:
+def pad_cells(cells: Array, heights: Array) -> tuple[float, Array]:
     """The opening of the closed hand between its pads [m], and the cells of these: what meets first.
 
     Parts that pass each other beside the pads, such as carriages, overlap in the closed hand.
     """
     gaps = heights[:, 0] - heights[:, 1]
     order = np.sort(gaps[gaps >= -_OPENING_ERROR])
-    least = _LEAST_AREA / _CELL**2
+    least = LEAST_AREA / CELL**2
     for gap in order:
-        near = (gaps >= gap - _FLAT) & (gaps <= gap + 2.0 * _FLAT)
+        near = (gaps >= gap - FLAT) & (gaps <= gap + 2.0 * FLAT)
         if np.count_nonzero(near) >= least:
             level = float(np.median(gaps[near]))
-            return level, cells[np.abs(gaps - level) <= _FLAT]
-    found = f"surfaces that face each other on less than {1e6 * _LEAST_AREA:g} mm²"
+            return level, cells[np.abs(gaps - level) <= FLAT]
+    found = f"surfaces that face each other on less than {1e6 * LEAST_AREA:g} mm²"
     raise InvalidInputError("fingers", found, "pads that meet when the hand closes")
 
 
-def _rectangle(cells: Array) -> tuple[Array, Array]:
+def rectangle(cells: Array) -> tuple[Array, Array]:
     """Corners (2,) of the rectangle of cells that a pad fills: rows and columns as full as most are."""
     low, high = np.empty(2), np.empty(2)
     for axis in (0, 1):
@@ -280,12 +285,25 @@ def _rectangle(cells: Array) -> tuple[Array, Array]:
     return low, high
 
 
-def _boxes(points: Array, of_finger: bool) -> tuple[GripperBox, ...]:
+def boxes_around(points: Array, of_finger: bool) -> tuple[GripperBox, ...]:
     """Boxes around points (N, 3): slices along z, joined where that adds next to no volume, and while they are many."""
-    slices = np.floor(points[:, 2] / (2.0 * _CELL)).astype(np.int64)
+    boxes = []
+    for members in slices_of(points, _BOXES):
+        low, high = points[members].min(axis=0), points[members].max(axis=0)
+        if of_finger and abs(low[1]) <= _OPENING_ERROR:
+            low[1] = 0.0  # the pad's own plane, on which objects lie
+        size = np.maximum(np.round(high - low, 4), CELL)
+        boxes.append(GripperBox(np.round(0.5 * (low + high), 5), size))
+    return tuple(boxes)
+
+
+def slices_of(points: Array, most: int) -> list[NDArray[np.bool_]]:
+    """Masks (N,) of points (N, 3) that make up slices along z, at most so many, around which boxes are put."""
+    slices = np.floor(points[:, 2] / (2.0 * CELL)).astype(np.int64)
+    numbers = np.unique(slices)
+    groups = [[int(number)] for number in numbers]
     bounds = [
-        np.array([points[slices == number].min(axis=0), points[slices == number].max(axis=0)])
-        for number in np.unique(slices)
+        np.array([points[slices == number].min(axis=0), points[slices == number].max(axis=0)]) for number in numbers
     ]
 
     def joined(a: Array, b: Array) -> Array:
@@ -298,19 +316,14 @@ def _boxes(points: Array, of_finger: bool) -> tuple[GripperBox, ...]:
     while len(bounds) > 1:
         added = [volume(joined(a, b)) - volume(a) - volume(b) for a, b in itertools.pairwise(bounds)]
         place = int(np.argmin(added))
-        if len(bounds) <= _BOXES and added[place] > spare:
+        if len(bounds) <= most and added[place] > spare:
             break
         bounds[place : place + 2] = [joined(bounds[place], bounds[place + 1])]
-    boxes = []
-    for low, high in bounds:
-        if of_finger and abs(low[1]) <= _OPENING_ERROR:
-            low[1] = 0.0  # the pad's own plane, on which objects lie
-        size = np.maximum(np.round(high - low, 4), _CELL)
-        boxes.append(GripperBox(np.round(0.5 * (low + high), 5), size))
-    return tuple(boxes)
+        groups[place : place + 2] = [groups[place] + groups[place + 1]]
+    return [np.isin(slices, group) for group in groups]
 
 
-def _rounded(pose: Array) -> Array:
+def rounded(pose: Array) -> Array:
     """A pose without the noise of measuring: axes that are those of the other frame, and tenths of a millimetre."""
     result = pose.copy()
     whole = np.round(pose[:3, :3])

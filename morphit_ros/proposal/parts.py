@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.links import Joint
@@ -23,7 +24,7 @@ _MOVES = ("revolute", "continuous", "prismatic")
 
 @dataclass(frozen=True)
 class ArmParts:
-    """An arm with a hand of two sliding fingers.
+    """An arm with a hand of two fingers.
 
     Attributes:
         base_link: the highest link that stands still below the arm.
@@ -31,8 +32,10 @@ class ArmParts:
         standing_joints: joints below the base, which stand at zero.
         hand_links: links that are fixed to the one that carries the fingers, without the arm's own last link.
         palm_link: the link that carries the fingers.
-        fingers: the two joints, in the order of the description.
+        fingers: the two joints, in the order of the description; of a linkage those that carry the pads, and first the
+            one that turns by itself.
         finger_links: all links that move with each.
+        turning: whether the fingers turn.
     """
 
     base_link: str
@@ -42,6 +45,17 @@ class ArmParts:
     palm_link: str
     fingers: tuple[Joint, Joint]
     finger_links: tuple[tuple[str, ...], tuple[str, ...]]
+    turning: bool = False
+
+
+@dataclass(frozen=True)
+class _FingerPair:
+    """Two fingers: their joints, the links of each, whether they turn, and the names of all joints of the hand."""
+
+    joints: tuple[Joint, Joint]
+    links: tuple[tuple[str, ...], tuple[str, ...]]
+    turning: bool
+    all_joints: frozenset[str]
 
 
 def find_parts(model: KinematicModel, tip: str | None = None, arm: Sequence[str] = ()) -> ArmParts:
@@ -53,29 +67,30 @@ def find_parts(model: KinematicModel, tip: str | None = None, arm: Sequence[str]
         arm: the arm's joints, where the chain is not all of the joints behind the last branching.
 
     Raises:
-        InvalidInputError: no hand of two sliding fingers, or several and no choice among them; fingers that turn; an
-            unknown tip; or joints that are not the chain's last ones. Says what there is.
+        InvalidInputError: no hand of two fingers, or several and no choice among them; fingers that turn each for
+            themselves; an unknown tip; or joints that are not the chain's last ones. Says what there is.
     """
     description = model.description
     if tip is not None:
         model.check_link(tip)
-    pairs = list(_finger_pairs(model))
-    hands = [pair for pair in pairs if tip is None or tip in _fixed_to(description, pair[0].parent)]
+    pairs = [*_sliding_pairs(model), *_turning_pairs(model)]
+    hands = [pair for pair in pairs if tip is None or tip in _fixed_to(description, pair.joints[0].parent)]
     if arm:
-        hands = [pair for pair in hands if arm[-1] in _joints_above(description, pair[0].parent)]
+        hands = [pair for pair in hands if arm[-1] in _joints_above(description, pair.joints[0].parent)]
     if not hands:
         raise _no_hand(description, tip, arm, pairs)
     if len(hands) > 1:
-        palms = ", ".join(f"--tip {first.parent}" for first, _ in hands)
+        palms = ", ".join(f"--tip {pair.joints[0].parent}" for pair in hands)
         raise InvalidInputError("arms", f"{len(hands)} with a hand", "one", f"Choose one: {palms}.")
-    fingers = hands[0]
-    palm = fingers[0].parent
+    pair = hands[0]
+    palm = pair.joints[0].parent
     chain = _joints_above(description, palm)[::-1]
-    joints = tuple(arm) or _own_joints(description, chain, fingers)
+    joints = tuple(arm) or _own_joints(description, chain, pair.all_joints)
     if not joints or tuple(chain[-len(joints) :]) != joints:
         bound = f"the last of the chain to '{palm}': {', '.join(chain) or 'which has no joints'}"
         raise InvalidInputError("--arm", ", ".join(joints) or "no joint", bound)
-    hand = [link for link in _fixed_to(description, palm) if description.links[link].collisions]
+    moved = {link for links in pair.links for link in links}
+    hand = [link for link in _fixed_to(description, palm) if description.links[link].collisions and link not in moved]
     last = description.joints[joints[-1]].child
     return ArmParts(
         base_link=_base_link(description, description.joints[joints[0]].parent),
@@ -83,8 +98,9 @@ def find_parts(model: KinematicModel, tip: str | None = None, arm: Sequence[str]
         standing_joints=tuple(chain[: -len(joints)]),
         hand_links=tuple(link for link in hand if link != last or len(hand) == 1) or (palm,),
         palm_link=palm,
-        fingers=fingers,
-        finger_links=tuple(tuple(_below(description, finger.child)) for finger in fingers),  # type: ignore[arg-type]
+        fingers=pair.joints,
+        finger_links=pair.links,
+        turning=pair.turning,
     )
 
 
@@ -98,7 +114,7 @@ def tip_candidates(description: RobotDescription, palm: str) -> list[str]:
     ]
 
 
-def _finger_pairs(model: KinematicModel) -> Iterator[tuple[Joint, Joint]]:
+def _sliding_pairs(model: KinematicModel) -> Iterator[_FingerPair]:
     """Pairs of sliding joints of one link on one line, that nothing else moves behind and that keep apart."""
     joints = [joint for joint in model.description.joints.values() if joint.kind == "prismatic"]
     for number, first in enumerate(joints):
@@ -111,15 +127,79 @@ def _finger_pairs(model: KinematicModel) -> Iterator[tuple[Joint, Joint]]:
             # Springs of wheels slide beside each other; fingers may begin at one place and part.
             beside = np.linalg.norm(apart - axes[0] * (apart @ axes[0])) > sum(travels)
             if abs(axes[0] @ axes[1]) > _PARALLEL and min(travels) > 0.0 and not beside:
-                yield first, second
+                links = tuple(_below(model.description, first.child)), tuple(_below(model.description, second.child))
+                yield _FingerPair((first, second), links, False, frozenset((first.name, second.name)))
+
+
+def _turning_pairs(model: KinematicModel) -> Iterator[_FingerPair]:
+    """Two joints of one link that turn about parallel axes and carry the most links of what one motor, or two that are
+    called fingers', move there; the other links of the linkage belong to the finger on whose side they are."""
+    description = model.description
+    groups: dict[str, list[Joint]] = {}
+    for joint in description.joints.values():
+        if joint.kind in _MOVES:
+            groups.setdefault(_fixed_to(description, joint.parent)[0], []).append(joint)
+    # Hands of fingertips on fingers are parts of hands.
+    taken: set[str] = set()
+    for palm, branches in sorted(groups.items(), key=lambda item: len(_joints_above(description, item[0]))):
+        below = {link for branch in branches for link in _below(description, branch.child)}
+        if palm in taken:
+            continue
+        shaped = {branch.name: len(_shaped(description, branch.child)) for branch in branches}
+        moving = [branch for branch in branches if shaped[branch.name]]
+        carried = {link for branch in moving for link in _below(description, branch.child)}
+        inner = [joint for joint in description.joints.values() if joint.kind in _MOVES and joint.child in carried]
+        if len(moving) < 2 or not all(joint.kind in ("revolute", "prismatic") for joint in inner):
+            continue
+        motors = {int(model.motions.variables[model.link_joints[joint.child][0]]) for joint in inner}
+        if len(motors) > 2 or (len(motors) == 2 and not all(map(_sounds_like_a_finger, moving))):
+            continue
+        turning = sorted((joint for joint in moving if joint.kind == "revolute"), key=lambda joint: -shaped[joint.name])
+        # A third finger is as large as the others.
+        if len(turning) < 2 or (len(turning) > 2 and shaped[turning[2].name] == shaped[turning[1].name]):
+            continue
+        first, second = sorted(turning[:2], key=lambda joint: joint.mimic is not None)
+        places = [_place(model, joint) for joint in (first, second)]
+        if abs(places[0][1] @ places[1][1]) < _PARALLEL:
+            continue
+        apart, middle = places[0][0] - places[1][0], 0.5 * (places[0][0] + places[1][0])
+        sides: tuple[list[str], list[str]] = ([], [])
+        for joint in moving:
+            beside = int((_place(model, joint)[0] - middle) @ apart < 0.0)
+            side = [first, second].index(joint) if joint in (first, second) else beside
+            sides[side].extend(_below(description, joint.child))
+        taken |= below
+        names = frozenset(
+            joint.name for joint in description.joints.values() if joint.kind in _MOVES and joint.child in below
+        )
+        yield _FingerPair((first, second), (tuple(sides[0]), tuple(sides[1])), True, names)
+
+
+def _place(model: KinematicModel, joint: Joint) -> tuple[Array, Array]:
+    """Origin (3,) and axis (3,) of a joint in the frame of the first of the links that are fixed to its parent."""
+    T = model.link_joints[joint.parent][1] @ joint.T_parent_child
+    return T[:3, 3], T[:3, :3] @ joint.axis
+
+
+def _shaped(description: RobotDescription, link: str) -> list[str]:
+    """Of a link and all that it carries, those with geometry."""
+    return [
+        name
+        for name in _below(description, link)
+        if description.links[name].collisions or description.links[name].visuals
+    ]
+
+
+def _sounds_like_a_finger(joint: Joint) -> bool:
+    return any(word in f"{joint.name} {joint.child}".lower() for word in _FINGER_WORDS)
 
 
 def _no_hand(
-    description: RobotDescription, tip: str | None, arm: Sequence[str], pairs: Sequence[tuple[Joint, Joint]]
+    description: RobotDescription, tip: str | None, arm: Sequence[str], pairs: Sequence[_FingerPair]
 ) -> InvalidInputError:
-    bound = "a hand of two fingers that slide on one line"
+    bound = "a hand of two fingers that slide on one line, or that one motor turns"
     if pairs:
-        palms = ", ".join(f"--tip {first.parent}" for first, _ in pairs)
+        palms = ", ".join(f"--tip {pair.joints[0].parent}" for pair in pairs)
         chosen = tip if tip is not None else ", ".join(arm)
         return InvalidInputError("--tip" if tip is not None else "--arm", repr(chosen), bound, f"There are: {palms}.")
     moving = [joint for joint in description.joints.values() if joint.kind in _MOVES]
@@ -128,9 +208,13 @@ def _no_hand(
         for joint in description.joints.values()
         if joint.kind != "prismatic" and any(word in joint.name.lower() for word in _FINGER_WORDS)
     ]
+    jaws = [joint for joint in named if joint.kind in _MOVES]
+    if jaws and all(_is_alone(description, joint, moving) for joint in jaws):
+        found = f"one finger that turns ({', '.join(joint.name for joint in jaws[:4])}) against one that stands"
+        return InvalidInputError("gripper", found, bound, "Planner and simulation close both pads alike.")
     for kind, fingers, remedy in (
         ("turn", [joint.name for joint in named if joint.kind in _MOVES],
-         "Planner and simulation know no other hands yet: mount a parallel gripper."),
+         "Planner and simulation know no other hands: three fingers, or joints that move each for themselves."),
         ("are fixed", [joint.name for joint in named if joint.kind == "fixed" and "finger" in joint.name.lower()],
          "Give the description in which they move."),
     ):  # fmt: skip
@@ -142,9 +226,15 @@ def _no_hand(
     return InvalidInputError("gripper", found, bound, "Mount the gripper's description on the arm's last link.")
 
 
-def _own_joints(description: RobotDescription, chain: Sequence[str], fingers: Sequence[Joint]) -> tuple[str, ...]:
-    """The joints of a chain that carry nothing but its hand: those behind the last branching."""
-    ends = {finger.name for finger in fingers}
+def _is_alone(description: RobotDescription, joint: Joint, others: Sequence[Joint]) -> bool:
+    """Whether none of other joints begins at the body that a joint begins at, or at one that it carries."""
+    bodies = {*_fixed_to(description, joint.parent), *_below(description, joint.child)}
+    return not any(other.parent in bodies for other in others if other is not joint)
+
+
+def _own_joints(description: RobotDescription, chain: Sequence[str], hand: Collection[str]) -> tuple[str, ...]:
+    """The joints of a chain that carry nothing but its hand's joints: those behind the last branching."""
+    ends = set(hand)
     for start in range(len(chain)):
         joint = description.joints[chain[start]]
         below = {

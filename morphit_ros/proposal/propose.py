@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
+
+import numpy as np
 
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.geometry.transforms import Array, rpy_from_matrix
@@ -15,14 +17,16 @@ from morphit_ros.grasping.gripper import DEFAULT_PAD_STEP, GripperBox
 from morphit_ros.proposal.home import HomePose, propose_home
 from morphit_ros.proposal.measuring import HandMeasure, measure_hand
 from morphit_ros.proposal.parts import ArmParts, find_parts
+from morphit_ros.proposal.turning import measure_turning_hand
 from morphit_ros.robot.configuration import MOVEIT_NAMES, RobotConfiguration
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.example_robots import EXAMPLE_PACKAGE, example_robots
+from morphit_ros.robot.finger_positions import linkage_pairs
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.packages import resolve_uri
 from morphit_ros.spheres.exports.srdf import srdf_from_model
 from morphit_ros.spheres.robot_model import SphereModel, fit_robot_spheres
-from morphit_ros.spheres.self_collision.matrix import SelfCollisionMatrix, self_collision_matrix
+from morphit_ros.spheres.self_collision.matrix import Pair, SelfCollisionMatrix, self_collision_matrix
 
 # Where descriptions are silent: seconds to full speed, and of joints without a speed limit [rad/s²]; closing force [N]
 # and speed of a finger [m/s].
@@ -93,9 +97,11 @@ def propose_robot(
     """
     model = KinematicModel(description)
     parts = find_parts(model, tip, arm)
-    hand = measure_hand(model, parts, tip)
+    hand = measure_turning_hand(model, parts, tip) if parts.turning else measure_hand(model, parts, tip)
     spheres = fit_robot_spheres(description, progress=progress, source="collision_or_visual")
     matrix = self_collision_matrix(spheres, model)
+    if parts.turning:
+        matrix = _with_linkage(matrix, linkage_pairs(description, [joint.name for joint in parts.fingers]))
     home = propose_home(model, parts, hand, spheres, [frozenset(pair) for pair in (*matrix.ignored, *matrix.left_out)])
     if home is None:
         raise InvalidInputError(
@@ -103,6 +109,23 @@ def propose_robot(
             f"See the spheres: morphit spheres view {robot}.",
         )  # fmt: skip
     return Proposal(name, _source(robot), description, model, parts, hand, home, spheres, matrix)
+
+
+def _with_linkage(matrix: SelfCollisionMatrix, pairs: Collection[frozenset[str]]) -> SelfCollisionMatrix:
+    """The same with pairs of a linkage among the adjacent ones: pins join them, which no joint says."""
+    joined = [pair for pair in matrix.contact_share if frozenset(pair) in pairs]
+
+    def others(group: Sequence[Pair]) -> tuple[Pair, ...]:
+        return tuple(pair for pair in group if pair not in joined)
+
+    return replace(
+        matrix,
+        adjacent=(*matrix.adjacent, *(pair for pair in joined if pair not in matrix.adjacent)),
+        always=others(matrix.always),
+        never=others(matrix.never),
+        sometimes=others(matrix.sometimes),
+        left_out={pair: share for pair, share in matrix.left_out.items() if pair not in joined},
+    )
 
 
 def proposal_texts(proposal: Proposal, folder: Path) -> tuple[str, str, str]:
@@ -199,44 +222,78 @@ def _robot_text(proposal: Proposal, folder: Path) -> str:
         ("tip_link", hand.tip_link, f"{tip}; carries the gripper frame"),
         ("tip_to_gripper", f"{{xyz: {_numbers(T[:3, 3])}, rpy: {_numbers(rpy, 6)}}}",
          "measured: midway between the pads, z approach, y closing [m], [rad]"),
-        ("finger_joints", _names([joint.name for joint in hand.fingers]), "read: their sum is the aperture [m]"),
+        ("finger_joints", _names([joint.name for joint in hand.fingers]),
+         "read: their sum is the aperture [m]" if hand.finger_positions is None else "read: they carry the pads"),
         ("touch_links", _names(touch_links(parts, hand)), "read: hand and fingers, may touch a held object"),
         ("workcell", f"{{base_position: {_numbers(base)}, base_yaw: 0.0}}",
          "ASSUMED: home above the simulated object [m], [rad]"),
         ("moveit", f"{{{', '.join(f'{key}: {value}' for key, value in MOVEIT_NAMES.items())}}}",
          "ASSUMED: names of group and controllers"),
     ]  # fmt: skip
-    return f"# {proposal.description.name}: proposed from its description. Look at what is ASSUMED.\n" + _lines(rows)
+    text = f"# {proposal.description.name}: proposed from its description. Look at what is ASSUMED.\n" + _lines(rows)
+    if hand.finger_positions is not None:
+        text += (
+            "# Measured: opening between the pads [m], position of each finger joint there [rad].\nfinger_positions:\n"
+        )
+        text += "".join(f"  - {_numbers(row, 5)}\n" for row in hand.finger_positions)
+    return text
 
 
 def _gripper_text(proposal: Proposal) -> str:
     hand = proposal.hand
-    fingers = hand.fingers
-    efforts = [joint.effort_limit for joint in fingers if 0.0 < joint.effort_limit <= _STRONGEST]
-    speeds = [joint.velocity_limit for joint in fingers if 0.0 < joint.velocity_limit <= _FASTEST]
-    measured = ", ".join(f"{round(1e3 * gap, 1) + 0.0:g} at {1e3 * total:g}" for total, gap in hand.openings)
+    # Of fingers that turn: force and speed of a pad, half-way.
+    rates = np.ones(2) if hand.finger_positions is None else _rates(hand.finger_positions)
+    efforts = [joint.effort_limit / rate for joint, rate in zip(hand.fingers, rates, strict=True)]
+    efforts = [effort for effort in efforts if 0.0 < effort <= _STRONGEST]
+    speeds = [joint.velocity_limit * rate for joint, rate in zip(hand.fingers, rates, strict=True)]
+    speeds = [speed for speed in speeds if 0.0 < speed <= _FASTEST]
+    scale = 1e3 if hand.finger_positions is None else 1.0
+    step = 1 if hand.finger_positions is None else 4
+    shown = hand.openings[::step]
+    measured = ", ".join(f"{round(1e3 * gap, 1) + 0.0:g} at {round(scale * total, 3) + 0.0:g}" for total, gap in shown)
     low, high = float(hand.openings[:, 0].min()), float(hand.openings[:, 0].max())
+    where = "opening of positions [mm]"
+    if hand.finger_positions is not None:
+        low, high = float(hand.openings[0, 1]), float(hand.openings[-1, 1])
+        where = f"opening [mm] of {hand.fingers[0].name} [rad]"
     rows = [
         ("name", f"{proposal.name}_gripper", ""),
         ("pad_width", f"{hand.pad_width:g}", "measured: flat part where the fingers meet, along x [m]"),
         ("pad_height", f"{hand.pad_height:g}", "measured: along z [m]"),
         ("pad_step", f"{DEFAULT_PAD_STEP:g}", "assumed: grid step of the canonical fingertip surface [m]"),
-        ("aperture", _numbers([max(low, 0.0), high]), f"measured: opening of positions [mm]: {measured}"),
-        ("max_force", f"{min(efforts) if efforts else _FORCE:g}",
+        ("aperture", _numbers([max(low, 0.0), high], 5), f"measured: {where}: {measured}"),
+        ("max_force", f"{round(min(efforts), 2) if efforts else _FORCE:g}",
          "ASSUMED: the description's effort limit [N]" if efforts else "ASSUMED: the description says none [N]"),
-        ("max_speed", f"{min(speeds) if speeds else _SPEED:g}",
+        ("max_speed", f"{round(min(speeds), 4) if speeds else _SPEED:g}",
          "ASSUMED: the description's limit, of one finger [m/s]" if speeds else "ASSUMED: it says none [m/s]"),
     ]  # fmt: skip
     head = (
         f"# Gripper of {proposal.description.name}, measured on its geometry. Look at what is ASSUMED.\n"
         "# Gripper frame: origin midway between the pads, z along the approach, y from finger 2 to finger 1.\n"
     )
+    motion = ""
+    if hand.pad_motion is not None:
+        head += "# The fingers turn: the origin is where the pads are in the closed hand, pad_motion says where else.\n"
+        motion = (
+            "# Measured: z of the pads [m], and their angle, positive with the tips nearer to each other [rad].\n"
+            "pad_motion:\n"
+            + "".join(
+                f"  {key}: {_numbers(getattr(hand.pad_motion, key), 5)}\n" for key in ("apertures", "advances", "tilts")
+            )
+        )
     boxes = (
         "# Measured: boxes around slices of the geometry, centre and full size [m]; fingers from the pad's middle.\n"
         + _boxes("palm_boxes", hand.palm_boxes)
         + _boxes("finger_boxes", hand.finger_boxes)
     )
-    return head + _lines(rows) + boxes
+    return head + _lines(rows) + motion + boxes
+
+
+def _rates(table: Array) -> Array:
+    """Change (F,) of a pad's place by its joint's position, half-way in rows of openings and positions [m/rad]."""
+    row = len(table) // 2
+    change = table[row + 1] - table[row - 1]
+    return np.abs(0.5 * change[0] / change[1:])
 
 
 def _srdf_text(proposal: Proposal) -> str:
@@ -270,5 +327,10 @@ def _quoted(text: str) -> str:
 
 
 def _boxes(key: str, boxes: Sequence[GripperBox]) -> str:
-    lines = "".join(f"  - {{center: {_numbers(box.center, 5)}, size: {_numbers(box.size)}}}\n" for box in boxes)
+    def numbers(values: Array, digits: int) -> str:
+        if values.ndim == 1:
+            return _numbers(values, digits)
+        return f"[{', '.join(_numbers(row, digits) for row in values)}]"
+
+    lines = "".join(f"  - {{center: {numbers(box.center, 5)}, size: {numbers(box.size, 4)}}}\n" for box in boxes)
     return f"{key}:\n{lines}" if boxes else f"{key}: []\n"

@@ -23,7 +23,7 @@ _ATTEMPTS = IKConfig(restarts=5)
 
 def closed_fingers(gripper: Gripper) -> tuple[float, float]:
     """How far the fingertips reach from the gripper frame along x and along z [m]."""
-    boxes = gripper.finger_boxes
+    boxes = gripper.collision_boxes(gripper.aperture_min)[len(gripper.palm_boxes) :]
     lowest = max(float(box.center[2] + 0.5 * box.size[2]) for box in boxes)
     front = max(
         float(box.center[0] + 0.5 * box.size[0]) for box in boxes if box.center[2] + 0.5 * box.size[2] > lowest - 0.01

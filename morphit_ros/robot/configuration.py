@@ -11,11 +11,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from morphit_ros.documents import read_yaml_file
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, matrix_from_rpy
 from morphit_ros.resources import resource
+from morphit_ros.robot.finger_positions import MIMIC_ERROR, FingerPositions
 
 if TYPE_CHECKING:
     from morphit_ros.robot.description import RobotDescription
@@ -25,7 +27,9 @@ _REQUIRED = (
     "description", "base_link", "arm_joints", "home", "acceleration_limits", "gripper", "tip_link", "finger_joints",
     "touch_links",
 )  # fmt: skip
-_OPTIONAL = ("name", "semantic_description", "tip_to_gripper", "moveit", "workcell", "driver_state")
+_OPTIONAL = (
+    "name", "semantic_description", "tip_to_gripper", "finger_positions", "moveit", "workcell", "driver_state",
+)  # fmt: skip
 # Names of a planning group and of controllers that a file need not repeat.
 MOVEIT_NAMES = MappingProxyType(
     {"planning_group": "arm", "arm_controller": "arm_controller", "gripper_action": "gripper_controller/gripper_cmd"}
@@ -51,12 +55,13 @@ class RobotConfiguration:
         gripper: name of its gripper in config/grippers, or a YAML file.
         tip_link: link that carries the gripper.
         T_tip_gripper: (4, 4), gripper frame in the tip link.
-        finger_joints: joints whose positions [m] add up to the aperture.
+        finger_joints: joints whose positions [m] add up to the aperture, or that the table `finger_positions` is of.
         touch_links: links that may touch a held object.
         moveit: names of MoveIt's planning group and of the controllers, those of `MOVEIT_NAMES` where none are given.
         base_position: where the base stands in the simulated workcell (z up, table top at z = 0) [m].
         base_yaw: heading of the base there [rad].
         driver_state: some of `DRIVER_STATES` → topic on which the robot's driver publishes it.
+        finger_positions: of fingers that turn; None: they slide.
     """
 
     name: str
@@ -75,6 +80,7 @@ class RobotConfiguration:
     base_position: tuple[float, ...] = field(default=(0.0, 0.0, 0.0))
     base_yaw: float = 0.0
     driver_state: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    finger_positions: FingerPositions | None = None
 
     @classmethod
     def load(cls, name_or_path: str | Path) -> RobotConfiguration:
@@ -99,8 +105,9 @@ class RobotConfiguration:
         """Compare with the robot's description.
 
         Raises:
-            InvalidInputError: a link or joint that the description lacks, a finger that does not slide, a home
-                outside the limits, or a tip that the arm does not carry; names file, value and bound.
+            InvalidInputError: a link or joint that the description lacks, a finger that does not slide and has no
+                table, or one that differs from the description, a home outside the limits, or a tip that the arm does
+                not carry; names file, value and bound.
         """
         where = f"robot {self.name}"
         for key, links in (
@@ -115,8 +122,11 @@ class RobotConfiguration:
                     )
         for key, joints, kinds in (
             ("arm_joints", self.arm_joints, ("revolute", "continuous", "prismatic")),
-            ("finger_joints", self.finger_joints, ("prismatic",)),
-        ):
+            (
+                "finger_joints", self.finger_joints,
+                ("prismatic",) if self.finger_positions is None else ("revolute", "continuous", "prismatic"),
+            ),
+        ):  # fmt: skip
             for name in joints:
                 if name not in description.joints:
                     raise InvalidInputError(
@@ -124,9 +134,11 @@ class RobotConfiguration:
                     )
                 kind = description.joints[name].kind
                 if kind not in kinds:
+                    remedy = "Fingers that turn need the table finger_positions." if key == "finger_joints" else ""
                     raise InvalidInputError(
-                        f"{where}: {key}", f"'{name}', which is {kind}", f"a {' or '.join(kinds)} joint"
+                        f"{where}: {key}", f"'{name}', which is {kind}", f"a {' or '.join(kinds)} joint", remedy
                     )
+        self._check_fingers(description)
         for name, value in zip(self.arm_joints, self.home.tolist(), strict=True):
             joint = description.joints[name]
             if not joint.lower <= value <= joint.upper:
@@ -139,6 +151,57 @@ class RobotConfiguration:
         idle = [name for name in self.arm_joints if name not in carried]
         if idle:
             raise InvalidInputError(f"{where}: tip_link", repr(self.tip_link), f"a link moved by {', '.join(idle)}")
+
+    def _check_fingers(self, description: RobotDescription) -> None:
+        """Whether the table of finger positions keeps the description's limits and its mimic joints."""
+        table = self.finger_positions
+        if table is None:
+            return
+        where = f"robot {self.name}: finger_positions"
+        for column, name in zip(table.positions.T, self.finger_joints, strict=True):
+            joint = description.joints[name]
+            if column.min() < joint.lower - MIMIC_ERROR or column.max() > joint.upper + MIMIC_ERROR:
+                bound = f"in the joint's limits [{joint.lower:g}, {joint.upper:g}]"
+                raise InvalidInputError(f"{where} of '{name}'", [column.min(), column.max()], bound)
+            if joint.mimic is not None and joint.mimic.joint in self.finger_joints:
+                leader = table.positions[:, self.finger_joints.index(joint.mimic.joint)]
+                wanted = joint.mimic.multiplier * leader + joint.mimic.offset
+                if np.abs(wanted - column).max() > MIMIC_ERROR:
+                    bound = f"{joint.mimic.multiplier:g} times '{joint.mimic.joint}' plus {joint.mimic.offset:g}"
+                    raise InvalidInputError(f"{where} of '{name}'", column.tolist(), bound)
+
+    def finger_state(self, aperture: float) -> dict[str, float]:
+        """Position of each finger joint at an opening [m]; beyond a table that of its end."""
+        if self.finger_positions is not None:
+            return dict(zip(self.finger_joints, self.finger_positions.at(aperture).tolist(), strict=True))
+        return dict.fromkeys(self.finger_joints, aperture / len(self.finger_joints)) if self.finger_joints else {}
+
+    def finger_shares(self, positions: ArrayLike) -> Array:
+        """What each finger joint at positions (F,) has of the opening (F,) [m]: their sum is the opening."""
+        if self.finger_positions is not None:
+            return self.finger_positions.shares(positions)
+        return np.asarray(positions, dtype=np.float64)
+
+    def aperture(self, positions: Mapping[str, float]) -> float | None:
+        """Opening between the pads [m]; None where no finger joint is among the positions.
+
+        Joints that are left out, as by drivers of hands with one motor, do what the others do.
+        """
+        known = [name for name in self.finger_joints if name in positions]
+        if not known:
+            return None
+        if self.finger_positions is None:
+            return float(np.mean([positions[name] for name in known])) * len(self.finger_joints)
+        ends = self.finger_state(0.0)
+        shares = self.finger_shares([positions.get(name, ends[name]) for name in self.finger_joints])
+        return float(np.mean([shares[self.finger_joints.index(name)] for name in known])) * len(self.finger_joints)
+
+    def finger_forces(self, positions: ArrayLike, efforts: ArrayLike) -> Array:
+        """Force (F,) that each finger presses with [N], without its sign, by efforts (F,) of the joints [N or N m]."""
+        strengths = np.abs(np.asarray(efforts, dtype=np.float64))
+        if self.finger_positions is not None:
+            strengths = strengths / np.maximum(np.abs(self.finger_positions.rates(positions)), 1e-6)
+        return strengths
 
     def gripper_pose(self, kinematics: KinematicModel, positions: Mapping[str, float]) -> Array:
         """``T_base_gripper`` (4, 4) of arm joint positions [rad].
@@ -195,6 +258,7 @@ class _Checked:
                 self._numbers("tip_to_gripper.xyz", mount["xyz"], 3),
             ),
             "finger_joints": self._names("finger_joints", at_least=0),
+            "finger_positions": self._finger_positions(),
             "touch_links": self._names("touch_links", at_least=0),
             "moveit": {**MOVEIT_NAMES, **(self._texts("moveit") if "moveit" in data else {})},
             "driver_state": self._driver_state(),
@@ -241,6 +305,20 @@ class _Checked:
         if not isinstance(value, dict) or not all(isinstance(text, str) for pair in value.items() for text in pair):
             raise self._error(key, repr(value), "names by key")
         return value
+
+    def _finger_positions(self) -> FingerPositions | None:
+        if "finger_positions" not in self._data:
+            return None
+        value, count = self._data["finger_positions"], len(self._data["finger_joints"])
+        if not isinstance(value, list) or count == 0:
+            bound = "rows of an opening [m] and a position of each of finger_joints"
+            raise self._error("finger_positions", repr(value), bound)
+        rows = np.array([self._numbers(f"finger_positions[{k}]", row, 1 + count) for k, row in enumerate(value)])
+        rows = rows.reshape(-1, 1 + count)
+        try:
+            return FingerPositions(rows[:, 0], rows[:, 1:])
+        except InvalidInputError as error:
+            raise self._error(error.name, error.value, error.bound, error.remedy) from None
 
     def _driver_state(self) -> dict[str, str]:
         topics = self._texts("driver_state") if "driver_state" in self._data else {}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.transforms import Array
+from morphit_ros.geometry.transforms import Array, matrix_from_rpy
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.urdf import parse_xml
@@ -39,6 +39,37 @@ def link_masses(description: RobotDescription) -> dict[str, LinkMass]:
         center = _numbers("0 0 0" if origin is None else origin.get("xyz", "0 0 0"), 3, where)
         if value > 0.0:
             found[link.get("name", "")] = LinkMass(value, np.array(center))
+    return found
+
+
+class LinkInertia(NamedTuple):
+    """Mass [kg] of a link, its centre of mass (3,) [m] and the inertia (3, 3) about it [kg m²], in the link's frame."""
+
+    mass: float
+    center: Array
+    matrix: Array
+
+
+def link_inertias(description: RobotDescription) -> dict[str, LinkInertia]:
+    """Of the links that have an ``<inertial>`` with a positive mass; without ``<inertia>`` that of a point.
+
+    Raises:
+        InvalidInputError: a number that is not finite.
+    """
+    masses, found = link_masses(description), {}
+    for link in parse_xml(description.xml, "robot", description.name).iter("link"):
+        name = link.get("name", "")
+        if name not in masses:
+            continue
+        where = f"link '{name}': inertial"
+        origin, inertia = link.find("inertial/origin"), link.find("inertial/inertia")
+        xx, xy, xz, yy, yz, zz = (
+            _numbers("0" if inertia is None else inertia.get(key, "0"), 1, where)[0]
+            for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+        )
+        matrix = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        turn = matrix_from_rpy(_numbers("0 0 0" if origin is None else origin.get("rpy", "0 0 0"), 3, where))
+        found[name] = LinkInertia(*masses[name], turn @ matrix @ turn.T)
     return found
 
 

@@ -54,9 +54,9 @@ def see_arm_at(
     """
     rng = np.random.default_rng([seed, 1])
     reported, clouds = [], {name: list[Array]() for name in workcell.camera_names}
-    opening = 0.5 * workcell.gripper.aperture_max / max(len(workcell.robot.finger_joints), 1)
+    fingers = workcell.robot.finger_state(0.5 * workcell.gripper.aperture_max)
     for pose in poses:
-        true = dict.fromkeys(workcell.robot.finger_joints, opening) | dict(zip(joints, pose.tolist(), strict=True))
+        true = fingers | dict(zip(joints, pose.tolist(), strict=True))
         for name, points in see_arm(workcell, true, rng, stray=stray).items():
             clouds[name].append(points)
         noise = dict(zip(joints, rng.normal(0.0, joint_noise, len(joints)).tolist(), strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +91,7 @@ class SimulatedObject:
         color: RGB in [0, 1].
         center_of_mass: (3,) [m].
         inertia: (3, 3) about the centre of mass [kg m²].
+        T_object_file: (4, 4) pose of the frame that its mesh was stored in.
     """
 
     name: str
@@ -101,6 +102,7 @@ class SimulatedObject:
     color: tuple[float, float, float]
     center_of_mass: Array
     inertia: Array
+    T_object_file: Array = field(default_factory=lambda: np.eye(4))
 
     def with_mass(self, mass: float) -> SimulatedObject:
         """The same body with another mass [kg]."""
@@ -119,6 +121,7 @@ class SimulatedObject:
             pieces=[piece.transformed(transform) for piece in self.pieces],
             center_of_mass=transform_points(transform, self.center_of_mass[None])[0],
             inertia=rotation @ self.inertia @ rotation.T,
+            T_object_file=transform @ self.T_object_file,
         )
 
 
@@ -234,17 +237,21 @@ def _printed_object(name: str, mass: float | None, data_dir: str | Path | None, 
     key = name.removeprefix("known/")
     path = data_directory(data_dir) / "grasp" / "known" / f"{key}.obj"
     mesh = load_mesh(path)
+    # Their files have z down: a duck's head is at its least z.
+    up = (0.0, 0.0, -1.0)
     if not touched:
-        return _seen(name, mesh, mass or printed_mass(mesh), _PRINTED[key])
-    return _standing(name, mesh, convex_pieces(mesh), mass or printed_mass(mesh), _PRINTED[key])
+        return _seen(name, mesh, mass or printed_mass(mesh), _PRINTED[key], up)
+    return _standing(name, mesh, convex_pieces(mesh), mass or printed_mass(mesh), _PRINTED[key], up=up)
 
 
-def _seen(name: str, mesh: TriangleMesh, mass: float, color: tuple[float, float, float]) -> SimulatedObject:
+def _seen(
+    name: str, mesh: TriangleMesh, mass: float, color: tuple[float, float, float], up: ArrayLike = (0.0, 0.0, 1.0)
+) -> SimulatedObject:
     """An object that nothing touches: it stands as its hull does, by the centre of mass of its mesh."""
     hull = convex_hull(mesh.vertices)
     # Of a scan with holes the volume means nothing: then that of the hull.
     body = mesh if len(boundary_edges(mesh.faces)) == 0 and mesh.volume > 0.0 else hull
-    standing = resting_transform(hull.vertices, mass_properties([body], [1.0], mass)[0])
+    standing = resting_transform(hull.vertices, mass_properties([body], [1.0], mass)[0], up)
     center, inertia = mass_properties([body.transformed(standing)], [1.0], mass)
     return SimulatedObject(
         name, mesh.transformed(standing), [hull.transformed(standing)], mass, None, color, center, inertia
@@ -276,11 +283,13 @@ def _standing(
     mass: float,
     color: tuple[float, float, float],
     densities: ArrayLike | None = None,
+    up: ArrayLike = (0.0, 0.0, 1.0),
 ) -> SimulatedObject:
-    """The object in the frame in which it stands."""
+    """The object in the frame in which it stands, with what is up in its own frame up as far as it can."""
     weights = np.ones(len(pieces)) if densities is None else densities
     corners = np.concatenate([piece.vertices for piece in pieces])
-    T_standing_mesh = resting_transform(corners, mass_properties(pieces, weights, mass)[0])
+    T_standing_mesh = resting_transform(corners, mass_properties(pieces, weights, mass)[0], up)
     standing = [piece.transformed(T_standing_mesh) for piece in pieces]
     center, inertia = mass_properties(standing, weights, mass)
-    return SimulatedObject(name, mesh.transformed(T_standing_mesh), standing, mass, None, color, center, inertia)
+    shown = mesh.transformed(T_standing_mesh)
+    return SimulatedObject(name, shown, standing, mass, None, color, center, inertia, T_standing_mesh)

@@ -23,6 +23,7 @@ from morphit_ros.geometry.transforms import Array, quat_xyzw_from_matrix
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import RobotDescription
+from morphit_ros.robot.finger_positions import linkage_pairs
 from morphit_ros.robot.links import GeometryKind, LinkGeometry
 from morphit_ros.robot.semantics import load_semantic_description
 from morphit_ros.simulation.rendering import import_mujoco
@@ -39,17 +40,22 @@ PREFIX = "robot/"
 GRIPPER_ACTUATOR = "gripper"
 
 # Inertia of motor and gear as felt at the joint: real arms of this size have about this much [kg m²], [kg].
-_ARM_ARMATURE, _FINGER_ARMATURE = 0.1, 0.2
+_ARM_ARMATURE, FINGER_ARMATURE = 0.1, 0.2
+# A moving link of which the description says no mass has this one [kg], spread over this distance [m].
+_LEAST_MASS, _LEAST_SIZE = 1e-3, 0.02
 # Limits of the fingers may be rounded [m].
 _APERTURE_SLACK = 1e-4
 _GREY = (0.75, 0.76, 0.78, 1.0)
+# The force sensor, in the frame of `wrist_link`.
+WRIST, WRIST_FORCE, WRIST_TORQUE = "wrist", "wrist_force", "wrist_torque"
 
 
 def build_robot(description: RobotDescription, robot: RobotConfiguration, gripper: Gripper, friction: float) -> Any:
     """A mujoco.MjSpec of the robot with one actuator for each arm joint and one for the gripper.
 
-    The gripper's actuator pulls a tendon whose length is the aperture, so that each finger presses with the
-    actuator's whole force; a mimic joint of the URDF keeps its relation to its leader.
+    The gripper's actuator pulls a tendon whose length is the sum of the finger joints' positions, signed to grow with
+    the opening. Where fingers slide that is the aperture, so that each presses with the actuator's whole force; where
+    they turn `GripperServo` scales force and gains. A mimic joint of the URDF keeps its relation to its leader.
 
     Raises:
         InvalidInputError: configuration and description do not fit together, there are no fingers, or they cannot
@@ -60,16 +66,24 @@ def build_robot(description: RobotDescription, robot: RobotConfiguration, grippe
         raise InvalidInputError(f"robot {robot.name}: finger_joints", "none", "the joints that make up the aperture")
     robot.check_description(description)
     fingers = [description.joints[name] for name in robot.finger_joints]
-    opening = sum(joint.lower for joint in fingers), sum(joint.upper for joint in fingers)
+    table = robot.finger_positions
+    if table is None:
+        opening = sum(joint.lower for joint in fingers), sum(joint.upper for joint in fingers)
+        what = f"the limits of {', '.join(robot.finger_joints)}"
+    else:
+        opening = float(table.apertures[0]), float(table.apertures[-1])
+        what = "the openings of finger_positions"
     if gripper.aperture_min < opening[0] - _APERTURE_SLACK or gripper.aperture_max > opening[1] + _APERTURE_SLACK:
         found = f"{gripper.aperture_min:g} to {gripper.aperture_max:g} m"
-        bound = f"in [{opening[0]:g}, {opening[1]:g}] m, the limits of {', '.join(robot.finger_joints)}"
+        bound = f"in [{opening[0]:g}, {opening[1]:g}] m, {what}"
         raise InvalidInputError(f"gripper {gripper.name}: aperture", found, bound)
     spec = mujoco.MjSpec.from_string(_skeleton(description))
     colors = _visual_colors(description)
     for link in description.links.values():
         body = spec.body(link.name)
         body.gravcomp = 1.0
+        if body.joints and body.mass < _LEAST_MASS:
+            body.mass, body.inertia, body.explicitinertial = _LEAST_MASS, [_LEAST_MASS * _LEAST_SIZE**2] * 3, True
         for number, element in enumerate(link.collisions):
             geom = _add_shape(spec, body, element, f"{link.name}_collision_{number}")
             geom.group, geom.mass = COLLISION_GROUP, 0.0
@@ -91,15 +105,54 @@ def build_robot(description: RobotDescription, robot: RobotConfiguration, grippe
         limit = description.joints[name].effort_limit
         _add_servo(spec, name, mujoco.mjtTrn.mjTRN_JOINT, name, limit if np.isfinite(limit) else 1e3)
     tendon = spec.add_tendon(name=GRIPPER_ACTUATOR)
-    for name in robot.finger_joints:
-        spec.joint(name).armature = _FINGER_ARMATURE
+    signs, armatures = finger_signs(robot), _finger_armatures(description, robot)
+    for joint in description.joints.values():
+        if joint.name in armatures:
+            spec.joint(joint.name).armature = armatures[joint.name]
+            if joint.mimic is not None and robot.finger_positions is not None:
+                # What follows a finger is held by the linkage that the description leaves out: limits of it are its
+                # author's guess, and often contradict what it follows.
+                spec.joint(joint.name).actfrclimited = False
+                spec.joint(joint.name).limited = mujoco.mjtLimited.mjLIMITED_FALSE
+    for name, sign in zip(robot.finger_joints, signs, strict=True):
         # The description's limit is the URDF author's guess; the gripper's data sheet counts.
         spec.joint(name).actfrclimited = False
-        tendon.wrap_joint(name, 1.0)
+        tendon.wrap_joint(name, sign)
     _add_servo(spec, GRIPPER_ACTUATOR, mujoco.mjtTrn.mjTRN_TENDON, GRIPPER_ACTUATOR, gripper.max_force)
+    spec.body(wrist_link(description, robot)).add_site(name=WRIST)
+    for name, kind in ((WRIST_FORCE, mujoco.mjtSensor.mjSENS_FORCE), (WRIST_TORQUE, mujoco.mjtSensor.mjSENS_TORQUE)):
+        spec.add_sensor(name=name, type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE, objname=WRIST)
     for equality in spec.equalities:
         equality.solref = [0.005, 1.0]
     return spec
+
+
+def finger_signs(robot: RobotConfiguration) -> list[float]:
+    """1 for each finger joint whose position grows with the opening, -1 for others."""
+    if robot.finger_positions is None:
+        return [1.0] * len(robot.finger_joints)
+    return [float(value) for value in np.sign(np.diff(robot.finger_positions.positions[[0, -1]], axis=0)[0])]
+
+
+def _finger_armatures(description: RobotDescription, robot: RobotConfiguration) -> dict[str, float]:
+    """Finger joint, or joint that follows one → inertia of motor and gear as felt there [kg] or [kg m²]."""
+    if robot.finger_positions is None:
+        return dict.fromkeys(robot.finger_joints, FINGER_ARMATURE)
+    middle = robot.finger_positions.at(
+        0.5 * (robot.finger_positions.apertures[0] + robot.finger_positions.apertures[-1])
+    )
+    turning = FINGER_ARMATURE * robot.finger_positions.rates(middle) ** 2
+    found = dict(zip(robot.finger_joints, turning.tolist(), strict=True))
+    leaders = {*robot.finger_joints}
+    for joint in description.joints.values():
+        if joint.mimic is not None and joint.mimic.joint in leaders and joint.name not in found:
+            found[joint.name] = found[joint.mimic.joint]
+    return found
+
+
+def wrist_link(description: RobotDescription, robot: RobotConfiguration) -> str:
+    """The link behind the last joint of the arm: all that the hand carries pulls at it."""
+    return description.joints[robot.arm_joints[-1]].child
 
 
 def _skeleton(description: RobotDescription) -> str:
@@ -120,7 +173,8 @@ def _skeleton(description: RobotDescription) -> str:
 def exempt_pairs(description: RobotDescription, robot: RobotConfiguration) -> set[tuple[str, str]]:
     """Pairs of links, sorted by name, that do not touch each other: those of the SRDF, and neighbours.
 
-    Neighbours are links that a joint joins, or fixed joints and links without collision geometry between them.
+    Neighbours are links that a joint joins, or fixed joints and links without collision geometry between them. Of a
+    hand whose fingers turn, also the links of each finger and the palm: bars of a linkage meet at pins, hulls overlap.
     """
     felt = {name for name, link in description.links.items() if link.collisions}
     above = {joint.child: joint for joint in description.joints.values()}
@@ -147,6 +201,8 @@ def exempt_pairs(description: RobotDescription, robot: RobotConfiguration) -> se
     }  # fmt: skip
     if robot.semantic_description:
         neighbours |= {pair.links for pair in load_semantic_description(robot.semantic_description).disabled_pairs}
+    if robot.finger_positions is not None:
+        neighbours |= linkage_pairs(description, robot.finger_joints)
     known = {pair for pair in neighbours if len(pair) == 2 and pair <= felt}
     return {(first, second) for first, second in map(sorted, known)}
 

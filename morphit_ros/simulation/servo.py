@@ -10,9 +10,10 @@ from scipy.interpolate import CubicHermiteSpline
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_types import Trajectory
 from morphit_ros.simulation.rendering import import_mujoco
-from morphit_ros.simulation.robot_model import GRIPPER_ACTUATOR, PREFIX
+from morphit_ros.simulation.robot_model import FINGER_ARMATURE, GRIPPER_ACTUATOR, PREFIX, finger_signs
 
 # Bandwidth of the arm's position loops [rad/s]; an acceleration a leaves an error of a / ω².
 _ARM_BANDWIDTH = 80.0
@@ -139,29 +140,42 @@ class ArmServo:
 class GripperServo:
     """Moves the aperture towards a goal at the gripper's speed and presses with limited force where it meets something.
 
+    Where fingers turn, the actuator's length is their joints' positions: its gains and the bound of its force go by how
+    much the aperture changes with it, so that the pads press with the gripper's force at every opening.
+
     Args:
         model, data: of MuJoCo.
-        finger_joints: joints whose positions add up to the aperture.
+        robot: its finger joints, and what their positions make of the aperture.
         gripper: speed and force.
     """
 
-    def __init__(self, model: Any, data: Any, finger_joints: tuple[str, ...], gripper: Gripper) -> None:
-        self._model, self._gripper = model, gripper
+    def __init__(self, model: Any, data: Any, robot: RobotConfiguration, gripper: Gripper) -> None:
+        self._model, self._gripper, self._robot = model, gripper, robot
         self._actuator = model.actuator(PREFIX + GRIPPER_ACTUATOR).id
-        self._addresses = [int(model.joint(PREFIX + name).qposadr[0]) for name in finger_joints]
-        dofs = np.array([model.joint(PREFIX + name).dofadr[0] for name in finger_joints])
-        moving = float((model.dof_armature[dofs] + 0.05).mean())
+        self._addresses = [int(model.joint(PREFIX + name).qposadr[0]) for name in robot.finger_joints]
+        self._turning = robot.finger_positions
+        self._signs = np.array(finger_signs(robot))
+        dofs = np.array([model.joint(PREFIX + name).dofadr[0] for name in robot.finger_joints])
+        armature = FINGER_ARMATURE if self._turning is not None else float(model.dof_armature[dofs].mean())
         # Critically damped in the coordinate of one finger, of which the aperture is the double.
-        damping = np.sqrt(2.0 * _GRIPPER_STIFFNESS * moving)
-        model.actuator_gainprm[self._actuator, 0] = _GRIPPER_STIFFNESS
-        model.actuator_biasprm[self._actuator, 1:3] = [-_GRIPPER_STIFFNESS, -damping]
-        self._goal = self._reference = self.measured(data)
+        self._damping = float(np.sqrt(2.0 * _GRIPPER_STIFFNESS * (armature + 0.05)))
         self._force = gripper.max_force
+        self._scale_to(1.0)
+        self._goal = self._reference = self.measured(data)
 
     def measured(self, data: Any) -> float:
         """The aperture [m]."""
         positions = data.qpos
+        if self._turning is not None:
+            return float(self._turning.shares([positions[address] for address in self._addresses]).sum())
         return sum(float(positions[address]) for address in self._addresses)
+
+    def _scale_to(self, rate: float) -> None:
+        """Gains for an actuator whose length changes the aperture by this rate [m/m] or [m/rad]."""
+        model, k = self._model, self._actuator
+        model.actuator_gainprm[k, 0] = _GRIPPER_STIFFNESS * rate**2
+        model.actuator_biasprm[k, 1:3] = [-_GRIPPER_STIFFNESS * rate**2, -self._damping * rate**2]
+        model.actuator_forcerange[k] = [-self._force * rate, self._force * rate]
 
     def command(self, aperture: float, max_effort: float) -> None:
         """Go towards an aperture [m], pressing with at most `max_effort` [N]; 0 means the gripper's largest.
@@ -181,9 +195,19 @@ class GripperServo:
     def update(self, data: Any, timestep: float) -> None:
         """Set the actuator for the next step."""
         # Plain numbers: this runs in every step of the simulation, where NumPy's calls would cost as much as the step.
-        step = 2.0 * self._gripper.max_speed * timestep
+        step, before = 2.0 * self._gripper.max_speed * timestep, self._reference
         self._reference += min(max(self._goal - self._reference, -step), step)
         # A stalled gripper pushes with its force and no more: it lets go at once when told to open.
         measured, reach = self.measured(data), 1.5 * self._force / _GRIPPER_STIFFNESS
         self._reference = min(max(self._reference, measured - reach), measured + reach)
-        data.ctrl[self._actuator] = self._reference
+        if self._turning is None:
+            data.ctrl[self._actuator] = self._reference
+            return
+        # Virtual work: f dl = F da, for each of both pads presses with F along its half of the aperture a.
+        places = np.array([data.qpos[address] for address in self._addresses])
+        rates = np.abs(self._turning.rates(places))
+        rate = float(rates.mean())
+        self._scale_to(rate)
+        # What is damped is the deviation from the wanted speed, or fast hands would not come to it.
+        ahead = self._damping / _GRIPPER_STIFFNESS * (self._reference - before) / timestep
+        data.ctrl[self._actuator] = float(self._signs @ places) + (self._reference - measured + ahead) / rate

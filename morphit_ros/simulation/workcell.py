@@ -26,7 +26,7 @@ from morphit_ros.simulation.contacts import ContactSummary, summarize_contacts
 from morphit_ros.simulation.objects import SimulatedObject, load_object
 from morphit_ros.simulation.pad_patches import PadPatches
 from morphit_ros.simulation.rendering import OffscreenRenderer, import_mujoco
-from morphit_ros.simulation.robot_model import PREFIX, build_robot
+from morphit_ros.simulation.robot_model import PREFIX, WRIST_FORCE, WRIST_TORQUE, build_robot, wrist_link
 from morphit_ros.simulation.scene import (
     OBJECT_BODY,
     add_camera,
@@ -42,6 +42,8 @@ from morphit_ros.simulation.servo import ArmServo, GripperServo
 _SETTLING_TIME = 0.3
 # The same where objects may fall onto each other [s].
 _FALLING_TIME = 2.0
+# For contacts, for each object and the robot [bytes].
+_MEMORY = 16 << 20
 # Objects that are to settle lose their motion in this time: so falling they reach 0.5 m/s [s].
 _SETTLING_RATE = 20.0
 _FALLING_SPEED = 9.81 / _SETTLING_RATE
@@ -71,6 +73,10 @@ class WorkcellConfig(Config):
     effort_noise: float = parameter(
         0.02, "Standard deviation of the arm's reported efforts [N m]", minimum=0.0, maximum=10.0
     )
+    force_noise: float = parameter(
+        0.5, "Standard deviation of each reading of the force sensor at the wrist [N]", minimum=0.0, maximum=100.0
+    )
+    torque_noise: float = parameter(0.02, "The same of its torques [N m]", minimum=0.0, maximum=10.0)
     seed: int = parameter(0, "Seed of the sensor noise", minimum=0)
     base_position: tuple[float, ...] = parameter((), "Robot base in the world [m]; empty: pose in the robot's file")
     base_yaw: float = parameter(0.0, "Heading of the base at base_position [rad]", minimum=-6.3, maximum=6.3)
@@ -102,6 +108,7 @@ class Workcell:
     Attributes:
         object: the first of the objects.
         objects: all of them.
+        wrist_link: whose frame `wrench` is in.
 
     Args:
         config: what stands where.
@@ -163,6 +170,8 @@ class Workcell:
             others = [load_object(name) for name in config.others.split()]
         self._others = tuple(f"other {number}" for number in range(len(others)))
         self.objects = (self.object, *others)
+        # What MuJoCo takes by itself is too little for 300 contacts, which ten concave objects in a heap have.
+        spec.memory = _MEMORY * (1 + len(self.objects))
         poses = self._object_poses(config)
         for name, thing, pose in zip((OBJECT_BODY, *self._others), self.objects, poses, strict=True):
             add_object(spec, thing, pose, config.friction, name)
@@ -174,6 +183,7 @@ class Workcell:
         for name, (eye, target, fov) in _VIEWS.items():
             add_camera(spec, name, look_at(eye, target), fov, visible=False)
         frame = spec.worldbody.add_frame(pos=position, quat=[math.cos(yaw / 2.0), 0.0, 0.0, math.sin(yaw / 2.0)])
+        self.wrist_link = wrist_link(description, self.robot)
         robot_spec = build_robot(description, self.robot, self.gripper, config.friction)
         spec.attach(robot_spec, prefix=PREFIX, frame=frame)
         self._model: Any = spec.compile()
@@ -191,6 +201,11 @@ class Workcell:
         self.joint_names: tuple[str, ...] = (*self.robot.arm_joints, *self.robot.finger_joints)
         self._joint_addresses = np.array([self._model.joint(PREFIX + name).qposadr[0] for name in self.joint_names])
         self._joint_dofs = np.array([self._model.joint(PREFIX + name).dofadr[0] for name in self.joint_names])
+        self._followers = [
+            (self._model.joint(PREFIX + joint.name).qposadr[0], joint.mimic)
+            for joint in description.joints.values()
+            if joint.mimic is not None and joint.name not in self.joint_names
+        ]
         self._start(config.seed)
 
     def _object_poses(self, config: WorkcellConfig) -> list[Array]:
@@ -215,12 +230,11 @@ class Workcell:
         self._seed = seed
         self._frames = dict.fromkeys(self.camera_names, 0)
         self._mujoco.mj_resetData(self._model, self._data)
-        opening = self.gripper.aperture_max / len(self.robot.finger_joints)
-        fingers = np.full(len(self.robot.finger_joints), opening)
-        self._data.qpos[self._joint_addresses] = np.concatenate([self.robot.home, fingers])
+        fingers = list(self.robot.finger_state(self.gripper.aperture_max).values())
+        self._set_joints(np.concatenate([self.robot.home, fingers]))
         self._mujoco.mj_forward(self._model, self._data)
         self._arm = ArmServo(self._model, self._data, self.robot.arm_joints)
-        self._hand = GripperServo(self._model, self._data, self.robot.finger_joints, self.gripper)
+        self._hand = GripperServo(self._model, self._data, self.robot, self.gripper)
         self._due = 0.0
         if self.config.heap:
             self._drop_heap()
@@ -228,6 +242,13 @@ class Workcell:
         self._advance(round(settling / self._model.opt.timestep))
         self._data.time = 0.0
         self._due = 0.0
+
+    def _set_joints(self, values: Array) -> None:
+        """Put `joint_names` at positions, and where they belong the joints that follow them."""
+        self._data.qpos[self._joint_addresses] = values
+        for address, mimic in self._followers:
+            leader = self._model.joint(PREFIX + mimic.joint).qposadr[0]
+            self._data.qpos[address] = mimic.multiplier * self._data.qpos[leader] + mimic.offset
 
     def reset(self, config: WorkcellConfig | None = None, seed: int | None = None) -> None:
         """Start again at time zero, with another configuration or another seed of the sensor noise if given."""
@@ -279,6 +300,16 @@ class Workcell:
             efforts,
         )
 
+    def wrench(self) -> Array:
+        """Measured force [N] and torque [N m] (6,) between arm and `wrist_link`, in the frame of that link.
+
+        With the hand's own weight, as a real one; with noise, the same whenever it is asked for at the same time.
+        """
+        data, prefix = self._data, PREFIX
+        true = np.concatenate([data.sensor(prefix + name).data for name in (WRIST_FORCE, WRIST_TORQUE)])
+        rng = np.random.default_rng([self._seed, round(self.time / self._model.opt.timestep), 1])
+        return true + rng.normal(size=6) * np.repeat([self.config.force_noise, self.config.torque_noise], 3)
+
     def place(self, positions: Mapping[str, float]) -> None:
         """Put arm and fingers at joint positions at once, at rest, and hold them; time does not pass.
 
@@ -288,7 +319,7 @@ class Workcell:
         values = np.array([positions.get(name, math.nan) for name in self.joint_names])
         if not np.isfinite(values).all():
             raise InvalidInputError("positions", dict(positions), f"a finite position of {', '.join(self.joint_names)}")
-        self._data.qpos[self._joint_addresses] = values
+        self._set_joints(values)
         self._data.qvel[self._joint_dofs] = 0.0
         self._mujoco.mj_forward(self._model, self._data)
         self._arm.hold(self._arm.measured(self._data))

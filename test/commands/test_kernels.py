@@ -36,6 +36,7 @@ COMMANDS = (
     "superovoid|fit|part.obj|--output|part.yaml",
     "superovoid|fit|part.obj|--mode|outer|--link-count|part=2|--output|part.yaml",
     "superovoid|fit|panda|--links|panda_link3|panda_hand|--output|panda.yaml",
+    "contact|spinner|--center|0.75|1.62|--turn|1|--count|12",
     "cover|run|8x8|--duration|0.1|--plot|cover.png",
     "cover|place|3x3",
     "neural|push|--size|0.1|0.06|0.04|--mass|0.2|--goal|0.05|0.01|--duration|0.4|--iterations|1",

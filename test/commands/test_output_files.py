@@ -36,6 +36,8 @@ NEEDED = {
     "morphit neural train": ["r.npz", "--output", "f.npz"],
     "morphit neural identify": ["t.csv"],
     "morphit neural push": [],
+    "morphit contact push": [],
+    "morphit contact spinner": [],
     "morphit robot init": ["panda"],
     "morphit check": [],
     "morphit calibrate record": ["rec"],
@@ -44,7 +46,7 @@ NEEDED = {
     "morphit calibrate solve": ["rec"],
     "morphit sample": ["part"],
 }
-FILES = {"--output", "--json", "--picture", "--plot", "--save-state", "--screenshot"}
+FILES = {"--output", "--json", "--picture", "--plot", "--save-state", "--screenshot", "--trajectory"}
 
 
 def commands(parser: CommandParser) -> dict[str, CommandParser]:

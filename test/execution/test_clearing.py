@@ -64,3 +64,31 @@ def test_objects_fall_into_a_region_above_the_table_and_are_put_down_on_it() -> 
     assert bin_above.way_down(0.0) == 0.03
     # It is the table that counts, not the frame.
     assert bin_above.way_down(0.18) == 0.1
+
+
+def test_what_cannot_be_picked_is_pushed_and_tried_again_a_few_times() -> None:
+    work = clearing()
+    first, second = cube(0.5, 0.0, side=0.05), cube(0.3, 0.2)
+    for _ in range(2):
+        work.note(first, False)
+        work.note(second, False)
+    assert work.choose([first, second], UP) is None
+    # Each aside before one is tipped over.
+    assert work.choose_push([first, second], UP) == (0, False)
+    work.note_push()
+    assert work.choose([first, second], UP) == 0
+    assert work.choose_push([first, second], UP) == (1, False)
+    work.note_push()
+    assert work.choose_push([first, second], UP) == (0, True)
+    work.note_push()
+    work.note_push()
+    assert work.choose_push([first, second], UP) is None and work.pushed == 4
+    # After a success there is new hope.
+    work.note(second, True)
+    assert work.choose_push([first], UP) == (0, False)
+    assert work.choose_push([cube(0.42, -0.42)], UP) is None
+
+
+def test_a_region_well_above_the_table_is_a_bin() -> None:
+    work = clearing()
+    assert not work.is_bin(0.0) and not work.is_bin(-0.05) and work.is_bin(-0.051)

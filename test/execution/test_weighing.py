@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.weighing import Load, Scale, effort_scale
+from morphit_ros.execution.weighing import Load, Scale, effort_scale, wrench_scale
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy, transform_points
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
@@ -168,3 +168,46 @@ def test_the_centre_of_what_turned_in_the_hand_lies_between_grip_and_support() -
     assert hanging.outweighs(resting)
     assert not resting.outweighs(resting)
     assert hanging.center_within(BAR) == pytest.approx([0.56, 0.0, 0.015], abs=1e-6)
+
+
+def measured_wrench(
+    kinematics: KinematicModel, robot: RobotConfiguration, positions: Mapping[str, float], mass: float, center: Array,
+    link: str,
+) -> Array:  # fmt: skip
+    """What hangs on a sensor in the frame of a link: the weight at a point of the gripper's frame, by statics."""
+    joints = {**dict.fromkeys(robot.finger_joints, 0.0), **positions}
+    T_base_sensor = np.linalg.inv(kinematics.link_pose(joints, robot.base_link)) @ kinematics.link_pose(joints, link)
+    place = transform_points(robot.gripper_pose(kinematics, positions), center[None])[0]
+    weight = np.array([0.0, 0.0, -GRAVITY * mass])
+    about = np.cross(place - T_base_sensor[:3, 3], weight)
+    return np.concatenate([T_base_sensor[:3, :3].T @ weight, T_base_sensor[:3, :3].T @ about])
+
+
+@pytest.mark.parametrize(("link", "sign"), [("panda_link8", 1.0), ("panda_hand", -1.0), ("panda_link7", 1.0)])
+def test_a_force_sensor_weighs_whichever_way_it_counts_and_whatever_it_has_always_read(
+    panda: tuple[KinematicModel, RobotConfiguration], link: str, sign: float
+) -> None:
+    values: list[Array] = []
+    scale = wrench_scale(*panda, link, lambda _: values[-1])
+    errors = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        positions, center = drawn(panda[1], seed), rng.uniform(-0.08, 0.08, 3)
+        always = np.array([4.0, -2.0, 12.0, 0.3, 0.1, -0.2])
+        wrench = always + sign * measured_wrench(*panda, positions, 0.4, center, link)
+        noise = np.repeat([0.5, 0.02], 3)
+        scale.tare([always + noise * rng.normal(size=6) for _ in range(20)], positions)
+        load = scale.load([wrench + noise * rng.normal(size=6) for _ in range(40)], positions)
+        assert load is not None
+        errors.append((abs(load.mass - 0.4) / load.mass_deviation, line_distance(load, center) / load.center_deviation))
+        assert line_distance(load, center) < 0.01 and load.mass == pytest.approx(0.4, abs=0.05)
+    mass, place = np.sqrt(np.mean(np.square(errors), axis=0))
+    assert 0.7 < mass < 1.4 and 0.7 < place < 1.8
+
+
+@pytest.mark.parametrize("link", ["unicorn", "panda_link5", "panda_link0", ""])
+def test_a_sensor_that_does_not_carry_the_hand_is_refused(
+    panda: tuple[KinematicModel, RobotConfiguration], link: str
+) -> None:
+    with pytest.raises(InvalidInputError, match="wrench: frame"):
+        wrench_scale(*panda, link, lambda _: None)

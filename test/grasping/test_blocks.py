@@ -51,7 +51,7 @@ def test_hits_and_clearance_are_those_of_all_points_and_boxes(name: str) -> None
     for s in range(40):
         local = (points - translations[s]) @ rotations[s]
         lower, upper = [*boxes.palm_lower], [*boxes.palm_upper]
-        for low, high in zip(boxes.finger_lower, boxes.finger_upper, strict=True):
+        for low, high in zip(boxes.finger_lower[0], boxes.finger_upper[0], strict=True):
             opening = np.array([0.0, 0.5 * apertures[s], 0.0])
             lower += [low + opening, (low + opening) * [1, 0, 1] - (high + opening) * [0, 1, 0]]
             upper += [high + opening, (high + opening) * [1, 0, 1] - (low + opening) * [0, 1, 0]]

@@ -210,7 +210,8 @@ def test_several_hands_are_listed_and_one_is_chosen() -> None:
 @pytest.mark.parametrize(
     ("name", "what"),
     [
-        ("pr2", "fingers that turn (r_gripper_l_finger_joint"),
+        ("pr2", "2 with a hand, expected one. Choose one: --tip r_gripper_palm_link"),
+        ("z1", "one finger that turns (jointGripper) against one that stands"),
         ("tiago", "fingers that turn (hand_thumb_joint"),
         ("kinova", "fingers that are fixed (j2s6s200_joint_finger_1"),
         ("tiago_no_hand", "none among 12 joints; sliding: torso_lift_joint"),

@@ -15,14 +15,14 @@ import rclpy
 from action_msgs.msg import GoalStatus
 from diagnostic_msgs.msg import DiagnosticStatus
 from fake_robot import FakeRobot
-from geometry_msgs.msg import Point
+from geometry_msgs.msg import Point, Vector3
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from rclpy.action import ActionServer
 from scenes import object_cloud
 from std_msgs.msg import String
 
-from morphit_interfaces.action import ExecuteGrasp, GoHome, Pick, Place, PlanGrasp, Recover, Release
+from morphit_interfaces.action import ExecuteGrasp, GoHome, Pick, Place, PlanGrasp, Push, Recover, Release
 from morphit_interfaces.msg import Grasp, GraspArray, SegmentedObject, TablePlane
 from morphit_ros.execution.pick import PickStage
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
@@ -645,6 +645,71 @@ def test_a_lifted_object_is_put_into_a_region_or_kept(cell, ros_environment):
     tip = panda.gripper_pose(model, joints)[:3, 3]
     np.testing.assert_allclose(tip[:2], [0.5, -0.2], atol=0.05)
     assert not kept(ros_environment)
+
+
+def push_goal(**fields):
+    base = goal_for()
+    return Push.Goal(**{"object": base.object, "table": base.table, "distance": 0.06, "height": 0.08, **fields})
+
+
+def tip_place(cell):
+    """Of the gripper frame."""
+    panda = RobotConfiguration.load("panda")
+    model = KinematicModel(load_robot_description(panda.description))
+    return panda.gripper_pose(model, dict(zip(panda.arm_joints, cell.robot.arm.tolist(), strict=True)))[:3, 3]
+
+
+def test_a_block_is_pushed_in_the_direction_asked_for(cell):
+    cell.robot.object_width = 0.0
+    places = {}
+
+    def on_feedback(message):
+        places[message.feedback.stage] = tip_place(cell)
+
+    goal = push_goal(direction=Vector3(y=2.0))
+    _, status, result = cell.graph.send_goal(interfaces.PUSH, goal, feedback=on_feedback)
+    assert result.success and status == GoalStatus.STATUS_SUCCEEDED, result.message
+    assert list(result.stages) == list(places) == ["check", "close", "transfer", "lower", "push", "retreat"]
+    assert [aperture for aperture, _ in cell.robot.gripper_commands] == [0.0]
+    # From 20 mm beside it, through where it was.
+    begin, end = places["push"], places["retreat"]
+    assert end[1] - begin[1] == pytest.approx(0.08, abs=0.01) and abs(end[0] - 0.5) < 0.01
+    assert begin[1] < -0.5 * BLOCK[1] < end[1]
+    assert tip_place(cell)[2] - end[2] == pytest.approx(0.08, abs=0.01)
+
+
+def test_a_push_that_something_fixed_resists_ends_there(cell):
+    cell.robot.object_width = 0.0
+
+    def on_feedback(message):
+        # It stands still once the push has begun, and can go up again.
+        cell.robot.scale = 0.0 if message.feedback.stage == "push" else 100.0
+
+    goal = push_goal(direction=Vector3(y=1.0), distance=0.3)
+    _, _, result = cell.graph.send_goal(interfaces.PUSH, goal, feedback=on_feedback)
+    assert result.success, result.message
+    assert cell.robot.stops == 1
+    assert tip_place(cell)[1] < 0.0
+
+
+def test_pushes_that_cannot_be_are_refused_by_name(cell):
+    trajectories = cell.robot.trajectories
+    for goal, words in (
+        (push_goal(object=SegmentedObject()), "object"),
+        (push_goal(table=TablePlane()), "table"),
+        (push_goal(distance=-1.0), "distance"),
+        (push_goal(direction=Vector3(z=1.0)), "direction"),
+        (push_goal(height=5.0), "height"),
+        (push_goal(distance=0.4, direction=Vector3(x=1.0)), "no way"),
+    ):
+        _, _, result = cell.graph.send_goal(interfaces.PUSH, goal)
+        assert (result.success, result.failed_stage) == (False, "request")
+        assert words in result.message
+    assert cell.robot.trajectories == trajectories
+    lift(cell)
+    _, _, result = cell.graph.send_goal(interfaces.PUSH, push_goal())
+    assert (result.success, result.failed_stage, result.holding) == (False, "request", True)
+    assert "an empty hand" in result.message
 
 
 def test_home_with_what_is_held_and_letting_go_there(cell, ros_environment):

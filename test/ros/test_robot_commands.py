@@ -2,6 +2,7 @@
 
 import sys
 import types
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from morphit_ros.errors import InvalidInputError, MissingDependencyError
 from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.finger_positions import FingerPositions
 from morphit_ros.robot.motion_types import Trajectory
 from morphit_ros.ros.execution import robot_commands
 from morphit_ros.ros.execution.robot_commands import ActionCommands, CommandConfig, MotionGate
@@ -139,7 +141,7 @@ def robot(monkeypatch):
     return actions_robot(monkeypatch)
 
 
-def actions_robot(monkeypatch, node=None, **config):
+def actions_robot(monkeypatch, node=None, configuration=None, **config):
     actions = types.ModuleType("control_msgs.action")
     actions.FollowJointTrajectory, actions.GripperCommand = FollowJointTrajectory, GripperCommand
     actions.ParallelGripperCommand = ParallelGripperCommand
@@ -149,7 +151,7 @@ def actions_robot(monkeypatch, node=None, **config):
     module = types.ModuleType("control_msgs")
     module.action = actions
     monkeypatch.setitem(sys.modules, "control_msgs", module)
-    return ActionCommands(node, CommandConfig(**config), RobotConfiguration.load("panda"), None)
+    return ActionCommands(node, CommandConfig(**config), configuration or RobotConfiguration.load("panda"), None)
 
 
 def answer(future, value):
@@ -276,6 +278,22 @@ def test_the_gripper_gets_positions_of_one_finger(robot):
     _, gripper = Client.made
     robot.grip(0.06, 20.0)
     assert gripper.goals[0].command.position == pytest.approx(0.03)
+    assert gripper.goals[0].command.max_effort == 20.0
+
+
+def test_fingers_that_turn_get_the_position_of_the_motors_joint(monkeypatch):
+    """Whatever the scale is: that is of sliding fingers."""
+    turning = replace(
+        RobotConfiguration.load("panda"),
+        finger_joints=("knuckle", "other_knuckle"),
+        finger_positions=FingerPositions(
+            np.array([0.0, 0.04, 0.08]), np.array([[0.8, -0.8], [0.45, -0.45], [0.0, 0.0]])
+        ),
+    )
+    robot = actions_robot(monkeypatch, configuration=turning, gripper_position_scale=0.5)
+    _, gripper = Client.made
+    robot.grip(0.06, 20.0)
+    assert gripper.goals[0].command.position == pytest.approx(0.225)
     assert gripper.goals[0].command.max_effort == 20.0
 
 

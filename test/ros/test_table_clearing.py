@@ -9,13 +9,13 @@ import sys
 
 import numpy as np
 
-from morphit_interfaces.action import Pick, Place, Recover
+from morphit_interfaces.action import Pick, Place, Push, Recover
 from morphit_interfaces.srv import Segment
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.conversions import header
 from morphit_ros.ros.core.endpoints import settle
-from morphit_ros.ros.scene.messages import message_from_objects
+from morphit_ros.ros.scene.messages import cloud_of, message_from_objects
 
 pytestmark = pytest.mark.ros
 CLIENT = [
@@ -27,16 +27,23 @@ CLIENT = [
 class Cell:
     """Stands in for perception and for grasp_execution, with cubes at places (x, y)."""
 
-    def __init__(self, graph, places, blind=0, fails=(), place_fails=0, drops=False, stuck=False):
+    def __init__(
+        self, graph, places, blind=0, fails=(), place_fails=0, drops=False, stuck=False, freed=False, large=False
+    ):
         self.places, self.blind, self.fails = list(map(list, places)), blind, fails
         # How many places into the region fail, whether the object is lost by it, whether it cannot be put back either.
         self.place_fails, self.drops, self.stuck, self.recovered = place_fails, drops, stuck, []
-        self.picked, self.held, self.looks = [], None, 0
+        self.picked, self.held, self.looks, self.placed = [], None, 0, 0
+        # Pushes that were asked for: where the object was, whether it was to be tipped; whether one helps.
+        self.pushed, self.freed = [], freed
+        # Sizes of regions that were asked for; whether objects are larger than them.
+        self.sizes, self.large = [], large
         interfaces.SEGMENT.serve(graph.node, self._see)
         self.servers = [
             interfaces.PICK.take(graph.node, self._pick),
             interfaces.PLACE.take(graph.node, self._place),
             interfaces.RECOVER.take(graph.node, self._recover),
+            interfaces.PUSH.take(graph.node, self._push),
             interfaces.PLAN_GRASP.take(graph.node, lambda goal: None),
         ]
 
@@ -70,16 +77,29 @@ class Cell:
                 self.places.append(list(self.picked[-1]))
             settle(goal, Place.Result(success=not self.stuck, holding=self.stuck))
             return
-        assert list(goal.request.region_size) == [0.3, 0.3]
-        assert goal.request.height == pytest.approx(0.1)
+        self.sizes.append(list(goal.request.region_size))
+        if self.large and any(self.sizes[-1]):
+            settle(goal, Place.Result(failed_stage="request", message="region_size: too small", holding=True))
+            return
+        assert goal.request.height == pytest.approx(0.03 if goal.request.region.pose.position.z > 0.1 else 0.1)
         failed = self.place_fails > 0
         self.place_fails -= failed
         if not failed:
-            self.places.append([0.4 + 0.05 * len(self.picked) - 0.1, -0.4])
+            self.placed += 1
+            self.places.append([0.3 + 0.05 * self.placed, -0.4])
         elif self.drops:
             self.places.append(list(self.picked[-1]))
         settle(goal, Place.Result(success=not failed, failed_stage="transfer", message="no way",
                                   holding=failed and not self.drops))  # fmt: skip
+
+    def _push(self, goal):
+        assert goal.request.table.found and len(goal.request.scene.objects) == len(self.places)
+        middle = cloud_of(goal.request.object).points.mean(axis=0)
+        index = int(np.argmin([np.hypot(*(middle[:2] - place)) for place in self.places]))
+        self.pushed.append((tuple(self.places[index]), goal.request.tip))
+        if self.freed:
+            self.places[index][1] += 0.08
+        settle(goal, Push.Result(success=True))
 
     def _recover(self, goal):
         self.recovered.append(goal.request.open)
@@ -90,10 +110,10 @@ class Cell:
 def clear(graph, tmp_path):
     made = []
 
-    def run(status, *arguments, **options):
+    def run(status, *arguments, words=(), **options):
         cell = Cell(graph, *arguments, **options)
         made.extend(cell.servers)
-        client = graph.run([*CLIENT, "-p", f"report:={tmp_path / 'report.json'}"])
+        client = graph.run([*CLIENT, *words, "-p", f"report:={tmp_path / 'report.json'}"])
         graph.wait_until(lambda: (tmp_path / "report.json").exists(), what="the report", timeout=60.0)
         assert client.wait(20.0) == status, client.output
         return cell, json.loads((tmp_path / "report.json").read_text())
@@ -115,10 +135,25 @@ def test_all_that_is_outside_of_the_region_is_put_into_it(clear):
 def test_what_cannot_be_picked_is_tried_again_and_told(clear):
     cell, report = clear(1, [(0.5, 0.0), (0.3, 0.2)], fails=[(0.5, 0.0)])
     assert cell.picked.count((0.3, 0.2)) == 1
-    # Twice at most after each success.
-    assert 2 <= cell.picked.count((0.5, 0.0)) <= 4
+    # Twice at most after each success and each push, of which there are four at most: aside first, then over.
+    assert 10 <= cell.picked.count((0.5, 0.0)) <= 12
+    assert [tip for _, tip in cell.pushed] == [False, True, True, True]
     assert (report["success"], report["cleared"]) == (False, 1)
     assert "1 left that could not be picked" in report["message"]
+
+
+def test_what_cannot_be_picked_as_it_lies_is_pushed_first(clear):
+    cell, report = clear(0, [(0.5, 0.0), (0.3, 0.2)], fails=[(0.5, 0.0)], freed=True)
+    assert cell.pushed == [((0.5, 0.0), False)]
+    assert (report["success"], report["cleared"], report["pushed"]) == (True, 2, 1)
+
+
+@pytest.mark.parametrize("bin_there", [True, False])
+def test_what_is_larger_than_a_bin_goes_over_its_middle_and_stays_where_it_would_be_put_down(clear, bin_there):
+    words = ["-p", f"region:=[0.4, -0.4, {0.2 if bin_there else 0.0}, 0.0]"]
+    cell, report = clear(int(not bin_there), [(0.5, 0.0)], words=words, large=True)
+    assert report["cleared"] == int(bin_there)
+    assert ([0.0, 0.0] in cell.sizes) is bin_there and cell.sizes[0] == [0.3, 0.3]
 
 
 @pytest.mark.parametrize("drops", [False, True])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +22,13 @@ from morphit_ros.robot.motion_types import Trajectory
 from morphit_ros.simulation.robot_model import colored_parts, exempt_pairs
 from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from hands import proposed
+
 ROBOTS = sorted(path.stem for path in (share_directory() / "config/robots").glob("*.yaml"))
+# Hands whose fingers turn, on an arm of boxes, by proposed files.
+TURNING = ("robotiq_85", "xarm", "pincer")
 # 60 × 30 × 60 mm, as heavy as a small bottle: narrow enough for every gripper.
 BRICK, MASS = (0.06, 0.03, 0.06), 0.3
 DOWN = np.diag([1.0, -1.0, -1.0])
@@ -43,9 +50,14 @@ def brick(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=ROBOTS)
-def workcell(request: pytest.FixtureRequest, brick: Path) -> Iterator[Workcell]:
-    with Workcell(WorkcellConfig(robot=request.param, object=str(brick), object_mass=MASS)) as found:
+@pytest.fixture(params=[*ROBOTS, *TURNING])
+def workcell(
+    request: pytest.FixtureRequest, brick: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Workcell]:
+    robot = request.param
+    if robot in TURNING:
+        robot = str(proposed(tmp_path_factory.mktemp(robot), robot))
+    with Workcell(WorkcellConfig(robot=robot, object=str(brick), object_mass=MASS)) as found:
         yield found
 
 
@@ -58,6 +70,8 @@ def joints_above(workcell: Workcell, height: float, yaw: float = 0.0) -> Array:
     robot = workcell.robot
     model = KinematicModel(load_robot_description(robot.description))
     state = workcell.joint_state().as_dict()
+    # The pads are to be at that height where they hold the brick.
+    height += float(workcell.gripper.advance(BRICK[1]))
     T_world_gripper = make_transform(matrix_from_rpy((0.0, 0.0, yaw)) @ DOWN, (0.5, 0.0, height))
     T_base_tip = invert_transform(workcell.T_world_base) @ T_world_gripper @ invert_transform(robot.T_tip_gripper)
     T_root_tip = model.link_pose(state, robot.base_link) @ T_base_tip
@@ -101,7 +115,7 @@ def test_gripper_grasps_lifts_and_holds_still(workcell: Workcell) -> None:
     gripper, fingers = workcell.gripper, workcell.robot.finger_joints
     # Long pads end just above the table; between short ones and the palm there is little room.
     height = max(BRICK[2] / 2.0 + 0.005, gripper.pad_height / 2.0 + 0.012)
-    workcell.command_gripper(0.0)
+    workcell.command_gripper(gripper.aperture_min)
     workcell.step(0.2)
     # Both fingers at the gripper's speed.
     expected = gripper.aperture_max - 2.0 * gripper.max_speed * 0.2
@@ -111,14 +125,24 @@ def test_gripper_grasps_lifts_and_holds_still(workcell: Workcell) -> None:
     assert go(workcell, joints_above(workcell, height), 1.5) < 5e-3
     assert workcell.contacts().links_on_object == ()
     start = workcell.object_pose()
-    workcell.command_gripper(0.0)
+    workcell.command_gripper(gripper.aperture_min)
     workcell.step(1.0)
     joints = load_robot_description(workcell.robot.description).joints
     contacts = workcell.contacts()
-    assert contacts.links_on_object == tuple(sorted(joints[name].child for name in fingers))
-    # The pads meet the brick where it is: the planner's aperture is that of the simulation.
-    assert workcell.aperture == pytest.approx(BRICK[1], abs=1e-3)
-    assert contacts.grip_force == pytest.approx(gripper.max_force, rel=0.1)
+    assert len(contacts.links_on_object) == 2
+    for name in fingers:
+        # The link that the joint moves, or of a linkage one that hangs on it.
+        above = set(contacts.links_on_object)
+        while above and joints[name].child not in above:
+            above = {joint.parent for joint in joints.values() if joint.child in above}
+        assert above, f"no pad of {name} on the brick"
+    # The pads meet the brick where it is: the planner's aperture is that of the simulation. Tilted ones meet it with
+    # their edges, and their middles are further apart.
+    edges = gripper.pad_height * abs(np.sin(gripper.tilt(BRICK[1])))
+    assert workcell.aperture == pytest.approx(BRICK[1] + edges, abs=1e-3)
+    # At the edge of a pad that turns about an axis 85 mm behind its middle the lever is 15 mm longer.
+    lever = 1.0 if edges == 0.0 else 0.085 / 0.1
+    assert contacts.grip_force == pytest.approx(gripper.max_force * lever, rel=0.1)
     assert np.linalg.norm(workcell.object_pose()[:3, 3] - start[:3, 3]) < 1e-3
     go(workcell, joints_above(workcell, height + 0.15), 2.0)
     held = invert_transform(workcell.link_pose(workcell.robot.tip_link)) @ workcell.object_pose()
@@ -137,14 +161,14 @@ def test_gripper_grasps_lifts_and_holds_still(workcell: Workcell) -> None:
     assert not workcell.diverged
 
 
-@pytest.mark.parametrize("name", ROBOTS)
-def test_motions_to_and_from_an_object_are_planned_with_spheres(name: str) -> None:
+@pytest.mark.parametrize("name", [*ROBOTS, "xarm"])
+def test_motions_to_and_from_an_object_are_planned_with_spheres(name: str, tmp_path: Path) -> None:
     from morphit_ros.motion.embedded import EmbeddedBackend
     from morphit_ros.robot.motion_backend import MotionStatus, ObjectObstacle, TableObstacle
     from morphit_ros.robot.packages import resolve_uri
     from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, spherized_urdf
 
-    robot = RobotConfiguration.load(name)
+    robot = RobotConfiguration.load(proposed(tmp_path, name) if name in TURNING else name)
     description = load_robot_description(robot.description)
     quick = SphereFitConfig(count=12, iterations=60, interior_samples=500, surface_samples=500)
     spheres = fit_robot_spheres(description, quick, seed=0)
@@ -157,7 +181,7 @@ def test_motions_to_and_from_an_object_are_planned_with_spheres(name: str) -> No
     state = dict.fromkeys(KinematicModel(description).joint_names, 0.0)
     state |= dict(zip(robot.arm_joints, robot.home.tolist(), strict=True))
     gripper = Gripper.load(robot.gripper)
-    state |= dict.fromkeys(robot.finger_joints, gripper.aperture_max / 2.0)
+    state |= robot.finger_state(gripper.aperture_max)
     height = max(0.04, gripper.pad_height / 2.0 + 0.015)
     for yaw in (0.0, np.pi / 2.0):
         pose = T_base_world @ make_transform(matrix_from_rpy((0.0, 0.0, yaw)) @ DOWN, (0.5, 0.0, height + 0.1))

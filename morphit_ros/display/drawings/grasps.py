@@ -14,6 +14,7 @@ from morphit_ros.geometry.transforms import Array, transform_points
 if TYPE_CHECKING:
     from morphit_ros.grasping.grasp import Grasp
     from morphit_ros.grasping.gripper import Gripper
+    from morphit_ros.grasping.suction.cup import SuctionCup
 
 _BEST_COLOR, _CONTACT_COLOR = (0.2, 0.8, 0.3), (1.0, 0.1, 0.1)
 # The worst fork and the best.
@@ -55,7 +56,7 @@ def grasp_items(
 
 def gripper_item(
     name: str,
-    gripper: Gripper,
+    gripper: Gripper | SuctionCup,
     T_world_gripper: Array,
     aperture: float,
     color: ArrayLike = _BEST_COLOR,
@@ -67,7 +68,7 @@ def gripper_item(
     return SolidsItem(f"grasps/{name}", color, "box", centers, sizes, pose=T_world_gripper, opacity=opacity)
 
 
-def approach_items(grasp: Grasp, gripper: Gripper, extent: float) -> list[Item]:
+def approach_items(grasp: Grasp, gripper: Gripper | SuctionCup, extent: float) -> list[Item]:
     """What one picture shows besides the gripper: outline before the approach, the approach as an arrow, contacts.
 
     Args:

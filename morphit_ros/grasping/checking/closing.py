@@ -3,7 +3,8 @@
 Seen along the closing direction the object is a height map over each pad. A finger stops at the map's highest places,
 and what lies within the compliance of pad and data below them is its contact patch. The aperture at contact, the
 patches and their mean normals come from there, not from DISF's correspondences, which are filtered by their normals
-and so cannot tell that half of a pad meets an edge.
+and so cannot tell that half of a pad meets an edge. Pads that are tilted against the approach meet with the map that is
+seen from their own planes: flat sides are then touched by the pads' edges, which leaves little patch.
 """
 
 from __future__ import annotations
@@ -72,9 +73,10 @@ def _empty_maps(grid: PadGrid) -> HeightMaps:
 
 @njit(cache=True, nogil=True)
 def _fill_heights(
-    cloud: SeenCloud, rotation: Array, translation: Array, half_opening: float, pressing: Pressing, maps: HeightMaps
-) -> None:
-    """Heights and holders of one pose."""
+    cloud: SeenCloud, rotation: Array, translation: Array, half_opening: float, slope: float, pressing: Pressing,
+    maps: HeightMaps,
+) -> None:  # fmt: skip
+    """Heights and holders of one pose; above pads whose tips lean inwards by a slope."""
     points, normals, grid, radius = cloud.points, cloud.normals, pressing.grid, pressing.radius
     heights, holders = maps.heights, maps.holders
     heights[:] = -np.inf
@@ -108,6 +110,11 @@ def _fill_heights(
                 if ny < 0.3 and -y > heights[1, cell]:
                     heights[1, cell] = -y
                     holders[1, cell] = i
+    if slope != 0.0:
+        for cell in range(heights.shape[1]):
+            leaning = slope * ((cell % grid.rows) * grid.step_z - grid.half_height)
+            heights[0, cell] += leaning
+            heights[1, cell] += leaning
 
 
 @njit(cache=True, nogil=True)
@@ -178,13 +185,14 @@ def _close(
     rotation: Array,
     translation: Array,
     half_opening: float,
+    slope: float,
     pressing: Pressing,
     compliance: float,
     maps: HeightMaps,
     fingers: Array,
 ) -> tuple[float, int]:
     """Contacts of one pose into `fingers` (2, 10); the overlap [m²] and the smaller number of cells."""
-    _fill_heights(cloud, rotation, translation, half_opening, pressing, maps)
+    _fill_heights(cloud, rotation, translation, half_opening, slope, pressing, maps)
     least = min(
         _press(cloud, rotation, pressing, compliance, maps, 0, fingers[0]),
         _press(cloud, rotation, pressing, compliance, maps, 1, fingers[1]),
@@ -226,6 +234,7 @@ def _close_batch(
     rotations: Array,
     translations: Array,
     openings: Array,
+    slopes: Array,
     pressing: Pressing,
     compliance: float,
     fingers: Array,
@@ -248,7 +257,7 @@ def _close_batch(
                 facing[m, axis] = cloud.normals[i, axis]
         overlap[s], cells[s] = _close(
             SeenCloud(near[:count], facing[:count], seen[:count]), rotations[s], translations[s], 0.5 * openings[s],
-            pressing, compliance, maps, fingers[s],
+            slopes[s], pressing, compliance, maps, fingers[s],
         )  # fmt: skip
 
 
@@ -305,6 +314,7 @@ def _copies_batch(
     rotations: Array,
     translations: Array,
     openings: Array,
+    slopes: Array,
     errors: PoseErrors,
     pressing: Pressing,
     fingers: Array,
@@ -317,8 +327,8 @@ def _copies_batch(
         for k in range(copies):
             row = s * copies + k
             overlap[row], cells[row] = _close(
-                near, errors.turns[k], errors.shifts[k], 0.5 * openings[s], pressing, errors.depths[k], maps,
-                fingers[row],
+                near, errors.turns[k], errors.shifts[k], 0.5 * openings[s], slopes[s], pressing, errors.depths[k],
+                maps, fingers[row],
             )  # fmt: skip
 
 
@@ -336,12 +346,13 @@ def close_copies(
     spacing: float,
     noise: float = 0.0,
     max_cells: int = 100,
+    tilts: Array | None = None,
 ) -> PadContacts:
     """Close the fingers at K copies of each of S poses, which `turns` and `shifts` move in the gripper's own frame.
 
     Args:
-        points, normals, observed, rotations, translations, openings, gripper, spacing, noise, max_cells: as
-            `close_fingers`.
+        points, normals, observed, rotations, translations, openings, gripper, spacing, noise, max_cells,
+            tilts: as `close_fingers`.
         turns, shifts: (K, 3, 3), (K, 3) [m].
         depths: (K,) compliance of each copy [m].
 
@@ -355,8 +366,8 @@ def close_copies(
     margin = float((angles * size + np.linalg.norm(shifts, axis=1)).max(initial=0.0))
     _copies_batch(
         SeenCloud(points, normals, observed), np.ascontiguousarray(rotations), np.ascontiguousarray(translations),
-        openings, PoseErrors(turns, shifts, depths, margin), Pressing(grid, spacing, SOFTNESS + noise),
-        contacts.fingers, contacts.overlap, contacts.cells,
+        openings, _slopes(tilts, openings), PoseErrors(turns, shifts, depths, margin),
+        Pressing(grid, spacing, SOFTNESS + noise), contacts.fingers, contacts.overlap, contacts.cells,
     )  # fmt: skip
     return contacts
 
@@ -373,6 +384,7 @@ def close_fingers(
     compliance: float,
     noise: float = 0.0,
     max_cells: int = 200,
+    tilts: Array | None = None,
 ) -> PadContacts:
     """Close the fingers at S poses.
 
@@ -386,11 +398,16 @@ def close_fingers(
         compliance: depth of the patch below its highest places [m].
         noise: of the points along their normals; pressure is told apart no finer [m].
         max_cells: of a pad; long pads are looked at more coarsely.
+        tilts: (S,) of the pads at contact [rad], see `PadMotion`; none if None.
     """
     contacts = PadContacts.empty(len(rotations))
     _close_batch(
         SeenCloud(points, normals, observed), np.ascontiguousarray(rotations), np.ascontiguousarray(translations),
-        openings, Pressing(pad_grid(gripper, max_cells), spacing, SOFTNESS + noise), compliance, contacts.fingers,
-        contacts.overlap, contacts.cells,
+        openings, _slopes(tilts, openings), Pressing(pad_grid(gripper, max_cells), spacing, SOFTNESS + noise),
+        compliance, contacts.fingers, contacts.overlap, contacts.cells,
     )  # fmt: skip
     return contacts
+
+
+def _slopes(tilts: Array | None, openings: Array) -> Array:
+    return np.zeros(len(openings)) if tilts is None else np.tan(tilts)

@@ -81,13 +81,14 @@ def score_candidates(
     terms = {name: values[best] for name, values in terms.items()}
     figures = {name: values[best] for name, values in figures.items()}
     opened = np.minimum(gripper.aperture_max, poses.apertures + 2.0 * config.opening_margin)
+    tilts = gripper.tilt(poses.apertures)
     closure, worst, share, borne = (np.zeros(len(poses)) for _ in range(4))
 
     def try_errors(part: slice) -> None:
         closure[part] = ferrari_canny(contacts.select(part), config.friction)
         worst[part], share[part] = worst_contact(
             poses.rotations[part], poses.translations[part], opened[part], scene, gripper, config.friction,
-            config.contact_area, COMPLIANCE, config.position_error, math.radians(config.angle_error),
+            config.contact_area, COMPLIANCE, config.position_error, math.radians(config.angle_error), tilts[part],
         )  # fmt: skip
         borne[part] = borne_levers(
             scene.points, scene.normals, poses.rotations[part], poses.translations[part], opened[part], gripper,
@@ -117,16 +118,24 @@ def certify_grasps(grasps: Sequence[Grasp], scene: ObjectScene, gripper: Gripper
         _mass(scene, config) * (1.0 + config.mass_error), gripper.max_force, scene.noise,
     )  # fmt: skip
     poses = np.array([grasp.T_world_gripper for grasp in grasps]).reshape(-1, 4, 4)
-    openings = np.array([grasp.aperture + 2.0 * config.opening_margin for grasp in grasps])
-    held = np.zeros(len(grasps))
+    apertures = np.array([grasp.aperture for grasp in grasps])
+    middles = gripper.pads_of_frames(poses[:, :3, :3], poses[:, :3, 3], apertures)
+    openings = apertures + 2.0 * config.opening_margin
+    held, tilts = np.zeros(len(grasps)), np.abs(gripper.tilt(apertures))
 
     def certify(part: slice) -> None:
+        # A pad that is tilted at contact is one that is turned by so much more.
+        tilt = float(tilts[part].max(initial=0.0))
         held[part] = certified_hold(
-            scene.points, scene.normals, poses[part, :3, :3], poses[part, :3, 3], openings[part], scene.center_of_mass,
-            gripper, errors,
+            scene.points, scene.normals, poses[part, :3, :3], middles[part], openings[part], scene.center_of_mass,
+            gripper, errors._replace(angle=errors.angle + tilt),
         )  # fmt: skip
 
-    in_chunks(len(grasps), config.workers, certify)
+    if tilts.any():
+        for row in range(len(grasps)):
+            certify(slice(row, row + 1))
+    else:
+        in_chunks(len(grasps), config.workers, certify)
     return [
         replace(grasp, metrics={**grasp.metrics, "hold": float(value)})
         for grasp, value in zip(grasps, held, strict=True)
@@ -199,13 +208,14 @@ def _make_grasp(
     s: int, poses: Candidates, ranking: Ranking, scene: ObjectScene, gripper: Gripper, config: PlannerConfig
 ) -> Grasp:
     rotation, aperture = poses.rotations[s], float(poses.apertures[s])
-    pose = make_transform(rotation, poses.translations[s])
+    at_pads = make_transform(rotation, poses.translations[s])
+    pose = make_transform(rotation, gripper.frames_of_pads(rotation, poses.translations[s], poses.apertures[s]))
     opening = aperture + 2.0 * config.opening_margin
     retreat = _retreat(scene.points, pose, gripper, float(poses.open_apertures[s]), config.pregrasp_distance)
-    pregrasp = make_transform(rotation, poses.translations[s] - retreat * rotation[:, 2])
-    pairs = facing_pairs(scene.points, scene.normals, gripper, pose, opening, config.disf.cosine_limit)
+    pregrasp = make_transform(rotation, pose[:3, 3] - retreat * rotation[:, 2])
+    pairs = facing_pairs(scene.points, scene.normals, gripper, at_pads, opening, config.disf.cosine_limit)
     energies = measure_energies(
-        scene.points, scene.normals, gripper, pose, aperture, pairs, rotation[:, 2], config.disf.alpha
+        scene.points, scene.normals, gripper, at_pads, aperture, pairs, rotation[:, 2], config.disf.alpha
     )
     metrics = {
         "E_p": energies.E_p,
@@ -216,6 +226,8 @@ def _make_grasp(
         "contacts_1": float(pairs.count(1)),
         "contacts_2": float(pairs.count(2)),
     }
+    if gripper.pad_motion is not None:
+        metrics["tilt"] = float(gripper.tilt(aperture))
     metrics |= {name: float(values[s]) for name, values in ranking.figures.items()}
     metrics |= {f"term_{name}": float(values[s]) for name, values in ranking.terms.items()}
     return Grasp(

@@ -46,6 +46,7 @@ def worst_contact(
     compliance: float,
     shift: float,
     turn: float,
+    tilts: Array | None = None,
 ) -> tuple[Array, Array]:
     """The least quality of contact over perturbed copies, and their share that holds.
 
@@ -60,6 +61,7 @@ def worst_contact(
         full_area: area that counts as full [m²].
         compliance: depth of a patch [m].
         shift, turn: size of the errors [m], [rad].
+        tilts: (S,) of the pads at contact [rad]; none if None.
 
     Returns:
         (S,) worst quality in [0, 1], (S,) share of the copies with a quality above 0.
@@ -71,7 +73,7 @@ def worst_contact(
     depths[-2:] *= (0.5, 2.0)
     contacts = close_copies(
         scene.points, scene.normals, scene.observed, rotations, translations, openings, turns, shifts, depths,
-        gripper, scene.spacing, scene.noise,
+        gripper, scene.spacing, scene.noise, tilts=tilts,
     )  # fmt: skip
     inside = np.clip(1.0 - contacts.angles.max(axis=1) / math.atan(friction), 0.0, 1.0)
     area = np.clip(contacts.overlap / full_area, 0.0, 1.0)

@@ -47,6 +47,8 @@ class ReachRobot:
         T_root_base: (4, 4); `up` (3,) is its z axis.
         standing, fingers, touching: (P,) parts that never move, that move with a finger, of `touch_links`.
         finger_columns: finger joints that move on their own.
+        finger_rows: their rows in `robot.finger_joints`.
+        robot: says where they are at an opening.
         values: (V,) positions of all joints at home.
         tips, seed_values: (N, 4, 4) and (N, J), starts of the inverse kinematics.
         samples: (50, K, 4, 4) joint frames at random positions.
@@ -61,7 +63,8 @@ class ReachRobot:
     fingers: NDArray[np.bool_]
     touching: NDArray[np.bool_]
     finger_columns: Indices
-    finger_count: int
+    finger_rows: Indices
+    robot: RobotConfiguration
     values: Array
     tips: Array
     seed_values: Array
@@ -74,7 +77,10 @@ class ReachRobot:
     def with_fingers(self, apertures: Array) -> Array:
         """Positions (S, V) of all joints at home, with the gripper open by apertures (S,) [m]."""
         values = np.tile(self.values, (len(apertures), 1))
-        values[:, self.finger_columns] = apertures[:, None] / max(self.finger_count, 1)
+        if self.robot.finger_positions is not None:
+            values[:, self.finger_columns] = self.robot.finger_positions.at(apertures)[:, self.finger_rows]
+        else:
+            values[:, self.finger_columns] = apertures[:, None] / max(len(self.robot.finger_joints), 1)
         return values
 
     def last_joint_turns_about(self, T_tip_gripper: Array) -> bool:
@@ -139,8 +145,10 @@ def make_reach_robot(
     parts = link_parts(shapes, model.link_joints)
     hand_rows = _rows_behind(model, tip_row)
     fingers = {row for name in robot.finger_joints for row in (_joint_row(model, name),) if row >= 0}
+    # Links of a hand that follow the fingers, such as a linkage's, are parts of these.
+    moved_by = {int(model.motions.variables[row]) for row in fingers}
     for row in range(len(model.motions.parents)):
-        if int(model.motions.parents[row]) in fingers:
+        if int(model.motions.parents[row]) in fingers or int(model.motions.variables[row]) in moved_by:
             fingers.add(row)
     columns = [model.joint_names.index(name) for name in robot.arm_joints if name in model.joint_names]
     lower, upper, _ = model.limits(robot.arm_joints)
@@ -170,11 +178,13 @@ def make_reach_robot(
     draws = rng.uniform(low, high, (4 * library, len(columns)))
     kept = draw_seeds(arm, parts, pairs, opened, draws, seed_values, tips)
     links = tuple(shapes)
-    own_fingers = [model.joint_names.index(name) for name in robot.finger_joints if name in model.joint_names]
+    own = [(model.joint_names.index(name), row) for row, name in enumerate(robot.finger_joints)
+           if name in model.joint_names]  # fmt: skip
+    own_fingers = np.array(own, dtype=np.int64).reshape(-1, 2)
     return ReachRobot(
         arm, parts, links, pairs, np.ascontiguousarray(T_root_base), parts.joints < 0,
         np.isin(parts.joints, sorted(fingers)), np.array([link in robot.touch_links for link in links], dtype=np.bool_),
-        np.array(own_fingers, dtype=np.int64), len(robot.finger_joints), values, tips[:kept], seed_values[:kept],
+        own_fingers[:, 0], own_fingers[:, 1], robot, values, tips[:kept], seed_values[:kept],
         samples[:_WORLD_SAMPLES],
     )  # fmt: skip
 

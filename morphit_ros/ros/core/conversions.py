@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
-from geometry_msgs.msg import Point, Pose, Quaternion, Transform, Vector3
+from geometry_msgs.msg import Point, Pose, Quaternion, Transform, Vector3, Wrench, WrenchStamped
 from sensor_msgs.msg import Image, JointState as JointStateMsg, PointCloud2, PointField
 from shape_msgs.msg import Mesh
 from std_msgs.msg import Header
@@ -198,6 +198,12 @@ def message_from_joint_state(state: JointState) -> JointStateMsg:
         velocity=state.velocities.tolist(),
         effort=state.efforts.tolist(),
     )
+
+
+def message_from_wrench(wrench: Array, frame: str, stamp: float) -> WrenchStamped:
+    """Force [N] and torque [N m] (6,) in a frame."""
+    force, torque = (Vector3(x=part[0], y=part[1], z=part[2]) for part in (wrench[:3].tolist(), wrench[3:].tolist()))
+    return WrenchStamped(header=header(frame, stamp), wrench=Wrench(force=force, torque=torque))
 
 
 def trajectory_from_message(message: JointTrajectory) -> Trajectory | None:

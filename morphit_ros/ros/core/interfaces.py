@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from geometry_msgs.msg import PoseArray, PoseStamped, TransformStamped
+from geometry_msgs.msg import PoseArray, PoseStamped, TransformStamped, WrenchStamped
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image, JointState, PointCloud2
 from std_msgs.msg import Float64MultiArray, String
@@ -25,6 +25,7 @@ from morphit_interfaces.action import (
     Place,
     PlanGrasp,
     PlanMotion,
+    Push,
     Recover,
     Release,
 )
@@ -100,6 +101,9 @@ JOB_STATE = Topic(
 )
 
 JOINT_STATES = Topic("joint_states", JointState, STREAM, "measured joint positions and velocities")
+WRENCH = Topic(
+    "wrench", WrenchStamped, STREAM, "what a force sensor between arm and hand measures, in the frame of a link"
+)
 JOINT_TRAJECTORY = Topic(
     "joint_trajectory", JointTrajectory, STREAM, "trajectory to follow from its stamp on, or from now; empty: stop"
 )
@@ -180,6 +184,7 @@ EXECUTE_GRASP = Action("execute_grasp", ExecuteGrasp, "execute the first reachab
 PICK = Action("pick", Pick, "see, plan and execute in one")
 RELEASE = Action("release", Release, "open the hand where it is")
 PLACE = Action("place", Place, "put down what the hand holds")
+PUSH = Action("push", Push, "push an object aside that cannot be grasped as it lies")
 GO_HOME = Action("go_home", GoHome, "the arm to the robot's home, with what the hand holds")
 RECOVER = Action("recover", Recover, "after a fault: look what is held, up, and home")
 
@@ -284,9 +289,9 @@ NODES: tuple[NodeInterfaces, ...] = (
         publishes=(JOINT_TRAJECTORY, GRIPPER_COMMAND, JOB_STATE, GATED_TRAJECTORY, HEARTBEAT),
         subscribes=(
             JOINT_STATES, SPHERE_DESCRIPTION, SPHERE_MODEL, OBJECTS, WORLD_OBJECTS, ROBOT_DESCRIPTION, GATE_STATE,
-            NODE_ALIVE,
+            NODE_ALIVE, WRENCH,
         ),
-        actions=(EXECUTE_GRASP, PICK, RELEASE, PLACE, GO_HOME, RECOVER),
+        actions=(EXECUTE_GRASP, PICK, RELEASE, PLACE, PUSH, GO_HOME, RECOVER),
         calls=(SEGMENT, PLAN_GRASP, ATTACH_OBJECT, DETACH_OBJECT),
         needs=(
             Need(JOINT_STATES, "state_timeout"), Need(SPHERE_DESCRIPTION), Need(SPHERE_MODEL), Need(ROBOT_DESCRIPTION),
@@ -310,7 +315,7 @@ NODES: tuple[NodeInterfaces, ...] = (
         "workcell_sim",
         publishes=(
             JOINT_STATES, LEFT_POINTS, RIGHT_POINTS, LEFT_EXTRINSICS, RIGHT_EXTRINSICS, OBJECT_POSE, OVERVIEW_IMAGE,
-            CLOCK,
+            CLOCK, WRENCH,
         ),
         subscribes=(JOINT_TRAJECTORY, GRIPPER_COMMAND),
     ),
@@ -340,7 +345,7 @@ NODES: tuple[NodeInterfaces, ...] = (
         "pick_client",
         publishes=(HEARTBEAT,),
         subscribes=(OBJECT_POSE, OVERVIEW_IMAGE, NODE_ALIVE),
-        calls=(PICK, PLACE, RECOVER, SEGMENT, PLAN_GRASP),
+        calls=(PICK, PLACE, PUSH, RECOVER, SEGMENT, PLAN_GRASP),
     ),
     NodeInterfaces(
         "arm_client",

@@ -1,4 +1,4 @@
-"""Goals of release, place, go_home and recover as requests of the hand sequence, in the robot's base frame."""
+"""Goals of release, place, push, go_home and recover as requests of the hand sequence, in the robot's base frame."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from morphit_interfaces.action import GoHome, Place, Recover, Release
+from morphit_interfaces.action import GoHome, Place, Push, Recover, Release
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.handling import HandRequest, HandStage
+from morphit_ros.execution.handling import PUSHING, HandRequest, HandStage
 from morphit_ros.execution.held import HeldGrasp
 from morphit_ros.execution.places import PlaceRegion, free_places, standing_on_table
+from morphit_ros.execution.pushing import Push as PushWay
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.ros.execution.held_memory import HeldMemory
-from morphit_ros.ros.execution.pick_request import GoalReader
+from morphit_ros.ros.execution.pick_request import TARGET, GoalReader
 
 # Least and greatest way up or down that may be asked for [m].
 _HEIGHTS = (0.01, 1.0)
@@ -30,17 +31,20 @@ def hand_request(
     """What a goal asks for.
 
     Args:
-        goal: of one of the four actions.
+        goal: of one of the five actions.
         memory: what is held, and what stands around.
         reader: of poses.
         gripper_pose: ``T_base_gripper`` (4, 4) of joint positions.
         height: of ways up and down where the goal says none [m].
 
     Raises:
-        InvalidInputError: a value out of range, a pose in another frame, nothing to put down, or no room for it.
+        InvalidInputError: a value out of range, a pose in another frame, nothing to put down, or no room for it; a
+            push with something in the hand.
         UnknownTransformError: tf2 does not know the base.
     """
     places: tuple[Array, ...] = ()
+    ways: tuple[PushWay, ...] = ()
+    around, target = memory.around, memory.target
     aperture = 0.0
     if isinstance(goal, Release.Goal):
         stages: tuple[HandStage, ...] = (HandStage.RELEASE,)
@@ -54,6 +58,12 @@ def hand_request(
                 "place", memory.in_words(), "an object that pick or execute_grasp has lifted", "Use release or recover."
             )
         places = _places(goal, memory.held, reader)
+    elif isinstance(goal, Push.Goal):
+        stages = PUSHING
+        if memory.held is not None:
+            raise InvalidInputError("push", memory.in_words(), "an empty hand", "Use place or release.")
+        found, around = reader.pushes(goal)
+        ways, target = tuple(found), TARGET
     elif isinstance(goal, GoHome.Goal):
         stages = (HandStage.HOME,)
     else:
@@ -63,8 +73,7 @@ def hand_request(
     if asked and not (np.isfinite(asked) and _HEIGHTS[0] <= asked <= _HEIGHTS[1]):
         raise InvalidInputError("height", asked, f"0 or in [{_HEIGHTS[0]:g}, {_HEIGHTS[1]:g}] m")
     return HandRequest(
-        stages, gripper_pose, memory.held, memory.around, reader.solids(), memory.target, aperture, places,
-        asked or height,
+        stages, gripper_pose, memory.held, around, reader.solids(), target, aperture, places, asked or height, ways,
     )  # fmt: skip
 
 

@@ -88,9 +88,7 @@ class HeldMemory:
 
     def aperture(self, state: JointState | None) -> float | None:
         """Opening between the pads [m], None where it is not reported."""
-        positions = {} if state is None else state.as_dict()
-        known = [positions[name] for name in self._robot.finger_joints if name in positions]
-        return float(np.mean(known)) * len(self._robot.finger_joints) if known else None
+        return None if state is None else self._robot.aperture(state.as_dict())
 
     def check(self, state: JointState | None) -> str:
         """Forget what the fingers show not to be held any longer, and say why; empty if nothing is forgotten."""

@@ -15,7 +15,7 @@ from geometry_msgs.msg import PointStamped
 from rclpy.action.server import ServerGoalHandle
 from rclpy.task import Future
 
-from morphit_interfaces.action import ExecuteGrasp, GoHome, Pick, Place, Recover, Release
+from morphit_interfaces.action import ExecuteGrasp, GoHome, Pick, Place, Push, Recover, Release
 from morphit_interfaces.msg import SegmentedObject
 from morphit_ros.execution.failure import AttemptRecord, FailureMode
 from morphit_ros.execution.handling import HandSequence, HandUpdate
@@ -31,7 +31,7 @@ from morphit_ros.ros.execution.robot_commands import MotionGate
 # A success in a word.
 _DONE = {
     ExecuteGrasp: "picked", Pick: "picked", Release: "released", Place: "placed", GoHome: "at home",
-    Recover: "recovered",
+    Push: "pushed", Recover: "recovered",
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from rclpy.action.server import ServerGoalHandle
 from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 
-from morphit_interfaces.action import ExecuteGrasp, GoHome, Pick, Place, Recover, Release
+from morphit_interfaces.action import ExecuteGrasp, GoHome, Pick, Place, Push, Recover, Release
 from morphit_ros.configuration import parameter
 from morphit_ros.errors import MorphitError
 from morphit_ros.execution.contact_watch import FreeMotion
@@ -38,6 +38,7 @@ from morphit_ros.ros.execution.pick_request import GoalReader
 from morphit_ros.ros.execution.pick_steps import PickSteps, PickStepsConfig
 from morphit_ros.ros.execution.robot_commands import MotionGate
 from morphit_ros.ros.execution.robot_watch import RobotWatch
+from morphit_ros.ros.execution.wrench_input import WrenchInput
 
 # Services keep ten answers: among so many refusals an acceptance may get lost. Then a job begins when its result is
 # asked for, which takes no longer than this [s].
@@ -48,7 +49,7 @@ _FLOOD_TIME = 3.0
 # After robot_spheres has let go of what it knew from before its newest shape comes within [s].
 _SPHERES_TIME = 1.0
 # Actions that do with the hand what no pick does, by their goals.
-_HANDLING: dict[type, Any] = {action.Goal: action for action in (Release, Place, GoHome, Recover)}
+_HANDLING: dict[type, Any] = {action.Goal: action for action in (Release, Place, Push, GoHome, Recover)}
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ class PickJobs:
         self._diagnostics = diagnostics
         self._states = interfaces.JOB_STATE.publish(node)
         self._steps = PickSteps(node, group, inputs, config, sequence, self._run_sequence, reader.weighed_center)
+        self._wrench = WrenchInput(node, inputs) if sequence.weigh.source == "wrench" else None
         self._held = HeldObject(node, group, robot)
         self._memory = HeldMemory(node, robot, gripper, sequence, config.recall_held)
         self._known_since: float | None = None
@@ -135,7 +137,7 @@ class PickJobs:
             self._steps.begin(job)
 
     def start_handling(self, goal: ServerGoalHandle) -> None:
-        """Take a goal of `release`, `place`, `go_home` or `recover`."""
+        """Take a goal of `release`, `place`, `push`, `go_home` or `recover`."""
         self._job = job = self._job_of(goal, _HANDLING[type(goal.request)], HandSequence)
         lost = self._memory.check(self._watch.state)
         if lost:
@@ -258,6 +260,8 @@ class PickJobs:
         if source == "none" or model is None:
             return None
         try:
+            if self._wrench is not None:
+                return self._wrench.scale(model, self._robot)
             return effort_scale(model, self._robot, own_weight=source == "total_efforts")
         except MorphitError as error:
             self._diagnostics.report(WARN, f"nothing is weighed: {error}")

@@ -12,16 +12,19 @@ from geometry_msgs.msg import PoseStamped
 from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 
-from morphit_interfaces.action import ExecuteGrasp
+from morphit_interfaces.action import ExecuteGrasp, Push
 from morphit_interfaces.msg import Grasp as GraspMsg, SegmentedObject
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.execution.held import Surroundings
 from morphit_ros.execution.obstacles import loose_obstacle, object_obstacle, table_obstacle
 from morphit_ros.execution.pick import GraspTarget, PickRequest
+from morphit_ros.execution.pushing import DISTANCE, ClosedFingers, Push as PushWay, pushes
 from morphit_ros.execution.weighing import Load
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points
 from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.robot.motion_backend import ObjectObstacle
 from morphit_ros.robot.solids import Solid
 from morphit_ros.ros.core.clocks import ros_time
 from morphit_ros.ros.core.conversions import matrix_from_pose, seconds_from_stamp
@@ -34,6 +37,8 @@ from morphit_ros.ros.scene.messages import OtherThings, TablePatch, cloud_of, ot
 
 # A neighbour's spheres bulge by 5 mm on the mean with these; with half as many by 7 mm, and fingers fit beside fewer.
 _NEIGHBOUR_SPHERES = 80
+# Name of a goal's object among the bodies of a motion backend.
+TARGET = "target"
 
 
 @dataclass(frozen=True)
@@ -84,8 +89,25 @@ class GoalScene(NamedTuple):
     others: OtherThings
     table: TablePatch | None
 
+    @property
+    def target_obstacle(self) -> ObjectObstacle | None:
+        """The object as spheres."""
+        return None if self.target is None else object_obstacle(TARGET, self.target, make_transform())
+
+    @property
+    def around(self) -> Surroundings:
+        """The table, an obstacle for each other object, and one for all points of no object."""
+        here = make_transform()
+        others = [
+            object_obstacle(f"object {number}", cloud, here, _NEIGHBOUR_SPHERES)
+            for number, cloud in self.others.objects.items()
+        ]
+        if len(self.others.loose):
+            others.append(loose_obstacle("points of no object", self.others.loose, here))
+        return Surroundings(None if self.table is None else table_obstacle(*self.table), tuple(others))
+
     @classmethod
-    def read(cls, goal: ExecuteGrasp.Goal, frames: GoalFrames) -> GoalScene:
+    def read(cls, goal: ExecuteGrasp.Goal | Push.Goal, frames: GoalFrames) -> GoalScene:
         """The scene of a goal.
 
         Raises:
@@ -147,19 +169,11 @@ def pick_request(
             torsion if math.isfinite(torsion) and torsion >= 0.0 else None,
         )
 
-    # An obstacle for each object, and one for all points of no object.
-    here = make_transform()
-    others = [
-        object_obstacle(f"object {number}", cloud, here, _NEIGHBOUR_SPHERES)
-        for number, cloud in scene.others.objects.items()
-    ]
-    if len(scene.others.loose):
-        others.append(loose_obstacle("points of no object", scene.others.loose, here))
     return PickRequest(
         candidates=tuple(target(grasp) for grasp in goal.grasps.grasps),
-        target=None if scene.target is None else object_obstacle("target", scene.target, here),
-        obstacles=tuple(others),
-        table=None if scene.table is None else table_obstacle(*scene.table),
+        target=scene.target_obstacle,
+        obstacles=scene.around.obstacles,
+        table=scene.around.table,
         lift_height=goal.lift_height,
     )
 
@@ -208,6 +222,10 @@ class GoalReader:
         self._node, self._config, self._clearance = node, config, clearance
         self._base, self._base_link = BaseFrame(node, config.world_frame, base), base_link
         self._gripper, self._reaches = gripper, reaches
+        boxes = gripper.collision_boxes(gripper.aperture_min)[len(gripper.palm_boxes) :]
+        self._fingers = ClosedFingers.around(
+            np.array([box.center for box in boxes]), np.array([box.size for box in boxes])
+        )
         self._objects = ObjectWatch(node, group, config.sight_timeout)
         self._world = KnownWorld(node, group)
 
@@ -234,6 +252,32 @@ class GoalReader:
             min_clearance=self._clearance.min_clearance,
         )
         return request, scene.target
+
+    def pushes(self, goal: Push.Goal) -> tuple[list[PushWay], Surroundings]:
+        """Ways to push a goal's object, and what stands around with that object among it, in the base frame.
+
+        Raises:
+            InvalidInputError: as of `GoalScene.read` and `pushes`, no object, or no room for a push.
+            UnknownTransformError: tf2 does not know the base.
+        """
+        frames = self._frames()
+        scene = GoalScene.read(goal, frames)
+        if scene.target is None or scene.target_obstacle is None:
+            raise InvalidInputError("object", "no points", "an object that was seen")
+        T_base_object = frames.T_base("object", goal.object.header.frame_id)
+        asked = T_base_object[:3, :3] @ np.array([goal.direction.x, goal.direction.y, goal.direction.z])
+        others = [cloud.points for cloud in (*scene.others.objects.values(), scene.others.loose)]
+        found = pushes(
+            scene.target.points, np.concatenate(others), scene.around, self._fingers,
+            goal.distance or DISTANCE, asked if asked.any() else None, goal.tip,
+        )  # fmt: skip
+        if not found:
+            raise InvalidInputError(
+                "push", "no way", "room for the closed hand beside the object, and table seen behind it",
+                "Give another direction, or a shorter distance.",
+            )  # fmt: skip
+        around = scene.around
+        return found, replace(around, obstacles=(*around.obstacles, scene.target_obstacle))
 
     def pose(self, message: PoseStamped) -> Array:
         """A pose of the gripper (4, 4) in the base frame.

@@ -366,7 +366,7 @@ class ActionCommands:
         self._trajectory_type = action.FollowJointTrajectory
         self._gripper_type = getattr(action, config.gripper_action_type)
         self._has_list = config.gripper_action_type == "ParallelGripperCommand"
-        self._scale, self._fingers = config.gripper_position_scale, robot.finger_joints
+        self._scale, self._robot = config.gripper_position_scale, robot
         names = controller_actions(robot)
         actions = {
             "arm": (names["arm"], self._trajectory_type, "controller", "trajectory"),
@@ -403,9 +403,13 @@ class ActionCommands:
     def grip(self, aperture: float, max_effort: float) -> None:
         goal = self._gripper_type.Goal()
         position, force = float(aperture) * self._scale, float(max_effort)
+        fingers = self._robot.finger_joints
+        if self._robot.finger_positions is not None:
+            # Drivers of hands whose fingers turn take the position of the joint that the motor turns.
+            position = self._robot.finger_state(aperture)[fingers[0]]
         if self._has_list:
             # A joint state of the one joint that is commanded: the others follow it.
-            goal.command.name, goal.command.position, goal.command.effort = [*self._fingers[:1]], [position], [force]
+            goal.command.name, goal.command.position, goal.command.effort = [*fingers[:1]], [position], [force]
         else:
             goal.command.position, goal.command.max_effort = position, force
         self._goals["gripper"].send(goal)

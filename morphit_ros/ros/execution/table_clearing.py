@@ -1,4 +1,7 @@
-"""Picks one object after the other and puts it into a region, until the table is clear."""
+"""Picks one object after the other and puts it into a region, until the table is clear.
+
+What cannot be picked as it lies is pushed aside, or over, and tried again.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from geometry_msgs.msg import Point, PointStamped
 from rclpy.node import Node
 from rclpy.task import Future
 
-from morphit_interfaces.action import Pick, Place, Recover
+from morphit_interfaces.action import Pick, Place, Push, Recover
 from morphit_interfaces.srv import Segment
 from morphit_ros.execution.clearing import Clearing
 from morphit_ros.execution.failure import FailureMode
@@ -62,9 +65,15 @@ class TableClearing:
             node, interfaces.PICK, times, on_feedback, self._on_picked, (interfaces.SEGMENT, interfaces.PLAN_GRASP)
         )
         self._placing = Request(node, interfaces.PLACE, times, on_feedback, self._on_placed)
+        self._dropping = Request(node, interfaces.PLACE, times, on_feedback, self._on_dropped)
         self._returning = Request(node, interfaces.PLACE, times, on_feedback, self._on_returned)
         self._recovering = Request(node, interfaces.RECOVER, times, on_feedback, self._on_returned)
-        self._requests = self._picking, self._placing, self._returning, self._recovering
+        self._pushing = Request(node, interfaces.PUSH, times, on_feedback, self._on_pushed)
+        self._rising = Request(node, interfaces.RECOVER, times, on_feedback, self._on_risen)
+        self._requests = (
+            self._picking, self._placing, self._dropping, self._returning, self._recovering, self._pushing,
+            self._rising,
+        )  # fmt: skip
         self._waited, self._seen, self._time = Stopwatch(node), Stopwatch(node), Stopwatch(node)
         self._begun, self._empty, self._table_height = False, 0, 0.0
         self._points: Array = np.empty((0, 3))
@@ -101,8 +110,9 @@ class TableClearing:
     def _on_scene(self, future: Future) -> None:
         self._answer = None
         scene = future.result()
-        objects = [cloud_of(item).finite().points for item in scene.objects.objects] if scene.success else []
-        objects = [points for points in objects if len(points)]
+        clouds = [(item, cloud_of(item).finite().points) for item in scene.objects.objects] if scene.success else []
+        seen = [item for item, points in clouds if len(points)]
+        objects = [points for _, points in clouds if len(points)]
         up = np.array([0.0, 0.0, 1.0])
         chosen = self._clearing.choose(objects, up)
         if chosen is not None:
@@ -119,6 +129,15 @@ class TableClearing:
             goal = Pick.Goal(rule=Pick.Goal.RULE_NEAREST, lift_height=self._lift_height)
             goal.point = PointStamped(point=Point(x=float(middle[0]), y=float(middle[1]), z=float(middle[2])))
             self._picking.ask(goal)
+            return
+        pushable = self._clearing.choose_push(objects, up)
+        if pushable is not None:
+            self._empty = 0
+            self._seen.start()
+            index, tip = pushable
+            goal = Push.Goal(object=seen[index], scene=scene.objects, table=scene.table, tip=tip)
+            goal.height = self._lift_height
+            self._pushing.ask(goal)
             return
         # The arm may stand in front of what is left, and clouds of the last motion may still be under way.
         if not scene.success and not scene.table.found:
@@ -137,14 +156,26 @@ class TableClearing:
         if result is None or result.failure_mode in _FAULTS:
             self._end(problem if result is None else f"{result.failed_stage}: {result.message}", False)
         elif result.success and answer.status == GoalStatus.STATUS_SUCCEEDED:
-            goal = Place.Goal(region_size=self._size, height=self._clearing.way_down(self._table_height))
-            goal.region = self._region
-            self._placing.ask(goal)
+            self._placing.ask(self._place(self._size))
         else:
             self._tell(f"not picked, {result.failed_stage}: {result.message}")
             self._clearing.note(self._points, False)
 
+    def _place(self, size: Sequence[float]) -> Place.Goal:
+        goal = Place.Goal(region_size=size, height=self._clearing.way_down(self._table_height))
+        goal.region = self._region
+        return goal
+
     def _on_placed(self, answer: Any, problem: str) -> None:
+        result = None if answer is None else answer.result
+        if result is not None and result.failed_stage == "request" and self._clearing.is_bin(self._table_height):
+            # Larger than the bin, as what hangs together may seem: over its middle.
+            self._dropping.ask(self._place([0.0, 0.0]))
+        else:
+            self._on_dropped(answer, problem)
+
+    def _on_dropped(self, answer: Any, problem: str) -> None:
+        """What became of the last try to put it into the region."""
         result = None if answer is None else answer.result
         if result is not None and result.success:
             self._clearing.note(self._points, True)
@@ -158,6 +189,25 @@ class TableClearing:
             self._returning.ask(Place.Goal(height=self._clearing.way_down(self._table_height)))
         else:
             self._recovering.ask(Recover.Goal(open=True))
+
+    def _on_pushed(self, answer: Any, problem: str) -> None:
+        result = None if answer is None else answer.result
+        if result is None:
+            self._end(f"could not push what is left, {problem}", False)
+            return
+        self._clearing.note_push()
+        why = "" if result.success else f"not pushed, {result.failed_stage}: {result.message}"
+        self._tell(why or "pushed what could not be picked")
+        if result.failed_stage and result.failed_stage != "request":
+            # The hand may be anywhere.
+            self._rising.ask(Recover.Goal())
+
+    def _on_risen(self, answer: Any, problem: str) -> None:
+        """After a push that failed on its way: the hand is up, or this is the end."""
+        result = None if answer is None else answer.result
+        if result is None or not result.success:
+            why = problem if result is None else f"{result.failed_stage}: {result.message}"
+            self._end(f"could not get up after a push, {why}", False)
 
     def _on_returned(self, answer: Any, problem: str) -> None:
         """After a place that failed: the hand is empty and elsewhere, or this is the end."""
@@ -177,6 +227,12 @@ class TableClearing:
         self._over = True
         seconds, done = self._time.elapsed, self._clearing
         rate = 3600.0 * done.cleared / seconds if seconds > 0.0 else 0.0
-        numbers = {"cleared": done.cleared, "attempts": done.attempts, "seconds": seconds, "picks_per_hour": rate}
+        numbers = {
+            "cleared": done.cleared,
+            "attempts": done.attempts,
+            "pushed": done.pushed,
+            "seconds": seconds,
+            "picks_per_hour": rate,
+        }
         line = f"{text}: {done.cleared} objects in {done.attempts} attempts and {seconds:.0f} s, {rate:.0f} an hour"
         self._on_end(line, clear, numbers)

@@ -1,0 +1,1 @@
+"""Plans through contact tried again with the shapes that the bodies really have."""

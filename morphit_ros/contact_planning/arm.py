@@ -1,0 +1,151 @@
+"""An arm of a robot description, a free object and a table as a system for contact planning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from morphit_ros.contact_planning.planner import ContactLaw
+from morphit_ros.contact_planning.system import NO_INERTIA, ContactSystem, Inertia, SystemBuilder
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rotation_vector
+from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.robot.link_masses import GRAVITY, link_inertias
+
+# Sphere count of a box along each edge.
+_BOX_SPHERES = 3
+# Limits are soft while planning: a plan stays so far inside, or a controller may refuse it [rad or m].
+_INSET = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class ContactObject:
+    """A free body made of spheres.
+
+    Attributes:
+        inertia: in the object's frame.
+        centers, radii: (N, 3) and (N,) [m].
+    """
+
+    inertia: Inertia
+    centers: Array
+    radii: Array
+
+    @staticmethod
+    def ball(radius: float, mass: float) -> ContactObject:
+        """A homogeneous ball [m], [kg]."""
+        return ContactObject(Inertia.ball(mass, radius), np.zeros((1, 3)), np.array([radius]))
+
+    @staticmethod
+    def box(size: ArrayLike, mass: float) -> ContactObject:
+        """A homogeneous box (3,) [m], [kg] as a lattice of spheres that touch its faces from inside."""
+        lengths = np.asarray(size, dtype=np.float64)
+        radius = 0.5 * float(lengths.min()) / _BOX_SPHERES
+        counts = np.maximum(_BOX_SPHERES, np.ceil(lengths / (2.0 * radius) - 1e-9)).astype(int)
+        axes = [np.linspace(radius - 0.5 * x, 0.5 * x - radius, n) for x, n in zip(lengths, counts, strict=True)]
+        lattice = np.array(np.meshgrid(*axes, indexing="ij")).reshape(3, -1).T
+        outer = (np.abs(lattice) > 0.5 * lengths - radius - 1e-9).any(axis=1)
+        centers = lattice[outer]
+        return ContactObject(Inertia.box(mass, lengths), centers, np.full(len(centers), radius))
+
+    @property
+    def height(self) -> float:
+        """From the lowest point to the object's origin [m]."""
+        return float((self.radii - self.centers[:, 2]).max())
+
+
+def arm_system(
+    kinematics: KinematicModel,
+    joints: Sequence[str],
+    fixed: Mapping[str, float],
+    spheres: Mapping[str, tuple[Array, Array]],
+    thing: ContactObject,
+    T_world_root: Array | None = None,
+    damping: float = 0.0,
+) -> ContactSystem:
+    """The system of an arm, the body "object" and a table below z = 0 of the world.
+
+    Coordinates are the joints as given, then the object's position [m] and quaternion (x, y, z, w).
+
+    Args:
+        kinematics: of the robot.
+        joints: those that are planned, from the base on.
+        fixed: positions of the others [rad or m].
+        spheres: link → centres (N, 3) and radii (N,) [m] in the link's frame, of links that may touch object and table.
+        thing: what is moved.
+        T_world_root: (4, 4) of the robot's root link, identity if None.
+        damping: of the planned joints [N m s/rad].
+
+    Raises:
+        InvalidInputError: unknown joints or links, links without spheres, or an object without inertia.
+    """
+    lower, upper, _ = kinematics.limits(joints)
+    inset = np.minimum(_INSET, 0.1 * (upper - lower))
+    limits = dict(zip(joints, zip(lower + inset, upper - inset, strict=True), strict=True))
+    inertias = link_inertias(kinematics.description)
+    names = [joint.name for joint in kinematics.description.joints.values() if joint.kind != "fixed"]
+    values = kinematics.configuration({name: fixed.get(name, 0.0) for name in kinematics.joint_names})
+    motions = kinematics.motions
+    root = np.eye(4) if T_world_root is None else T_world_root
+    # Rows of the kinematics → (body of the system, pose in it).
+    bodies: dict[int, tuple[str, Array]] = {-1: ("world", root)}
+    moving: dict[int, str] = {}
+    for row in range(len(motions.parents)):
+        name = kinematics.joint_names[motions.variables[row]]
+        if name in joints and motions.multipliers[row] == 1.0 and motions.offsets[row] == 0.0:
+            moving[row] = name
+    builder = SystemBuilder()
+    carried: dict[str, Inertia] = {}
+    places: list[tuple[str, str, Array, int]] = []
+    for row, parent in enumerate(motions.parents):
+        body, pose = bodies[int(parent)]
+        before = pose @ motions.before[row]
+        if row in moving:
+            bodies[row] = moving[row], np.eye(4)
+            places.append((moving[row], body, before, row))
+            continue
+        value = motions.multipliers[row] * values[motions.variables[row]] + motions.offsets[row]
+        turn, slide = (
+            (np.zeros(3), value * motions.axes[row])
+            if motions.sliding[row]
+            else (value * motions.axes[row], np.zeros(3))
+        )
+        bodies[row] = body, before @ make_transform(matrix_from_rotation_vector(turn), slide)
+    links = {
+        link: (bodies[row][0], bodies[row][1] @ T_joint_link)
+        for link, (row, T_joint_link) in kinematics.link_joints.items()
+    }
+    for link, inertia in inertias.items():
+        body, pose = links[link]
+        carried[body] = carried.get(body, NO_INERTIA) + Inertia(*inertia).moved(pose)
+    missing = [name for name in joints if name not in moving.values()]
+    if missing:
+        raise InvalidInputError("joints", ", ".join(missing), f"joints that move on their own: {', '.join(names)}")
+    for name, body, before, row in places:
+        builder.add_body(
+            name, body, "prismatic" if motions.sliding[row] else "revolute", before, carried.get(name, NO_INERTIA),
+            axis=motions.axes[row], limits=limits[name], damping=damping,
+        )  # fmt: skip
+    builder.add_free_body("object", thing.inertia)
+    touching: list[int] = []
+    for link, (centers, radii) in spheres.items():
+        kinematics.check_link(link)
+        body, pose = links[link]
+        touching += builder.add_spheres(body, np.atleast_2d(centers) @ pose[:3, :3].T + pose[:3, 3], radii)
+    if not touching:
+        raise InvalidInputError(
+            "spheres", "none", "spheres of at least one link", "A body without shape touches nothing."
+        )
+    parts = builder.add_spheres("object", thing.centers, thing.radii)
+    table = builder.add_half_space()
+    pairs = [(row, part) for row in touching for part in parts]
+    return builder.build([*pairs, *((part, table) for part in parts), *((row, table) for row in touching)])
+
+
+def resting_height(thing: ContactObject, law: ContactLaw) -> float:
+    """Height of the object's origin [m] at which the table's soft contact carries its weight."""
+    load = thing.inertia.mass * GRAVITY / (law.stiffness * law.smoothing)
+    return thing.height - law.smoothing * float(np.log(np.expm1(load)))

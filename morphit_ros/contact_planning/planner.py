@@ -1,0 +1,381 @@
+"""Plans through contact: found by drawing shapes together, solved, and judged before they are called a success."""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from morphit_ros.configuration import Config, nested, parameter
+from morphit_ros.contact_planning.solver import Solution, SolverConfig, SolverStatus, solve_trajectory
+from morphit_ros.contact_planning.system import ContactSystem
+from morphit_ros.contact_planning.transcription import Task, deepest_overlap, evaluation_arrays
+from morphit_ros.contact_planning.tree import BALL
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.transforms import Array
+
+# Of the solve that finds a contact.
+_START_ITERATIONS, _START_TOLERANCE, _START_OVERLAP, _START_PENALTY = 60, 1e-2, 1e3, 10.0
+_NO_LIMIT = 1e3
+# Iterations with each start, and how many of the best go on.
+_FIRST_ITERATIONS, _CONTINUED = 40, 2
+# Times between two steps at which bodies are held against each other.
+_BETWEEN = 4
+
+
+class PlanStatus(enum.StrEnum):
+    """What became of a plan; only SUCCEEDED may be carried out.
+
+    SUCCEEDED: converged, no overlap beyond what is allowed, and at the goal.
+    GOAL_MISSED: converged, but farther from the goal than the tolerance.
+    OVERLAP: converged, but shapes overlap by more than is allowed.
+    NOT_CONVERGED: iterations ran out, or joints without motor would need effort.
+    TIMED_OUT: the time ran out.
+    """
+
+    SUCCEEDED = "succeeded"
+    GOAL_MISSED = "goal missed"
+    OVERLAP = "overlap"
+    NOT_CONVERGED = "not converged"
+    TIMED_OUT = "timed out"
+
+
+@dataclass(frozen=True)
+class ContactLaw(Config):
+    """How shapes in contact push and hold each other (`contact.py`)."""
+
+    stiffness: float = parameter(200.0, "Normal force a depth [N/m]", minimum=1e-3, maximum=1e7)
+    smoothing: float = parameter(0.01, "Gap over which force begins [m]", minimum=1e-6, maximum=1.0)
+    dissipation_velocity: float = parameter(0.1, "Approach that doubles the force [m/s]", minimum=1e-6, maximum=1e3)
+    friction: float = parameter(0.5, "Coefficient of friction", minimum=0.0, maximum=10.0)
+    stiction_velocity: float = parameter(
+        0.05, "Slip at which friction is 0.7 of its most [m/s]", minimum=1e-6, maximum=10.0
+    )
+
+    @property
+    def numbers(self) -> Array:
+        """(5,) for the kernels."""
+        return np.array(
+            [self.stiffness, self.smoothing, self.dissipation_velocity, self.friction, self.stiction_velocity]
+        )
+
+
+@dataclass(frozen=True)
+class ContactPlanConfig(Config):
+    """How a plan is searched, and when it is one."""
+
+    step: float = parameter(0.05, "Time of a step [s]", minimum=1e-4, maximum=1.0)
+    steps: int = parameter(40, "Number of steps", minimum=3, maximum=2000)
+    starts: int = parameter(
+        6,
+        "Most pairs of shapes that are drawn together, one after the other, to find a contact",
+        minimum=1,
+        maximum=1000,
+    )
+    attraction: float = parameter(300.0, "Weight of the gap of such a pair, squared [1/m²]", minimum=1e-6, maximum=1e9)
+    overlap: float = parameter(0.001, "Most that shapes may overlap in a plan [m]", minimum=0.0, maximum=1.0)
+    overlap_weight: float = parameter(1e6, "Weight of overlap squared [1/m²]", minimum=0.0, maximum=1e12)
+    limit_weight: float = parameter(1e4, "Weight of positions beyond limits squared", minimum=0.0, maximum=1e12)
+    time_limit: float = parameter(10.0, "Most time of planning [s]", minimum=1e-3, maximum=1e5)
+    law: ContactLaw = nested(ContactLaw)
+    solver: SolverConfig = nested(SolverConfig)
+
+
+@dataclass(frozen=True, eq=False)
+class ContactGoal:
+    """Where a system should be at the end, and what it costs on the way.
+
+    Weights are of squares, (V,) each; those on the way are integrated over time.
+
+    Attributes:
+        positions: (Q,) at the end. Nominal positions lead straight there from the start.
+        position, velocity, effort: weights on the way.
+        final_position, final_velocity: weights at the end.
+        tolerance: (V,) largest deviation at the end, infinite where it does not matter [rad or m].
+    """
+
+    positions: Array
+    position: Array
+    velocity: Array
+    effort: Array
+    final_position: Array
+    final_velocity: Array
+    tolerance: Array
+
+
+@dataclass(frozen=True, eq=False)
+class ContactPlan:
+    """A planned motion through contact.
+
+    Attributes:
+        status: whether it may be carried out.
+        message: why not, or what it reaches.
+        times: (N + 1,) [s].
+        positions: (N + 1, Q), the start first.
+        velocities, efforts: (N, V) that lead to each later position.
+        error: (V,) positions at the end minus the goal.
+        overlap: deepest of all pairs [m], 0 for none, at the times and four times between.
+        solution: of the solver.
+        seconds: of planning.
+    """
+
+    status: PlanStatus
+    message: str
+    times: Array
+    positions: Array
+    velocities: Array
+    efforts: Array
+    error: Array
+    overlap: float
+    solution: Solution
+    seconds: float
+
+    @property
+    def success(self) -> bool:
+        """Whether it may be carried out."""
+        return self.status is PlanStatus.SUCCEEDED
+
+
+DEFAULT_CONFIG = ContactPlanConfig()
+
+
+class ContactPlanner:
+    """Plans for one system and goal, anew or from where the last plan has led.
+
+    Attributes:
+        system, goal, config: as given.
+        latest: the last solution, None before the first.
+
+    Raises:
+        InvalidInputError: a goal of another size or with numbers that are not finite, or no pair of shapes.
+    """
+
+    def __init__(self, system: ContactSystem, goal: ContactGoal, config: ContactPlanConfig = DEFAULT_CONFIG) -> None:
+        self.system, self.config = system, config
+        self.goal = replace(goal, positions=_checked_positions(system, "goal", goal.positions))
+        for name in ("position", "velocity", "effort", "final_position", "final_velocity", "tolerance"):
+            values = np.asarray(getattr(goal, name), dtype=np.float64)
+            if values.shape != (system.velocity_count,) or not (values >= 0.0).all():
+                raise InvalidInputError(f"goal.{name}", values, f"{system.velocity_count} numbers, none negative")
+        if len(system.contacts.pairs) == 0:
+            raise InvalidInputError("pairs", "none", "at least one pair of shapes that may touch")
+        self.latest: Solution | None = None
+
+    def plan(
+        self, positions: ArrayLike, velocities: ArrayLike | None = None, guess: Array | None = None
+    ) -> ContactPlan:
+        """Plan from a configuration (Q,) and velocity (V,), at rest if none is given.
+
+        Args:
+            guess: (N, Q) to start from instead of looking for contacts.
+
+        Raises:
+            InvalidInputError: numbers that are not finite or of another size, or shapes that overlap at the start.
+        """
+        began = time.monotonic()
+        deadline = began + self.config.time_limit
+        start, speed = self._checked_state(positions, velocities)
+        self._check_apart(start)
+        task, solver = self._task(start, speed), self.config.solver
+        if guess is not None:
+            found = [solve_trajectory(self.system, task, guess, solver, deadline=deadline)]
+        else:
+            found = []
+            short = replace(solver, iterations=min(_FIRST_ITERATIONS, solver.iterations))
+            for candidate in self._starts(start, speed, deadline):
+                found.append(solve_trajectory(self.system, task, candidate, short, deadline=deadline))
+                if self._judged(found[-1], start)[0] is PlanStatus.SUCCEEDED or time.monotonic() > deadline:
+                    break
+        found.sort(key=_rank)
+        best = found[0]
+        for k, solution in enumerate(found[:_CONTINUED]):
+            if self._judged(best, start)[0] is PlanStatus.SUCCEEDED or time.monotonic() > deadline:
+                break
+            if solution.status is SolverStatus.ITERATIONS:
+                found[k] = solve_trajectory(
+                    self.system, task, solution.positions, solver, solution.multipliers, deadline
+                )
+            best = min(found[:_CONTINUED], key=_rank)
+        if best.status is SolverStatus.ITERATIONS and time.monotonic() > deadline:
+            best = replace(best, status=SolverStatus.TIMED_OUT)
+        self.latest = best
+        return self._made(start, best, began)
+
+    def replan(self, positions: ArrayLike, velocities: ArrayLike, elapsed: int = 1, iterations: int = 1) -> ContactPlan:
+        """Go on with the last plan from what is measured, by some iterations (model predictive control).
+
+        Args:
+            elapsed: steps that have passed since the last plan.
+            iterations: of the solver, all that are done.
+
+        Raises:
+            InvalidInputError: nothing was planned before; else as of `plan`.
+        """
+        began = time.monotonic()
+        if self.latest is None:
+            raise InvalidInputError("replan", "no earlier plan", "a call of `plan` first")
+        # What is measured may overlap by what a soft contact gives way.
+        start, speed = self._checked_state(positions, velocities)
+        rows = np.minimum(np.arange(self.config.steps) + elapsed, self.config.steps - 1)
+        config = replace(self.config.solver, iterations=iterations)
+        solution = solve_trajectory(
+            self.system, self._task(start, speed), self.latest.positions[rows], config,
+            self.latest.multipliers[rows], began + self.config.time_limit,
+        )  # fmt: skip
+        self.latest = solution
+        return self._made(start, solution, began)
+
+    def _checked_state(self, positions: ArrayLike, velocities: ArrayLike | None) -> tuple[Array, Array]:
+        start = _checked_positions(self.system, "positions", positions)
+        count = self.system.velocity_count
+        speed = np.zeros(count) if velocities is None else np.array(velocities, dtype=np.float64)
+        if speed.shape != (count,) or not np.isfinite(speed).all():
+            raise InvalidInputError("velocities", speed, f"{count} finite numbers")
+        return start, speed
+
+    def _check_apart(self, start: Array) -> None:
+        system, allowed = self.system, self.config.overlap
+        gaps = system.gaps(start)
+        deepest = int(np.argmin(gaps))
+        if gaps[deepest] < -allowed:
+            first, second = (system.shape_names[row] for row in system.contacts.pairs[deepest])
+            raise InvalidInputError(
+                "positions", f"'{first}' and '{second}' overlapping by {-gaps[deepest]:.3g} m at the start",
+                f"at most {allowed:g} m", "Start with the bodies apart.",
+            )  # fmt: skip
+
+    def _task(self, start: Array, speed: Array) -> Task:
+        """The last stage's task."""
+        config, goal, system = self.config, self.goal, self.system
+        steps, h = config.steps, config.step
+        way = system.difference(goal.positions, start)
+        goals = np.array([system.moved(start, way * (t + 1) / steps) for t in range(steps)])
+        # Twice, as the cost has a factor ½ that the weights have not.
+        weights = [np.tile(2.0 * h * part, (steps, 1)) for part in (goal.position, goal.velocity, goal.effort)]
+        weights[0][-1], weights[1][-1] = 2.0 * goal.final_position, 2.0 * goal.final_velocity
+        return Task(
+            h, start, speed, goals, weights[0], weights[1], weights[2], np.zeros_like(weights[2]),
+            system.lower, system.upper, config.limit_weight, config.overlap_weight, 0.0,
+            np.zeros(len(system.contacts.pairs)), config.law.numbers,
+        )  # fmt: skip
+
+    def _starts(self, start: Array, speed: Array, deadline: float) -> Iterator[Array]:
+        """Guesses (N, Q), each with another pair drawn together while the idle joints turn as they should."""
+        system, config = self.system, self.config
+        final = self._task(start, speed)
+        rest = final.goals.copy()
+        for velocity in np.flatnonzero(system.actuated):
+            column = system.tree.first_position[system.tree.bodies[velocity]]
+            rest[:, column] = start[column]
+        solver = replace(
+            config.solver, iterations=_START_ITERATIONS, cost_tolerance=_START_TOLERANCE, effort_tolerance=_NO_LIMIT,
+            penalty=_START_PENALTY * config.solver.penalty,
+        )  # fmt: skip
+        for pair in self._candidates(start):
+            attraction = np.zeros(len(system.contacts.pairs))
+            attraction[pair] = config.attraction
+            task = final._replace(attraction=attraction, overlap_weight=min(_START_OVERLAP, config.overlap_weight))
+            yield solve_trajectory(system, task, rest, solver, deadline=deadline).positions
+
+    def _candidates(self, start: Array) -> list[int]:
+        """Pairs of a driven and an idle body: every other one of the body that most joints move, else of any."""
+        system = self.system
+        driven = system.tree.moves[system.actuated].sum(axis=0)
+        pairs = [
+            (pair, int(moved.max()))
+            for pair, shapes in enumerate(system.contacts.pairs)
+            if (moved := driven[system.contacts.bodies[shapes]] * (system.contacts.bodies[shapes] >= 0))
+            .astype(bool)
+            .sum()
+            == 1
+        ]
+        gaps = system.gaps(start)
+        most = max((count for _, count in pairs), default=0)
+        groups = [
+            _spread(sorted((pair for pair, count in pairs if (count == most) == outer), key=lambda pair: gaps[pair]))
+            for outer in (True, False)
+        ]
+        mixed = [pair for both in zip_longest(*groups) for pair in both if pair is not None]
+        return mixed[: self.config.starts]
+
+    def _overlap(self, solution: Solution, start: Array) -> float:
+        """Deepest overlap [m], between the times of the plan too."""
+        positions = np.vstack([start, solution.positions])
+        evaluation = evaluation_arrays(self.system.tree, self.system.contacts, 1)
+        return float(deepest_overlap(self.system.tree, self.system.contacts, positions, _BETWEEN, evaluation))
+
+    def _judged(self, solution: Solution, start: Array) -> tuple[PlanStatus, str]:
+        """Status and message of a solution."""
+        if solution.status is SolverStatus.TIMED_OUT:
+            return PlanStatus.TIMED_OUT, f"after {self.config.time_limit:g} s; allow more time or fewer steps"
+        if solution.status is not SolverStatus.CONVERGED:
+            return PlanStatus.NOT_CONVERGED, (
+                f"{solution.status.value} after {solution.iterations} iterations: without motor joints would need "
+                f"{solution.unactuated:.2g} (N or N m)"
+            )
+        overlap = self._overlap(solution, start)
+        if overlap > self.config.overlap:
+            return (
+                PlanStatus.OVERLAP,
+                f"bodies overlap by {1e3 * overlap:.2g} mm, at most {1e3 * self.config.overlap:g} mm",
+            )
+        error = np.abs(self.system.difference(solution.positions[-1], self.goal.positions))
+        worst = int(np.argmax(error - self.goal.tolerance))
+        if error[worst] > self.goal.tolerance[worst]:
+            return PlanStatus.GOAL_MISSED, (
+                f"coordinate {worst} ends {error[worst]:.3g} from its goal, at most {self.goal.tolerance[worst]:g}; "
+                "the goal may be out of reach"
+            )
+        return PlanStatus.SUCCEEDED, f"cost {solution.cost:.4g}"
+
+    def _made(self, start: Array, solution: Solution, began: float) -> ContactPlan:
+        status, message = self._judged(solution, start)
+        steps = self.config.steps
+        return ContactPlan(
+            status, message, np.linspace(0.0, self.config.step * steps, steps + 1),
+            np.vstack([start, solution.positions]),
+            solution.velocities, solution.efforts,
+            self.system.difference(solution.positions[-1], self.goal.positions),
+            self._overlap(solution, start), solution, time.monotonic() - began,
+        )  # fmt: skip
+
+
+def _spread(items: list[int]) -> list[int]:
+    """All items, so that the first few are spread over the list: by halves, quarters, eighths."""
+    order: list[int] = []
+    parts = 1
+    while len(order) < len(items):
+        for k in range(parts):
+            row = (2 * k + 1) * len(items) // (2 * parts)
+            if items[row] not in order:
+                order.append(items[row])
+        parts *= 2
+    return order
+
+
+def _rank(solution: Solution) -> float:
+    """How much worse a solution is than others: what its joints without motor need counts."""
+    return solution.penalised
+
+
+def _checked_positions(system: ContactSystem, name: str, values: ArrayLike) -> Array:
+    """A configuration (Q,), quaternions made unit ones.
+
+    Raises:
+        InvalidInputError: another size, numbers that are not finite, or no quaternion.
+    """
+    positions = np.array(values, dtype=np.float64)
+    if positions.shape != (system.position_count,) or not np.isfinite(positions).all():
+        raise InvalidInputError(name, positions, f"{system.position_count} finite numbers")
+    for body in np.flatnonzero(system.tree.kinds == BALL):
+        first = system.tree.first_position[body]
+        length = float(np.linalg.norm(positions[first : first + 4]))
+        if abs(length - 1.0) > 1e-3:
+            raise InvalidInputError(name, f"a quaternion of length {length:g}", "a unit quaternion (x, y, z, w)")
+        positions[first : first + 4] /= length
+    return positions

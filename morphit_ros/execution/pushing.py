@@ -1,0 +1,157 @@
+"""Where a closed hand can push an object aside that cannot be grasped as it lies, over what it lies on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.execution.held import Surroundings
+from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points
+
+# How far an object is pushed where nobody says, and what may be asked for [m].
+DISTANCE, DISTANCES = 0.08, (0.01, 0.4)
+# Directions that are tried.
+_DIRECTIONS = 16
+# Between the hand and the object before, and between the fingertips and the table [m].
+_BEFORE, _ABOVE = 0.02, 0.008
+# Height of the pads on the object, as a share of its own: low to push it aside, high to tip it over.
+_LOW, _HIGH = 0.3, 0.85
+# Kept free around the fingers where they come down [m].
+_ROOM = 0.005
+# More room than this at the end of a push makes it no better [m].
+_ENOUGH = 0.1
+# A table is known to go on by this much less than its slab, which is larger than what was seen of it [m].
+_TABLE_MARGIN = 0.1
+# Pushes that a way is looked for to.
+_MOST = 8
+
+
+class ClosedFingers(NamedTuple):
+    """The box around closed fingers, about the pads: half its depth along x, half its breadth along y, and beyond [m].
+
+    Attributes:
+        depth, breadth: half of each, along x and y of the gripper frame.
+        beyond: how far the fingertips reach along z.
+    """
+
+    depth: float
+    breadth: float
+    beyond: float
+
+    @classmethod
+    def around(cls, centers: Array, sizes: Array) -> ClosedFingers:
+        """Around boxes (B, 3), (B, 3) in the gripper frame: those of both fingers, closed [m]."""
+        reach = np.abs(centers) + 0.5 * sizes
+        return cls(float(reach[:, 0].max()), float(reach[:, 1].max()), float((centers + 0.5 * sizes)[:, 2].max()))
+
+
+@dataclass(frozen=True)
+class Push:
+    """One straight push.
+
+    Attributes:
+        start: (4, 4) ``T_base_gripper`` beside the object, fingers closed.
+        end: (4, 4) where it ends, turned as at the start.
+    """
+
+    start: Array
+    end: Array
+
+
+def pushes(
+    points: Array,
+    others: Array,
+    around: Surroundings,
+    fingers: ClosedFingers,
+    distance: float = DISTANCE,
+    direction: Array | None = None,
+    tip: bool = False,
+) -> list[Push]:
+    """Pushes through the middle of an object, best first: those after which it has most room around it.
+
+    The hand points down, closed, with the broad side of its fingers ahead. It comes down where nothing is and ends
+    where the table has been seen. Whether the arm gets there, and what else of it would touch, is for its planner to
+    say; how the object moves depends on friction, so that whoever asks looks again.
+
+    Args:
+        points: (N, 3) of the object in the base frame [m].
+        others: (M, 3) of everything else that was seen but the table, in the base frame [m].
+        around: with the table that the object stands on.
+        fingers: what pushes.
+        distance: that the object is pushed over [m].
+        direction: (3,) in which alone, in the base frame; None for any.
+        tip: push high, so that what is tall tips over, instead of low.
+
+    Raises:
+        InvalidInputError: no point, no table, a distance out of range, or a direction that is not along the table.
+    """
+    if not len(points) or not np.isfinite(points).all():
+        raise InvalidInputError("object", f"{len(points)} points", "finite points of an object that was seen")
+    if around.table is None:
+        raise InvalidInputError("table", "none", "the table that the object stands on", "Look from where it is seen.")
+    if not DISTANCES[0] <= distance <= DISTANCES[1]:
+        raise InvalidInputError("distance", distance, f"in [{DISTANCES[0]:g}, {DISTANCES[1]:g}] m")
+    ground = _Ground(points, others, around, fingers)
+    angles: Sequence[float] = np.linspace(0.0, 2.0 * math.pi, _DIRECTIONS, endpoint=False).tolist()
+    if direction is not None:
+        along = around.table.T_base_table[:3, :3].T @ np.asarray(direction, dtype=np.float64)
+        if not (np.isfinite(along).all() and float(np.hypot(*along[:2])) > abs(along[2])):
+            raise InvalidInputError("direction", np.asarray(direction).tolist(), "a direction along the table")
+        angles = [math.atan2(along[1], along[0])]
+    rated = [found for angle in angles for found in ground.rated(angle, distance, _HIGH if tip else _LOW)]
+    rated.sort(key=lambda item: -item[0])
+    return [push for _, push in rated[:_MOST]]
+
+
+class _Ground:
+    """Object, neighbours and hand in the frame of the table: z is the height above it."""
+
+    def __init__(self, points: Array, others: Array, around: Surroundings, fingers: ClosedFingers) -> None:
+        table = around.table
+        assert table is not None
+        self._T_base_table, self._half = table.T_base_table, 0.5 * table.size - _TABLE_MARGIN
+        T_table_base = invert_transform(table.T_base_table)
+        self._points = transform_points(T_table_base, points)
+        self._fingers = fingers
+        around_hand = transform_points(T_table_base, others) if len(others) else np.empty((0, 3))
+        self._others = cKDTree(around_hand[:, :2]) if len(around_hand) else None
+        self._all = np.concatenate([self._points[:, :2], around_hand[:, :2]])
+        self._height = float(self._points[:, 2].max())
+        low, high = self._points[:, :2].min(axis=0), self._points[:, :2].max(axis=0)
+        self._middle = 0.5 * (low + high)
+
+    def rated(self, angle: float, distance: float, share: float) -> Iterator[tuple[float, Push]]:
+        """Pushes in a direction with how good they are, none where there is no room for one."""
+        ahead = np.array([math.cos(angle), math.sin(angle)])
+        beside = np.array([-ahead[1], ahead[0]])
+        away = self._points[:, :2] - self._middle
+        along = away @ ahead
+        in_way = np.abs(away @ beside) <= self._fingers.breadth
+        if not in_way.any():
+            # A ring, pushed through its empty middle.
+            return
+        start = self._middle + (float(along[in_way].min()) - self._fingers.depth - _BEFORE) * ahead
+        end = start + (_BEFORE + distance) * ahead
+        if (np.abs(self._middle + distance * ahead) > self._half).any() or (np.abs(end) > self._half).any():
+            return
+        # Fingers that come down here touch nothing.
+        around = self._all - start
+        fingers = np.array([self._fingers.depth, self._fingers.breadth]) + _ROOM
+        if (np.abs(np.stack([around @ ahead, around @ beside], axis=1)) < fingers).all(axis=1).any():
+            return
+        room = _ENOUGH
+        if self._others is not None:
+            room = float(self._others.query(self._points[:, :2] + distance * ahead)[0].min())
+        height = max(self._fingers.beyond + _ABOVE, share * self._height)
+        for sign in (1.0, -1.0):
+            x = np.array([*(sign * ahead), 0.0])
+            z = np.array([0.0, 0.0, -1.0])
+            rotation = np.stack([x, np.cross(z, x), z], axis=1)
+            poses = [self._T_base_table @ make_transform(rotation, (*place, height)) for place in (start, end)]
+            yield min(room, _ENOUGH), Push(*poses)

@@ -1,0 +1,320 @@
+"""Ranked suction grasps of an object: places of the seen surface on which a cup seals, and that hold the object.
+
+    places → seal → approach direction → table → object and obstacles → load → score → diverse top-k
+
+Each stage counts what it removes. Only seen surface is a place: nobody knows what a completed side is like. The shape
+that completes it counts for the centre of mass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from morphit_ros.geometry.inputs import CloudLike, as_cloud
+from morphit_ros.geometry.support_plane import SupportPlaneLike
+from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rotation_vector
+from morphit_ros.grasping.checking.sweeps import GripperBoxes, approach_hits, box_corners, lowest_heights
+from morphit_ros.grasping.grasp import Grasp, GraspPlan
+from morphit_ros.grasping.planner_config import PlannerConfig
+from morphit_ros.grasping.scene import ObjectScene, prepare_scene
+from morphit_ros.grasping.scoring.quality import diverse_top
+from morphit_ros.grasping.search import Stopwatch
+from morphit_ros.grasping.suction.cup import SuctionCup
+from morphit_ros.grasping.suction.load import CupLoad, cup_load
+from morphit_ros.grasping.suction.seal import REASONS, Seal, SealTest
+
+# Places that are looked at: drawn ones, and those whose normals pass nearest to the centre of mass; how many of those
+# that pass the checks are tried with errors of position.
+_DRAWN, _CENTRAL, _TRIED = 400, 200, 80
+# Seals are told from so many points at least: thinned as for fingers, holes are lost.
+_POINTS = 12_000
+# Clearances beyond this are not told apart [m].
+_REACH = 0.01
+_GRAVITY = 9.81
+_STAGES = (*REASONS, "approach direction", "table", "collision", "load")
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A cup on a place: axis (3,) towards the surface, its seal."""
+
+    axis: Array
+    seal: Seal
+
+
+def plan_suction(
+    cloud: CloudLike,
+    cup: SuctionCup,
+    config: PlannerConfig | None = None,
+    table: SupportPlaneLike | None = None,
+    seed: int = 0,
+    approach: ArrayLike | None = None,
+    center_of_mass: ArrayLike | None = None,
+    progress: Callable[[str, float], None] | None = None,
+    *,
+    obstacles: CloudLike | None = None,
+    viewpoints: ArrayLike | None = None,
+) -> GraspPlan:
+    """Ranked, collision-checked suction grasps of an object.
+
+    A grasp's pose is that of the cup's frame (`SuctionCup`) with the lip on the surface; its apertures are 0, its
+    contact points the lip. Metrics: `seal` and, with errors of position, `seal_worst`, in [0, 1]; `coverage`, `travel`
+    [m], `strain`, `misalignment` [rad], `flatness` [m], `curvature` [1/m] of `Seal`; `load`, the share of what is held
+    that the object's weight takes, `pull`, `shear` [N], `moment`, `torsion` [N m] of it; `lever`, the distance of the
+    centre of mass from the cup's axis [m]; `clearance` [m].
+
+    Args:
+        cloud: the object [m], as of `plan_grasps`.
+        cup: which cup.
+        config: friction, masses, approach, distances and number of grasps as of `plan_grasps`; `position_error` is
+            what a seal is tried with. Unseen space counts as free.
+        table: what the object stands on; its plane is kept clear and its z axis is up.
+        seed: of the choice of places.
+        approach: (3,) preferred approach direction; down onto the table if None and a table is given.
+        center_of_mass: (3,) if it is known [m]; else that of the completed shape.
+        progress: called with the name of a stage and the finished share.
+        obstacles: a cloud of what stands around the object [m].
+        viewpoints: (V, 3) positions of the cameras, if they are known [m].
+
+    Raises:
+        InvalidInputError: as of `plan_grasps`.
+    """
+    settings, report, clock = config or PlannerConfig(), progress or (lambda stage, share: None), Stopwatch()
+    rng = np.random.default_rng(seed)
+    around = np.empty((0, 3)) if obstacles is None else as_cloud(obstacles, "obstacles").finite().points
+    detailed = replace(settings, max_points=max(settings.max_points, _POINTS))
+    scene = prepare_scene(
+        as_cloud(cloud), detailed, table, approach, center_of_mass, rng,
+        obstacles=around if len(around) else None, viewpoints=viewpoints,
+    )  # fmt: skip
+    clock.lap("prepare")
+    report("seal", 0.2)
+    seen = scene.observed >= 1.0
+    test = SealTest(scene.points[seen], scene.normals[seen], cup)
+    rows = _places(test, scene.center_of_mass, rng)
+    rejected = dict.fromkeys(_STAGES, 0)
+    seals: list[Seal] = []
+    places: list[_Place] = []
+    for row in rows:
+        axis, seal = test.along_normal(test.points[row], test.normals[row])
+        seals.append(seal)
+        if seal.reason:
+            rejected[seal.reason] += 1
+        else:
+            places.append(_Place(axis, seal))
+    clock.lap("seal")
+    report("check", 0.6)
+    places = _approachable(places, scene, settings, rejected)
+    places, gaps = _free(places, scene, around, cup, settings, table, rejected)
+    clock.lap("check")
+    report("rank", 0.8)
+    loads = _loads(places, scene, cup, settings)
+    held = [row for row, load in enumerate(loads) if load.times >= cup.safety]
+    rejected["load"] += len(loads) - len(held)
+    held = sorted(held, key=lambda row: -places[row].seal.quality * _hold_term(loads[row]))[:_TRIED]
+    grasps = [_make_grasp(places[row], loads[row], float(gaps[row]), test, scene, settings) for row in held]
+    grasps = _diverse(sorted(grasps, key=lambda grasp: -grasp.score), settings)
+    clock.lap("rank")
+    report("rank", 1.0)
+    message = scene.note if grasps else _why_none(rejected, seals, loads, cup, scene, settings)
+    return GraspPlan(grasps, rejected, len(rows), clock.laps, message)
+
+
+def _places(test: SealTest, center_of_mass: Array, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Rows of points that a cup is laid on."""
+    offsets = center_of_mass - test.points
+    levers = np.linalg.norm(np.cross(offsets, test.normals), axis=1)
+    central = np.argsort(levers, kind="stable")[:_CENTRAL]
+    return np.unique(np.concatenate([rng.permutation(len(test.points))[:_DRAWN], central]))
+
+
+def _worst(test: SealTest, place: _Place, shift: float) -> float:
+    """Quality of the seal in the worst of four places beside."""
+    first = np.cross(place.axis, np.eye(3)[int(np.argmin(np.abs(place.axis)))])
+    first /= np.linalg.norm(first)
+    second = np.cross(place.axis, first)
+    ways = (first, -first, second, -second)
+    return min(test.along(place.seal.center + shift * way, place.axis).quality for way in ways)
+
+
+def _approachable(
+    places: list[_Place], scene: ObjectScene, config: PlannerConfig, rejected: dict[str, int]
+) -> list[_Place]:
+    """Places whose axis is near enough to the preferred approach."""
+    if not scene.prefers_approach:
+        return places
+    limit = math.cos(math.radians(config.max_approach_tilt))
+    kept = [place for place in places if place.axis @ scene.approach >= limit]
+    rejected["approach direction"] += len(places) - len(kept)
+    return kept
+
+
+def _frames(places: list[_Place]) -> tuple[Array, Array]:
+    """Rotations (S, 3, 3) and translations (S, 3) of the cup's frame."""
+    rotations = np.empty((len(places), 3, 3))
+    for rotation, place in zip(rotations, places, strict=True):
+        first = np.cross(np.eye(3)[int(np.argmin(np.abs(place.axis)))], place.axis)
+        first /= np.linalg.norm(first)
+        rotation[:] = np.stack([first, np.cross(place.axis, first), place.axis], axis=1)
+    return rotations, np.array([place.seal.center for place in places]).reshape(-1, 3)
+
+
+def _cup_boxes(cup: SuctionCup) -> GripperBoxes:
+    corners = box_corners(cup.palm_boxes)
+    none = np.empty((1, 0, 3))
+    return GripperBoxes(
+        np.ascontiguousarray(corners[:, 0]),
+        np.ascontiguousarray(corners[:, 1]),
+        none,
+        none,
+        np.zeros(1),
+        np.zeros(1),
+        0.0,
+    )
+
+
+def _free(
+    places: list[_Place],
+    scene: ObjectScene,
+    around: Array,
+    cup: SuctionCup,
+    config: PlannerConfig,
+    table: SupportPlaneLike | None,
+    rejected: dict[str, int],
+) -> tuple[list[_Place], Array]:
+    """Places to which cup and mount come without touching table, object or obstacles, and their clearance (S,) [m]."""
+    rotations, translations = _frames(places)
+    boxes, zeros = _cup_boxes(cup), np.zeros(len(places))
+    keep = np.ones(len(places), dtype=np.bool_)
+    if table is not None and len(places):
+        heights = lowest_heights(
+            boxes, rotations, translations, zeros, table.T_world_table, config.pregrasp_distance
+        )  # fmt: skip
+        keep = heights >= config.table_clearance
+        rejected["table"] += int((~keep).sum())
+    solid = np.ascontiguousarray(np.concatenate([scene.points, around]))
+    hits = approach_hits(
+        solid, rotations, translations, zeros, boxes, config.pregrasp_distance, reach=_REACH,
+        stop_at=config.allowed_hits + 1,
+    )  # fmt: skip
+    met = keep & (hits.inside > config.allowed_hits)
+    rejected["collision"] += int(met.sum())
+    kept = np.flatnonzero(keep & ~met)
+    return [places[row] for row in kept], hits.clearance[kept]
+
+
+def _loads(places: list[_Place], scene: ObjectScene, cup: SuctionCup, config: PlannerConfig) -> list[CupLoad]:
+    """The object's weight at each place, as it is lifted."""
+    up = -scene.approach if scene.up is None else scene.up
+    weight = -(config.mass or scene.mass or config.assumed_mass) * _GRAVITY * up
+    return [
+        cup_load(cup, place.seal.center, place.axis, weight, scene.center_of_mass, config.friction) for place in places
+    ]
+
+
+def _hold_term(load: CupLoad) -> float:
+    """0.5 where the load takes half of what is held, as of grasps by fingers."""
+    return 1.0 / (1.0 + (2.0 / load.times) ** 2)
+
+
+def _make_grasp(
+    place: _Place, load: CupLoad, gap: float, test: SealTest, scene: ObjectScene, config: PlannerConfig
+) -> Grasp:
+    seal, (rotations, translations) = place.seal, _frames([place])
+    worst = _worst(test, place, config.position_error)
+    along = float(place.axis @ scene.approach) if scene.prefers_approach else 1.0
+    offset = scene.center_of_mass - translations[0]
+    terms = {
+        "seal": seal.quality,
+        "robust": 0.5 * (seal.quality + worst),
+        "hold": _hold_term(load),
+        "clearance": min(gap / _REACH, 1.0),
+        "approach": 0.5 * (1.0 + along),
+    }
+    score = float(np.exp(np.mean(np.log(np.maximum(list(terms.values()), 1e-3)))))
+    metrics = {
+        "seal": seal.quality, "seal_worst": worst, "coverage": seal.coverage, "travel": seal.travel,
+        "strain": seal.strain, "misalignment": seal.misalignment, "flatness": seal.flatness,
+        "curvature": seal.curvature, "load": 1.0 / load.times, "pull": load.pull, "shear": load.shear,
+        "moment": load.moment, "torsion": load.torsion,
+        "lever": float(np.linalg.norm(offset - (offset @ place.axis) * place.axis)), "clearance": gap,
+        **{f"term_{name}": value for name, value in terms.items()},
+    }  # fmt: skip
+    return Grasp(
+        T_world_gripper=make_transform(rotations[0], translations[0]),
+        T_world_pregrasp=make_transform(rotations[0], translations[0] - config.pregrasp_distance * place.axis),
+        aperture=0.0,
+        open_aperture=0.0,
+        score=score,
+        confidence=score * scene.confidence,
+        metrics=metrics,
+        contact_points=seal.rim,
+        contact_fingers=np.ones(len(seal.rim), dtype=np.int64),
+    )
+
+
+def _diverse(grasps: list[Grasp], config: PlannerConfig) -> list[Grasp]:
+    """The best that differ from each other; turned about its axis a cup is the same."""
+    if not grasps:
+        return []
+    axes = np.array([grasp.T_world_gripper[:3, 2] for grasp in grasps])
+    # One frame for each axis, whatever the cup's own is.
+    turns = np.cross([0.0, 0.0, 1.0], axes)
+    angles = np.arctan2(np.linalg.norm(turns, axis=1), axes[:, 2])
+    units = turns / np.maximum(np.linalg.norm(turns, axis=1, keepdims=True), 1e-12)
+    rotations = np.array([matrix_from_rotation_vector(angle * unit) for angle, unit in zip(angles, units, strict=True)])
+    order = diverse_top(
+        rotations, np.array([grasp.T_world_gripper[:3, 3] for grasp in grasps]),
+        np.array([grasp.score for grasp in grasps]), config.max_grasps, config.suppression_distance,
+        math.radians(config.suppression_angle),
+    )  # fmt: skip
+    return [grasps[int(row)] for row in order]
+
+
+def _why_none(
+    rejected: dict[str, int],
+    seals: list[Seal],
+    loads: list[CupLoad],
+    cup: SuctionCup,
+    scene: ObjectScene,
+    config: PlannerConfig,
+) -> str:
+    """One line: what stood in the way, by how much, and what can be done; then the counts."""
+    counts = ", ".join(f"{stage}: {count}" for stage, count in rejected.items() if count)
+    sealed = [seal for seal in seals if not seal.reason]
+    if loads:
+        best = max(loads, key=lambda load: load.times)
+        mass = config.mass or scene.mass or config.assumed_mass
+        cause = (
+            f"the cup's {cup.force:.1f} N hold {best.times:.2f} times the weight of {mass:g} kg at the best place, "
+            f"limited by {best.limit}, expected {cup.safety:g} times. Give --mass, a larger cup or more vacuum."
+        )
+    elif sealed:
+        stage = max(("approach direction", "table", "collision"), key=lambda name: rejected[name])
+        remedies = {
+            "approach direction": "Give another --approach, or raise max_approach_tilt.",
+            "table": "Say what the object stands on, or use a slimmer mount.",
+            "collision": "Use a slimmer mount or a longer cup.",
+        }
+        cause = f"{len(sealed)} places seal, but '{stage}' ends {rejected[stage]} of the best. {remedies[stage]}"
+    else:
+        covered = [seal for seal in seals if seal.reason != REASONS[0]]
+        if not covered:
+            most = max((seal.coverage for seal in seals), default=0.0)
+            cause = (
+                f"nowhere is there surface under the whole lip of {2e3 * cup.cup_radius:.0f} mm: {most:.0%} at most, "
+                "expected 98 %. Use a smaller cup."
+            )
+        else:
+            travel, strain = min(seal.travel for seal in covered), min(seal.strain for seal in covered)
+            cause = (
+                f"the surface is bent: the lip would travel {1e3 * travel:.1f} mm or more, expected at most "
+                f"{1e3 * cup.bellows_stroke:.1f} mm, and be stretched by {strain:.0%} or more, expected at most "
+                f"{cup.lip_strain:.0%}. Use a smaller cup, or one with a longer bellows."
+            )
+    return " ".join(filter(None, (f"No grasp: {cause}", f"Removed: {counts}." if counts else "", scene.note)))
