@@ -27,6 +27,8 @@ _EXCESS = 5e-3
 _MOST_TRIALS = 8
 # From this share of its target on the condition at the end of a step is looked at; it may grow by this factor.
 _NEAR, _GROWTH = 0.5, 1.25
+# First-order predictions below this share of what is allowed are believed.
+_BELIEVED = 0.65
 # Joints whose range ends within this [rad] count as at its end: the programme keeps that much clear.
 RANGE_MARGIN = 1e-4
 
@@ -57,7 +59,7 @@ class StepPrediction:
         turns: Array,
         rates: Array,
         bounds: tuple[Array, Array],
-        condition: float,
+        conditions: tuple[float, float],
     ) -> tuple[Array, float]:
         """Motor rates (M,) [rad/s] whose whole step keeps all limits, and the share of the speed that is left.
 
@@ -67,7 +69,7 @@ class StepPrediction:
             turns: (3 N,) angular velocities that were asked for [rad/s].
             rates: (M,) of the motors in that motion [rad/s].
             bounds: (M,) each, least and greatest motor rates; left where nothing but slowing down helps.
-            condition: of the motors' matrix now.
+            conditions: of the motors' matrix now, and after the period to first order.
         """
         closing = self._closing(rotations, space, turns)
         limit = self.config.rate_limit
@@ -77,7 +79,7 @@ class StepPrediction:
             slowed = np.clip(share * (rates + share * closing), *(bounds if trial == 0 else (-limit, limit)))
             ends, moved = self._motion.advance(rotations, slowed, self.config.period, space)
             excess = self._excess(rotations, ends) if moved else np.inf
-            if excess <= 1.0 + _EXCESS and self._loses_motors(ends, condition):
+            if excess <= 1.0 + _EXCESS and self._loses_motors(ends, conditions):
                 share *= 0.5
                 continue
             if excess <= 1.0 + _EXCESS:
@@ -103,16 +105,17 @@ class StepPrediction:
             return nothing
         return np.asarray(closing)
 
-    def _loses_motors(self, ends: Array, condition: float) -> bool:
+    def _loses_motors(self, ends: Array, conditions: tuple[float, float]) -> bool:
         """Whether a step from near a singular configuration of the motors leads on to it."""
-        target = self.config.condition_target
-        if not 0.0 < _NEAR * target < condition:
+        target, (condition, expected) = self.config.condition_target, conditions
+        allowed = max(target, _GROWTH * condition)
+        if not 0.0 < _NEAR * target < condition or expected < _BELIEVED * allowed:
             return False
         space = self._null_space.solve(ends)
         if space.basis.shape[1] != len(self.cover.motors):
             return True
         after = self._spans.measure(space, motor_rates(self.cover, ends, space.basis)).condition
-        return after > max(target, _GROWTH * condition)
+        return after > allowed
 
     def _excess(self, rotations: Array, ends: Array) -> float:
         """The greatest share of a limit that a step uses: rates of all axes, and of what range folds have left."""
