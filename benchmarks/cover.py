@@ -466,9 +466,7 @@ def main() -> None:
     tables = ("cases", "seeds", "forecast", "limits", "cost", "solvers", "placement", "open")
     parser.add_argument("--tables", nargs="+", choices=tables, default=list(tables))
     parser.add_argument("--seeds", type=int, default=5, help="of the noise in the table of seeds")
-    parser.add_argument(
-        "--drawn", type=int, default=200, help="targets of the table of limits; a 32nd of it of forecasts"
-    )
+    parser.add_argument("--drawn", type=int, default=200, help="targets of the table of limits; of forecasts a 32nd")
     parser.add_argument("--largest", type=int, default=60, help="side of the largest cover of the cost table")
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--images", metavar="DIR", type=Path, help="folder for plots")

@@ -22,7 +22,7 @@ from morphit_ros.cover import (
 from morphit_ros.cover.actuation.motors import motor_rates
 from morphit_ros.cover.cases import load_case
 from morphit_ros.cover.control.forecast import forecast_reach
-from morphit_ros.cover.control.limits import desired_rates, fold_cosines
+from morphit_ros.cover.control.limits import compared_pairs, desired_rates, fold_cosines, near_pairs
 from morphit_ros.cover.control.quadratic_program import DaqpSolver, NearestPoint, NearestPointProblem, make_solver
 from morphit_ros.cover.control.singularity import SpanTracker
 from morphit_ros.cover.goals.surfaces import MeshTarget
@@ -477,6 +477,17 @@ def test_cover_does_not_cross_itself_by_default() -> None:
     pitch = bowl(3, 11)[0].pitch
     assert least_distance({"collision_distance": 0.0}) < 0.7 * pitch
     assert least_distance({}) > 0.99 * pitch
+
+
+def test_near_nodes_are_found_by_a_tree_as_by_comparing_all() -> None:
+    rng = np.random.default_rng(5)
+    positions = rng.uniform(0.0, 0.5, (30 * 31, 3))
+    found, expected = (
+        {tuple(sorted(pair)) for pair in search(positions, 31, 0.04).tolist()}
+        for search in (near_pairs, compared_pairs)
+    )
+    assert len(expected) > 100
+    assert found == expected
 
 
 def test_says_what_it_cannot_reach() -> None:
