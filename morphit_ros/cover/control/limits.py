@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
@@ -159,6 +158,9 @@ def near_pairs(positions: Array, cols: int, reach: float) -> Indices:
     """(P, 2) nodes closer than `reach` [m] that share no face: those of one face fold as far as their joints allow."""
     if len(positions) < _TREE_NODES:
         return np.asarray(compared_pairs(positions, cols, reach))
+    # Only the largest covers have to wait for it.
+    from scipy.spatial import cKDTree
+
     pairs = cKDTree(positions, compact_nodes=False, balanced_tree=False).query_pairs(reach, output_type="ndarray")
     (row, col), (other_row, other_col) = np.divmod(pairs[:, 0], cols), np.divmod(pairs[:, 1], cols)
     return np.asarray(pairs[(np.abs(row - other_row) > 1) | (np.abs(col - other_col) > 1)], dtype=np.int64)
