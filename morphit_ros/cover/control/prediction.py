@@ -23,6 +23,9 @@ from morphit_ros.geometry.transforms import Array
 
 # Excess of a realised rate [units of the limit] that is let pass.
 _EXCESS = 5e-3
+# Fall of a fold's cosine in a step that counts as none: measured folds may be beyond their range by the noise, and
+# what is of second order is no reason to stand still then.
+_LEAST_ROOM = 2e-6
 # Slower steps that are tried before motors stand still for one.
 _MOST_TRIALS = 8
 # From this share of its target on the condition at the end of a step is looked at; it may grow by this factor.
@@ -129,5 +132,7 @@ class StepPrediction:
         beyond = (self._ends < last) & (self._ends < self._cosines)
         if beyond.any():
             room = np.maximum(self._cosines[beyond] - last, 0.0)
-            excess = max(excess, float(((self._cosines[beyond] - self._ends[beyond]) / np.maximum(room, 1e-12)).max()))
+            excess = max(
+                excess, float(((self._cosines[beyond] - self._ends[beyond]) / np.maximum(room, _LEAST_ROOM)).max())
+            )
         return excess
