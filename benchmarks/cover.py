@@ -1,7 +1,7 @@
 """Morphing covers: the paper's cases, cost of a step against nodes, solvers of the programme, motor placement.
 
-    python benchmarks/cover.py [--data DIR] [--tables cases cost solvers placement open] [--largest 40] [--json FILE]
-                               [--images DIR]
+    python benchmarks/cover.py [--data DIR] [--tables cases seeds forecast limits cost solvers placement open]
+                               [--largest 60] [--seeds 5] [--drawn 200] [--json FILE] [--images DIR]
 
 Process time on one core after a warm-up. `--data` is the folder whose cover/ has the published start states; without,
 starts and motors are our own. Every table names the command's settings; nothing is taken from other runs. `--images`
@@ -17,6 +17,7 @@ import sys
 import time
 import tracemalloc
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +41,18 @@ from morphit_ros.cover import (  # noqa: E402
 from morphit_ros.cover.actuation.genetic import GeneticConfig, evolve_motors  # noqa: E402
 from morphit_ros.cover.actuation.placement import candidate_rates, judge_motors, neighbourhood, place_motors  # noqa: E402
 from morphit_ros.cover.cases import load_case  # noqa: E402
+from morphit_ros.cover.control.forecast import forecast_reach  # noqa: E402
+from morphit_ros.cover.control.limits import fill_joint_turns, fold_cosines  # noqa: E402
 from morphit_ros.cover.control.quadratic_program import make_solver  # noqa: E402
+from morphit_ros.cover.goals.surfaces import MeshTarget  # noqa: E402
 from morphit_ros.cover.goals.targets import HeightTarget  # noqa: E402
 from morphit_ros.cover.kinematics.null_space import NullSpaceSolver  # noqa: E402
 from morphit_ros.cover.kinematics.start import lay_on_surface  # noqa: E402
 from morphit_ros.cover.noise import PAPER_NOISE  # noqa: E402
 from morphit_ros.cover.plant import CoverPlant  # noqa: E402
-from morphit_ros.errors import MissingDependencyError  # noqa: E402
+from morphit_ros.errors import InvalidInputError, MissingDependencyError  # noqa: E402
+from morphit_ros.geometry.mesh import TriangleMesh  # noqa: E402
+from morphit_ros.geometry.primitives import sphere_mesh  # noqa: E402
 
 CASES = ("3x3", "8x8", "20x20", "4x8")
 SOLVERS = ("daqp", "quadprog", "piqp", "proxqp", "clarabel", "osqp")
@@ -92,12 +98,166 @@ def bench_cases(data: Path | None) -> list[dict[str, Any]]:
     return entries
 
 
+def bench_seeds(data: Path | None, seeds: int) -> list[dict[str, Any]]:
+    """The paper's cases without noise and with its noise for several seeds, with the weights of config/cover and with
+    the paper's own."""
+    entries = []
+    print("\ncase   weights  at [s]  no noise [°] / [mm]   noise [°]: mean, deviation, range   [mm]: mean, deviation")
+    for name in CASES:
+        for weights in ("ours", "paper"):
+            case = load_case(name, data)
+            controller = case.controller
+            if weights == "paper":
+                paper = {
+                    "position_weight": 0.0,
+                    "spin_weight": 1.0,
+                    "variation_weight": 500.0 if name == "4x8" else 0.0,
+                }
+                controller = replace(controller, **paper)
+                if controller == case.controller:
+                    continue
+            config = SimulationConfig(duration=case.duration, forecast_time=0.0)
+            runs = [
+                simulate_cover(case.cover, case.state, case.target, config, controller, noise, seed)
+                for noise, seed in [(None, 0), *((PAPER_NOISE, seed) for seed in range(seeds))]
+            ]
+            for at, _, _ in case.published:
+                angles = np.degrees([run.mean_angle(at) for run in runs])
+                distances = 1e3 * np.array([run.mean_distance(at) for run in runs])
+                entry = {
+                    "case": name, "weights": weights, "at": at, "angles": angles.tolist(),
+                    "distances": distances.tolist(), "conditions": [float(run.conditions.max()) for run in runs],
+                    "near": int((np.abs(angles[1:] - angles[0]) <= 1.0).sum()),
+                    "success": [run.success for run in runs],
+                }  # fmt: skip
+                entries.append(entry)
+                print(
+                    f"{name:<6} {weights:<6} {at:6.0f}  {angles[0]:9.2f} / {distances[0]:6.2f}      "
+                    f"{angles[1:].mean():6.2f} ± {angles[1:].std(ddof=1):4.2f}, {angles[1:].min():5.2f} to "
+                    f"{angles[1:].max():5.2f}, {entry['near']} of {seeds} within 1°   {distances[1:].mean():6.2f} ± "
+                    f"{distances[1:].std(ddof=1):4.2f}   condition {max(entry['conditions']):.3g}",
+                    flush=True,
+                )
+    return entries
+
+
+def bench_forecast(data: Path | None, drawn: int) -> list[dict[str, Any]]:
+    """What `forecast_reach` says before a run, and what the run reaches; targets at rest."""
+    entries = []
+    print("\ncase   target                                        forecast [°] / [mm]    reached    verdict   seconds")
+    for name, duration in (("3x3", 15.0), ("8x8", 25.0), ("4x8", 20.0), ("20x20", 20.0)):
+        case = load_case(name, data)
+        targets: dict[str, Any] = {}
+        if name == "4x8":
+            targets = {text: HeightTarget(text) for text in _THIGH}
+        elif name == "20x20":
+            targets = {"the case's": case.target}
+        else:
+            targets = {text: HeightTarget(text) for text in ("0.042 + x*y", "x*y", "1e6*x*y")}
+            sphere = sphere_mesh(0.16)
+            below = TriangleMesh(sphere.vertices - np.array([0.0, 0.0, 0.16]), sphere.faces)
+            targets["sphere of 160 mm"] = MeshTarget(below)
+            for seed in range(drawn):
+                a, b, c = np.random.default_rng(seed).uniform(-4.0, 4.0, 3) * (1.0 if name == "3x3" else 0.5)
+                text = f"{a:.3f}*x**2 + {b:.3f}*x*y + {c:.3f}*y**2"
+                targets[text] = HeightTarget(text)
+        for text, target in targets.items():
+            begun = time.process_time()
+            said = forecast_reach(case.cover, case.state, target, case.controller, duration)
+            seconds = time.process_time() - begun
+            run = simulate_cover(
+                case.cover, case.state, target, SimulationConfig(duration=duration), case.controller, forecast=said
+            )
+            angle, distance = run.mean_angle(duration), run.mean_distance(duration)
+            within = angle <= case.controller.reach_angle and distance <= case.controller.reach_distance
+            entry = {
+                "case": name, "target": text, "forecast": [said.angle, said.distance], "reached": [angle, distance],
+                "right": said.within == within, "seconds": seconds, "success": run.success,
+            }  # fmt: skip
+            entries.append(entry)
+            print(
+                f"{name:<6} {text:<44} {np.degrees(said.angle):8.2f} / {1e3 * said.distance:8.2f}   "
+                f"{np.degrees(angle):6.2f} / {1e3 * distance:8.2f}   {'right' if entry['right'] else 'WRONG'}   "
+                f"{seconds:6.2f} {run.message}",
+                flush=True,
+            )
+    off = np.abs([np.subtract(e["forecast"], e["reached"]) for e in entries if "1e6" not in e["target"]])
+    print(
+        f"median difference {np.degrees(np.median(off[:, 0])):.2f}° and {1e3 * np.median(off[:, 1]):.2f} mm, "
+        f"verdict right for {sum(e['right'] for e in entries)} of {len(entries)}"
+    )
+    return entries
+
+
+# Shapes that the paper's 4 x 8 cover is told to take.
+_THIGH = ("3*(x - 0.07)**2 - 3*y**2 - 3*0.07**2 + 0.055", "7*(x - 0.07)**2 - 7*0.07**2 + 0.055", "3*y**2 + 0.055")
+
+
+def bench_limits(count: int) -> dict[str, Any]:
+    """Realised rates and folds of all axes in drawn covers, starts, targets and weights, against the limits."""
+    sizes = ((3, 3), (2, 6), (4, 4), (3, 7), (5, 5), (4, 8), (6, 6), (5, 7), (7, 7), (8, 8))
+    entries: list[dict[str, Any]] = []
+    for seed in tqdm(range(count), desc="limits", disable=not sys.stderr.isatty()):
+        rng = np.random.default_rng(seed)
+        rows, cols = sizes[seed % len(sizes)]
+        cover = Cover(rows, cols)
+        while True:
+            a, b, c = rng.uniform(-1.0, 1.0, 3) * min(4.0, 16.0 / max(rows, cols))
+            try:
+                state = lay_on_surface(cover, HeightTarget(f"{a:.3f}*x**2 + {b:.3f}*x*y + {c:.3f}*y**2"))
+                motors = place_motors(cover, [state], seed, nearby=1, starts=4).motors
+                break
+            except InvalidInputError:
+                continue
+        cover = cover.with_motors(motors)
+        a, b, c, d = rng.uniform(-1.0, 1.0, 4) * np.array([8.0, 8.0, 8.0, 40.0]) * min(1.0, 4.0 / max(rows, cols))
+        wave = rng.choice(["", " + 0.02*(sin(8*x + t) - sin(t))"])
+        text = f"{a:.3f}*x**2 + {b:.3f}*x*y + {c:.3f}*y**2 + {d:.3f}*x**2*y{wave}"
+        config = ControllerConfig(
+            rate_limit=float(rng.choice([0.0873, 0.35])), greatest_rate=float(rng.choice([5.0, 1e6])),
+            position_weight=float(rng.choice([0.0, 20.0, 300.0])), spin_weight=float(rng.choice([0.3, 1.0])),
+        )  # fmt: skip
+        controller, plant = CoverController(cover, config), CoverPlant(cover, state)
+        entry = {
+            "seed": seed, "rows": rows, "cols": cols, "target": text, "steps": 0, "ratio": 0.0, "beyond": 0,
+            "fold": 0.0, "condition": 0.0, "message": "",
+        }  # fmt: skip
+        turns, cosines = np.empty(3 * cover.joint_count), np.empty(cover.joint_count)
+        for step in range(300):
+            before = plant.state.rotations
+            found = controller.step(plant.state, HeightTarget(text), config.period * step)
+            moved = plant.step(found.rates, config.period)
+            fill_joint_turns(before, plant.state.rotations, cover.joints, cover.joint_frames, turns)
+            fold_cosines(plant.state.rotations, cover.joints, cover.joint_along_column, cosines)
+            ratio = float(np.abs(turns).max()) / (config.period * config.rate_limit)
+            entry["steps"] += 1
+            entry["ratio"] = max(entry["ratio"], ratio)
+            entry["beyond"] += ratio > 1.01
+            entry["fold"] = max(entry["fold"], float(np.degrees(np.arccos(np.clip(cosines.min(), -1.0, 1.0)))))
+            entry["condition"] = max(entry["condition"], found.condition)
+            if not (moved and found.status.moves):
+                entry["message"] = found.message or found.status.value
+                break
+        entries.append(entry)
+    print("\nsize   targets  steps   greatest rate / limit  steps beyond 1.01  greatest fold [°]  stopped")
+    for size in (*sizes, None):
+        chosen = [e for e in entries if size is None or (e["rows"], e["cols"]) == size]
+        if chosen:
+            print(
+                f"{'all' if size is None else f'{size[0]} x {size[1]}':<7} {len(chosen):6d} "
+                f"{sum(e['steps'] for e in chosen):7d} {max(e['ratio'] for e in chosen):16.4f} "
+                f"{sum(e['beyond'] for e in chosen):18d} {max(e['fold'] for e in chosen):18.4f} "
+                f"{sum(bool(e['message']) for e in chosen):9d}"
+            )
+    return {"runs": entries}
+
+
 def bench_cost(largest: int) -> list[dict[str, Any]]:
     """Cost of one step and memory of its arrays against nodes; square covers on a paraboloid, saddle target."""
     target = HeightTarget("0.5*x*y")
     entries = []
     print("\nnodes      dof  null space ms  controller ms 50/99 %  plant ms  basis MiB  step MiB  ms / dof^3 · 1e6")
-    for side in [side for side in (2, 3, 5, 8, 12, 16, 20, 30, 40) if side <= largest]:
+    for side in [side for side in (2, 3, 5, 8, 12, 16, 20, 30, 40, 60) if side <= largest]:
         cover = Cover(side, side)
         curvature = min(2.0, 8.0 / side)
         state = lay_on_surface(cover, HeightTarget(f"-{curvature}*(x**2 + 1.2*y**2)"))
@@ -303,9 +463,11 @@ def _rows(motors: np.ndarray) -> np.ndarray:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_data(parser, "cover", optional=True)
-    tables = ("cases", "cost", "solvers", "placement", "open")
+    tables = ("cases", "seeds", "forecast", "limits", "cost", "solvers", "placement", "open")
     parser.add_argument("--tables", nargs="+", choices=tables, default=list(tables))
-    parser.add_argument("--largest", type=int, default=40, help="side of the largest cover of the cost table")
+    parser.add_argument("--seeds", type=int, default=5, help="of the noise in the table of seeds")
+    parser.add_argument("--drawn", type=int, default=200, help="targets of the table of limits; of forecasts a 32nd")
+    parser.add_argument("--largest", type=int, default=60, help="side of the largest cover of the cost table")
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--images", metavar="DIR", type=Path, help="folder for plots")
     options = parser.parse_args()
@@ -313,6 +475,12 @@ def main() -> None:
     starts = options.data / "cover" if options.data else None
     if "cases" in options.tables:
         results["cases"] = bench_cases(starts)
+    if "seeds" in options.tables:
+        results["seeds"] = bench_seeds(starts, options.seeds)
+    if "forecast" in options.tables:
+        results["forecast"] = bench_forecast(starts, max(1, options.drawn // 32))
+    if "limits" in options.tables:
+        results["limits"] = bench_limits(options.drawn)
     if "cost" in options.tables:
         results["cost"] = bench_cost(options.largest)
         if options.images:

@@ -20,6 +20,7 @@ from morphit_ros.commands import (
     contact_spinner,
     cover_place,
     cover_run,
+    cover_torque,
     cover_view,
     demo,
     distance,
@@ -61,9 +62,9 @@ _COMMANDS = (
     ),
     (
         "cover",
-        "morphing covers: run a case, place motors, watch",
+        "morphing covers: run a case, place motors, weigh, watch",
         "A cover of plates that changes a robot's shape: its controller in simulation, and its motors.",
-        (cover_run, cover_place, cover_view),
+        (cover_run, cover_place, cover_torque, cover_view),
     ),
     (
         "contact",

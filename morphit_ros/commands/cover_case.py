@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from morphit_ros.cover.cases import CoverCase
 
 
-def add_case(parser: CommandParser) -> None:
-    """Add CASE and where its start comes from."""
-    parser.add_argument("case", metavar="CASE", help="3x3, 4x8, 8x8, 20x20, thigh, strip, passage, or a YAML file")
+def add_case(parser: CommandParser, more: str = "") -> None:
+    """Add CASE and where its start comes from; `more` names what CASE can be besides, for the help."""
+    kinds = ["3x3, 4x8, 8x8, 20x20, thigh, strip, passage", "a YAML file", *([more] if more else [])]
+    parser.add_argument("case", metavar="CASE", help=f"{', '.join(kinds[:-1])}, or {kinds[-1]}")
     start = parser.add_argument_group("start and motors (one of; without, they are made here)")
     start = start.add_mutually_exclusive_group()
     start.add_argument(

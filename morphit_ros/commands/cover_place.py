@@ -16,6 +16,7 @@ from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.reports import say
 from morphit_ros.compilation import telling_of_compilation
 from morphit_ros.configuration import Config, parameter
+from morphit_ros.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from morphit_ros.cover.actuation.placement import PlacementResult
@@ -27,6 +28,9 @@ class PlaceConfig(Config):
     """How motors are chosen."""
 
     method: str = parameter("exchange", "How to search", choices=("exchange", "genetic"))
+    torque_weight: float = parameter(
+        0.0, "Weight of the greatest torque against gravity (method exchange alone)", minimum=0.0, maximum=100.0
+    )
 
 
 def add_options(parser: CommandParser) -> None:
@@ -42,34 +46,46 @@ def add_options(parser: CommandParser) -> None:
 
 @telling_of_compilation(say)
 def run(options: argparse.Namespace) -> int:
+    import numpy as np
+
     from morphit_ros.cover.actuation.genetic import GeneticConfig, evolve_motors
     from morphit_ros.cover.actuation.placement import place_motors
+    from morphit_ros.cover.actuation.torques import holding_torques
     from morphit_ros.cover.files import write_cover
 
-    seed, method = read_config(options, SeedConfig).seed, read_config(options, PlaceConfig).method
+    seed, place = read_config(options, SeedConfig).seed, read_config(options, PlaceConfig)
+    method = place.method
+    if method == "genetic" and place.torque_weight > 0.0:
+        raise InvalidInputError(
+            "--torque-weight", f"{place.torque_weight:g}", "0 with --method genetic, as the paper's",
+            "Leave --method out: exchange weighs torques.",
+        )  # fmt: skip
     genetic = read_config(options, GeneticConfig)
     case = case_of(options)
     if method == "genetic":
         placed = evolve_motors(case.cover, case.state, genetic, seed)
     else:
-        placed = place_motors(case.cover, [case.state], seed)
+        placed = place_motors(case.cover, [case.state], seed, torque_weight=place.torque_weight)
     chosen = case.cover.with_motors(placed.motors)
+    # A kilogram a node: torques are proportional to it.
+    torque = holding_torques(chosen, case.state, 1.0).greatest if placed.spans else np.inf
     if options.json != "-":
         print(
             f"{case.name}: {len(placed.motors)} motors, log|det| {placed.log_determinants[0]:.2f}, "
             f"condition {placed.conditions[0]:.3g}, at most {placed.most_on_a_joint} on a joint, "
             f"{placed.on_fold_axis} on the fold axis, {placed.steps} steps, {placed.seconds:.2f} s"
         )
+        print(f"to hold nodes of 5 g in any direction of gravity, a motor needs up to {5.0 * torque:.4g} mNm")
         print("  ".join(chosen.motor_labels))
     with ResultFiles() as files:
-        files.json(place_content(case, placed, chosen.motor_labels, method, seed), options.json)
+        files.json(place_content(case, placed, chosen.motor_labels, method, seed, torque), options.json)
         if options.output:
             files.write("--output", options.output, lambda path: write_cover(chosen, case.state, path))
     return 0 if placed.spans else 1
 
 
 def place_content(
-    case: CoverCase, placed: PlacementResult, labels: list[str], method: str, seed: int
+    case: CoverCase, placed: PlacementResult, labels: list[str], method: str, seed: int, torque: float
 ) -> dict[str, Any]:
     """A placement for JSON."""
     return {
@@ -80,5 +96,6 @@ def place_content(
         "labels": labels,
         "log_determinant": float(placed.log_determinants[0]) if placed.spans else None,
         "condition": float(placed.conditions[0]) if placed.spans else None,
+        "greatest_torque": 0.005 * torque if placed.spans else None,
         **plain(placed, "most_on_a_joint", "on_fold_axis", "steps", "seconds"),
     }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from morphit_ros.commands.cover_case import add_case, case_of
 from morphit_ros.commands.options import SeedConfig, add_config, add_settings, read_config, settings
-from morphit_ros.commands.output_files import ResultFiles, add_json, add_output, plain
+from morphit_ros.commands.output_files import ResultFiles, add_json, add_output, finite_or_none, plain
 from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.reports import progress_bar, say
 from morphit_ros.compilation import telling_of_compilation
@@ -19,8 +19,10 @@ from morphit_ros.configuration import Config, parameter
 
 if TYPE_CHECKING:
     from morphit_ros.cover.cases import CoverCase
+    from morphit_ros.cover.control.reach import Reach
     from morphit_ros.cover.control.step import StepStatus
-    from morphit_ros.cover.simulation import CoverSimulationResult
+    from morphit_ros.cover.noise import NoiseConfig
+    from morphit_ros.cover.simulation import CoverSimulationResult, SimulationConfig
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ def add_options(parser: CommandParser) -> None:
     add_config(parser, RunConfig)
     add_config(parser, SeedConfig, helps={"seed": "Seed of the noise"})
     add_config(parser, SimulationConfig, "duration", none="the case's")
+    add_config(parser, SimulationConfig, "forecast_time")
     add_config(parser, NoiseConfig, "encoder_step", degrees=["encoder_step"])
     add_settings(parser, "the controller")
     parser.add_argument(
@@ -57,6 +60,7 @@ def run(options: argparse.Namespace) -> int:
     from morphit_ros.cover.control.config import ControllerConfig
     from morphit_ros.cover.control.forecast import forecast_reach
     from morphit_ros.cover.noise import PAPER_NOISE, NoiseConfig
+    from morphit_ros.cover.simulation import SimulationConfig
 
     seed, chosen = read_config(options, SeedConfig).seed, read_config(options, RunConfig).noise
     overrides = settings(options, ControllerConfig)
@@ -70,10 +74,15 @@ def run(options: argparse.Namespace) -> int:
         for name, noise in (("ideal", NoiseConfig()), ("noisy", PAPER_NOISE))
         if chosen == "both" or (chosen == "paper") == (name == "noisy")
     }
-    reach = forecast_reach(case.cover, case.state, case.target, case.controller, _duration(case, options))
-    if not reach.within:
+    simulation = read_config(options, SimulationConfig, {"duration": case.duration})
+    reach = None
+    if simulation.forecast_time > 0.0:
+        reach = forecast_reach(
+            case.cover, case.state, case.target, case.controller, simulation.duration, simulation.forecast_time
+        )
+    if reach is not None and not reach.within:
         say(f"forecast: the target at the end of the run is out of reach, {reach.description}")
-    results = {name: _simulate(case, noise, options, seed) for name, noise in noises.items()}
+    results = {name: _simulate(case, noise, simulation, seed, reach) for name, noise in noises.items()}
     with ResultFiles() as files:
         if options.json != "-":
             print(run_table(case, results))
@@ -105,21 +114,15 @@ def _write_files(
         files.write("--save-state", options.save_state, lambda path: write_cover(case.cover, result.state, path))
 
 
-def _duration(case: CoverCase, options: argparse.Namespace) -> float:
-    """Of the run [s]."""
-    from morphit_ros.cover.simulation import SimulationConfig
+def _simulate(
+    case: CoverCase, noise: NoiseConfig, config: SimulationConfig, seed: int, forecast: Reach | None
+) -> CoverSimulationResult:
+    from morphit_ros.cover.simulation import simulate_cover
 
-    return read_config(options, SimulationConfig, {"duration": case.duration}).duration
-
-
-def _simulate(case: CoverCase, noise: Any, options: argparse.Namespace, seed: int) -> CoverSimulationResult:
-    from morphit_ros.cover.simulation import SimulationConfig, simulate_cover
-
-    config = read_config(options, SimulationConfig, {"duration": case.duration})
     with progress_bar("simulating", "s", config.duration, leave=False) as bar:
         return simulate_cover(
             case.cover, case.state, case.target, config, case.controller, noise, seed,
-            progress=lambda now, _: bar(now),
+            progress=lambda now, _: bar(now), forecast=forecast,
         )  # fmt: skip
 
 
@@ -149,6 +152,11 @@ def run_table(case: CoverCase, results: dict[str, CoverSimulationResult]) -> str
             f"for {result.times[-1] + case.controller.period:.2f} s; greatest gap {result.gaps.max():.1e} m"
         )
     return "\n".join(lines)
+
+
+def _reach_content(reach: Reach) -> dict[str, Any]:
+    values = {"angle": finite_or_none(reach.angle), "distance": finite_or_none(reach.distance)}
+    return {**values, **plain(reach, "within", "settled")}
 
 
 def _shares(result: CoverSimulationResult) -> list[tuple[StepStatus, float]]:
@@ -183,6 +191,7 @@ def run_content(
         every = max(1, round(0.1 / case.controller.period))
         content["runs"][name] = {
             **plain(result, "success", "message"),
+            "forecast": None if result.forecast is None else _reach_content(result.forecast),
             "times": result.times[::every].tolist(),
             "mean_angle": result.angles[::every].mean(axis=1).tolist(),
             "mean_distance": result.distances[::every].mean(axis=1).tolist(),

@@ -19,10 +19,13 @@ from morphit_ros.compilation import telling_of_compilation
 if TYPE_CHECKING:
     from morphit_ros.cover.cases import CoverCase
     from morphit_ros.cover.control.controller import StepResult
+    from morphit_ros.cover.control.reach import Reach
     from morphit_ros.cover.plant import CoverPlant
     from morphit_ros.display.cover_scene import CoverView
 
 _FRAMES = 10.0
+# Longest search for how near the cover comes, before it moves [s].
+_FORECAST_TIME = 10.0
 
 
 def add_options(parser: CommandParser) -> None:
@@ -38,6 +41,7 @@ def add_options(parser: CommandParser) -> None:
 @telling_of_compilation(say)
 def run(options: argparse.Namespace) -> int:
     from morphit_ros.cover.control.controller import CoverController
+    from morphit_ros.cover.control.forecast import forecast_reach
     from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
     from morphit_ros.cover.plant import CoverPlant
     from morphit_ros.cover.simulation import SimulationConfig
@@ -49,6 +53,9 @@ def run(options: argparse.Namespace) -> int:
     shared = NullSpaceSolver(case.cover)
     controller = CoverController(case.cover, case.controller, null_space=shared)
     plant = CoverPlant(case.cover, case.state, shared)
+    reach = forecast_reach(case.cover, case.state, case.target, case.controller, duration, _FORECAST_TIME)
+    if not reach.within:
+        say(f"forecast: the target at the end of the run is out of reach, {reach.description}")
     with CoverScene(port=0 if options.screenshot else port) as scene:
         if case.body is None:
             scene.set_cover(case.cover, case.controller.rate_limit)
@@ -56,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
             pose = make_transform(matrix_from_quat_xyzw(case.body.pose[3:]), case.body.pose[:3])
             scene.set_cover(case.cover, case.controller.rate_limit, (case.body.radius, case.body.length), pose)
         try:
-            moved = _play(case, controller, plant, scene, duration, options.screenshot)
+            moved = _play(case, controller, plant, scene, duration, options.screenshot, reach)
             if options.screenshot:
                 from morphit_ros.display.screenshot import screenshot
 
@@ -72,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _play(
-    case: CoverCase, controller: Any, plant: CoverPlant, scene: Any, duration: float, picture: str | None
+    case: CoverCase, controller: Any, plant: CoverPlant, scene: Any, duration: float, picture: str | None, reach: Reach
 ) -> bool:
     """The simulation, as fast as the clock unless there is only a picture to take; whether it reached its end."""
     if not picture:
@@ -82,7 +89,7 @@ def _play(
     steps = max(1, round(duration / period))
     for number in range(steps):
         now = number * period
-        result = controller.step(plant.state, case.target, now)
+        result = controller.step(plant.state, case.target, now, reach)
         last = number == steps - 1 or not result.status.moves
         if last or (not picture and now - shown >= 1.0 / _FRAMES):
             scene.show(_moment(case, plant, result, now))
@@ -97,6 +104,7 @@ def _play(
 def _moment(case: CoverCase, plant: CoverPlant, result: StepResult, now: float) -> CoverView:
     import numpy as np
 
+    from morphit_ros.cover.control.step import StepStatus
     from morphit_ros.cover.goals.target_surface import target_surface
     from morphit_ros.display.cover_scene import CoverView
 
@@ -110,6 +118,8 @@ def _moment(case: CoverCase, plant: CoverPlant, result: StepResult, now: float) 
         "time": f"{now:.1f} s",
     }
     status = "following" if result.status.moves else f"stopped: {result.message or result.status.value}"
+    if result.status is StepStatus.OUT_OF_REACH:
+        status += f", {result.status.value}: {result.message}"
     return CoverView(
         positions, plant.state.rotations, result.angles, result.distances, result.rates, points, triangles, status,
         figures,

@@ -21,8 +21,9 @@ from morphit_ros.geometry.transforms import Array, check_transform
 
 Indices = NDArray[np.int64]
 
-# Largest cover that is accepted: what a step costs grows with nodes times the shorter side squared.
-MOST_NODES = 10_000
+# Largest covers that are accepted: time and memory of a step grow with nodes and motions. 60 x 60 has 354 motions, a
+# chain three a joint.
+MOST_NODES, MOST_MOTIONS = 10_000, 1200
 DEFAULT_PITCH = 0.0482
 DEFAULT_RANGE_OF_MOTION = float(np.radians(50.0))
 # Columns: x, y and z axis of a joint's frame in the parent's body frame.
@@ -65,7 +66,10 @@ class Cover:
                 "One node alone has no joint to move.",
             )
         if self.rows * self.cols > MOST_NODES:
-            raise InvalidInputError("rows x cols", f"{self.rows} x {self.cols}", f"at most {MOST_NODES} nodes")
+            raise InvalidInputError(
+                "rows x cols", f"{self.rows} x {self.cols}", f"at most {MOST_NODES} nodes",
+                "Time and memory: a step of the controller takes over a second at 60 x 60 (docs/covers.md).",
+            )  # fmt: skip
         if not (np.isfinite(self.pitch) and self.pitch > 0.0):
             raise InvalidInputError("pitch", self.pitch, "a positive length [m]")
         if not 0.0 < self.range_of_motion <= np.pi:
@@ -78,6 +82,11 @@ class Cover:
         if len(fixed) == self.node_count:
             raise InvalidInputError("fixed_nodes", "all nodes", "at least one node that can move")
         object.__setattr__(self, "fixed_nodes", fixed)
+        if self.expected_dof > MOST_MOTIONS:
+            raise InvalidInputError(
+                "rows x cols", f"{self.rows} x {self.cols}, {self.expected_dof} motions", f"at most {MOST_MOTIONS}",
+                "Time and memory: every step decomposes matrices of that size. Wider covers have fewer motions a node.",
+            )  # fmt: skip
         object.__setattr__(self, "T_world_base", check_transform(self.T_world_base, "T_world_base"))
         object.__setattr__(self, "motors", self._checked_motors(self.motors))
 

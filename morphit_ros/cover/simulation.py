@@ -10,7 +10,9 @@ import numpy as np
 
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.cover.control.controller import ControllerConfig, CoverController, StepResult, StepStatus
+from morphit_ros.cover.control.forecast import forecast_reach
 from morphit_ros.cover.control.quadratic_program import QpSolver
+from morphit_ros.cover.control.reach import Reach
 from morphit_ros.cover.goals.targets import SurfaceTarget
 from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
 from morphit_ros.cover.model import Cover
@@ -27,6 +29,9 @@ class SimulationConfig(Config):
 
     duration: float = parameter(20.0, "Simulated time [s]", minimum=1e-3, maximum=1e5)
     stop_on_failure: bool = parameter(True, "End the run at the first step without a command")
+    forecast_time: float = parameter(
+        10.0, "Longest search for how near the cover comes to its target, before the run [s]; 0: none", minimum=0.0
+    )
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,7 @@ class CoverSimulationResult:
         state: where the cover ended.
         success: whether the run reached its end.
         message: why not, or empty.
+        forecast: how near the cover comes to the target as it is at the end of the run, found before the run; or None.
     """
 
     times: Array
@@ -61,6 +67,7 @@ class CoverSimulationResult:
     state: CoverState
     success: bool
     message: str
+    forecast: Reach | None = None
 
     def mean_angle(self, at: float) -> float:
         """Mean alignment error of all nodes at a time [rad]."""
@@ -84,6 +91,7 @@ def simulate_cover(
     seed: int = 0,
     solver: QpSolver | None = None,
     progress: Callable[[float, StepResult], None] | None = None,
+    forecast: Reach | None = None,
 ) -> CoverSimulationResult:
     """Run a cover towards a target.
 
@@ -97,6 +105,7 @@ def simulate_cover(
         seed: of the noise.
         solver: of the quadratic programmes; by default the one that `controller` names.
         progress: called after each step with time and result.
+        forecast: how near the cover comes to the target at the end, if that is known; by default it is found here.
 
     Raises:
         InvalidInputError: a start with open joints, or motors that are missing.
@@ -105,6 +114,8 @@ def simulate_cover(
     gap = worst_gap(cover, state)
     if not gap < 1e-6:
         raise InvalidInputError("state", f"joints {gap:.1e} m open", "a gap below 1e-6 m", "Close it with close_loops.")
+    if forecast is None and config.forecast_time > 0.0:
+        forecast = forecast_reach(cover, state, target, controller, config.duration, config.forecast_time)
     # Without noise both see the same configurations: each is decomposed once.
     shared = NullSpaceSolver(cover)
     regulator, plant = CoverController(cover, controller, solver, shared), CoverPlant(cover, state, shared)
@@ -116,7 +127,7 @@ def simulate_cover(
         now = number * controller.period
         seen = source.measure(plant.state)
         start = time.process_time()
-        result = regulator.step(seen, target, now)
+        result = regulator.step(seen, target, now, forecast)
         between = time.process_time()
         moved = plant.step(source.actuate(result.rates), controller.period)
         end = time.process_time()
@@ -143,4 +154,5 @@ def simulate_cover(
         state=plant.state,
         success=not message,
         message=message,
+        forecast=forecast,
     )

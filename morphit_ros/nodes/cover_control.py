@@ -11,6 +11,7 @@ from rclpy.node import Node
 from morphit_interfaces.msg import CoverTarget
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.cover.control.controller import ControllerConfig
+from morphit_ros.cover.control.forecast_process import ForecastProcess
 from morphit_ros.cover.control.supervision import SupervisedController, SupervisionConfig
 from morphit_ros.errors import MorphitError
 from morphit_ros.ros.core import interfaces
@@ -64,7 +65,14 @@ class CoverControl(LifecycleNodeMixin, Node):
         self._supervised = SupervisedController(model.cover, model.state, controller, supervision)
         self._outputs = CoverOutputs(self, self._supervised, config.publish_trajectory)
         self._driver = CoverDriver(self._supervised, self._outputs.command, len(model.cover.motors))
-        self._targets = TargetInput(self._supervised, self._driver.gate, model, config.target, frame)
+        forecast_time = supervision.forecast_time
+        self._forecasts = (
+            ForecastProcess(model.cover, model.state, controller, forecast_time) if forecast_time > 0.0 else None
+        )
+        forecast_made = self.create_guard_condition(self._on_forecast)
+        self._targets = TargetInput(
+            self._supervised, self._driver.gate, model, config.target, frame, self._forecasts, forecast_made.trigger
+        )
         self._display = CoverDisplay(self, display, model.cover, frame, controller.rate_limit, model.body)
         self._report = CoverReport(
             self, self._driver, self._supervised, self._display, self._targets, config.diagnostics_period, model.name
@@ -77,6 +85,10 @@ class CoverControl(LifecycleNodeMixin, Node):
 
     def _on_target(self, message: CoverTarget) -> None:
         self._targets.receive(message)
+        self._report.say_now()
+
+    def _on_forecast(self) -> None:
+        self._targets.settle()
         self._report.say_now()
 
     def _show(self) -> None:
@@ -124,6 +136,8 @@ class CoverControl(LifecycleNodeMixin, Node):
 
     def destroy_node(self) -> None:
         self._driver.halt()
+        if self._forecasts is not None:
+            self._forecasts.close()
         self._report.close()
         super().destroy_node()
 

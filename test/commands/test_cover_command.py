@@ -29,6 +29,29 @@ def test_run_writes_table_plot_and_json(tmp_path: Path, capsys: pytest.CaptureFi
     assert json.loads((tmp_path / "placed.json").read_text(encoding="utf-8"))["rows"] == 3
 
 
+def test_torque_weighs_starts_shapes_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report, placed = tmp_path / "torque.json", tmp_path / "placed.json"
+    # The paper's motors don't hold it: status 1, and the worst motor is named.
+    assert main(["cover", "torque", "3x3", "--json", str(report)]) == 1
+    content = json.loads(report.read_text(encoding="utf-8"))
+    printed = capsys.readouterr().out
+    assert f"{content['worst']} most" in printed
+    assert content["greatest"] == max(content["torques"])
+    assert content["exceeding"] == sum(torque > content["motor_torque"] for torque in content["torques"])
+    assert main(["cover", "torque", "3x3", "--motor-torque", str(1.001 * content["greatest"])]) == 0
+    assert "all motors hold this shape" in capsys.readouterr().out
+    words = ["cover", "place", "3x3", "--torque-weight", "1", "--output", str(placed), "--json", str(report)]
+    assert main(words) == 0
+    lighter = json.loads(report.read_text(encoding="utf-8"))["greatest_torque"]
+    assert lighter <= content["greatest"]
+    # A file of a cover is a shape like any other.
+    assert main(["cover", "torque", str(placed), "--json", str(report)]) == 1
+    assert json.loads(report.read_text(encoding="utf-8"))["greatest"] == pytest.approx(lighter, rel=1e-6)
+    surface = ["cover", "torque", str(placed), "--surface=-2*(x**2 + y**2)", "--gravity", "0", "0", "-1"]
+    assert main([*surface, "--node-mass", "0.001", "--motor-torque", "1", "--json", str(report)]) == 0
+    assert json.loads(report.read_text(encoding="utf-8"))["gravity"] == [0.0, 0.0, -1.0]
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -45,6 +68,12 @@ def test_run_writes_table_plot_and_json(tmp_path: Path, capsys: pytest.CaptureFi
         ["run", "3x3", "--start", "nowhere.json"],
         ["place", "5x5"],
         ["place", "3x3", "--generations", "0"],
+        ["place", "3x3", "--method", "genetic", "--torque-weight", "1"],
+        ["torque", "5x5"],
+        ["torque", "none.json"],
+        ["torque", "3x3", "--gravity", "0", "0", "0"],
+        ["torque", "3x3", "--node-mass", "-1"],
+        ["torque", "3x3", "--surface", "log(x - 9)"],
     ],
 )
 def test_bad_input_exits_with_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:

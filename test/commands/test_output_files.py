@@ -30,6 +30,7 @@ NEEDED = {
     "morphit distance": ["a.yaml", "b.yaml"],
     "morphit cover run": ["3x3"],
     "morphit cover place": ["3x3"],
+    "morphit cover torque": ["3x3"],
     "morphit cover view": ["3x3"],
     "morphit neural record": ["--object", "mug", "--output", "r.npz"],
     "morphit neural import": ["m.stl", "--output", "f.npz"],

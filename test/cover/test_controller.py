@@ -10,19 +10,30 @@ import pytest
 from cover_samples import bowl, data_folder, published
 from scipy.spatial.transform import Rotation
 
-from morphit_ros.cover import ControllerConfig, Cover, CoverController, CoverState, StepStatus
+from morphit_ros.cover import (
+    ControllerConfig,
+    Cover,
+    CoverController,
+    CoverState,
+    SimulationConfig,
+    StepStatus,
+    simulate_cover,
+)
 from morphit_ros.cover.actuation.motors import motor_rates
 from morphit_ros.cover.cases import load_case
 from morphit_ros.cover.control.forecast import forecast_reach
-from morphit_ros.cover.control.limits import desired_rates, fold_cosines
+from morphit_ros.cover.control.limits import compared_pairs, desired_rates, fold_cosines, near_pairs
 from morphit_ros.cover.control.quadratic_program import DaqpSolver, NearestPoint, NearestPointProblem, make_solver
 from morphit_ros.cover.control.singularity import SpanTracker
+from morphit_ros.cover.goals.surfaces import MeshTarget
 from morphit_ros.cover.goals.targets import HeightTarget, ParametricTarget, TargetSample, grid_parameters
 from morphit_ros.cover.kinematics.closure import close_loops
 from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
 from morphit_ros.cover.plant import CoverPlant
 from morphit_ros.cover.state import check_state, flat_state, rotate, worst_gap
 from morphit_ros.errors import InvalidInputError, MissingDependencyError
+from morphit_ros.geometry.mesh import TriangleMesh
+from morphit_ros.geometry.primitives import sphere_mesh
 
 SADDLE = HeightTarget("5*x*y*cos(y/2)")
 
@@ -468,6 +479,17 @@ def test_cover_does_not_cross_itself_by_default() -> None:
     assert least_distance({}) > 0.99 * pitch
 
 
+def test_near_nodes_are_found_by_a_tree_as_by_comparing_all() -> None:
+    rng = np.random.default_rng(5)
+    positions = rng.uniform(0.0, 0.5, (30 * 31, 3))
+    found, expected = (
+        {tuple(sorted(pair)) for pair in search(positions, 31, 0.04).tolist()}
+        for search in (near_pairs, compared_pairs)
+    )
+    assert len(expected) > 100
+    assert found == expected
+
+
 def test_says_what_it_cannot_reach() -> None:
     """Before it moves, and while it moves; a target that it can reach stays ok."""
     cover, state = published("3x3")
@@ -490,6 +512,49 @@ def test_says_what_it_cannot_reach() -> None:
             assert "no nearer for 0.5 s" in said[-1].message
 
 
-def test_formula_that_no_cover_follows_is_told_of_before_it_moves() -> None:
-    cover, state = published("3x3")
-    assert not forecast_reach(cover, state, HeightTarget("1e6*x*y")).within
+def test_what_no_cover_follows_is_told_of_before_it_moves_and_from_the_first_step_on() -> None:
+    """A formula, a target 42 mm away, and a sphere of 160 mm: status ok for the first seconds, or to the end."""
+    sphere = sphere_mesh(0.16)
+    below = TriangleMesh(sphere.vertices - np.array([0.0, 0.0, 0.16]), sphere.faces)
+    for name, target in (
+        ("3x3", HeightTarget("1e6*x*y")), ("3x3", HeightTarget("0.042 + x*y")), ("8x8", MeshTarget(below)),
+    ):  # fmt: skip
+        case = load_case(name, data_folder())
+        run = simulate_cover(case.cover, case.state, target, SimulationConfig(duration=0.05), case.controller)
+        assert run.forecast is not None
+        assert not run.forecast.within
+        assert set(run.statuses) == {StepStatus.OUT_OF_REACH}
+    without = SimulationConfig(duration=0.05, forecast_time=0.0)
+    run = simulate_cover(case.cover, case.state, target, without, case.controller)
+    assert run.forecast is None
+    assert StepStatus.OUT_OF_REACH not in run.statuses
+
+
+def test_forecast_comes_near_to_what_runs_reach() -> None:
+    """Drawn targets, forecast and reached; limits all along a step made a forecast slow and pessimistic."""
+    case = load_case("3x3", data_folder())
+    config = dataclasses.replace(case.controller, rate_limit=0.35)
+    differences = []
+    for seed in range(5):
+        a, b, c = np.random.default_rng(seed).uniform(-4.0, 4.0, 3)
+        target = HeightTarget(f"{a:.3f}*x**2 + {b:.3f}*x*y + {c:.3f}*y**2")
+        run = simulate_cover(case.cover, case.state, target, SimulationConfig(duration=5.0), config)
+        forecast = run.forecast
+        assert forecast is not None
+        assert forecast.within
+        differences.append((forecast.angle - run.mean_angle(5.0), forecast.distance - run.mean_distance(5.0)))
+        assert forecast == forecast_reach(
+            case.cover, case.state, target, dataclasses.replace(config, whole_step=False), 5.0
+        )
+    off = np.abs(differences)
+    assert np.median(off[:, 0]) < np.radians(1.0)
+    assert np.median(off[:, 1]) < 1e-3
+
+
+def test_forecast_ends_in_time() -> None:
+    cover, state = published("8x8")
+    some = forecast_reach(cover, state, HeightTarget("x*y"), time_limit=0.0)
+    assert not some.settled
+    assert some.description.startswith("best so far is")
+    nothing = forecast_reach(cover, state, HeightTarget("log(x - 9)"))
+    assert nothing.description == "no way to it is known"

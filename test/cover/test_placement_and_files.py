@@ -12,7 +12,15 @@ from cover_samples import bowl, data_folder, published
 
 from morphit_ros.cover import Cover, CoverController, StepStatus
 from morphit_ros.cover.actuation.genetic import GeneticConfig, evolve_motors, sensitivity
-from morphit_ros.cover.actuation.placement import candidate_rates, judge_motors, neighbourhood, place_motors
+from morphit_ros.cover.actuation.placement import (
+    _candidates,
+    candidate_rates,
+    fill_torque_gains,
+    judge_motors,
+    neighbourhood,
+    place_motors,
+)
+from morphit_ros.cover.actuation.torques import holding_torques
 from morphit_ros.cover.cases import load_case
 from morphit_ros.cover.files import cover_content, load_cover, read_cover, write_cover
 from morphit_ros.cover.goals.targets import HeightTarget
@@ -37,6 +45,51 @@ def test_placement_beats_the_published_motors(name: str) -> None:
     assert placed.log_determinants[0] > given.log_determinants[0]
     # As published: nearly all on the fold axis.
     assert placed.on_fold_axis >= len(placed.motors) - 3
+
+
+@pytest.mark.parametrize(("name", "share"), [("3x3", 0.9), ("8x8", 0.9)])
+def test_placement_can_weigh_what_motors_hold(name: str, share: float) -> None:
+    cover, state = published(name)
+    torques = []
+    for weight in (0.0, 1.0):
+        placed = place_motors(cover, [state], torque_weight=weight)
+        assert placed.spans
+        assert placed.most_on_a_joint == 1
+        torques.append(holding_torques(cover.with_motors(placed.motors), state).greatest)
+    assert torques[1] < share * torques[0]
+
+
+def test_gains_of_a_swap_are_what_the_swap_brings() -> None:
+    cover, state = bowl(3, 4)
+    matrices, loads = _candidates(cover, [state])
+    rates, chosen = matrices[0], rows_of(cover)
+    table = np.linalg.solve(rates[chosen].T, rates.T)
+    torques = np.linalg.solve(rates[chosen].T, loads[0])
+    gains = np.empty_like(table)
+    fill_torque_gains(np.ascontiguousarray(table), torques, gains)
+    others = np.setdiff1d(np.arange(len(rates)), chosen)
+    for motor, row in ((0, others[0]), (3, others[9]), (7, others[-1])):
+        other = chosen.copy()
+        other[motor] = row
+        greatest = np.linalg.norm(np.linalg.solve(rates[other].T, loads[0]), axis=1).max()
+        if abs(np.linalg.det(rates[other])) < 1e-9 * abs(np.linalg.det(rates[chosen])):
+            continue
+        expected = np.log(np.linalg.norm(torques, axis=1).max() / greatest)
+        assert gains[motor, row] == pytest.approx(expected, abs=1e-9)
+
+
+def test_large_covers_run_or_are_refused_with_the_reason() -> None:
+    cover = Cover(30, 30)
+    state = lay_on_surface(cover, HeightTarget("-0.27*(x**2 + 1.2*y**2)"))
+    assert worst_gap(cover, state) < 1e-8
+    cover = cover.with_motors(place_motors(cover, [state], nearby=0, starts=1).motors)
+    found = CoverController(cover).step(state, HeightTarget("0.2*x*y"), 0.0)
+    assert found.status is StepStatus.OK
+    largest = Cover(60, 60)
+    assert worst_gap(largest, lay_on_surface(largest, HeightTarget("-0.3*(x**2 + 1.2*y**2)"))) < 1e-6
+    for rows, cols, reason in ((101, 101, "at most 10000 nodes. Time and memory"), (1, 500, "1497 motions")):
+        with pytest.raises(InvalidInputError, match=reason):
+            Cover(rows, cols)
 
 
 def test_placement_is_the_best_of_all_choices_on_a_small_cover() -> None:

@@ -9,6 +9,7 @@ import pytest
 from cover_samples import bowl
 
 from morphit_ros.cover.control.controller import ControllerConfig, StepStatus
+from morphit_ros.cover.control.reach import Reach
 from morphit_ros.cover.control.supervision import Measurement, Stop, SupervisedController, SupervisionConfig, WayBack
 from morphit_ros.cover.control.tracking import JointTracker
 from morphit_ros.cover.goals.surfaces import HeightMapTarget
@@ -118,7 +119,7 @@ def test_every_failure_of_a_step_stops(status: StepStatus, monkeypatch: pytest.M
     controller = bench.supervised._controller
     real = controller.step
 
-    def failing(state: CoverState, target: object, time: float):  # type: ignore[no-untyped-def]
+    def failing(state: CoverState, target: object, time: float, *more: object):  # type: ignore[no-untyped-def]
         result = real(state, target, time)  # type: ignore[arg-type]
         return replace(result, status=status, rates=np.zeros_like(result.rates), message="on purpose")
 
@@ -223,7 +224,32 @@ def test_far_targets_take_a_passage_or_are_refused() -> None:
 
 def test_a_new_activation_sets_out_for_the_target_again() -> None:
     bench = Bench().moving()
-    bench.supervised.restart_target(40.0)
     course = bench.supervised.course
     assert course is not None
-    assert (course.start, course.name) == (40.0, "near")
+    again = bench.supervised.set_target(course.goal, course.name, 40.0, course.approach)
+    assert (again.start, again.name) == (40.0, "near")
+
+
+def test_a_target_that_is_forecast_out_of_reach_says_so_from_the_first_step_on() -> None:
+    """It changes no motion; without a target motors stand still."""
+    rates = []
+    for forecast in (None, Reach(0.1, 0.02, False), Reach(0.1, 0.002, True)):
+        bench = Bench().moving()
+        course = bench.supervised.set_target(HeightTarget("3*x*y"), "saddle", bench.now, "direct", forecast)
+        assert course.forecast is forecast
+        result = bench.cycle().result
+        assert result is not None
+        expected = StepStatus.OUT_OF_REACH if forecast and not forecast.within else StepStatus.OK
+        assert result.status is expected
+        assert ("forecast: best is 5.7 degrees and 20.0 mm" in result.message) is (expected is not StepStatus.OK)
+        rates.append(result.rates)
+        # On a passage the cover is near what it is told to be near, all the way.
+        bench.supervised.set_target(HeightTarget("3*x*y"), "saddle", bench.now, "passage", forecast)
+        for _ in range(3):
+            result = bench.cycle().result
+        assert result is not None
+        assert result.status is expected
+        bench.supervised.leave_target()
+        assert bench.cycle().stop is Stop.NO_TARGET
+    np.testing.assert_array_equal(rates[0], rates[1])
+    np.testing.assert_array_equal(rates[0], rates[2])

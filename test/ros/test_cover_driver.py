@@ -62,11 +62,11 @@ class FakeSupervised:
         assert self.go.wait(PATIENCE)
         if self.error:
             raise self.error
-        return Cycle(np.array(TURN), None, "", 0.0, None)
+        return Cycle(np.array(TURN), None, "", 0.0, None, None)
 
     def halt(self, stop, message, now):
         self.halts.append(stop)
-        return Cycle(np.zeros(2), stop, message, 0.0, None)
+        return Cycle(np.zeros(2), stop, message, 0.0, None, None)
 
 
 class Bench:

@@ -38,7 +38,7 @@ def test_a_chain_follows_from_poses_and_is_seen_in_the_browser(graph):
     viewer = graph.start("web_viewer", scene="cover", port=0)
     graph.start("cover_sim", publish="poses", **chain)
     control = graph.start(
-        "cover_control", state_source="poses", autostart=True, target="0.3*sin(3*x)", state_timeout=100.0,
+        "cover_control", state_source="poses", autostart=True, target="0.1*sin(3*x)", state_timeout=100.0,
         overrun_limit=200.0, **chain,
     )  # fmt: skip
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from morphit_ros.cover.actuation.torques import weight_powers
 from morphit_ros.cover.control.limits import fill_joint_rates
 from morphit_ros.cover.kinematics.closure import close_loops
 from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
@@ -21,9 +22,12 @@ from morphit_ros.cover.model import Cover, Indices
 from morphit_ros.cover.state import CoverState, rotate
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.jit import njit
 
 # A swap must gain at least this much of the mean logarithm, or rounding would swap for ever.
 _LEAST_GAIN = 1e-3
+# Swaps after which what rounding has added up is left behind.
+_RENEWED = 50
 # Deviations of the logarithm of a row's weight in further starts, by turns.
 _ROW_SPREADS = (0.5, 2.0)
 _SMALL_MOTIONS, _SMALL_STARTS, _LARGE_STARTS = 12, 96, 4
@@ -59,7 +63,7 @@ class PlacementResult:
 
 def place_motors(
     cover: Cover, states: Sequence[CoverState], seed: int = 0, one_a_joint: bool = True, nearby: int = 4,
-    angle: float = float(np.radians(5.0)), starts: int | None = None,
+    angle: float = float(np.radians(5.0)), starts: int | None = None, torque_weight: float = 0.0,
 ) -> PlacementResult:  # fmt: skip
     """Motors by pivoted QR and swaps: the mean log-determinant over the configurations and their neighbourhood.
 
@@ -75,6 +79,8 @@ def place_motors(
         angle: how far joints of those turn [rad].
         starts: of the search; the best result counts. By default 96 for covers of up to 12 motions, as 3 x 3, which
             then reach the best of all choices (tested by trying all), 4 for larger ones.
+        torque_weight: how much the greatest torque against gravity, in any direction, counts: the mean logarithm of
+            the determinant a motor, less this times the torque's logarithm, is raised.
 
     Raises:
         InvalidInputError: no state, or a singular one.
@@ -82,7 +88,7 @@ def place_motors(
     start = time.process_time()
     rng = np.random.default_rng(seed)
     around = [near for state in states for near in neighbourhood(cover, state, nearby, angle, rng)]
-    matrices = candidate_rates(cover, [*states, *around])
+    matrices, loads = _candidates(cover, [*states, *around])
     # Exchange ends in a local optimum: further starts pivot with rows that count more or less by chance.
     best, chosen, swaps = -np.inf, np.empty(0, dtype=np.int64), 0
     if starts is None:
@@ -91,10 +97,10 @@ def place_motors(
         spread = _ROW_SPREADS[number // _LARGE_STARTS % len(_ROW_SPREADS)]
         weights = np.exp(rng.normal(0.0, spread, (matrices.shape[1], 1))) if number else 1.0
         tried = pivoted_rows(weights * matrices[0], one_a_joint)
-        swaps += _exchange(matrices, tried, one_a_joint)
-        worth = float(np.linalg.slogdet(matrices[:, tried])[1].mean())
-        if worth > best or not len(chosen):
-            best, chosen = worth, tried
+        swaps += _exchange(matrices, loads, tried, one_a_joint, torque_weight)
+        found = worth(matrices, loads, tried, torque_weight)
+        if found > best or not len(chosen):
+            best, chosen = found, tried
     return judge_motors(chosen, matrices[: len(states)], time.process_time() - start, swaps)
 
 
@@ -104,10 +110,16 @@ def candidate_rates(cover: Cover, states: Sequence[CoverState]) -> Array:
     Raises:
         InvalidInputError: no configuration, or one with more motions than the cover has generically.
     """
+    return _candidates(cover, states)[0]
+
+
+def _candidates(cover: Cover, states: Sequence[CoverState]) -> tuple[Array, Array]:
+    """As `candidate_rates`, and (S, D, 3) the power of the nodes' weights, one kilogram each, in the same motions."""
     if not states:
         raise InvalidInputError("states", "none", "at least one configuration")
     solver, frames = NullSpaceSolver(cover), np.ascontiguousarray(cover.joint_frames)
     matrices = np.empty((len(states), 3 * cover.joint_count, cover.expected_dof))
+    loads = np.empty((len(states), cover.expected_dof, 3))
     for number, state in enumerate(states):
         basis = solver.basis(state.rotations)
         if basis.shape[1] != cover.expected_dof:
@@ -118,7 +130,8 @@ def candidate_rates(cover: Cover, states: Sequence[CoverState]) -> Array:
             )  # fmt: skip
         orthonormal = np.ascontiguousarray(np.linalg.qr(basis)[0])
         fill_joint_rates(state.rotations, cover.joints, frames, orthonormal, 1.0, matrices[number])
-    return matrices
+        loads[number] = weight_powers(cover, state, orthonormal, np.ones(cover.node_count))
+    return matrices, loads
 
 
 def neighbourhood(
@@ -164,31 +177,81 @@ def pivoted_rows(rates: Array, one_a_joint: bool) -> NDArray[np.int64]:
     return np.array(chosen)
 
 
-def _exchange(matrices: Array, chosen: NDArray[np.int64], one_a_joint: bool) -> int:
-    """Swap single rows, in place, while the mean log-determinant rises; returns the number of swaps."""
+def _exchange(matrices: Array, loads: Array, chosen: NDArray[np.int64], one_a_joint: bool, torque_weight: float) -> int:
+    """Swap single rows, in place, while the choice gets better; returns the number of swaps."""
     swaps = 0
+    tables: list[Array] = []
     while swaps < 20 * len(chosen):
-        gains = np.zeros((matrices.shape[1], len(chosen)))
-        for rates in matrices:
+        if swaps % _RENEWED == 0:
             try:
-                # By Cramer's rule the determinant changes by this factor when row i of the choice becomes row j.
-                factors = np.abs(np.linalg.solve(rates[chosen].T, rates.T).T)
+                tables = [np.linalg.solve(rates[chosen].T, rates.T) for rates in matrices]
             except np.linalg.LinAlgError:
                 return swaps  # no volume to improve on; the start counts for nothing
+        gains = np.zeros((len(chosen), matrices.shape[1]))
+        for rates, table, load in zip(matrices, tables, loads, strict=True):
+            # By Cramer's rule the determinant changes by this factor when row i of the choice becomes row j.
             with np.errstate(divide="ignore"):
-                gains += np.log(factors)
+                gains += np.log(np.abs(table))
+            if torque_weight > 0.0:
+                torques = np.linalg.solve(rates[chosen].T, load)
+                lighter = np.empty_like(table)
+                fill_torque_gains(np.ascontiguousarray(table), torques, lighter)
+                gains += torque_weight * len(chosen) * lighter
         gains /= len(matrices)
-        gains[chosen] = -np.inf
+        gains[:, chosen] = -np.inf
         if one_a_joint:
-            taken = np.isin(np.arange(len(gains)) // 3, chosen // 3)
-            same = (np.arange(len(gains))[:, None] // 3) == (chosen[None, :] // 3)
-            gains[taken[:, None] & ~same] = -np.inf
-        new, old = np.unravel_index(int(gains.argmax()), gains.shape)
-        if not gains[new, old] > _LEAST_GAIN:
+            taken = np.isin(np.arange(matrices.shape[1]) // 3, chosen // 3)
+            same = (chosen[:, None] // 3) == (np.arange(matrices.shape[1])[None, :] // 3)
+            gains[taken[None, :] & ~same] = -np.inf
+        old, new = np.unravel_index(int(gains.argmax()), gains.shape)
+        if not gains[old, new] > _LEAST_GAIN:
             break
+        for table in tables:
+            # Sherman and Morrison: one row of the choice is another.
+            change = table[:, new].copy()
+            change[old] -= 1.0
+            table -= np.outer(change, table[old] / table[old, new])
         chosen[old] = new
         swaps += 1
     return swaps
+
+
+def worth(matrices: Array, loads: Array, chosen: NDArray[np.int64], torque_weight: float) -> float:
+    """What is maximised: the mean of log|det|, less that of the logarithm of the greatest holding torque, weighted."""
+    total = np.linalg.slogdet(matrices[:, chosen])[1]
+    if torque_weight > 0.0 and np.isfinite(total).all():
+        for number, (rates, load) in enumerate(zip(matrices, loads, strict=True)):
+            greatest = np.linalg.norm(np.linalg.solve(rates[chosen].T, load), axis=1).max()
+            total[number] -= torque_weight * len(chosen) * np.log(max(greatest, 1e-300))
+    return float(total.mean())
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fill_torque_gains(table, torques, gains):  # type: ignore[no-untyped-def]
+    """How far the logarithm of the greatest holding torque falls when motor i becomes row j: gains (M, rows).
+
+    `table` (M, rows) is the rows in terms of the motors, `torques` (M, 3) for gravity along x, y and z.
+    """
+    count = len(torques)
+    before = 0.0
+    for k in range(count):
+        before = max(before, torques[k, 0] ** 2 + torques[k, 1] ** 2 + torques[k, 2] ** 2)
+    for i in range(count):
+        x, y, z = torques[i, 0], torques[i, 1], torques[i, 2]
+        for j in range(table.shape[1]):
+            pivot = table[i, j]
+            if abs(pivot) < 1e-12:
+                gains[i, j] = 0.0
+                continue
+            a, b, c = x / pivot, y / pivot, z / pivot
+            greatest = a * a + b * b + c * c
+            for k in range(count):
+                if k == i:
+                    continue
+                share = table[k, j]
+                u, v, w = torques[k, 0] - share * a, torques[k, 1] - share * b, torques[k, 2] - share * c
+                greatest = max(greatest, u * u + v * v + w * w)
+            gains[i, j] = 0.5 * np.log(max(before, 1e-300) / max(greatest, 1e-300))
 
 
 def judge_motors(chosen: NDArray[np.int64], matrices: Array, seconds: float = 0.0, steps: int = 0) -> PlacementResult:

@@ -15,7 +15,7 @@ from morphit_ros.cover.control.config import ControllerConfig
 from morphit_ros.cover.control.prediction import StepPrediction
 from morphit_ros.cover.control.programme import MotionProgramme, Situation
 from morphit_ros.cover.control.quadratic_program import QpSolver, make_solver
-from morphit_ros.cover.control.reach import ReachWatch
+from morphit_ros.cover.control.reach import Reach, ReachWatch
 from morphit_ros.cover.control.step import StepResult, StepStatus
 from morphit_ros.cover.goals.targets import SurfaceTarget
 from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
@@ -64,13 +64,19 @@ class CoverController:
         self._programme.reset()
         self._watch.reset()
 
-    def step(self, state: CoverState, target: SurfaceTarget, time: float) -> StepResult:
+    def step(
+        self, state: CoverState, target: SurfaceTarget, time: float, forecast: Reach | None = None,
+        passage: bool = False,
+    ) -> StepResult:  # fmt: skip
         """The motor rates for now.
 
         Args:
             state: the present configuration.
             target: where to.
             time: for the target [s].
+            forecast: how near the cover comes to it, if that is known (`forecast_reach`). It changes no motion: while
+                the cover is not within the tolerances that it is not to reach, the status says so.
+            passage: whether the target only leads to the one that the forecast is of: to be near it says nothing.
 
         Raises:
             InvalidInputError: a state of another cover.
@@ -106,8 +112,8 @@ class CoverController:
         if config.whole_step:
             if self._prediction is None:
                 self._prediction = StepPrediction(cover, config, rotations)
-            bounds = self._programme.motor_bounds
-            rates, _ = self._prediction.within_limits(rotations, space, found.turns, rates, bounds, found.condition)
+            bounds, conditions = self._programme.motor_bounds, (found.condition, found.next_condition)
+            rates, _ = self._prediction.within_limits(rotations, space, found.turns, rates, bounds, conditions)
             self._programme.slowed(rates)
         status = found.status
         if status is StepStatus.OK and not self._programme.accelerates_little(rates):
@@ -116,6 +122,9 @@ class CoverController:
         if self._watch.update(target, sample, angles):
             # What holds it back, if that is known, comes second.
             said = f"{self._watch.best.description}, no nearer for {config.reach_time:g} s"
+            status, message = StepStatus.OUT_OF_REACH, f"{said}; {message}" if message else said
+        elif forecast is not None and not forecast.within and (passage or not self._watch.best.within):
+            said = f"forecast: {forecast.description}"
             status, message = StepStatus.OUT_OF_REACH, f"{said}; {message}" if message else said
         return StepResult(
             rates, status, angles, sample.distances, dof, found.condition, found.saturated,

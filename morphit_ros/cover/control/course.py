@@ -8,6 +8,7 @@ from typing import cast
 import numpy as np
 
 from morphit_ros.configuration import Config, parameter
+from morphit_ros.cover.control.reach import Reach
 from morphit_ros.cover.goals.surfaces import plan_passage
 from morphit_ros.cover.goals.targets import HeightTarget, SurfaceTarget, TargetSample, examine_target
 from morphit_ros.cover.model import Cover
@@ -53,6 +54,10 @@ class SupervisionConfig(Config):
     horizon: float = parameter(
         60.0, "A target has to be finite and to pass the father node for this long [s]", minimum=0.0, maximum=1e4
     )
+    forecast_time: float = parameter(
+        2.0, "A new target counts once it is known how near the cover comes to it, or after this time [s]; 0: at once",
+        minimum=0.0, maximum=60.0,
+    )  # fmt: skip
     overrun_limit: float = parameter(4.0, "Motors stop when a command is this late [periods]", minimum=1.5, maximum=1e3)
 
     def too_old(self, age: float, period: float) -> str:
@@ -83,6 +88,7 @@ class Course:
         name: of the target, for people.
         way: how it is reached, for people; empty where it is near.
         approach: as asked for.
+        forecast: how near the cover comes to the goal as it is at the end of the passage, if that is known.
     """
 
     target: SurfaceTarget
@@ -92,6 +98,7 @@ class Course:
     name: str
     way: str
     approach: str
+    forecast: Reach | None = None
 
     @property
     def description(self) -> str:

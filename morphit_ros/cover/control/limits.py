@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
+
+Indices = NDArray[np.int64]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -150,9 +154,25 @@ def desired_rates(normals, targets, target_rates, gain, offset, greatest, rates)
         rates[k, 2] = gained * a2 + w2 - spin * z2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def near_pairs(positions, cols, reach):  # type: ignore[no-untyped-def]
+def near_pairs(positions: Array, cols: int, reach: float) -> Indices:
     """(P, 2) nodes closer than `reach` [m] that share no face: those of one face fold as far as their joints allow."""
+    if len(positions) < _TREE_NODES:
+        return np.asarray(compared_pairs(positions, cols, reach))
+    # Only the largest covers have to wait for it.
+    from scipy.spatial import cKDTree
+
+    pairs = cKDTree(positions, compact_nodes=False, balanced_tree=False).query_pairs(reach, output_type="ndarray")
+    (row, col), (other_row, other_col) = np.divmod(pairs[:, 0], cols), np.divmod(pairs[:, 1], cols)
+    return np.asarray(pairs[(np.abs(row - other_row) > 1) | (np.abs(col - other_col) > 1)], dtype=np.int64)
+
+
+# Nodes from which on a tree finds near ones sooner than comparing all: 0.32 instead of 0.43 ms at 30 x 30.
+_TREE_NODES = 900
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def compared_pairs(positions, cols, reach):  # type: ignore[no-untyped-def]
+    """As `near_pairs`, all nodes with all."""
     count = 0
     found = np.empty((16, 2), dtype=np.int64)
     for a in range(len(positions)):

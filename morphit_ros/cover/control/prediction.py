@@ -23,12 +23,18 @@ from morphit_ros.geometry.transforms import Array
 
 # Excess of a realised rate [units of the limit] that is let pass.
 _EXCESS = 5e-3
+# Fall of a fold's cosine in a step that counts as none: measured folds may be beyond their range by the noise, and
+# what is of second order is no reason to stand still then.
+_LEAST_ROOM = 2e-6
 # Slower steps that are tried before motors stand still for one.
 _MOST_TRIALS = 8
 # From this share of its target on the condition at the end of a step is looked at; it may grow by this factor.
 _NEAR, _GROWTH = 0.5, 1.25
-# Joints whose range ends within this [rad] count as at its end: the programme keeps that much clear.
-RANGE_MARGIN = 1e-4
+# First-order predictions below this share of what is allowed are believed.
+_BELIEVED = 0.65
+# Joints whose range ends within this [rad] count as at its end: the programme keeps that much clear. With a tenth of
+# it what is of second order led beyond the end, and 8 x 8 was slowed to a quarter for a third of its way.
+RANGE_MARGIN = 1e-3
 
 
 class StepPrediction:
@@ -57,7 +63,7 @@ class StepPrediction:
         turns: Array,
         rates: Array,
         bounds: tuple[Array, Array],
-        condition: float,
+        conditions: tuple[float, float],
     ) -> tuple[Array, float]:
         """Motor rates (M,) [rad/s] whose whole step keeps all limits, and the share of the speed that is left.
 
@@ -67,7 +73,7 @@ class StepPrediction:
             turns: (3 N,) angular velocities that were asked for [rad/s].
             rates: (M,) of the motors in that motion [rad/s].
             bounds: (M,) each, least and greatest motor rates; left where nothing but slowing down helps.
-            condition: of the motors' matrix now.
+            conditions: of the motors' matrix now, and after the period to first order.
         """
         closing = self._closing(rotations, space, turns)
         limit = self.config.rate_limit
@@ -77,7 +83,7 @@ class StepPrediction:
             slowed = np.clip(share * (rates + share * closing), *(bounds if trial == 0 else (-limit, limit)))
             ends, moved = self._motion.advance(rotations, slowed, self.config.period, space)
             excess = self._excess(rotations, ends) if moved else np.inf
-            if excess <= 1.0 + _EXCESS and self._loses_motors(ends, condition):
+            if excess <= 1.0 + _EXCESS and self._loses_motors(ends, conditions):
                 share *= 0.5
                 continue
             if excess <= 1.0 + _EXCESS:
@@ -103,16 +109,17 @@ class StepPrediction:
             return nothing
         return np.asarray(closing)
 
-    def _loses_motors(self, ends: Array, condition: float) -> bool:
+    def _loses_motors(self, ends: Array, conditions: tuple[float, float]) -> bool:
         """Whether a step from near a singular configuration of the motors leads on to it."""
-        target = self.config.condition_target
-        if not 0.0 < _NEAR * target < condition:
+        target, (condition, expected) = self.config.condition_target, conditions
+        allowed = max(target, _GROWTH * condition)
+        if not 0.0 < _NEAR * target < condition or expected < _BELIEVED * allowed:
             return False
         space = self._null_space.solve(ends)
         if space.basis.shape[1] != len(self.cover.motors):
             return True
         after = self._spans.measure(space, motor_rates(self.cover, ends, space.basis)).condition
-        return after > max(target, _GROWTH * condition)
+        return after > allowed
 
     def _excess(self, rotations: Array, ends: Array) -> float:
         """The greatest share of a limit that a step uses: rates of all axes, and of what range folds have left."""
@@ -125,5 +132,7 @@ class StepPrediction:
         beyond = (self._ends < last) & (self._ends < self._cosines)
         if beyond.any():
             room = np.maximum(self._cosines[beyond] - last, 0.0)
-            excess = max(excess, float(((self._cosines[beyond] - self._ends[beyond]) / np.maximum(room, 1e-12)).max()))
+            excess = max(
+                excess, float(((self._cosines[beyond] - self._ends[beyond]) / np.maximum(room, _LEAST_ROOM)).max())
+            )
         return excess

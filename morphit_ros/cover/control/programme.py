@@ -77,6 +77,7 @@ class MotionSolution:
         turns: (3 N,) angular velocities of the nodes [rad/s], likewise.
         status: ok, or why not.
         condition: of the motors' matrix over an orthonormal basis; infinite when it was not reached.
+        next_condition: what it becomes in the period, to first order; infinite where that is not known.
         saturated: number of joint axes at their rate limit.
         iterations: of the solver, all rounds.
         message: the solver's, or empty.
@@ -86,6 +87,7 @@ class MotionSolution:
     turns: Array
     status: StepStatus
     condition: float
+    next_condition: float
     saturated: int
     iterations: int
     message: str
@@ -126,6 +128,7 @@ class MotionProgramme:
         """Forget the last solution."""
         self._last_rates = np.zeros(len(self.cover.motors))
         self._bounds = -self._last_rates, self._last_rates
+        self._slopes: Array | None = None
         self._near: NDArray[np.bool_] | None = None
         self._active_rates: NDArray[np.int8] = np.zeros(3 * self.cover.joint_count, dtype=np.int8)
         self._active_folds: NDArray[np.int8] = np.zeros(self.cover.joint_count, dtype=np.int8)
@@ -188,8 +191,16 @@ class MotionProgramme:
             status, message = StepStatus.NEARLY_SINGULAR, self._weakest(span)
         return MotionSolution(
             self._last_rates, config.rate_limit * turns, status, condition,
-            int(np.count_nonzero(self._active_rates)), iterations, message,
+            self._next_condition(span, config.rate_limit * turns), int(np.count_nonzero(self._active_rates)),
+            iterations, message,
         )  # fmt: skip
+
+    def _next_condition(self, span: MotorSpan, turns: Array) -> float:
+        """Of the motors' matrix after a period of turning (3 N,) [rad/s], by the slopes of this step."""
+        if self._slopes is None:
+            return np.inf
+        least = span.least[: len(self._slopes)] + self.config.period * (self._slopes @ turns)
+        return span.greatest / float(least.min()) if least.min() > 1e-12 else np.inf
 
     def _weakest(self, span: MotorSpan) -> str:
         """How badly motors span the motions, and where: the joint that moves most while motors hardly do."""
@@ -222,7 +233,7 @@ class MotionProgramme:
         self, status: StepStatus, condition: float = np.inf, iterations: int = 0, message: str = ""
     ) -> MotionSolution:
         nothing = np.zeros(3 * self.cover.node_count)
-        return MotionSolution(np.zeros(len(self._motors)), nothing, status, condition, 0, iterations, message)
+        return MotionSolution(np.zeros(len(self._motors)), nothing, status, condition, np.inf, 0, iterations, message)
 
     def _axis_rates(self, situation: Situation, chosen: Indices) -> Array:
         """(C, D) relative rates of axes (3 joint + axis) over the basis."""
@@ -359,6 +370,7 @@ class MotionProgramme:
         Beyond the target they have to rise, where other limits let them.
         """
         config, basis = self.config, situation.space.basis
+        self._slopes = None
         least = span.greatest / config.condition_target
         count = int((span.least < _WATCHED * least).sum())
         nothing = np.empty((0, basis.shape[1])), np.empty(0)
@@ -367,6 +379,7 @@ class MotionProgramme:
         slopes = self._spans.slopes(situation.rotations, span, count)
         if slopes is None:
             return nothing
+        self._slopes = slopes
         rows = slopes @ basis
         values = np.maximum(span.least[:count], 1e-12)
         lower = -values * np.log(values / least) / (config.condition_time * config.rate_limit)

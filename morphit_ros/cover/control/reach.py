@@ -24,16 +24,21 @@ class Reach:
         angle: mean angle between normals and the target's [rad].
         distance: mean position error [m].
         within: whether both are within `ControllerConfig.reach_angle` and `reach_distance`.
+        settled: false for a forecast that ran out of time, while the cover still came nearer.
     """
 
     angle: float
     distance: float
     within: bool
+    settled: bool = True
 
     @property
     def description(self) -> str:
         """For people."""
-        return f"best is {np.degrees(self.angle):.1f} degrees and {1e3 * self.distance:.1f} mm"
+        if not np.isfinite(self.angle + self.distance):
+            return "no way to it is known"
+        best = "best is" if self.settled else "best so far is"
+        return f"{best} {np.degrees(self.angle):.1f} degrees and {1e3 * self.distance:.1f} mm"
 
 
 class ReachWatch:

@@ -77,7 +77,7 @@ class SpanTracker:
 
     def measure(self, space: NullSpace, motors: Array) -> MotorSpan:
         """The span at a configuration, from `motors` (M, D): rates of the motors over the basis of `space`."""
-        root = np.tril(space.gram_root)
+        root = space.gram_root
         orthonormal = lapack.dtrtrs(root, motors.T, lower=1)[0].T
         if len(orthonormal) <= _SMALL:
             left, values, right = np.linalg.svd(orthonormal)
@@ -87,7 +87,8 @@ class SpanTracker:
         factors, pivots, status = lapack.dgetrf(orthonormal)
         greatest, left = self._greatest, self._least
         for _ in range(self._steps):
-            greatest = np.linalg.qr(orthonormal @ (orthonormal.T @ greatest))[0]
+            greatest = orthonormal @ (orthonormal.T @ greatest)
+            orthonormalize_columns(greatest)
         size = float(np.linalg.norm(orthonormal.T @ greatest, 2))
         self._greatest = greatest
         if status != 0:
@@ -96,7 +97,8 @@ class SpanTracker:
         for _ in range(self._steps):
             # Inverse iteration for M M^T, several vectors at once.
             left = lapack.dgetrs(factors, pivots, lapack.dgetrs(factors, pivots, left)[0], trans=1)[0]
-            left = np.linalg.qr(left)[0]
+            left = np.ascontiguousarray(left)
+            orthonormalize_columns(left)
         # What the subspace says: M^T L = V S W^T.
         right, least, mixing = np.linalg.svd(orthonormal.T @ left, full_matrices=False)
         self._least, self._steps = left @ mixing.T, _STEPS
@@ -149,6 +151,26 @@ def _faces_around(faces: Indices, nodes: int) -> tuple[Indices, int]:
             filled[node] += 1
     apart = [places.max() - places.min() for places in (each[each >= 0] for each in around[:, :, 0]) if len(places)]
     return around, 3 * int(max(apart, default=0)) + 2
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def orthonormalize_columns(columns):  # type: ignore[no-untyped-def]
+    """Columns (M, K) by Gram and Schmidt, twice, in place: K is small, and a library's QR costs mostly its call."""
+    count, width = columns.shape
+    for k in range(width):
+        for _ in range(2):
+            for j in range(k):
+                along = 0.0
+                for i in range(count):
+                    along += columns[i, j] * columns[i, k]
+                for i in range(count):
+                    columns[i, k] -= along * columns[i, j]
+            size = 0.0
+            for i in range(count):
+                size += columns[i, k] * columns[i, k]
+            size = 1.0 / np.sqrt(size) if size > 0.0 else 0.0
+            for i in range(count):
+                columns[i, k] *= size
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -7,13 +7,14 @@ here keeps time by itself: callers say when it is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.cover.control.controller import ControllerConfig, CoverController, StepResult
 from morphit_ros.cover.control.course import Course, SupervisionConfig, examine_course, plan_course
+from morphit_ros.cover.control.reach import Reach
 from morphit_ros.cover.control.stops import STOP_OF_STEP, Stop, WayBack
 from morphit_ros.cover.control.tracking import JointTracker, PoseTracker, TrackedState
 from morphit_ros.cover.goals.surfaces import MeshTarget
@@ -56,6 +57,7 @@ class Cycle:
         message: more about the stop, or empty.
         target_time: t of the target [s]; 0 without one.
         result: the controller's step, None where none was made.
+        course: the target that it was made for, None without one.
     """
 
     rates: Array
@@ -63,6 +65,7 @@ class Cycle:
     message: str
     target_time: float
     result: StepResult | None
+    course: Course | None
 
 
 class SupervisedController:
@@ -144,16 +147,9 @@ class SupervisedController:
         corners = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
         MeshTarget(TriangleMesh(corners, np.array([[0, 1, 2]]))).sample(positions, 0.0)
 
-    def restart_target(self, now: float) -> None:
-        """Set out for the accepted target again, from where the cover is; `now` becomes its t = 0.
-
-        Raises:
-            InvalidInputError: it cannot be reached from here.
-        """
-        if self._course is not None:
-            self._course = self._plan(self._course.goal, self._course.name, now, self._course.approach)
-
-    def set_target(self, target: SurfaceTarget, name: str, now: float, approach: str = "") -> Course:
+    def set_target(
+        self, target: SurfaceTarget, name: str, now: float, approach: str = "", forecast: Reach | None = None
+    ) -> Course:
         """Accept a target, which counts from the next cycle on. If it is refused the last one stays.
 
         Args:
@@ -161,12 +157,25 @@ class SupervisedController:
             name: for people.
             now: by the clock of `cycle` [s].
             approach: instead of the configuration's.
+            forecast: how near the cover comes to it, if that is known.
 
         Raises:
             InvalidInputError: not finite, not through the father node, or too far away to be followed.
         """
-        self._course = self._plan(target, name, now, approach or self.config.approach)
+        self._course = replace(self.plan(target, name, now, approach), forecast=forecast)
         return self._course
+
+    def plan(self, target: SurfaceTarget, name: str, now: float, approach: str = "") -> Course:
+        """What `set_target` would make of a target, without a forecast.
+
+        Raises:
+            InvalidInputError: as `set_target`.
+        """
+        return self._plan(target, name, now, approach or self.config.approach)
+
+    def leave_target(self) -> None:
+        """Have no target: motors stand still until there is one."""
+        self._course = None
 
     def examine(self, target: SurfaceTarget) -> TargetSample:
         """The target at the nodes now, if it can be one; see `course.examine_course`."""
@@ -210,7 +219,8 @@ class SupervisedController:
         if self._stop is not None:
             return self._cycle(None, now)
         self._begun = course
-        result = self._controller.step(self.state, course.target, now - course.start)
+        time = now - course.start
+        result = self._controller.step(self.state, course.target, time, course.forecast, time < course.duration)
         if not result.status.moves:
             text = result.message or result.status.value
             return self.halt(STOP_OF_STEP[result.status], text, now, result)
@@ -236,9 +246,10 @@ class SupervisedController:
         self._controller.reset()
 
     def _cycle(self, rates: Array | None, now: float, result: StepResult | None = None) -> Cycle:
-        course = self._course
+        # Another thread may have set a new one since the step.
+        course = self._course if result is None else self._begun
         time = 0.0 if course is None else now - course.start
-        return Cycle(self._nothing if rates is None else rates, self._stop, self._message, time, result)
+        return Cycle(self._nothing if rates is None else rates, self._stop, self._message, time, result, course)
 
     def _track(self, measurement: Measurement) -> TrackedState:
         if measurement.problem:

@@ -14,10 +14,12 @@ repeat each other and are replaced (`morphit_ros.cover.kinematics.hinges`).
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from dataclasses import replace
 
 import numpy as np
+from scipy.linalg import solveh_banded
 from scipy.sparse import coo_array, csc_array, eye
 from scipy.sparse.linalg import splu
 
@@ -37,6 +39,9 @@ from morphit_ros.jit import njit
 CORNER_SIGNS = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
 # A face is closed to this [m]: gaps of joints, that many faces away from the tree of positions, stay below 1e-8.
 GAP_TOLERANCE = 1e-10
+# Covers of more nodes are so nearly singular on any surface that turns of whole lines close the last gaps: what still
+# is open then counts as closed below this [m].
+_LARGE, _LARGE_GAP = 1600, 1e-7
 _MOST_ITERATIONS = 60
 # Greatest turn of a node in one step of the projection [rad]: beyond, the linearisation says little.
 _LONGEST_STEP = 0.3
@@ -152,7 +157,7 @@ def close_loops(cover: Cover, state: CoverState, bridges: Array | None = None, h
         # The damping falls with the residual: quadratic convergence at the end.
         gram = csc_array(matrix @ matrix.T + min(damping, size) * damping * csc_array(eye(matrix.shape[0])))
         turns = np.zeros(3 * cover.node_count)
-        turns[columns] = -(matrix.T @ splu(gram, permc_spec="MMD_AT_PLUS_A").solve(residual))
+        turns[columns] = -(matrix.T @ _solved_gram(cover, gram, residual))
         turns *= min(1.0, _LONGEST_STEP / float(np.abs(turns).max(initial=1e-12)))
         tried = np.empty_like(rotations)
         rotate(rotations, turns, tried)
@@ -164,10 +169,34 @@ def close_loops(cover: Cover, state: CoverState, bridges: Array | None = None, h
             if damping > 1e3:
                 break
     gap = 0.5 * cover.pitch * float(np.abs(residual).max())
+    if cover.node_count > _LARGE and gap < _LARGE_GAP:
+        return CoverState(rotations, state.origin)
     raise InvalidInputError(
         "state", f"joints {gap:.2e} m open after projection", f"a state near one closed within {GAP_TOLERANCE:g} m",
         "Give node poses that belong together.",
     )  # fmt: skip
+
+
+def _solved_gram(cover: Cover, gram: csc_array, residual: Array) -> Array:
+    """``gram^-1 residual``: banded when faces go along the shorter side, but for the rows of bridges."""
+    if not cover.fixed_bridges:
+        faces = cover.open_faces[:, 0]
+        order = (
+            np.lexsort((faces // cover.cols, faces % cover.cols)) if cover.cols > cover.rows else np.arange(len(faces))
+        )
+        places = np.empty(len(faces), dtype=np.int64)
+        places[order] = np.arange(len(faces))
+        entries = coo_array(gram)
+        rows, cols = (3 * places[index // 3] + index % 3 for index in entries.coords)
+        below = rows >= cols
+        banded = np.zeros((int((rows - cols)[below].max(initial=0)) + 1, 3 * len(faces)))
+        banded[(rows - cols)[below], cols[below]] = entries.data[below]
+        at = (3 * order[:, None] + np.arange(3)).ravel()
+        with contextlib.suppress(np.linalg.LinAlgError):
+            solved = np.empty(len(residual))
+            solved[at] = solveh_banded(banded, residual[at], lower=True)
+            return solved
+    return np.asarray(splu(gram, permc_spec="MMD_AT_PLUS_A").solve(residual))
 
 
 def _residuals(cover: Cover, rotations: Array, lengths: Array) -> Array:

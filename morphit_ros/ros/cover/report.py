@@ -9,6 +9,7 @@ import numpy as np
 from rclpy.node import Node
 
 from morphit_ros.cover.control.step import StepStatus
+from morphit_ros.cover.control.stops import Stop
 from morphit_ros.cover.control.supervision import Cycle, SupervisedController, WayBack
 from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
 from morphit_ros.ros.core.log_writer import LogWriter
@@ -68,6 +69,8 @@ class CoverReport:
             return f"stopped: {self._driver.fault}" if self._driver.fault else "inactive"
         if cycle is None:
             return "starting"
+        if cycle.stop is Stop.NO_TARGET and self._targets.awaited:
+            return f"looks how near the cover comes to {self._targets.awaited}"
         if cycle.stop is None:
             result = cycle.result
             if result is None or result.status is StepStatus.OK:
@@ -84,18 +87,33 @@ class CoverReport:
         return (max(level, WARN), f"{text}; {refusal}") if refusal else (level, text)
 
     def _course_of_things(self, cycle: Cycle | None) -> tuple[bytes, str]:
-        course = self._supervised.course
-        if cycle is None:
+        if cycle is None or (cycle.stop is Stop.NO_TARGET and self._supervised.course is not None):
             return OK, "starting"
+        course = cycle.course
+        if cycle.stop is Stop.NO_TARGET and self._targets.awaited:
+            return OK, f"looks how near the cover comes to {self._targets.awaited}"
         since = [time.monotonic() - stopped for stopped in self._driver.stop_times]
         brief = cycle.stop is not None and cycle.stop.way_back is WayBack.STATES and since[-1] < _BRIEF
         if cycle.stop is not None and not (brief and course):
             level = ERROR if cycle.stop.way_back is WayBack.ACTIVATION else WARN
             return level, f"motors stopped until {cycle.stop.way_back.value}: {cycle.stop.text}"
         text = f"following {course.description}" if course else "following"
+        result, level = cycle.result, OK
+        if result is not None and result.status is StepStatus.OUT_OF_REACH:
+            # What else holds the cover back changes with every period.
+            level, text = WARN, f"{text}: {result.status.value}, {result.message.partition(';')[0]}"
         if sum(past < _RECENT for past in since) > _FEW:
-            return WARN, f"{text}, with interruptions"
-        return OK, text
+            level, text = WARN, f"{text}, with interruptions"
+        return level, text
+
+    def _forecast(self) -> str:
+        """How near the cover comes to its target, as far as that is known."""
+        course = self._supervised.course
+        if self._targets.awaited:
+            return f"of {self._targets.awaited}: being made"
+        if course is None or course.forecast is None:
+            return f"unknown: {self._targets.unknown}" if self._targets.unknown else "unknown"
+        return ("within reach, " if course.forecast.within else "out of reach, ") + course.forecast.description
 
     def _values(self) -> dict[str, Any]:
         driver, figures = self._driver, self._driver.figures()
@@ -118,6 +136,8 @@ class CoverReport:
         if cycle is not None:
             values |= {"stopped by": cycle.stop.text if cycle.stop else "", "reason": cycle.message}
             values["target time [s]"] = cycle.target_time
+            values["forecast"] = self._forecast()
             if cycle.result is not None:
+                values |= {"step": cycle.result.status.value, "step reason": cycle.result.message}
                 values |= self._display.figures(cycle.result)
         return values
