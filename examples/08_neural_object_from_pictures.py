@@ -17,7 +17,7 @@ picture, mass = Path(*sys.argv[1:2], "08_neural_object_from_pictures.png"), 0.2
 
 # A T-shaped block of 0.2 kg before 24 simulated cameras. `PosedDepths` takes your own pictures with poses, in metres.
 block = load_object("t_block")
-views = render_object(block, np.eye(4), ObjectViewsConfig(views=24, size=64))
+views = render_object(block, np.eye(4), ObjectViewsConfig(views=24, size=96))
 result = learn_from_depths(PosedDepths(views.depth, views.intrinsics, views.T_world_camera, views.masks))
 if result.field is None:
     sys.exit(result.message)

@@ -154,7 +154,7 @@ def _loaded_box() -> HeavyObject:
 def _claw_hammer() -> HeavyObject:
     """The DISF paper's printed hammer, as if it had a steel head on a wooden handle."""
     # The handle lies along x then.
-    body = load_object("known/Hammer").transformed(make_transform(matrix_from_rpy((0.0, 0.0, -np.pi / 4.0))))
+    body = load_object("known/Hammer").transformed(make_transform(matrix_from_rpy((0.0, 0.0, -0.75 * np.pi))))
     low, high = body.mesh.bounds
     # The claw's tip lies furthest back.
     head = MaterialBox(np.array([0.050, low[1] - 1e-4, low[2] - 1e-4]), high + 1e-4, 7800.0)

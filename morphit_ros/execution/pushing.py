@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.held import Surroundings
@@ -113,6 +112,8 @@ class _Ground:
     """Object, neighbours and hand in the frame of the table: z is the height above it."""
 
     def __init__(self, points: Array, others: Array, around: Surroundings, fingers: ClosedFingers) -> None:
+        from scipy.spatial import cKDTree
+
         table = around.table
         assert table is not None
         self._T_base_table, self._half = table.T_base_table, 0.5 * table.size - _TABLE_MARGIN

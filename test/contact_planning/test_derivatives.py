@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from contact_samples import STEPS, crowded_system, crowded_trajectory, drawn_inertia, drawn_pose
+from plan_samples import STEPS, crowded_system, crowded_trajectory, drawn_inertia, drawn_pose
 
 from morphit_ros.contact_planning import banded, tree as trees
 from morphit_ros.contact_planning.system import ContactSystem, SystemBuilder

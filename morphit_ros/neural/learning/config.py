@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from morphit_ros.configuration import Config, parameter
 
 _POSES = (
-    "Poses of six views or more with masks: checked: refined where outlines disagree by half a pixel, views that "
+    "Poses of six views or more with masks: checked: refined where they disagree by about a pixel, views that "
     "disagree with all others left out; given: as they are; refined: in any case"
 )
 

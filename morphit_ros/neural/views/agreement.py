@@ -15,10 +15,14 @@ Views = TypeVar("Views", PosedImages, PosedDepths)
 
 POSES = ("checked", "given", "refined")
 """What is done with poses: refined where views disagree, taken as they are, or refined in any case."""
-# True poses leave this of outlines that are rounded to pixels, and less where depths count as well; poses are off where
-# there is more than that [px].
-_ROUNDING, _OFF = 0.33, 0.5
-_ROUNDING_DEPTHS, _OFF_DEPTHS = 0.2, 0.4
+# True poses leave this of outlines that are rounded to pixels, and less where depths count as well [px].
+_ROUNDING, _ROUNDING_DEPTHS = 0.33, 0.2
+# Nor is their common surface known better than to this share of its grid's spacing, where it has edges.
+_COMMON = 0.2
+# Poses are off where views disagree by more than so many pixels, and by more than such a share of the grid's spacing.
+# Depths from poses that are less off (0.3 degrees and 1 mm) mostly give a better volume than refined ones do, which are
+# known to a pixel.
+_OFF, _OFF_DEPTHS = (0.5, 0.15), (0.8, 0.28)
 # Pixels that differ from most of their neighbours: more of them in all than any outline has.
 _STRAY = 0.015
 # Holes of a silhouette that are smaller are made of stray pixels [px].
@@ -67,7 +71,7 @@ def agreed_views(views: Views, poses: str = "checked") -> AgreedViews[Views]:
     posed = views if stray == 0.0 else _with_masks(views, cleaned)
     try:
         found: PoseRefinement = measure_agreement(posed)
-        if poses == "refined" or (poses == "checked" and found.spread > _off(posed) * found.pixel):
+        if poses == "refined" or (poses == "checked" and found.spread > _off(posed, found)):
             before = found
             found = refine_poses(posed)
             notes.append(
@@ -117,12 +121,15 @@ def _rounding(views: PosedImages | PosedDepths) -> float:
     return _ROUNDING_DEPTHS if isinstance(views, PosedDepths) else _ROUNDING
 
 
-def _off(views: PosedImages | PosedDepths) -> float:
-    return _OFF_DEPTHS if isinstance(views, PosedDepths) else _OFF
+def _off(views: PosedImages | PosedDepths, found: PoseRefinement) -> float:
+    """Disagreement from which on poses are refined [m]."""
+    pixels, share = _OFF_DEPTHS if isinstance(views, PosedDepths) else _OFF
+    return max(pixels * found.pixel, share * found.spacing)
 
 
 def _beyond_rounding(found: PoseRefinement, views: PosedImages | PosedDepths) -> float:
-    return float(np.sqrt(max(found.spread**2 - (_rounding(views) * found.pixel) ** 2, 0.0)))
+    expected = max(_rounding(views) * found.pixel, _COMMON * found.spacing)
+    return float(np.sqrt(max(found.spread**2 - expected**2, 0.0)))
 
 
 def _odd_note(found: PoseRefinement) -> str:

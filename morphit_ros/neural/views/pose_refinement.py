@@ -68,6 +68,7 @@ class PoseRefinement:
         turns, shifts: (V,) by which each pose was moved: its turn [rad], and how far the object moved in its view [m].
         spread: by how far views disagree about the surface, one standard deviation [m].
         pixel: what a pixel shows of the object [m]: outlines that are rounded to pixels disagree by a third of it.
+        spacing: of the grid that the common surface is known on [m]; views seem to disagree by up to a fourth of it.
         mismatch: (V,) share of each silhouette that disagrees with the common surface.
         odd: views that disagree with all others: their masks are cut, or their poses are wrong.
     """
@@ -77,6 +78,7 @@ class PoseRefinement:
     shifts: Array
     spread: float
     pixel: float
+    spacing: float
     mismatch: Array
     odd: tuple[int, ...]
 
@@ -302,7 +304,7 @@ class _Agreement:
         moved = self._moved()
         return PoseRefinement(
             self._poses, np.linalg.norm(moved[:, :3], axis=1), np.linalg.norm(moved[:, 3:], axis=1), self._spread,
-            self._pixel(), self._mismatch, tuple(int(number) for number in np.flatnonzero(~self._kept)),
+            self._pixel(), self._spacing, self._mismatch, tuple(int(number) for number in np.flatnonzero(~self._kept)),
         )  # fmt: skip
 
     def _posed(self) -> PosedImages | PosedDepths:
