@@ -103,10 +103,11 @@ def test_the_planner_is_told_the_mass_of_a_known_shape() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "stage"),
-    [(0, "test_lift"), (3, "verify")],
+    [(0, "test_lift"), (1, "verify")],
     ids=["told by its torque", "turned as its head rose"],
 )
 def test_a_hammer_whose_head_is_of_steel_is_held_at_the_second_attempt(number: int, stage: str) -> None:
+    # Two of the five drawn hammers of twelve that are held then.
     trial = draw_trial("hammer", number)
     job = PickJob.with_arm("panda")
     with Workcell(workcell_config(trial), job.robot, trial_object(load_object("hammer"), trial)) as workcell:
