@@ -220,6 +220,8 @@ class HeapClearing:
         self._clearing = Clearing(self._region)
         self._free_motion = FreeMotion()
         self._looks = 0
+        # Why what could not be put down could not be put back either.
+        self._not_back = ""
 
     def run(self) -> HeapResult:
         """From the first look to the end."""
@@ -320,7 +322,7 @@ class HeapClearing:
             if problem:
                 attempt = replace(attempt, stage=stage, message=problem)
                 if not self._give_back(held):
-                    fault = f"could not put it down, {stage}: {problem}"
+                    fault = f"could not put it down, {stage}: {problem}; nor back: {self._not_back}"
         attempt.computing["motion"] = time.perf_counter() - began
         return self._judged(attempt, before, inside, target), fault
 
@@ -359,7 +361,9 @@ class HeapClearing:
         empty = job.gripper.aperture_min + self._sequence.stall_margin
         if not held.contradiction(aperture, empty):
             height = self._clearing.way_down(self._T_base_world[2, 3])
-            return put_down_at(job, cell, held, [held.T_base_gripper], height, self._solids)[0].success
+            back = put_down_at(job, cell, held, [held.T_base_gripper], height, self._solids)[0]
+            self._not_back = back.message
+            return back.success
         nothing = replace(held, points=np.empty((0, 3)))
         stages = HandStage.RELEASE, HandStage.RETREAT, HandStage.HOME
         return put_down_at(job, cell, nothing, [], solids=self._solids, stages=stages)[0].success

@@ -31,6 +31,8 @@ from morphit_ros.robot.solids import Solid
 _WAYS_UP = (1.0, 0.5, 0.25)
 # Places to which a way is searched in vain for the whole time limit of a search.
 _SEARCHES = 2
+# However much the opening may differ while an object is held, more than this is no swinging [m].
+_MOST_SWING = 0.05
 # By which it is seen whether the arm can begin where it is [m], [m/s].
 _FIRST_WAY, _FIRST_SPEED = 0.005, 0.02
 
@@ -186,7 +188,13 @@ class HandSequence:
         steps: dict[HandStage, Callable[[], SequenceStep]] = {
             HandStage.CHECK: lambda: _Rested(robot, self._check),
             HandStage.CLOSE: lambda: OpenFingers(robot, robot.gripper.aperture_min),
-            HandStage.TRANSFER: lambda: _Planned(robot, self._over_goal, FailureMode.CONTACT_PREGRASP),
+            # What hangs in the hand moves the fingers as it swings: that is no contact as long as it is still held.
+            HandStage.TRANSFER: lambda: _Planned(
+                robot,
+                self._over_goal,
+                FailureMode.CONTACT_PREGRASP,
+                finger_bound=None if request.held is None else min(request.held.margin, _MOST_SWING),
+            ),
             HandStage.SET_DOWN: lambda: _UntilContact(robot, self._down),
             HandStage.LOWER: lambda: _Planned(robot, self._down, FailureMode.CONTACT_APPROACH),
             HandStage.PUSH: lambda: _AsFarAsItGoes(robot, self._along),
@@ -352,6 +360,7 @@ class _Planned:
         plan: the motion.
         contact: the failure that a contact is; None: contacts are not looked for.
         stay: without a way the arm stays where it is.
+        finger_bound: of `FollowTrajectory`.
     """
 
     def __init__(
@@ -360,8 +369,10 @@ class _Planned:
         plan: Callable[[], MotionResult],
         contact: FailureMode | None = None,
         stay: bool = False,
+        finger_bound: float | None = None,
     ) -> None:
         self._robot, self._plan, self._contact, self._stay = robot, plan, contact, stay
+        self._finger_bound = finger_bound
         self._follow: FollowTrajectory | None = None
 
     def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
@@ -374,7 +385,7 @@ class _Planned:
             raise PickFailed(FailureMode.UNREACHABLE, _why(result))
         if result.trajectory.duration == 0.0:
             return (), True
-        self._follow = FollowTrajectory(self._robot, result.trajectory, self._contact)
+        self._follow = FollowTrajectory(self._robot, result.trajectory, self._contact, finger_bound=self._finger_bound)
         return (), False
 
 

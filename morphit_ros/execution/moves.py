@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,14 +31,20 @@ class FollowTrajectory:
         trajectory: from where the arm is.
         contact: the failure that a contact is; None: contacts are not looked for.
         free: nothing can be touched on this motion, so that the watch learns from it.
+        finger_bound: how far fingers may be displaced without a contact [m]; None: as the settings say.
     """
 
     def __init__(
-        self, robot: ArmAndHand, trajectory: Trajectory, contact: FailureMode | None = None, free: bool = False
+        self,
+        robot: ArmAndHand,
+        trajectory: Trajectory,
+        contact: FailureMode | None = None,
+        free: bool = False,
+        finger_bound: float | None = None,
     ) -> None:
         self._robot, self.trajectory = robot, trajectory
         self._contact_mode = contact if robot.config.contact.enabled else None
-        self._free = free
+        self._free, self._finger_bound = free, finger_bound
         self._watch: TrajectoryWatch | None = None
         self._contact: ContactWatch | None = None
 
@@ -56,9 +63,10 @@ class FollowTrajectory:
                 raise PickFailed(FailureMode.ROBOT_FAULT, f"the arm moved since the motion was planned: {problem}")
             self._watch = watch
             if self._contact_mode is not None:
-                self._contact = ContactWatch(
-                    self.trajectory, now, robot.robot, robot.state, robot.free_motion, robot.config
-                )
+                config = robot.config
+                if self._finger_bound is not None:
+                    config = replace(config, contact=replace(config.contact, finger_bound=self._finger_bound))
+                self._contact = ContactWatch(self.trajectory, now, robot.robot, robot.state, robot.free_motion, config)
             return (SendTrajectory(self.trajectory),), False
         if self._contact is not None:
             sign = self._contact.check()

@@ -9,7 +9,10 @@ import pytest
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.command_check import CommandLimits
+from morphit_ros.execution.contact_watch import FreeMotion
 from morphit_ros.execution.failure import FailureMode, PickOutcome
+from morphit_ros.execution.handling import HandRequest, HandSequence, HandStage
+from morphit_ros.execution.held import HeldGrasp
 from morphit_ros.execution.pick import (
     CommandGripper,
     GraspTarget,
@@ -834,6 +837,29 @@ def test_an_obstacle_in_the_way_stops_the_arm_and_it_retreats(sequence, robot, s
     np.testing.assert_allclose(
         robot.arm[:3], [0.0, 0.0, 0.0] if stage is PickStage.PREGRASP else [0.3, 0.1, 0.2], atol=2e-3
     )
+
+
+@pytest.mark.parametrize(("moved", "success"), [(0.004, True), (0.015, False)])
+def test_what_swings_in_the_hand_is_no_contact_on_the_way_to_its_place(backend, panda, robot, moved, success):
+    hand = HandSequence(backend, panda, LIMITS, SequenceConfig(), "simulation clock", FreeMotion())
+    held = HeldGrasp(make_transform(), make_transform(), 0.04, 0.012, 0.07)
+    robot.aperture = robot.goal = 0.04
+    stages = HandStage.TRANSFER, HandStage.SET_DOWN
+    place = make_transform(translation=(0.3, 0.1, 0.2))
+    seen = []
+
+    def here(_):
+        return make_transform(translation=robot.arm[:3])
+
+    def swing(robot, update):
+        seen.append(update.stage)
+        if seen.count(HandStage.TRANSFER) == 20:
+            robot.frozen_gripper, robot.aperture = True, 0.04 - moved
+
+    last = run(hand, robot, HandRequest(stages, here, held, places=(place,)), swing)[-1]
+    assert last.success is success, last.message
+    if not success:
+        assert last.failed_stage is HandStage.TRANSFER and "displaced by 15.0 mm" in last.message
 
 
 def test_fingers_that_are_displaced_on_the_way(sequence, robot):
