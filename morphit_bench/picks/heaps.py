@@ -238,7 +238,7 @@ class HeapClearing:
             pushable = self._clearing.choose_push(objects, up) if chosen is None and self._plan.push else None
             if pushable is not None:
                 pushed.append(self._push(scene, *pushable))
-                self._clearing.note_push()
+                self._clearing.note_push(not pushed[-1][2])
                 continue
             if chosen is None:
                 vain += 1

@@ -116,9 +116,7 @@ class PickJob:
     @property
     def fingers(self) -> ClosedFingers:
         """Of the gripper, closed."""
-        gripper = self.gripper
-        boxes = gripper.collision_boxes(gripper.aperture_min)[len(gripper.palm_boxes) :]
-        return ClosedFingers.around(np.array([box.center for box in boxes]), np.array([box.size for box in boxes]))
+        return ClosedFingers.around(*self.gripper.closed_fingers)
 
     @classmethod
     def with_arm(cls, robot: str = "panda", seed: int = 0) -> PickJob:

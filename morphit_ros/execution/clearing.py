@@ -94,9 +94,9 @@ class Clearing:
         left.sort(key=lambda index: -self._ease(objects, index, up))
         return left[self._in_vain % len(left)], self._in_vain >= len(left)
 
-    def note_push(self) -> None:
-        """One was pushed, or could not be: everything may lie otherwise now."""
-        self.pushed += 1
+    def note_push(self, done: bool = True) -> None:
+        """One was pushed, or could not be if it was not done: everything may lie otherwise now."""
+        self.pushed += done
         self._in_vain += 1
         self._failed.clear()
 

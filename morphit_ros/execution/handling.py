@@ -193,7 +193,9 @@ class HandSequence:
                 robot,
                 self._over_goal,
                 FailureMode.CONTACT_PREGRASP,
-                finger_bound=None if request.held is None else min(request.held.margin, _MOST_SWING),
+                finger_bound=None
+                if request.held is None
+                else max(robot.config.contact.finger_bound, min(request.held.margin, _MOST_SWING)),
             ),
             HandStage.SET_DOWN: lambda: _UntilContact(robot, self._down),
             HandStage.LOWER: lambda: _Planned(robot, self._down, FailureMode.CONTACT_APPROACH),

@@ -257,6 +257,12 @@ class Gripper:
         return boxes
 
     @property
+    def closed_fingers(self) -> tuple[Array, Array]:
+        """Centres and sizes (B, 3) of the boxes of both fingers in the gripper frame, closed [m]."""
+        boxes = self.collision_boxes(self.aperture_min)[len(self.palm_boxes) :]
+        return np.array([box.center for box in boxes]), np.array([box.size for box in boxes])
+
+    @property
     def fingertips(self) -> float:
         """How far the fingers reach along z of the gripper frame at most [m]."""
         motion = self.pad_motion

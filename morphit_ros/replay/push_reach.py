@@ -23,12 +23,10 @@ _ATTEMPTS = IKConfig(restarts=5)
 
 def closed_fingers(gripper: Gripper) -> tuple[float, float]:
     """How far the fingertips reach from the gripper frame along x and along z [m]."""
-    boxes = gripper.collision_boxes(gripper.aperture_min)[len(gripper.palm_boxes) :]
-    lowest = max(float(box.center[2] + 0.5 * box.size[2]) for box in boxes)
-    front = max(
-        float(box.center[0] + 0.5 * box.size[0]) for box in boxes if box.center[2] + 0.5 * box.size[2] > lowest - 0.01
-    )
-    return front, lowest
+    centers, sizes = gripper.closed_fingers
+    ends = centers + 0.5 * sizes
+    lowest = float(ends[:, 2].max())
+    return float(ends[ends[:, 2] > lowest - 0.01, 0].max()), lowest
 
 
 def check_push_reach(robot: RobotConfiguration, way: Array, behind: float, height: float) -> None:

@@ -222,10 +222,7 @@ class GoalReader:
         self._node, self._config, self._clearance = node, config, clearance
         self._base, self._base_link = BaseFrame(node, config.world_frame, base), base_link
         self._gripper, self._reaches = gripper, reaches
-        boxes = gripper.collision_boxes(gripper.aperture_min)[len(gripper.palm_boxes) :]
-        self._fingers = ClosedFingers.around(
-            np.array([box.center for box in boxes]), np.array([box.size for box in boxes])
-        )
+        self._fingers = ClosedFingers.around(*gripper.closed_fingers)
         self._objects = ObjectWatch(node, group, config.sight_timeout)
         self._world = KnownWorld(node, group)
 

@@ -195,7 +195,7 @@ class TableClearing:
         if result is None:
             self._end(f"could not push what is left, {problem}", False)
             return
-        self._clearing.note_push()
+        self._clearing.note_push(result.success)
         why = "" if result.success else f"not pushed, {result.failed_stage}: {result.message}"
         self._tell(why or "pushed what could not be picked")
         if result.failed_stage and result.failed_stage != "request":
