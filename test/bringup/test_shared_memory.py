@@ -41,10 +41,12 @@ def test_no_folder_no_error(tmp_path):
 
 def test_a_living_node_keeps_its_segment_and_a_killed_one_does_not():
     pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
+    # Its own segment: the one whose lock it holds open. It maps those of nodes that it has met, too.
     program = (
-        "import rclpy, time; rclpy.init(); node = rclpy.create_node('x')\n"
-        "lines = [line for line in open('/proc/self/maps') if '/dev/shm/fastrtps_' in line and 'port' not in line]\n"
-        "print(lines[0].split()[-1] if lines else '', flush=True)\ntime.sleep(60)"
+        "import os, re, rclpy, time; rclpy.init(); node = rclpy.create_node('x')\n"
+        "files = [os.path.realpath(f'/proc/self/fd/{number}') for number in os.listdir('/proc/self/fd')]\n"
+        "locks = [name for name in files if re.search('fastrtps_[0-9a-f]{16}_el$', name)]\n"
+        "print(locks[0].removesuffix('_el') if locks else '', flush=True)\ntime.sleep(60)"
     )
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     try:

@@ -11,6 +11,7 @@ import pytest
 from morphit_ros.cover.control.controller import ControllerConfig
 from morphit_ros.cover.control.supervision import Cycle, Measurement, Stop, SupervisionConfig
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.resources import resource
 from morphit_ros.ros.core.log_writer import LogWriter
 from morphit_ros.ros.cover.driver import CommandGate, CoverDriver
 from morphit_ros.ros.execution.motion_transport import use_datagrams
@@ -251,9 +252,10 @@ def test_a_log_that_nobody_reads_keeps_nobody_waiting():
     [
         ({}, "fastdds_motion.xml", None),
         ({"ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET"}, "fastdds_motion.xml", "SUBNET"),
-        ({"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}, None, "LOCALHOST"),
-        ({"ROS_LOCALHOST_ONLY": "1"}, None, None),
+        ({"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}, "fastdds_motion_local.xml", "SYSTEM_DEFAULT"),
+        ({"ROS_LOCALHOST_ONLY": "1"}, "fastdds_motion_local.xml", "SYSTEM_DEFAULT"),
         ({"RMW_IMPLEMENTATION": "rmw_cyclonedds_cpp", "ROS_LOCALHOST_ONLY": "1"}, None, None),
+        ({"FASTRTPS_DEFAULT_PROFILES_FILE": str(resource("config/fastdds.xml"))}, "fastdds_motion.xml", None),
         ({"FASTRTPS_DEFAULT_PROFILES_FILE": "mine.xml"}, "mine.xml", None),
     ],
 )

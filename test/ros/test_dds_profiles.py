@@ -22,7 +22,7 @@ rclpy.create_node("profile").create_publisher(String, "words", 1).publish(String
 """
 
 
-@pytest.mark.parametrize("name", ["fastdds.xml", "fastdds_motion.xml"])
+@pytest.mark.parametrize("name", ["fastdds.xml", "fastdds_motion.xml", "fastdds_motion_local.xml"])
 class TestProfile:
     def test_fast_dds_takes_it(self, name: str) -> None:
         environment = {**os.environ, "FASTRTPS_DEFAULT_PROFILES_FILE": str(resource(f"config/{name}"))}

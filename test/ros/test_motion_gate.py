@@ -108,6 +108,12 @@ def test_the_arm_rests_when_the_gate_does_not_live(cell, number, words):
         cell.gate._process.send_signal(signal.SIGCONT)
 
 
+def test_nobody_can_be_kept_waiting_by_who_moves_the_arm(cell):
+    # In shared memory all that write to a process that was frozen with a lock in its hands wait for a second.
+    for process in (cell.gate, cell.process):
+        assert "/dev/shm/fastrtps" not in Path(f"/proc/{process._process.pid}/maps").read_text()
+
+
 def test_a_gate_of_another_machine_is_known_dead_by_its_silence(graph, spherized_panda):
     state = DiagnosticStatus(name="/motion_gate", message="moving")
     cell = Cell(graph, spherized_panda, autostart=True, gate=True, gate_timeout=0.5)

@@ -142,7 +142,7 @@ def test_a_pick_that_waits_for_killed_planning_says_so_at_once_and_the_next_one_
     job.process.wait_for_line("ready for franka_hand", JOB_PATIENCE, times=2)
     second = graph.run(words)
     assert second.wait(JOB_PATIENCE) == 0, f"{second.output}\n---\n{job.process.output}"
-    assert job.process.stop(signal.SIGINT) == 0
+    assert job.process.stop(signal.SIGINT) == 0, job.process.output
     assert job.nodes() == {}
 
 
