@@ -31,7 +31,7 @@ from morphit_ros.bringup.output import LineSplitter, PrefixedOutput
 from morphit_ros.bringup.parameter_files import write_parameters
 from morphit_ros.bringup.shared_memory import remove_dead_segments
 
-# As ros2 launch waits. Jobs end in 0.6 to 1.3 s; on a machine with ten times as much to do as cores six nodes took 4 [s].
+# As long as ros2 launch waits: six nodes end in 0.6 to 1.3 s, but took over 4 where ten processes shared a core [s].
 _INTERRUPT_PATIENCE = 5.0
 _TERMINATE_PATIENCE = 3.0
 _DRAIN_PATIENCE = 0.3
