@@ -13,6 +13,7 @@ from morphit_ros.geometry.outward_normals import (
     normals_face_viewpoints,
     normals_point_outwards,
     smooth_normals,
+    smooth_points,
 )
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
@@ -98,6 +99,28 @@ def test_smoothing_averages_only_what_faces_the_same_way():
     assert np.arccos(np.clip(after, -1, 1)).mean() < 0.35 * np.arccos(np.clip(before, -1, 1)).mean()
     rows = np.array([5, 17, 3])
     np.testing.assert_array_equal(smooth_normals(points, noisy, 0.006, rows), smoothed[rows])
+
+
+@pytest.mark.parametrize("radius", [0.02, 0.035])
+def test_noise_goes_from_a_ball_and_the_ball_keeps_its_size(radius):
+    rng = np.random.default_rng(0)
+    points, normals = surface(sphere_mesh(radius), 3000)
+    noisy = points + rng.normal(0.0, 0.0015, (len(points), 1)) * normals
+    settled = smooth_points(noisy, smooth_normals(noisy, normals, 0.006), 0.008)
+    errors = np.linalg.norm(settled, axis=1) - np.linalg.norm(points, axis=1)
+    assert abs(errors.mean()) < 1.5e-4
+    assert errors.std() < 5e-4
+    # A mean of neighbours without a look at their normals would shrink the small ball by 0.4 mm.
+    exact = np.linalg.norm(smooth_points(points, normals, 0.008) - points, axis=1)
+    assert exact.max() < 1.5e-4
+    rows = np.array([5, 17, 3])
+    whole = smooth_points(noisy, normals, 0.008)
+    np.testing.assert_array_equal(smooth_points(noisy, normals, 0.008, rows), whole[rows])
+
+
+def test_both_sides_of_a_wall_and_both_faces_at_an_edge_stay_apart():
+    points, normals = surface(box_mesh([0.06, 0.06, 0.003]), 6000)
+    np.testing.assert_allclose(smooth_points(points, normals, 0.008), points, atol=1e-12)
 
 
 def test_thinning_is_even_and_bounded():
