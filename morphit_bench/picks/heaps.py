@@ -262,7 +262,7 @@ class HeapClearing:
         cell.step(_REST)
         inside = self._inside()
         names, poses = [item.name for item in cell.objects], cell.poses()
-        remaining = [index for index in present if not inside[index] and poses[index][2, 3] > -_FALLEN]
+        remaining = [int(index) for index in present if not inside[index] and poses[index][2, 3] > -_FALLEN]
         return HeapResult(
             self._number,
             [names[index] for index in present],

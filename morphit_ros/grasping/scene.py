@@ -25,6 +25,8 @@ from morphit_ros.grasping.planner_config import PlannerConfig
 
 # Of the spacing, what closes the gaps between evenly spread points: more blurs a rim or an edge into what is beside it.
 _FOOTPRINT = 0.7
+# Clouds with less noise are samples of a shape [m]: cameras have more.
+_EXACT = 3e-4
 
 
 @dataclass(frozen=True)
@@ -172,15 +174,22 @@ def _thinned(
         elif not normals_point_outwards(points, unit):
             unit, note = None, "The cloud's normals do not point outwards: estimated anew."
     rows = thin_evenly(points, unit, config.max_points, rng)
-    radius = config.surface_radius
     if unit is not None:
-        kept = smooth_points(points, unit, radius, rows) if radius > 0.0 else points[rows]
-        return np.ascontiguousarray(kept), _smoothed(points, unit, config, rows), False, note
+        return _settled(points, unit, config, rows), _smoothed(points, unit, config, rows), False, note
     normals = estimate_outward_normals(points, rows, viewpoints)
-    kept = np.ascontiguousarray(points[rows])
+    kept = points[rows]
     if config.smoothing_radius > 0.0:
         normals = smooth_normals(kept, normals, config.smoothing_radius)
-    return smooth_points(kept, normals, radius) if radius > 0.0 else kept, normals, True, note
+    # Normals estimated here bend at edges, and would bend the edges.
+    return np.ascontiguousarray(kept), normals, True, note
+
+
+def _settled(points: Array, normals: Array, config: PlannerConfig, rows: Index) -> Array:
+    """Some rows of the points, on the surface that they show; those of exact clouds stay as they are, edges and all."""
+    kept = np.ascontiguousarray(points[rows])
+    if config.surface_radius == 0.0 or surface_noise(kept, normals[rows]) < _EXACT:
+        return kept
+    return smooth_points(points, normals, config.surface_radius, rows)
 
 
 def _smoothed(points: Array, normals: Array, config: PlannerConfig, rows: Index) -> Array:
