@@ -195,3 +195,21 @@ def test_finite_rows_and_spacing():
     assert 7 not in rows
     np.testing.assert_allclose(corners, [[0, 0, 0], [0.058, 0.058, 0]])
     assert point_spacing(grid[rows]) == pytest.approx(0.003)
+
+
+def test_what_is_planned_on_is_the_surface_of_a_noisy_cloud_and_an_exact_one_as_it_is():
+    config = PlannerConfig(complete=False)
+    points, normals = surface(cylinder_mesh(0.033, 0.2), 2500)
+    side = np.abs(normals[:, 2]) < 0.1
+    points, normals = points[side], normals[side]
+    rng = np.random.default_rng(0)
+    noisy = points + rng.normal(0.0, 0.001, (len(points), 1)) * normals
+    scenes = [
+        prepare_scene(PointCloud(cloud, normals), config, None, None, None, np.random.default_rng(0))
+        for cloud in (points, noisy)
+    ]
+    np.testing.assert_allclose(scenes[0].points, points)
+    # The third highest of a hundred stops a finger.
+    highest = [np.quantile(np.hypot(cloud[:, 0], cloud[:, 1]), 0.97) - 0.033 for cloud in (noisy, scenes[1].points)]
+    assert highest[0] > 1.5e-3
+    assert highest[1] < 0.45 * highest[0]
