@@ -40,12 +40,15 @@ class FreeMotion:
             a single motion may hardly move some of them. None where efforts are not reported.
         shares: (J,) largest share that each joint's own motion had in what explains efforts. A joint that moves by
             itself, and has hardly moved before, is accelerated with an inertia that is not known yet.
+        motions: how many have told efforts. The next one exceeds the largest of n with a chance of 1 in n + 1, so that
+            few allow for more.
     """
 
     def __init__(self) -> None:
         self.residual: Array | None = None
         self.effort_gain: float | None = None
         self.shares: Array | None = None
+        self.motions = 0
 
     def learn(self, watch: ContactWatch) -> None:
         """Take a motion that ended well for free."""
@@ -53,6 +56,7 @@ class FreeMotion:
         self.shares = _largest(self.shares, watch.shares)
         if watch.effort_gain is not None:
             self.effort_gain = max(watch.effort_gain, self.effort_gain or 0.0)
+            self.motions += 1
 
 
 class ContactWatch:
@@ -165,7 +169,8 @@ class ContactWatch:
             return ""
         shares = self._own[lately].max(axis=0) / activity
         known = np.maximum(self._free.shares, _LEAST_SHARE)
-        bounds = config.factor * self._free.effort_gain * activity * np.maximum(1.0, shares / known)
+        factor = config.factor * (1.0 + 1.0 / self._free.motions)
+        bounds = factor * self._free.effort_gain * activity * np.maximum(1.0, shares / known)
         bounds = np.maximum(config.effort_floor, bounds)
         worst = int((change - bounds).argmax())
         if change[worst] <= bounds[worst]:
