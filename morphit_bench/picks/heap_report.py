@@ -23,12 +23,15 @@ def heap_summary(results: Sequence[HeapResult]) -> dict[str, Any]:
     present = sum(len(result.objects) for result in results)
     cleared = sum(len(result.cleared) for result in results)
     succeeded = sum(attempt.success for attempt in attempts)
+    # Two of a kind in a heap share a name, and the reason of one is that of both.
+    beyond = sum(name in result.out_of_reach for result in results for name in result.left)
     simulated = sum(result.seconds for result in results)
     computing = sum(sum(attempt.computing.values()) for attempt in attempts)
     return {
         "heaps": len(results),
         "objects": present,
         "cleared": _share(cleared, present),
+        "cleared, of those that a grasp exists for as they lie": _share(cleared, present - beyond),
         "heaps cleared": sum(not result.left and len(result.cleared) == len(result.objects) for result in results),
         "attempts": len(attempts),
         "attempts succeeded, of those executed": _share(sum(a.success for a in executed), len(executed)),
@@ -36,6 +39,9 @@ def heap_summary(results: Sequence[HeapResult]) -> dict[str, Any]:
         "executed attempts that pushed a neighbour by more than 5 cm": sum(bool(a.pushed) for a in executed),
         "objects thrown off the table": sum(len(a.fallen) for a in attempts),
         "left on the table": dict(Counter(name for result in results for name in result.left)),
+        "left, no grasp exists by calculation": dict(
+            Counter(f"{name}: {_short(why)}" for result in results for name, why in result.out_of_reach.items())
+        ),
         "picks_per_hour": round(3600.0 * succeeded / simulated, 1) if simulated else 0.0,
         "picks_per_hour_with_computing": round(3600.0 * succeeded / (simulated + computing), 1) if simulated else 0.0,
         "ends": dict(Counter(_short(result.end) for result in results)),

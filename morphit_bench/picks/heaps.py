@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from morphit_bench.picks.feasibility import check_feasibility
 from morphit_bench.picks.pick import PickJob, follow
 from morphit_bench.picks.place import held_grasp, push_aside, put_down_at
 from morphit_bench.picks.planners import grasp_planner
@@ -25,7 +26,7 @@ from morphit_ros.execution.contact_watch import FreeMotion
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.handling import HandStage
 from morphit_ros.execution.held import HeldGrasp, Surroundings
-from morphit_ros.execution.obstacles import loose_obstacle, object_obstacle, table_obstacle
+from morphit_ros.execution.obstacles import loose_obstacle, neighbour_obstacle, object_obstacle, table_obstacle
 from morphit_ros.execution.places import PlaceRegion, free_places
 from morphit_ros.execution.pushing import pushes
 from morphit_ros.execution.sequence import GraspSequence
@@ -50,8 +51,8 @@ _LOOKS = 3
 _LONGEST = 90.0
 # What is let go of comes to rest while the arm moves on; at the end of all it is given this long [s].
 _REST = 1.0
-# Spheres of a neighbour, and what perception is given of fixtures besides their own size [m]; as the node's.
-_NEIGHBOUR_SPHERES, _FIXTURE_MARGIN = 80, 0.015
+# What perception is given of fixtures besides their own size [m]; as the node's.
+_FIXTURE_MARGIN = 0.015
 _FAULTS = (FailureMode.ROBOT_FAULT, FailureMode.CANCELLED, FailureMode.BAD_REQUEST)
 _UP = np.array([0.0, 0.0, 1.0])
 _PUSHED_OBJECT = "pushed object"
@@ -141,6 +142,8 @@ class HeapResult:
         end: why it ended.
         seconds: simulated time from the first look to the last [s].
         pushes: what became of each push: the object, how far it went [m] and what was said.
+        out_of_reach: of those left, which no grasp holds as they lie, whatever the planner does (`feasibility`), and
+            why not.
     """
 
     number: int
@@ -151,6 +154,7 @@ class HeapResult:
     end: str
     seconds: float
     pushes: list[tuple[str, float, str]] = field(default_factory=list)
+    out_of_reach: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -247,8 +251,8 @@ class HeapClearing:
                     end = f"{left} left that could not be picked" if left else "the table is clear"
                 continue
             vain = 0
-            attempt, fault = self._attempt(scene, chosen, eyes, seconds)
-            self._clearing.note(objects[chosen], attempt.success)
+            attempt, fault, tried = self._attempt(scene, chosen, eyes, seconds, self._clearing.tried(objects[chosen]))
+            self._clearing.note(objects[chosen], attempt.success, tried)
             attempts.append(attempt)
             if fault:
                 end = fault
@@ -257,18 +261,25 @@ class HeapClearing:
         seconds = cell.time - began
         cell.step(_REST)
         inside = self._inside()
-        names = [item.name for item in cell.objects]
-        lying = [pose[2, 3] > -_FALLEN for pose in cell.poses()]
+        names, poses = [item.name for item in cell.objects], cell.poses()
+        remaining = [int(index) for index in present if not inside[index] and poses[index][2, 3] > -_FALLEN]
         return HeapResult(
             self._number,
             [names[index] for index in present],
             [names[index] for index in present if inside[index]],
-            [names[index] for index in present if not inside[index] and lying[index]],
+            [names[index] for index in remaining],
             attempts,
             end,
             seconds,
             pushed,
+            {names[index]: reason for index in remaining if (reason := self._out_of_reach(index))},
         )
+
+    def _out_of_reach(self, index: int) -> str:
+        """Why no grasp holds an object as it lies, by calculation; empty if one may."""
+        cell = self._workcell
+        lying = cell.objects[index].transformed(cell.poses()[index])
+        return check_feasibility(lying, self._job.gripper, lying.friction or cell.config.friction).reason
 
     def _look(self) -> tuple[Scene, Array, float]:
         self._looks += 1
@@ -276,8 +287,10 @@ class HeapClearing:
         seed = 1000 * self._number + self._looks
         return look(self._workcell, seed, self._perception, self._job.robot_spheres, known)
 
-    def _attempt(self, scene: Scene, chosen: int, eyes: Array, seconds: float) -> tuple[HeapAttempt, str]:
-        """What became of one, and why nothing can follow it, empty if something can."""
+    def _attempt(
+        self, scene: Scene, chosen: int, eyes: Array, seconds: float, avoid: Sequence[Array]
+    ) -> tuple[HeapAttempt, str, Array | None]:
+        """What became of one, why nothing can follow it, empty if something can, and the grasp (4, 4) that was made."""
         cell, job = self._workcell, self._job
         before, inside = cell.poses(), self._inside()
         target, shown = self._shown(scene.objects[chosen].points)
@@ -285,10 +298,11 @@ class HeapClearing:
         began = time.perf_counter()
         view = view_of(scene, chosen, eyes)
         planner = grasp_planner("morphit", "observed")
-        plan = job.plan(cell, view, planner, 1000 * self._number + self._looks)
+        others = [cell.T_world_base @ pose for pose in avoid]
+        plan = job.plan(cell, view, planner, 1000 * self._number + self._looks, others)
         attempt.computing["plan_grasp"] = time.perf_counter() - began
         if not plan.grasps:
-            return replace(attempt, stage="plan_grasp", message=plan.message), ""
+            return replace(attempt, stage="plan_grasp", message=plan.message), "", None
         began = time.perf_counter()
         request = job.request(cell, view, plan, self._obstacles(scene, chosen), self._solids)
         sequence = GraspSequence(
@@ -297,6 +311,7 @@ class HeapClearing:
         sequence.start(request, cell.joint_state(), cell.time)
         update, durations = follow(cell, sequence, _LONGEST)
         attempt = replace(attempt, executed=update.grasp_index >= 0, durations=durations)
+        tried = request.candidates[update.grasp_index].T_base_gripper if attempt.executed else None
         fault = ""
         if not update.success:
             attempt = replace(attempt, stage=(update.failed_stage or update.stage).value, message=update.message)
@@ -324,7 +339,7 @@ class HeapClearing:
                 if not self._give_back(held):
                     fault = f"could not put it down, {stage}: {problem}; nor back: {self._not_back}"
         attempt.computing["motion"] = time.perf_counter() - began
-        return self._judged(attempt, before, inside, target), fault
+        return self._judged(attempt, before, inside, target), fault, tried
 
     def _push(self, scene: Scene, chosen: int, tip: bool) -> tuple[str, float, str]:
         """Push an object aside, or over: what it is, how far it went [m], and why not as it should."""
@@ -394,7 +409,7 @@ class HeapClearing:
     def _obstacles(self, scene: Scene, chosen: int) -> list[ObjectObstacle]:
         """What stands around, in the base frame, as the node makes it of a scene."""
         found = [
-            object_obstacle(f"object {number}", cloud, self._T_base_world, _NEIGHBOUR_SPHERES)
+            neighbour_obstacle(f"object {number}", cloud, self._T_base_world)
             for number, cloud in enumerate(scene.objects)
             if number != chosen
         ]

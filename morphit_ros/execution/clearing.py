@@ -42,6 +42,7 @@ class Clearing:
     pushed: int = 0
     _in_vain: int = 0
     _failed: list[Array] = field(default_factory=list)
+    _grasps: list[tuple[Array, Array]] = field(default_factory=list)
 
     def way_down(self, table_height: float) -> float:
         """Of the straight way down to a place [m].
@@ -72,16 +73,26 @@ class Clearing:
         left = [index for index in self.outside(objects) if self._tries(_middle(objects[index])) < _ATTEMPTS]
         return max(left, key=lambda index: self._ease(objects, index, up), default=None)
 
-    def note(self, points: Array, success: bool) -> None:
-        """What became of an attempt at an object of this cloud (N, 3)."""
+    def tried(self, points: Array) -> list[Array]:
+        """Grasps (4, 4) that failed at an object of this cloud (N, 3) where it is now: others come first."""
+        middle = _middle(points)
+        return [pose for place, pose in self._grasps if self._same(place, middle)]
+
+    def note(self, points: Array, success: bool, grasp: Array | None = None) -> None:
+        """What became of an attempt at an object of this cloud (N, 3), with a grasp (4, 4) in the frame of the region.
+
+        None stands for none that was made.
+        """
         self.attempts += 1
         if success:
             # Others have more room now.
             self.cleared += 1
             self._in_vain = 0
             self._failed.clear()
-        else:
-            self._failed.append(_middle(points))
+            return
+        self._failed.append(_middle(points))
+        if grasp is not None:
+            self._grasps.append((_middle(points), grasp))
 
     def choose_push(self, objects: Sequence[Array], up: Array) -> tuple[int, bool] | None:
         """Index of the object that is pushed where none can be picked, and whether to tip it over; None to give up.
@@ -99,13 +110,18 @@ class Clearing:
         self.pushed += done
         self._in_vain += 1
         self._failed.clear()
+        self._grasps.clear()
+
+    @staticmethod
+    def _same(middle: Array, other: Array) -> bool:
+        return float(np.linalg.norm(middle - other)) < _SAME
 
     def _inside(self, middle: Array) -> bool:
         local = transform_points(invert_transform(self.region.T_base_region), middle[None])[0]
         return bool((np.abs(local[:2]) <= 0.5 * self.region.size).all())
 
     def _tries(self, middle: Array) -> int:
-        return sum(float(np.linalg.norm(middle - other)) < _SAME for other in self._failed)
+        return sum(self._same(middle, other) for other in self._failed)
 
     def _ease(self, objects: Sequence[Array], index: int, up: Array) -> float:
         others = [points for number, points in enumerate(objects) if number != index]

@@ -25,6 +25,8 @@ _CLEAR_MOVEMENT = 0.01
 _EFFORT_MEMORY = 0.3
 # What explains a change of effort: acceleration, motion through gravity's field [1/s], and always a little friction.
 _SPEED_WEIGHT, _LEAST_ACTIVITY = 2.0, 0.5
+# Shares of a joint's own motion are told apart no finer.
+_LEAST_SHARE = 0.05
 # A single reading is no contact.
 _CONFIRMATIONS = 2
 
@@ -36,17 +38,25 @@ class FreeMotion:
         residual: (J,) largest deviation of each joint from its trajectory [rad], None before the first motion.
         effort_gain: largest change of a joint's effort over what explains it [N m s²/rad]; one for all joints, since
             a single motion may hardly move some of them. None where efforts are not reported.
+        shares: (J,) largest share that each joint's own motion had in what explains efforts. A joint that moves by
+            itself, and has hardly moved before, is accelerated with an inertia that is not known yet.
+        motions: how many have told efforts. The next one exceeds the largest of n with a chance of 1 in n + 1, so that
+            few allow for more.
     """
 
     def __init__(self) -> None:
         self.residual: Array | None = None
         self.effort_gain: float | None = None
+        self.shares: Array | None = None
+        self.motions = 0
 
     def learn(self, watch: ContactWatch) -> None:
         """Take a motion that ended well for free."""
         self.residual = _largest(self.residual, watch.residual)
+        self.shares = _largest(self.shares, watch.shares)
         if watch.effort_gain is not None:
             self.effort_gain = max(watch.effort_gain, self.effort_gain or 0.0)
+            self.motions += 1
 
 
 class ContactWatch:
@@ -77,6 +87,8 @@ class ContactWatch:
         rates = np.gradient(trajectory.velocities, times, axis=0) if len(times) > 1 else trajectory.velocities * 0.0
         speeds = np.linalg.norm(trajectory.velocities, axis=1)
         self._activities = np.linalg.norm(rates, axis=1) + _SPEED_WEIGHT * speeds + _LEAST_ACTIVITY
+        self._own = np.abs(rates) + _SPEED_WEIGHT * np.abs(trajectory.velocities)
+        self.shares: Array = (self._own / self._activities[:, None]).max(axis=0)
         self._lags: list[float] = []
         self._moved_since: float | None = None
         self._baseline: Array | None = None
@@ -150,21 +162,27 @@ class ContactWatch:
         change = np.abs(efforts - self._baseline)
         share = min(1.0, (self._state.stamp - self._seen) / _EFFORT_MEMORY)
         self._baseline = self._baseline + share * (efforts - self._baseline)
-        activity, worst = self._activity(elapsed), int(change.argmax())
-        self.effort_gain = max(float(change[worst]) / activity, self.effort_gain or 0.0)
-        if self._free.effort_gain is None:
+        lately = self._lately(elapsed)
+        activity = float(self._activities[lately].max())
+        self.effort_gain = max(float(change.max()) / activity, self.effort_gain or 0.0)
+        if self._free.effort_gain is None or self._free.shares is None:
             return ""
-        bound = max(config.effort_floor, config.factor * self._free.effort_gain * activity)
-        if change[worst] <= bound:
+        shares = self._own[lately].max(axis=0) / activity
+        known = np.maximum(self._free.shares, _LEAST_SHARE)
+        factor = config.factor * (1.0 + 1.0 / self._free.motions)
+        bounds = factor * self._free.effort_gain * activity * np.maximum(1.0, shares / known)
+        bounds = np.maximum(config.effort_floor, bounds)
+        worst = int((change - bounds).argmax())
+        if change[worst] <= bounds[worst]:
             return ""
-        return f"the effort of {names[worst]} changed by {change[worst]:.1f} ({bound:.1f} in free motion)"
+        return f"the effort of {names[worst]} changed by {change[worst]:.1f} ({bounds[worst]:.1f} in free motion)"
 
-    def _activity(self, elapsed: float) -> float:
-        """The most that was commanded lately, joints taken together [rad/s²]."""
+    def _lately(self, elapsed: float) -> slice:
+        """Rows of the trajectory that explain what efforts do now."""
         times = self._trajectory.times
         since = elapsed - _EFFORT_MEMORY - self._config.tracking_delay
         first, last = np.searchsorted(times, [since, elapsed])
-        return float(self._activities[max(0, int(first) - 1) : int(last) + 1].max())
+        return slice(max(0, int(first) - 1), int(last) + 1)
 
 
 def _largest(known: Array | None, new: Array) -> Array:

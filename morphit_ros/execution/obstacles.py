@@ -12,6 +12,9 @@ from morphit_ros.robot.motion_backend import ObjectObstacle, TableObstacle
 
 # Smallest sphere of a scattered point [m].
 _LEAST_RADIUS = 0.004
+# Of something beside the object that is grasped: one sphere for each cell of this edge that it takes up [m], and how
+# many at least and at most. With 80 a plate would bulge by up to 20 mm, and keep hands away that have room.
+_FINE_CELL, _FEWEST, _MOST = 0.008, 40, 400
 
 
 def object_obstacle(
@@ -37,6 +40,22 @@ def object_obstacle(
     moved = as_cloud(cloud).finite().transformed(check_transform(T_base_cloud, "T_base_cloud"))
     centers, radii = spherize_cloud(moved.points, spheres, smallest_radius)
     return ObjectObstacle(name, centers, radii)
+
+
+def neighbour_obstacle(name: str, cloud: CloudLike, T_base_cloud: Array) -> ObjectObstacle:
+    """Something beside the object that is grasped: as `object_obstacle`, with as many spheres as its size asks for.
+
+    Large things get more, so that all bulge beyond their surface by some millimetres only, whatever their size.
+
+    Args:
+        name, cloud, T_base_cloud: as of `object_obstacle`.
+
+    Raises:
+        InvalidInputError: as of `object_obstacle`.
+    """
+    points = as_cloud(cloud).finite().points
+    cells = np.unique(np.floor(points / _FINE_CELL).astype(np.int64), axis=0) if len(points) else points
+    return object_obstacle(name, cloud, T_base_cloud, int(np.clip(len(cells), _FEWEST, _MOST)))
 
 
 def loose_obstacle(name: str, cloud: CloudLike, T_base_cloud: Array, cell: float = 0.02) -> ObjectObstacle:

@@ -387,20 +387,28 @@ class EmbeddedBackend:
     def _leaving(
         self, contacts: CollisionModel, start: Mapping[str, float], T_root_tip: Array, touched: Sequence[str]
     ) -> dict[Pair, float]:
-        """What may touch on a line that leads away from the table, as it does at its start: pair → depth at most [m].
+        """What may touch on a line that leads away from the table: pair → depth at most [m].
 
-        Held objects, those in `touched` and what may touch these, against other objects: in a heap things touch what is
-        grasped, and their spheres reach beyond them. They come off it as from the table, but not deeper into it.
+        Held objects, those in `touched` and what may touch these, against other objects, as deep as they are at the
+        start and a little more: in a heap things touch what is grasped, and their spheres reach beyond them. They come
+        off it as from the table, but not deeper into it. Held objects may also come so deep into what they only just
+        pass by at the start: how far the spheres reach is no different there.
         """
         if not self._leads_up(start, T_root_tip):
             return {}
         environment = self._environment
-        mine = {*self.robot.touch_links, *(object_body(item.name) for item in environment.attached)}
+        held = [object_body(item.name) for item in environment.attached]
+        mine = {*self.robot.touch_links, *held}
         others = {object_body(item.name) for item in environment.objects if item.name not in touched}
-        return {
-            contact.pair: contact.depth + _DEEPER
+        touching = {
+            contact.pair: contact.depth
             for contact in contacts.contacts(start)
-            if contact.depth <= _LEAVING and contact.pair & mine and contact.pair & others
+            if contact.pair & mine and contact.pair & others
+        }
+        return {
+            pair: depth + _DEEPER
+            for pair, depth in {**dict.fromkeys(pairs_between(held, others), 0.0), **touching}.items()
+            if depth <= _LEAVING
         }
 
     def _leads_up(self, start: Mapping[str, float], T_root_tip: Array) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from morphit_bench.picks.heap_report import heap_summary, heap_table
 from morphit_bench.picks.heaps import HeapAttempt, HeapClearing, HeapPlan, HeapResult, draw_heap
 from morphit_bench.picks.pick import PickJob
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.transforms import Array, make_transform
+from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy
 from morphit_ros.simulation.objects import OWN_OBJECTS
 from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
 
@@ -76,6 +77,18 @@ def test_what_counts_is_where_the_objects_are() -> None:
     assert outcome().fallen == [] and not outcome((0, (x + 0.06, y, 0.0))).success
 
 
+def test_what_no_grasp_holds_as_it_lies_is_told_apart() -> None:
+    job = PickJob.flying("franka_hand")
+    with Workcell(WorkcellConfig(object="box", others="box"), job.robot) as real:
+        cell: Any = Standing(real)
+        cell.config = real.config
+    # 55 × 90 × 120 mm: between the fingers as it stands, 90 mm wide and 55 mm high when it lies.
+    cell.at[1] = make_transform(matrix_from_rpy((0.0, 0.5 * np.pi, 0.0)), (0.6, 0.0, 0.0275))
+    work = HeapClearing(job, cell, HeapPlan(("box",), 2))
+    assert work._out_of_reach(0) == ""
+    assert work._out_of_reach(1)
+
+
 def test_the_report_counts_and_survives_json() -> None:
     good = HeapAttempt("box", 1.0, True, executed=True, durations={"lift": 2.0}, computing={"see": 0.5})
     bad = HeapAttempt("mug", 0.6, False, "lift", "slipped: 3 mm", True, ["box"], ["ball"], {"lift": 1.0})
@@ -84,6 +97,10 @@ def test_the_report_counts_and_survives_json() -> None:
     assert HeapResult.from_json(json.loads(json.dumps(result.to_json()))) == result
     summary = heap_summary([result])
     assert summary["cleared"].startswith("1 of 2, 50 %")
+    assert summary["cleared, of those that a grasp exists for as they lie"].startswith("1 of 2, 50 %")
+    flat = heap_summary([replace(result, out_of_reach={"mug": "too wide: 107 mm, franka_hand opens 80 mm"})])
+    assert flat["cleared"].startswith("1 of 2, 50 %")
+    assert flat["cleared, of those that a grasp exists for as they lie"].startswith("1 of 1, 100 %")
     assert summary["attempts succeeded, of those executed"].startswith("1 of 2")
     assert summary["attempts succeeded, of all"].startswith("1 of 3")
     assert summary["objects thrown off the table"] == 1

@@ -57,6 +57,20 @@ def test_one_that_fails_comes_after_others_and_is_given_up_until_something_has_c
     assert (work.cleared, work.attempts) == (1, 3)
 
 
+def test_a_grasp_that_failed_is_known_until_the_object_lies_elsewhere() -> None:
+    work = clearing()
+    thing, other, grasp = cube(0.5, 0.0), cube(0.3, 0.2), make_transform(translation=(0.5, 0.0, 0.03))
+    work.note(thing, False, grasp)
+    work.note(thing, False)
+    assert work.tried(other) == [] and work.tried(cube(0.5, 0.06)) == []
+    np.testing.assert_array_equal(work.tried(thing + 0.005), [grasp])
+    # Another one that was cleared makes a bad grasp no better; a push does.
+    work.note(other, True)
+    assert len(work.tried(thing)) == 1
+    work.note_push()
+    assert work.tried(thing) == []
+
+
 def test_objects_fall_into_a_region_above_the_table_and_are_put_down_on_it() -> None:
     on_table = clearing()
     bin_above = Clearing(PlaceRegion(make_transform(translation=(0.4, -0.4, 0.2)), np.array([0.2, 0.3])))

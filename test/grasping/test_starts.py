@@ -9,7 +9,7 @@ from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import matrix_from_rotation_vector
 from morphit_ros.grasping import Gripper, PlannerConfig
 from morphit_ros.grasping.candidates import clear_of_table, make_starts
-from morphit_ros.grasping.fitting.starts import AntipodalPairs, Starts, starts_from_pairs
+from morphit_ros.grasping.fitting.starts import AntipodalPairs, Starts, antipodal_pairs, starts_from_pairs
 from morphit_ros.grasping.rejections import Rejections
 from morphit_ros.grasping.scene import ObjectScene
 
@@ -69,3 +69,23 @@ def test_starts_that_the_table_would_lift_off_their_surfaces_are_dropped():
         assert (len(found), rejected["table"]) == ((1, 0) if kept else (0, 1))
         if kept:
             assert found.translations[0, 2] - half == pytest.approx(max(config.table_clearance, place + height - half))
+
+
+def test_seeds_are_drawn_again_while_few_find_a_partner():
+    rng = np.random.default_rng(0)
+    # Two faces 0.1 m apart, too wide, and a twentieth of all points on a neck of 0.04 m.
+    side = np.where(rng.random(2000) < 0.5, 1.0, -1.0)
+    half = np.where(np.arange(2000) < 100, 0.02, 0.05)
+    along = np.where(np.arange(2000) < 100, 0.2, 0.0) + 0.05 * rng.random(2000)
+    points = np.stack([along, side * half, 0.02 * rng.random(2000)], axis=1)
+    normals = side[:, None] * np.array([0.0, 1.0, 0.0])
+
+    def paired(wide: float) -> AntipodalPairs:
+        return antipodal_pairs(points, normals, 400, 0.005, wide, np.radians(35.0), np.random.default_rng(1), UP)
+
+    few, all_of_them = paired(0.08), paired(0.12)
+    assert (np.abs(points[few.first, 1]) < 0.03).all()
+    assert len(np.unique(few.first)) > 50
+    assert few.too_wide + few.alone > 4 * 400
+    # Where most find one the first draw is enough.
+    assert all_of_them.paired <= 2 * 400

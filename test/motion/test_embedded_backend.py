@@ -433,6 +433,10 @@ def test_what_touches_its_neighbours_comes_off_them_but_not_through_them(backend
     assert aside.status is MotionStatus.START_IN_COLLISION and "'beside'" in aside.message
     leaning = backend.plan_straight(held, from_above(0.53, 0.0, 0.09), 0.1)
     assert leaning.status is MotionStatus.PATH_BLOCKED and "'beside'" in leaning.message
+    # Past what it does not touch yet, 3 mm into its sphere.
+    higher = ObjectObstacle("above", np.array([[0.532, 0.0, 0.075]]), np.array([0.015]))
+    backend.detach("box")
+    assert backend.plan_straight(held_among(higher), from_above(0.5, 0.0, 0.2), 0.1).status is MotionStatus.SUCCEEDED
     # What lies on it would be pushed up.
     above = ObjectObstacle("above", np.array([[0.515, 0.0, 0.095]]), np.array([0.018]))
     backend.detach("box")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,8 @@ from morphit_ros.jit import njit
 
 # Closing directions that rise by less than this sine may be made level.
 _NEARLY_LEVEL = 0.5
+# Seeds are drawn again, so often at most, while less than this share of those wanted have found a partner.
+_DRAWS, _ENOUGH = 6, 0.5
 
 
 @dataclass(frozen=True)
@@ -161,13 +164,47 @@ def antipodal_pairs(
 
     Args:
         points, normals: (N, 3) cloud, normals outwards.
-        count: seeds drawn, with replacement.
+        count: seeds drawn, with replacement; as many again, up to five times, while few of them find a partner.
         min_width, max_width: limits of the distance of a pair [m].
         opposing_angle: largest deviation of the two normals from opposite [rad].
         rng: source of randomness.
         vertical: (3,) direction up, if it is known.
         radius: largest distance of the partner behind from the seed's normal line [m].
     """
+    drawn = [_draw_pairs(points, normals, count, min_width, max_width, opposing_angle, rng, vertical, radius)]
+    # Of a bottle that lies on its broad side, only the neck fits between the fingers: a few seeds in a hundred.
+    while sum(part.seeds for part in drawn) < _ENOUGH * count and len(drawn) < _DRAWS:
+        drawn.append(_draw_pairs(points, normals, count, min_width, max_width, opposing_angle, rng, vertical, radius))
+    return AntipodalPairs(
+        np.concatenate([part.pairs.first for part in drawn]),
+        np.concatenate([part.pairs.second for part in drawn]),
+        min(part.pairs.narrowest_rejected for part in drawn),
+        sum(part.pairs.too_wide for part in drawn),
+        sum(part.pairs.alone for part in drawn),
+        sum(part.pairs.thin for part in drawn),
+        max(part.pairs.widest_thin for part in drawn),
+    )
+
+
+class _Drawn(NamedTuple):
+    """Pairs, and how many seeds have found one."""
+
+    pairs: AntipodalPairs
+    seeds: int
+
+
+def _draw_pairs(
+    points: Array,
+    normals: Array,
+    count: int,
+    min_width: float,
+    max_width: float,
+    opposing_angle: float,
+    rng: np.random.Generator,
+    vertical: Array | None,
+    radius: float,
+) -> _Drawn:
+    """One draw of seeds; arguments as of `antipodal_pairs`."""
     seeds = rng.integers(len(points), size=count)
     if vertical is not None:
         sides = np.flatnonzero(np.abs(normals @ vertical) < 0.5)
@@ -182,7 +219,7 @@ def antipodal_pairs(
     narrowest = float(wider[wide].min()) if wide.any() else math.inf
     thin = ~paired & ~wide & (thinner > 0.0)
     medial = (across >= 0) & (across != behind)
-    return AntipodalPairs(
+    pairs = AntipodalPairs(
         np.concatenate([seeds[behind >= 0], seeds[medial]]),
         np.concatenate([behind[behind >= 0], across[medial]]),
         narrowest,
@@ -191,6 +228,7 @@ def antipodal_pairs(
         int(thin.sum()),
         float(thinner[thin].max()) if thin.any() else 0.0,
     )
+    return _Drawn(pairs, int(paired.sum()))
 
 
 def starts_from_pairs(
@@ -261,7 +299,7 @@ def starts_from_normals(
 
     Args:
         points, normals: (N, 3) cloud, normals outwards.
-        count: seeds drawn, with replacement.
+        count: seeds drawn, with replacement; as many again, up to five times, while few of them find a partner.
         angles: closing directions about each normal.
         half_width: of a pad [m].
         depth: how far below the surface the pads' middle goes, and half of the slab's depth [m].

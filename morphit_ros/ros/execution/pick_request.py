@@ -17,7 +17,7 @@ from morphit_interfaces.msg import Grasp as GraspMsg, SegmentedObject
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.held import Surroundings
-from morphit_ros.execution.obstacles import loose_obstacle, object_obstacle, table_obstacle
+from morphit_ros.execution.obstacles import loose_obstacle, neighbour_obstacle, object_obstacle, table_obstacle
 from morphit_ros.execution.pick import GraspTarget, PickRequest
 from morphit_ros.execution.pushing import DISTANCE, ClosedFingers, Push as PushWay, pushes
 from morphit_ros.execution.weighing import Load
@@ -35,8 +35,6 @@ from morphit_ros.ros.execution.object_watch import ObjectWatch
 from morphit_ros.ros.grasping.messages import grasp_from_message
 from morphit_ros.ros.scene.messages import OtherThings, TablePatch, cloud_of, other_things, table_from_message
 
-# A neighbour's spheres bulge by 5 mm on the mean with these; with half as many by 7 mm, and fingers fit beside fewer.
-_NEIGHBOUR_SPHERES = 80
 # Name of a goal's object among the bodies of a motion backend.
 TARGET = "target"
 
@@ -98,10 +96,7 @@ class GoalScene(NamedTuple):
     def around(self) -> Surroundings:
         """The table, an obstacle for each other object, and one for all points of no object."""
         here = make_transform()
-        others = [
-            object_obstacle(f"object {number}", cloud, here, _NEIGHBOUR_SPHERES)
-            for number, cloud in self.others.objects.items()
-        ]
+        others = [neighbour_obstacle(f"object {number}", cloud, here) for number, cloud in self.others.objects.items()]
         if len(self.others.loose):
             others.append(loose_obstacle("points of no object", self.others.loose, here))
         return Surroundings(None if self.table is None else table_obstacle(*self.table), tuple(others))
