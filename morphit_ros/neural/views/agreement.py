@@ -68,7 +68,7 @@ def agreed_views(views: Views, poses: str = "checked") -> AgreedViews[Views]:
         return AgreedViews(views, notes=(f"whether the poses of {len(views)} views agree was not measured",))
     cleaned, stray = clean_masks(views.masks)
     notes = [] if stray == 0.0 else [f"{stray:.1%} of the masks' pixels were stray and were changed"]
-    posed = views if stray == 0.0 else _with_masks(views, cleaned)
+    posed = views if stray == 0.0 else replace(views, masks=cleaned)
     try:
         found: PoseRefinement = measure_agreement(posed)
         if poses == "refined" or (poses == "checked" and found.spread > _off(posed, found)):
@@ -87,7 +87,7 @@ def agreed_views(views: Views, poses: str = "checked") -> AgreedViews[Views]:
         return AgreedViews(posed, notes=tuple(notes))
     if poses == "given":
         return AgreedViews(posed, _beyond_rounding(found, posed), notes=tuple(notes))
-    notes += [_odd_note(found)] if found.odd else []
+    notes += [_odd_note(found, posed)] if found.odd else []
     return AgreedViews(found.applied(posed), _beyond_rounding(found, posed), drift, tuple(notes))
 
 
@@ -132,19 +132,16 @@ def _beyond_rounding(found: PoseRefinement, views: PosedImages | PosedDepths) ->
     return float(np.sqrt(max(found.spread**2 - expected**2, 0.0)))
 
 
-def _odd_note(found: PoseRefinement) -> str:
+def _odd_note(found: PoseRefinement, views: PosedImages | PosedDepths) -> str:
     usual = float(np.median(found.mismatch))
     shift = float(np.median(found.shifts))
     each = ", ".join(
-        f"{number} ({found.mismatch[number]:.0%} of the silhouette, moved by {1e3 * found.shifts[number]:.2g} mm)"
-        for number in found.odd
+        f"{views.numbers[index]} ({found.mismatch[index]:.0%} of the silhouette, moved by "
+        f"{1e3 * found.shifts[index]:.2g} mm)"
+        for index in found.odd
     )
     kind = "view" if len(found.odd) == 1 else "views"
     return (
         f"left out {kind} {each}: disagrees with the surface of all others (usually {usual:.0%} and {1e3 * shift:.2g} "
         "mm); the mask is cut, or the pose is wrong"
     )
-
-
-def _with_masks(views: Views, masks: Mask) -> Views:
-    return replace(views, masks=masks)

@@ -70,7 +70,7 @@ class PoseRefinement:
         pixel: what a pixel shows of the object [m]: outlines that are rounded to pixels disagree by a third of it.
         spacing: of the grid that the common surface is known on [m]; views seem to disagree by up to a fourth of it.
         mismatch: (V,) share of each silhouette that disagrees with the common surface.
-        odd: views that disagree with all others: their masks are cut, or their poses are wrong.
+        odd: indices of views that disagree with all others: their masks are cut, or their poses are wrong.
     """
 
     T_world_camera: Array
@@ -85,13 +85,7 @@ class PoseRefinement:
     def applied(self, views: Views) -> Views:
         """The views at these poses, without the odd ones."""
         kept = np.setdiff1d(np.arange(len(views)), self.odd)
-        masks = None if views.masks is None else views.masks[kept]
-        pictures: dict[str, Any] = (
-            {"rgb": views.rgb[kept]} if isinstance(views, PosedImages) else {"depth": views.depth[kept]}
-        )
-        return replace(
-            views, T_world_camera=self.T_world_camera[kept], intrinsics=views.intrinsics[kept], masks=masks, **pictures
-        )
+        return replace(views, T_world_camera=self.T_world_camera).part(kept)
 
 
 def refine_poses(views: PosedImages | PosedDepths) -> PoseRefinement:
@@ -310,9 +304,9 @@ class _Agreement:
     def _posed(self) -> PosedImages | PosedDepths:
         views = self._views
         if isinstance(views, PosedImages):
-            return PosedImages(views.rgb, views.intrinsics, self._poses, self._masks, views.bounds)
+            return replace(views, T_world_camera=self._poses)
         # Bounds would take away what moves out of them.
-        return PosedDepths(views.depth, views.intrinsics, self._poses, self._masks)
+        return replace(views, T_world_camera=self._poses, bounds=None)
 
     def _allowed(self, points: Array, dissent: int) -> Array:
         """(N,) distances [m] from what all kept views but a few allow, negative inside."""
