@@ -155,7 +155,7 @@ def identify(
             # Searches may end together beside the best valley where unknown starts make many, or the motion amplifies
             # them: what the tracks show of a start is then too far off.
             names = [item.name for item in unknowns]
-            rough = rough or not estimate.small or amplifies(experiments, names, estimate.values[: len(names)])
+            rough = rough or not estimate.explained or amplifies(experiments, names, estimate.values[: len(names)])
         if rough and not config.corrections and not _done(estimate):
             problem, estimate, share = grown_search(experiments, unknowns, config, pool, (problem, estimate))
         if config.corrections:

@@ -70,7 +70,7 @@ def agreed_views(views: Views, poses: str = "checked") -> AgreedViews[Views]:
     notes = [] if stray == 0.0 else [f"{stray:.1%} of the masks' pixels were stray and were changed"]
     posed = views if stray == 0.0 else replace(views, masks=cleaned)
     try:
-        found: PoseRefinement = measure_agreement(posed)
+        found: PoseRefinement = measure_agreement(posed, focal=poses != "given")
         if poses == "refined" or (poses == "checked" and found.spread > _off(posed, found)):
             before = found
             found = refine_poses(posed)
@@ -82,6 +82,11 @@ def agreed_views(views: Views, poses: str = "checked") -> AgreedViews[Views]:
             drift = float(found.shifts.mean()) / np.sqrt(len(views))
         else:
             drift = 0.0
+        if found.focal != 1.0:
+            notes.append(
+                f"focal lengths taken {found.focal:.4f} (± {found.focal_deviation:.4f}) times as long as given: so the "
+                "depths of different views agree"
+            )
     except InvalidInputError:
         # What views without any common place are, the checks of poses say best.
         return AgreedViews(posed, notes=tuple(notes))
