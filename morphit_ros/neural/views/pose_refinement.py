@@ -100,8 +100,8 @@ class PoseRefinement:
     def applied(self, views: Views) -> Views:
         """The views at these poses and with these focal lengths, without the odd ones."""
         kept = np.setdiff1d(np.arange(len(views)), self.odd)
-        posed = replace(views, T_world_camera=self.T_world_camera)
-        return with_focal(posed, self.focal).part(kept)
+        posed = replace(views, T_world_camera=self.T_world_camera, intrinsics=_stretched(views.intrinsics, self.focal))
+        return posed.part(kept)
 
 
 def refine_poses(views: PosedImages | PosedDepths) -> PoseRefinement:
@@ -136,11 +136,6 @@ def refine_poses(views: PosedImages | PosedDepths) -> PoseRefinement:
         state.keep_focal_if_shown()
         state.look(_DISSENT[-1])
     return state.result()
-
-
-def with_focal(views: Views, factor: float) -> Views:
-    """The views with focal lengths that many times as long."""
-    return views if factor == 1.0 else replace(views, intrinsics=views.intrinsics * [factor, factor, 1.0, 1.0])
 
 
 def measure_agreement(views: PosedImages | PosedDepths, focal: bool = True) -> PoseRefinement:
@@ -220,7 +215,7 @@ class _Agreement:
 
     def _middle_rays(self) -> Array:
         """(V, 3) unit rays through the middles of the masks, in the optical frames."""
-        intrinsics = with_focal(self._views, self._focal).intrinsics
+        intrinsics = _stretched(self._views.intrinsics, self._focal)
         return np.array([_middle_ray(k, m) for k, m in zip(intrinsics, self._masks, strict=True)])
 
     def aim(self) -> None:
@@ -400,11 +395,11 @@ class _Agreement:
         )  # fmt: skip
 
     def _posed(self) -> PosedImages | PosedDepths:
-        views = with_focal(self._views, self._focal)
+        views, intrinsics = self._views, _stretched(self._views.intrinsics, self._focal)
         if isinstance(views, PosedImages):
-            return replace(views, T_world_camera=self._poses)
+            return replace(views, T_world_camera=self._poses, intrinsics=intrinsics)
         # Bounds would take away what moves out of them.
-        return replace(views, T_world_camera=self._poses, bounds=None)
+        return replace(views, T_world_camera=self._poses, intrinsics=intrinsics, bounds=None)
 
     def _allowed(self, points: Array, dissent: int) -> Array:
         """(N,) distances [m] from what all kept views but a few allow, negative inside."""
@@ -460,7 +455,7 @@ class _Agreement:
         stride = max(1, int(max(mask.shape) / 100))
         rows, columns = np.mgrid[: mask.shape[0] : stride, : mask.shape[1] : stride].reshape(2, -1)
         pose = self._poses[number]
-        intrinsics = with_focal(self._views, self._focal).intrinsics[number]
+        intrinsics = _stretched(self._views.intrinsics, self._focal)[number]
         rays = pixel_rays(intrinsics, np.stack([columns, rows], axis=1)) @ pose[:3, :3].T
         values, _ = lowest_along_rays(self._distances, self._bounds, pose[:3, 3].copy(), np.ascontiguousarray(rays))
         shown = np.nan_to_num(values, nan=np.inf) < self._level
@@ -492,6 +487,11 @@ class _Agreement:
         turn = _TURN * self._expected / float(np.linalg.norm(arm))
         spread = np.diag([turn**2] * 3 + [(_SHIFT * self._expected) ** 2] * 3)
         return np.asarray(np.linalg.inv(lever @ spread @ lever.T), dtype=np.float64)
+
+
+def _stretched(intrinsics: Array, factor: float) -> Array:
+    """(V, 4) intrinsics with focal lengths that many times as long."""
+    return intrinsics * [factor, factor, 1.0, 1.0]
 
 
 def _some(rows: Array, most: int, rng: np.random.Generator) -> Array:
