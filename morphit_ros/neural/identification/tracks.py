@@ -121,7 +121,9 @@ def read_track(path: str | Path) -> PoseTrack:
         raise InvalidInputError(str(path), f"the header {header[:60]!r}", f"the header {TRACK_HEADER}")
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#") and line != lines[0] and not _is_row(line):
-            raise InvalidInputError(f"{path}: line {number}", repr(line[:60]), f"eight numbers: {TRACK_HEADER}")
+            columns = line.count(",") + 1
+            found = repr(line[:60]) if columns == 8 else f"{columns} columns, {line[:60]!r}"
+            raise InvalidInputError(f"{path}: line {number}", found, f"eight numbers: {TRACK_HEADER}")
     rows = np.array([line.split(",") for line in lines[1:]], dtype=np.float64).reshape(-1, 8)
     return PoseTrack(rows[:, 0], rows[:, 1:4], rows[:, 4:])
 
