@@ -199,11 +199,8 @@ def _learned_from(images: PosedImages | None) -> PosedImages | None:
     import numpy as np
 
     from morphit_ros.display.learned_field import drawn_view
-    from morphit_ros.neural.views.posed_views import PosedImages
 
-    kept = np.arange(len(images)) != drawn_view(images)
-    masks = None if images.masks is None else images.masks[kept]
-    return PosedImages(images.rgb[kept], images.intrinsics[kept], images.T_world_camera[kept], masks, images.bounds)
+    return images.part(np.arange(len(images)) != drawn_view(images))
 
 
 def _print_report(report: dict[str, Any]) -> None:

@@ -69,9 +69,9 @@ class NeuralObject(Node):
 
     def _build(self, request: BuildNeuralObject.Goal, progress: Progress) -> tuple[PlacedObject, float]:
         views = read_goal(request, self._build_config, self._objects, self._table)
-        field, threshold, loss = learned(views, request, progress)
-        progress("solid", 0.0, loss)
-        return built(request, views, field, threshold, self._build_config), loss
+        found = learned(views, request, progress)
+        progress("solid", 0.0, found.loss)
+        return built(request, views, found, self._build_config), found.loss
 
     def _on_built(self, good: bool, words: str) -> None:
         self._counts["built" if good else "not built"] += 1

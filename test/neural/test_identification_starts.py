@@ -16,7 +16,14 @@ from morphit_ros.neural.dynamics.simulate import simulate
 from morphit_ros.neural.dynamics.state import BodyState
 from morphit_ros.neural.dynamics.world import Obstacle, World
 from morphit_ros.neural.identification import Experiment, IdentificationConfig, PoseTrack, SimulatedMotion, Unknown
-from morphit_ros.neural.identification.global_search import amplifies, first_part, lowest_places, scan_places
+from morphit_ros.neural.identification.global_search import (
+    _told_apart,
+    _valleys,
+    amplifies,
+    first_part,
+    lowest_places,
+    scan_places,
+)
 from morphit_ros.neural.identification.identify import identify
 from morphit_ros.neural.identification.residual_spectrum import Series, are_white
 from morphit_ros.neural.published import load_published_body, load_published_trajectory
@@ -134,6 +141,28 @@ def test_a_fit_beside_the_best_one_is_not_explained() -> None:
     body = box_body(count=120)
     track = dropped(body, 0.2, 450)
     experiment = Experiment(SimulatedMotion(world(body, 0.2)), (track,), None, "velocity_unknown")
-    beside = identify(experiment, Unknown("friction", 0.4, 0.3, 1.0), CONFIG)
+    # Without a scan there is no search for a better place, which costs time.
+    beside = identify(experiment, Unknown("friction", 0.4, 0.3, 1.0), dataclasses.replace(CONFIG, scan=0))
     assert not beside.explained
     assert "correlated" in beside.message or "times the stated noise" in beside.message
+
+
+def valley(estimate, friction: float, cost: float, deviation: float):  # type: ignore[no-untyped-def]
+    """The same estimate, as if it had ended elsewhere."""
+    values, spread = estimate.values.copy(), estimate.uncertainty.standard_deviations.copy()
+    values[0], spread[0] = friction, deviation
+    uncertainty = dataclasses.replace(estimate.uncertainty, standard_deviations=spread)
+    return dataclasses.replace(estimate, values=values, cost=cost, uncertainty=uncertainty)
+
+
+def test_valleys_that_are_hardly_told_apart_are_carried_on_and_count_in_the_deviation() -> None:
+    found = identify(block_experiment(SlidingBlock(friction=0.3), SlidingBlock()), Unknown("friction", 0.3, 0.0, 1.0))
+    best = valley(found.estimate, 0.300, 100.0, 0.001)
+    same, other = valley(best, 0.3005, 101.0, 0.001), valley(best, 0.304, 105.0, 0.001)
+    worse = valley(best, 0.2, 150.0, 0.001)
+    assert _valleys([best, same, other, worse], 1) == [best, other]
+    told = _told_apart(best, [[best, other]], 1)
+    assert told.uncertainty.standard_deviations[0] == pytest.approx(np.hypot(0.001, 0.004))
+    assert told.uncertainty.covariance[0, 0] == pytest.approx(best.uncertainty.covariance[0, 0] + 0.004**2)
+    assert told.values[0] == best.values[0]
+    assert _told_apart(best, [[best]], 1) is best

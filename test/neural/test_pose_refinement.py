@@ -10,13 +10,14 @@ import pytest
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import look_at, matrix_from_rotation_vector
+from morphit_ros.neural.fields.grid_rays import lowest_along_rays
 from morphit_ros.neural.learning.config import DepthLearningConfig
 from morphit_ros.neural.learning.depth import learn_from_depths
 from morphit_ros.neural.learning.field_file import load_learned_field, save_field
 from morphit_ros.neural.solid.inertia import inertial_properties
 from morphit_ros.neural.solid.silhouette_hull import HullThreshold
 from morphit_ros.neural.views.agreement import agreed_views, clean_masks
-from morphit_ros.neural.views.pose_refinement import _lowest_along_rays, measure_agreement, refine_poses
+from morphit_ros.neural.views.pose_refinement import measure_agreement, refine_poses
 from morphit_ros.neural.views.posed_views import PosedDepths, PosedImages, pixel_rays
 
 # Three balls of different sizes: centres and radii [m].
@@ -98,7 +99,26 @@ def test_true_poses_agree_and_are_kept() -> None:
         assert measure_agreement(kind(TRUE)).spread < 0.45 * INTRINSICS[0] ** -1 * DISTANCE
         agreed = agreed_views(kind(TRUE))
         np.testing.assert_array_equal(agreed.views.T_world_camera, TRUE)
+        np.testing.assert_array_equal(agreed.views.intrinsics[0], INTRINSICS)
         assert agreed.notes == () and agreed.drift == 0.0
+
+
+@pytest.mark.parametrize(("factor", "poses", "tolerance"), [(1.03, TRUE, 0.003), (0.97, disturbed(1.0, 0.005), 0.008)])
+def test_a_wrong_focal_length_of_depths_is_found_and_named(factor: float, poses: np.ndarray, tolerance: float) -> None:
+    wrong = dataclasses.replace(depths(poses), intrinsics=INTRINSICS * [factor, factor, 1.0, 1.0])
+    agreed = agreed_views(wrong)
+    np.testing.assert_allclose(agreed.views.intrinsics[:, 0], INTRINSICS[0], rtol=tolerance)
+    assert "focal lengths taken" in agreed.notes[-1]
+
+
+def test_a_given_focal_length_is_left_as_it_is() -> None:
+    wrong = dataclasses.replace(depths(TRUE), intrinsics=INTRINSICS * [1.03, 1.03, 1.0, 1.0])
+    np.testing.assert_array_equal(agreed_views(wrong, "given").views.intrinsics, wrong.intrinsics)
+
+
+def test_silhouettes_do_not_show_their_focal_length() -> None:
+    wrong = dataclasses.replace(images(TRUE), intrinsics=INTRINSICS * [1.03, 1.03, 1.0, 1.0])
+    np.testing.assert_array_equal(agreed_views(wrong).views.intrinsics, wrong.intrinsics)
 
 
 def test_the_same_views_give_the_same_poses() -> None:
@@ -189,7 +209,7 @@ def test_the_lowest_value_along_a_ray_is_that_of_its_nearest_point() -> None:
     places = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), axis=-1)
     distances = np.linalg.norm(places, axis=-1) - 0.5
     rays = np.array([[1.0, 0.0, 0.0], [1.0, 0.25, 0.0], [1.0, 3.0, 0.0]])
-    values, lengths = _lowest_along_rays(distances, np.array([[-1.0] * 3, [1.0] * 3]), np.array([-3.0, 0.0, 0.0]), rays)
+    values, lengths = lowest_along_rays(distances, np.array([[-1.0] * 3, [1.0] * 3]), np.array([-3.0, 0.0, 0.0]), rays)
     away = 3.0 * 0.25 / np.hypot(1.0, 0.25)
     np.testing.assert_allclose(values[:2], [-0.5, away - 0.5], atol=0.03)
     np.testing.assert_allclose(lengths[1], 3.0 / (1.0 + 0.25**2), atol=0.05)
@@ -206,4 +226,5 @@ def test_exact_poses_of_an_object_with_edges_are_kept() -> None:
     views = PosedDepths(seen.depth, seen.intrinsics, seen.T_world_camera, seen.masks)
     agreed = agreed_views(views)
     np.testing.assert_array_equal(agreed.views.T_world_camera, seen.T_world_camera)
+    np.testing.assert_array_equal(agreed.views.intrinsics, views.intrinsics)
     assert agreed.notes == () and agreed.disagreement < 0.5e-3

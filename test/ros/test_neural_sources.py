@@ -28,7 +28,7 @@ from morphit_ros.neural.solid.thresholds import Threshold, likelihood_threshold,
 from morphit_ros.neural.views.depth_samples import free_and_occupied
 from morphit_ros.neural.views.posed_views import PosedDepths
 from morphit_ros.neural.views.recording import Recording, load_recording, save_recording
-from morphit_ros.ros.neural.sources import BuildConfig, Views, built, learned, read_goal
+from morphit_ros.ros.neural.sources import BuildConfig, Learned, Views, built, learned, read_goal
 
 Goal = BuildNeuralObject.Goal
 VIEWS = 6
@@ -63,18 +63,17 @@ def told(stage: str, share: float, loss: float) -> None:
 
 
 @pytest.fixture(scope="module")
-def from_pictures(files: dict[str, str]) -> tuple[Goal, Views, Any, Threshold | None]:
+def from_pictures(files: dict[str, str]) -> tuple[Goal, Views, Learned]:
     """A goal, its pictures, and the field and the threshold learned from them."""
     request = goal(files["both"], "from=images", *FEW_STEPS)
     views = read_goal(request, BuildConfig(), None, None)
-    field, threshold, _ = learned(views, request, told)
-    return request, views, field, threshold
+    return request, views, learned(views, request, told)
 
 
-def cut_at(by: str, from_pictures: tuple[Goal, Views, Any, Threshold | None]) -> Threshold:
+def cut_at(by: str, from_pictures: tuple[Goal, Views, Learned]) -> Threshold:
     """What a build cuts the learned field at."""
-    request, views, field, threshold = from_pictures
-    placed = built(request, replace(views, threshold_by=by), field, threshold, BuildConfig())
+    request, views, found = from_pictures
+    placed = built(request, replace(views, threshold_by=by), found, BuildConfig())
     return placed.known.solid.threshold
 
 
@@ -86,7 +85,7 @@ def test_pictures_are_cut_as_learning_cut_them_by_their_silhouettes(from_picture
 
 
 def test_a_field_is_cut_as_the_node_or_the_goal_chooses(from_pictures: Any, files: dict[str, str]) -> None:
-    request, views, field, threshold = from_pictures
+    request, views, (field, threshold, _, _) = from_pictures
     recording = load_recording(Path(files["both"]))
     assert recording.images is not None and recording.depths is not None
     assert views.threshold_by == BuildConfig().threshold == THRESHOLDS[0]
@@ -124,13 +123,26 @@ def test_a_saved_field_is_cut_as_its_file_says_unless_the_goal_says_otherwise(fi
     for settings, value in ([], 0.3), (["threshold=two_levels"], 0.5):
         request = goal(files["field"], *settings)
         views = read_goal(request, BuildConfig(), None, None)
-        field, threshold, _ = learned(views, request, told)
-        placed = built(request, views, field, threshold, BuildConfig())
+        found = learned(views, request, told)
+        placed = built(request, views, found, BuildConfig())
         assert placed.known.solid.threshold.value == pytest.approx(value, abs=0.02)
         assert placed.known.eyes is not None and np.array_equal(placed.known.eyes, EYES)
         assert placed.known.total_source is TotalMassSource.ASSUMED
     request.density = 700.0
-    assert built(request, views, field, threshold, BuildConfig()).known.total_source is TotalMassSource.MATERIALS
+    assert built(request, views, found, BuildConfig()).known.total_source is TotalMassSource.MATERIALS
+
+
+def test_a_build_names_the_views_that_were_left_out(tmp_path: Path) -> None:
+    """A mask that is cut is named by its place in the recording, and so by the object's doubts."""
+    views = ball_depths(16)
+    masks = views.masks.copy()  # type: ignore[union-attr]
+    masks[11, :, : masks.shape[2] // 2] = False
+    cut = PosedDepths(views.depth, views.intrinsics, views.T_world_camera, masks)
+    save_recording(Recording(depths=cut), tmp_path / "cut.npz")
+    request = goal(str(tmp_path / "cut.npz"), "from=depth", "resolution=24")
+    seen = read_goal(request, BuildConfig(), None, None)
+    placed = built(request, seen, learned(seen, request, told), BuildConfig())
+    assert "left out view 11 (" in placed.doubts
 
 
 @pytest.mark.parametrize(

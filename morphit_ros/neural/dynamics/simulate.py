@@ -24,6 +24,12 @@ STATUSES: dict[int, Status] = {
 MOST_STEPS = 100_000_000
 # Of the body's size. Less is pushed out, at a speed of at most about I_s/I_d.
 DEEPEST_START = 0.05
+# Why a rollout stops, with what to do.
+_REASONS = {
+    "stalled": "no velocities solve the next step (shorter steps help)",
+    "too_fast": "a body spins too fast for the step (shorter steps help)",
+    "singular": "the next step has no single solution (is a mass or a moment nearly zero?)",
+}
 States = BodyState | Sequence[BodyState] | ArrayLike
 
 
@@ -43,6 +49,13 @@ class RolloutResult:
     status: Status
     steps_done: int
     step: float
+
+    @property
+    def reason(self) -> str:
+        """Why it stopped and when, for people; empty if it completed."""
+        if self.status == "completed":
+            return ""
+        return f"the motion stops after {self.step * self.steps_done:.3g} s: {_REASONS[self.status]}"
 
     @property
     def times(self) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.rotations import invert_quats, multiply_quats, rotation_vectors
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.array_faults import array_fault
 from morphit_ros.neural.identification.motion import TANGENT, Motion, stepped
 from morphit_ros.neural.identification.tracks import PoseTrack
 
@@ -51,26 +52,40 @@ class Experiment:
             raise InvalidInputError("tracks", f"{len(self.tracks)}", f"one for each of {self.motion.bodies} bodies")
         if not self.seen:
             raise InvalidInputError("tracks", "none", "the track of at least one body")
-        times = self.times
-        for index in self.seen:
-            other = self._track(index).times
-            if other.shape != times.shape or np.abs(other - times).max() > 1e-9:
-                raise InvalidInputError("tracks", "different times", "tracks of one experiment at the same times")
+        self._check_times()
         if self.start is None:
             missing = [index for index in range(len(self.tracks)) if index not in self.seen]
             if missing:
                 raise InvalidInputError("start", "none", f"the state of body {missing[0]}, which was not seen")
             object.__setattr__(self, "start", np.array([first_state(self._track(i)) for i in self.seen]))
         start = np.array(self.start, dtype=np.float64)
-        if start.shape != (len(self.tracks), 13) or not np.isfinite(start).all():
-            raise InvalidInputError("start", f"shape {start.shape}", f"finite numbers ({len(self.tracks)}, 13)")
+        if fault := array_fault(start, (len(self.tracks), 13)):
+            raise InvalidInputError("start", fault, f"finite numbers ({len(self.tracks)}, 13)")
         object.__setattr__(self, "start", start)
         if self.directions is not None:
             directions = np.array(self.directions, dtype=np.float64)
             rows = TANGENT * len(self.tracks)
-            if directions.ndim != 2 or len(directions) != rows or not np.isfinite(directions).all():
-                raise InvalidInputError("directions", f"shape {directions.shape}", f"finite numbers ({rows}, L)")
+            # Any number of columns: a row of them more would be one of the rows.
+            if fault := array_fault(directions.T, (None, rows)):
+                raise InvalidInputError("directions, transposed", fault, f"finite numbers (L, {rows})")
             object.__setattr__(self, "directions", directions)
+
+    def _check_times(self) -> None:
+        """Refuse tracks that were not taken at the same times."""
+        first = self.seen[0]
+        times = self._track(first).times
+        for index in self.seen[1:]:
+            other = self._track(index).times
+            if len(other) != len(times):
+                found = f"{len(other)} poses of body {index}, and {len(times)} of body {first}"
+            elif len(apart := np.flatnonzero(np.abs(other - times) > 1e-9)):
+                row = int(apart[0])
+                found = f"pose {row} of body {index} at {other[row]:g} s, and of body {first} at {times[row]:g} s"
+            else:
+                continue
+            raise InvalidInputError(
+                "tracks", found, "tracks of one experiment at the same times", "Resample one to the other's times."
+            )
 
     @property
     def seen(self) -> tuple[int, ...]:

@@ -40,6 +40,8 @@ _GROWTH, _SHORTEST, _FEWEST_POSES = 1.35, 0.08, 12
 _HOPELESS, _SAME, _FEWEST, _MOST = 4.0, 1e-4, 3, 6
 # Draws from what a shorter part leaves possible, and how many of them searches begin at.
 _DRAWS, _BEST_DRAWS = 64, 4
+# Valleys that draws are made from: how many, and by how much the cost may be higher [variances of the noise].
+_MOST_VALLEYS, _HARDLY_WORSE = 3, 20.0
 # Evaluations of one of many searches; deviations of the draws of the last rounds, in those that the best one states.
 _PART_EVALUATIONS, _SPREADS = 20, (1.0, 3.0, 10.0)
 # A motion amplifies where a change of its first velocities becomes this many times what free flight makes of it.
@@ -178,6 +180,7 @@ def grown_search(
     # In a rough valley the last per cent of a search is lost in the next stage.
     search = dataclasses.replace(config.search, max_evaluations=min(config.search.max_evaluations, _PART_EVALUATIONS))
     found: list[LeastSquaresEstimate] | None = None
+    rivals: list[list[LeastSquaresEstimate]] = []
     for share in reversed(shares):
         problem = TrackingProblem([first_part(item, share) for item in experiments], unknowns, config, pool)
         if not candidates:
@@ -194,21 +197,24 @@ def grown_search(
                 candidates = [np.append(values[: len(unknowns)], rest) for values in candidates]
                 continue
         if found is not None:
-            candidates += _drawn(found[0], problem)
+            # A valley that is a little worse on a part of the track may be the best one of a longer part.
+            for valley in _valleys(found, len(unknowns)):
+                candidates += _drawn(valley, problem)
         found = searches(problem.evaluate, problem.unknowns, candidates, search)
         for spread in _SPREADS if share == 1.0 else ():
             if found[0].explained and found[0].uncertainty.bare:
                 break
             more = _drawn(found[0], problem, spread)
             found = sorted(found + searches(problem.evaluate, problem.unknowns, more, search), key=_cost)
+        rivals.append(_valleys(found, len(unknowns)))
         if found[0].explained and found[0].status is not EstimationStatus.NOT_IDENTIFIABLE:
-            part = problem, found[0], share
+            part = problem, _told_apart(found[0], rivals[-2:], len(unknowns)), share
         candidates = _carried(found, problem, len(unknowns))
     if part is not None and part[2] < 1.0:
         values = part[1].values[: len(unknowns)]
         part = part if amplifies(experiments, [item.name for item in unknowns], values) else None
     assert found is not None
-    problem, estimate, share = part or (problem, found[0], 1.0)
+    problem, estimate, share = part or (problem, _told_apart(found[0], rivals[-2:], len(unknowns)), 1.0)
     if estimate.status is EstimationStatus.ITERATION_LIMIT:
         places = begun_at(problem.unknowns, estimate.values)
         estimate = min(solve_least_squares(problem.evaluate, places, config.search), estimate, key=_cost)
@@ -228,6 +234,38 @@ def _carried(found: Sequence[LeastSquaresEstimate], problem: TrackingProblem, co
         if all((np.abs(estimate.values[:count] - other[:count]) / width).max() > _SAME for other in kept):
             kept.append(estimate.values)
     return kept
+
+
+def _valleys(found: Sequence[LeastSquaresEstimate], count: int) -> list[LeastSquaresEstimate]:
+    """The best of each valley of the parameters, cheapest first: of those that the cost hardly tells apart."""
+    kept: list[LeastSquaresEstimate] = []
+    for estimate in found:
+        if len(kept) == _MOST_VALLEYS or estimate.cost > found[0].cost + _HARDLY_WORSE:
+            break
+        spread = estimate.uncertainty.standard_deviations[:count]
+        if all((np.abs(estimate.values - other.values)[:count] > spread).any() for other in kept):
+            kept.append(estimate)
+    return kept
+
+
+def _told_apart(
+    estimate: LeastSquaresEstimate, rivals: Sequence[Sequence[LeastSquaresEstimate]], count: int
+) -> LeastSquaresEstimate:
+    """The estimate, with deviations that allow for the valleys of the parameters that it is hardly told apart from.
+
+    A rough cost is curved far more in its valleys than as a whole: the curvature of one says how well its own floor is
+    known, and not which of them is the true one.
+    """
+    others = [item.values[:count] - estimate.values[:count] for valleys in rivals for item in valleys]
+    offsets = np.array([offset for offset in others if offset.any()])
+    if len(offsets) == 0:
+        return estimate
+    covariance = estimate.uncertainty.covariance.copy()
+    covariance[:count, :count] += offsets.T @ offsets / len(offsets)
+    deviations = estimate.uncertainty.standard_deviations.copy()
+    deviations[:count] = np.sqrt(deviations[:count] ** 2 + (offsets**2).mean(axis=0))
+    uncertainty = dataclasses.replace(estimate.uncertainty, covariance=covariance, standard_deviations=deviations)
+    return dataclasses.replace(estimate, uncertainty=uncertainty)
 
 
 def _drawn(estimate: LeastSquaresEstimate, problem: TrackingProblem, spread: float = 1.0) -> list[Array]:

@@ -20,6 +20,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.identification.experiments import Experiment, check_experiments, cut_windows
 from morphit_ros.neural.identification.global_search import (
+    amplifies,
     begun_at,
     grown_search,
     is_rough,
@@ -150,6 +151,11 @@ def identify(
             evaluations = 1 if led and known else search.max_evaluations
             search = dataclasses.replace(search, cost_tolerance=10.0, max_evaluations=evaluations)
         estimate = solve_least_squares(problem.evaluate, problem.unknowns, search)
+        if config.scan and not (pushed or known or config.corrections or _done(estimate)):
+            # Searches may end together beside the best valley where unknown starts make many, or the motion amplifies
+            # them: what the tracks show of a start is then too far off.
+            names = [item.name for item in unknowns]
+            rough = rough or not estimate.explained or amplifies(experiments, names, estimate.values[: len(names)])
         if rough and not config.corrections and not _done(estimate):
             problem, estimate, share = grown_search(experiments, unknowns, config, pool, (problem, estimate))
         if config.corrections:

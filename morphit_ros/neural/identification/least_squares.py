@@ -59,12 +59,14 @@ class Evaluation:
         jacobian: (N, K).
         count: number of measurements that they stand for: N, or more if they were compressed.
         series: the residuals over time, to estimate their autocorrelation; none: all are independent.
+        failure: why there are no finite residuals, for people.
     """
 
     residuals: Array
     jacobian: Array
     count: int
     series: tuple[Series, ...] = ()
+    failure: str = ""
 
     def moved(self, step: Array) -> Evaluation:
         """After a step (K,), to first order."""
@@ -112,7 +114,12 @@ class LeastSquaresEstimate:
     @property
     def explained(self) -> bool:
         """Whether what the model leaves is white, and about as large as the stated noise."""
-        return self.residual_ratio <= _UNEXPLAINED and self.uncertainty.white
+        return self.small and self.uncertainty.white
+
+    @property
+    def small(self) -> bool:
+        """Whether what the model leaves is about as large as the stated noise."""
+        return self.residual_ratio <= _UNEXPLAINED
 
 
 def compress(residuals: Array, jacobian: Array) -> tuple[Array, Array]:
@@ -175,8 +182,10 @@ def solve_least_squares(
         rows.append(len(result.residuals))
         finite = np.isfinite(result.residuals).all() and np.isfinite(result.jacobian).all()
         if not visited and not finite:
+            at = ", ".join(f"{item.name} = {item.start:.4g}" for item in unknowns if item.bounded) or "the start"
+            why = f": {result.failure}" if result.failure else ""
             raise InvalidInputError(
-                "start", f"residuals that are not finite at {start.tolist()}", "a start whose motion can be computed"
+                "start", f"residuals that are not finite at {at}{why}", "a start whose motion can be computed"
             )
         return result.residuals if finite else np.full_like(result.residuals, np.inf)
 
@@ -287,8 +296,15 @@ def _outcome(
         )
     elif not uncertainty.white:
         doubt = (
-            " But residuals are correlated over time, which noise of a camera is not: the model misses something of "
-            "the motion, the search ended beside the best fit, or the tracker filters. Deviations allow only for that."
+            f" But residuals are correlated over time{uncertainty.colored}, which noise of a camera is not: the model "
+            "misses something of the motion, the search ended beside the best fit, or the tracker filters. Deviations "
+            "allow only for that."
+        )
+    ended = ""
+    if stopped:
+        ended = (
+            f" Stopped after {config.max_evaluations} evaluations, before the cost fell no more: allow more of them "
+            "('max_evaluations')."
         )
     if uncertainty.unidentifiable:
         reasons = []
@@ -302,12 +318,17 @@ def _outcome(
                 f"{item.name} = {values[index]:.4g} ± {deviation:.2g}, {better} better than its bounds {bounds}"
             )
         return EstimationStatus.NOT_IDENTIFIABLE, (
-            "The data do not determine " + "; ".join(reasons) + "." + _why(count, unknowns, uncertainty) + doubt
+            "The data do not determine " + "; ".join(reasons) + "." + _why(count, unknowns, uncertainty) + ended + doubt
         )
     if stopped:
-        return EstimationStatus.ITERATION_LIMIT, f"Stopped after {config.max_evaluations} evaluations." + doubt
-    held = [item.name for item, flag in zip(unknowns, uncertainty.at_bound, strict=True) if flag]
-    return EstimationStatus.CONVERGED, "Converged." + (f" At a bound: {', '.join(held)}." if held else "") + doubt
+        return EstimationStatus.ITERATION_LIMIT, ended.lstrip() + doubt
+    held = [
+        f"{item.name} = {value:.4g}"
+        for item, value, flag in zip(unknowns, values, uncertainty.at_bound, strict=True)
+        if flag
+    ]
+    beyond = f" At a bound: {', '.join(held)}; the fit may be better beyond it." if held else ""
+    return EstimationStatus.CONVERGED, "Converged." + beyond + doubt
 
 
 def _why(count: int, unknowns: Sequence[Unknown], uncertainty: Uncertainty) -> str:
@@ -318,4 +339,4 @@ def _why(count: int, unknowns: Sequence[Unknown], uncertainty: Uncertainty) -> s
         return f" The motion does not depend on {', '.join(silent)}."
     if uncertainty.confounded:
         return " Only a combination of " + ", ".join(uncertainty.confounded) + " shows in the motion."
-    return ""
+    return " The motion depends on it, but less than the residuals are large."

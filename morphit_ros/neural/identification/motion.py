@@ -28,19 +28,22 @@ class Prediction:
         quats_xyzw: (T, B, 4).
         by_parameters: (T, B, 6, K) derivatives of position and rotation (right tangent) by the parameters.
         by_start: (T, B, 6, 12 B) derivatives by the tangent of the start state.
+        failure: why there is no motion, for people; empty where there is one, or it is not known.
     """
 
     positions: Array
     quats_xyzw: Array
     by_parameters: Array
     by_start: Array
+    failure: str = ""
 
     @classmethod
-    def none(cls, times: int, bodies: int, parameters: int) -> Prediction:
+    def none(cls, times: int, bodies: int, parameters: int, failure: str = "") -> Prediction:
         """Infinitely far from whatever was seen, so that a search turns back."""
         return cls(
             np.full((times, bodies, 3), np.inf), np.full((times, bodies, 4), 0.5),
             np.zeros((times, bodies, 6, parameters)), np.zeros((times, bodies, 6, TANGENT * bodies)),
+            failure,
         )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,8 +83,28 @@ def residual_information(series: Sequence[Series], root: Array, floor: float) ->
     return total
 
 
+class ColoredBand(NamedTuple):
+    """Frequencies at which residuals are stronger than white ones.
+
+    Attributes:
+        channel: of the series.
+        first, last: waves over the length of a track, in halves, the last one not included.
+        times: how many times as strong, as a variance.
+    """
+
+    channel: int
+    first: int
+    last: int
+    times: float
+
+
 def are_white(series: Sequence[Series], root: Array, floor: float = 1.0) -> bool:
-    """Whether no octave of any channel is stronger than white residuals of the stated noise, or more, would have it.
+    """Whether there is no `colored_band`."""
+    return colored_band(series, root, floor) is None
+
+
+def colored_band(series: Sequence[Series], root: Array, floor: float = 1.0) -> ColoredBand | None:
+    """The octave of a channel that is least likely of white residuals of the stated noise, or more; None if all may be.
 
     The level of a channel is that of the upper half of its frequencies, at least the floor: model errors are slow, and
     those below the stated noise don't matter. Octaves are held against it by the F distribution (chi squared
@@ -100,7 +121,7 @@ def are_white(series: Sequence[Series], root: Array, floor: float = 1.0) -> bool
     leverages = [((part.jacobian @ root[part.columns]) ** 2).sum(axis=-1) for part in parts]
     longest = max(len(part.residuals) for part in parts)
     octaves = [(0, 1), *((2**power, 2 ** (power + 1)) for power in range(longest.bit_length()))]
-    chances: list[float] = []
+    chances: list[tuple[float, ColoredBand]] = []
     for channel in range(parts[0].residuals.shape[1]):
         squares = [part.residuals[:, channel] ** 2 for part in parts]
         freedoms = [np.clip(1.0 - leverage[:, channel], 0.0, 1.0) for leverage in leverages]
@@ -109,15 +130,18 @@ def are_white(series: Sequence[Series], root: Array, floor: float = 1.0) -> bool
         freedom = sum(float(item[half:].sum()) for item, half in zip(freedoms, halves, strict=True))
         level = max(upper / freedom if freedom >= 1.0 else 1.0, floor**2)
         for first, last in octaves:
-            band = [slice(min(first, half), min(last, half)) for half in halves]
-            left = sum(float(item[part].sum()) for item, part in zip(freedoms, band, strict=True))
-            energy = sum(float(item[part].sum()) for item, part in zip(squares, band, strict=True))
+            rows = [slice(min(first, half), min(last, half)) for half in halves]
+            left = sum(float(item[part].sum()) for item, part in zip(freedoms, rows, strict=True))
+            energy = sum(float(item[part].sum()) for item, part in zip(squares, rows, strict=True))
             if left <= _LEAST_FREEDOM:
                 continue
             ratio = energy / level
             chance = f.sf(ratio / left, left, freedom) if level > floor**2 else chi2.sf(ratio, left)
-            chances.append(float(chance))
-    return not chances or min(chances) >= _FALSE_ALARM / len(chances)
+            chances.append((float(chance), ColoredBand(channel, first, last, ratio / left)))
+    if not chances:
+        return None
+    least, band = min(chances, key=lambda item: item[0])
+    return None if least >= _FALSE_ALARM / len(chances) else band
 
 
 def channel_spectra(squares: Sequence[Array], freedoms: Sequence[Array]) -> list[Array]:

@@ -36,6 +36,7 @@ class Residuals:
         position_errors: (T, S, 3) predicted minus observed positions [m].
         rotation_errors: (T, S, 3) rotation vectors from observed to predicted [rad].
         start: (B, 13) the start that was used.
+        failure: why the motion cannot be computed, for people; empty where it can.
     """
 
     residuals: Array
@@ -43,6 +44,7 @@ class Residuals:
     position_errors: Array
     rotation_errors: Array
     start: Array
+    failure: str = ""
 
     def with_residuals(self, residuals: Array, position_errors: Array, rotation_errors: Array) -> Residuals:
         """The same derivatives with other residuals (N,) and errors (T, S, 3)."""
@@ -113,7 +115,8 @@ def residuals_of(trial: ParameterTrial) -> Residuals:
         prediction = trial.experiment.motion.predict(trial.names, trial.values, start, trial.experiment.times)
         residuals, jacobian, position_errors, rotation_errors = _compare(trial, prediction)
     if not ((np.abs(residuals) < _LARGEST).all() and (np.abs(jacobian) < _LARGEST).all()):
-        return _infinite(trial.experiment, start, len(trial.names) + trial.directions.shape[1])
+        failure = prediction.failure or "it, or its derivatives, grow beyond all numbers"
+        return _infinite(trial.experiment, start, len(trial.names) + trial.directions.shape[1], failure)
     return Residuals(
         residuals.ravel(), jacobian.reshape(-1, jacobian.shape[-1]), position_errors, rotation_errors, start
     )
@@ -138,12 +141,12 @@ def _compare(trial: ParameterTrial, prediction: Prediction) -> tuple[Array, Arra
     return residuals, jacobian, position_errors, rotation_errors
 
 
-def _infinite(experiment: Experiment, start: Array, width: int) -> Residuals:
+def _infinite(experiment: Experiment, start: Array, width: int, failure: str) -> Residuals:
     """Infinite residuals of an experiment by `width` unknowns, with derivatives of zero."""
     count = len(experiment.times)
     rows = (count - _first_row(experiment)) * len(experiment.seen) * 6
     errors = np.full((count, len(experiment.seen), 3), np.inf)
-    return Residuals(np.full(rows, np.inf), np.zeros((rows, width)), errors, errors, start)
+    return Residuals(np.full(rows, np.inf), np.zeros((rows, width)), errors, errors, start, failure)
 
 
 def plain_residuals(trial: ParameterTrial) -> Array:

@@ -19,6 +19,7 @@ from morphit_ros.geometry.rotations import (
     rotation_vectors,
 )
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.array_faults import array_fault
 from morphit_ros.neural.dynamics.simulate import rollout_derivatives, simulate
 from morphit_ros.neural.dynamics.world import Obstacle, World
 from morphit_ros.neural.identification.motion import Prediction
@@ -43,8 +44,8 @@ class SimulatedMotion:
             return
         controls = np.array(self.controls, dtype=np.float64)
         count = len(self.world.control_map)
-        if controls.ndim != 2 or controls.shape[1] != count or len(controls) == 0 or not np.isfinite(controls).all():
-            raise InvalidInputError("controls", f"shape {controls.shape}", f"finite numbers (C, {count})")
+        if fault := array_fault(controls, (None, count)) or ("no rows" if len(controls) == 0 else ""):
+            raise InvalidInputError("controls", fault, f"finite numbers (C, {count}), at least one row")
         if not (np.isfinite(self.control_step) and self.control_step >= 0.0):
             raise InvalidInputError("control_step", self.control_step, "a positive number [s], or 0")
         object.__setattr__(self, "controls", controls)
@@ -92,7 +93,7 @@ class SimulatedMotion:
             self._smooth_world, self._centred(start), steps, self._held_controls(steps), None, names, values
         )
         if rollout.result.status != "completed":
-            return Prediction.none(len(times), self.bodies, len(names))
+            return Prediction.none(len(times), self.bodies, len(names), rollout.result.reason)
         by_state, by_parameters = rollout.chained()
         # Pose rows of each body only: 6 of 12.
         shape = (steps + 1, self.bodies, 12)
@@ -101,8 +102,8 @@ class SimulatedMotion:
         if self._smooth_world is not self.world:
             try:
                 positions, quats = self.poses(names, values, start, times)
-            except InvalidInputError:
-                return Prediction.none(len(times), self.bodies, len(names))
+            except InvalidInputError as error:
+                return Prediction.none(len(times), self.bodies, len(names), str(error.value))
         return Prediction(positions, quats, slopes[..., : len(names)], slopes[..., len(names) :])
 
     def finer(self, divisions: int) -> SimulatedMotion:
@@ -123,9 +124,7 @@ class SimulatedMotion:
         steps = max(1, int(np.ceil(elapsed[-1] / self.world.step - 1e-6)))
         result = simulate(self.world, self._centred(start), steps, self._held_controls(steps), None, names, values)
         if result.status != "completed":
-            raise InvalidInputError(
-                "start", f"a motion that is {result.status} after {result.steps_done} steps", "one that can be computed"
-            )
+            raise InvalidInputError("start", result.reason, "a motion that can be computed to the end of the track")
         slopes = np.zeros((steps + 1, self.bodies, 6, 0))
         positions, quats, _ = _read_at(result.states, slopes, elapsed / self.world.step)
         return positions, quats

@@ -194,7 +194,10 @@ class TrackingProblem:
         """The evaluation of all experiments: each one's residuals compressed, its derivatives in their columns."""
         known = len(self._names)
         residuals, jacobians, series, total = [], [], [], 0
-        for part, columns in zip(parts, self._slices, strict=True):
+        failures = []
+        for index, (part, columns) in enumerate(zip(parts, self._slices, strict=True)):
+            if part.failure:
+                failures.append(f"motion {index}: {part.failure}" if len(parts) > 1 else part.failure)
             if np.isfinite(part.residuals).all():
                 short, slope = compress(part.residuals, part.jacobian)
             else:
@@ -206,7 +209,9 @@ class TrackingProblem:
             jacobians.append(wide)
             total += len(part.residuals)
             series.append(self._series(part, columns))
-        return TrackEvaluation(np.concatenate(residuals), np.vstack(jacobians), total, tuple(series), tuple(parts))
+        return TrackEvaluation(
+            np.concatenate(residuals), np.vstack(jacobians), total, tuple(series), "; ".join(failures), tuple(parts)
+        )
 
     def _series(self, part: Residuals, columns: slice) -> Series:
         """One track's residuals by time and channel: position and turn of each body."""

@@ -6,7 +6,6 @@ T_world_body's rotation. Lines that start with # are skipped.
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -120,13 +119,21 @@ def read_track(path: str | Path) -> PoseTrack:
     header = lines[0].replace(" ", "").lower() if lines else ""
     if header != TRACK_HEADER:
         raise InvalidInputError(str(path), f"the header {header[:60]!r}", f"the header {TRACK_HEADER}")
-    try:
-        rows = np.loadtxt(io.StringIO("\n".join(lines[1:])), delimiter=",", ndmin=2) if lines[1:] else np.zeros((0, 8))
-    except ValueError as error:
-        raise InvalidInputError(str(path), str(error)[:80], "eight numbers in each line") from None
-    if rows.shape[1] != 8:
-        raise InvalidInputError(str(path), f"{rows.shape[1]} columns", f"eight: {TRACK_HEADER}")
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and not line.lstrip().startswith("#") and line != lines[0] and not _is_row(line):
+            columns = line.count(",") + 1
+            found = repr(line[:60]) if columns == 8 else f"{columns} columns, {line[:60]!r}"
+            raise InvalidInputError(f"{path}: line {number}", found, f"eight numbers: {TRACK_HEADER}")
+    rows = np.array([line.split(",") for line in lines[1:]], dtype=np.float64).reshape(-1, 8)
     return PoseTrack(rows[:, 0], rows[:, 1:4], rows[:, 4:])
+
+
+def _is_row(line: str) -> bool:
+    """Whether a line is eight numbers."""
+    try:
+        return len([float(cell) for cell in line.split(",")]) == 8
+    except ValueError:
+        return False
 
 
 def write_track(track: PoseTrack, path: str | Path) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.identification.residual_spectrum import Series, are_white, residual_information
+from morphit_ros.neural.identification.residual_spectrum import ColoredBand, Series, colored_band, residual_information
 from morphit_ros.neural.identification.unknowns import Unknown
 
 Mask = NDArray[np.bool_]
@@ -23,6 +23,8 @@ Mask = NDArray[np.bool_]
 _NO_INFORMATION = 1e-9
 # Residuals below this part of the stated noise are none.
 _BARE_FLOOR = 0.05
+# Of each body's residuals.
+CHANNELS = (*(f"position {axis}" for axis in "xyz"), *(f"turn about {axis}" for axis in "xyz"))
 # A parameter takes part in a direction without information from this component on.
 _TAKES_PART = 1e-3
 # A deviation above this part of what the bounds alone leave tells hardly more than they do.
@@ -42,6 +44,7 @@ class Uncertainty:
     confounded: names of parameters that only show in combination.
     residual_ratio: s, root of the residual variance in units of the stated noise.
     white: whether residuals over time are white, as far as is known: see `residual_spectrum.are_white`.
+    colored: where they are not white, which of them and how fast, for people.
     bare: whether they are so at their own level too, however far below the stated noise: nothing is left to be found.
     """
 
@@ -54,6 +57,7 @@ class Uncertainty:
     residual_ratio: float
     white: bool = True
     bare: bool = True
+    colored: str = ""
 
 
 def estimate_uncertainty(
@@ -101,12 +105,25 @@ def estimate_uncertainty(
     ignorance = np.array([item.ignorance for item in unknowns])
     names = np.array([item.name for item in unknowns])
     unknown = (deviations >= _HARDLY_BETTER * ignorance) | ~np.isfinite(deviations)
+    bands = [
+        colored_band(series, whole_root, floor) if series and freedom > 0 else None for floor in (1.0, _BARE_FLOOR)
+    ]
     return Uncertainty(
         covariance, deviations, held, influences,
         tuple(names[unknown & np.isfinite(ignorance)].tolist()),
         tuple(names[lost & influences].tolist()), ratio,
-        *(not (series and freedom > 0) or are_white(series, whole_root, floor) for floor in (1.0, _BARE_FLOOR)),
+        bands[0] is None, bands[1] is None, _told(bands[0]),
     )  # fmt: skip
+
+
+def _told(band: ColoredBand | None) -> str:
+    """Which residuals are correlated, and how slowly they change."""
+    if band is None:
+        return ""
+    body, part = divmod(band.channel, len(CHANNELS))
+    waves = "none" if band.last == 1 else f"{band.first / 2:g} to {band.last / 2:g}"
+    whose = f" of body {body}" if body else ""
+    return f" ({CHANNELS[part]}{whose}, {waves} waves over the track, {band.times:.2g} times as strong as noise)"
 
 
 def inverse_root(jacobian: Array) -> tuple[Array, Mask]:

@@ -41,6 +41,11 @@ class Unknown:
             )
 
     @property
+    def bounded(self) -> bool:
+        """Whether both bounds are finite."""
+        return math.isfinite(self.upper - self.lower)
+
+    @property
     def ignorance(self) -> float:
         """Standard deviation of a uniform distribution between the bounds: what is known without any data."""
         return (self.upper - self.lower) / math.sqrt(12.0)
@@ -56,7 +61,8 @@ def check_unknowns(unknowns: Sequence[Unknown]) -> None:
     if not names:
         raise InvalidInputError("unknowns", "none", "at least one unknown")
     if len(set(names)) != len(names):
-        raise InvalidInputError("unknowns", f"the names {names}", "names that occur once")
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise InvalidInputError("unknowns", f"{', '.join(twice)} more than once", "names that occur once")
 
 
 def bounds_of(unknowns: Sequence[Unknown]) -> tuple[Array, Array]:

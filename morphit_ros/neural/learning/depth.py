@@ -82,14 +82,14 @@ def learn_from_depths(
     if config.method == "grid":
         message = "; ".join((f"carved from {len(depths)} views", *agreed.notes))
         threshold = _threshold(grid, depths, agreed)
-        return LearningResult(LearningStatus.CONVERGED, message, grid, none, threshold=threshold)
+        return LearningResult(LearningStatus.CONVERGED, message, grid, none, threshold=threshold, notes=agreed.notes)
     from morphit_ros.neural.learning.occupancy_network import fit_occupancy
 
     result = fit_occupancy(grid, hull.surface_points, config, progress)
     if result.field is None:
         return result
     message = "; ".join((result.message, *agreed.notes))
-    return replace(result, message=message, threshold=_threshold(result.field, depths, agreed))
+    return replace(result, message=message, threshold=_threshold(result.field, depths, agreed), notes=agreed.notes)
 
 
 def _threshold(field: DensityField, depths: PosedDepths, agreed: AgreedViews[PosedDepths]) -> HullThreshold | None:

@@ -118,7 +118,7 @@ def learn_from_images(
     if threshold is not None:
         threshold = replace(threshold, disagreement=agreed.disagreement, drift=agreed.drift)
     return LearningResult(
-        LearningStatus.CONVERGED, message, field, losses, psnr, partial(draw_colors, model), threshold
+        LearningStatus.CONVERGED, message, field, losses, psnr, partial(draw_colors, model), threshold, agreed.notes
     )
 
 

@@ -48,6 +48,7 @@ class LearningResult:
         render: draws the learned object, None without colours.
         threshold: above which the field is inside, with what the silhouettes say of it (`HullThreshold`); None where
             halfway between empty and full is all that is known.
+        notes: what was done to the views, and what is not known of them; the message ends with it.
     """
 
     status: LearningStatus
@@ -57,6 +58,7 @@ class LearningResult:
     psnr: float = float("nan")
     render: Renderer | None = None
     threshold: Threshold | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def success(self) -> bool:

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.jit import njit
 from morphit_ros.neural.field import DensityField
+from morphit_ros.neural.fields.grid_rays import lowest_along_rays
 from morphit_ros.neural.solid.thresholds import LEAST_AGREEMENT, Threshold, check_densities
 from morphit_ros.neural.views.posed_views import PosedViews
 
@@ -47,7 +47,9 @@ def silhouette_threshold(field: DensityField, views: PosedViews) -> Threshold:
         fx, fy, cx, cy = views.intrinsics[number]
         rays = np.stack([(columns - cx) / fx, (rows - cy) / fy, np.ones(len(rows))], axis=1)
         pose = views.T_world_camera[number]
-        highest.append(_highest_along_rays(densities, bounds, pose[:3, 3].copy(), rays @ pose[:3, :3].T))
+        lowest, _ = lowest_along_rays(-densities, bounds, pose[:3, 3].copy(), rays @ pose[:3, :3].T)
+        # Beside the grid there is nothing.
+        highest.append(np.maximum(np.nan_to_num(-lowest), 0.0))
         masked.append(views.masks[number, rows, columns])
     return _best_overlap(np.concatenate(highest), np.concatenate(masked))
 
@@ -91,45 +93,3 @@ def _no_silhouette(overlap: float) -> InvalidInputError:
         f"at least {LEAST_AGREEMENT}",
         "Are the poses those of the field's frame, and the masks of this object?",
     )
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _highest_along_rays(densities, bounds, eye, rays):  # type: ignore[no-untyped-def]
-    """(N,) highest density along rays (N, 3) from the eye, interpolated between nodes (X, Y, Z) over the bounds."""
-    result = np.zeros(len(rays))
-    size = np.empty(3)
-    for axis in range(3):
-        size[axis] = (bounds[1, axis] - bounds[0, axis]) / (densities.shape[axis] - 1)
-    place = np.empty(3, np.int64)
-    share = np.empty(3)
-    for row in range(len(rays)):
-        near, far = 0.0, np.inf
-        fastest = 0.0
-        for axis in range(3):
-            speed = rays[row, axis]
-            if abs(speed) < 1e-12:
-                if eye[axis] < bounds[0, axis] or eye[axis] > bounds[1, axis]:
-                    far = -1.0
-                continue
-            a, b = (bounds[0, axis] - eye[axis]) / speed, (bounds[1, axis] - eye[axis]) / speed
-            near, far = max(near, min(a, b)), min(far, max(a, b))
-            fastest = max(fastest, abs(speed) / size[axis])
-        if far <= near:
-            continue
-        steps = int(np.ceil((far - near) * fastest * 2.0)) + 1
-        highest = 0.0
-        for step in range(steps + 1):
-            t = near + (far - near) * step / steps
-            for axis in range(3):
-                at = (eye[axis] + t * rays[row, axis] - bounds[0, axis]) / size[axis]
-                place[axis] = min(max(int(at), 0), densities.shape[axis] - 2)
-                share[axis] = min(max(at - place[axis], 0.0), 1.0)
-            value = 0.0
-            for corner in range(8):
-                a, b, c = corner >> 2, (corner >> 1) & 1, corner & 1
-                weight = (share[0] if a else 1.0 - share[0]) * (share[1] if b else 1.0 - share[1])
-                weight *= share[2] if c else 1.0 - share[2]
-                value += weight * densities[place[0] + a, place[1] + b, place[2] + c]
-            highest = max(highest, value)
-        result[row] = highest
-    return result

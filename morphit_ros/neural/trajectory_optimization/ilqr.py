@@ -12,6 +12,7 @@ import numpy as np
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.array_faults import array_fault
 from morphit_ros.neural.trajectory_optimization.augmented_lagrangian import AugmentedLagrangian
 from morphit_ros.neural.trajectory_optimization.backward_pass import LocalModel, LocalPolicy
 from morphit_ros.neural.trajectory_optimization.merit import Merit, merit_of
@@ -138,10 +139,8 @@ def optimize_trajectory(
     settings = config or TrajectoryConfig()
     guess = np.array(controls, dtype=np.float64)
     expected = f"finite numbers of shape (T, {problem.dynamics.control_size}), at least one step"
-    if guess.ndim != 2 or len(guess) == 0 or guess.shape[1] != problem.dynamics.control_size:
-        raise InvalidInputError("controls", f"shape {guess.shape}", expected)
-    if not np.isfinite(guess).all():
-        raise InvalidInputError("controls", "numbers that are not finite", expected)
+    if fault := array_fault(guess, (None, problem.dynamics.control_size)) or ("no step" if len(guess) == 0 else ""):
+        raise InvalidInputError("controls", fault, expected)
     guess = np.clip(guess, *problem.bounds)
     states = forward_rollout(problem.dynamics, problem.initial_state, guess)
     if not np.isfinite(states).all():

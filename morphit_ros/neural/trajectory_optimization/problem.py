@@ -10,6 +10,7 @@ import numpy as np
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.array_faults import array_fault
 
 
 class Dynamics(Protocol):
@@ -136,15 +137,16 @@ class TrajectoryProblem:
 
     def __post_init__(self) -> None:
         start = np.ascontiguousarray(self.initial_state, dtype=np.float64)
-        if start.ndim != 1 or not np.isfinite(start).all():
-            raise InvalidInputError("initial_state", f"shape {start.shape}", "finite numbers of shape (S,)")
+        if fault := array_fault(start, (None,)):
+            raise InvalidInputError("initial_state", fault, "finite numbers of shape (S,)")
         object.__setattr__(self, "initial_state", start)
         for name, missing in (("control_lower", -np.inf), ("control_upper", np.inf)):
             given = getattr(self, name)
             size = self.dynamics.control_size
             bound = np.full(size, missing) if given is None else np.array(given, dtype=np.float64)
+            found = f"shape {bound.shape}" if bound.shape != (size,) else f"{bound.tolist()}"
             if bound.shape != (size,) or np.isnan(bound).any():
-                raise InvalidInputError(name, f"shape {bound.shape}", f"numbers of shape ({size},), infinite for none")
+                raise InvalidInputError(name, found, f"numbers of shape ({size},), infinite for none")
             object.__setattr__(self, name, bound)
         lower, upper = self.bounds
         empty = (lower > upper) | np.isposinf(lower) | np.isneginf(upper)

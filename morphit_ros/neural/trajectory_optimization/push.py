@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.array_faults import array_fault
 from morphit_ros.neural.body import ContactBody
 from morphit_ros.neural.contact.parameters import GRAVITY, ContactParameters
 from morphit_ros.neural.contact.shapes import ContactHalfSpace
@@ -95,8 +96,8 @@ def plan_push(
     if guess is None:
         controls = task.guess()
     else:
-        if np.shape(guess) != (settings.steps, 3):
-            raise InvalidInputError("guess", f"shape {np.shape(guess)}", f"shape ({settings.steps}, 3)")
+        if fault := array_fault(np.asarray(guess, dtype=np.float64), (settings.steps, 3)):
+            raise InvalidInputError("guess", fault, f"finite numbers of shape ({settings.steps}, 3)")
         controls = np.asarray(guess, dtype=np.float64) / settings.force_unit
 
     def tell(iteration: int, cost: float, states: Array) -> None:
@@ -143,8 +144,8 @@ def replan_push(
     left = plan.config.steps - index
     if not 0 <= index < plan.config.steps:
         raise InvalidInputError("index", index, f"0 to {plan.config.steps - 1}")
-    if np.shape(states) != (2, STATE_SIZE):
-        raise InvalidInputError("states", f"shape {np.shape(states)}", f"shape (2, {STATE_SIZE})")
+    if fault := array_fault(np.asarray(states, dtype=np.float64), (2, STATE_SIZE)):
+        raise InvalidInputError("states", fault, f"finite numbers of shape (2, {STATE_SIZE})")
     began = time.perf_counter()
     chosen = plan.config.optimization
     limits = replace(

@@ -68,9 +68,9 @@ def agreed_views(views: Views, poses: str = "checked") -> AgreedViews[Views]:
         return AgreedViews(views, notes=(f"whether the poses of {len(views)} views agree was not measured",))
     cleaned, stray = clean_masks(views.masks)
     notes = [] if stray == 0.0 else [f"{stray:.1%} of the masks' pixels were stray and were changed"]
-    posed = views if stray == 0.0 else _with_masks(views, cleaned)
+    posed = views if stray == 0.0 else replace(views, masks=cleaned)
     try:
-        found: PoseRefinement = measure_agreement(posed)
+        found: PoseRefinement = measure_agreement(posed, focal=poses != "given")
         if poses == "refined" or (poses == "checked" and found.spread > _off(posed, found)):
             before = found
             found = refine_poses(posed)
@@ -82,12 +82,17 @@ def agreed_views(views: Views, poses: str = "checked") -> AgreedViews[Views]:
             drift = float(found.shifts.mean()) / np.sqrt(len(views))
         else:
             drift = 0.0
+        if found.focal != 1.0:
+            notes.append(
+                f"focal lengths taken {found.focal:.4f} (± {found.focal_deviation:.4f}) times as long as given: so the "
+                "depths of different views agree"
+            )
     except InvalidInputError:
         # What views without any common place are, the checks of poses say best.
         return AgreedViews(posed, notes=tuple(notes))
     if poses == "given":
         return AgreedViews(posed, _beyond_rounding(found, posed), notes=tuple(notes))
-    notes += [_odd_note(found)] if found.odd else []
+    notes += [_odd_note(found, posed)] if found.odd else []
     return AgreedViews(found.applied(posed), _beyond_rounding(found, posed), drift, tuple(notes))
 
 
@@ -132,19 +137,16 @@ def _beyond_rounding(found: PoseRefinement, views: PosedImages | PosedDepths) ->
     return float(np.sqrt(max(found.spread**2 - expected**2, 0.0)))
 
 
-def _odd_note(found: PoseRefinement) -> str:
+def _odd_note(found: PoseRefinement, views: PosedImages | PosedDepths) -> str:
     usual = float(np.median(found.mismatch))
     shift = float(np.median(found.shifts))
     each = ", ".join(
-        f"{number} ({found.mismatch[number]:.0%} of the silhouette, moved by {1e3 * found.shifts[number]:.2g} mm)"
-        for number in found.odd
+        f"{views.numbers[index]} ({found.mismatch[index]:.0%} of the silhouette, moved by "
+        f"{1e3 * found.shifts[index]:.2g} mm)"
+        for index in found.odd
     )
     kind = "view" if len(found.odd) == 1 else "views"
     return (
         f"left out {kind} {each}: disagrees with the surface of all others (usually {usual:.0%} and {1e3 * shift:.2g} "
         "mm); the mask is cut, or the pose is wrong"
     )
-
-
-def _with_masks(views: Views, masks: Mask) -> Views:
-    return replace(views, masks=masks)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
@@ -24,7 +26,7 @@ def with_masks(images: PosedImages) -> PosedImages:
     if images.masks is not None:
         return images
     masks = np.empty(images.rgb.shape[:3], dtype=np.bool_)
-    for number, picture in enumerate(images.rgb):
+    for index, (number, picture) in enumerate(zip(images.numbers, images.rgb, strict=True)):
         border = np.concatenate([picture[0], picture[-1], picture[:, 0], picture[:, -1]])
         color = np.median(border, axis=0)
         spread = float(np.abs(border - color).max())
@@ -34,10 +36,10 @@ def with_masks(images: PosedImages) -> PosedImages:
                 f"masks, or a plain background (differences of at most {_TOLERANCE:g}) in every view",
                 "Give masks of the object, or take it whole before a background of one colour.",
             )  # fmt: skip
-        masks[number] = (np.abs(picture - color) > _TOLERANCE).any(axis=2)
-        if not masks[number].any():
+        masks[index] = (np.abs(picture - color) > _TOLERANCE).any(axis=2)
+        if not masks[index].any():
             raise InvalidInputError(
                 "masks", f"none, and only background in view {number}", "the object in every view",
                 "Leave such views out, or give masks.",
             )  # fmt: skip
-    return PosedImages(images.rgb, images.intrinsics, images.T_world_camera, masks, images.bounds)
+    return replace(images, masks=masks)

@@ -55,7 +55,7 @@ def _odd_views(hull: Silhouettes, nodes: Array, cell: float) -> str:
     odd = np.flatnonzero((~inside[:, missing == 1]).any(axis=1))
     if not 0 < len(odd) <= max(1, len(inside) // 4):
         return ""
-    return ", but without view " + " or ".join(str(number) for number in odd)
+    return ", but without view " + " or ".join(str(number) for number in hull.views.numbers[odd])
 
 
 def check_images(views: PosedImages, bounds: Array) -> None:
@@ -76,10 +76,11 @@ def check_images(views: PosedImages, bounds: Array) -> None:
     coverage = np.array([_coverage(views, number, inside, bounds) for number in range(len(views))])
     worst = int(np.argmin(coverage))
     if coverage[worst] < _LEAST_COVERAGE:
-        found = f"{coverage[worst]:.0%} of the silhouette in view {worst} explained by the hull of all views"
+        seen = f"{coverage[worst]:.0%} of the silhouette in view {views.numbers[worst]}"
+        found = f"{seen} explained by the hull of all views"
         culprits = _cutting_views(views, hull, bounds)
         if culprits:
-            told = " and ".join(str(number) for number in culprits)
+            told = " and ".join(str(number) for number in views.numbers[culprits])
             raise InvalidInputError(
                 "masks", f"views that contradict each other: {found}, but enough of every other without view {told}",
                 f"{_LEAST_COVERAGE:.0%} or more in every view",
@@ -193,10 +194,11 @@ def check_depths(views: PosedDepths, bounds: Array) -> None:
             # Depth noise, a pixel's width and calibration errors are no contradictions.
             share = float(hull.seen_through(other, sample, 0.04 * size).mean())
             if share > _LARGEST_CONTRADICTION:
-                found = f"{share:.0%} of the points of view {number} where view {other} sees through"
+                one, two = views.numbers[[number, other]]
+                found = f"{share:.0%} of the points of view {one} where view {two} sees through"
                 raise _contradiction(found, f"{_LARGEST_CONTRADICTION:.0%} at most")
         if not watched:
-            raise _contradiction(f"nothing of view {number} in any other view")
+            raise _contradiction(f"nothing of view {views.numbers[number]} in any other view")
 
 
 def _check_boxes_are_seen(views: PosedImages, bounds: Array) -> None:
@@ -205,7 +207,7 @@ def _check_boxes_are_seen(views: PosedImages, bounds: Array) -> None:
     for number in range(len(views)):
         pixels, _ = project_points(views.intrinsics[number], views.T_world_camera[number], nodes)
         if not sample_picture(views.rgb[number, :, :, 0], pixels)[1].any():
-            raise _contradiction(f"nothing of the bounds in view {number}")
+            raise _contradiction(f"nothing of the bounds in view {views.numbers[number]}")
 
 
 def _common_volume(views: PosedImages) -> tuple[Array, Array]:
@@ -225,7 +227,7 @@ def _common_volume(views: PosedImages) -> tuple[Array, Array]:
     center = np.linalg.solve(matrix, np.einsum("vij,vj->i", across, origins))
     depths = np.einsum("vi,vi->v", center - origins, views.T_world_camera[:, :3, 2])
     if (depths <= 0.0).any():
-        raise _contradiction(f"the common volume behind view {int(np.argmin(depths))}")
+        raise _contradiction(f"the common volume behind view {views.numbers[np.argmin(depths)]}")
     return center, np.full(3, 2.0 * float((depths * slopes).max()))
 
 

@@ -17,8 +17,8 @@ import numpy as np
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.rotations import cross_matrices, quats_of_matrices, rotation_vectors
 from morphit_ros.geometry.transforms import Array, matrix_from_rotation_vector
-from morphit_ros.jit import njit
 from morphit_ros.neural.fields.grid import grid_nodes, interpolate, interpolate_gradient
+from morphit_ros.neural.fields.grid_rays import lowest_along_rays
 from morphit_ros.neural.views.carving import DepthHull, Silhouettes
 from morphit_ros.neural.views.posed_views import Mask, PosedDepths, PosedImages, pixel_rays
 
@@ -57,6 +57,17 @@ _MOVED_TIMES, _MOVED_PIXELS = 5.0, 6.0
 # What is nearer to the outline does not count for that, besides a spacing [px].
 _BESIDE = 1.5
 _MARGIN = 0.1
+# The focal length: from which step of the poses on it is looked for, and how views may disagree where poses stay; its
+# standard deviation before they are looked at, and the largest step of its logarithm; it is wrong if it is off by so
+# many of its deviations, and by so much.
+_FOCAL_FROM = 2
+_FOCAL_DISSENT = (6, 4, 3, 3)
+_FOCAL_PRIOR, _FOCAL_STEP = 0.05, 0.03
+# The common surface has followed a wrong focal length most of the way: what is left shows two fifths of it.
+_FOCAL_RELAXATION = 2.5
+_SHOWN, _LEAST_FOCAL = 4.0, 0.01
+# It is found where a step would change it by less.
+_FOUND_FOCAL = 0.002
 
 
 @dataclass(frozen=True)
@@ -65,15 +76,19 @@ class PoseRefinement:
 
     Attributes:
         T_world_camera: (V, 4, 4) of all views.
+        focal: by which all given focal lengths are to be multiplied; 1 where nothing shows that they are wrong.
+        focal_deviation: its standard deviation, as far as these views tell it; infinite where they do not.
         turns, shifts: (V,) by which each pose was moved: its turn [rad], and how far the object moved in its view [m].
         spread: by how far views disagree about the surface, one standard deviation [m].
         pixel: what a pixel shows of the object [m]: outlines that are rounded to pixels disagree by a third of it.
         spacing: of the grid that the common surface is known on [m]; views seem to disagree by up to a fourth of it.
         mismatch: (V,) share of each silhouette that disagrees with the common surface.
-        odd: views that disagree with all others: their masks are cut, or their poses are wrong.
+        odd: indices of views that disagree with all others: their masks are cut, or their poses are wrong.
     """
 
     T_world_camera: Array
+    focal: float
+    focal_deviation: float
     turns: Array
     shifts: Array
     spread: float
@@ -83,22 +98,18 @@ class PoseRefinement:
     odd: tuple[int, ...]
 
     def applied(self, views: Views) -> Views:
-        """The views at these poses, without the odd ones."""
+        """The views at these poses and with these focal lengths, without the odd ones."""
         kept = np.setdiff1d(np.arange(len(views)), self.odd)
-        masks = None if views.masks is None else views.masks[kept]
-        pictures: dict[str, Any] = (
-            {"rgb": views.rgb[kept]} if isinstance(views, PosedImages) else {"depth": views.depth[kept]}
-        )
-        return replace(
-            views, T_world_camera=self.T_world_camera[kept], intrinsics=views.intrinsics[kept], masks=masks, **pictures
-        )
+        posed = replace(views, T_world_camera=self.T_world_camera, intrinsics=_stretched(views.intrinsics, self.focal))
+        return posed.part(kept)
 
 
 def refine_poses(views: PosedImages | PosedDepths) -> PoseRefinement:
     """Poses that agree on one surface.
 
     What views cannot tell stays as it was given: the frame of all together, a turn about an axis of symmetry and, of
-    silhouettes, the focal length (an object seen larger from cameras at the same distances is a larger object).
+    silhouettes, the focal length (an object seen larger from cameras at the same distances is a larger object). Depths
+    tell it: one factor for all views, taken only if it is clearly not one.
 
     Args:
         views: `LEAST_VIEWS` or more, with masks; poses off by a degree and a hundredth of the distance.
@@ -114,24 +125,36 @@ def refine_poses(views: PosedImages | PosedDepths) -> PoseRefinement:
         # The greater part of an error of a pose moves the whole silhouette: that goes first.
         state.aim()
         state.find_box()
+    state.poses_follow = True
     for number, dissent in enumerate(_DISSENT):
         state.step(dissent)
+        if state.shows_focal and number >= _FOCAL_FROM:
+            state.step_focal(dissent)
         if number in (len(_DISSENT) // 2, len(_DISSENT) - 1):
             state.leave_out_odd()
+    if state.shows_focal:
+        state.keep_focal_if_shown()
+        state.look(_DISSENT[-1])
     return state.result()
 
 
-def measure_agreement(views: PosedImages | PosedDepths) -> PoseRefinement:
-    """How far views disagree at the poses that they have, which stay.
+def measure_agreement(views: PosedImages | PosedDepths, focal: bool = True) -> PoseRefinement:
+    """How far views disagree at the poses that they have, which stay, and whether their focal length is wrong.
 
     Args:
         views: as of `refine_poses`.
+        focal: whether the focal length may be found wrong; else it stays, too.
 
     Raises:
         InvalidInputError: as of `refine_poses`.
     """
     state = _Agreement(views)
     state.find_box()
+    if focal and state.shows_focal:
+        for dissent in _FOCAL_DISSENT:
+            if abs(state.step_focal(dissent)) < _FOUND_FOCAL:
+                break
+        state.keep_focal_if_shown()
     state.look(_DISSENT[0])
     state.leave_out_odd()
     return state.result()
@@ -153,11 +176,13 @@ class _Residuals(NamedTuple):
         places: (N, 3) where its rays are nearest to it, and its measured points [m].
         values: (N,) distances of the surface there, less what all views together say [m].
         normals: (N, 3) gradients of the distances.
+        by_focal: (N,) derivatives of the values by the logarithm of the focal length, less the same.
     """
 
     places: Array
     values: Array
     normals: Array
+    by_focal: Array
 
 
 class _Agreement:
@@ -173,6 +198,8 @@ class _Agreement:
         if len(views) < LEAST_VIEWS:
             raise InvalidInputError("views", len(views), f"{LEAST_VIEWS} or more to refine their poses", "Add views.")
         self._views, self._masks = views, views.masks
+        self._focal, self._focal_deviation = 1.0, np.inf
+        self.poses_follow = False
         self._poses = views.T_world_camera.copy()
         self._kept = np.ones(len(views), dtype=np.bool_)
         rng = np.random.default_rng(0)
@@ -186,9 +213,14 @@ class _Agreement:
         self._level, self._spread, self._expected = 0.0, np.nan, np.nan
         self._mismatch = np.zeros(len(views))
 
+    def _middle_rays(self) -> Array:
+        """(V, 3) unit rays through the middles of the masks, in the optical frames."""
+        intrinsics = _stretched(self._views.intrinsics, self._focal)
+        return np.array([_middle_ray(k, m) for k, m in zip(intrinsics, self._masks, strict=True)])
+
     def aim(self) -> None:
         """Turn each camera so that the middle of its silhouette looks at the point that is nearest to all of these."""
-        rays = np.array([_middle_ray(k, m) for k, m in zip(self._views.intrinsics, self._masks, strict=True)])
+        rays = self._middle_rays()
         directions = np.einsum("vij,vj->vi", self._poses[:, :3, :3], rays)
         center = _nearest_point(self._poses[:, :3, 3], directions)
         wanted = center - self._poses[:, :3, 3]
@@ -201,7 +233,7 @@ class _Agreement:
 
     def find_box(self) -> None:
         """The box around what all views but a few allow, and its grid."""
-        rays = np.array([_middle_ray(k, m) for k, m in zip(self._views.intrinsics, self._masks, strict=True)])
+        rays = self._middle_rays()
         center = _nearest_point(self._poses[:, :3, 3], np.einsum("vij,vj->vi", self._poses[:, :3, :3], rays))
         distances = np.linalg.norm(self._poses[:, :3, 3] - center, axis=1)
         widths = np.array([np.linalg.norm(o[:, :2] - o[:, :2].mean(axis=0), axis=1).max() for o in self._outlines])
@@ -236,13 +268,14 @@ class _Agreement:
     def _pixel(self) -> float:
         """What a pixel shows at the object, the median of the views [m]."""
         distances = np.linalg.norm(self._poses[:, :3, 3] - self._center, axis=1)
-        return float(np.median(distances / self._views.intrinsics[:, :2].mean(axis=1)))
+        return float(np.median(distances / (self._focal * self._views.intrinsics[:, :2].mean(axis=1))))
 
-    def look(self, dissent: int) -> list[_Residuals]:
+    def look(self, dissent: int, outlines: bool = True) -> list[_Residuals]:
         """The surface at the present poses, and what each view says of it.
 
         Args:
             dissent: how many of forty views may disagree with the surface.
+            outlines: whether outlines count, or measured points alone.
         """
         from scipy.ndimage import gaussian_filter
 
@@ -255,17 +288,19 @@ class _Agreement:
             near = np.flatnonzero(np.abs(self._allowed_there) < _NEAR * self._spacing)
             self._allowed_there[near] = self._allowed(nodes[near], dissent)
         self._distances = gaussian_filter(np.clip(self._allowed_there, -far, far).reshape(self._shape), _SMOOTHED)
-        found = [self._residuals(number) for number in range(len(self._views))]
+        found = [self._residuals(number, outlines) for number in range(len(self._views))]
         values = np.concatenate([residuals.values for residuals, kept in zip(found, self._kept, strict=True) if kept])
         places = np.concatenate([residuals.places for residuals, kept in zip(found, self._kept, strict=True) if kept])
         self._level = float(np.median(values))
         spread = 1.4826 * float(np.median(np.abs(values - self._level)))
         weights = _robust_weights(values - self._level, spread)
-        common = self._common(places, weights, values)
-        result = [
-            _Residuals(r.places, r.values - interpolate(common[..., None], self._bounds, r.places)[:, 0], r.normals)
-            for r in found
-        ]
+        slopes = np.concatenate([residuals.by_focal for residuals, kept in zip(found, self._kept, strict=True) if kept])
+        # A surface that follows what all views say of it follows their focal length, too: only the rest shows it.
+        common = np.stack([self._common(places, weights, item) for item in (values, slopes)], axis=-1)
+        result = []
+        for r in found:
+            shared = interpolate(common, self._bounds, r.places)
+            result.append(r._replace(values=r.values - shared[:, 0], by_focal=r.by_focal - shared[:, 1]))
         rest = np.concatenate([residuals.values for residuals, kept in zip(result, self._kept, strict=True) if kept])
         self._spread = 1.4826 * float(np.median(np.abs(rest)))
         return result
@@ -288,6 +323,57 @@ class _Agreement:
         for number in range(len(self._views)):
             self._move(number, -mean)
 
+    @property
+    def shows_focal(self) -> bool:
+        """Whether the views tell their focal length: of silhouettes a longer one makes the object smaller, no more."""
+        return isinstance(self._views, PosedDepths)
+
+    def step_focal(self, dissent: int) -> float:
+        """Stretch the focal length of all views towards where they agree best; by how much, as a logarithm.
+
+        Measured points show it by their relief: what is deep stays so, what is broad grows narrow. Not outlines: where
+        the object has edges the common surface is rounded, and outlines seem too wide everywhere (3 % on a block).
+        """
+        found = [
+            residuals for residuals, kept in zip(self.look(dissent, outlines=False), self._kept, strict=True) if kept
+        ]
+        values, slopes = (np.concatenate([getattr(r, name) for r in found]) for name in ("values", "by_focal"))
+        variance = max(self._spread, 0.1 * self._spacing) ** 2
+        weights = _INDEPENDENT / variance * _robust_weights(values, self._spread)
+        information = float(weights @ slopes**2)
+        gradient = float(weights @ (slopes * values) + np.log(self._focal) / _FOCAL_PRIOR**2)
+        self._focal_deviation = float(information**-0.5) if information > 0.0 else np.inf
+        change = -_FOCAL_RELAXATION * gradient / (information + _FOCAL_PRIOR**-2)
+        self._stretch(float(np.clip(change, -_FOCAL_STEP, _FOCAL_STEP)))
+        return change
+
+    def keep_focal_if_shown(self) -> None:
+        """Take the focal length back to the given one unless views show that it is wrong."""
+        off = abs(np.log(self._focal))
+        if off < max(_LEAST_FOCAL, _SHOWN * self._focal_deviation):
+            self._stretch(-float(np.log(self._focal)))
+            self._focal = 1.0
+
+    def _relief(self, number: int) -> float:
+        """By how far the object comes towards a camera from its middle, if its pose may follow the focal length [m].
+
+        A smaller object, as a longer focal length makes it, agrees with nearer cameras but for its relief: else poses
+        and focal length would take each other's place, and come to an end only after a hundred steps.
+        """
+        if not (self.poses_follow and len(self._measured[number])):
+            return 0.0
+        pose = self._poses[number]
+        return float((self._center - pose[:3, 3]) @ pose[:3, 2] - np.median(self._measured[number][:, 2]))
+
+    def _stretch(self, change: float) -> None:
+        """Change the logarithm of the focal length."""
+        for number, pose in enumerate(self._poses):
+            pose[:3, 3] += change * self._relief(number) * pose[:3, 2]
+        self._focal *= float(np.exp(change))
+        for local in (*self._outlines, *self._measured):
+            local[:, :2] *= np.exp(-change)
+        self._allowed_there = None
+
     def leave_out_odd(self) -> None:
         """Leave out the views whose silhouettes disagree with the surface of all."""
         self._mismatch = np.array([self._silhouette_mismatch(number) for number in range(len(self._views))])
@@ -303,16 +389,17 @@ class _Agreement:
     def result(self) -> PoseRefinement:
         moved = self._moved()
         return PoseRefinement(
-            self._poses, np.linalg.norm(moved[:, :3], axis=1), np.linalg.norm(moved[:, 3:], axis=1), self._spread,
-            self._pixel(), self._spacing, self._mismatch, tuple(int(number) for number in np.flatnonzero(~self._kept)),
+            self._poses, self._focal, self._focal_deviation, np.linalg.norm(moved[:, :3], axis=1),
+            np.linalg.norm(moved[:, 3:], axis=1), self._spread, self._pixel(),
+            self._spacing, self._mismatch, tuple(int(number) for number in np.flatnonzero(~self._kept)),
         )  # fmt: skip
 
     def _posed(self) -> PosedImages | PosedDepths:
-        views = self._views
+        views, intrinsics = self._views, _stretched(self._views.intrinsics, self._focal)
         if isinstance(views, PosedImages):
-            return PosedImages(views.rgb, views.intrinsics, self._poses, self._masks, views.bounds)
+            return replace(views, T_world_camera=self._poses, intrinsics=intrinsics)
         # Bounds would take away what moves out of them.
-        return PosedDepths(views.depth, views.intrinsics, self._poses, self._masks)
+        return replace(views, T_world_camera=self._poses, intrinsics=intrinsics, bounds=None)
 
     def _allowed(self, points: Array, dissent: int) -> Array:
         """(N,) distances [m] from what all kept views but a few allow, negative inside."""
@@ -329,10 +416,10 @@ class _Agreement:
             largest[:, larger] = np.sort(largest[:, larger], axis=0)
         return largest[0]
 
-    def _residuals(self, number: int) -> _Residuals:
+    def _residuals(self, number: int, outlines: bool) -> _Residuals:
         pose = self._poses[number]
-        directions = np.ascontiguousarray(self._outlines[number] @ pose[:3, :3].T)
-        values, lengths = _lowest_along_rays(self._distances, self._bounds, pose[:3, 3].copy(), directions)
+        directions = np.ascontiguousarray(self._outlines[number][: None if outlines else 0] @ pose[:3, :3].T)
+        values, lengths = lowest_along_rays(self._distances, self._bounds, pose[:3, 3].copy(), directions)
         met = np.isfinite(values)
         places = pose[:3, 3] + lengths[met, None] * directions[met]
         if len(self._measured[number]):
@@ -340,10 +427,12 @@ class _Agreement:
             points = points[((points >= self._bounds[0]) & (points <= self._bounds[1])).all(axis=1)]
             places = np.concatenate([places, points])
         grid = self._distances[..., None]
+        normals = interpolate_gradient(grid, self._bounds, places)[:, 0]
+        # With a longer focal length a pixel shows less: what is beside the optical axis moves towards it.
+        arms, axis = places - pose[:3, 3], pose[:3, 2]
+        moves = np.outer(arms @ axis, axis) - arms + self._relief(number) * axis
         return _Residuals(
-            places,
-            interpolate(grid, self._bounds, places)[:, 0],
-            interpolate_gradient(grid, self._bounds, places)[:, 0],
+            places, interpolate(grid, self._bounds, places)[:, 0], normals, np.einsum("ij,ij->i", normals, moves)
         )
 
     def _common(self, places: Array, weights: Array, values: Array) -> Array:
@@ -366,8 +455,9 @@ class _Agreement:
         stride = max(1, int(max(mask.shape) / 100))
         rows, columns = np.mgrid[: mask.shape[0] : stride, : mask.shape[1] : stride].reshape(2, -1)
         pose = self._poses[number]
-        rays = pixel_rays(self._views.intrinsics[number], np.stack([columns, rows], axis=1)) @ pose[:3, :3].T
-        values, _ = _lowest_along_rays(self._distances, self._bounds, pose[:3, 3].copy(), np.ascontiguousarray(rays))
+        intrinsics = _stretched(self._views.intrinsics, self._focal)[number]
+        rays = pixel_rays(intrinsics, np.stack([columns, rows], axis=1)) @ pose[:3, :3].T
+        values, _ = lowest_along_rays(self._distances, self._bounds, pose[:3, 3].copy(), np.ascontiguousarray(rays))
         shown = np.nan_to_num(values, nan=np.inf) < self._level
         masked = mask[rows, columns]
         # Next to the outline it is the grid, or a pixel, that is too coarse: thin parts seen edge-on are only that.
@@ -397,6 +487,11 @@ class _Agreement:
         turn = _TURN * self._expected / float(np.linalg.norm(arm))
         spread = np.diag([turn**2] * 3 + [(_SHIFT * self._expected) ** 2] * 3)
         return np.asarray(np.linalg.inv(lever @ spread @ lever.T), dtype=np.float64)
+
+
+def _stretched(intrinsics: Array, factor: float) -> Array:
+    """(V, 4) intrinsics with focal lengths that many times as long."""
+    return intrinsics * [factor, factor, 1.0, 1.0]
 
 
 def _some(rows: Array, most: int, rng: np.random.Generator) -> Array:
@@ -438,48 +533,3 @@ def _robust_weights(values: Array, spread: float) -> Array:
     """(N,) one at zero, a quarter at `_ROBUST` spreads."""
     weights: Array = 1.0 / (1.0 + (values / (_ROBUST * max(spread, 1e-12))) ** 2) ** 2
     return weights
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _lowest_along_rays(values, bounds, eye, rays):  # type: ignore[no-untyped-def]
-    """(N,) lowest value along rays (N, 3) from the eye, and where: multiples of the ray; NaN beside the box."""
-    lowest = np.full(len(rays), np.nan)
-    where = np.full(len(rays), np.nan)
-    size = np.empty(3)
-    for axis in range(3):
-        size[axis] = (bounds[1, axis] - bounds[0, axis]) / (values.shape[axis] - 1)
-    place = np.empty(3, np.int64)
-    share = np.empty(3)
-    for row in range(len(rays)):
-        near, far = 0.0, np.inf
-        fastest = 0.0
-        for axis in range(3):
-            speed = rays[row, axis]
-            if abs(speed) < 1e-12:
-                if eye[axis] < bounds[0, axis] or eye[axis] > bounds[1, axis]:
-                    far = -1.0
-                continue
-            a, b = (bounds[0, axis] - eye[axis]) / speed, (bounds[1, axis] - eye[axis]) / speed
-            near, far = max(near, min(a, b)), min(far, max(a, b))
-            fastest = max(fastest, abs(speed) / size[axis])
-        if far <= near:
-            continue
-        steps = int(np.ceil((far - near) * fastest * 2.0)) + 1
-        best = np.inf
-        for step in range(steps + 1):
-            t = near + (far - near) * step / steps
-            for axis in range(3):
-                at = (eye[axis] + t * rays[row, axis] - bounds[0, axis]) / size[axis]
-                place[axis] = min(max(int(at), 0), values.shape[axis] - 2)
-                share[axis] = min(max(at - place[axis], 0.0), 1.0)
-            value = 0.0
-            for corner in range(8):
-                a, b, c = corner >> 2, (corner >> 1) & 1, corner & 1
-                weight = (share[0] if a else 1.0 - share[0]) * (share[1] if b else 1.0 - share[1])
-                weight *= share[2] if c else 1.0 - share[2]
-                value += weight * values[place[0] + a, place[1] + b, place[2] + c]
-            if value < best:
-                best = value
-                where[row] = t
-        lowest[row] = best
-    return lowest, where

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,12 +30,14 @@ class PosedViews:
         T_world_camera: (V, 4, 4) poses of the optical frames (x right, y down, z forward).
         masks: (V, H, W), true where the object is seen, or None if that is not known.
         bounds: (2, 3) box that the object lies in [m], or None if that is not known.
+        numbers: (V,) by which messages name the views: their places among all that were taken, from 0.
     """
 
     intrinsics: Array
     T_world_camera: Array
     masks: Mask | None
     bounds: Array | None
+    numbers: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.T_world_camera)
@@ -45,6 +47,10 @@ class PosedViews:
         count = len(pictures)
         if count < 2:
             raise InvalidInputError(name, f"{count} view" + "s" * (count != 1), "two views or more", "Add views.")
+        numbers = np.arange(count) if self.numbers is None else np.asarray(self.numbers)
+        if numbers.shape != (count,) or numbers.dtype.kind not in "iu" or len(np.unique(numbers)) != count:
+            raise InvalidInputError("numbers", numbers.tolist(), f"{count} different whole numbers, one a view")
+        self._set("numbers", numbers.astype(np.int64))
         height, width = pictures.shape[1:3]
         if not (2 <= height <= _LARGEST_IMAGE and 2 <= width <= _LARGEST_IMAGE):
             raise InvalidInputError(name, f"{width} x {height} px", f"2 to {_LARGEST_IMAGE} px along each side")
@@ -58,11 +64,17 @@ class PosedViews:
             empty = np.flatnonzero(~masks.any(axis=(1, 2)))
             if len(empty):
                 raise InvalidInputError(
-                    "masks", f"nothing in view {empty[0]}", "the object in every view", "Leave such views out."
+                    "masks", f"nothing in view {numbers[empty[0]]}", "the object in every view", "Leave such views out."
                 )
             self._set("masks", np.ascontiguousarray(masks))
         if self.bounds is not None:
             self._set("bounds", checked_bounds(self.bounds))
+
+    def part(self, kept: NDArray[Any]) -> Self:
+        """Some of the views, by their indices or by (V,) booleans; they keep their numbers."""
+        of_each = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "bounds"}
+        parts: dict[str, Any] = {name: None if value is None else value[kept] for name, value in of_each.items()}
+        return replace(self, **parts)
 
     def _set(self, name: str, value: NDArray[Any]) -> None:
         object.__setattr__(self, name, value)
@@ -74,7 +86,7 @@ class PosedImages(PosedViews):
 
     Attributes:
         rgb: (V, H, W, 3) colours in [0, 1], float32.
-        intrinsics, T_world_camera, masks, bounds: see `PosedViews`; masks or bounds are needed to know where it is.
+        intrinsics, T_world_camera, masks, bounds, numbers: see `PosedViews`; masks or bounds are needed.
 
     Raises:
         InvalidInputError: no poses or not one a view, one view, wrong shapes, colours out of [0, 1] or NaN, poses that
@@ -90,6 +102,7 @@ class PosedImages(PosedViews):
         T_world_camera: ArrayLike,
         masks: ArrayLike | None = None,
         bounds: ArrayLike | None = None,
+        numbers: ArrayLike | None = None,
     ) -> None:
         colors = np.asarray(rgb)
         if colors.ndim != 4 or colors.shape[3] != 3:
@@ -101,7 +114,7 @@ class PosedImages(PosedViews):
         if not ((colors >= 0.0) & (colors <= 1.0)).all():
             raise InvalidInputError("rgb", "values that are NaN or out of range", "colours in [0, 1]")
         self._set("rgb", colors)
-        _assign(self, intrinsics, T_world_camera, masks, bounds)
+        _assign(self, intrinsics, T_world_camera, masks, bounds, numbers)
         self._check(colors, "rgb")
         if self.masks is None and self.bounds is None:
             raise InvalidInputError("bounds", None, "masks, or the box that the object lies in [m]")
@@ -113,9 +126,9 @@ class PosedDepths(PosedViews):
 
     Attributes:
         depth: (V, H, W) distance along the optical axis [m], NaN where nothing was measured.
-        intrinsics, T_world_camera, masks, bounds: see `PosedViews`. Without masks the object is what was measured
-            within the bounds, and a ray without a measurement tells nothing; with masks such a ray outside of the mask
-            is free.
+        intrinsics, T_world_camera, masks, bounds, numbers: see `PosedViews`. Without masks the object is what was
+            measured within the bounds, and a ray without a measurement tells nothing; with masks such a ray outside of
+            the mask is free.
 
     Raises:
         InvalidInputError: no poses or not one a view, one view, wrong shapes, depths that are infinite or not positive,
@@ -131,6 +144,7 @@ class PosedDepths(PosedViews):
         T_world_camera: ArrayLike,
         masks: ArrayLike | None = None,
         bounds: ArrayLike | None = None,
+        numbers: ArrayLike | None = None,
     ) -> None:
         distances = np.asarray(depth, dtype=np.float32)
         if distances.ndim != 3:
@@ -139,14 +153,14 @@ class PosedDepths(PosedViews):
         if not (np.isfinite(distances[measured]) & (distances[measured] > 0.0)).all():
             raise InvalidInputError("depth", "values that are infinite or not positive", "metres, NaN where unknown")
         self._set("depth", distances)
-        _assign(self, intrinsics, T_world_camera, masks, bounds)
+        _assign(self, intrinsics, T_world_camera, masks, bounds, numbers)
         self._check(distances, "depth")
         if self.masks is None and self.bounds is None:
             raise InvalidInputError("bounds", None, "masks, or the box that the object lies in [m]")
         for number, points in enumerate(self.surface_points()):
             if len(points) == 0:
                 raise InvalidInputError(
-                    "depth", f"no measurement on the object in view {number}", "some in every view",
+                    "depth", f"no measurement on the object in view {self.numbers[number]}", "some in every view",
                     "Check that poses and bounds are in the same frame, and leave empty views out.",
                 )  # fmt: skip
 
@@ -215,12 +229,13 @@ def project_points(intrinsics: Array, T_world_camera: Array, points: Array) -> t
     return local[:, :2] / safe[:, None] * intrinsics[:2] + intrinsics[2:], depths
 
 
-def _assign(views: PosedViews, intrinsics: Any, T_world_camera: Any, masks: Any, bounds: Any) -> None:
+def _assign(views: PosedViews, intrinsics: Any, T_world_camera: Any, masks: Any, bounds: Any, numbers: Any) -> None:
     for name, value in (
         ("intrinsics", intrinsics),
         ("T_world_camera", T_world_camera),
         ("masks", masks),
         ("bounds", bounds),
+        ("numbers", numbers),
     ):
         object.__setattr__(views, name, value)
 

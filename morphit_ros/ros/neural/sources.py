@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from std_msgs.msg import Header
@@ -211,10 +211,24 @@ def _views_of_objects(
     )  # fmt: skip
 
 
-def learned(
-    views: Views, request: BuildNeuralObject.Goal, progress: Progress
-) -> tuple[DensityField, Threshold | None, float]:
-    """The field of a goal's views, the threshold that learning recommends (None: none), and the last loss.
+class Learned(NamedTuple):
+    """What a goal's views say of its object.
+
+    Attributes:
+        field: in the object's own frame.
+        threshold: that learning recommends, None if it has none.
+        loss: the last one, NaN if there is none.
+        notes: what was done to the views, such as those left out, and what is not known of them.
+    """
+
+    field: DensityField
+    threshold: Threshold | None
+    loss: float
+    notes: tuple[str, ...] = ()
+
+
+def learned(views: Views, request: BuildNeuralObject.Goal, progress: Progress) -> Learned:
+    """The field of a goal's views.
 
     Raises:
         InvalidInputError: a setting that there is not, or views that nothing can be learned from.
@@ -223,7 +237,7 @@ def learned(
     if views.field is not None:
         if settings:
             raise InvalidInputError("settings", settings, f"none but {_THRESHOLD}: a saved field is not learned again")
-        return views.field, views.threshold, float("nan")
+        return Learned(views.field, views.threshold, float("nan"))
     config_type, learn, data = _learning_of(views)
     config = config_type.from_flat(_settings(config_type, settings, request.seed))
     # Some steps of it tell nothing for seconds.
@@ -232,7 +246,7 @@ def learned(
     if result.field is None:
         raise InvalidInputError("views", result.message, "views that show an object")
     loss = float(result.losses[-1]) if len(result.losses) else float("nan")
-    return result.field, result.threshold, loss
+    return Learned(result.field, result.threshold, loss, result.notes)
 
 
 def _learning_of(views: Views) -> tuple[Any, Any, Any]:
@@ -256,8 +270,7 @@ def _settings(config_type: Any, settings: Sequence[str], seed: int) -> dict[str,
 def built(
     request: BuildNeuralObject.Goal,
     views: Views,
-    field: DensityField,
-    recommended: Threshold | None,
+    found: Learned,
     config: BuildConfig,
 ) -> PlacedObject:
     """The object of a field as the goal wants it.
@@ -265,8 +278,7 @@ def built(
     Args:
         request: the goal.
         views: that the field is from.
-        field: what was learned.
-        recommended: threshold of learning, None if it has none.
+        found: what was learned of them.
         config: of the node.
 
     Raises:
@@ -278,10 +290,11 @@ def built(
         if not (np.isfinite(value) and value >= 0.0):
             raise InvalidInputError(name, value, "a number from 0 up")
     regions = regions_from_messages(request.materials, views.header.frame_id, views.T_frame_object)
-    threshold = chosen_threshold(field, views.threshold_by, recommended, views.seen, views.measured)
+    threshold = chosen_threshold(found.field, views.threshold_by, found.threshold, views.seen, views.measured)
     known: KnownObject = know_object(
-        field, request.density or config.density, regions, request.mass or None, threshold, views.eyes, views.support,
-        density_known=request.density > 0.0,
+        found.field, request.density or config.density, regions, request.mass or None, threshold, views.eyes,
+        views.support, density_known=request.density > 0.0,
     )  # fmt: skip
-    doubts = " ".join([views.doubts, *(f"{remark}." for remark in known.inertia.remarks)]).strip()
+    remarks = (*found.notes, *known.inertia.remarks)
+    doubts = " ".join([views.doubts, *(f"{remark}." for remark in remarks)]).strip()
     return PlacedObject(request.name or "object", source_of(request), known, views.header, views.T_frame_object, doubts)
