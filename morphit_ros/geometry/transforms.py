@@ -170,7 +170,7 @@ def look_at(eye: ArrayLike, target: ArrayLike, up: ArrayLike = (0.0, 0.0, 1.0)) 
 
 
 def plane_axes(normal: Array) -> Array:
-    """Two unit vectors (..., 2, 3) across each plane; with its normal (..., 3) they make a right-handed frame."""
-    axis_u = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal), axis=-1)])
-    axis_u /= np.linalg.norm(axis_u, axis=-1, keepdims=True)
-    return np.stack([axis_u, np.cross(normal, axis_u)], axis=-2)
+    """Two unit vectors (2, 3) across a plane; with the normal they make a right-handed frame."""
+    axis_u = np.cross(normal, np.eye(3)[int(np.argmin(np.abs(normal)))])
+    axis_u /= np.linalg.norm(axis_u)
+    return np.stack([axis_u, np.cross(normal, axis_u)])

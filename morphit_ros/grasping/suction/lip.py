@@ -83,6 +83,17 @@ def lay_lips(
 
 
 @njit(cache=True, nogil=True)
+def lip_frames(axes: Array) -> Array:
+    """Rotations (S, 3, 3) whose columns are two directions across each axis (S, 3), and the axis itself."""
+    rotations, frame = np.empty((len(axes), 3, 3)), np.empty((3, 3))
+    for s in range(len(axes)):
+        _stand(axes[s], frame)
+        for i in range(3):
+            rotations[s, i, 0], rotations[s, i, 1], rotations[s, i, 2] = frame[0, i], -frame[1, i], axes[s, i]
+    return rotations
+
+
+@njit(cache=True, nogil=True)
 def _gather(cells: CellList, normals: Array, middle: Array, reach: float, ranges: Array, ball: Array) -> int:
     """How many points are within the reach; they, from the middle, and their normals in the first rows of `ball`."""
     key = pack(
@@ -251,4 +262,6 @@ def _fitted(under: Array, radius: float, terms: int) -> Array:
     for k in range(terms):
         # That few points on a line are no error: of two surfaces through them the flatter one.
         matrix[k, k] += 1e-9 * len(under)
-    return np.linalg.solve(matrix, right)
+    coefficients = np.empty(terms)
+    coefficients[:] = np.linalg.solve(matrix, right)
+    return coefficients

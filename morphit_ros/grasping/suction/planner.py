@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.geometry.inputs import CloudLike, as_cloud
 from morphit_ros.geometry.support_plane import SupportPlaneLike
-from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rotation_vector, plane_axes
+from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rotation_vector
 from morphit_ros.grasping.candidates import in_chunks
 from morphit_ros.grasping.checking.sweeps import GripperBoxes, Hits, approach_hits, box_corners, lowest_heights
 from morphit_ros.grasping.grasp import Grasp, GraspPlan
@@ -26,6 +26,7 @@ from morphit_ros.grasping.scene import ObjectScene, prepare_scene, solid_points
 from morphit_ros.grasping.scoring.quality import diverse_top
 from morphit_ros.grasping.search import Stopwatch
 from morphit_ros.grasping.suction.cup import SuctionCup
+from morphit_ros.grasping.suction.lip import lip_frames
 from morphit_ros.grasping.suction.load import CupLoad, cup_load
 from morphit_ros.grasping.suction.seal import REASONS, Seal, SealTest
 from morphit_ros.grasping.unseen import occupied_space
@@ -142,7 +143,8 @@ def _places(test: SealTest, center_of_mass: Array, rng: np.random.Generator) -> 
 def _worst(test: SealTest, places: list[_Place], shift: float) -> list[float]:
     """Qualities of the seals, each in the worst of four places that are so far beside [m]."""
     axes = np.array([place.axis for place in places]).reshape(-1, 3)
-    centers, sides = np.array([place.seal.center for place in places]).reshape(-1, 1, 3), plane_axes(axes)
+    centers = np.array([place.seal.center for place in places]).reshape(-1, 1, 3)
+    sides = lip_frames(axes)[:, :, :2].transpose(0, 2, 1)
     beside = np.concatenate([centers + shift * sides, centers - shift * sides], axis=1)
     seals = test.along(beside.reshape(-1, 3), axes.repeat(4, axis=0))
     return [min(seal.quality for seal in seals[first : first + 4]) for first in range(0, len(seals), 4)]
@@ -163,8 +165,7 @@ def _approachable(
 def _frames(places: list[_Place]) -> tuple[Array, Array]:
     """Rotations (S, 3, 3) and translations (S, 3) of the cup's frame."""
     axes = np.array([place.axis for place in places]).reshape(-1, 3)
-    rotations = np.concatenate([plane_axes(axes), axes[:, None]], axis=1).transpose(0, 2, 1)
-    return rotations, np.array([place.seal.center for place in places]).reshape(-1, 3)
+    return lip_frames(axes), np.array([place.seal.center for place in places]).reshape(-1, 3)
 
 
 def _cup_boxes(cup: SuctionCup) -> GripperBoxes:
