@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.geometry.inputs import CloudLike, as_cloud
 from morphit_ros.geometry.support_plane import SupportPlaneLike
+from morphit_ros.geometry.thinning import thin_evenly
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rotation_vector
 from morphit_ros.grasping.candidates import in_chunks
 from morphit_ros.grasping.checking.sweeps import GripperBoxes, Hits, approach_hits, box_corners, lowest_heights
@@ -111,7 +112,7 @@ def plan_suction(
     clock.lap("seal")
     report("check", 0.6)
     places = _approachable(places, scene, settings, rejected)
-    unseen = occupied_space(scene, around, settings, table, viewpoints)
+    unseen = occupied_space(_thinned(scene, settings.max_points, rng), around, settings, table, viewpoints)
     places, gaps = _free(places, scene, around, unseen, cup, settings, table, rejected)
     clock.lap("check")
     report("rank", 0.8)
@@ -130,6 +131,12 @@ def plan_suction(
     report("rank", 1.0)
     message = scene.note if grasps else _why_none(rejected, seals, loads, cup, scene, settings)
     return GraspPlan(grasps, rejected, len(rows), clock.laps, message)
+
+
+def _thinned(scene: ObjectScene, count: int, rng: np.random.Generator) -> ObjectScene:
+    """The scene with at most so many points: shadows need no more of them than for fingers."""
+    rows = thin_evenly(scene.points, scene.normals, count, rng)
+    return replace(scene, points=scene.points[rows], normals=scene.normals[rows], observed=scene.observed[rows])
 
 
 def _places(test: SealTest, center_of_mass: Array, rng: np.random.Generator) -> NDArray[np.int64]:
