@@ -100,13 +100,14 @@ def _compile(module: str, function: str) -> tuple[int, float]:
 
 
 def plan_with_all_grippers() -> None:
-    """A plan with each gripper of config/grippers."""
-    from morphit_ros.grasping.gripper import Gripper
+    """A plan with each gripper of config/grippers and each cup of config/suction_cups."""
+    from morphit_ros.grasping.suction.cup import load_gripper
     from morphit_ros.grasping.warm_up import warm_up
     from morphit_ros.resources import resource
 
-    for file in sorted(resource("config/grippers").glob("*.yaml")):
-        warm_up(Gripper.load(file.stem))
+    for folder in ("config/grippers", "config/suction_cups"):
+        for file in sorted(resource(folder).glob("*.yaml")):
+            warm_up(load_gripper(file.stem))
 
 
 def _sources() -> str:

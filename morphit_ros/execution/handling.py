@@ -9,6 +9,8 @@ import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from morphit_ros.errors import MorphitError
 from morphit_ros.execution.arm_and_hand import ArmAndHand, SequenceStep
 from morphit_ros.execution.candidates import at_end, reason
@@ -26,6 +28,7 @@ from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_backend import MotionBackend, MotionResult, MotionStatus
 from morphit_ros.robot.motion_types import JointState
 from morphit_ros.robot.solids import Solid
+from morphit_ros.robot.trajectory_timing import slowed_for_load
 
 # Ways up that are tried, as shares of the height asked for.
 _WAYS_UP = (1.0, 0.5, 0.25)
@@ -121,6 +124,7 @@ class HandSequence:
         self._arm = ArmAndHand(backend, robot, gripper, config, clock, free_motion)
         self._request: HandRequest | None = None
         self._put_down: Array | None = None
+        self._holding = False
         self._final: HandUpdate | None = None
 
     @property
@@ -139,7 +143,7 @@ class HandSequence:
         self._problem = self._arm.state.check(now, state) if state is not None else ""
         self._stages = [HandStage.CHECK, *request.stages]
         self._step: SequenceStep | None = None
-        self._attached = False
+        self._attached, self._holding = False, request.held is not None
         self._put_down = None
         self._place: Array | None = None
         self._push: Push | None = None
@@ -289,7 +293,22 @@ class HandSequence:
         result = backend.plan_to_pose(start, goal)
         if result.status is MotionStatus.START_IN_COLLISION:
             result = backend.plan_straight(start, goal, speed, self._touchable)
-        return result
+        return self._carried(result)
+
+    def _carried(self, result: MotionResult) -> MotionResult:
+        """The same way, as slowly as what the hand holds wants it; the arm's own limits know nothing of friction."""
+        request, robot = self._request, self._arm
+        if result.trajectory is None or request is None or request.held is None or not self._holding:
+            return result
+        names, now, middle = result.trajectory.joint_names, robot.state.positions, request.held.middle
+        gripper_pose = request.gripper_pose
+
+        def place(positions: Array) -> Array:
+            pose = gripper_pose({**now, **dict(zip(names, positions.tolist(), strict=True))})
+            return np.asarray(pose[:3, :3] @ middle + pose[:3, 3])
+
+        slow = slowed_for_load(result.trajectory, place, robot.config.carry_acceleration)
+        return replace(result, trajectory=slow)
 
     def _way_down(self, start: Mapping[str, float], place: Array) -> MotionResult:
         robot = self._arm
@@ -310,6 +329,7 @@ class HandSequence:
     def _let_go(self) -> SequenceStep:
         request, robot = self._request, self._arm
         assert request is not None
+        self._holding = False
         if self._attached:
             robot.backend.detach(HELD)
             self._attached = False
@@ -338,7 +358,7 @@ class HandSequence:
     def _home(self) -> MotionResult:
         robot = self._arm
         home = dict(zip(robot.robot.arm_joints, robot.robot.home.tolist(), strict=True))
-        return robot.backend.plan_to_joints(robot.state.positions, home)
+        return self._carried(robot.backend.plan_to_joints(robot.state.positions, home))
 
 
 class _Rested:

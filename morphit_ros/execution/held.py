@@ -60,6 +60,11 @@ class HeldGrasp:
     around: Surroundings = Surroundings()
     since: float = 0.0
 
+    @property
+    def middle(self) -> Array:
+        """(3,) of the object in the gripper's frame, the gripper's own where its shape is not known [m]."""
+        return np.asarray(self.points.mean(axis=0)) if len(self.points) else np.zeros(3)
+
     def contradiction(self, aperture: float, empty: float) -> str:
         """Why it cannot be held any longer with the fingers at an opening, empty if it can.
 

@@ -129,6 +129,13 @@ class SequenceConfig(Config):
 
     approach_speed: float = parameter(0.08, "Speed of the straight approach [m/s]", minimum=0.005, maximum=0.5)
     lift_speed: float = parameter(0.1, "Speed of the lift [m/s]", minimum=0.005, maximum=0.5)
+    carry_acceleration: float = parameter(
+        1.0,
+        "What the hand carries is accelerated by no more than this, on the way to its place and home: what hangs "
+        "freely between the pads swings by up to 2 a / g, 12° [m/s²]",
+        minimum=0.1,
+        maximum=100.0,
+    )
     lift_height: float = parameter(0.2, "Height of the lift [m]", minimum=0.01, maximum=1.0)
     hold_time: float = parameter(1.0, "The object must be held this long after the lift [s]", minimum=0.0, maximum=60.0)
     close_bias: float = parameter(0.02, "The fingers are sent this much beyond contact [m]", minimum=0.0, maximum=0.1)

@@ -24,10 +24,10 @@ from morphit_ros.grasping.explanation import explain_no_grasp
 from morphit_ros.grasping.grasp import Grasp, GraspPlan
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner_config import PlannerConfig
-from morphit_ros.grasping.scene import ObjectScene, prepare_scene
+from morphit_ros.grasping.scene import ObjectScene, prepare_scene, solid_points
 from morphit_ros.grasping.scoring.ranking import certify_grasps, select_grasps
 from morphit_ros.grasping.search import GraspSearch, Stopwatch
-from morphit_ros.grasping.unseen import unseen_space
+from morphit_ros.grasping.unseen import occupied_space
 from morphit_ros.robot.clearance import ClearanceFunction
 
 
@@ -87,7 +87,7 @@ def plan_grasps(
         settings = replace(settings, table_clearance=_clearance_above(table, scene, settings))
     clock.lap("prepare")
     search = GraspSearch(
-        scene, solid, _unseen(scene, around, settings, table, viewpoints), gripper, settings, table, rng,
+        scene, solid, occupied_space(scene, around, settings, table, viewpoints), gripper, settings, table, rng,
         None if record is None else [],
     )  # fmt: skip
     clear = None if clearance is None else _Measured(clearance, settings.min_clearance)
@@ -165,32 +165,10 @@ def _checked_obstacles(obstacles: CloudLike | None) -> Array:
     return np.empty((0, 3)) if obstacles is None else as_cloud(obstacles, "obstacles").finite().points
 
 
-def _solid_points(
-    scene: ObjectScene, around: Array, gripper: Gripper, config: PlannerConfig, cell: float = 0.004
-) -> Array:
-    """The object's points, and those of its surroundings that the gripper could meet, one a cell [m]."""
-    low, high = scene.points.min(axis=0), scene.points.max(axis=0)
+def _solid_points(scene: ObjectScene, around: Array, gripper: Gripper, config: PlannerConfig) -> Array:
+    """The object's points, and those of its surroundings that the gripper could meet."""
     corners = gripper_boxes(gripper)
     size = np.abs(np.concatenate([table.reshape(-1, 3) for table in corners[:4]])).max()
     # The palm is behind the pads by more where they are ahead of the gripper frame.
     size = float(size) + float(np.abs(corners.advances).max())
-    reach = size + 0.5 * gripper.aperture_max + config.pregrasp_distance
-    near = around[((around >= low - reach) & (around <= high + reach)).all(axis=1)]
-    if len(near):
-        _, first = np.unique(np.floor(near / cell).astype(np.int64), axis=0, return_index=True)
-        near = near[first]
-    return np.ascontiguousarray(np.concatenate([scene.points, near]))
-
-
-def _unseen(
-    scene: ObjectScene,
-    around: Array,
-    config: PlannerConfig,
-    table: SupportPlaneLike | None,
-    viewpoints: ArrayLike | None,
-) -> Array:
-    if config.unseen == "free":
-        return np.empty((0, 3))
-    seen = scene.observed >= 1.0
-    eyes = None if viewpoints is None else np.asarray(viewpoints, dtype=np.float64)
-    return unseen_space(scene.points[seen], scene.normals[seen], table, eyes, around)
+    return solid_points(scene, around, size + 0.5 * gripper.aperture_max + config.pregrasp_distance)

@@ -263,3 +263,13 @@ def crosswise(points: Array, direction: Array) -> Array:
     flat = offsets - (offsets @ direction)[:, None] * direction
     axis: Array = np.linalg.eigh(flat.T @ flat)[1][:, 2]
     return axis if float(((flat @ axis) ** 3).sum()) >= 0.0 else -axis
+
+
+def solid_points(scene: ObjectScene, around: Array, reach: float, cell: float = 0.004) -> Array:
+    """The object's points, and of others (M, 3) around it one a cell [m] of those within `reach` [m] of its box."""
+    low, high = scene.points.min(axis=0), scene.points.max(axis=0)
+    near = around[((around >= low - reach) & (around <= high + reach)).all(axis=1)]
+    if len(near):
+        _, first = np.unique(np.floor(near / cell).astype(np.int64), axis=0, return_index=True)
+        near = near[first]
+    return np.ascontiguousarray(np.concatenate([scene.points, near]))

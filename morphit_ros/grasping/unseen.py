@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
 from morphit_ros.geometry.outward_normals import sphere_directions
@@ -19,6 +19,8 @@ from morphit_ros.geometry.thinning import point_spacing
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.visibility import look_from
 from morphit_ros.grasping.completion.free_space import depth_images, in_free_space
+from morphit_ros.grasping.planner_config import PlannerConfig
+from morphit_ros.grasping.scene import ObjectScene
 
 # Cameras that are concluded: tried directions all around, least elevation above the support [rad], so many at most,
 # each explaining so much more, and a share of outer sides in view that is so near to the best.
@@ -93,6 +95,21 @@ def unseen_space(
         return cells
     # Beside a seen surface a cell may be half in front of it, and the images' outlines are up to two pixels too wide.
     return np.ascontiguousarray(cells[cKDTree(seen).query(cells)[0] > 0.5 * cell + 2.0 * math.sqrt(2.0) * spacing])
+
+
+def occupied_space(
+    scene: ObjectScene,
+    around: Array,
+    config: PlannerConfig,
+    table: SupportPlaneLike | None,
+    viewpoints: ArrayLike | None,
+) -> Array:
+    """`unseen_space` (M, 3) of a scene with other things' points (L, 3) around; nothing where it counts as free."""
+    if config.unseen == "free":
+        return np.empty((0, 3))
+    seen = scene.observed >= 1.0
+    eyes = None if viewpoints is None else np.asarray(viewpoints, dtype=np.float64)
+    return unseen_space(scene.points[seen], scene.normals[seen], table, eyes, around)
 
 
 def on_seen_sides(points: Array, normals: Array, observed: NDArray[np.bool_]) -> NDArray[np.bool_]:

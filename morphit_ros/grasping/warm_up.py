@@ -14,16 +14,22 @@ from morphit_ros.grasping.grasp import GraspPlan
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner import plan_grasps
 from morphit_ros.grasping.planner_config import PlannerConfig
+from morphit_ros.grasping.suction.cup import SuctionCup
+from morphit_ros.grasping.suction.planner import plan_suction
 
 # A tenth of an ordinary plan: every kernel is called, which is all that matters here.
 _POINTS = 600
 _CONFIG = PlannerConfig(pairs=100, max_starts=200, rounds=1, robust_candidates=20)
 
 
-def warm_up(gripper: Gripper) -> GraspPlan:
+def warm_up(gripper: Gripper | SuctionCup) -> GraspPlan:
     """Plan on a small box. Takes up to half a minute where nothing is in numba's cache, else well under a second."""
-    size = np.array([0.6 * gripper.aperture_max, 0.06, 0.08])
+    width = 4.0 * gripper.cup_radius if isinstance(gripper, SuctionCup) else 0.6 * gripper.aperture_max
+    size = np.array([width, 0.06, 0.08])
     points, normals = sample_surface(box_mesh(size), _POINTS, np.random.default_rng(0))
     estimate_outward_normals(points)
     table = SupportPlane(make_transform(translation=(0.0, 0.0, -0.04)))
-    return plan_grasps(PointCloud(points, normals), gripper, _CONFIG, table=table)
+    cloud = PointCloud(points, normals)
+    if isinstance(gripper, SuctionCup):
+        return plan_suction(cloud, gripper, _CONFIG, table=table)
+    return plan_grasps(cloud, gripper, _CONFIG, table=table)

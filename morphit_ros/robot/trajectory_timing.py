@@ -7,11 +7,15 @@ its velocity quadratic, so the peaks are known in closed form instead of being s
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.motion_types import Trajectory
+
+# Between two looks at what is carried [s].
+_ROW_TIME = 0.01
 
 
 def peak_velocities(trajectory: Trajectory) -> Array:
@@ -59,6 +63,28 @@ def slowed_to_limits(trajectory: Trajectory, velocity_limits: Array, acceleratio
         float((peak_velocities(trajectory) / velocity_limits).max()),
         math.sqrt(float((peak_accelerations(trajectory) / acceleration_limits).max())),
     )
+    return _slowed(trajectory, factor)
+
+
+def slowed_for_load(trajectory: Trajectory, carried: Callable[[Array], Array], bound: float) -> Trajectory:
+    """The trajectory, slowed down as a whole until what the arm carries is accelerated by no more than a bound.
+
+    Args:
+        trajectory: of the arm.
+        carried: joint positions (J,) → the middle of what is carried (3,) [m].
+        bound: of its acceleration [m/s²].
+    """
+    count = max(3, math.ceil(trajectory.duration / _ROW_TIME) + 1)
+    times = np.linspace(0.0, trajectory.duration, count)
+    step = times[1]
+    places = np.array([carried(trajectory.sample(time)) for time in times])
+    # It rests before and afterwards.
+    places = np.concatenate([places[:1], places, places[-1:]])
+    peak = float(np.linalg.norm(np.diff(places, 2, axis=0), axis=1).max()) / step**2 if step > 0.0 else 0.0
+    return _slowed(trajectory, max(1.0, math.sqrt(peak / bound)))
+
+
+def _slowed(trajectory: Trajectory, factor: float) -> Trajectory:
     if factor == 1.0:
         return trajectory
     return Trajectory(

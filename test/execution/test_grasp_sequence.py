@@ -862,6 +862,25 @@ def test_what_swings_in_the_hand_is_no_contact_on_the_way_to_its_place(backend, 
         assert last.failed_stage is HandStage.TRANSFER and "displaced by 15.0 mm" in last.message
 
 
+@pytest.mark.parametrize(("bound", "slowed"), [(2.0, 1.0), (0.14, 2.0)])
+def test_what_the_hand_holds_is_carried_no_faster_than_it_may_be_accelerated(backend, panda, robot, bound, slowed):
+    """The arm itself would do 0.374 m in two seconds, at 0.56 m/s²."""
+    config = SequenceConfig(carry_acceleration=bound)
+    hand = HandSequence(backend, panda, LIMITS, config, "simulation clock", FreeMotion())
+    held = HeldGrasp(make_transform(), make_transform(), 0.04, 0.012, 0.07)
+    robot.aperture = robot.goal = 0.04
+
+    def here(positions):
+        return make_transform(translation=[positions[name] for name in backend.joints[:3]])
+
+    place = make_transform(translation=(0.3, 0.1, 0.2))
+    stages = HandStage.TRANSFER, HandStage.RELEASE, HandStage.HOME
+    updates = run(hand, robot, HandRequest(stages, here, held, places=(place,)))
+    assert updates[-1].success, updates[-1].message
+    carried, empty = (sum(update.stage is stage for update in updates) for stage in (stages[0], stages[-1]))
+    assert carried / empty == pytest.approx(slowed, abs=0.25)
+
+
 def test_fingers_that_are_displaced_on_the_way(sequence, robot):
     def push(robot, update):
         if update.stage is PickStage.APPROACH and update.durations[-1][1] > 0.5:

@@ -19,7 +19,8 @@ from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector
-from morphit_ros.grasping import Gripper, PlannerConfig
+from morphit_ros.grasping import GraspPlan, Gripper, PlannerConfig
+from morphit_ros.grasping.gripper import GripperBox
 from morphit_ros.grasping.suction.cup import SuctionCup, load_gripper
 from morphit_ros.grasping.suction.load import cup_load
 from morphit_ros.grasping.suction.planner import plan_suction
@@ -47,12 +48,17 @@ def sheet(
     return np.column_stack([x, y, z]), normals
 
 
+def along(test: SealTest, axis: np.ndarray = DOWN):
+    """The seal on the origin."""
+    return test.along(np.zeros((1, 3)), axis[None])[0]
+
+
 def seal_of(height, axis: np.ndarray = DOWN, cup: SuctionCup = CUP, keep=None, **options: Any):
     points, normals = sheet(height, **options)
     if keep is not None:
         chosen = keep(points)
         points, normals = points[chosen], normals[chosen]
-    return SealTest(points, normals, cup).along(np.zeros(3), axis)
+    return along(SealTest(points, normals, cup), axis)
 
 
 def test_a_plane_seals_and_the_cups_axis_finds_its_normal() -> None:
@@ -61,15 +67,15 @@ def test_a_plane_seals_and_the_cups_axis_finds_its_normal() -> None:
     assert seal.quality == pytest.approx(1.0, abs=1e-6)
     slope = 0.4
     points, normals = sheet(lambda x, y: slope * x)
-    axis, tilted = SealTest(points, normals, CUP).along_normal(np.zeros(3), np.array([0.0, 0.0, 1.0]))
+    (axis,), (tilted,) = SealTest(points, normals, CUP).along_normals(np.zeros((1, 3)), -DOWN[None])
     assert axis == pytest.approx(np.array([slope, 0.0, -1.0]) / math.hypot(slope, 1.0), abs=1e-6)
     assert tilted.quality == pytest.approx(1.0, abs=1e-3)
     # Along another axis the bellows takes up the tilt, within stroke and misalignment.
-    small = SealTest(*sheet(lambda x, y: 0.1 * x), CUP).along(np.zeros(3), DOWN)
+    small = along(SealTest(*sheet(lambda x, y: 0.1 * x), CUP))
     assert small.misalignment == pytest.approx(math.atan(0.1), abs=1e-3)
     assert small.travel == pytest.approx(0.1 * 2.0 * CUP.cup_radius, rel=0.1)
     assert 0.0 < small.quality < 1.0
-    assert SealTest(points, normals, CUP).along(np.zeros(3), DOWN).reason == "misaligned"
+    assert along(SealTest(points, normals, CUP)).reason == "misaligned"
 
 
 @pytest.mark.parametrize("radius", [0.025, 0.04, 0.08])
@@ -135,8 +141,8 @@ def test_seals_move_with_the_object() -> None:
     points, normals = sheet(lambda x, y: 4.0 * x**2 + 2.0 * x * y)
     T = make_transform(matrix_from_rotation_vector([0.4, -1.1, 0.7]), [0.3, -0.2, 0.5])
     moved = points @ T[:3, :3].T + T[:3, 3], normals @ T[:3, :3].T
-    axis, seal = SealTest(points, normals, CUP).along_normal(points[820], normals[820])
-    other_axis, other = SealTest(*moved, CUP).along_normal(moved[0][820], moved[1][820])
+    (axis,), (seal,) = SealTest(points, normals, CUP).along_normals(points[820:821], normals[820:821])
+    (other_axis,), (other,) = SealTest(*moved, CUP).along_normals(moved[0][820:821], moved[1][820:821])
     assert other_axis == pytest.approx(T[:3, :3] @ axis, abs=1e-9)
     for name in ("quality", "travel", "strain", "curvature", "coverage"):
         # The ring's first vertex is elsewhere.
@@ -239,6 +245,48 @@ def test_obstacles_and_noise_leave_what_is_free_and_seals() -> None:
     plan = plan_suction(noisy, CUP, PlannerConfig(mass=0.3), table=TABLE)
     assert plan.grasps[0].T_world_gripper[2, 2] < -0.98
     assert plan.grasps[0].metrics["seal"] > 0.4
+
+
+def test_a_mount_does_not_reach_into_space_that_no_camera_saw_unless_told() -> None:
+    """A step beside a tower, seen over the tower: its shadow is 80 mm high and 67 mm long at 50° of elevation."""
+    slope, step = math.tan(math.radians(50.0)), 0.0015
+    x = np.arange(-0.03, 0.03, step)
+    faces = []
+    for normal, y, z in (
+        ([0.0, 0.0, 1.0], np.arange(-0.13, -0.08 / slope, step), [0.04]),
+        ([0.0, 0.0, 1.0], np.arange(0.0, 0.06, step), [0.12]),
+        ([0.0, 1.0, 0.0], [0.06], np.arange(0.0, 0.12, step)),
+    ):
+        points = np.stack(np.meshgrid(x, y, z), axis=-1).reshape(-1, 3)
+        faces.append((points, np.tile(normal, (len(points), 1))))
+    cloud = PointCloud(*map(np.concatenate, zip(*faces, strict=True)))
+    wide = replace(CUP, mount_boxes=(GripperBox(np.array([0.0, 0.0, -0.06]), np.array([0.12, 0.12, 0.05])),))
+    eye = 5.0 * np.array([[0.0, 1.0, slope]])
+
+    def overhang(plan: GraspPlan) -> float:
+        """How far any mount over the step reaches into the shadow, with the cup pressed [m]."""
+        places = [grasp.T_world_gripper for grasp in plan.grasps if grasp.T_world_gripper[2, 3] < 0.05]
+        lowest = 0.04 + 0.035
+        assert places
+        return max(abs(T[1, :2]) @ [0.06, 0.06] + T[1, 3] + (0.12 - lowest) / slope for T in places)
+
+    config = PlannerConfig(mass=0.1, unseen="occupied")
+    known = {"table": TABLE, "viewpoints": eye, "center_of_mass": [0.0, -0.08, 0.03]}
+    kept = plan_suction(cloud, wide, config, **known)
+    told = plan_suction(cloud, wide, replace(config, unseen="free"), **known)
+    assert kept.rejected["unseen space"] > 0
+    assert told.rejected["unseen space"] == 0
+    # Cells are 6 mm, and none where a seen surface is near.
+    assert overhang(kept) < 0.01 < 0.015 < overhang(told)
+
+
+def test_two_threads_lay_the_same_seals_as_one() -> None:
+    points, normals = sheet(lambda x, y: 4.0 * x**2 + 2.0 * x * y, noise=2e-4)
+    for one, two in zip(
+        *(SealTest(points, normals, CUP, workers).along_normals(points[::40], normals[::40])[1] for workers in (1, 2)),
+        strict=True,
+    ):
+        assert (one.quality, one.reason, one.coverage) == (two.quality, two.reason, two.coverage)
 
 
 @pytest.mark.parametrize(

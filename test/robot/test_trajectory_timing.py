@@ -12,6 +12,7 @@ from morphit_ros.robot.trajectory_timing import (
     chord_deviations,
     peak_accelerations,
     peak_velocities,
+    slowed_for_load,
     slowed_to_limits,
     time_line,
 )
@@ -50,6 +51,28 @@ def test_slowing_down_keeps_the_path_and_meets_the_tightest_limit() -> None:
 def test_slowing_down_leaves_a_slow_trajectory_alone() -> None:
     trajectory = random_trajectory(2)
     assert slowed_to_limits(trajectory, np.full(2, 1e3), np.full(2, 1e4)) is trajectory
+
+
+@pytest.mark.parametrize("radius", [0.2, 0.9])
+def test_what_an_arm_carries_is_accelerated_by_no_more_than_asked_and_the_path_stays(radius: float) -> None:
+    """A joint that turns by minimum jerk: the tip is accelerated along its circle and towards the middle."""
+    times = np.linspace(0.0, 1.0, 401)
+    angles = 2.0 * (10.0 * times**3 - 15.0 * times**4 + 6.0 * times**5)
+    rates = 2.0 * (30.0 * times**2 - 60.0 * times**3 + 30.0 * times**4)
+    fast = Trajectory(("a",), times, angles[:, None], rates[:, None])
+    turning = 2.0 * (60.0 * times - 180.0 * times**2 + 120.0 * times**3)
+    peak = radius * float(np.hypot(turning, rates**2).max())
+
+    def tip(positions: np.ndarray) -> np.ndarray:
+        return radius * np.array([np.cos(positions[0]), np.sin(positions[0]), 0.0])
+
+    slow = slowed_for_load(fast, tip, 2.0)
+    assert slow.duration == pytest.approx(np.sqrt(max(peak / 2.0, 1.0)), rel=0.01)
+    np.testing.assert_allclose(slow.sample(0.3 * slow.duration), fast.sample(0.3), atol=1e-9)
+    assert slowed_for_load(fast, tip, 1.05 * peak) is fast
+    # What jumps off at once is no less than what speeds up over time.
+    jump = Trajectory(("a",), np.array([0.0, 1.0]), np.array([[0.0], [0.1]]), np.full((2, 1), 0.1))
+    assert slowed_for_load(jump, tip, 1.0).duration > 1.0
 
 
 @pytest.mark.parametrize(("speed", "acceleration"), [(0.1, 0.5), (0.5, 0.2)])

@@ -1,6 +1,6 @@
 """Ranked suction grasps of an object: places of the seen surface on which a cup seals, and that hold the object.
 
-    places → seal → approach direction → table → object and obstacles → load → score → diverse top-k
+    places → seal → approach direction → table → object and obstacles → unseen space → load → score → diverse top-k
 
 Each stage counts what it removes. Only seen surface is a place: nobody knows what a completed side is like. The shape
 that completes it counts for the centre of mass.
@@ -17,16 +17,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.geometry.inputs import CloudLike, as_cloud
 from morphit_ros.geometry.support_plane import SupportPlaneLike
+from morphit_ros.geometry.thinning import thin_evenly
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rotation_vector
-from morphit_ros.grasping.checking.sweeps import GripperBoxes, approach_hits, box_corners, lowest_heights
+from morphit_ros.grasping.candidates import in_chunks
+from morphit_ros.grasping.checking.sweeps import GripperBoxes, Hits, approach_hits, box_corners, lowest_heights
 from morphit_ros.grasping.grasp import Grasp, GraspPlan
 from morphit_ros.grasping.planner_config import PlannerConfig
-from morphit_ros.grasping.scene import ObjectScene, prepare_scene
+from morphit_ros.grasping.scene import ObjectScene, prepare_scene, solid_points
 from morphit_ros.grasping.scoring.quality import diverse_top
 from morphit_ros.grasping.search import Stopwatch
 from morphit_ros.grasping.suction.cup import SuctionCup
+from morphit_ros.grasping.suction.lip import lip_frames
 from morphit_ros.grasping.suction.load import CupLoad, cup_load
 from morphit_ros.grasping.suction.seal import REASONS, Seal, SealTest
+from morphit_ros.grasping.unseen import occupied_space
 
 # Places that are looked at: drawn ones, and those whose normals pass nearest to the centre of mass; how many of those
 # that pass the checks are tried with errors of position.
@@ -36,7 +40,7 @@ _POINTS = 12_000
 # Clearances beyond this are not told apart [m].
 _REACH = 0.01
 _GRAVITY = 9.81
-_STAGES = (*REASONS, "approach direction", "table", "collision", "load")
+_STAGES = (*REASONS, "approach direction", "table", "collision", "unseen space", "load")
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ def plan_suction(
         cloud: the object [m], as of `plan_grasps`.
         cup: which cup.
         config: friction, masses, approach, distances and number of grasps as of `plan_grasps`; `position_error` is
-            what a seal is tried with. Unseen space counts as free.
+            what a seal is tried with.
         table: what the object stands on; its plane is kept clear and its z axis is up.
         seed: of the choice of places.
         approach: (3,) preferred approach direction; down onto the table if None and a table is given.
@@ -95,14 +99,12 @@ def plan_suction(
     clock.lap("prepare")
     report("seal", 0.2)
     seen = scene.observed >= 1.0
-    test = SealTest(scene.points[seen], scene.normals[seen], cup)
+    test = SealTest(scene.points[seen], scene.normals[seen], cup, settings.workers)
     rows = _places(test, scene.center_of_mass, rng)
     rejected = dict.fromkeys(_STAGES, 0)
-    seals: list[Seal] = []
+    axes, seals = test.along_normals(test.points[rows], test.normals[rows])
     places: list[_Place] = []
-    for row in rows:
-        axis, seal = test.along_normal(test.points[row], test.normals[row])
-        seals.append(seal)
+    for axis, seal in zip(axes, seals, strict=True):
         if seal.reason:
             rejected[seal.reason] += 1
         else:
@@ -110,19 +112,31 @@ def plan_suction(
     clock.lap("seal")
     report("check", 0.6)
     places = _approachable(places, scene, settings, rejected)
-    places, gaps = _free(places, scene, around, cup, settings, table, rejected)
+    unseen = occupied_space(_thinned(scene, settings.max_points, rng), around, settings, table, viewpoints)
+    places, gaps = _free(places, scene, around, unseen, cup, settings, table, rejected)
     clock.lap("check")
     report("rank", 0.8)
     loads = _loads(places, scene, cup, settings)
     held = [row for row, load in enumerate(loads) if load.times >= cup.safety]
     rejected["load"] += len(loads) - len(held)
     held = sorted(held, key=lambda row: -places[row].seal.quality * _hold_term(loads[row]))[:_TRIED]
-    grasps = [_make_grasp(places[row], loads[row], float(gaps[row]), test, scene, settings) for row in held]
+    worst = _worst(test, [places[row] for row in held], settings.position_error)
+    rotations, _ = _frames([places[row] for row in held])
+    grasps = [
+        _make_grasp(places[row], rotation, loads[row], float(gaps[row]), least, scene, settings)
+        for row, rotation, least in zip(held, rotations, worst, strict=True)
+    ]
     grasps = _diverse(sorted(grasps, key=lambda grasp: -grasp.score), settings)
     clock.lap("rank")
     report("rank", 1.0)
     message = scene.note if grasps else _why_none(rejected, seals, loads, cup, scene, settings)
     return GraspPlan(grasps, rejected, len(rows), clock.laps, message)
+
+
+def _thinned(scene: ObjectScene, count: int, rng: np.random.Generator) -> ObjectScene:
+    """The scene with at most so many points: shadows need no more of them than for fingers."""
+    rows = thin_evenly(scene.points, scene.normals, count, rng)
+    return replace(scene, points=scene.points[rows], normals=scene.normals[rows], observed=scene.observed[rows])
 
 
 def _places(test: SealTest, center_of_mass: Array, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -133,13 +147,14 @@ def _places(test: SealTest, center_of_mass: Array, rng: np.random.Generator) -> 
     return np.unique(np.concatenate([rng.permutation(len(test.points))[:_DRAWN], central]))
 
 
-def _worst(test: SealTest, place: _Place, shift: float) -> float:
-    """Quality of the seal in the worst of four places beside."""
-    first = np.cross(place.axis, np.eye(3)[int(np.argmin(np.abs(place.axis)))])
-    first /= np.linalg.norm(first)
-    second = np.cross(place.axis, first)
-    ways = (first, -first, second, -second)
-    return min(test.along(place.seal.center + shift * way, place.axis).quality for way in ways)
+def _worst(test: SealTest, places: list[_Place], shift: float) -> list[float]:
+    """Qualities of the seals, each in the worst of four places that are so far beside [m]."""
+    axes = np.array([place.axis for place in places]).reshape(-1, 3)
+    centers = np.array([place.seal.center for place in places]).reshape(-1, 1, 3)
+    sides = lip_frames(axes)[:, :, :2].transpose(0, 2, 1)
+    beside = np.concatenate([centers + shift * sides, centers - shift * sides], axis=1)
+    seals = test.along(beside.reshape(-1, 3), axes.repeat(4, axis=0))
+    return [min(seal.quality for seal in seals[first : first + 4]) for first in range(0, len(seals), 4)]
 
 
 def _approachable(
@@ -156,12 +171,8 @@ def _approachable(
 
 def _frames(places: list[_Place]) -> tuple[Array, Array]:
     """Rotations (S, 3, 3) and translations (S, 3) of the cup's frame."""
-    rotations = np.empty((len(places), 3, 3))
-    for rotation, place in zip(rotations, places, strict=True):
-        first = np.cross(np.eye(3)[int(np.argmin(np.abs(place.axis)))], place.axis)
-        first /= np.linalg.norm(first)
-        rotation[:] = np.stack([first, np.cross(place.axis, first), place.axis], axis=1)
-    return rotations, np.array([place.seal.center for place in places]).reshape(-1, 3)
+    axes = np.array([place.axis for place in places]).reshape(-1, 3)
+    return lip_frames(axes), np.array([place.seal.center for place in places]).reshape(-1, 3)
 
 
 def _cup_boxes(cup: SuctionCup) -> GripperBoxes:
@@ -182,30 +193,49 @@ def _free(
     places: list[_Place],
     scene: ObjectScene,
     around: Array,
+    unseen: Array,
     cup: SuctionCup,
     config: PlannerConfig,
     table: SupportPlaneLike | None,
     rejected: dict[str, int],
 ) -> tuple[list[_Place], Array]:
-    """Places to which cup and mount come without touching table, object or obstacles, and their clearance (S,) [m]."""
+    """Places to which cup and mount come without touching table, object or obstacles, nor what may hide in unseen space
+    (M, 3), and their clearance (S,) from what is seen [m].
+    """
     rotations, translations = _frames(places)
-    boxes, zeros = _cup_boxes(cup), np.zeros(len(places))
-    keep = np.ones(len(places), dtype=np.bool_)
+    boxes, kept = _cup_boxes(cup), np.arange(len(places))
     if table is not None and len(places):
         heights = lowest_heights(
-            boxes, rotations, translations, zeros, table.T_world_table, config.pregrasp_distance
+            boxes, rotations, translations, np.zeros(len(places)), table.T_world_table, config.pregrasp_distance
         )  # fmt: skip
-        keep = heights >= config.table_clearance
-        rejected["table"] += int((~keep).sum())
-    solid = np.ascontiguousarray(np.concatenate([scene.points, around]))
-    hits = approach_hits(
-        solid, rotations, translations, zeros, boxes, config.pregrasp_distance, reach=_REACH,
-        stop_at=config.allowed_hits + 1,
-    )  # fmt: skip
-    met = keep & (hits.inside > config.allowed_hits)
-    rejected["collision"] += int(met.sum())
-    kept = np.flatnonzero(keep & ~met)
-    return [places[row] for row in kept], hits.clearance[kept]
+        kept = np.flatnonzero(heights >= config.table_clearance)
+        rejected["table"] += len(places) - len(kept)
+    reach = max(float(np.abs(corners).max()) for corners in boxes[:2]) + config.pregrasp_distance
+    solid, gaps = solid_points(scene, around, reach), np.empty(0)
+    for stage, points in (("collision", solid), ("unseen space", unseen)):
+        if not len(points) or not len(kept):
+            continue
+        hits = _way_hits(points, rotations[kept], translations[kept], boxes, config)
+        free = hits.inside <= config.allowed_hits
+        rejected[stage] += int((~free).sum())
+        gaps = hits.clearance[free] if stage == "collision" else gaps[free]
+        kept = kept[free]
+    return [places[row] for row in kept], gaps
+
+
+def _way_hits(points: Array, rotations: Array, translations: Array, boxes: GripperBoxes, config: PlannerConfig) -> Hits:
+    """Points (N, 3) that cup and mount meet on straight ways to poses (S, 3, 3), (S, 3)."""
+    inside, clearance = np.empty(len(rotations), np.int64), np.empty(len(rotations))
+
+    def count(part: slice) -> None:
+        hits = approach_hits(
+            points, rotations[part], translations[part], np.zeros(part.stop - part.start), boxes,
+            config.pregrasp_distance, reach=_REACH, stop_at=config.allowed_hits + 1,
+        )  # fmt: skip
+        inside[part], clearance[part] = hits.inside, hits.clearance
+
+    in_chunks(len(rotations), config.workers, count)
+    return Hits(inside, clearance)
 
 
 def _loads(places: list[_Place], scene: ObjectScene, cup: SuctionCup, config: PlannerConfig) -> list[CupLoad]:
@@ -223,12 +253,11 @@ def _hold_term(load: CupLoad) -> float:
 
 
 def _make_grasp(
-    place: _Place, load: CupLoad, gap: float, test: SealTest, scene: ObjectScene, config: PlannerConfig
+    place: _Place, rotation: Array, load: CupLoad, gap: float, worst: float, scene: ObjectScene, config: PlannerConfig
 ) -> Grasp:
-    seal, (rotations, translations) = place.seal, _frames([place])
-    worst = _worst(test, place, config.position_error)
+    seal, translation = place.seal, place.seal.center
     along = float(place.axis @ scene.approach) if scene.prefers_approach else 1.0
-    offset = scene.center_of_mass - translations[0]
+    offset = scene.center_of_mass - translation
     terms = {
         "seal": seal.quality,
         "robust": 0.5 * (seal.quality + worst),
@@ -246,8 +275,8 @@ def _make_grasp(
         **{f"term_{name}": value for name, value in terms.items()},
     }  # fmt: skip
     return Grasp(
-        T_world_gripper=make_transform(rotations[0], translations[0]),
-        T_world_pregrasp=make_transform(rotations[0], translations[0] - config.pregrasp_distance * place.axis),
+        T_world_gripper=make_transform(rotation, translation),
+        T_world_pregrasp=make_transform(rotation, translation - config.pregrasp_distance * place.axis),
         aperture=0.0,
         open_aperture=0.0,
         score=score,
@@ -295,11 +324,12 @@ def _why_none(
             f"limited by {best.limit}, expected {cup.safety:g} times. Give --mass, a larger cup or more vacuum."
         )
     elif sealed:
-        stage = max(("approach direction", "table", "collision"), key=lambda name: rejected[name])
+        stage = max(("approach direction", "table", "collision", "unseen space"), key=lambda name: rejected[name])
         remedies = {
             "approach direction": "Give another --approach, or raise max_approach_tilt.",
             "table": "Say what the object stands on, or use a slimmer mount.",
             "collision": "Use a slimmer mount or a longer cup.",
+            "unseen space": "Show the object to a camera from more sides, or say --unseen free.",
         }
         cause = f"{len(sealed)} places seal, but '{stage}' ends {rejected[stage]} of the best. {remedies[stage]}"
     else:

@@ -13,12 +13,24 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
+from morphit_ros.geometry.spatial_hash import cells_around
 from morphit_ros.geometry.thinning import point_spacing
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.grasping.candidates import in_chunks
 from morphit_ros.grasping.suction.cup import SuctionCup
+from morphit_ros.grasping.suction.lip import (
+    COLUMNS,
+    COVERAGE,
+    CURVATURE,
+    FLATNESS,
+    HEIGHT,
+    MISALIGNMENT,
+    STRAIN,
+    TRAVEL,
+    Lip,
+    lay_lips,
+)
 
 # Vertices of the ring, and places inside it across its radius that must have surface, too.
 _VERTICES, _CELLS = 32, 5
@@ -70,77 +82,63 @@ class SealTest:
     Args:
         points, normals: (N, 3) seen surface [m], unit normals outwards.
         cup: that is laid on.
+        workers: threads.
 
     Attributes:
         points, normals: those that are looked at.
     """
 
-    def __init__(self, points: Array, normals: Array, cup: SuctionCup) -> None:
+    def __init__(self, points: Array, normals: Array, cup: SuctionCup, workers: int = 1) -> None:
         cells = np.floor(points / (_CELL * cup.cup_radius)).astype(np.int64)
         rows = np.sort(np.unique(cells, axis=0, return_index=True)[1])
-        self.points, self.normals, self._cup = points[rows], normals[rows], cup
-        self._tree = cKDTree(self.points)
-        self._near = max(_NEAR_SPACINGS * point_spacing(self.points), _NEAR_SHARE * cup.cup_radius)
+        self.points, self.normals, self._cup, self._workers = points[rows], normals[rows], cup, workers
         angles = np.linspace(0.0, 2.0 * math.pi, _VERTICES, endpoint=False)
-        self._ring = cup.cup_radius * np.column_stack([np.cos(angles), np.sin(angles)])
         axis = np.linspace(-1.0, 1.0, 2 * _CELLS + 1) * cup.cup_radius
         grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
-        self._inside = grid[np.linalg.norm(grid, axis=1) <= 0.95 * cup.cup_radius]
+        self._lip = Lip(
+            ring=cup.cup_radius * np.column_stack([np.cos(angles), np.sin(angles)]),
+            inside=grid[np.linalg.norm(grid, axis=1) <= 0.95 * cup.cup_radius],
+            radius=cup.cup_radius,
+            reach=math.hypot(1.2 * cup.cup_radius, cup.bellows_stroke + 0.5 * cup.cup_radius),
+            near=max(_NEAR_SPACINGS * point_spacing(self.points), _NEAR_SHARE * cup.cup_radius),
+            gaps=_GAPS,
+        )
+        self._cells = cells_around(self.points, self._lip.reach)
+        self._sorted_normals = self.normals[self._cells.order]
 
-    def along_normal(self, point: Array, normal: Array) -> tuple[Array, Seal]:
-        """The axis (3,) that the surface about a point asks for, towards the surface, and the seal along it."""
-        axis = -normal
-        for _ in range(_ROUNDS):
-            under = self._under(point, axis)
-            if len(under) < 6:
-                break
-            _, _, turned = np.linalg.svd(under - under.mean(axis=0), full_matrices=False)
-            axis = turned[2] * np.sign(turned[2] @ axis)
-        return axis, self.along(point, axis)
+    def along_normals(self, points: Array, normals: Array) -> tuple[Array, list[Seal]]:
+        """The axes (S, 3) that the surface about points (S, 3) asks for, towards it, and the seals along them.
 
-    def _under(self, point: Array, axis: Array) -> Array:
-        """Points (M, 3) of the surface under the cup, which show themselves to it."""
-        cup = self._cup
-        reach = math.hypot(1.2 * cup.cup_radius, cup.bellows_stroke + 0.5 * cup.cup_radius)
-        rows = np.array(self._tree.query_ball_point(point, reach), dtype=np.int64)
-        if not len(rows):
-            return np.empty((0, 3))
-        local = self.points[rows] - point
-        heights = local @ axis
-        radial = np.linalg.norm(local - heights[:, None] * axis, axis=1)
-        return self.points[rows[(radial <= cup.cup_radius + self._near) & (self.normals[rows] @ axis < -0.3)]]
+        Args:
+            points, normals: (S, 3) places and outward normals to begin with.
+        """
+        axes = -np.asarray(normals, dtype=np.float64)
+        return axes, self._laid(points, axes, _ROUNDS)
 
-    def along(self, point: Array, axis: Array) -> Seal:
-        """The seal of a cup whose lip is moved along an axis (3,), towards the surface, onto a point (3,)."""
-        cup = self._cup
-        first = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
-        first /= np.linalg.norm(first)
-        across = np.stack([first, np.cross(axis, first)])
-        under = self._under(point, axis) - point
-        flat, heights = under @ across.T, -(under @ axis)
-        bulge, inside = self._nearest(flat, heights, self._inside)
-        _, on_rim = self._nearest(flat, heights, self._ring)
-        coverage = min(float(on_rim.mean()), float(inside.mean()))
-        if coverage < 1.0 - _GAPS or len(under) < 12:
-            return Seal(
-                0.0, REASONS[0], coverage, math.nan, math.nan, math.nan, math.nan, math.nan, np.empty((0, 3)), point
+    def along(self, points: Array, axes: Array) -> list[Seal]:
+        """Seals of a cup whose lip is moved along axes (S, 3), towards the surface, onto points (S, 3)."""
+        return self._laid(points, np.array(axes, dtype=np.float64), 0)
+
+    def _laid(self, points: Array, axes: Array, rounds: int) -> list[Seal]:
+        """Seals at points (S, 3); the axes (S, 3) become those that were found."""
+        middles = np.ascontiguousarray(points, dtype=np.float64)
+        told, rims = np.empty((len(middles), COLUMNS)), np.empty((len(middles), _VERTICES, 3))
+
+        def lay(part: slice) -> None:
+            lay_lips(
+                self._cells, self._sorted_normals, middles[part], axes[part], rounds, self._lip, told[part], rims[part]
             )
-        rim = self._heights(flat, heights, self._ring)
-        ring = np.column_stack([self._ring, rim])[on_rim]
-        rim = np.interp(np.arange(_VERTICES), np.flatnonzero(on_rim), rim[on_rim], period=_VERTICES)
-        # Tilt, and principal curvatures, of the quadratic form of the surface under the cup.
-        x, y = flat.T
-        form = np.column_stack([x * x, x * y, y * y, x, y, np.ones(len(x))])
-        a, b, c = np.linalg.lstsq(form, heights, rcond=None)[0][:3]
-        plane = np.column_stack([x, y, np.ones(len(x))])
-        slope = np.linalg.lstsq(plane, heights, rcond=None)[0]
-        residual = float(np.sqrt(np.mean((heights - plane @ slope) ** 2)))
-        misalignment = math.atan(math.hypot(slope[0], slope[1]))
-        curvature = float(np.abs(np.linalg.eigvalsh([[2.0 * a, b], [b, 2.0 * c]])).max())
-        travel = max(float(rim.max()), float(bulge[inside].max())) - float(rim.min())
-        strain = max(self._stretch(rim, step) for step in (1, 2))
-        middle = point - axis * float(rim.mean())
-        rim_places = point + ring[:, :2] @ across - ring[:, 2:] * axis
+
+        in_chunks(len(middles), self._workers, lay)
+        return [self._seal(*parts) for parts in zip(middles, axes, told, rims, strict=True)]
+
+    def _seal(self, middle: Array, axis: Array, told: Array, rim: Array) -> Seal:
+        cup = self._cup
+        coverage, travel, strain = float(told[COVERAGE]), float(told[TRAVEL]), float(told[STRAIN])
+        misalignment, bent = float(told[MISALIGNMENT]), (float(told[FLATNESS]), float(told[CURVATURE]))
+        if math.isnan(travel):
+            none = np.empty((0, 3))
+            return Seal(0.0, REASONS[0], coverage, travel, strain, misalignment, *bent, none, middle)
         reason = ""
         if misalignment > cup.max_misalignment:
             reason = REASONS[1]
@@ -149,22 +147,6 @@ class SealTest:
         elif strain > cup.lip_strain:
             reason = REASONS[3]
         quality = 0.0 if reason else (1.0 - travel / cup.bellows_stroke) * (1.0 - strain / cup.lip_strain)
-        return Seal(quality, reason, coverage, travel, strain, misalignment, residual, curvature, rim_places, middle)
-
-    def _heights(self, flat: Array, heights: Array, places: Array) -> Array:
-        """Heights (P,) of the surface at places (P, 2) across the axis."""
-        squared = ((flat[None] - places[:, None]) ** 2).sum(axis=2)
-        weights = np.exp(-0.5 * squared / (0.5 * self._near) ** 2)
-        return np.asarray((weights @ heights) / np.maximum(weights.sum(axis=1), 1e-12))
-
-    def _nearest(self, flat: Array, heights: Array, places: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Heights (P,) by the nearest point, and whether there is surface (P,)."""
-        if not len(flat):
-            return np.zeros(len(places)), np.zeros(len(places), dtype=np.bool_)
-        distances, rows = cKDTree(flat).query(places)
-        return heights[rows], distances <= self._near
-
-    def _stretch(self, heights: Array, step: int) -> float:
-        """Largest stretch of springs between vertices of the ring that are so many apart."""
-        flat = np.linalg.norm(np.roll(self._ring, -step, axis=0) - self._ring, axis=1)
-        return float((np.hypot(flat, np.roll(heights, -step) - heights) / flat).max() - 1.0)
+        center = middle - axis * float(told[HEIGHT])
+        places = rim[np.isfinite(rim[:, 0])]
+        return Seal(quality, reason, coverage, travel, strain, misalignment, *bent, places, center)
