@@ -74,7 +74,7 @@ def place_motors(
         cover: its own motors don't matter.
         states: closed configurations that the motors shall hold.
         seed: of the neighbourhood.
-        one_a_joint: never two motors on one joint.
+        one_a_joint: never two motors on one joint; where joints are fewer than motions, as few as must be.
         nearby: further configurations drawn around each.
         angle: how far joints of those turn [rad].
         starts: of the search; the best result counts. By default 96 for covers of up to 12 motions, as 3 x 3, which
@@ -200,9 +200,11 @@ def _exchange(matrices: Array, loads: Array, chosen: NDArray[np.int64], one_a_jo
         gains /= len(matrices)
         gains[:, chosen] = -np.inf
         if one_a_joint:
-            taken = np.isin(np.arange(matrices.shape[1]) // 3, chosen // 3)
-            same = (chosen[:, None] // 3) == (np.arange(matrices.shape[1])[None, :] // 3)
-            gains[taken[None, :] & ~same] = -np.inf
+            # Covers with fewer joints than motions have joints with several motors: no more than they must.
+            joints = np.arange(matrices.shape[1]) // 3
+            counts = np.bincount(chosen // 3, minlength=joints[-1] + 1)
+            full = counts >= -(-len(chosen) // len(counts))
+            gains[full[joints][None, :] & ((chosen // 3)[:, None] != joints[None, :])] = -np.inf
         old, new = np.unravel_index(int(gains.argmax()), gains.shape)
         if not gains[old, new] > _LEAST_GAIN:
             break

@@ -82,6 +82,11 @@ class HeightTarget:
             raise InvalidInputError("phases", ends, "end times that increase")
         self._phases = [(end, Expression(text)) for end, text in phases]
 
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """End times of the phases [s]; the last may be infinite."""
+        return tuple(end for end, _ in self._phases)
+
     def expression(self, time: float) -> Expression:
         """The formula that holds at a time; after the last end, the last."""
         return next((expression for end, expression in self._phases if time <= end), self._phases[-1][1])
