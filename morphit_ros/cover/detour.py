@@ -20,7 +20,7 @@ from morphit_ros.configuration import Config, parameter
 from morphit_ros.cover.control.config import ControllerConfig
 from morphit_ros.cover.control.reach import Reach
 from morphit_ros.cover.control.step import StepResult
-from morphit_ros.cover.goals.targets import HeightTarget, SurfaceTarget, TargetSample
+from morphit_ros.cover.goals.targets import DetourTarget, HeightTarget, LaterTarget, SurfaceTarget
 from morphit_ros.cover.model import Cover
 from morphit_ros.cover.noise import PAPER_NOISE, NoiseConfig
 from morphit_ros.cover.simulation import CoverSimulationResult, SimulationConfig, simulate_cover
@@ -62,22 +62,6 @@ def motion_time(cover: Cover, state: CoverState, target: SurfaceTarget, rate_lim
     sample = target.sample(state.positions(cover), 0.0)
     angles = np.arccos(np.clip(np.einsum("ij,ij->i", state.normals(), sample.normals), -1.0, 1.0))
     return max(2.0 * float(angles.max()) / rate_limit, 1.0)
-
-
-class DetourTarget:
-    """A target that is another one for a while.
-
-    Args:
-        goal: before and after.
-        between: from `start` until `end` [s].
-    """
-
-    def __init__(self, goal: SurfaceTarget, between: SurfaceTarget, start: float, end: float) -> None:
-        self._goal, self._between, self._start, self._end = goal, between, start, end
-
-    def sample(self, positions: Array, time: float) -> TargetSample:
-        """See `SurfaceTarget`."""
-        return (self._between if self._start <= time < self._end else self._goal).sample(positions, time)
 
 
 @dataclass(frozen=True)
@@ -329,7 +313,7 @@ class _Search:
         config = SimulationConfig(duration=self._duration, forecast_time=0.0)
         try:
             return simulate_cover(
-                self._cover, self._states[state % len(self._states)], _Later(target, self._time), config,
+                self._cover, self._states[state % len(self._states)], LaterTarget(target, self._time), config,
                 _in_long_steps(self._controller, coarse), self._noise if noisy else None, self._seed + noisy,
                 progress=self._watch,
             )  # fmt: skip
@@ -345,16 +329,6 @@ class _Search:
     def _cost(self, errors: Array) -> float:
         """Of the errors of tries: an error of a pitch counts like one of a radian, as in `ReachWatch`."""
         return float(np.mean(errors[:, 0] + errors[:, 1] / self._cover.pitch)) if len(errors) else np.inf
-
-
-class _Later:
-    """A target whose time begins later."""
-
-    def __init__(self, target: SurfaceTarget, start: float) -> None:
-        self._target, self._start = target, start
-
-    def sample(self, positions: Array, time: float) -> TargetSample:
-        return self._target.sample(positions, self._start + time)
 
 
 def _in_long_steps(config: ControllerConfig, count: int) -> ControllerConfig:

@@ -13,7 +13,7 @@ from morphit_ros.cover.control.controller import ControllerConfig, CoverControll
 from morphit_ros.cover.control.forecast import forecast_reach
 from morphit_ros.cover.control.quadratic_program import QpSolver
 from morphit_ros.cover.control.reach import Reach
-from morphit_ros.cover.goals.targets import SurfaceTarget
+from morphit_ros.cover.goals.targets import LaterTarget, SurfaceTarget
 from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
 from morphit_ros.cover.model import Cover
 from morphit_ros.cover.noise import NoiseConfig, NoiseSource
@@ -156,3 +156,27 @@ def simulate_cover(
         message=message,
         forecast=forecast,
     )
+
+
+def states_on_course(
+    cover: Cover,
+    state: CoverState,
+    target: SurfaceTarget,
+    duration: float,
+    count: int,
+    controller: ControllerConfig | None = None,
+) -> list[CoverState]:
+    """Where a cover is on its way to a target, without noise: its start and `count` configurations at equal times.
+
+    Motors that shall hold all of them (`place_motors`) stay away from singular ones longer than those for the start.
+
+    Args, Raises: as `simulate_cover`; fewer configurations where the run ends before its time.
+    """
+    states, part = [state], duration / max(count, 1)
+    for number in range(count):
+        config = SimulationConfig(duration=part, forecast_time=0.0)
+        run = simulate_cover(cover, states[-1], LaterTarget(target, number * part), config, controller)
+        states.append(run.state)
+        if not run.success:
+            break
+    return states

@@ -210,9 +210,10 @@ def main() -> int:
             state, target, time, time_limit, detour_time = _read(questions)
             detour: Detour | None = None
             try:
-                found: Reach | str = forecast_reach(cover, state, target, config, time, time_limit)
+                reach = forecast_reach(cover, state, target, config, time, time_limit)
+                found: Reach | str = reach
                 search = DetourConfig(shapes=_SHAPES, time_limit=detour_time)
-                if detour_time > 0.0 and found.angle > search.enough_angle:
+                if detour_time > 0.0 and reach.angle > search.enough_angle:
                     duration = motion_time(cover, state, target, config.rate_limit)
                     detour = plan_detour(cover, [state], target, duration, config, search)
             except MorphitError as error:

@@ -134,6 +134,37 @@ class ParametricTarget:
         return TargetSample(normals, rates, offsets, parts[:, BY_TIME], False, np.linalg.norm(offsets, axis=1))
 
 
+class DetourTarget:
+    """A target that is another one for a while.
+
+    Args:
+        goal: before and after.
+        between: from `start` until `end` [s].
+    """
+
+    def __init__(self, goal: SurfaceTarget, between: SurfaceTarget, start: float, end: float) -> None:
+        self._goal, self._between, self._start, self._end = goal, between, start, end
+
+    def sample(self, positions: Array, time: float) -> TargetSample:
+        """See `SurfaceTarget`."""
+        return (self._between if self._start <= time < self._end else self._goal).sample(positions, time)
+
+
+class LaterTarget:
+    """A target whose time begins later.
+
+    Args:
+        target: whose t at the beginning is `start` [s].
+    """
+
+    def __init__(self, target: SurfaceTarget, start: float) -> None:
+        self._target, self._start = target, start
+
+    def sample(self, positions: Array, time: float) -> TargetSample:
+        """See `SurfaceTarget`."""
+        return self._target.sample(positions, self._start + time)
+
+
 def grid_parameters(cover: Cover) -> Array:
     """(N, 2) the nodes' places in the flat cover, counted from the father along its body x and y axes [m]."""
     row, col = np.divmod(np.arange(cover.node_count), cover.cols)
