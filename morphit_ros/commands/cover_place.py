@@ -75,8 +75,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         states = states_on_course(case.cover, case.state, case.target, case.duration, place.course, case.controller)
         # Configurations of the course are neighbours enough.
-        nearby = {"nearby": 0} if place.course else {}
-        placed = place_motors(case.cover, states, seed, torque_weight=place.torque_weight, **nearby)
+        nearby = 0 if place.course else 4
+        placed = place_motors(case.cover, states, seed, nearby=nearby, torque_weight=place.torque_weight)
     chosen = case.cover.with_motors(placed.motors)
     # A kilogram a node: torques are proportional to it.
     torque = holding_torques(chosen, case.state, 1.0).greatest if placed.spans else np.inf
