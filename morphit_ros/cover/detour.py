@@ -77,6 +77,7 @@ class Detour:
         straight_errors, errors: (K, 2) mean angle [rad] and mean distance [m] of each try, the first without noise;
             none where the time limit ended the first.
         ends: where the tries of the way that is taken end.
+        rates: (M,) motor rates of each at its end [rad/s].
         tries: runs that were simulated.
         seconds: process time of the search.
     """
@@ -90,6 +91,7 @@ class Detour:
     straight_errors: Array
     errors: Array
     ends: tuple[CoverState, ...]
+    rates: tuple[Array, ...]
     tries: int
     seconds: float
 
@@ -114,6 +116,7 @@ def plan_detour(
     seed: int = 0,
     time: float = 0.0,
     noise: NoiseConfig = PAPER_NOISE,
+    before: Sequence[Array] = (),
 ) -> Detour:
     """Whether a way over a shape in between ends nearer to a target than the straight one.
 
@@ -129,6 +132,8 @@ def plan_detour(
         seed: of shapes and noise; the same seed gives the same way, unless the time limit ends the search.
         time: of the target at the start [s].
         noise: of the tries.
+        before: (M,) motor rates before each of the starts [rad/s]; none for motors at rest. With a weight of their
+            changes motors go on as before for seconds.
 
     Raises:
         InvalidInputError: no state, open joints, no motors.
@@ -136,7 +141,8 @@ def plan_detour(
     if not states:
         raise InvalidInputError("states", "none", "at least one configuration")
     search = _Search(
-        cover, states, target, duration, controller or ControllerConfig(), config or DetourConfig(), seed, time, noise
+        cover, states, target, duration, controller or ControllerConfig(), config or DetourConfig(), seed, time, noise,
+        before,
     )  # fmt: skip
     return search.run()
 
@@ -159,17 +165,21 @@ def plan_detours(
     controller, config = controller or ControllerConfig(), config or DetourConfig()
     found: list[Detour] = []
     states: Sequence[CoverState] = (state,)
+    before: Sequence[Array] = ()
     begun, last = 0.0, clock.monotonic() + (config.time_limit or np.inf)
     for number, end in enumerate(ends):
+        start = begun
         # A phase holds until its end, inclusive.
-        start = begun + controller.period if number else 0.0
+        begun = duration if end == duration else controller.period * (np.floor(end / controller.period + 1e-9) + 1.0)
         left = max(last - clock.monotonic(), 1e-9) if config.time_limit else 0.0
         limited = replace(config, time_limit=left)
-        detour = plan_detour(cover, states, target, end - start, controller, limited, seed + number, start)
+        detour = plan_detour(
+            cover, states, target, begun - start, controller, limited, seed + number, start, before=before
+        )
         found.append(detour)
         if not detour.ends:
             break
-        target, states, begun = detour.target, detour.ends, end
+        target, states, before = detour.target, detour.ends, detour.rates
     return found
 
 
@@ -199,9 +209,11 @@ class _Search:
     def __init__(
         self, cover: Cover, states: Sequence[CoverState], target: SurfaceTarget, duration: float,
         controller: ControllerConfig, config: DetourConfig, seed: int, time: float, noise: NoiseConfig,
+        before: Sequence[Array],
     ) -> None:  # fmt: skip
         self._cover, self._states, self._target, self._duration = cover, states, target, duration
         self._controller, self._config, self._seed, self._time = controller, config, seed, time
+        self._before = before
         self._noise, self._begun, self._spent = noise, clock.monotonic(), clock.process_time()
         self._rng = np.random.default_rng(seed)
         self._tries = 0
@@ -220,22 +232,23 @@ class _Search:
             raise _TimeOverError
 
     def run(self) -> Detour:
-        config, (errors, ends) = self._config, self._tried(None, np.inf)
+        config, (errors, runs) = self._config, self._tried(None, np.inf)
         straight = _reach(errors, self._controller, True)
         straight_errors = errors
         target, formula, until = self._target, "", self._time
         ways = [] if straight.angle <= config.enough_angle or not len(errors) else self._drawn()
         least = (1.0 - config.least_gain) * self._cost(errors)
         for way in ways:
-            found, places = self._tried(way, least)
+            found, tries = self._tried(way, least)
             cost = self._cost(found)
             if len(found) == len(straight_errors) and cost < least:
-                least, errors, ends = cost, found, places
+                least, errors, runs = cost, found, tries
                 formula, until = way.formula(self._center), self._time + way.values[0] * self._duration
                 target = DetourTarget(self._target, way.target(self._center), self._time, until)
         best = _reach(errors, self._controller, not self._late)
         return Detour(
-            target, formula, self._time, until, straight, best, straight_errors, errors, tuple(ends), self._tries,
+            target, formula, self._time, until, straight, best, straight_errors, errors,
+            tuple(run.state for run in runs), tuple(run.rates[-1] for run in runs), self._tries,
             clock.process_time() - self._spent,
         )  # fmt: skip
 
@@ -270,7 +283,7 @@ class _Search:
         positions, normal = self._states[0].positions(self._cover), self._states[0].normals()[self._cover.father]
         if normal[2] < _LEAST_UPRIGHT:
             return None
-        sample = self._target.sample(positions, self._time + self._duration)
+        sample = self._target.sample(positions, self._time + self._duration - self._controller.period)
         if not sample.finite:
             return None
         here, there = self._quadric(positions), self._quadric(positions - sample.offsets)
@@ -288,20 +301,20 @@ class _Search:
         found = np.linalg.lstsq(columns / self._cover.pitch, z / self._cover.pitch, rcond=1e-6)[0][:3]
         return np.clip(found, -greatest, greatest)
 
-    def _tried(self, way: _Way | None, least: float) -> tuple[Array, list[CoverState]]:
-        """Errors (K, 2) and ends of a way's tries, the first without noise; fewer where it cannot be below `least`."""
+    def _tried(self, way: _Way | None, least: float) -> tuple[Array, list[CoverSimulationResult]]:
+        """Errors (K, 2) and runs of a way's tries, the first without noise; fewer where it cannot be below `least`."""
         errors: list[Array] = []
-        ends: list[CoverState] = []
+        runs: list[CoverSimulationResult] = []
         count = 1 + self._config.disturbed
         for number in range(count):
             run = self._simulate(way, number, 1, number)
             if run is None:
                 break
             errors.append(self._error(run))
-            ends.append(run.state)
+            runs.append(run)
             if len(errors) / count * self._cost(np.array(errors)) > least:
                 break
-        return np.array(errors).reshape(-1, 2), ends
+        return np.array(errors).reshape(-1, 2), runs
 
     def _simulate(self, way: _Way | None, state: int, coarse: int, noisy: int) -> CoverSimulationResult | None:
         """A run from one of the states; `noisy` 0 is without noise, others have theirs. None: no time is left."""
@@ -315,14 +328,16 @@ class _Search:
             return simulate_cover(
                 self._cover, self._states[state % len(self._states)], LaterTarget(target, self._time), config,
                 _in_long_steps(self._controller, coarse), self._noise if noisy else None, self._seed + noisy,
-                progress=self._watch,
+                progress=self._watch, before=self._before[state % len(self._before)] if self._before else None,
             )  # fmt: skip
         except _TimeOverError:
             return None
 
     def _error(self, run: CoverSimulationResult) -> Array:
         """(2,) mean angle [rad] and mean distance [m] where a run ends."""
-        sample = self._target.sample(run.state.positions(self._cover), self._time + self._duration)
+        # The last time at which the target is told: then there may be another phase.
+        last = self._time + self._duration - self._controller.period
+        sample = self._target.sample(run.state.positions(self._cover), last)
         angles = np.arccos(np.clip(np.einsum("ij,ij->i", run.state.normals(), sample.normals), -1.0, 1.0))
         return np.array([angles.mean(), sample.distances.mean()])
 

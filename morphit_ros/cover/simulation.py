@@ -92,6 +92,7 @@ def simulate_cover(
     solver: QpSolver | None = None,
     progress: Callable[[float, StepResult], None] | None = None,
     forecast: Reach | None = None,
+    before: Array | None = None,
 ) -> CoverSimulationResult:
     """Run a cover towards a target.
 
@@ -106,6 +107,7 @@ def simulate_cover(
         solver: of the quadratic programmes; by default the one that `controller` names.
         progress: called after each step with time and result.
         forecast: how near the cover comes to the target at the end, if that is known; by default it is found here.
+        before: (M,) motor rates before the start [rad/s]; zero by default.
 
     Raises:
         InvalidInputError: a start with open joints, or motors that are missing.
@@ -119,6 +121,8 @@ def simulate_cover(
     # Without noise both see the same configurations: each is decomposed once.
     shared = NullSpaceSolver(cover)
     regulator, plant = CoverController(cover, controller, solver, shared), CoverPlant(cover, state, shared)
+    if before is not None:
+        regulator.remember(before)
     source = NoiseSource(cover, noise or NoiseConfig(), seed)
     steps = max(1, round(config.duration / controller.period))
     record: list[tuple[StepResult, float, float, float]] = []

@@ -60,11 +60,15 @@ def test_same_seed_same_way_phase_by_phase() -> None:
     cover, state = bowl(3, 4)
     target = HeightTarget([(0.3, "2*x*y"), (0.6, "-2*x*y")])
     config = DetourConfig(shapes=3, rounds=2, checked=1, disturbed=1, least_gain=0.0)
-    one, two = (plan_detours(cover, state, target, 0.6, QUICK, config, seed=3) for _ in range(2))
+    controller = dataclasses.replace(QUICK, variation_weight=50.0)
+    one, two = (plan_detours(cover, state, target, 0.6, controller, config, seed=3) for _ in range(2))
     assert [found.formula for found in one] == [found.formula for found in two]
     np.testing.assert_array_equal(one[1].errors, two[1].errors)
     assert one[0].start == 0.0
     assert one[1].start == pytest.approx(0.31)
+    # The phases in turn are the run.
+    run = simulate_cover(cover, state, one[-1].target, SimulationConfig(0.6, forecast_time=0.0), controller)
+    np.testing.assert_allclose(one[-1].ends[0].rotations, run.state.rotations, atol=1e-3)
     for found in one:
         assert found.reached.angle <= found.straight.angle + found.straight.distance / cover.pitch
 

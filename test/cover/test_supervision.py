@@ -262,7 +262,7 @@ def test_a_way_over_a_shape_in_between_is_taken_and_ends_in_the_target() -> None
     straight, reached = Reach(0.1, 0.02, False), Reach(0.01, 0.001, True)
     errors = np.zeros((1, 2))
     way = Detour(
-        DetourTarget(goal, between, 0.0, 1.5), "x*y", 0.0, 1.5, straight, reached, errors, errors, (), 1, 0.0
+        DetourTarget(goal, between, 0.0, 1.5), "x*y", 0.0, 1.5, straight, reached, errors, errors, (), (), 1, 0.0
     )  # fmt: skip
     course = bench.supervised.set_target(goal, "saddle", bench.now, "direct", straight, way)
     assert course.goal is goal
