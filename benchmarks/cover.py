@@ -377,7 +377,8 @@ def bench_cost(largest: int) -> list[dict[str, Any]]:
             "null_space_ms": float(np.median(kept[:, 0])),
             "controller_ms": float(np.median(kept[:, 1])),
             "controller_p99_ms": float(np.percentile(kept[:, 1], 99)), "plant_ms": float(np.median(kept[:, 2])),
-            "whole": whole, "place_s": placed.seconds, "basis_mib": basis.nbytes / 2**20, "step_mib": step_bytes / 2**20,
+            "whole": whole, "place_s": placed.seconds,
+            "basis_mib": basis.nbytes / 2**20, "step_mib": step_bytes / 2**20,
         }  # fmt: skip
         entries.append(entry)
         print(
