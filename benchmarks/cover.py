@@ -1,7 +1,8 @@
 """Morphing covers: the paper's cases, cost of a step against nodes, solvers of the programme, motor placement.
 
-    python benchmarks/cover.py [--data DIR] [--tables cases seeds forecast limits cost solvers placement open]
-                               [--largest 60] [--seeds 5] [--drawn 200] [--json FILE] [--images DIR]
+    python benchmarks/cover.py [--data DIR] [--tables cases seeds forecast limits detours cost solvers placement open]
+                               [--largest 60] [--seeds 5] [--drawn 200] [--shapes 16] [--only TEXT ...]
+                               [--json FILE] [--images DIR]
 
 Process time on one core after a warm-up. `--data` is the folder whose cover/ has the published start states; without,
 starts and motors are our own. Every table names the command's settings; nothing is taken from other runs. `--images`
@@ -44,6 +45,7 @@ from morphit_ros.cover.cases import load_case  # noqa: E402
 from morphit_ros.cover.control.forecast import forecast_reach  # noqa: E402
 from morphit_ros.cover.control.limits import fill_joint_turns, fold_cosines  # noqa: E402
 from morphit_ros.cover.control.quadratic_program import make_solver  # noqa: E402
+from morphit_ros.cover.detour import DetourConfig, plan_detours  # noqa: E402
 from morphit_ros.cover.goals.surfaces import MeshTarget  # noqa: E402
 from morphit_ros.cover.goals.targets import HeightTarget  # noqa: E402
 from morphit_ros.cover.kinematics.null_space import NullSpaceSolver  # noqa: E402
@@ -98,12 +100,12 @@ def bench_cases(data: Path | None) -> list[dict[str, Any]]:
     return entries
 
 
-def bench_seeds(data: Path | None, seeds: int) -> list[dict[str, Any]]:
+def bench_seeds(data: Path | None, seeds: int, only: list[str] | None) -> list[dict[str, Any]]:
     """The paper's cases without noise and with its noise for several seeds, with the weights of config/cover and with
     the paper's own."""
     entries = []
     print("\ncase   weights  at [s]  no noise [°] / [mm]   noise [°]: mean, deviation, range   [mm]: mean, deviation")
-    for name in CASES:
+    for name in [name for name in CASES if not only or name in only]:
         for weights in ("ours", "paper"):
             case = load_case(name, data)
             controller = case.controller
@@ -189,6 +191,84 @@ def bench_forecast(data: Path | None, drawn: int) -> list[dict[str, Any]]:
     return entries
 
 
+def drawn_motion(seed: int, rows: int, cols: int) -> tuple[Cover, CoverState, HeightTarget]:
+    """A cover on a drawn quadric with motors of its own, and a drawn target: a quadric with a twisting cubic term."""
+    rng = np.random.default_rng(1000 + seed)
+    cover = Cover(rows, cols)
+    scale = min(4.0, 16.0 / max(rows, cols))
+    while True:
+        a, b, c = rng.uniform(-1.0, 1.0, 3) * scale
+        try:
+            state = lay_on_surface(cover, HeightTarget(f"{a:.3f}*x**2 + {b:.3f}*x*y + {c:.3f}*y**2"))
+            cover = cover.with_motors(place_motors(cover, [state], seed, nearby=1).motors)
+            break
+        except InvalidInputError:
+            continue
+    a, b, c = rng.uniform(-1.0, 1.0, 3) * scale
+    d = rng.uniform(-1.0, 1.0) * 3.0 * scale
+    return cover, state, HeightTarget(f"{a:.3f}*x**2 + {b:.3f}*x*y + {c:.3f}*y**2 + {d:.3f}*x**2*y")
+
+
+def bench_detours(data: Path | None, drawn: int, shapes: int, only: list[str] | None) -> list[dict[str, Any]]:
+    """Straight ways against those of `plan_detour`: the paper's 4 x 8 phase by phase, and drawn covers and targets.
+
+    Errors are of runs without noise, and the mean over five seeds of noise that the search did not use.
+    """
+    motions: list[tuple[str, Cover, CoverState, Any, float, ControllerConfig]] = []
+    for size in ((3, 3), (4, 8), (5, 7), (8, 8)):
+        for seed in range(drawn):
+            name = f"{size[0]}x{size[1]} drawn {seed}"
+            quick = ControllerConfig(rate_limit=0.35, greatest_rate=5.0)
+            motions.append((name, *drawn_motion(seed, *size), 4.0, quick))
+    thigh = load_case("4x8", data)
+    motions.append(("4x8 case", thigh.cover, thigh.state, thigh.target, thigh.duration, thigh.controller))
+    saddle = drawn_motion(0, 5, 7)
+    quick = ControllerConfig(rate_limit=0.35, greatest_rate=5.0)
+    motions.append(("5x7 saddle", *saddle[:2], HeightTarget("2*x*y"), 4.0, quick))
+    entries = []
+    print("\nmotion           at [s]  straight: no noise, noise [°]   over a shape in between     mm: straight, between"
+          "      search s")  # fmt: skip
+    for name, cover, state, target, duration, controller in motions:
+        if only and not any(part in name for part in only):
+            continue
+        found = plan_detours(cover, state, target, duration, controller, DetourConfig(shapes=shapes))
+        ends = [end - controller.period for end in (*(target.ends if name == "4x8 case" else ()), duration)]
+        ends = [end for end in ends if end < duration]
+        config = SimulationConfig(duration=duration, forecast_time=0.0)
+        errors = []
+        for aim in (target, found[-1].target):
+            runs = [
+                simulate_cover(cover, state, aim, config, controller, noise, seed)
+                for noise, seed in [(None, 0), *((PAPER_NOISE, 100 + seed) for seed in range(5))]
+            ]
+            errors.append([[(run.mean_angle(end), run.mean_distance(end)) for run in runs] for end in ends])
+            if not any(detour.formula for detour in found):
+                errors.append(errors[0])
+                break
+        for number, (end, detour) in enumerate(zip(ends, found, strict=True)):
+            straight, between = np.degrees([each[number] for each in errors])[:, :, 0]
+            far, near = 1e3 * np.array([each[number] for each in errors])[:, :, 1]
+            entry = {
+                "motion": name, "at": end, "formula": detour.formula, "straight": straight.tolist(),
+                "between": between.tolist(), "straight_mm": far.tolist(), "between_mm": near.tolist(),
+                "seconds": detour.seconds, "tries": detour.tries,
+            }  # fmt: skip
+            entries.append(entry)
+            taken = "" if detour.formula else "  (straight)"
+            degrees = [
+                f"{each[0]:6.2f}, {each[1:].mean():6.2f} ± {each[1:].std(ddof=1):5.2f}" for each in (straight, between)
+            ]
+            print(
+                f"{name:<16} {end:6.2f}  {degrees[0]}        {degrees[1]}   {far[1:].mean():7.2f}, "
+                f"{near[1:].mean():7.2f}  {detour.seconds:8.1f}{taken}",
+                flush=True,
+            )
+    changed = [entry for entry in entries if entry["formula"]]
+    better = [entry for entry in changed if np.mean(entry["between"][1:]) < np.mean(entry["straight"][1:])]
+    print(f"{len(changed)} of {len(entries)} motions over a shape in between, of which {len(better)} end nearer")
+    return entries
+
+
 # Shapes that the paper's 4 x 8 cover is told to take.
 _THIGH = ("3*(x - 0.07)**2 - 3*y**2 - 3*0.07**2 + 0.055", "7*(x - 0.07)**2 - 7*0.07**2 + 0.055", "3*y**2 + 0.055")
 
@@ -252,6 +332,10 @@ def bench_limits(count: int) -> dict[str, Any]:
     return {"runs": entries}
 
 
+# Side of the largest cover whose limits are kept over the whole step in the table of cost.
+_LARGEST_WHOLE = 40
+
+
 def bench_cost(largest: int) -> list[dict[str, Any]]:
     """Cost of one step and memory of its arrays against nodes; square covers on a paraboloid, saddle target."""
     target = HeightTarget("0.5*x*y")
@@ -261,15 +345,22 @@ def bench_cost(largest: int) -> list[dict[str, Any]]:
         cover = Cover(side, side)
         curvature = min(2.0, 8.0 / side)
         state = lay_on_surface(cover, HeightTarget(f"-{curvature}*(x**2 + 1.2*y**2)"))
-        cover = cover.with_motors(place_motors(cover, [state], nearby=0, starts=1 if side > 10 else 4).motors)
-        controller = CoverController(cover, ControllerConfig(greatest_rate=5.0))
+        placed = place_motors(cover, [state], nearby=0, starts=1 if side > 10 else 4)
+        cover = cover.with_motors(placed.motors)
+        config = ControllerConfig(greatest_rate=5.0)
+        # Larger ones take seconds for each of the up to eight trials of a predicted step.
+        whole = side <= _LARGEST_WHOLE
+        if not whole:
+            config = replace(config, whole_step=False, condition_target=0.0)
+        controller = CoverController(cover, config)
         plant = CoverPlant(cover, state)
         times: list[tuple[float, float, float]] = []
         for step in range(8 if side > 20 else 30):
             start = time.process_time()
             basis = NullSpaceSolver(cover).basis(plant.state.rotations)
             solved = time.process_time()
-            found = controller.step(plant.state, target, 0.01 * step)
+            seen = CoverState(plant.state.rotations.copy(), plant.state.origin)
+            found = controller.step(seen, target, 0.01 * step)
             controlled = time.process_time()
             moved = plant.step(found.rates, 0.01)
             times.append((solved - start, controlled - solved, time.process_time() - controlled))
@@ -283,8 +374,10 @@ def bench_cost(largest: int) -> list[dict[str, Any]]:
         kept = 1e3 * np.array(times[2:] or times)
         entry = {
             "side": side, "nodes": cover.node_count, "dof": cover.expected_dof,
-            "null_space_ms": float(np.median(kept[:, 0])), "controller_ms": float(np.median(kept[:, 1])),
+            "null_space_ms": float(np.median(kept[:, 0])),
+            "controller_ms": float(np.median(kept[:, 1])),
             "controller_p99_ms": float(np.percentile(kept[:, 1], 99)), "plant_ms": float(np.median(kept[:, 2])),
+            "whole": whole, "place_s": placed.seconds,
             "basis_mib": basis.nbytes / 2**20, "step_mib": step_bytes / 2**20,
         }  # fmt: skip
         entries.append(entry)
@@ -302,9 +395,15 @@ def draw_cost(entries: list[dict[str, Any]], folder: Path) -> None:
     """Time of a step's parts and memory against nodes."""
     figure, (left, right) = new_figure(2)
     nodes = [entry["nodes"] for entry in entries]
-    for key, label in (("controller_ms", "controller, with null space"), ("null_space_ms", "null space, first time"),
-                       ("plant_ms", "plant")):  # fmt: skip
-        left.loglog(nodes, [entry[key] for entry in entries], "o-", label=label)
+    whole = [entry for entry in entries if entry["whole"]]
+    others = [(entry["nodes"], entry["controller_ms"]) for entry in entries if not entry["whole"]]
+    for key, label, drawn in (
+        ("controller_ms", "controller, with null space", whole), ("null_space_ms", "null space, first time", entries),
+        ("plant_ms", "plant", entries),
+    ):  # fmt: skip
+        left.loglog([entry["nodes"] for entry in drawn], [entry[key] for entry in drawn], "o-", label=label)
+    if others:
+        left.loglog(*zip(*others, strict=True), "ks", label="controller, limits where a step begins")
     left.axhline(10.0, color="grey", linestyle=":", linewidth=1.0)
     left.set_ylabel("process time, median [ms]")
     left.legend()
@@ -463,11 +562,13 @@ def _rows(motors: np.ndarray) -> np.ndarray:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_data(parser, "cover", optional=True)
-    tables = ("cases", "seeds", "forecast", "limits", "cost", "solvers", "placement", "open")
+    tables = ("cases", "seeds", "forecast", "limits", "detours", "cost", "solvers", "placement", "open")
     parser.add_argument("--tables", nargs="+", choices=tables, default=list(tables))
     parser.add_argument("--seeds", type=int, default=5, help="of the noise in the table of seeds")
     parser.add_argument("--drawn", type=int, default=200, help="targets of the table of limits; of forecasts a 32nd")
     parser.add_argument("--largest", type=int, default=60, help="side of the largest cover of the cost table")
+    parser.add_argument("--shapes", type=int, default=16, help="in between, a round of the table of detours")
+    parser.add_argument("--only", nargs="+", metavar="TEXT", help="seeds, detours: rows whose names have one of these")
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--images", metavar="DIR", type=Path, help="folder for plots")
     options = parser.parse_args()
@@ -476,11 +577,13 @@ def main() -> None:
     if "cases" in options.tables:
         results["cases"] = bench_cases(starts)
     if "seeds" in options.tables:
-        results["seeds"] = bench_seeds(starts, options.seeds)
+        results["seeds"] = bench_seeds(starts, options.seeds, options.only)
     if "forecast" in options.tables:
         results["forecast"] = bench_forecast(starts, max(1, options.drawn // 32))
     if "limits" in options.tables:
         results["limits"] = bench_limits(options.drawn)
+    if "detours" in options.tables:
+        results["detours"] = bench_detours(starts, max(1, options.drawn // 32), options.shapes, options.only)
     if "cost" in options.tables:
         results["cost"] = bench_cost(options.largest)
         if options.images:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from morphit_ros.cover.cases import CoverCase
     from morphit_ros.cover.control.reach import Reach
     from morphit_ros.cover.control.step import StepStatus
+    from morphit_ros.cover.detour import Detour
     from morphit_ros.cover.noise import NoiseConfig
     from morphit_ros.cover.simulation import CoverSimulationResult, SimulationConfig
 
@@ -33,6 +34,7 @@ class RunConfig(Config):
 
 
 def add_options(parser: CommandParser) -> None:
+    from morphit_ros.cover.detour import DetourConfig
     from morphit_ros.cover.noise import NoiseConfig
     from morphit_ros.cover.simulation import SimulationConfig
 
@@ -41,6 +43,9 @@ def add_options(parser: CommandParser) -> None:
     add_config(parser, SeedConfig, helps={"seed": "Seed of the noise"})
     add_config(parser, SimulationConfig, "duration", none="the case's")
     add_config(parser, SimulationConfig, "forecast_time")
+    detours = parser.add_argument_group("ways over shapes in between, searched before the run for every phase")
+    names = {"shapes": "detour", "rounds": "detour_rounds", "time_limit": "detour_time"}
+    add_config(detours, DetourConfig, *names, names=names)
     add_config(parser, NoiseConfig, "encoder_step", degrees=["encoder_step"])
     add_settings(parser, "the controller")
     parser.add_argument(
@@ -59,6 +64,7 @@ def run(options: argparse.Namespace) -> int:
 
     from morphit_ros.cover.control.config import ControllerConfig
     from morphit_ros.cover.control.forecast import forecast_reach
+    from morphit_ros.cover.detour import DetourConfig, plan_detours
     from morphit_ros.cover.noise import PAPER_NOISE, NoiseConfig
     from morphit_ros.cover.simulation import SimulationConfig
 
@@ -75,6 +81,15 @@ def run(options: argparse.Namespace) -> int:
         if chosen == "both" or (chosen == "paper") == (name == "noisy")
     }
     simulation = read_config(options, SimulationConfig, {"duration": case.duration})
+    detour_config = read_config(options, DetourConfig)
+    detours: list[Detour] = []
+    if detour_config.shapes:
+        detours = plan_detours(
+            case.cover, case.state, case.target, simulation.duration, case.controller, detour_config, seed
+        )
+        for detour in detours:
+            say(f"way from {detour.start:g} s on: {detour.description}")
+        case = dataclasses.replace(case, target=detours[-1].target)
     reach = None
     if simulation.forecast_time > 0.0:
         reach = forecast_reach(
@@ -86,7 +101,8 @@ def run(options: argparse.Namespace) -> int:
     with ResultFiles() as files:
         if options.json != "-":
             print(run_table(case, results))
-        files.json(run_content(case, results, options.data, seed), options.json)
+        content = {**run_content(case, results, options.data, seed), "detours": [_detour(found) for found in detours]}
+        files.json(content, options.json)
         for name, result in results.items():
             _write_files(files, options, case, result, name, len(results) > 1)
     return 0 if all(result.success for result in results.values()) else 1
@@ -157,6 +173,14 @@ def run_table(case: CoverCase, results: dict[str, CoverSimulationResult]) -> str
 def _reach_content(reach: Reach) -> dict[str, Any]:
     values = {"angle": finite_or_none(reach.angle), "distance": finite_or_none(reach.distance)}
     return {**values, **plain(reach, "within", "settled")}
+
+
+def _detour(detour: Detour) -> dict[str, Any]:
+    """For JSON: errors of the tries as mean angle [rad] and mean distance [m]."""
+    return {
+        **plain(detour, "formula", "start", "end", "tries", "seconds"),
+        "straight": detour.straight_errors.tolist(), "reached": detour.errors.tolist(),
+    }  # fmt: skip
 
 
 def _shares(result: CoverSimulationResult) -> list[tuple[StepStatus, float]]:

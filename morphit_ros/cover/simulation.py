@@ -13,7 +13,7 @@ from morphit_ros.cover.control.controller import ControllerConfig, CoverControll
 from morphit_ros.cover.control.forecast import forecast_reach
 from morphit_ros.cover.control.quadratic_program import QpSolver
 from morphit_ros.cover.control.reach import Reach
-from morphit_ros.cover.goals.targets import SurfaceTarget
+from morphit_ros.cover.goals.targets import LaterTarget, SurfaceTarget
 from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
 from morphit_ros.cover.model import Cover
 from morphit_ros.cover.noise import NoiseConfig, NoiseSource
@@ -92,6 +92,7 @@ def simulate_cover(
     solver: QpSolver | None = None,
     progress: Callable[[float, StepResult], None] | None = None,
     forecast: Reach | None = None,
+    before: Array | None = None,
 ) -> CoverSimulationResult:
     """Run a cover towards a target.
 
@@ -106,6 +107,7 @@ def simulate_cover(
         solver: of the quadratic programmes; by default the one that `controller` names.
         progress: called after each step with time and result.
         forecast: how near the cover comes to the target at the end, if that is known; by default it is found here.
+        before: (M,) motor rates before the start [rad/s]; zero by default.
 
     Raises:
         InvalidInputError: a start with open joints, or motors that are missing.
@@ -119,6 +121,8 @@ def simulate_cover(
     # Without noise both see the same configurations: each is decomposed once.
     shared = NullSpaceSolver(cover)
     regulator, plant = CoverController(cover, controller, solver, shared), CoverPlant(cover, state, shared)
+    if before is not None:
+        regulator.remember(before)
     source = NoiseSource(cover, noise or NoiseConfig(), seed)
     steps = max(1, round(config.duration / controller.period))
     record: list[tuple[StepResult, float, float, float]] = []
@@ -156,3 +160,27 @@ def simulate_cover(
         message=message,
         forecast=forecast,
     )
+
+
+def states_on_course(
+    cover: Cover,
+    state: CoverState,
+    target: SurfaceTarget,
+    duration: float,
+    count: int,
+    controller: ControllerConfig | None = None,
+) -> list[CoverState]:
+    """Where a cover is on its way to a target, without noise: its start and `count` configurations at equal times.
+
+    Motors that shall hold all of them (`place_motors`) stay away from singular ones longer than those for the start.
+
+    Args, Raises: as `simulate_cover`; fewer configurations where the run ends before its time.
+    """
+    states, part = [state], duration / max(count, 1)
+    for number in range(count):
+        config = SimulationConfig(duration=part, forecast_time=0.0)
+        run = simulate_cover(cover, states[-1], LaterTarget(target, number * part), config, controller)
+        states.append(run.state)
+        if not run.success:
+            break
+    return states

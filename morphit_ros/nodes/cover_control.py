@@ -11,7 +11,7 @@ from rclpy.node import Node
 from morphit_interfaces.msg import CoverTarget
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.cover.control.controller import ControllerConfig
-from morphit_ros.cover.control.forecast_process import ForecastProcess
+from morphit_ros.cover.control.forecast_process import forecasts_of
 from morphit_ros.cover.control.supervision import SupervisedController, SupervisionConfig
 from morphit_ros.errors import MorphitError
 from morphit_ros.ros.core import interfaces
@@ -65,10 +65,7 @@ class CoverControl(LifecycleNodeMixin, Node):
         self._supervised = SupervisedController(model.cover, model.state, controller, supervision)
         self._outputs = CoverOutputs(self, self._supervised, config.publish_trajectory)
         self._driver = CoverDriver(self._supervised, self._outputs.command, len(model.cover.motors))
-        forecast_time = supervision.forecast_time
-        self._forecasts = (
-            ForecastProcess(model.cover, model.state, controller, forecast_time) if forecast_time > 0.0 else None
-        )
+        self._forecasts = forecasts_of(model.cover, model.state, controller, supervision)
         forecast_made = self.create_guard_condition(self._on_forecast)
         self._targets = TargetInput(
             self._supervised, self._driver.gate, model, config.target, frame, self._forecasts, forecast_made.trigger

@@ -29,6 +29,22 @@ def test_run_writes_table_plot_and_json(tmp_path: Path, capsys: pytest.CaptureFi
     assert json.loads((tmp_path / "placed.json").read_text(encoding="utf-8"))["rows"] == 3
 
 
+def test_ways_and_motors_for_a_whole_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = tmp_path / "run.json"
+    words = ["cover", "run", "3x3", "--duration", "0.1", "--forecast-time", "0", "--json", str(report)]
+    assert main([*words, "--detour", "2", "--detour-rounds", "1"]) == 0
+    assert "way from 0 s on: " in capsys.readouterr().err
+    (detour,) = json.loads(report.read_text(encoding="utf-8"))["detours"]
+    assert len(detour["straight"]) == 4
+    assert detour["tries"] >= 6
+    assert main(words) == 0
+    assert json.loads(report.read_text(encoding="utf-8"))["detours"] == []
+    assert main(["cover", "place", "3x3", "--course", "3", "--json", str(report)]) == 0
+    assert "greatest of 4" in capsys.readouterr().out
+    content = json.loads(report.read_text(encoding="utf-8"))
+    assert content["greatest_condition"] >= content["condition"]
+
+
 def test_torque_weighs_starts_shapes_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report, placed = tmp_path / "torque.json", tmp_path / "placed.json"
     # The paper's motors don't hold it: status 1, and the worst motor is named.
@@ -69,6 +85,8 @@ def test_torque_weighs_starts_shapes_and_files(tmp_path: Path, capsys: pytest.Ca
         ["place", "5x5"],
         ["place", "3x3", "--generations", "0"],
         ["place", "3x3", "--method", "genetic", "--torque-weight", "1"],
+        ["place", "3x3", "--method", "genetic", "--course", "3"],
+        ["run", "3x3", "--detour", "-1"],
         ["torque", "5x5"],
         ["torque", "none.json"],
         ["torque", "3x3", "--gravity", "0", "0", "0"],

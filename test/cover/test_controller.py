@@ -317,6 +317,30 @@ def test_motors_stop_on_every_failure() -> None:
     assert not spoiled_step.rates.any()
 
 
+@pytest.mark.parametrize(("possible", "moves"), [(0.01, True), (1e-6, False)])
+def test_motors_near_a_singular_configuration_come_back_as_fast_as_limits_let_them(
+    possible: float, moves: bool
+) -> None:
+    """A rise of the singular values that no motion brings is asked for more slowly before motors count as lost."""
+
+    class Limited:
+        def solve(self, problem: NearestPointProblem) -> NearestPoint:
+            if (problem.lower > possible).any():
+                return NearestPoint(np.zeros_like(problem.point), problem.active, False, 1, "infeasible")
+            return DaqpSolver().solve(problem)
+
+    cover, state = bowl(4, 4)
+    config = ControllerConfig(condition_target=2.0, condition_limit=3.0)
+    found = CoverController(cover, config, Limited()).step(state, SADDLE, 0.0)
+    assert found.condition > 3.0
+    assert found.status is (StepStatus.NEARLY_SINGULAR if moves else StepStatus.MOTORS_SINGULAR)
+    assert found.rates.any() == moves
+    if moves:
+        plant = CoverPlant(cover, state)
+        plant.step(found.rates, 0.01)
+        assert CoverController(cover, config).step(plant.state, SADDLE, 0.01).condition < found.condition
+
+
 def test_motors_that_do_not_span_stop() -> None:
     cover, state = bowl(4, 4)
     # All axes of the joints of the first square and its neighbours: what is far away moves freely.

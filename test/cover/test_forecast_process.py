@@ -9,8 +9,9 @@ import pytest
 from cover_samples import bowl
 
 from morphit_ros.cover.control.controller import ControllerConfig
+from morphit_ros.cover.control.course import SupervisionConfig
 from morphit_ros.cover.control.forecast import forecast_reach
-from morphit_ros.cover.control.forecast_process import Forecast, ForecastProcess
+from morphit_ros.cover.control.forecast_process import Forecast, ForecastProcess, forecasts_of
 from morphit_ros.cover.goals.targets import HeightTarget
 
 PATIENCE = 60.0
@@ -57,5 +58,20 @@ def test_an_answer_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(process, "_time_limit", PATIENCE)
         assert asked(process, "2*x*y").reach is not None
         assert process._process is not stopped
+    finally:
+        process.close()
+
+
+def test_a_forecast_that_is_not_near_may_come_with_a_way_over_a_shape_in_between() -> None:
+    cover, state = bowl(3, 3)
+    config = ControllerConfig(rate_limit=0.35)
+    assert forecasts_of(cover, state, config, SupervisionConfig(forecast_time=0.0)) is None
+    process = forecasts_of(cover, state, config, SupervisionConfig(forecast_time=PATIENCE, detour_time=3.0))
+    assert process is not None
+    try:
+        detour = asked(process, "5*x*y").detour
+        # Whatever is better, it is known how near both end.
+        assert detour is not None
+        assert detour.reached.angle <= detour.straight.angle
     finally:
         process.close()

@@ -19,6 +19,7 @@ from morphit_ros.cover.actuation.placement import (
     judge_motors,
     neighbourhood,
     place_motors,
+    worth,
 )
 from morphit_ros.cover.actuation.torques import holding_torques
 from morphit_ros.cover.cases import load_case
@@ -92,14 +93,29 @@ def test_large_covers_run_or_are_refused_with_the_reason() -> None:
             Cover(rows, cols)
 
 
-def test_placement_is_the_best_of_all_choices_on_a_small_cover() -> None:
-    cover, state = bowl(2, 2, motors=False)
-    rates = candidate_rates(cover, [state])[0]
-    best = max(
-        float(np.linalg.slogdet(rates[list(rows)])[1]) for rows in combinations(range(len(rates)), cover.expected_dof)
-    )
-    placed = place_motors(cover, [state], one_a_joint=False, nearby=0)
-    assert placed.log_determinants[0] == pytest.approx(best, abs=0.3)
+@pytest.mark.parametrize("one_a_joint", [True, False])
+@pytest.mark.parametrize("nearby", [0, 4])
+@pytest.mark.parametrize("torque_weight", [0.0, 1.0])
+def test_placement_is_the_best_of_all_choices_on_a_small_cover(
+    one_a_joint: bool, nearby: int, torque_weight: float
+) -> None:
+    """Six motors on four joints: one a joint is two at most there."""
+    for surface in ("-3*(x**2 + 1.3*y**2) + 2*x*y", "4*x*y"):
+        cover = Cover(2, 2)
+        state = lay_on_surface(cover, HeightTarget(surface))
+        around = neighbourhood(cover, state, nearby, float(np.radians(5.0)), np.random.default_rng(0))
+        matrices, loads = _candidates(cover, [state, *around])
+        choices = np.array(list(combinations(range(matrices.shape[1]), cover.expected_dof)))
+        if one_a_joint:
+            choices = choices[[np.bincount(rows // 3).max() <= 2 for rows in choices]]
+        spanning = np.linalg.slogdet(matrices[0][choices])[1] > -12.0
+        best = max(worth(matrices, loads, rows, torque_weight) for rows in choices[spanning])
+        placed = place_motors(
+            cover, [state], one_a_joint=one_a_joint, nearby=nearby, torque_weight=torque_weight
+        )  # fmt: skip
+        assert worth(matrices, loads, rows_of(cover.with_motors(placed.motors)), torque_weight) == pytest.approx(
+            best, abs=1e-9
+        )
 
 
 def test_placement_on_three_by_three_is_the_best_of_half_a_million() -> None:

@@ -12,8 +12,9 @@ from morphit_ros.cover.control.controller import ControllerConfig, StepStatus
 from morphit_ros.cover.control.reach import Reach
 from morphit_ros.cover.control.supervision import Measurement, Stop, SupervisedController, SupervisionConfig, WayBack
 from morphit_ros.cover.control.tracking import JointTracker
+from morphit_ros.cover.detour import Detour
 from morphit_ros.cover.goals.surfaces import HeightMapTarget
-from morphit_ros.cover.goals.targets import HeightTarget, ParametricTarget, grid_parameters
+from morphit_ros.cover.goals.targets import DetourTarget, HeightTarget, ParametricTarget, grid_parameters
 from morphit_ros.cover.state import CoverState, flat_state
 from morphit_ros.errors import InvalidInputError
 
@@ -253,3 +254,25 @@ def test_a_target_that_is_forecast_out_of_reach_says_so_from_the_first_step_on()
         assert bench.cycle().stop is Stop.NO_TARGET
     np.testing.assert_array_equal(rates[0], rates[1])
     np.testing.assert_array_equal(rates[0], rates[2])
+
+
+def test_a_way_over_a_shape_in_between_is_taken_and_ends_in_the_target() -> None:
+    bench = Bench()
+    goal, between = HeightTarget("3*x*y"), HeightTarget("x*y")
+    straight, reached = Reach(0.1, 0.02, False), Reach(0.01, 0.001, True)
+    errors = np.zeros((1, 2))
+    way = Detour(
+        DetourTarget(goal, between, 0.0, 1.5), "x*y", 0.0, 1.5, straight, reached, errors, errors, (), (), 1, 0.0
+    )  # fmt: skip
+    course = bench.supervised.set_target(goal, "saddle", bench.now, "direct", straight, way)
+    assert course.goal is goal
+    assert course.duration == 1.5
+    assert course.forecast is reached
+    assert "by way of x*y until 1.5 s" in course.description
+    positions = bench.supervised.state.positions(bench.supervised.cover)
+    for time, target in ((0.0, between), (2.0, goal)):
+        np.testing.assert_array_equal(
+            course.target.sample(positions, time).normals, target.sample(positions, time).normals
+        )
+    kept = replace(way, formula="", target=goal)
+    assert bench.supervised.set_target(goal, "saddle", bench.now, "direct", straight, kept).target is goal

@@ -74,7 +74,7 @@ def place_motors(
         cover: its own motors don't matter.
         states: closed configurations that the motors shall hold.
         seed: of the neighbourhood.
-        one_a_joint: never two motors on one joint.
+        one_a_joint: never two motors on one joint; where joints are fewer than motions, as few as must be.
         nearby: further configurations drawn around each.
         angle: how far joints of those turn [rad].
         starts: of the search; the best result counts. By default 96 for covers of up to 12 motions, as 3 x 3, which
@@ -157,16 +157,23 @@ def neighbourhood(
 
 def pivoted_rows(rates: Array, one_a_joint: bool) -> NDArray[np.int64]:
     """(D,) rows of (3 J, D): each adds the most volume to those before."""
-    remaining = rates.copy()
+    count = rates.shape[1]
+    # Squares of what rows add to the chosen ones; directions of these, orthonormal.
+    left = np.einsum("ij,ij->i", rates, rates)
+    directions = np.zeros((count, count))
     allowed = np.ones(len(rates), dtype=np.bool_)
-    chosen = []
-    for _ in range(rates.shape[1]):
-        norms = np.where(allowed, np.einsum("ij,ij->i", remaining, remaining), -1.0)
-        best = int(norms.argmax())
+    chosen: list[int] = []
+    for number in range(count):
+        best = int(np.where(allowed, left, -1.0).argmax())
         chosen.append(best)
-        if norms[best] > 0.0:
-            direction = remaining[best] / np.sqrt(norms[best])
-            remaining -= np.outer(remaining @ direction, direction)
+        direction = rates[best].copy()
+        for _ in range(2):
+            # Twice: once leaves too much of the earlier directions where little is added.
+            direction -= directions[:number].T @ (directions[:number] @ direction)
+        length = float(np.linalg.norm(direction))
+        if length > 0.0:
+            directions[number] = direction / length
+            left = np.maximum(left - (rates @ directions[number]) ** 2, 0.0)
         allowed[best] = False
         if one_a_joint:
             allowed[3 * (best // 3) : 3 * (best // 3) + 3] = False
@@ -180,37 +187,30 @@ def pivoted_rows(rates: Array, one_a_joint: bool) -> NDArray[np.int64]:
 def _exchange(matrices: Array, loads: Array, chosen: NDArray[np.int64], one_a_joint: bool, torque_weight: float) -> int:
     """Swap single rows, in place, while the choice gets better; returns the number of swaps."""
     swaps = 0
-    tables: list[Array] = []
+    # By Cramer's rule the determinant changes by entry (i, j) when row i of the choice becomes row j.
+    stacked, tables = np.empty((0, 0, 0)), list[Array]()
     while swaps < 20 * len(chosen):
         if swaps % _RENEWED == 0:
             try:
-                tables = [np.linalg.solve(rates[chosen].T, rates.T) for rates in matrices]
+                stacked = np.stack([np.linalg.solve(rates[chosen].T, rates.T) for rates in matrices])
+                tables = list(stacked)
             except np.linalg.LinAlgError:
                 return swaps  # no volume to improve on; the start counts for nothing
-        gains = np.zeros((len(chosen), matrices.shape[1]))
-        for rates, table, load in zip(matrices, tables, loads, strict=True):
-            # By Cramer's rule the determinant changes by this factor when row i of the choice becomes row j.
-            with np.errstate(divide="ignore"):
-                gains += np.log(np.abs(table))
-            if torque_weight > 0.0:
-                torques = np.linalg.solve(rates[chosen].T, load)
-                lighter = np.empty_like(table)
-                fill_torque_gains(np.ascontiguousarray(table), torques, lighter)
-                gains += torque_weight * len(chosen) * lighter
-        gains /= len(matrices)
-        gains[:, chosen] = -np.inf
-        if one_a_joint:
-            taken = np.isin(np.arange(matrices.shape[1]) // 3, chosen // 3)
-            same = (chosen[:, None] // 3) == (np.arange(matrices.shape[1])[None, :] // 3)
-            gains[taken[None, :] & ~same] = -np.inf
-        old, new = np.unravel_index(int(gains.argmax()), gains.shape)
-        if not gains[old, new] > _LEAST_GAIN:
+        lighter = np.zeros((0, 0))
+        if torque_weight > 0.0:
+            lighter = np.zeros((len(chosen), matrices.shape[1]))
+            part = np.empty_like(lighter)
+            for rates, table, load in zip(matrices, tables, loads, strict=True):
+                fill_torque_gains(table, np.linalg.solve(rates[chosen].T, load), part)
+                lighter += part
+            lighter *= torque_weight * len(chosen)
+        # Covers with fewer joints than motions have joints with several motors: no more than they must.
+        most = -(-3 * len(chosen) // matrices.shape[1]) if one_a_joint else 3
+        old, new, gain = best_swap(stacked, chosen, most, lighter)
+        if not gain / len(matrices) > _LEAST_GAIN:
             break
         for table in tables:
-            # Sherman and Morrison: one row of the choice is another.
-            change = table[:, new].copy()
-            change[old] -= 1.0
-            table -= np.outer(change, table[old] / table[old, new])
+            swap_row(table, old, new)
         chosen[old] = new
         swaps += 1
     return swaps
@@ -224,6 +224,49 @@ def worth(matrices: Array, loads: Array, chosen: NDArray[np.int64], torque_weigh
             greatest = np.linalg.norm(np.linalg.solve(rates[chosen].T, load), axis=1).max()
             total[number] -= torque_weight * len(chosen) * np.log(max(greatest, 1e-300))
     return float(total.mean())
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def best_swap(tables, chosen, most, more):  # type: ignore[no-untyped-def]
+    """The motor i and the row j whose swap raises the sum of log|det| most, and by how much.
+
+    `tables` (S, M, rows) are the rows in terms of the motors, `chosen` (M,) their rows; no joint gets more than `most`
+    motors; `more` (M, rows) is added to the gain, or empty.
+    """
+    rows = tables.shape[2]
+    counts = np.zeros(rows // 3 + 1, dtype=np.int64)
+    taken = np.zeros(rows, dtype=np.bool_)
+    for row in chosen:
+        counts[row // 3] += 1
+        taken[row] = True
+    old, new, gain = 0, 0, -np.inf
+    # Logarithms only of what may be the best: the product decides before.
+    greatest = 0.0
+    for i in range(len(chosen)):
+        for j in range(rows):
+            if taken[j] or (counts[j // 3] >= most and j // 3 != chosen[i] // 3):
+                continue
+            factor = 1.0
+            for s in range(len(tables)):
+                factor *= abs(tables[s, i, j])
+            if more.size == 0:
+                if factor > greatest:
+                    greatest, old, new = factor, i, j
+            else:
+                found = np.log(factor) + more[i, j]
+                if found > gain:
+                    old, new, gain = i, j, found
+    return old, new, np.log(greatest) if more.size == 0 else gain
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def swap_row(table, old, new):  # type: ignore[no-untyped-def]
+    """The table (M, rows) once row `new` takes the place of motor `old`, in place (Sherman and Morrison)."""
+    scaled = table[old] / table[old, new]
+    for i in range(len(table)):
+        change = table[i, new] - (1.0 if i == old else 0.0)
+        for j in range(table.shape[1]):
+            table[i, j] -= change * scaled[j]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -64,6 +64,10 @@ class CoverController:
         self._programme.reset()
         self._watch.reset()
 
+    def remember(self, rates: Array) -> None:
+        """Take (M,) motor rates [rad/s] for the last command: what weights and limits of changes go by."""
+        self._programme.slowed(rates)
+
     def step(
         self, state: CoverState, target: SurfaceTarget, time: float, forecast: Reach | None = None,
         passage: bool = False,

@@ -58,6 +58,10 @@ class SupervisionConfig(Config):
         2.0, "A new target counts once it is known how near the cover comes to it, or after this time [s]; 0: at once",
         minimum=0.0, maximum=60.0,
     )  # fmt: skip
+    detour_time: float = parameter(
+        0.0, "Longest search for a way over a shape in between to a target that is forecast to be missed [s]; 0: none",
+        minimum=0.0, maximum=3600.0,
+    )  # fmt: skip
     overrun_limit: float = parameter(4.0, "Motors stop when a command is this late [periods]", minimum=1.5, maximum=1e3)
 
     def too_old(self, age: float, period: float) -> str:

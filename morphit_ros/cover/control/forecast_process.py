@@ -17,18 +17,24 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from morphit_ros.cover.control.config import ControllerConfig
+from morphit_ros.cover.control.course import SupervisionConfig
 from morphit_ros.cover.control.reach import Reach
 from morphit_ros.cover.goals.targets import HeightTarget, SurfaceTarget
 from morphit_ros.cover.model import Cover
 from morphit_ros.cover.state import CoverState
 from morphit_ros.errors import MorphitError
 
+if TYPE_CHECKING:
+    from morphit_ros.cover.detour import Detour
+
 _LENGTH = struct.Struct("!Q")
 # Of the time that an answer may take, this much is for the search, the rest for the way.
 _SEARCH_SHARE = 0.8
+# In between, a round of a search.
+_SHAPES = 16
 
 
 @dataclass(frozen=True)
@@ -38,10 +44,12 @@ class Forecast:
     Attributes:
         reach: how near the cover comes; None where that is not known.
         problem: why not, or empty.
+        detour: what a search for a way over a shape in between found; None where there was none.
     """
 
     reach: Reach | None
     problem: str = ""
+    detour: Detour | None = None
 
 
 class _Question:
@@ -80,10 +88,13 @@ class ForecastProcess:
     Args:
         cover, state, config: of the controller whose targets are asked about.
         time_limit: an answer that takes longer is given up [s].
+        detour_time: of the answer's time [s], for a way over a shape in between where the forecast is not near.
     """
 
-    def __init__(self, cover: Cover, state: CoverState, config: ControllerConfig, time_limit: float) -> None:
-        self._about, self._time_limit = (cover, state, config), time_limit
+    def __init__(
+        self, cover: Cover, state: CoverState, config: ControllerConfig, time_limit: float, detour_time: float = 0.0
+    ) -> None:
+        self._about, self._time_limit, self._detour_time = (cover, state, config), time_limit, detour_time
         self._questions: queue.Queue[_Question | None] = queue.Queue()
         self._process: subprocess.Popen[bytes] | None = None
         # What the process is busy with; None while it starts, which may take longer than an answer.
@@ -125,9 +136,10 @@ class ForecastProcess:
                 if question.answered:
                     continue
                 self._asked = question
-                _write(process.stdin, (*question.content, _SEARCH_SHARE * self._time_limit))
-                found = _read(process.stdout)
-                question.finish(Forecast(found) if isinstance(found, Reach) else Forecast(None, str(found)))
+                limits = self._time_limit - self._detour_time, self._detour_time
+                _write(process.stdin, (*question.content, *(_SEARCH_SHARE * limit for limit in limits)))
+                found, detour = _read(process.stdout)
+                question.finish(Forecast(found, "", detour) if isinstance(found, Reach) else Forecast(None, str(found)))
             except (OSError, EOFError, ValueError, TypeError, AttributeError, pickle.PickleError) as error:
                 question.finish(Forecast(None, str(error) or type(error).__name__))
                 self._kill()
@@ -148,6 +160,16 @@ class ForecastProcess:
         _write(process.stdin, self._about)
         _read(process.stdout)
         return process
+
+
+def forecasts_of(
+    cover: Cover, state: CoverState, controller: ControllerConfig, config: SupervisionConfig
+) -> ForecastProcess | None:
+    """The process that a supervised controller's targets ask, None where they wait for nothing."""
+    if config.forecast_time + config.detour_time == 0.0:
+        return None
+    time_limit = config.forecast_time + config.detour_time
+    return ForecastProcess(cover, state, controller, time_limit, config.detour_time)
 
 
 def _write(stream: IO[bytes] | None, content: Any) -> None:
@@ -172,6 +194,7 @@ def _read(stream: IO[bytes] | None) -> Any:
 
 def main() -> int:
     from morphit_ros.cover.control.forecast import forecast_reach
+    from morphit_ros.cover.detour import DetourConfig, motion_time, plan_detour
 
     os.nice(10)
     # What a library may print is no answer.
@@ -184,12 +207,18 @@ def main() -> int:
         forecast_reach(cover, start, HeightTarget("0*x"), config, 0.0, 0.0)
         _write(answers, "ready")
         while True:
-            state, target, time, time_limit = _read(questions)
+            state, target, time, time_limit, detour_time = _read(questions)
+            detour: Detour | None = None
             try:
-                found: Reach | str = forecast_reach(cover, state, target, config, time, time_limit)
+                reach = forecast_reach(cover, state, target, config, time, time_limit)
+                found: Reach | str = reach
+                search = DetourConfig(shapes=_SHAPES, time_limit=detour_time)
+                if detour_time > 0.0 and reach.angle > search.enough_angle:
+                    duration = motion_time(cover, state, target, config.rate_limit)
+                    detour = plan_detour(cover, [state], target, duration, config, search)
             except MorphitError as error:
                 found = str(error)
-            _write(answers, found)
+            _write(answers, (found, detour))
     except (EOFError, BrokenPipeError, KeyboardInterrupt):
         return 0
 

@@ -42,6 +42,8 @@ _EXCESS = 1e-6
 _WATCHED = 8.0
 # Greatest rise of one that is demanded, in units of what a turn of all nodes at the rate limit does.
 _GREATEST_DEMAND = 0.2
+# Demands that no motion meets are lowered by this factor, so many times, before motors count as lost.
+_SOFTER, _MOST_SOFTENINGS = 0.25, 4
 # Beyond this condition slopes of singular values say nothing any more.
 _HOPELESS = 1e9
 # Nodes nearer than this are watched, in units of their least distance: those two apart in a row folded as far as joints
@@ -107,6 +109,10 @@ class _Extras:
         """Whether standing still is not enough."""
         return bool((self.lower > 0.0).any())
 
+    def softened(self) -> _Extras:
+        """The same with lower demands."""
+        return replace(self, lower=np.where(self.lower > 0.0, _SOFTER * self.lower, self.lower))
+
     def without_demands(self) -> _Extras:
         """The same, but standing still is enough."""
         return replace(self, lower=np.minimum(self.lower, 0.0))
@@ -153,7 +159,7 @@ class MotionProgramme:
         basis = space.basis
         extras = self._extras(situation, velocities, pairs, span, inverse)
         chosen, rows = self._begin(situation, motors, inverse, point)
-        limited, iterations = config.acceleration_limit > 0.0, 0
+        limited, iterations, softened = config.acceleration_limit > 0.0, 0, 0
         limit = np.full(len(self._motors), config.rate_limit)
         change = config.acceleration_limit * config.period if limited else np.inf
         self._bounds = np.maximum(-limit, self._last_rates - change), np.minimum(limit, self._last_rates + change)
@@ -161,6 +167,9 @@ class MotionProgramme:
             found = self._solver.solve(self._problem(point, rows, chosen, extras, limited))
             iterations += found.iterations
             if not found.success and extras is not None and extras.demands:
+                if not condition < config.condition_limit and softened < _MOST_SOFTENINGS:
+                    extras, softened = extras.softened(), softened + 1
+                    continue
                 if not condition < config.condition_limit:
                     # Nothing that the limits allow brings the motors back.
                     return self._failed(StepStatus.MOTORS_SINGULAR, condition, iterations, self._weakest(span))

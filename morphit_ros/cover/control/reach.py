@@ -14,6 +14,9 @@ from morphit_ros.geometry.transforms import Array
 _STILL_TURN, _STILL_SPEED = 1e-3, 1e-4
 # The error has to fall by this share to count as nearer.
 _NEARER = 0.01
+# An error that rises by more than this in a period [rad, pitches], and by more than joints can turn in so many, is that
+# of another shape: the next phase of a target.
+_JUMP, _JUMP_PERIODS = 0.05, 20.0
 
 
 @dataclass(frozen=True)
@@ -56,17 +59,19 @@ class ReachWatch:
     def reset(self) -> None:
         """Forget how near the cover came."""
         self._target: SurfaceTarget | None = None
-        self._least, self._waited = np.inf, 0.0
+        self._least, self._waited, self._last = np.inf, 0.0, np.inf
         self.best = Reach(np.inf, np.inf, False)
 
     def update(self, target: SurfaceTarget, sample: TargetSample, angles: Array) -> bool:
         """Take in a period; whether the cover has come no nearer for the configured time and is beyond tolerances."""
         config = self._config
-        if target is not self._target or _moves(sample):
-            self.reset()
-            self._target = target
         angle, distance = float(angles.mean()), float(sample.distances.mean())
         error = angle + distance / self._pitch
+        jump = max(_JUMP, _JUMP_PERIODS * config.rate_limit * config.period)
+        if target is not self._target or _moves(sample) or error - self._last > jump:
+            self.reset()
+            self._target = target
+        self._last = error
         if error < (1.0 - _NEARER) * self._least:
             self._least, self._waited = error, 0.0
             within = angle <= config.reach_angle and distance <= config.reach_distance

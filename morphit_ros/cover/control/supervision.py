@@ -17,6 +17,7 @@ from morphit_ros.cover.control.course import Course, SupervisionConfig, examine_
 from morphit_ros.cover.control.reach import Reach
 from morphit_ros.cover.control.stops import STOP_OF_STEP, Stop, WayBack
 from morphit_ros.cover.control.tracking import JointTracker, PoseTracker, TrackedState
+from morphit_ros.cover.detour import Detour
 from morphit_ros.cover.goals.surfaces import MeshTarget
 from morphit_ros.cover.goals.targets import HeightTarget, SurfaceTarget, TargetSample
 from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
@@ -148,8 +149,9 @@ class SupervisedController:
         MeshTarget(TriangleMesh(corners, np.array([[0, 1, 2]]))).sample(positions, 0.0)
 
     def set_target(
-        self, target: SurfaceTarget, name: str, now: float, approach: str = "", forecast: Reach | None = None
-    ) -> Course:
+        self, target: SurfaceTarget, name: str, now: float, approach: str = "", forecast: Reach | None = None,
+        detour: Detour | None = None,
+    ) -> Course:  # fmt: skip
         """Accept a target, which counts from the next cycle on. If it is refused the last one stays.
 
         Args:
@@ -158,12 +160,19 @@ class SupervisedController:
             now: by the clock of `cycle` [s].
             approach: instead of the configuration's.
             forecast: how near the cover comes to it, if that is known.
+            detour: a way to it over a shape in between, if one ends nearer; it is taken instead.
 
         Raises:
             InvalidInputError: not finite, not through the father node, or too far away to be followed.
         """
-        self._course = replace(self.plan(target, name, now, approach), forecast=forecast)
-        return self._course
+        course = replace(self.plan(target, name, now, approach), forecast=forecast)
+        if detour is not None and detour.formula:
+            self.examine(detour.target)
+            course = replace(
+                course, target=detour.target, duration=detour.end, way=detour.description, forecast=detour.reached
+            )
+        self._course = course
+        return course
 
     def plan(self, target: SurfaceTarget, name: str, now: float, approach: str = "") -> Course:
         """What `set_target` would make of a target, without a forecast.

@@ -82,6 +82,11 @@ class HeightTarget:
             raise InvalidInputError("phases", ends, "end times that increase")
         self._phases = [(end, Expression(text)) for end, text in phases]
 
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """End times of the phases [s]; the last may be infinite."""
+        return tuple(end for end, _ in self._phases)
+
     def expression(self, time: float) -> Expression:
         """The formula that holds at a time; after the last end, the last."""
         return next((expression for end, expression in self._phases if time <= end), self._phases[-1][1])
@@ -127,6 +132,37 @@ class ParametricTarget:
         normals, rates = _normalized(across, rate)
         offsets = positions - parts[:, VALUE]
         return TargetSample(normals, rates, offsets, parts[:, BY_TIME], False, np.linalg.norm(offsets, axis=1))
+
+
+class DetourTarget:
+    """A target that is another one for a while.
+
+    Args:
+        goal: before and after.
+        between: from `start` until `end` [s].
+    """
+
+    def __init__(self, goal: SurfaceTarget, between: SurfaceTarget, start: float, end: float) -> None:
+        self._goal, self._between, self._start, self._end = goal, between, start, end
+
+    def sample(self, positions: Array, time: float) -> TargetSample:
+        """See `SurfaceTarget`."""
+        return (self._between if self._start <= time < self._end else self._goal).sample(positions, time)
+
+
+class LaterTarget:
+    """A target whose time begins later.
+
+    Args:
+        target: whose t at the beginning is `start` [s].
+    """
+
+    def __init__(self, target: SurfaceTarget, start: float) -> None:
+        self._target, self._start = target, start
+
+    def sample(self, positions: Array, time: float) -> TargetSample:
+        """See `SurfaceTarget`."""
+        return self._target.sample(positions, self._start + time)
 
 
 def grid_parameters(cover: Cover) -> Array:

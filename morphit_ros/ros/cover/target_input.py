@@ -120,7 +120,9 @@ class TargetInput:
 
     def _follow(self, request: _Request, forecast: Forecast) -> None:
         now = time.monotonic()
-        self._supervised.set_target(request.target, request.name, now, request.approach, forecast.reach)
+        self._supervised.set_target(
+            request.target, request.name, now, request.approach, forecast.reach, forecast.detour
+        )
         self.unknown = forecast.problem
 
     def _refuse(self, error: MorphitError) -> None:
