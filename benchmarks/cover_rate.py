@@ -37,7 +37,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 
 from morphit_ros.ros.core import interfaces  # noqa: E402
-from morphit_ros.ros.execution.motion_transport import use_datagrams  # noqa: E402
+from morphit_ros.ros.core.motion_transport import use_datagrams  # noqa: E402
 
 _PATIENCE = 180.0
 

@@ -28,7 +28,6 @@ from morphit_ros.ros.cover.model import CoverModelConfig, load_model
 from morphit_ros.ros.cover.outputs import CoverOutputs
 from morphit_ros.ros.cover.report import CoverReport
 from morphit_ros.ros.cover.target_input import TargetInput
-from morphit_ros.ros.execution.motion_transport import use_datagrams
 
 
 @dataclass(frozen=True)
@@ -141,9 +140,8 @@ class CoverControl(LifecycleNodeMixin, Node):
 
 def main(args: list[str] | None = None) -> None:
     # Neither a frozen process nor a paused terminal may keep commands waiting.
-    use_datagrams()
     # One thread for callbacks; commands have their own.
-    run_node(CoverControl, [*(sys.argv if args is None else args), *QUIET_ARGUMENTS], threads=1)
+    run_node(CoverControl, [*(sys.argv if args is None else args), *QUIET_ARGUMENTS], threads=1, datagrams=True)
 
 
 if __name__ == "__main__":

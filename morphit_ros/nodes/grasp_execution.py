@@ -23,7 +23,6 @@ from morphit_ros.ros.core.frames import BaseFrameConfig
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.execution.motion_backends import MotionPlanning, MotionPlanningConfig
-from morphit_ros.ros.execution.motion_transport import use_datagrams
 from morphit_ros.ros.execution.object_clearance import ExecutedClearanceConfig
 from morphit_ros.ros.execution.pick_jobs import PickJobs, PickJobsConfig
 from morphit_ros.ros.execution.pick_request import GoalConfig, GoalReader
@@ -179,8 +178,7 @@ class GraspExecution(LifecycleNodeMixin, Node):
 
 def main(args: list[str] | None = None) -> None:
     # No frozen process may keep a stop waiting, and this one, frozen, no driver.
-    use_datagrams()
-    run_node(GraspExecution, args, threads=4)
+    run_node(GraspExecution, args, threads=4, datagrams=True)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,6 @@ from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics, diagn
 from morphit_ros.ros.core.heartbeat import ended, own_process
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
-from morphit_ros.ros.execution.motion_transport import use_datagrams
 from morphit_ros.ros.execution.robot_commands import CommandConfig, make_robot_commands
 from morphit_ros.ros.execution.robot_watch import RobotWatch
 
@@ -265,8 +264,7 @@ class TrajectoryGate(Node):
 
 def main(args: list[str] | None = None) -> None:
     # No frozen process may keep the brake waiting.
-    use_datagrams()
-    run_node(TrajectoryGate, args, threads=1)
+    run_node(TrajectoryGate, args, threads=1, datagrams=True)
 
 
 if __name__ == "__main__":

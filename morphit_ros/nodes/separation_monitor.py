@@ -18,7 +18,6 @@ from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.distance.separation import SeparationConfig, SeparationMonitor, SeparationMonitorConfig
 from morphit_ros.ros.distance.server import SuperovoidModelConfig
-from morphit_ros.ros.execution.motion_transport import use_datagrams
 
 
 @dataclass(frozen=True)
@@ -84,8 +83,7 @@ class SeparationMonitorNode(Node):
 
 def main(args: list[str] | None = None) -> None:
     # No frozen process may keep a stop waiting.
-    use_datagrams()
-    run_node(SeparationMonitorNode, args, threads=1)
+    run_node(SeparationMonitorNode, args, threads=1, datagrams=True)
 
 
 if __name__ == "__main__":

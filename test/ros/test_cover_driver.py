@@ -13,8 +13,8 @@ from morphit_ros.cover.control.supervision import Cycle, Measurement, Stop, Supe
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.resources import resource
 from morphit_ros.ros.core.log_writer import LogWriter
+from morphit_ros.ros.core.motion_transport import use_datagrams
 from morphit_ros.ros.cover.driver import CommandGate, CoverDriver
-from morphit_ros.ros.execution.motion_transport import use_datagrams
 
 # Long, so that threads of a busy machine keep their order; nothing here is asserted to be quick.
 PERIOD, PATIENCE = 0.05, 20.0

@@ -299,7 +299,7 @@ def starts_from_normals(
 
     Args:
         points, normals: (N, 3) cloud, normals outwards.
-        count: seeds drawn, with replacement; as many again, up to five times, while few of them find a partner.
+        count: seeds drawn, with replacement.
         angles: closing directions about each normal.
         half_width: of a pad [m].
         depth: how far below the surface the pads' middle goes, and half of the slab's depth [m].

@@ -106,7 +106,7 @@ def searches(
     """What searches from places (S, K) end in, cheapest first; those from which no motion can be computed are left out.
 
     Raises:
-        InvalidInputError: of the first place, if there is none from which a motion can be computed.
+        InvalidInputError: of the first place, if there are any and a motion can be computed from none.
     """
     found: list[LeastSquaresEstimate] = []
     refusal: InvalidInputError | None = None
@@ -115,8 +115,7 @@ def searches(
             found.append(solve_least_squares(evaluate, begun_at(unknowns, place), search))  # type: ignore[arg-type]
         except InvalidInputError as error:
             refusal = refusal or error
-    if not found:
-        assert refusal is not None
+    if refusal is not None and not found:
         raise refusal
     return sorted(found, key=_cost)
 
@@ -256,13 +255,14 @@ def _told_apart(
     A rough cost is curved far more in its valleys than as a whole: the curvature of one says how well its own floor is
     known, and not which of them is the true one.
     """
+    deviations = estimate.uncertainty.standard_deviations.copy()
     others = [item.values[:count] - estimate.values[:count] for valleys in rivals for item in valleys]
-    offsets = np.array([offset for offset in others if offset.any()])
+    # What is nearer is the same valley, as a shorter part of the tracks shows it.
+    offsets = np.array([offset for offset in others if (np.abs(offset) > deviations[:count]).any()])
     if len(offsets) == 0:
         return estimate
     covariance = estimate.uncertainty.covariance.copy()
     covariance[:count, :count] += offsets.T @ offsets / len(offsets)
-    deviations = estimate.uncertainty.standard_deviations.copy()
     deviations[:count] = np.sqrt(deviations[:count] ** 2 + (offsets**2).mean(axis=0))
     uncertainty = dataclasses.replace(estimate.uncertainty, covariance=covariance, standard_deviations=deviations)
     return dataclasses.replace(estimate, uncertainty=uncertainty)

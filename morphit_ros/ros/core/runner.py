@@ -31,6 +31,7 @@ from morphit_ros.ros.core.alive import LifeSign
 from morphit_ros.ros.core.clocks import SimulatedClock
 from morphit_ros.ros.core.endpoints import watch_events_seldom
 from morphit_ros.ros.core.finished import NodeFinished
+from morphit_ros.ros.core.motion_transport import use_datagrams
 
 
 class _StopSignals:
@@ -156,7 +157,11 @@ def _answer_arguments(make_node: Callable[[], Node], args: Sequence[str]) -> Non
 
 
 def run_node(
-    make_node: Callable[[], Node], args: Sequence[str] | None = None, threads: int = 2, serves: bool = True
+    make_node: Callable[[], Node],
+    args: Sequence[str] | None = None,
+    threads: int = 2,
+    serves: bool = True,
+    datagrams: bool = False,
 ) -> NoReturn:
     """Run a node until it is told to stop, then end the process.
 
@@ -165,12 +170,14 @@ def run_node(
         args: command line, None for the process's own.
         threads: worker threads of the executor; with 1 all callbacks run in the calling thread.
         serves: whether others may wait for it, and are to know that it lives.
+        datagrams: whether it moves something, and uses no shared memory (`morphit_ros.ros.core.motion_transport`).
 
     The exit status is 0 after an ordinary end and after ``--help``, 2 for a caller's mistake at start, or what the node
     says in `NodeFinished`; 130 if a node that does not serve was told to stop before it has finished.
     """
     _answer_arguments(make_node, sys.argv if args is None else args)
-    use_large_shared_memory()
+    if not (datagrams and use_datagrams()):
+        use_large_shared_memory()
     remove_dead_segments()
     keep_memory_flat()
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
