@@ -198,7 +198,7 @@ def test_finite_rows_and_spacing():
 
 
 def test_what_is_planned_on_is_the_surface_of_a_noisy_cloud_and_an_exact_one_as_it_is():
-    config = PlannerConfig(complete=False)
+    config = PlannerConfig(complete=False, surface_radius=0.008)
     points, normals = surface(cylinder_mesh(0.033, 0.2), 2500)
     side = np.abs(normals[:, 2]) < 0.1
     points, normals = points[side], normals[side]
