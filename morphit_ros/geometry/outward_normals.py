@@ -33,8 +33,6 @@ _NEIGHBORHOOD = 0.005
 # Of neighbouring pairs, mugs and glasses of one or two camera-oriented views have up to a tenth with opposite normals,
 # merges of mixed signs a fifth and more. The balance of outward and inward normals is 1 for a ball, -1 if flipped.
 _MIXED, _CONSISTENT, _INWARDS = 0.15, 0.03, -0.4
-# Points whose normals differ by less are on one surface [cosine].
-_SAME_SIDE = 0.7
 
 
 def principal_frame(points: Array) -> tuple[Array, Array]:
@@ -158,26 +156,6 @@ def smooth_normals(points: Array, normals: Array, radius: float, rows: Index | N
     return _smooth(np.ascontiguousarray(normals), wanted, cells)[chosen]
 
 
-def smooth_points(points: Array, normals: Array, radius: float, rows: Index | None = None) -> Array:
-    """Points (M, 3) moved along their normals onto the surface that they and their neighbours show.
-
-    One step of moving least squares: by the weighted mean of the neighbours' heights over a point. A neighbour's height
-    is measured along the mean of both normals, which is that of a sphere through both points: so bent surfaces neither
-    shrink nor swell (Guennebaud & Gross, Algebraic Point Set Surfaces, 2007). What faces another way, as beyond an edge
-    or on the other side of a thin wall, is no neighbour.
-
-    Args:
-        points, normals: (N, 3) [m], unit normals that face the same way on one side of a surface.
-        radius: of the neighbourhood [m].
-        rows: (M,) points that are wanted, all if None.
-    """
-    chosen = np.arange(len(points)) if rows is None else rows
-    wanted = np.zeros(len(points), np.bool_)
-    wanted[chosen] = True
-    cells = build_cells(np.ascontiguousarray(points), radius)
-    return _settle(np.ascontiguousarray(points), np.ascontiguousarray(normals), wanted, cells)[chosen]
-
-
 def _visible_directions(points: Array, directions: Array, axes: Array, spacing: float) -> Array:
     """(N, 3) mean direction from which each point is visible; short where it rarely is."""
     frames = np.empty((len(directions), 3, 3))
@@ -288,42 +266,6 @@ def _opposite_share(normals: Array, cells: CellList, stride: int) -> float:
                     if agreement + normals[i, 2] * normals[j, 2] < -0.34:
                         opposite += 1
     return opposite / max(pairs, 1)
-
-
-@njit(cache=True, nogil=True)
-def _settle(points: Array, normals: Array, wanted: NDArray[np.bool_], cells: CellList) -> Array:
-    settled = points.copy()
-    ranges = np.empty((27, 2), np.int64)
-    squared = cells.size * cells.size
-    for cell in range(cells.packed.size):
-        used = 0
-        for row in range(cells.starts[cell], cells.starts[cell + 1]):
-            i = cells.order[row]
-            if not wanted[i]:
-                continue
-            if used == 0:
-                used = adjacent_ranges(cells, cells.packed[cell], ranges)
-            total, weights = 0.0, 0.0
-            for part in range(used):
-                for other in range(ranges[part, 0], ranges[part, 1]):
-                    j = cells.order[other]
-                    apart, height, alike, length = 0.0, 0.0, 0.0, 0.0
-                    for axis in range(3):
-                        step = points[j, axis] - points[i, axis]
-                        both = normals[i, axis] + normals[j, axis]
-                        apart += step * step
-                        height += step * both
-                        alike += normals[i, axis] * normals[j, axis]
-                        length += both * both
-                    if apart > squared or alike < _SAME_SIDE:
-                        continue
-                    weight = math.exp(-2.0 * apart / squared)
-                    total += weight * height / math.sqrt(length)
-                    weights += weight
-            if weights > 0.0:
-                for axis in range(3):
-                    settled[i, axis] += total / weights * normals[i, axis]
-    return settled
 
 
 @njit(cache=True, nogil=True)

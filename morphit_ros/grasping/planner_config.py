@@ -97,12 +97,6 @@ class PlannerConfig(Config):
     smoothing_radius: float = parameter(
         0.006, "Normals are averaged over neighbours within it; 0 for none [m]", minimum=0.0, maximum=0.05
     )
-    surface_radius: float = parameter(
-        0.0,
-        "Points are moved along their normals onto the surface that neighbours within it show; 0 for none [m]",
-        minimum=0.0,
-        maximum=0.05,
-    )
     complete: bool = parameter(True, "Extrude unseen sides down to the table, if there is one")
     unseen: str = parameter(
         "free",

@@ -14,7 +14,6 @@ from morphit_ros.geometry.outward_normals import (
     normals_face_viewpoints,
     normals_point_outwards,
     smooth_normals,
-    smooth_points,
 )
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.support_plane import SupportPlaneLike
@@ -25,8 +24,6 @@ from morphit_ros.grasping.planner_config import PlannerConfig
 
 # Of the spacing, what closes the gaps between evenly spread points: more blurs a rim or an edge into what is beside it.
 _FOOTPRINT = 0.7
-# Clouds with less noise are samples of a shape [m]: cameras have more.
-_EXACT = 3e-4
 
 
 @dataclass(frozen=True)
@@ -98,7 +95,8 @@ def prepare_scene(
     if table is not None:
         check_transform(table.T_world_table, "table.T_world_table")
     dense = _checked_points(cloud, config, rng)
-    points, normals, estimated, note = _thinned(dense, config, eyes, rng)
+    rows, normals, estimated, note = _thinned(dense, config, eyes, rng)
+    points = np.ascontiguousarray(dense.points[rows])
     min_width = config.min_width_estimated if estimated else config.min_width
     up = None if table is None else np.asarray(table.T_world_table, dtype=np.float64)[:3, 2]
     direction, preferred = _approach_direction(points, approach, up)
@@ -149,11 +147,8 @@ def _checked_points(cloud: PointCloud, config: PlannerConfig, rng: np.random.Gen
 
 def _thinned(
     dense: PointCloud, config: PlannerConfig, viewpoints: Array | None, rng: np.random.Generator
-) -> tuple[Array, Array, bool, str]:
-    """Points that are kept, their outward normals, whether those were estimated, and a note if that was not asked for.
-
-    Fingers stop at the highest places of a cloud: noise makes things wider, by three deviations on each side.
-    """
+) -> tuple[Index, Array, bool, str]:
+    """Rows that are kept, their outward normals, whether those were estimated, and a note if that was not asked for."""
     points, given = dense.points, dense.normals
     unit: Array | None = None
     if given is not None and config.normals != "estimate":
@@ -175,21 +170,11 @@ def _thinned(
             unit, note = None, "The cloud's normals do not point outwards: estimated anew."
     rows = thin_evenly(points, unit, config.max_points, rng)
     if unit is not None:
-        return _settled(points, unit, config, rows), _smoothed(points, unit, config, rows), False, note
+        return rows, _smoothed(points, unit, config, rows), False, note
     normals = estimate_outward_normals(points, rows, viewpoints)
-    kept = points[rows]
     if config.smoothing_radius > 0.0:
-        normals = smooth_normals(kept, normals, config.smoothing_radius)
-    # Normals estimated here bend at edges, and would bend the edges.
-    return np.ascontiguousarray(kept), normals, True, note
-
-
-def _settled(points: Array, normals: Array, config: PlannerConfig, rows: Index) -> Array:
-    """Some rows of the points, on the surface that they show; those of exact clouds stay as they are, edges and all."""
-    kept = np.ascontiguousarray(points[rows])
-    if config.surface_radius == 0.0 or surface_noise(kept, normals[rows]) < _EXACT:
-        return kept
-    return smooth_points(points, normals, config.surface_radius, rows)
+        normals = smooth_normals(points[rows], normals, config.smoothing_radius)
+    return rows, normals, True, note
 
 
 def _smoothed(points: Array, normals: Array, config: PlannerConfig, rows: Index) -> Array:

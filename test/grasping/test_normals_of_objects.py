@@ -13,7 +13,6 @@ from morphit_ros.geometry.outward_normals import (
     normals_face_viewpoints,
     normals_point_outwards,
     smooth_normals,
-    smooth_points,
 )
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
@@ -101,28 +100,6 @@ def test_smoothing_averages_only_what_faces_the_same_way():
     np.testing.assert_array_equal(smooth_normals(points, noisy, 0.006, rows), smoothed[rows])
 
 
-@pytest.mark.parametrize("radius", [0.02, 0.035])
-def test_noise_goes_from_a_ball_and_the_ball_keeps_its_size(radius):
-    rng = np.random.default_rng(0)
-    points, normals = surface(sphere_mesh(radius), 3000)
-    noisy = points + rng.normal(0.0, 0.0015, (len(points), 1)) * normals
-    settled = smooth_points(noisy, smooth_normals(noisy, normals, 0.006), 0.008)
-    errors = np.linalg.norm(settled, axis=1) - np.linalg.norm(points, axis=1)
-    assert abs(errors.mean()) < 1.5e-4
-    assert errors.std() < 5e-4
-    # A mean of neighbours without a look at their normals would shrink the small ball by 0.4 mm.
-    exact = np.linalg.norm(smooth_points(points, normals, 0.008) - points, axis=1)
-    assert exact.max() < 1.5e-4
-    rows = np.array([5, 17, 3])
-    whole = smooth_points(noisy, normals, 0.008)
-    np.testing.assert_array_equal(smooth_points(noisy, normals, 0.008, rows), whole[rows])
-
-
-def test_both_sides_of_a_wall_and_both_faces_at_an_edge_stay_apart():
-    points, normals = surface(box_mesh([0.06, 0.06, 0.003]), 6000)
-    np.testing.assert_allclose(smooth_points(points, normals, 0.008), points, atol=1e-12)
-
-
 def test_thinning_is_even_and_bounded():
     points, normals = surface(box_mesh([0.1, 0.06, 0.08]), 20000)
     rows = thin_evenly(points, normals, 1000, np.random.default_rng(0))
@@ -195,21 +172,3 @@ def test_finite_rows_and_spacing():
     assert 7 not in rows
     np.testing.assert_allclose(corners, [[0, 0, 0], [0.058, 0.058, 0]])
     assert point_spacing(grid[rows]) == pytest.approx(0.003)
-
-
-def test_what_is_planned_on_is_the_surface_of_a_noisy_cloud_and_an_exact_one_as_it_is():
-    config = PlannerConfig(complete=False, surface_radius=0.008)
-    points, normals = surface(cylinder_mesh(0.033, 0.2), 2500)
-    side = np.abs(normals[:, 2]) < 0.1
-    points, normals = points[side], normals[side]
-    rng = np.random.default_rng(0)
-    noisy = points + rng.normal(0.0, 0.001, (len(points), 1)) * normals
-    scenes = [
-        prepare_scene(PointCloud(cloud, normals), config, None, None, None, np.random.default_rng(0))
-        for cloud in (points, noisy)
-    ]
-    np.testing.assert_allclose(scenes[0].points, points)
-    # The third highest of a hundred stops a finger.
-    highest = [np.quantile(np.hypot(cloud[:, 0], cloud[:, 1]), 0.97) - 0.033 for cloud in (noisy, scenes[1].points)]
-    assert highest[0] > 1.5e-3
-    assert highest[1] < 0.45 * highest[0]

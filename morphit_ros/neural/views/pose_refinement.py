@@ -124,7 +124,6 @@ def refine_poses(views: PosedImages | PosedDepths) -> PoseRefinement:
         # The greater part of an error of a pose moves the whole silhouette: that goes first.
         state.aim()
         state.find_box()
-    state.poses_follow = True
     for number, dissent in enumerate(_DISSENT):
         state.step(dissent)
         if number in (len(_DISSENT) // 2, len(_DISSENT) - 1):
@@ -193,7 +192,6 @@ class _Agreement:
             raise InvalidInputError("views", len(views), f"{LEAST_VIEWS} or more to refine their poses", "Add views.")
         self._views, self._masks = views, views.masks
         self._focal, self._focal_deviation = 1.0, np.inf
-        self.poses_follow = False
         self._poses = views.T_world_camera.copy()
         self._kept = np.ones(len(views), dtype=np.bool_)
         rng = np.random.default_rng(0)
@@ -348,21 +346,8 @@ class _Agreement:
             self._stretch(-float(np.log(self._focal)))
             self._focal = 1.0
 
-    def _relief(self, number: int) -> float:
-        """By how far the object comes towards a camera from its middle, if its pose may follow the focal length [m].
-
-        A smaller object, as a longer focal length makes it, agrees with nearer cameras but for its relief: else poses
-        and focal length would take each other's place, and come to an end only after a hundred steps.
-        """
-        if not (self.poses_follow and len(self._measured[number])):
-            return 0.0
-        pose = self._poses[number]
-        return float((self._center - pose[:3, 3]) @ pose[:3, 2] - np.median(self._measured[number][:, 2]))
-
     def _stretch(self, change: float) -> None:
         """Change the logarithm of the focal length."""
-        for number, pose in enumerate(self._poses):
-            pose[:3, 3] += change * self._relief(number) * pose[:3, 2]
         self._focal *= float(np.exp(change))
         for local in (*self._outlines, *self._measured):
             local[:, :2] *= np.exp(-change)
@@ -424,7 +409,7 @@ class _Agreement:
         normals = interpolate_gradient(grid, self._bounds, places)[:, 0]
         # With a longer focal length a pixel shows less: what is beside the optical axis moves towards it.
         arms, axis = places - pose[:3, 3], pose[:3, 2]
-        moves = np.outer(arms @ axis, axis) - arms + self._relief(number) * axis
+        moves = np.outer(arms @ axis, axis) - arms
         return _Residuals(
             places, interpolate(grid, self._bounds, places)[:, 0], normals, np.einsum("ij,ij->i", normals, moves)
         )

@@ -2,8 +2,8 @@
 
 In shared memory a process that is frozen or killed with a lock in its hands keeps all that write to it waiting: for
 1.0 s (the time-out of Fast DDS), twice, in 6 of 109 freezes of a node that received 250 messages a second, and in 3 of
-25 freezes of `motion_gate` while it moved an arm, on a loaded machine.
-The watching thread of a driver waits too, as rclpy's publish holds the interpreter.
+25 freezes of `motion_gate` while it moved an arm, on a loaded machine. The watching thread of a driver waits too, as
+rclpy's publish holds the interpreter.
 """
 
 from __future__ import annotations
