@@ -33,6 +33,7 @@ from morphit_ros.commands import (
     neural_train,
     robot_init,
     sample,
+    sketch,
     spheres_compare,
     spheres_export,
     spheres_fit,
@@ -82,6 +83,7 @@ _COMMANDS = (
     ),
     ("superovoid", "superovoid models of robots", "Superovoid models.", (superovoid_fit,)),
     distance,
+    sketch,
     (
         "neural",
         "record, import, learn, identify and push objects known only from cameras",

@@ -50,6 +50,10 @@ FOUNDATION = {
 CAPABILITIES = {
     "spheres": line("MorphIt: fit, metrics, proven cover, sphere model of a robot, formats", "geometry robot"),
     "superovoid": line("superovoids: shape, certified distances, fits, robots as superovoids", "geometry robot"),
+    "sketch": line(
+        "robots drawn by hand: bones, joints and superovoids, and the descriptions that they become",
+        "geometry robot superovoid",
+    ),
     "cover": line("morphing covers: kinematics, motors, controller, simulated cover", "geometry"),
     "neural": line(
         "objects as density fields: learning, solid and inertia, contact and motion, identification, planned pushes",
@@ -72,8 +76,8 @@ SUBPACKAGES = {
     "robot": line("URDF, package:// resolution, kinematics, joint states and trajectories, workcell files", "geometry"),
     **CAPABILITIES,
     "display": line(
-        "what is drawn, as one list, and its renderers for browser and pictures; the sphere editor",
-        "geometry robot cover grasping neural spheres superovoid",
+        "what is drawn, as one list, and its renderers for browser and pictures; the editors of spheres and sketches",
+        "geometry robot cover grasping neural sketch spheres superovoid",
     ),
     "replay": line(
         "planned pushes tried in MuJoCo, by a driven pusher or the simulated arm",
@@ -95,7 +99,7 @@ SUBPACKAGES = {
     "commands": line(
         "the command line `morphit`, a file a command",
         "geometry robot bringup calibration contact_planning cover display grasping neural proposal replay simulation "
-        "spheres superovoid",
+        "sketch spheres superovoid",
     ),
     "cli": line("`morphit` itself: finds the command", "commands"),
     "ros": line(

@@ -15,12 +15,14 @@ import ipaddress
 import os
 import re
 import secrets
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.resources import cache_directory
 
 TOKEN_VARIABLE = "MORPHIT_VIEW_TOKEN"
@@ -127,6 +129,32 @@ def controlled(access: Access) -> Iterator[None]:
             vars(websockets_server)["serve"] = original
     if not started:
         raise RuntimeError("this release of viser starts its server in another way; its access cannot be controlled")
+
+
+def check_address(host: str, port: int) -> None:
+    """Refuse hosts that are not loopback and ports that cannot be bound."""
+    try:
+        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
+    except ValueError:
+        address = None
+    if address is None or not address.is_loopback:
+        remedy = "The view is not encrypted; reach it from elsewhere through an SSH tunnel."
+        raise InvalidInputError("host", repr(host), "a loopback address such as 127.0.0.1", remedy)
+    if not 0 <= port <= 65535:
+        raise InvalidInputError("port", port, "0 (any free port) to 65535")
+    family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        # As the server does: a port in TIME_WAIT counts as free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((str(address), port))
+        except OSError as error:
+            raise port_taken(port, error.strerror or str(error)) from error
+
+
+def port_taken(port: int, reason: str) -> InvalidInputError:
+    remedy = "Choose another port, 0 for any free one, or end the program that holds it."
+    return InvalidInputError("port", f"{port} ({reason})", "a port that can be bound", remedy)
 
 
 @functools.cache

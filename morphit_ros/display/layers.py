@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import ipaddress
-import socket
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,11 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morphit_ros.dependencies import needed_for
-from morphit_ros.display.access import Access, controlled
+from morphit_ros.display.access import Access, check_address, controlled, port_taken
 from morphit_ros.display.display_list import DisplayList
 from morphit_ros.display.panel import Panel
 from morphit_ros.display.viser_nodes import viser_node
-from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, quat_xyzw_from_matrix
 
 
@@ -55,7 +52,7 @@ class LayeredServer:
             InvalidInputError: a host that is not loopback, or a port that is taken or out of range.
             MissingDependencyError: viser is not installed.
         """
-        _check_address(host, port)
+        check_address(host, port)
         self._access = Access()
         self._server = _start(host, port, self._access)
         self._begin("")
@@ -209,32 +206,6 @@ class LayeredPart(LayeredServer):
         pass
 
 
-def _check_address(host: str, port: int) -> None:
-    """Refuse hosts that are not loopback and ports that cannot be bound."""
-    try:
-        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
-    except ValueError:
-        address = None
-    if address is None or not address.is_loopback:
-        remedy = "The view is not encrypted; reach it from elsewhere through an SSH tunnel."
-        raise InvalidInputError("host", repr(host), "a loopback address such as 127.0.0.1", remedy)
-    if not 0 <= port <= 65535:
-        raise InvalidInputError("port", port, "0 (any free port) to 65535")
-    family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        # As the server does: a port in TIME_WAIT counts as free.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((str(address), port))
-        except OSError as error:
-            raise _port_taken(port, error.strerror or str(error)) from error
-
-
-def _port_taken(port: int, reason: str) -> InvalidInputError:
-    remedy = "Choose another port, 0 for any free one, or end the program that holds it."
-    return InvalidInputError("port", f"{port} ({reason})", "a port that can be bound", remedy)
-
-
 def _start(host: str, port: int, access: Access) -> Any:
     """A viser server on exactly this port, with access as given."""
     with needed_for("the browser view"):
@@ -245,7 +216,7 @@ def _start(host: str, port: int, access: Access) -> Any:
     if port and server.get_port() != port:
         # viser takes the next free port when another process was quicker.
         _stop(server)
-        raise _port_taken(port, "taken by another program")
+        raise port_taken(port, "taken by another program")
     return server
 
 

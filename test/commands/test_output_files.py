@@ -45,6 +45,7 @@ NEEDED = {
     "morphit calibrate poses": [],
     "morphit calibrate simulate": ["rec"],
     "morphit calibrate solve": ["rec"],
+    "morphit sketch": [],
     "morphit sample": ["part"],
 }
 FILES = {"--output", "--json", "--picture", "--plot", "--save-state", "--screenshot", "--trajectory"}

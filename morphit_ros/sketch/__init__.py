@@ -1,0 +1,1 @@
+"""Sketches of robots: bones, joints and superovoids drawn by hand, and the descriptions that they become."""
