@@ -76,8 +76,8 @@ def make_page(options: argparse.Namespace, start: Import | None = None, file: Pa
     seed = read_config(options, SeedConfig).seed
     place = file or Path(options.file)
 
-    def fit(mesh: TriangleMesh, count: int | None) -> tuple[PlacedSuperovoid, ...]:
-        return fit_link_superovoids([mesh], None, seed, count).shapes
+    def fit(mesh: TriangleMesh, count: int | None, start: tuple[PlacedSuperovoid, ...]) -> tuple[PlacedSuperovoid, ...]:
+        return fit_link_superovoids([mesh], None, seed, count, start=start).shapes
 
     def export(sketch: Sketch) -> str:
         return _export(sketch, place.absolute().parent / package_name(sketch), options)

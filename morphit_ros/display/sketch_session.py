@@ -16,17 +16,21 @@ from morphit_ros.display.sphere_worker import NewestWorker
 from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.solid import Solid
+from morphit_ros.geometry.transforms import transform_points
 from morphit_ros.sketch import editing
 from morphit_ros.sketch.clearance import bone_mass, near_pairs
 from morphit_ros.sketch.importing import Import
 from morphit_ros.sketch.model import Sketch
 from morphit_ros.sketch.sketch_file import save_sketch
 from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
+from morphit_ros.superovoid.fits.errors import union_distances
+from morphit_ros.superovoid.fits.samples import sample_fit_surface
 from morphit_ros.superovoid.robots.deviation import shape_deviation
 
 # Pairs nearer than this share of the sketch's size are shown.
 _NEAR = 0.1
 _MOST_SHOWN_PAIRS = 40
+_MEASURED_POINTS = 4000
 LARGEST_UPLOAD = 1 << 26
 
 Changed = Callable[[], None]
@@ -35,6 +39,7 @@ Changed = Callable[[], None]
 _KINDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "str": (lambda value: isinstance(value, str), "a text"),
     "bytes": (lambda value: isinstance(value, bytes), "bytes"),
+    "bool": (lambda value: isinstance(value, bool), "true or false"),
     "int": (lambda value: type(value) is int, "a whole number"),
     "int | None": (lambda value: value is None or type(value) is int, "a whole number"),
     "Mapping[str, Any]": (lambda value: isinstance(value, Mapping), "values by name"),
@@ -48,12 +53,27 @@ class SketchFunctions:
     Attributes:
         export: writes the robot's description and what belongs to it, and says where.
         open: makes a sketch of an uploaded file (name, content).
-        fit: superovoids of a mesh: (mesh, their number or None).
+        fit: superovoids of a mesh: (mesh, their number or None, superovoids to improve instead, if any).
     """
 
     export: Callable[[Sketch], str]
     open: Callable[[str, bytes], Import]
-    fit: Callable[[TriangleMesh, int | None], tuple[PlacedSuperovoid, ...]]
+    fit: Callable[[TriangleMesh, int | None, tuple[PlacedSuperovoid, ...]], tuple[PlacedSuperovoid, ...]]
+
+
+class _Original:
+    """A mesh that superovoids stand for, and how far they are from it."""
+
+    def __init__(self, mesh: TriangleMesh) -> None:
+        samples = sample_fit_surface([mesh], _MEASURED_POINTS, np.random.default_rng(0))
+        self._points = transform_points(samples.T_mesh_samples, samples.points * samples.scale)
+        self._solid = Solid([mesh])
+
+    def measured(self, shapes: tuple[PlacedSuperovoid, ...]) -> tuple[float, float, float]:
+        """Root mean square of the mesh's distances from the shapes, and the proven greatest ones, both ways [m]."""
+        gaps = union_distances(shapes, self._points)
+        found = shape_deviation(self._solid, shapes)
+        return float(np.sqrt(np.mean(gaps**2))), found.solid_to_model, found.model_to_solid
 
 
 class SketchSession:
@@ -73,9 +93,9 @@ class SketchSession:
         self._lock = threading.RLock()
         self._history = editing.History(start.sketch)
         self._saved: Sketch | None = start.sketch
-        self._meshes, self._solids = dict(start.meshes), dict[str, Solid]()
+        self._meshes, self._originals = dict(start.meshes), dict[str, _Original]()
         self._positions: dict[str, float] = {}
-        self._deviations: dict[str, tuple[Any, tuple[float, float] | None]] = {}
+        self._deviations: dict[str, tuple[Any, tuple[float, float, float] | None]] = {}
         self._backdrop: dict[str, Any] | None = None
         self._message, self._is_error = "", False
         self._revision = self._meshes_revision = 0
@@ -290,16 +310,18 @@ class SketchSession:
         self._message = "exporting …"
         self._in_background(lambda: self._functions.export(sketch))
 
-    def _do_fit(self, bone: str, count: int | None = None) -> None:
+    def _do_fit(self, bone: str, count: int | None = None, improve: bool = False) -> None:
         owner = self.sketch[bone]
         if bone not in self._meshes:
             raise InvalidInputError("bone", repr(bone), "a bone with a mesh to fit to", "Draw its hitboxes.")
-        if count is not None and not 1 <= _number("count", count) <= 50:
+        if count is not None and not 1 <= count <= 50:
             raise InvalidInputError("count", count, "1 to 50")
-        mesh = self._meshes[bone]
+        if improve and not owner.shapes:
+            raise InvalidInputError("bone", repr(bone), "a bone with a hitbox to improve", "Draw one.")
+        mesh, start = self._meshes[bone], owner.shapes if improve else ()
 
         def fit() -> str:
-            shapes = self._functions.fit(mesh, None if count is None else int(count))
+            shapes = self._functions.fit(mesh, None if improve else count, start)
             with self._lock:
                 now = self.sketch
                 if now.bones.get(owner.name) is not owner:
@@ -319,7 +341,7 @@ class SketchSession:
         def open_() -> str:
             found = self._functions.open(name, content)
             with self._lock:
-                self._meshes, self._solids, self._deviations = dict(found.meshes), {}, {}
+                self._meshes, self._originals, self._deviations = dict(found.meshes), {}, {}
                 self._meshes_revision += 1
                 self._positions = {}
                 self._put(found.sketch)
@@ -383,10 +405,9 @@ class SketchSession:
             value = None
             if bone.shapes:
                 try:
-                    if bone.name not in self._solids:
-                        self._solids[bone.name] = Solid([mesh])
-                    found = shape_deviation(self._solids[bone.name], bone.shapes)
-                    value = found.solid_to_model, found.model_to_solid
+                    if bone.name not in self._originals:
+                        self._originals[bone.name] = _Original(mesh)
+                    value = self._originals[bone.name].measured(bone.shapes)
                 except MorphitError:
                     # A mesh without an area has no distance; its bone can be edited all the same.
                     value = None

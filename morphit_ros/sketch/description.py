@@ -75,8 +75,8 @@ def describe_sketch(sketch: Sketch, mesh_uri: str) -> SketchDescription:
         if bone.shapes
     }  # fmt: skip
     lines = ['<?xml version="1.0"?>', f"<robot name={quoteattr(sketch.name)}>"]
-    # MuJoCo takes names of files without their folders.
-    lines.append('  <mujoco><compiler meshdir="../meshes" discardvisual="false"/></mujoco>')
+    # MuJoCo knows no packages: it takes names of files without their folders.
+    lines.append('  <mujoco><compiler meshdir="../meshes" strippath="true" discardvisual="false"/></mujoco>')
     for bone in sketch.bones.values():
         lines += _link(bone, sketch.density, f"{mesh_uri}/{bone.name}.stl")
         if bone.parent:

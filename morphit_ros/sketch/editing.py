@@ -18,7 +18,7 @@ from morphit_ros.geometry.transforms import (
     make_transform,
     transform_points,
 )
-from morphit_ros.sketch.model import Bone, BoneJoint, Sketch, frame_along, make_joint
+from morphit_ros.sketch.model import Bone, BoneJoint, Sketch, check_name, frame_along, make_joint
 from morphit_ros.sketch.strokes import stroke_corners, stroke_ellipse
 from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 from morphit_ros.superovoid.robots.model_file import NUMBERS, numbers_of_placed, placed_from_numbers
@@ -156,6 +156,7 @@ def rename_bone(sketch: Sketch, bone: str, name: str) -> Sketch:
         InvalidInputError: a name that is none or taken, or a sketch of a robot's description.
     """
     _check_own_skeleton(sketch)
+    check_name(name, "name of a bone")
     if name != bone and name in sketch.bones:
         raise InvalidInputError("name", repr(name), "one that no other bone has")
     old = sketch[bone]

@@ -125,6 +125,14 @@ def to_superovoid(found: ShapeCandidate, samples: SurfaceSamples) -> PlacedSuper
     return PlacedSuperovoid(shape, placed(samples.T_mesh_samples, samples.scale, rotation, found.origin))
 
 
+def from_superovoid(placed: PlacedSuperovoid, samples: SurfaceSamples) -> ShapeCandidate:
+    """The inverse of `to_superovoid`."""
+    numbers = placed.shape.parameters.copy()
+    numbers[:3] /= samples.scale
+    rotation = np.ascontiguousarray(samples.T_mesh_samples[:3, :3].T @ placed.T_link_shape[:3, :3])
+    return ShapeCandidate(numbers, rotation, samples.in_samples(placed.T_link_shape[:3, 3]))
+
+
 def _orthonormal(rotation: Array) -> Array:
     """The rotation nearest to a matrix that many small turns have left nearly one."""
     left, _, right = np.linalg.svd(rotation)

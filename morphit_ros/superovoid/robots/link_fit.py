@@ -18,7 +18,7 @@ from morphit_ros.superovoid.fits.config import LinkFitConfig
 from morphit_ros.superovoid.fits.containing import smallest_containing
 from morphit_ros.superovoid.fits.descent import SQUARES
 from morphit_ros.superovoid.fits.errors import FitErrors, measure_fit
-from morphit_ros.superovoid.fits.fit import ERROR_POINTS, Containment, to_superovoid
+from morphit_ros.superovoid.fits.fit import ERROR_POINTS, Containment, from_superovoid, to_superovoid
 from morphit_ros.superovoid.fits.samples import sample_fit_surface
 from morphit_ros.superovoid.fits.search import make_descent, search
 from morphit_ros.superovoid.robots.containing_union import containing_union
@@ -57,6 +57,7 @@ def fit_link_superovoids(
     count: int | None = None,
     *,
     enclosing: Sequence[TriangleMesh] | None = None,
+    start: Sequence[PlacedSuperovoid] = (),
 ) -> LinkFit:
     """Fit one or several superovoids to the union of meshes.
 
@@ -70,6 +71,7 @@ def fit_link_superovoids(
         count: exactly so many shapes, however little they gain; None for as many as pay.
         enclosing: meshes around the same solid, where the others are inscribed in round elements: what is proven holds
             for everything between the two.
+        start: shapes in the frame of the meshes, to be improved together as they are: none is cut, `count` is theirs.
 
     Raises:
         InvalidInputError: no mesh, a surface without extent in some direction, a count below one, or more shapes than
@@ -83,6 +85,10 @@ def fit_link_superovoids(
     if not meshes:
         raise InvalidInputError("meshes", "none", "at least one mesh")
     fitter = _LinkFitter(meshes, settings, np.random.default_rng(seed), enclosing)
+    if start:
+        if count not in (None, len(start)):
+            raise InvalidInputError("count", count, f"{len(start)}, the number of shapes to start from")
+        return fitter.finished(fitter.improved(start))
     if count is None and settings.d_max > 0.0:
         return fitter.finished(fitter.near())
     shapes = fitter.first()
@@ -126,6 +132,10 @@ class _LinkFitter:
         free = self._samples.free[: len(points) // 2]
         found = search(points, np.ones(len(points)), free, self._first_descent, self._config.fit, self._rng)
         return self._descent.improved((found[0],))
+
+    def improved(self, start: Sequence[PlacedSuperovoid]) -> Shapes:
+        """Given shapes, all improved together, or as they are where nothing improves them."""
+        return self._descent.improved(tuple(from_superovoid(placed, self._samples) for placed in start))
 
     def is_enough(self, shapes: Shapes, count: int | None) -> bool:
         """Whether so many shapes are asked for, or they are good enough."""
