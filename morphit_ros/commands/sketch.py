@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from morphit_ros.sketch.importing import Import
     from morphit_ros.sketch.model import Sketch
     from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
+    from morphit_ros.superovoid.fits.config import LinkFitConfig
     from morphit_ros.superovoid.robots.robot_model import RobotSuperovoids
 
 _MESH_SUFFIXES = (".stl", ".obj", ".ply", ".dae", ".glb", ".off")
@@ -77,7 +78,7 @@ def make_page(options: argparse.Namespace, start: Import | None = None, file: Pa
     place = file or Path(options.file)
 
     def fit(mesh: TriangleMesh, count: int | None, start: tuple[PlacedSuperovoid, ...]) -> tuple[PlacedSuperovoid, ...]:
-        return fit_link_superovoids([mesh], None, seed, count, start=start).shapes
+        return fit_link_superovoids([mesh], _convex(), seed, count, start=start).shapes
 
     def export(sketch: Sketch) -> str:
         return _export(sketch, place.absolute().parent / package_name(sketch), options)
@@ -133,7 +134,7 @@ def _imported(source: str, options: argparse.Namespace) -> Import:
     seed = read_config(options, SeedConfig).seed
     if Path(source).suffix.lower() in _MESH_SUFFIXES:
         mesh = in_metres(load_mesh(source), options.unit, source)
-        return sketch_of_mesh(_named(Path(source).stem), mesh, seed=seed)
+        return sketch_of_mesh(_named(Path(source).stem), mesh, _convex(), seed)
     description, _ = load_robot(source, options)
     model = load_model(options.model) if options.model else _fitted(description, seed)
     place = str(Path(source).absolute()) if Path(source).exists() else source
@@ -145,7 +146,14 @@ def _fitted(description: RobotDescription, seed: int) -> RobotSuperovoids:
     from morphit_ros.superovoid.robots.robot_fit import fit_robot_superovoids
 
     with link_progress(f"{description.name}: fitting superovoids") as progress:
-        return fit_robot_superovoids(description, None, None, seed, progress)
+        return fit_robot_superovoids(description, _convex(), None, seed, progress)
+
+
+def _convex() -> LinkFitConfig:
+    """Settings of fits: distances of convex shapes are exact."""
+    from morphit_ros.superovoid.fits.config import LinkFitConfig
+
+    return LinkFitConfig.from_flat({"fit.convex": True})
 
 
 def _with_meshes(sketch: Sketch, options: argparse.Namespace) -> Import:

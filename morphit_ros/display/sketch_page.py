@@ -46,21 +46,16 @@ class SketchPage:
             from websockets.sync.server import serve
         check_address(host, port)
         self._access = Access()
-        self._browsers: set[Any] = set()
-        self._lock, self._stale = threading.Lock(), threading.Event()
-        self._closed = False
+        self._browsers: set[_Browser] = set()
+        self._lock, self._closed = threading.Lock(), False
         self._html = (Path(__file__).parent / "sketch_page.html").read_text(encoding="utf-8")
-        self.session = session(self._stale.set)
+        self.session = session(self._changed)
         self._server = serve(
             self._talk, host, port, process_request=self._access.around(self._respond), max_size=_LARGEST_MESSAGE
         )
         self._host, self._port = self._server.socket.getsockname()[:2]
-        self._threads = [
-            threading.Thread(target=self._server.serve_forever, daemon=True),
-            threading.Thread(target=self._tell, daemon=True),
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
 
     @property
     def url(self) -> str:
@@ -73,10 +68,12 @@ class SketchPage:
         if self._closed:
             return
         self._closed = True
-        self._stale.set()
         self._server.shutdown()
-        for thread in self._threads:
-            thread.join()
+        self._thread.join()
+        with self._lock:
+            browsers = list(self._browsers)
+        for browser in browsers:
+            browser.close()
         self.session.close()
 
     def __enter__(self) -> Self:
@@ -105,65 +102,82 @@ class SketchPage:
         """One browser, until it goes."""
         from websockets.exceptions import ConnectionClosed
 
-        with contextlib.suppress(ConnectionClosed):
-            browser = _Browser(connection)
-            with self._lock:
-                self._browsers.add(browser)
-            try:
-                browser.show(self.session)
+        browser = _Browser(connection, self.session)
+        with self._lock:
+            self._browsers.add(browser)
+        try:
+            with contextlib.suppress(ConnectionClosed):
                 for message in connection:
                     command = _command(message)
-                    if command is None:
-                        continue
-                    self.session.do(command)
-                    browser.answered()
-                    self._stale.set()
-            finally:
-                with self._lock:
-                    self._browsers.discard(browser)
-
-    def _tell(self) -> None:
-        """Show every change to all browsers; several at once where they come faster than they are shown."""
-        from websockets.exceptions import ConnectionClosed
-
-        while not self._closed:
-            self._stale.wait()
-            self._stale.clear()
+                    if command is not None:
+                        self.session.do(command)
+                        browser.answered()
+        finally:
             with self._lock:
-                browsers = list(self._browsers)
-            for browser in browsers:
-                # One that is gone is taken off the list by its own thread.
-                with contextlib.suppress(ConnectionClosed):
-                    browser.show(self.session)
+                self._browsers.discard(browser)
+            browser.close()
+
+    def _changed(self) -> None:
+        """Have all browsers shown the session as it is now."""
+        with self._lock:
+            for browser in self._browsers:
+                browser.stale.set()
 
 
 class _Browser:
-    """A connection, and what was sent over it."""
+    """A connection, and what was sent over it, by a thread of its own: one that sleeps keeps no other waiting.
 
-    def __init__(self, connection: Any) -> None:
-        self._connection, self._lock = connection, threading.Lock()
+    Attributes:
+        stale: set where it has to be shown the session again.
+    """
+
+    def __init__(self, connection: Any, session: SketchSession) -> None:
+        self._connection, self._session, self._lock = connection, session, threading.Lock()
         self._meshes: int | None = None
         self._backdrop: int | None = None
-        self._answers = 0
+        self._answers, self._closed = 0, False
+        self.stale = threading.Event()
+        self.stale.set()
+        threading.Thread(target=self._tell, daemon=True).start()
+
+    def close(self) -> None:
+        """End the connection. May be called again."""
+        self._closed = True
+        self.stale.set()
+        self._connection.close()
+
+    def _tell(self) -> None:
+        """Show every change; several at once where they come faster than they are shown."""
+        from websockets.exceptions import ConnectionClosed
+
+        with contextlib.suppress(ConnectionClosed):
+            while True:
+                self.stale.wait()
+                self.stale.clear()
+                if self._closed:
+                    return
+                self._show()
 
     def answered(self) -> None:
         """Count a command that was carried out: the page waits for it before it sends the next part of a drag."""
         with self._lock:
             self._answers += 1
+        self.stale.set()
 
-    def show(self, session: SketchSession) -> None:
+    def _show(self) -> None:
         """Send the state, and meshes and picture where they are others than before."""
         with self._lock:
             answers = self._answers
-            state = session.state() | {"answers": answers}
-            if state["meshes"] != self._meshes:
-                self._meshes, meshes = session.meshes
-                content = {name: _reduced(mesh) for name, mesh in meshes.items()}
-                self._connection.send(json.dumps({"kind": "meshes", "meshes": content}))
-            if state["backdrop"] != self._backdrop:
-                self._backdrop = state["backdrop"]
-                self._connection.send(json.dumps({"kind": "backdrop", "backdrop": session.backdrop}))
-            self._connection.send(json.dumps({"kind": "state", **state}, allow_nan=False))
+        # Read after the count: what was answered is in it.
+        state = self._session.state() | {"answers": answers}
+        if state["meshes"] != self._meshes:
+            self._meshes, meshes = self._session.meshes
+            content = {name: _reduced(mesh) for name, mesh in meshes.items()}
+            self._connection.send(json.dumps({"kind": "meshes", "meshes": content}))
+        if state["backdrop"] != self._backdrop:
+            self._backdrop = state["backdrop"]
+            self._connection.send(json.dumps({"kind": "backdrop", "backdrop": self._session.backdrop}))
+        self._connection.send(json.dumps({"kind": "state", **state}, allow_nan=False))
 
 
 def _reduced(mesh: TriangleMesh) -> dict[str, list[float] | list[int]]:

@@ -15,6 +15,7 @@ from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.links import Joint, Link, collision_mesh
 from morphit_ros.sketch.model import LARGEST_LENGTH, Bone, BoneJoint, Sketch, make_joint
+from morphit_ros.superovoid.fits.config import LinkFitConfig
 from morphit_ros.superovoid.robots.link_fit import fit_link_superovoids
 from morphit_ros.superovoid.robots.robot_model import RobotSuperovoids
 
@@ -35,19 +36,19 @@ class Import:
     meshes: Mapping[str, TriangleMesh]
 
 
-def sketch_of_mesh(name: str, mesh: TriangleMesh, count: int | None = None, seed: int = 0) -> Import:
+def sketch_of_mesh(name: str, mesh: TriangleMesh, config: LinkFitConfig | None = None, seed: int = 0) -> Import:
     """One bone with superovoids that are fitted to a mesh: a first proposal.
 
     Args:
         name: of sketch and bone.
         mesh: the shape [m].
-        count: of superovoids; None for as many as pay.
+        config: settings of the fit.
         seed: of the fit.
 
     Raises:
         InvalidInputError: as of `fit_link_superovoids`.
     """
-    fit = fit_link_superovoids([mesh], None, seed, count)
+    fit = fit_link_superovoids([mesh], config, seed)
     low, high = mesh.bounds
     bone = Bone(name, "", np.eye(4), high - low, make_joint("fixed", name, 0.0), fit.shapes)
     return Import(Sketch(name, {name: bone}), {name: mesh})

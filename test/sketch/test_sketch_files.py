@@ -24,6 +24,7 @@ from morphit_ros.sketch.description import describe_sketch
 from morphit_ros.sketch.importing import sketch_of_mesh, sketch_of_robot
 from morphit_ros.sketch.model import Sketch
 from morphit_ros.sketch.sketch_file import format_sketch, load_sketch, parse_sketch, save_sketch
+from morphit_ros.superovoid.fits.config import LinkFitConfig
 from morphit_ros.superovoid.robots.model_file import load_model
 from morphit_ros.superovoid.robots.urdf_extension import superovoids_from_urdf
 
@@ -207,7 +208,7 @@ def test_a_sketch_without_hitboxes_is_not_exported(tmp_path: Path, capsys: pytes
 
 def test_a_mesh_begins_with_a_fit() -> None:
     mesh = box_mesh(np.array([0.06, 0.04, 0.1]))
-    start = sketch_of_mesh("box", mesh, count=1)
+    start = sketch_of_mesh("box", mesh, LinkFitConfig(max_count=1))
     (placed,) = start.sketch["box"].shapes
     assert sorted(placed.shape.semi_axes) == pytest.approx([0.02, 0.03, 0.05], rel=0.1)
     assert start.meshes == {"box": mesh}
