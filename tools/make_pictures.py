@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import itertools
 import os
 import re
 import shutil
@@ -26,9 +27,12 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from morphit_ros.display.sketch_page import SketchPage
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs/images"
@@ -194,6 +198,81 @@ def make_grasp_view(data: str) -> None:
     with candidate_scene(planned(make_parser().parse_args(words)), 0) as scene:
         scene.choose_outcome("collision with the object")
         screenshot(scene.url, IMAGES / "grasp_view.png", (1280, 900), timeout=LONGEST_SCREENSHOT)
+
+
+def make_sketch_hand(data: str) -> None:
+    """The page of `morphit sketch`: a hand drawn by six strokes, the palm's hitbox chosen."""
+    with tempfile.TemporaryDirectory(prefix="morphit-pictures-") as folder, sketched(folder) as page:
+
+        def do(command: str, **arguments: Any) -> None:
+            if not page.session.do({"do": command, **arguments}):
+                raise SystemExit(page.session.state()["message"])
+
+        towards, palm = [0.0, -1.0, 0.0], 0.061
+        for line in (
+            [(0.0, 0.0), (0.0, 0.12)],
+            *(
+                [(x, 0.129), (x - 0.008, 0.17), (x + 0.005, 0.21), (x - 0.005, 0.24)]
+                for x in (-0.048, -0.016, 0.016, 0.048)
+            ),
+            [(-0.02, 0.025), (-0.09, 0.065), (-0.11, 0.105), (-0.105, 0.14)],
+        ):
+            ends = np.array([(x, 0.0, z) for x, z in line])
+            shares = np.linspace(0.0, 1.0, 20)[:, None]
+            points = np.concatenate([(1 - shares) * a + shares * b for a, b in itertools.pairwise(ends)])
+            do("stroke", points=points.tolist(), normal=towards, snap=0.005)
+        angles = np.linspace(0.0, 2.0 * np.pi, 60)
+        round_it = palm * np.column_stack([np.cos(angles), 0.0 * angles, np.sin(angles)]) + [0.0, 0.0, 0.064]
+        do("ellipse", points=round_it.tolist(), normal=towards, bone="base")
+        values = {"semi_axes": [palm, 0.35 * palm, palm], "squareness": [0.73, 0.46], "tapering": [0.12, 0.0]}
+        do("shape", bone="base", row=0, values=values)
+        do("fill")
+        do("position", joint="bone_4_joint", value=-0.2)
+        draw_sketch(page, "base", 0.3, -0.25, IMAGES / "sketch_hand.png")
+
+
+def make_sketch_icub(data: str) -> None:
+    """The page of `morphit sketch` over the iCub's hand, a link of the thumb improved."""
+    robots = str(Path(data, "robots"))
+    hand = f"{robots}/iCub/robots/left_hand_mk3/model.urdf"
+    more = ("--from", hand, "--package-path", robots, "--model", "icub_left_hand")
+    with tempfile.TemporaryDirectory(prefix="morphit-pictures-") as folder, sketched(folder, *more) as page:
+        page.session.do({"do": "fit", "bone": "l_hand_thumb_proximal_link", "improve": True})
+        page.session.wait(LONGEST_SCREENSHOT)
+        draw_sketch(page, "l_hand_thumb_proximal_link", -1.3, 0.4, IMAGES / "sketch_icub.jpg")
+
+
+def sketched(folder: str, *words: str) -> SketchPage:
+    """The page of a new sketch."""
+    from morphit_ros.cli import make_parser
+    from morphit_ros.commands.sketch import make_page
+
+    return make_page(make_parser().parse_args(["sketch", f"{folder}/sketch.yaml", "--port", "0", *words]))
+
+
+def draw_sketch(page: SketchPage, bone: str, yaw: float, pitch: float, path: Path) -> None:
+    """What the page shows with a bone's first hitbox chosen, seen from an angle, in 96 colours or as JPEG."""
+    import base64
+
+    from PIL import Image
+
+    from morphit_ros.display.screenshot import opened_page
+    from morphit_ros.resources import atomic_write
+
+    look = f"cam.yaw = {yaw}; cam.pitch = {pitch}; setMode('hitbox'); select('{bone}', 0); lookAtAll()"
+    shown = f"typeof S !== 'undefined' && S !== null && ({look}, true)".replace("; ", ", ")
+    with opened_page(page.url, (1100, 680), LONGEST_SCREENSHOT) as browser:
+        while not browser.call("Runtime.evaluate", expression=shown)["result"].get("value"):
+            time.sleep(0.1)
+        # Two frames, and the fonts.
+        time.sleep(2.0)
+        content = base64.b64decode(browser.call("Page.captureScreenshot", format="png")["data"])
+    picture = Image.open(io.BytesIO(content)).convert("RGB")
+    with atomic_write(path, "wb") as stream:
+        if path.suffix == ".png":
+            picture.quantize(96).save(stream, "PNG", optimize=True)
+        else:
+            picture.save(stream, "JPEG", quality=82)
 
 
 def make_viewer(data: str) -> None:
@@ -391,6 +470,8 @@ RECIPES = {
     "grasp": Recipe(("grasp.png",), make_grasp, 0, "the grasp of that pick"),
     "spheres_view": Recipe(("spheres_view.png",), make_spheres_view, 0, "morphit spheres view panda"),
     "grasp_view": Recipe(("grasp_view.png",), make_grasp_view, 1, "morphit grasp --view, in the browser"),
+    "sketch_hand": Recipe(("sketch_hand.png",), make_sketch_hand, 0, "morphit sketch, a hand drawn from nothing"),
+    "sketch_icub": Recipe(("sketch_icub.jpg",), make_sketch_icub, 1, "morphit sketch over the iCub's hand"),
     "viewer": Recipe(("viewer.png",), make_viewer, 0, "morphit up grasp object:=mug, in the browser"),
     "system": Recipe(("system.png",), make_system, 0, "morphit up system object:=mug, in the browser"),
     "neural_view": Recipe(

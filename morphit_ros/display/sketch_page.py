@@ -7,6 +7,7 @@ import binascii
 import contextlib
 import http
 import json
+import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -50,8 +51,16 @@ class SketchPage:
         self._lock, self._closed = threading.Lock(), False
         self._html = (Path(__file__).parent / "sketch_page.html").read_text(encoding="utf-8")
         self.session = session(self._changed)
+        # Browsers open connections that they then don't use, each of which would be a page of traces.
+        logger = logging.Logger(__name__)
+        logger.addHandler(logging.NullHandler())
         self._server = serve(
-            self._talk, host, port, process_request=self._access.around(self._respond), max_size=_LARGEST_MESSAGE
+            self._talk,
+            host,
+            port,
+            process_request=self._access.around(self._respond),
+            max_size=_LARGEST_MESSAGE,
+            logger=logger,
         )
         self._host, self._port = self._server.socket.getsockname()[:2]
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)

@@ -246,6 +246,9 @@ class SketchSession:
     def _do_remove_bone(self, bone: str) -> Sketch:
         return editing.remove_bone(self.sketch, bone)
 
+    def _do_split(self, bone: str, parts: int) -> Sketch:
+        return editing.split_bone(self.sketch, bone, parts)
+
     def _do_rename(self, bone: str, name: str) -> Sketch:
         return editing.rename_bone(self.sketch, bone, name)
 

@@ -149,6 +149,38 @@ def remove_bone(sketch: Sketch, bone: str) -> Sketch:
     return replace(sketch, bones={name: other for name, other in sketch.bones.items() if name not in gone})
 
 
+def split_bone(sketch: Sketch, bone: str, parts: int) -> Sketch:
+    """Cut a bone into parts of equal length, each hinged to the one before about the bone's own axis.
+
+    The first part keeps name, joint and superovoids; what hung on the bone hangs on the last one.
+
+    Raises:
+        InvalidInputError: fewer than 2 or more than 20 parts, a bone without length, or a sketch of a robot's
+            description.
+    """
+    _check_own_skeleton(sketch)
+    old = sketch[bone]
+    if not 2 <= parts <= 20:
+        raise InvalidInputError("parts", parts, "2 to 20")
+    if old.length < _SAME:
+        raise InvalidInputError("bone", f"'{bone}' without length", "a bone with two ends")
+    step = old.tail / parts
+    chain, parent = [replace(old, tail=step)], bone
+    for number in range(1, parts):
+        name = _free_name(sketch.with_bones(*chain), "bone_")
+        pose = old.T_world_bone @ make_transform(None, number * step)
+        axes = old.joint.axes[:1] if old.joint.kind in ("hinge", "universal", "ball") else None
+        chain.append(Bone(name, parent, pose, step, make_joint("hinge", name, old.length / parts, axes)))
+        parent = name
+    bones: dict[str, Bone] = {}
+    for key, other in sketch.bones.items():
+        if key == bone:
+            bones |= {part.name: part for part in chain}
+        else:
+            bones[key] = replace(other, parent=parent) if other.parent == bone else other
+    return replace(sketch, bones=bones)
+
+
 def rename_bone(sketch: Sketch, bone: str, name: str) -> Sketch:
     """With another name of a bone; joints that are named after it are named after the new one.
 

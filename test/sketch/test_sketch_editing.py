@@ -169,6 +169,23 @@ def test_the_same_positions_are_the_mirrored_posture(axis: str) -> None:
         editing.mirror_bone(hand, "left_thumb", "w")
 
 
+def test_a_straight_finger_is_split_where_no_corner_was_drawn() -> None:
+    hand = make_hand()
+    split = editing.split_bone(hand, "bone_2", 3)
+    parts = split.subtree("bone_2")
+    assert parts == ["bone_2", "bone_16", "bone_17", "bone_3"]
+    ends = [split[name].head_in_world for name in parts[:3]] + [split["bone_17"].tail_in_world]
+    head, tail = hand["bone_2"].head_in_world, hand["bone_2"].tail_in_world
+    assert np.array(ends) == pytest.approx(head + np.linspace(0, 1, 4)[:, None] * (tail - head))
+    assert split["bone_3"].parent == "bone_17"
+    assert split["bone_16"].joint.axes == pytest.approx(hand["bone_2"].joint.axes)
+    assert split["bone_2"].shapes == hand["bone_2"].shapes
+    assert split.poses({})["bone_3"] == pytest.approx(hand.poses({})["bone_3"])
+    for parts_, message in ((1, "2 to 20"), (21, "2 to 20")):
+        with pytest.raises(InvalidInputError, match=message):
+            editing.split_bone(hand, "bone_2", parts_)
+
+
 def test_names_are_names() -> None:
     hand = make_hand()
     renamed = editing.rename_bone(hand, "bone_1", "index")
@@ -263,6 +280,7 @@ def test_a_skeleton_of_a_description_is_not_changed_by_the_way() -> None:
         lambda: editing.draw_bones(hand, line((0, 0), (0, 1)), TOWARDS, 0.0),
         lambda: editing.move_end(hand, "bone_1", "tail", (0, 0, 1)),
         lambda: editing.remove_bone(hand, "bone_1"),
+        lambda: editing.split_bone(hand, "bone_1", 2),
         lambda: editing.rename_bone(hand, "bone_1", "x"),
         lambda: editing.set_joint(hand, "bone_1", "ball"),
         lambda: editing.set_limits(hand, "bone_1_joint", 0.0, 1.0),
