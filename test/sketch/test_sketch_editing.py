@@ -140,7 +140,9 @@ def test_the_same_positions_are_the_mirrored_posture(axis: str) -> None:
     for name, kind in (("bone_13", "ball"), ("bone_14", "universal"), ("bone_15", "slide")):
         hand = editing.set_joint(hand, name, kind)
     hand = editing.rename_bone(hand, "bone_13", "left_thumb")
-    hand = editing.set_shape(hand, "left_thumb", 0, {"tapering": (0.2, 0.1), "semi_axes": (0.01, 0.006, 0.02)})
+    tapered = {"tapering": (0.2, 0.1), "semi_axes": (0.01, 0.006, 0.02)}
+    askew = {"xyz": (0.003, 0.006, 0.02), "quat_xyzw": (0.2, 0.4, -0.4, 0.8)}
+    hand = editing.set_shape(hand, "left_thumb", 0, tapered | askew)
     mirrored, names = editing.mirror_bone(hand, "left_thumb", axis)
     assert names == ["right_thumb", "bone_14_mirrored", "bone_15_mirrored"]
     assert mirrored["right_thumb"].parent == "base"
@@ -239,6 +241,8 @@ def test_mass_of_two_shapes_is_that_of_both() -> None:
     hand = make_hand()
     stroke = circle(0.0, 0.02, 0.01, 0.015)
     hand, _ = editing.draw_shape(hand, stroke, TOWARDS, "base")
+    askew = {"semi_axes": (0.01, 0.03, 0.05), "quat_xyzw": (0.2, 0.4, -0.4, 0.8)}
+    hand = editing.set_shape(hand, "base", 0, askew)
     shapes = hand["base"].shapes
     mass, center, inertia = bone_mass(shapes, 500.0)
     rng = np.random.default_rng(0)
