@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.sketch.model import Sketch
@@ -43,43 +44,34 @@ def near_pairs(sketch: Sketch, positions: Mapping[str, float], threshold: float)
     if len(shapes) < 2:
         return []
     T_world_shape = np.array([poses[name] @ placed.T_link_shape for name, placed in zip(names, shapes, strict=True)])
-    neighbours = _neighbours(sketch)
-    pairs = [
-        (i, j)
-        for i in range(len(names))
-        for j in range(i + 1, len(names))
-        if names[i] != names[j] and frozenset((names[i], names[j])) not in neighbours
-    ]
-    if not pairs:
+    rows = {name: row for row, name in enumerate(sketch.bones)}
+    owners = np.array([rows[name] for name in names])
+    first, second = np.triu_indices(len(names), 1)
+    counts = ~_same_or_next(sketch, rows)[owners[first], owners[second]]
+    pairs = np.stack([first[counts], second[counts]], axis=1)
+    if not len(pairs):
         return []
-    found = min_distances(
-        [placed.shape for placed in shapes],
-        T_world_shape,
-        [placed.shape for placed in shapes],
-        T_world_shape,
-        pairs,
-        threshold=threshold,
-        config=_QUICK,
-    )
+    solids = [placed.shape for placed in shapes]
+    found = min_distances(solids, T_world_shape, solids, T_world_shape, pairs, threshold=threshold, config=_QUICK)
     nearest: dict[tuple[str, str], NearPair] = {}
-    for row, (i, j) in enumerate(pairs):
+    for row in np.flatnonzero(~found.beyond & (found.distances <= threshold)).tolist():
         distance = float(found.distances[row])
-        if found.beyond[row] or distance > threshold:
-            continue
-        key = names[i], names[j]
+        key = names[pairs[row, 0]], names[pairs[row, 1]]
         if key not in nearest or distance < nearest[key].distance:
             nearest[key] = NearPair(key, distance, found.points[row])
     return sorted(nearest.values(), key=lambda pair: pair.distance)
 
 
-def _neighbours(sketch: Sketch) -> set[frozenset[str]]:
-    pairs = set()
+def _same_or_next(sketch: Sketch, rows: Mapping[str, int]) -> NDArray[np.bool_]:
+    """(B, B) which bones are one, or next to each other."""
+    found = np.eye(len(rows), dtype=np.bool_)
     for name, bone in sketch.bones.items():
         parent = bone.parent
         while parent and not sketch[parent].shapes:
             parent = sketch[parent].parent
-        pairs.add(frozenset((name, parent)))
-    return pairs
+        if parent:
+            found[rows[name], rows[parent]] = found[rows[parent], rows[name]] = True
+    return found
 
 
 def bone_mass(shapes: Sequence[PlacedSuperovoid], density: float) -> tuple[float, Array, Array]:
