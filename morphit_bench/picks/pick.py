@@ -25,6 +25,7 @@ from morphit_ros.execution.obstacles import object_obstacle, table_obstacle
 from morphit_ros.execution.pick import (
     Command,
     CommandGripper,
+    CupLimits,
     GraspTarget,
     GripperLimits,
     PickRequest,
@@ -32,6 +33,7 @@ from morphit_ros.execution.pick import (
     SendTrajectory,
     SequenceUpdate,
     StopArm,
+    SwitchVacuum,
 )
 from morphit_ros.execution.pushing import ClosedFingers
 from morphit_ros.execution.sequence import GraspSequence
@@ -45,6 +47,7 @@ from morphit_ros.geometry.transforms import (
     transform_points,
 )
 from morphit_ros.grasping import Grasp, GraspPlan, Gripper
+from morphit_ros.grasping.suction.cup import SuctionCup, load_gripper
 from morphit_ros.motion.embedded import EmbeddedBackend, EmbeddedConfig
 from morphit_ros.motion.reachability import Reachability
 from morphit_ros.motion.refinement import RefinableArm
@@ -95,7 +98,7 @@ class PickJob:
     def __init__(
         self,
         robot: RobotConfiguration,
-        gripper: Gripper,
+        gripper: Gripper | SuctionCup,
         backend: MotionBackend,
         robot_spheres: Callable[[Workcell], tuple[Array, Array] | None] | None = None,
         reachability: Reachability | None = None,
@@ -108,14 +111,22 @@ class PickJob:
         self._seen: Array = np.empty((0, 3))
 
     @property
-    def limits(self) -> GripperLimits:
+    def limits(self) -> GripperLimits | CupLimits:
         """Of the gripper."""
         gripper = self.gripper
+        if isinstance(gripper, SuctionCup):
+            return CupLimits(gripper.bellows_stroke)
         return GripperLimits(gripper.aperture_min, gripper.aperture_max, gripper.max_force, gripper.min_force)
 
     @property
     def fingers(self) -> ClosedFingers:
-        """Of the gripper, closed."""
+        """Of the gripper, closed.
+
+        Raises:
+            InvalidInputError: it has none.
+        """
+        if isinstance(self.gripper, SuctionCup):
+            raise InvalidInputError("gripper", self.gripper.name, "a gripper with fingers")
         return ClosedFingers.around(*self.gripper.closed_fingers)
 
     @classmethod
@@ -139,7 +150,7 @@ class PickJob:
 
         reachability = Reachability(configuration, description, spheres, srdf, seed=seed)
         scale = effort_scale(kinematics, configuration)
-        return cls(configuration, Gripper.load(configuration.gripper), backend, spheres_now, reachability, scale)
+        return cls(configuration, load_gripper(configuration.gripper), backend, spheres_now, reachability, scale)
 
     @classmethod
     def flying(cls, gripper: str) -> PickJob:
@@ -274,7 +285,7 @@ class PickJob:
         if not avoid:
             return reaches
         config = SequenceConfig()
-        near = config.regrasp_distance, config.regrasp_angle
+        near = config.regrasp_distance, np.pi if isinstance(self.gripper, SuctionCup) else config.regrasp_angle
 
         def accepted(grasp: Grasp) -> bool:
             failed = any(is_near(grasp.T_world_gripper, pose, *near) for pose in avoid)
@@ -356,6 +367,7 @@ class PickJob:
                 grasp.aperture,
                 grasp.open_aperture,
                 torsion=grasp.metrics.get("torsion"),
+                press=grasp.metrics.get("press", 0.0),
             )
             for grasp, turn in zip(plan.grasps, turns, strict=True)
         )
@@ -399,6 +411,8 @@ def send_commands(workcell: Workcell, commands: Sequence[Command]) -> None:
             workcell.command_trajectory(command.trajectory)
         elif isinstance(command, CommandGripper):
             workcell.command_gripper(command.aperture, command.max_effort)
+        elif isinstance(command, SwitchVacuum):
+            workcell.switch_vacuum(command.on)
         elif isinstance(command, StopArm):
             workcell.stop_motion()
 

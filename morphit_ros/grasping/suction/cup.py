@@ -19,7 +19,7 @@ from morphit_ros.grasping.gripper import SUCTION, Gripper, GripperBox, boxes_of_
 from morphit_ros.resources import resource
 
 _KEYS = ("kind", "cup_radius", "cup_length", "bellows_stroke", "max_misalignment", "vacuum", "palm_boxes")
-_OPTIONAL = ("name", "lip_strain", "safety")
+_OPTIONAL = ("name", "lip_strain", "safety", "press")
 # Ranges of numbers: (above, at most, unit). What is beyond is a mistake, such as millimetres or bar.
 _RANGES = {
     "cup_radius": (0.0, 0.2, "m"),
@@ -29,6 +29,7 @@ _RANGES = {
     "vacuum": (0.0, 101325.0, "Pa"),
     "lip_strain": (0.0, 1.0, ""),
     "safety": (0.0, 100.0, ""),
+    "press": (0.0, 0.1, "m"),
 }
 
 
@@ -46,6 +47,7 @@ class SuctionCup:
         mount_boxes: collision boxes of what carries the cup, in the gripper frame.
         lip_strain: by this share the lip may be stretched between neighbouring places; 0.1 is Dex-Net 3.0's.
         safety: a load must be held so many times.
+        press: the lip is pressed by so much more than the surface below it asks for, if the bellows has it [m].
     """
 
     name: str
@@ -57,6 +59,7 @@ class SuctionCup:
     mount_boxes: tuple[GripperBox, ...] = ()
     lip_strain: float = 0.1
     safety: float = 2.0
+    press: float = 0.002
 
     def __post_init__(self) -> None:
         for field, (low, high, unit) in _RANGES.items():
@@ -96,6 +99,10 @@ class SuctionCup:
             raise InvalidInputError(f"{path.name}: name", repr(values["name"]), "a text that is not empty")
         values["mount_boxes"] = boxes_of_yaml(f"{path.name}: palm_boxes", values.pop("palm_boxes"))
         return cls(**values)
+
+    def compression(self, travel: float) -> float:
+        """How far the lip is pressed onto a surface that bends by a travel below it, beyond the first touch [m]."""
+        return min(travel + self.press, self.bellows_stroke)
 
     @property
     def force(self) -> float:

@@ -40,7 +40,7 @@ _POINTS = 12_000
 # Clearances beyond this are not told apart [m].
 _REACH = 0.01
 _GRAVITY = 9.81
-_STAGES = (*REASONS, "approach direction", "table", "collision", "unseen space", "load")
+_STAGES = (*REASONS, "approach direction", "table", "collision", "unseen space", "load", "unreachable")
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,7 @@ def plan_suction(
     center_of_mass: ArrayLike | None = None,
     progress: Callable[[str, float], None] | None = None,
     *,
+    reachable: Callable[[Grasp], bool] | None = None,
     obstacles: CloudLike | None = None,
     viewpoints: ArrayLike | None = None,
 ) -> GraspPlan:
@@ -68,7 +69,7 @@ def plan_suction(
 
     A grasp's pose is that of the cup's frame (`SuctionCup`) with the lip on the surface; its apertures are 0, its
     contact points the lip. Metrics: `seal` and, with errors of position, `seal_worst`, in [0, 1]; `coverage`, `travel`
-    [m], `strain`, `misalignment` [rad], `flatness` [m], `curvature` [1/m] of `Seal`; `load`, the share of what is held
+    and, with what the cup is pressed by besides, `press` [m], `strain`, `misalignment` [rad], `flatness` [m], `curvature` [1/m] of `Seal`; `load`, the share of what is held
     that the object's weight takes, `pull`, `shear` [N], `moment`, `torsion` [N m] of it; `lever`, the distance of the
     centre of mass from the cup's axis [m]; `clearance` [m].
 
@@ -82,6 +83,8 @@ def plan_suction(
         approach: (3,) preferred approach direction; down onto the table if None and a table is given.
         center_of_mass: (3,) if it is known [m]; else that of the completed shape.
         progress: called with the name of a stage and the finished share.
+        reachable: asked from the best grasp on until enough are; where the answer is no, the cup is turned about its
+            axis by a quarter and asked again.
         obstacles: a cloud of what stands around the object [m].
         viewpoints: (V, 3) positions of the cameras, if they are known [m].
 
@@ -123,10 +126,10 @@ def plan_suction(
     worst = _worst(test, [places[row] for row in held], settings.position_error)
     rotations, _ = _frames([places[row] for row in held])
     grasps = [
-        _make_grasp(places[row], rotation, loads[row], float(gaps[row]), least, scene, settings)
+        _make_grasp(places[row], rotation, loads[row], float(gaps[row]), least, scene, cup, settings)
         for row, rotation, least in zip(held, rotations, worst, strict=True)
     ]
-    grasps = _diverse(sorted(grasps, key=lambda grasp: -grasp.score), settings)
+    grasps = _diverse(sorted(grasps, key=lambda grasp: -grasp.score), settings, reachable, rejected)
     clock.lap("rank")
     report("rank", 1.0)
     message = scene.note if grasps else _why_none(rejected, seals, loads, cup, scene, settings)
@@ -253,8 +256,9 @@ def _hold_term(load: CupLoad) -> float:
 
 
 def _make_grasp(
-    place: _Place, rotation: Array, load: CupLoad, gap: float, worst: float, scene: ObjectScene, config: PlannerConfig
-) -> Grasp:
+    place: _Place, rotation: Array, load: CupLoad, gap: float, worst: float, scene: ObjectScene, cup: SuctionCup,
+    config: PlannerConfig,
+) -> Grasp:  # fmt: skip
     seal, translation = place.seal, place.seal.center
     along = float(place.axis @ scene.approach) if scene.prefers_approach else 1.0
     offset = scene.center_of_mass - translation
@@ -268,7 +272,7 @@ def _make_grasp(
     score = float(np.exp(np.mean(np.log(np.maximum(list(terms.values()), 1e-3)))))
     metrics = {
         "seal": seal.quality, "seal_worst": worst, "coverage": seal.coverage, "travel": seal.travel,
-        "strain": seal.strain, "misalignment": seal.misalignment, "flatness": seal.flatness,
+        "press": cup.compression(seal.travel), "strain": seal.strain, "misalignment": seal.misalignment, "flatness": seal.flatness,
         "curvature": seal.curvature, "load": 1.0 / load.times, "pull": load.pull, "shear": load.shear,
         "moment": load.moment, "torsion": load.torsion,
         "lever": float(np.linalg.norm(offset - (offset @ place.axis) * place.axis)), "clearance": gap,
@@ -287,8 +291,13 @@ def _make_grasp(
     )
 
 
-def _diverse(grasps: list[Grasp], config: PlannerConfig) -> list[Grasp]:
-    """The best that differ from each other; turned about its axis a cup is the same."""
+def _diverse(
+    grasps: list[Grasp],
+    config: PlannerConfig,
+    reachable: Callable[[Grasp], bool] | None,
+    rejected: dict[str, int],
+) -> list[Grasp]:
+    """The best within reach that differ from each other; turned about its axis a cup is the same."""
     if not grasps:
         return []
     axes = np.array([grasp.T_world_gripper[:3, 2] for grasp in grasps])
@@ -299,10 +308,32 @@ def _diverse(grasps: list[Grasp], config: PlannerConfig) -> list[Grasp]:
     rotations = np.array([matrix_from_rotation_vector(angle * unit) for angle, unit in zip(angles, units, strict=True)])
     order = diverse_top(
         rotations, np.array([grasp.T_world_gripper[:3, 3] for grasp in grasps]),
-        np.array([grasp.score for grasp in grasps]), config.max_grasps, config.suppression_distance,
-        math.radians(config.suppression_angle),
+        np.array([grasp.score for grasp in grasps]), config.max_grasps if reachable is None else len(grasps),
+        config.suppression_distance, math.radians(config.suppression_angle),
     )  # fmt: skip
-    return [grasps[int(row)] for row in order]
+    different = [grasps[int(row)] for row in order]
+    if reachable is None:
+        return different
+    found: list[Grasp] = []
+    for grasp in different:
+        if len(found) == config.max_grasps:
+            break
+        way = next((way for way in (grasp, _turned(grasp)) if reachable(way)), None)
+        if way is None:
+            rejected["unreachable"] += 1
+        else:
+            found.append(way)
+    return found
+
+
+def _turned(grasp: Grasp) -> Grasp:
+    """By a quarter about the cup's axis: the arm may reach it so."""
+    quarter = make_transform([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    return replace(
+        grasp,
+        T_world_gripper=grasp.T_world_gripper @ quarter,
+        T_world_pregrasp=grasp.T_world_pregrasp @ quarter,
+    )
 
 
 def _why_none(
@@ -316,7 +347,9 @@ def _why_none(
     """One line: what stood in the way, by how much, and what can be done; then the counts."""
     counts = ", ".join(f"{stage}: {count}" for stage, count in rejected.items() if count)
     sealed = [seal for seal in seals if not seal.reason]
-    if loads:
+    if rejected["unreachable"]:
+        cause = f"the robot reaches none of {rejected['unreachable']} places that hold the object. Move object or robot."
+    elif loads:
         best = max(loads, key=lambda load: load.times)
         mass = config.mass or scene.mass or config.assumed_mass
         cause = (
