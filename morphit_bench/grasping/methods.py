@@ -54,7 +54,7 @@ class GraspMethod(Protocol):
     def plan(
         self,
         cloud: PointCloud,
-        gripper: Gripper | SuctionCup,
+        gripper: Gripper,
         table: SupportPlaneLike | None = None,
         seed: int = 0,
         *,
@@ -70,7 +70,7 @@ class GraspMethod(Protocol):
 
 
 class MorphitMethod:
-    """This package's planner, of grasps and of places for cups.
+    """This package's planner, of grasps by two fingers and of places for suction cups, which only this one knows.
 
     Args:
         config: see `PlannerConfig`.

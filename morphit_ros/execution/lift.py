@@ -1,4 +1,4 @@
-"""Steps with something in the hand: a test lift, the lift, holding still, all while somebody watches that it is held."""
+"""Steps with something in the hand: a test lift, the lift, holding still, while it is watched that it is held."""
 
 from __future__ import annotations
 

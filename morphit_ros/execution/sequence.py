@@ -17,7 +17,15 @@ from morphit_ros.execution.attempt import Attempt
 from morphit_ros.execution.candidates import is_near
 from morphit_ros.execution.contact_watch import FreeMotion
 from morphit_ros.execution.failure import OBJECT_LOST, AttemptRecord, FailureMode, PickFailed
-from morphit_ros.execution.pick import Command, CupLimits, GripperLimits, PickRequest, PickStage, SequenceUpdate, StopArm
+from morphit_ros.execution.pick import (
+    Command,
+    CupLimits,
+    GripperLimits,
+    PickRequest,
+    PickStage,
+    SequenceUpdate,
+    StopArm,
+)
 from morphit_ros.execution.recovery import Recovery
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.execution.weighing import Scale

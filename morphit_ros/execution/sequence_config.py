@@ -109,10 +109,9 @@ class SuctionConfig(Config):
     seal_time: float = parameter(
         0.5, "Time to wait for the vacuum once the lip is pressed [s]", minimum=0.02, maximum=10.0
     )
-    press_step: float = parameter(
-        0.0015,
-        "Where no vacuum comes the cup is pressed further by this and waited for again, until its stroke is used up; "
-        "0: it is not [m]",
+    press_further: float = parameter(
+        0.003,
+        "Where no vacuum comes the cup is pressed further, by half of this twice, within its stroke: clouds err [m]",
         minimum=0.0,
         maximum=0.02,
     )

@@ -13,38 +13,42 @@ from morphit_ros.execution.pick import Command, GraspTarget, SwitchVacuum
 class PressCup:
     """Goes on along the cup's axis as far as the grasp says, switches the vacuum on and waits for it.
 
-    Where none comes the lip is pressed further, step by step, until its stroke is used up: clouds and cameras err by
-    more than a lip bridges.
+    Where none comes the lip is pressed further in two steps, within its stroke: clouds and cameras err by as much. With
+    vacuum the cup goes back to the grasp: pressed from the side, an object would stay wedged between cup and table, and
+    the lip would bear that besides the weight.
 
     Args:
         robot: whose cup.
         grasp: where, and how far.
         touchable: names of objects that may be touched.
 
-    Attributes:
-        depth: to which the cup was pressed beyond the grasp [m].
     """
 
     def __init__(self, robot: ArmAndHand, grasp: GraspTarget, touchable: tuple[str, ...]) -> None:
         assert robot.cup is not None
         self._robot, self._grasp, self._touchable = robot, grasp, touchable
-        self._stroke = robot.cup.stroke
-        self.depth = min(grasp.press, self._stroke)
+        self._depth = min(grasp.press, robot.cup.stroke)
+        self._deepest = min(self._depth + robot.config.suction.press_further, robot.cup.stroke)
         self._follow: FollowTrajectory | None = None
         self._waiting: float | None = None
+        self._sealed: VacuumWatch | None = None
 
     def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
         config = self._robot.config.suction
         if self._waiting is not None:
             if self._robot.state.vacuum:
-                return (), True
-            if now - self._waiting > config.seal_time:
+                self._depth, self._follow, self._waiting, self._sealed = 0.0, None, None, VacuumWatch(self._robot)
+            elif now - self._waiting > config.seal_time:
                 self._press_further()
             return (), False
+        if self._sealed is not None:
+            self._sealed.check(now)
         if self._follow is None:
             self._follow = self._planned()
             return (), False
         commands, arrived = self._follow.update(now)
+        if self._sealed is not None:
+            return commands, arrived
         if arrived:
             self._waiting = now
             commands = (*commands, SwitchVacuum(True))
@@ -52,18 +56,17 @@ class PressCup:
 
     def _planned(self) -> FollowTrajectory:
         robot = self._robot
-        goal, speed = self._grasp.pressed(self.depth), robot.config.suction.press_speed
+        goal, speed = self._grasp.pressed(self._depth), robot.config.suction.press_speed
         result = robot.backend.plan_straight(robot.state.positions, goal, speed, self._touchable)
         if result.trajectory is None:
             raise PickFailed(FailureMode.NO_VACUUM, f"the cup cannot be pressed on: {reason('straight', result)}")
         return FollowTrajectory(robot, result.trajectory)
 
     def _press_further(self) -> None:
-        step = self._robot.config.suction.press_step
-        if step == 0.0 or self.depth >= self._stroke - 1e-9:
+        if self._depth >= self._deepest - 1e-9:
             text = f"the cup does not seal: no vacuum within {self._robot.config.suction.seal_time:g} s"
-            raise PickFailed(FailureMode.NO_VACUUM, f"{text}, pressed on by {1000.0 * self.depth:.1f} mm")
-        self.depth = min(self.depth + step, self._stroke)
+            raise PickFailed(FailureMode.NO_VACUUM, f"{text}, pressed on by {1000.0 * self._depth:.1f} mm")
+        self._depth = min(self._depth + 0.5 * self._robot.config.suction.press_further, self._deepest)
         self._follow, self._waiting = None, None
 
 

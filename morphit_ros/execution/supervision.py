@@ -15,8 +15,8 @@ class StateWatch:
 
     Args:
         arm: joints that every state must have.
-        fingers: joints, if there are any, of which every state must have one; drivers of hands with one motor leave out the others, which
-            do the same.
+        fingers: joints, if there are any, of which every state must have one; drivers of hands with one motor leave out
+            the others, which do the same.
         config: limits.
         clock: name of the clock of `now`, for messages.
         robot: whose table says where fingers that turn are; None: all fingers have the same position.

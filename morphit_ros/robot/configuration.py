@@ -32,7 +32,13 @@ _OPTIONAL = (
 )  # fmt: skip
 # Names of a planning group and of controllers that a file need not repeat.
 MOVEIT_NAMES = MappingProxyType(
-    {"planning_group": "arm", "arm_controller": "arm_controller", "gripper_action": "gripper_controller/gripper_cmd"}
+    {
+        "planning_group": "arm",
+        "arm_controller": "arm_controller",
+        "gripper_action": "gripper_controller/gripper_cmd",
+        # Of a suction cup: a std_srvs/SetBool, as drivers of vacuum grippers and Gazebo's offer.
+        "vacuum_service": "vacuum_gripper/switch",
+    }
 )
 # What a driver may publish of its robot, see `morphit_ros.ros.execution.driver_state`.
 DRIVER_STATES = ("safety_mode", "robot_mode", "program_running", "speed_scaling", "franka_state")

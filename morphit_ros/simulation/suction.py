@@ -2,10 +2,10 @@
 
 The lip is a ring on a spring along the cup's axis. While the pump runs, rays from 32 places of the ring and from places
 inside it, along the axis, find the surface that is seen. The lip seals where all of them meet one object, no place of
-the ring further away than the lip reaches at rest, nothing nearer than its stroke lets it yield, neighbours and the axis
-within the bounds of the cup's file. So a cup seals on a bent surface only once it is pressed. What is sealed is joined
-to the lip; the force and torque that go through the joint are held against the load that the planner says the vacuum
-holds, and what exceeds it breaks the seal.
+the ring further away than the lip reaches at rest, nothing nearer than its stroke lets it yield, and neighbours and the
+axis within the bounds of the cup's file. So a cup seals on a bent surface only once it is pressed. What is sealed is
+joined to the lip; force and torque that go through the joint are held against the load that the planner says the vacuum
+holds, and what exceeds it breaks the seal. Real bellows also draw together under vacuum, which these do not.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from morphit_ros.simulation.robot_model import (
 
 # Names in the workcell's model; no link of a description is called so.
 LIP = "lip of the cup"
-# The bellows, pressed together, pushes with this share of what the vacuum holds; mass of the lip [kg].
-_BELLOWS_SHARE, _LIP_MASS = 0.15, 0.01
+# Of the lip [kg].
+_LIP_MASS = 0.01
 # Places of the ring, as of the planner's; pieces that it consists of; radius of these [m].
 _VERTICES, _PIECES, _ROUND = 32, 16, 0.001
 # Rings inside the lip where there must be surface, as shares of its radius, and places of each.
@@ -53,7 +53,7 @@ def add_cup(spec: Any, robot: RobotConfiguration, cup: SuctionCup, friction: flo
     place(body, robot.T_tip_gripper)
     body.gravcomp = 1.0
     body.mass, body.inertia, body.explicitinertial = _LIP_MASS, [_LIP_MASS * cup.cup_radius**2] * 3, True
-    stiffness = _BELLOWS_SHARE * cup.force / cup.bellows_stroke
+    stiffness = cup.bellows_force / cup.bellows_stroke
     body.add_joint(
         name=LIP, type=mujoco.mjtJoint.mjJNT_SLIDE, axis=[0.0, 0.0, 1.0], limited=mujoco.mjtLimited.mjLIMITED_TRUE,
         range=[-cup.bellows_stroke, 0.0], stiffness=[stiffness, 0.0, 0.0],

@@ -16,7 +16,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, look_at, make_transform, matrix_from_rpy
 from morphit_ros.geometry.units import UNITS
 from morphit_ros.grasping.gripper import Gripper
-from morphit_ros.grasping.suction.cup import SuctionCup, load_gripper
+from morphit_ros.grasping.suction.cup import SuctionCup, load_gripper, two_fingers
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.fixtures import read_fixtures
@@ -289,6 +289,15 @@ class Workcell:
         )
 
     @property
+    def two_fingers(self) -> Gripper:
+        """The gripper, where it has fingers.
+
+        Raises:
+            InvalidInputError: it is a suction cup.
+        """
+        return two_fingers(self.gripper)
+
+    @property
     def aperture(self) -> float:
         """Measured opening between the pads [m]; a cup has none."""
         return self._hand.measured(self._data) if isinstance(self._hand, GripperServo) else 0.0
@@ -358,7 +367,8 @@ class Workcell:
                 fingers.
         """
         if not isinstance(self._hand, GripperServo):
-            raise InvalidInputError("gripper command", self.gripper.name, "a gripper with fingers", "Switch its vacuum.")
+            found, bound = f"the suction cup {self.gripper.name}", "a gripper with fingers"
+            raise InvalidInputError("gripper command", found, bound, "Switch its vacuum.")
         self._hand.command(aperture, max_effort)
 
     def switch_vacuum(self, on: bool) -> None:

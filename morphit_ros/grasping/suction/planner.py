@@ -1,6 +1,7 @@
 """Ranked suction grasps of an object: places of the seen surface on which a cup seals, and that hold the object.
 
-    places → seal → approach direction → table → object and obstacles → unseen space → load → score → diverse top-k
+    places → seal → approach direction → table → object and obstacles → unseen space → pushed away → load → score
+    → diverse and reachable top-k
 
 Each stage counts what it removes. Only seen surface is a place: nobody knows what a completed side is like. The shape
 that completes it counts for the centre of mass.
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial import ConvexHull, QhullError
 
 from morphit_ros.geometry.inputs import CloudLike, as_cloud
 from morphit_ros.geometry.support_plane import SupportPlaneLike
@@ -37,10 +39,14 @@ from morphit_ros.grasping.unseen import occupied_space
 _DRAWN, _CENTRAL, _TRIED = 400, 200, 80
 # Seals are told from so many points at least: thinned as for fingers, holes are lost.
 _POINTS = 12_000
+# Directions of these errors.
+_SHIFTS = 8
+# Points this much above the lowest one are what an object stands on [m].
+_FOOT = 0.008
 # Clearances beyond this are not told apart [m].
 _REACH = 0.01
 _GRAVITY = 9.81
-_STAGES = (*REASONS, "approach direction", "table", "collision", "unseen space", "load", "unreachable")
+_STAGES = (*REASONS, "approach direction", "table", "collision", "unseen space", "pushed away", "load", "unreachable")
 
 
 @dataclass(frozen=True)
@@ -68,10 +74,11 @@ def plan_suction(
     """Ranked, collision-checked suction grasps of an object.
 
     A grasp's pose is that of the cup's frame (`SuctionCup`) with the lip on the surface; its apertures are 0, its
-    contact points the lip. Metrics: `seal` and, with errors of position, `seal_worst`, in [0, 1]; `coverage`, `travel`
-    and, with what the cup is pressed by besides, `press` [m], `strain`, `misalignment` [rad], `flatness` [m], `curvature` [1/m] of `Seal`; `load`, the share of what is held
-    that the object's weight takes, `pull`, `shear` [N], `moment`, `torsion` [N m] of it; `lever`, the distance of the
-    centre of mass from the cup's axis [m]; `clearance` [m].
+    contact points the lip. Metrics: `seal` and, with errors of position, `seal_worst`, in [0, 1]; `press`, by which the
+    cup goes on along its axis until all of the lip meets the surface [m]; `coverage`, `travel` [m], `strain`,
+    `misalignment` [rad], `flatness` [m], `curvature` [1/m] of `Seal`; `load`, the share of what is held that the
+    object's weight takes, `pull`, `shear` [N], `moment`, `torsion` [N m] of it; `lever`, the distance of the centre of
+    mass from the cup's axis [m]; `clearance` [m].
 
     Args:
         cloud: the object [m], as of `plan_grasps`.
@@ -117,6 +124,7 @@ def plan_suction(
     places = _approachable(places, scene, settings, rejected)
     unseen = occupied_space(_thinned(scene, settings.max_points, rng), around, settings, table, viewpoints)
     places, gaps = _free(places, scene, around, unseen, cup, settings, table, rejected)
+    places, gaps = _steady(places, gaps, scene, cup, settings, table, rejected)
     clock.lap("check")
     report("rank", 0.8)
     loads = _loads(places, scene, cup, settings)
@@ -151,13 +159,13 @@ def _places(test: SealTest, center_of_mass: Array, rng: np.random.Generator) -> 
 
 
 def _worst(test: SealTest, places: list[_Place], shift: float) -> list[float]:
-    """Qualities of the seals, each in the worst of four places that are so far beside [m]."""
+    """Qualities of the seals, each in the worst of eight places that are so far beside [m]."""
     axes = np.array([place.axis for place in places]).reshape(-1, 3)
     centers = np.array([place.seal.center for place in places]).reshape(-1, 1, 3)
-    sides = lip_frames(axes)[:, :, :2].transpose(0, 2, 1)
-    beside = np.concatenate([centers + shift * sides, centers - shift * sides], axis=1)
-    seals = test.along(beside.reshape(-1, 3), axes.repeat(4, axis=0))
-    return [min(seal.quality for seal in seals[first : first + 4]) for first in range(0, len(seals), 4)]
+    angles = np.arange(_SHIFTS) * (2.0 * math.pi / _SHIFTS)
+    sides = np.column_stack([np.cos(angles), np.sin(angles)]) @ lip_frames(axes)[:, :, :2].transpose(0, 2, 1)
+    seals = test.along((centers + shift * sides).reshape(-1, 3), axes.repeat(_SHIFTS, axis=0))
+    return [min(seal.quality for seal in seals[first : first + _SHIFTS]) for first in range(0, len(seals), _SHIFTS)]
 
 
 def _approachable(
@@ -241,6 +249,49 @@ def _way_hits(points: Array, rotations: Array, translations: Array, boxes: Gripp
     return Hits(inside, clearance)
 
 
+def _steady(
+    places: list[_Place],
+    gaps: Array,
+    scene: ObjectScene,
+    cup: SuctionCup,
+    config: PlannerConfig,
+    table: SupportPlaneLike | None,
+    rejected: dict[str, int],
+) -> tuple[list[_Place], Array]:
+    """Places that the cup may be pressed onto without sliding or tipping what stands on a table.
+
+    The weight and the bellows' push meet the table in one point. The object stays where that is within the hull of what
+    it stands on, and the push along the table is less than friction holds.
+    """
+    if table is None or not places:
+        return places, gaps
+    up, origin = table.T_world_table[:3, 2], table.T_world_table[:3, 3]
+    across = np.linalg.svd(up[None])[2][1:]
+    heights = (scene.points - origin) @ up
+    foot = (scene.points[heights <= heights.min() + _FOOT] - origin) @ across.T
+    centers = np.array([place.seal.center for place in places])
+    axes = np.array([place.axis for place in places])
+    seals = [place.seal for place in places]
+    squeezed = np.array([cup.compression(seal.depth, seal.travel) + seal.travel - seal.depth for seal in seals])
+    pushes = (cup.bellows_force * np.minimum(squeezed / cup.bellows_stroke, 1.0))[:, None] * axes
+    weight = (config.mass or scene.mass or config.assumed_mass) * _GRAVITY
+    down, along = -pushes @ up, pushes @ across.T
+    pressed = weight + down
+    slides = np.linalg.norm(along, axis=1) > config.friction * pressed
+    levers = ((centers - origin) @ up - heights.min())[:, None] * along
+    middle = (scene.center_of_mass - origin) @ across.T
+    points = (weight * middle + down[:, None] * ((centers - origin) @ across.T) + levers) / pressed[:, None]
+    try:
+        sides = ConvexHull(foot).equations
+        tips = (points @ sides[:, :2].T + sides[:, 2] > 0.0).any(axis=1)
+    except (QhullError, ValueError):
+        # What stands on a line or a point is held by nobody.
+        tips = np.ones(len(places), dtype=np.bool_)
+    kept = np.flatnonzero(~(slides | tips | (pressed <= 0.0)))
+    rejected["pushed away"] += len(places) - len(kept)
+    return [places[row] for row in kept], gaps[kept]
+
+
 def _loads(places: list[_Place], scene: ObjectScene, cup: SuctionCup, config: PlannerConfig) -> list[CupLoad]:
     """The object's weight at each place, as it is lifted."""
     up = -scene.approach if scene.up is None else scene.up
@@ -264,7 +315,8 @@ def _make_grasp(
     offset = scene.center_of_mass - translation
     terms = {
         "seal": seal.quality,
-        "robust": 0.5 * (seal.quality + worst),
+        # A place that may not seal at all is the last that is offered.
+        "robust": 0.25 * seal.quality + 0.75 * worst,
         "hold": _hold_term(load),
         "clearance": min(gap / _REACH, 1.0),
         "approach": 0.5 * (1.0 + along),
@@ -272,8 +324,8 @@ def _make_grasp(
     score = float(np.exp(np.mean(np.log(np.maximum(list(terms.values()), 1e-3)))))
     metrics = {
         "seal": seal.quality, "seal_worst": worst, "coverage": seal.coverage, "travel": seal.travel,
-        "press": cup.compression(seal.travel), "strain": seal.strain, "misalignment": seal.misalignment, "flatness": seal.flatness,
-        "curvature": seal.curvature, "load": 1.0 / load.times, "pull": load.pull, "shear": load.shear,
+        "press": cup.compression(seal.depth, seal.travel), "strain": seal.strain,
+        "misalignment": seal.misalignment, "flatness": seal.flatness, "curvature": seal.curvature, "load": 1.0 / load.times, "pull": load.pull, "shear": load.shear,
         "moment": load.moment, "torsion": load.torsion,
         "lever": float(np.linalg.norm(offset - (offset @ place.axis) * place.axis)), "clearance": gap,
         **{f"term_{name}": value for name, value in terms.items()},
@@ -348,7 +400,8 @@ def _why_none(
     counts = ", ".join(f"{stage}: {count}" for stage, count in rejected.items() if count)
     sealed = [seal for seal in seals if not seal.reason]
     if rejected["unreachable"]:
-        cause = f"the robot reaches none of {rejected['unreachable']} places that hold the object. Move object or robot."
+        count = rejected["unreachable"]
+        cause = f"the robot reaches none of {count} places that hold the object. Move object or robot."
     elif loads:
         best = max(loads, key=lambda load: load.times)
         mass = config.mass or scene.mass or config.assumed_mass
@@ -357,11 +410,13 @@ def _why_none(
             f"limited by {best.limit}, expected {cup.safety:g} times. Give --mass, a larger cup or more vacuum."
         )
     elif sealed:
-        stage = max(("approach direction", "table", "collision", "unseen space"), key=lambda name: rejected[name])
+        stages = "approach direction", "table", "collision", "unseen space", "pushed away"
+        stage = max(stages, key=lambda name: rejected[name])
         remedies = {
             "approach direction": "Give another --approach, or raise max_approach_tilt.",
             "table": "Say what the object stands on, or use a slimmer mount.",
             "collision": "Use a slimmer mount or a longer cup.",
+            "pushed away": "Give --mass if it is heavier, or use a cup with a softer bellows.",
             "unseen space": "Show the object to a camera from more sides, or say --unseen free.",
         }
         cause = f"{len(sealed)} places seal, but '{stage}' ends {rejected[stage]} of the best. {remedies[stage]}"
