@@ -325,8 +325,9 @@ def _make_grasp(
     metrics = {
         "seal": seal.quality, "seal_worst": worst, "coverage": seal.coverage, "travel": seal.travel,
         "press": cup.compression(seal.depth, seal.travel), "strain": seal.strain,
-        "misalignment": seal.misalignment, "flatness": seal.flatness, "curvature": seal.curvature, "load": 1.0 / load.times, "pull": load.pull, "shear": load.shear,
-        "moment": load.moment, "torsion": load.torsion,
+        "misalignment": seal.misalignment, "flatness": seal.flatness, "curvature": seal.curvature,
+        "load": 1.0 / load.times, "pull": load.pull, "shear": load.shear, "moment": load.moment,
+        "torsion": load.torsion,
         "lever": float(np.linalg.norm(offset - (offset @ place.axis) * place.axis)), "clearance": gap,
         **{f"term_{name}": value for name, value in terms.items()},
     }  # fmt: skip
