@@ -1,9 +1,9 @@
 """A suction cup in the simulation: its lip on a bellows, the seal on the true surface, and what the vacuum holds.
 
-The lip is a ring on a spring along the cup's axis. While the pump runs, rays from 32 places of the ring and from places
-inside it, along the axis, find the surface that is seen. The lip seals where all of them meet one object, no place of
-the ring further away than the lip reaches at rest, nothing nearer than its stroke lets it yield, and neighbours and the
-axis within the bounds of the cup's file. So a cup seals on a bent surface only once it is pressed. What is sealed is
+The lip is a ring on a spring along the cup's axis. While the pump runs, rays along the axis find the surface that is
+seen below the lip, 2 mm wide, and inside of it. Soft as it is, the lip lies on the mean of what is under its width, at
+32 places. It seals where all rays meet one object, no place of it further away than the lip reaches at rest, nothing
+nearer than its stroke lets it yield, and neighbours and the axis within the bounds of the cup's file. So a cup seals on a bent surface only once it is pressed. What is sealed is
 joined to the lip; force and torque that go through the joint are held against the load that the planner says the vacuum
 holds, and what exceeds it breaks the seal. Real bellows also draw together under vacuum, which these do not.
 """
@@ -37,6 +37,8 @@ LIP = "lip of the cup"
 _LIP_MASS = 0.01
 # Places of the ring, as of the planner's; pieces that it consists of; radius of these [m].
 _VERTICES, _PIECES, _ROUND = 32, 16, 0.001
+# Width of the lip [m], and rays across it and to each side along it by which a place of it is felt.
+_WIDTH, _ACROSS, _ALONG = 0.002, 3, 1
 # Rings inside the lip where there must be surface, as shares of its radius, and places of each.
 _INSIDE, _INSIDE_PLACES = (0.0, 0.35, 0.7), (1, 8, 16)
 # The vacuum draws the lip by this much [m].
@@ -111,6 +113,8 @@ class SimulatedCup:
         self._soft = np.flatnonzero((model.geom_bodyid == self._lip) & (model.geom_group == COLLISION_GROUP))
         self._touching(True)
         self._edge = _ring(cup.cup_radius, _VERTICES)
+        radii = np.linspace(max(cup.cup_radius - _WIDTH, 0.5 * cup.cup_radius), cup.cup_radius, _ACROSS)
+        self._lip_places = np.concatenate([_ring(radius, _VERTICES) for radius in radii])
         self._inside = np.concatenate(
             [_ring(share * cup.cup_radius, count) for share, count in zip(_INSIDE, _INSIDE_PLACES, strict=True)]
         )
@@ -169,7 +173,7 @@ class SimulatedCup:
         rest = -float(data.qpos[self._slide])
         axis = np.ascontiguousarray(pose[:3, 2])
         group = np.array([index == OBJECT_GROUP for index in range(6)], dtype=np.uint8)
-        places, heights, found = np.concatenate([self._edge, self._inside]), [], set[int]()
+        places, heights, found = np.concatenate([self._lip_places, self._inside]), [], set[int]()
         geom = np.empty(1, dtype=np.int32)
         for x, y in places:
             start = pose[:3, :3] @ np.array([x, y, rest - back]) + pose[:3, 3]
@@ -179,7 +183,10 @@ class SimulatedCup:
             heights.append(distance - back if there else math.nan)
             found.add(body if there else -1)
         only = self._bodies.get(next(iter(found))) if len(found) == 1 else None
-        return np.array(heights[:_VERTICES]), np.array(heights[_VERTICES:]), only
+        count = len(self._lip_places)
+        across = np.array(heights[:count]).reshape(_ACROSS, _VERTICES).mean(axis=0)
+        edge = np.mean([np.roll(across, shift) for shift in range(-_ALONG, _ALONG + 1)], axis=0)
+        return edge, np.array(heights[count:]), only
 
     def leak(self, data: Any) -> str:
         """Why the lip does not seal as it lies now, empty if it does."""
