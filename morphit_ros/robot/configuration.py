@@ -343,9 +343,9 @@ class _Checked:
         try:
             if not text.endswith((".yaml", ".yml")):
                 try:
-                    resource(f"config/grippers/{text}.yaml")
-                except ResourceNotFoundError:
                     resource(f"config/suction_cups/{text}.yaml")
+                except ResourceNotFoundError:
+                    resource(f"config/grippers/{text}.yaml")
                 return text
             located = self._located(text)
             if not Path(located).expanduser().is_file():

@@ -1,11 +1,12 @@
 """A suction cup in the simulation: its lip on a bellows, the seal on the true surface, and what the vacuum holds.
 
-The lip is a ring on a spring along the cup's axis. While the pump runs, rays along the axis find the surface that is
+The lip is a ring on a spring along the cup's axis and on stiff ones about the axes across. While the pump runs, rays along the axis find the surface that is
 seen below the lip, 2 mm wide, and inside of it. Soft as it is, the lip lies on the mean of what is under its width, at
 32 places. It seals where all rays meet one object, no place of it further away than the lip reaches at rest, nothing
-nearer than its stroke lets it yield, and neighbours and the axis within the bounds of the cup's file. So a cup seals on a bent surface only once it is pressed. What is sealed is
-joined to the lip; force and torque that go through the joint are held against the load that the planner says the vacuum
-holds, and what exceeds it breaks the seal. Real bellows also draw together under vacuum, which these do not.
+nearer than its stroke lets it yield, and neighbours and the axis within the bounds of the cup's file. So a cup seals on
+a bent surface only once it is pressed. What is sealed is joined to the lip; force and torque that go through the joint
+are held against the load that the planner says the vacuum holds, and what exceeds it breaks the seal. Real bellows also
+draw together under vacuum, which these do not.
 """
 
 from __future__ import annotations
@@ -33,8 +34,11 @@ from morphit_ros.simulation.robot_model import (
 
 # Names in the workcell's model; no link of a description is called so.
 LIP = "lip of the cup"
-# Of the lip [kg].
-_LIP_MASS = 0.01
+# Of the lip [kg], and what it is felt with about axes across the cup's [kg m²].
+_LIP_MASS, _LIP_TURNING = 0.01, 5e-4
+# The lip yields by this angle, half a millimetre at its edge, to the moment that would lift it off [rad]: an object that
+# is lifted a hair askew would else bear on it with all of its weight.
+_TILT = 0.035
 # Places of the ring, as of the planner's; pieces that it consists of; radius of these [m].
 _VERTICES, _PIECES, _ROUND = 32, 16, 0.001
 # Width of the lip [m], and rays across it and to each side along it by which a place of it is felt.
@@ -55,6 +59,13 @@ def add_cup(spec: Any, robot: RobotConfiguration, cup: SuctionCup, friction: flo
     place(body, robot.T_tip_gripper)
     body.gravcomp = 1.0
     body.mass, body.inertia, body.explicitinertial = _LIP_MASS, [_LIP_MASS * cup.cup_radius**2] * 3, True
+    tilting = 0.5 * cup.cup_radius * cup.force / _TILT
+    for number, axis in enumerate(([1.0, 0.0, 0.0], [0.0, 1.0, 0.0])):
+        body.add_joint(
+            name=f"{LIP} {number}", type=mujoco.mjtJoint.mjJNT_HINGE, axis=axis, pos=[0.0, 0.0, -cup.bellows_stroke],
+            stiffness=[tilting, 0.0, 0.0], damping=[2.0 * math.sqrt(tilting * _LIP_TURNING), 0.0, 0.0],
+            armature=_LIP_TURNING,
+        )  # fmt: skip
     stiffness = cup.bellows_force / cup.bellows_stroke
     body.add_joint(
         name=LIP, type=mujoco.mjtJoint.mjJNT_SLIDE, axis=[0.0, 0.0, 1.0], limited=mujoco.mjtLimited.mjLIMITED_TRUE,

@@ -100,14 +100,15 @@ def test_what_bulges_into_the_cup_takes_the_stroke_of_the_bellows() -> None:
 
     depths = []
     for radius in (0.018, 0.02, 0.05):
-        seal = seal_of(ball(radius), size=0.0165)
+        # Beyond what the lip needs, so that it does not end where the patch does.
+        seal = seal_of(ball(radius), size=0.0173)
         depth = radius - math.sqrt(radius**2 - CUP.cup_radius**2)
         assert seal.travel == pytest.approx(depth, rel=0.15)
         assert seal.strain < 0.02
         depths.append((depth, seal.reason))
     assert [reason for depth, reason in depths if depth > CUP.bellows_stroke] == ["bellows stroke"] * 1
     # A dish of the same curvature has nothing inside the cup.
-    assert seal_of(lambda x, y: -ball(0.02)(x, y), size=0.0165).travel < 1.5e-3
+    assert seal_of(lambda x, y: -ball(0.02)(x, y), size=0.0188).travel < 1.5e-3
 
 
 @pytest.mark.parametrize(
@@ -277,7 +278,7 @@ def test_a_mount_does_not_reach_into_space_that_no_camera_saw_unless_told() -> N
     assert kept.rejected["unseen space"] > 0
     assert told.rejected["unseen space"] == 0
     # Cells are 6 mm, and none where a seen surface is near.
-    assert overhang(kept) < 0.01 < 0.015 < overhang(told)
+    assert overhang(kept) < 0.006 < 0.01 < overhang(told)
 
 
 def test_two_threads_lay_the_same_seals_as_one() -> None:
@@ -323,12 +324,13 @@ def test_either_kind_is_found_and_fingers_are_asked_for_where_only_they_will_do(
     assert isinstance(load_gripper(path), SuctionCup)
     with pytest.raises(ResourceNotFoundError, match="no_such"):
         load_gripper("no_such")
-    with pytest.raises(InvalidInputError, match=r"kind.*suction.*two fingers here.*morphit grasp --gripper"):
-        Gripper.load(path)
+    for name in (path, "cup_30"):
+        with pytest.raises(InvalidInputError, match=r"kind.*suction.*two fingers here"):
+            Gripper.load(name)
     robot = replace(RobotConfiguration.load("ur5e_hande"), gripper=str(path))
     from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
 
-    with pytest.raises(InvalidInputError, match="robots, nodes and simulation have none"):
+    with pytest.raises(InvalidInputError, match="finger_joints.*robotiq_hande.*none with the suction cup"):
         Workcell(WorkcellConfig(), robot)
 
 

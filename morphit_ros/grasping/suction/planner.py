@@ -268,7 +268,7 @@ def _steady(
     up, origin = table.T_world_table[:3, 2], table.T_world_table[:3, 3]
     across = np.linalg.svd(up[None])[2][1:]
     heights = (scene.points - origin) @ up
-    foot = (scene.points[heights <= heights.min() + _FOOT] - origin) @ across.T
+    shadow = (scene.points - origin) @ across.T
     centers = np.array([place.seal.center for place in places])
     axes = np.array([place.axis for place in places])
     seals = [place.seal for place in places]
@@ -281,15 +281,23 @@ def _steady(
     levers = ((centers - origin) @ up - heights.min())[:, None] * along
     middle = (scene.center_of_mass - origin) @ across.T
     points = (weight * middle + down[:, None] * ((centers - origin) @ across.T) + levers) / pressed[:, None]
-    try:
-        sides = ConvexHull(foot).equations
-        tips = (points @ sides[:, :2].T + sides[:, 2] > 0.0).any(axis=1)
-    except (QhullError, ValueError):
-        # What stands on a line or a point is held by nobody.
-        tips = np.ones(len(places), dtype=np.bool_)
+    # What stands has its centre of mass over its foot: else that was not seen, and its shadow has to do.
+    within = _inside(shadow[heights <= heights.min() + _FOOT], np.vstack([middle, points]))
+    if not within[0]:
+        within = _inside(shadow, np.vstack([middle, points]))
+    tips = ~within[1:]
     kept = np.flatnonzero(~(slides | tips | (pressed <= 0.0)))
     rejected["pushed away"] += len(places) - len(kept)
     return [places[row] for row in kept], gaps[kept]
+
+
+def _inside(outline: Array, points: Array) -> NDArray[np.bool_]:
+    """Which of points (N, 2) are in the convex hull of an outline (M, 2); none where that is no area."""
+    try:
+        sides = ConvexHull(outline).equations
+    except (QhullError, ValueError):
+        return np.zeros(len(points), dtype=np.bool_)
+    return np.asarray((points @ sides[:, :2].T + sides[:, 2] <= 0.0).all(axis=1))
 
 
 def _loads(places: list[_Place], scene: ObjectScene, cup: SuctionCup, config: PlannerConfig) -> list[CupLoad]:
