@@ -31,6 +31,7 @@ class PressCup:
         self._deepest = min(self._depth + robot.config.suction.press_further, robot.cup.stroke)
         self._follow: FollowTrajectory | None = None
         self._waiting: float | None = None
+        self._pumping = False
         self._sealed: VacuumWatch | None = None
 
     def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
@@ -51,7 +52,8 @@ class PressCup:
             return commands, arrived
         if arrived:
             self._waiting = now
-            commands = (*commands, SwitchVacuum(True))
+            if not self._pumping:
+                commands, self._pumping = (*commands, SwitchVacuum(True)), True
         return commands, False
 
     def _planned(self) -> FollowTrajectory:
