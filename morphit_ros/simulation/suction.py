@@ -1,12 +1,12 @@
 """A suction cup in the simulation: its lip on a bellows, the seal on the true surface, and what the vacuum holds.
 
-The lip is a ring on a spring along the cup's axis and on stiff ones about the axes across. While the pump runs, rays along the axis find the surface that is
-seen below the lip, 2 mm wide, and inside of it. Soft as it is, the lip lies on the mean of what is under its width, at
-32 places. It seals where all rays meet one object, no place of it further away than the lip reaches at rest, nothing
-nearer than its stroke lets it yield, and neighbours and the axis within the bounds of the cup's file. So a cup seals on
-a bent surface only once it is pressed. What is sealed is joined to the lip; force and torque that go through the joint
-are held against the load that the planner says the vacuum holds, and what exceeds it breaks the seal. Real bellows also
-draw together under vacuum, which these do not.
+The lip is a ring on a spring along the cup's axis, and on stiff ones about the axes across. While the pump runs, rays
+along the axis find the surface that is seen below the lip, 2 mm wide, and inside of it. Soft as it is, the lip lies on
+the mean of what is under its width, at 32 places. It seals where all rays meet one object, no place of it further away
+than the lip reaches at rest, nothing nearer than its stroke lets it yield, and neighbours and the axis within the
+bounds of the cup's file. So a cup seals on a bent surface only once it is pressed. What is sealed is joined to the lip;
+force and torque that go through the joint are held against the load that the planner says the vacuum holds, and what
+exceeds it breaks the seal. Real bellows also draw together under vacuum, which these do not.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from morphit_ros.simulation.robot_model import (
 LIP = "lip of the cup"
 # Of the lip [kg], and what it is felt with about axes across the cup's [kg m²].
 _LIP_MASS, _LIP_TURNING = 0.01, 5e-4
-# The lip yields by this angle, half a millimetre at its edge, to the moment that would lift it off [rad]: an object that
-# is lifted a hair askew would else bear on it with all of its weight.
+# The lip yields by this angle, half a millimetre at its edge, to the moment that would lift it off [rad]: an object
+# that is lifted a hair askew would else bear on it with all of its weight.
 _TILT = 0.035
 # Places of the ring, as of the planner's; pieces that it consists of; radius of these [m].
 _VERTICES, _PIECES, _ROUND = 32, 16, 0.001
