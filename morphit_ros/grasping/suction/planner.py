@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial import ConvexHull, QhullError
 
 from morphit_ros.geometry.inputs import CloudLike, as_cloud
 from morphit_ros.geometry.support_plane import SupportPlaneLike
@@ -31,6 +30,7 @@ from morphit_ros.grasping.search import Stopwatch
 from morphit_ros.grasping.suction.cup import SuctionCup
 from morphit_ros.grasping.suction.lip import lip_frames
 from morphit_ros.grasping.suction.load import CupLoad, cup_load
+from morphit_ros.grasping.suction.press import steadiness
 from morphit_ros.grasping.suction.seal import REASONS, Seal, SealTest
 from morphit_ros.grasping.unseen import occupied_space
 
@@ -41,8 +41,6 @@ _DRAWN, _CENTRAL, _TRIED = 400, 200, 80
 _POINTS = 12_000
 # Directions of these errors.
 _SHIFTS = 8
-# Points this much above the lowest one are what an object stands on [m].
-_FOOT = 0.008
 # Clearances beyond this are not told apart [m].
 _REACH = 0.01
 _GRAVITY = 9.81
@@ -124,17 +122,19 @@ def plan_suction(
     places = _approachable(places, scene, settings, rejected)
     unseen = occupied_space(_thinned(scene, settings.max_points, rng), around, settings, table, viewpoints)
     places, gaps = _free(places, scene, around, unseen, cup, settings, table, rejected)
-    places, gaps = _steady(places, gaps, scene, cup, settings, table, rejected)
+    places, gaps, steady = _steady(places, gaps, scene, cup, settings, table, rejected)
     clock.lap("check")
     report("rank", 0.8)
     loads = _loads(places, scene, cup, settings)
     held = [row for row, load in enumerate(loads) if load.times >= cup.safety]
     rejected["load"] += len(loads) - len(held)
-    held = sorted(held, key=lambda row: -places[row].seal.quality * _hold_term(loads[row]))[:_TRIED]
+    held = sorted(held, key=lambda row: -places[row].seal.quality * _hold_term(loads[row]) * steady[row])[:_TRIED]
     worst = _worst(test, [places[row] for row in held], settings.position_error)
     rotations, _ = _frames([places[row] for row in held])
     grasps = [
-        _make_grasp(places[row], rotation, loads[row], float(gaps[row]), least, scene, cup, settings)
+        _make_grasp(
+            places[row], rotation, loads[row], float(gaps[row]), float(steady[row]), least, scene, cup, settings
+        )
         for row, rotation, least in zip(held, rotations, worst, strict=True)
     ]
     grasps = _diverse(sorted(grasps, key=lambda grasp: -grasp.score), settings, reachable, rejected)
@@ -257,47 +257,19 @@ def _steady(
     config: PlannerConfig,
     table: SupportPlaneLike | None,
     rejected: dict[str, int],
-) -> tuple[list[_Place], Array]:
-    """Places that the cup may be pressed onto without sliding or tipping what stands on a table.
-
-    The weight and the bellows' push meet the table in one point. The object stays where that is within the hull of what
-    it stands on, and the push along the table is less than friction holds.
-    """
+) -> tuple[list[_Place], Array, Array]:
+    """Places that the cup may be pressed onto, and what share of the press does not move the object there."""
     if table is None or not places:
-        return places, gaps
-    up, origin = table.T_world_table[:3, 2], table.T_world_table[:3, 3]
-    across = np.linalg.svd(up[None])[2][1:]
-    heights = (scene.points - origin) @ up
-    shadow = (scene.points - origin) @ across.T
-    centers = np.array([place.seal.center for place in places])
-    axes = np.array([place.axis for place in places])
+        return places, gaps, np.ones(len(places))
     seals = [place.seal for place in places]
     squeezed = np.array([cup.compression(seal.depth, seal.travel) + seal.travel - seal.depth for seal in seals])
-    pushes = (cup.bellows_force * np.minimum(squeezed / cup.bellows_stroke, 1.0))[:, None] * axes
+    forces = cup.bellows_force * np.minimum(squeezed / cup.bellows_stroke, 1.0)
+    axes, centers = np.array([place.axis for place in places]), np.array([seal.center for seal in seals])
     weight = (config.mass or scene.mass or config.assumed_mass) * _GRAVITY
-    down, along = -pushes @ up, pushes @ across.T
-    pressed = weight + down
-    slides = np.linalg.norm(along, axis=1) > config.friction * pressed
-    levers = ((centers - origin) @ up - heights.min())[:, None] * along
-    middle = (scene.center_of_mass - origin) @ across.T
-    points = (weight * middle + down[:, None] * ((centers - origin) @ across.T) + levers) / pressed[:, None]
-    # What stands has its centre of mass over its foot: else that was not seen, and its shadow has to do.
-    within = _inside(shadow[heights <= heights.min() + _FOOT], np.vstack([middle, points]))
-    if not within[0]:
-        within = _inside(shadow, np.vstack([middle, points]))
-    tips = ~within[1:]
-    kept = np.flatnonzero(~(slides | tips | (pressed <= 0.0)))
+    shares = steadiness(centers, forces[:, None] * axes, weight, config.friction, scene, table)
+    kept = np.flatnonzero(shares > 0.0)
     rejected["pushed away"] += len(places) - len(kept)
-    return [places[row] for row in kept], gaps[kept]
-
-
-def _inside(outline: Array, points: Array) -> NDArray[np.bool_]:
-    """Which of points (N, 2) are in the convex hull of an outline (M, 2); none where that is no area."""
-    try:
-        sides = ConvexHull(outline).equations
-    except (QhullError, ValueError):
-        return np.zeros(len(points), dtype=np.bool_)
-    return np.asarray((points @ sides[:, :2].T + sides[:, 2] <= 0.0).all(axis=1))
+    return [places[row] for row in kept], gaps[kept], shares[kept]
 
 
 def _loads(places: list[_Place], scene: ObjectScene, cup: SuctionCup, config: PlannerConfig) -> list[CupLoad]:
@@ -315,8 +287,8 @@ def _hold_term(load: CupLoad) -> float:
 
 
 def _make_grasp(
-    place: _Place, rotation: Array, load: CupLoad, gap: float, worst: float, scene: ObjectScene, cup: SuctionCup,
-    config: PlannerConfig,
+    place: _Place, rotation: Array, load: CupLoad, gap: float, steady: float, worst: float, scene: ObjectScene,
+    cup: SuctionCup, config: PlannerConfig,
 ) -> Grasp:  # fmt: skip
     seal, translation = place.seal, place.seal.center
     along = float(place.axis @ scene.approach) if scene.prefers_approach else 1.0
@@ -328,6 +300,7 @@ def _make_grasp(
         "hold": _hold_term(load),
         "clearance": min(gap / _REACH, 1.0),
         "approach": 0.5 * (1.0 + along),
+        "steady": steady,
     }
     score = float(np.exp(np.mean(np.log(np.maximum(list(terms.values()), 1e-3)))))
     metrics = {
