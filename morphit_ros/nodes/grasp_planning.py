@@ -14,7 +14,7 @@ from morphit_interfaces.action import PlanGrasp
 from morphit_interfaces.msg import GraspArray
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.display.drawings.grasps import grasp_items
-from morphit_ros.errors import MorphitError
+from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.grasping import PlannerConfig, plan_grasps
 from morphit_ros.grasping.suction.cup import SuctionCup, load_gripper
 from morphit_ros.grasping.suction.planner import plan_suction
@@ -57,6 +57,9 @@ class GraspPlanning(Node):
         configs = declare_configs(self, CONFIGS)
         self._config, inputs, self._planner_config, reach, base, self._clearance_config, known = configs
         self._gripper = load_gripper(self._config.gripper)
+        if isinstance(self._gripper, SuctionCup) and self._clearance_config.clearance != "points":
+            bound = f"points with the suction cup {self._gripper.name}"
+            raise InvalidInputError("clearance", self._clearance_config.clearance, bound)
         # Before the action is there: the first goal must not wait for compilers.
         warm_up(self._gripper)
         self._diagnostics = Diagnostics(self)

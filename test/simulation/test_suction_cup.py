@@ -199,7 +199,7 @@ def test_what_is_no_cup_has_no_vacuum_and_a_cup_no_fingers(make_bench, files: di
         with pytest.raises(InvalidInputError, match=r"hande.*suction cup"):
             workcell.switch_vacuum(True)
     robot = replace(RobotConfiguration.load("ur3e_cup"), gripper="hande")
-    with pytest.raises(InvalidInputError, match="finger_joints.*none.*aperture"):
+    with pytest.raises(InvalidInputError, match=r"finger_joints.*none.*aperture"):
         Workcell(WorkcellConfig(object=files["box"], object_mass=0.5), robot)
 
 
