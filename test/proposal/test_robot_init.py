@@ -225,6 +225,25 @@ def test_sliding_fingers_whose_positions_are_not_the_opening_get_a_table(
     assert robot.aperture(robot.finger_state(middle)) == pytest.approx(middle, abs=1e-4)
 
 
+# A second arm without a hand, whose outer link lies in its inner one at zero, as meshes of another arm may.
+FOLDED = """<joint name="a" type="revolute"><parent link="foot"/><child link="inner"/><origin xyz="-0.6 0 0.3"/>
+  <axis xyz="0 0 1"/><limit lower="-1" upper="1" velocity="1" effort="9"/></joint>
+<link name="inner"><collision><geometry><box size="0.1 0.1 0.1"/></geometry></collision></link>
+<joint name="b" type="revolute"><parent link="inner"/><child link="between"/><origin xyz="0.11 0 0"/>
+  <axis xyz="0 0 1"/><limit lower="-1" upper="1" velocity="1" effort="9"/></joint>
+<link name="between"><collision><geometry><box size="0.02 0.02 0.02"/></geometry></collision></link>
+<joint name="c" type="revolute"><parent link="between"/><child link="outer"/><axis xyz="0 1 0"/>
+  <limit lower="-3" upper="3" velocity="1" effort="9"/></joint>
+<link name="outer"><collision><origin xyz="-0.07 0 0"/><geometry><box size="0.1 0.02 0.02"/></geometry></collision></link>
+"""
+
+
+def test_what_the_arm_does_not_move_may_touch_itself_at_home(tmp_path: Path) -> None:
+    (tmp_path / "two.urdf").write_text(small_arm(more=FOLDED), encoding="utf-8")
+    assert main(["robot", "init", str(tmp_path / "two.urdf"), "--output", str(tmp_path)]) == 0
+    assert RobotConfiguration.load(tmp_path / "small_arm.yaml").arm_joints == ("turn", "lift", "bend", "tilt")
+
+
 @needs_examples
 def test_several_hands_are_listed_and_one_is_chosen() -> None:
     model = KinematicModel(load_robot("baxter")[0])
