@@ -127,15 +127,15 @@ def _measured(
     if np.abs(openings[:, 1] - openings[:, 0]).max() > _OPENING_ERROR:
         # Their positions mean something else than the opening, which a table says.
         places = np.array([[_position(model, joint, state) for joint in joints] for state in states])
-        apart = openings[:, 1] >= 0.0
-        table = np.column_stack([openings[:, 1], places])[apart]
+        free = openings[:, 1] >= 0.0
+        table = np.column_stack([openings[:, 1], places])[free]
         steps = np.diff(table, axis=0)
         if len(table) < 2 or (steps[:, 0] <= 0.0).any() or (np.sign(steps) != np.sign(steps[:1])).any():
             found = ", ".join(f"{1e3 * opening:.1f}" for opening in openings[:, 1])
             raise InvalidInputError(
                 f"fingers {first.name}, {second.name}", f"openings of {found} mm", "both fingers moving, the pads apart"
             )
-        openings = np.column_stack([places[:, 0], openings[:, 1]])[apart]
+        openings = np.column_stack([places[:, 0], openings[:, 1]])[free]
     in_pad = ((cells >= low) & (cells < high)).all(axis=1) & (np.abs(heights[:, 0] - heights[:, 1] - level) <= FLAT)
     pads = [float(np.median(heights[in_pad, k])) for k in (0, 1)]
     flat = fingers_open[0][np.abs(fingers_open[0][:, 1] - pads[0]) <= FLAT][:, [0, 2]]
