@@ -234,7 +234,8 @@ FOLDED = """<joint name="a" type="revolute"><parent link="foot"/><child link="in
 <link name="between"><collision><geometry><box size="0.02 0.02 0.02"/></geometry></collision></link>
 <joint name="c" type="revolute"><parent link="between"/><child link="outer"/><axis xyz="0 1 0"/>
   <limit lower="-3" upper="3" velocity="1" effort="9"/></joint>
-<link name="outer"><collision><origin xyz="-0.07 0 0"/><geometry><box size="0.1 0.02 0.02"/></geometry></collision></link>
+<link name="outer"><collision><origin xyz="-0.07 0 0"/><geometry><box size="0.1 0.02 0.02"/></geometry></collision>
+</link>
 """
 
 

@@ -47,7 +47,7 @@ STARTS = {
     "separation_monitor": [{"robot": "panda"}, {}],
     "scene_perception": [{}],
     "grasp_planning": [{"robot": "panda", "use_neural_object": True}],
-    "grasp_execution": [{"gate": True, "weigh.source": "wrench"}],
+    "grasp_execution": [{"robot": "ur3e_cup"}, {"gate": True, "weigh.source": "wrench"}],
     "motion_gate": [{}],
     "workcell_sim": [{}],
     "cover_control": [{"case": "3x3"}, {"case": "3x3", "state_source": "poses"}],
