@@ -114,6 +114,7 @@ ONLY_IN_ROS = {
     "launch_ros": "launch_ros",
     "moveit": "moveit_py",
     "moveit_msgs": "moveit_msgs",
+    "std_srvs": "std_srvs",
     "tf2_msgs": "tf2_msgs",
     "tf2_ros": "tf2_ros_py",
 }

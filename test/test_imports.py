@@ -113,7 +113,9 @@ SUBPACKAGES = {
     ),
 }
 # Exceptions narrower than a subpackage.
-ONLY_MODULES = {("simulation", "grasping"): {"grasping", "grasping.gripper"}}
+ONLY_MODULES = {
+    ("simulation", "grasping"): {"grasping", "grasping.gripper", "grasping.suction.cup", "grasping.suction.load"}
+}
 
 ROS_PACKAGES = {
     "action_msgs", "ament_index_python", "builtin_interfaces", "control_msgs", "diagnostic_msgs", "geometry_msgs",

@@ -34,6 +34,8 @@ from morphit_ros.grasping.grasp import Grasp, GraspPlan
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner import plan_grasps
 from morphit_ros.grasping.planner_config import PlannerConfig
+from morphit_ros.grasping.suction.cup import SuctionCup
+from morphit_ros.grasping.suction.planner import plan_suction
 
 METHODS = ("morphit", "gpd", "disf", "visf", "cma_es")
 
@@ -68,7 +70,7 @@ class GraspMethod(Protocol):
 
 
 class MorphitMethod:
-    """This package's planner.
+    """This package's planner, of grasps by two fingers and of places for suction cups, which only this one knows.
 
     Args:
         config: see `PlannerConfig`.
@@ -84,7 +86,7 @@ class MorphitMethod:
     def plan(
         self,
         cloud: PointCloud,
-        gripper: Gripper,
+        gripper: Gripper | SuctionCup,
         table: SupportPlaneLike | None = None,
         seed: int = 0,
         *,
@@ -97,6 +99,11 @@ class MorphitMethod:
     ) -> GraspPlan:
         """As `planner.plan_grasps`; a known mass takes the place of the configuration's."""
         config = self.config if mass is None else replace(self.config or PlannerConfig(), mass=mass)
+        if isinstance(gripper, SuctionCup):
+            return plan_suction(
+                cloud, gripper, config, table, seed, approach, center_of_mass,
+                reachable=reachable, obstacles=obstacles, viewpoints=viewpoints,
+            )  # fmt: skip
         return plan_grasps(
             cloud,
             gripper,

@@ -16,6 +16,7 @@ from morphit_ros.geometry.mesh import sample_surface_evenly
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.checking.sweeps import approach_hits, gripper_boxes, lowest_heights
 from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.grasping.suction.cup import SuctionCup
 from morphit_ros.simulation.objects import SimulatedObject
 
 _POINTS = 1500
@@ -88,6 +89,20 @@ def check_feasibility(item: SimulatedObject, gripper: Gripper, friction: float) 
     return Feasibility(
         least, weight / holding, load, free, _reason(least, weight, holding, load, free, gripper, friction)
     )
+
+
+def check_suction(item: SimulatedObject, cup: SuctionCup, friction: float) -> str:
+    """Why a cup cannot lift an object from above, wherever it seals; empty if nothing is known to stand against it.
+
+    Args:
+        item: whose weight is lifted.
+        cup: with its whole vacuum.
+        friction: of the lip on the object.
+    """
+    weight = item.mass * _GRAVITY
+    # Straight down it holds its force F, across the axis μ F; at an angle a, μ F / (sin a + μ cos a), which is less.
+    held = cup.force * max(1.0, friction)
+    return f"too heavy: {weight:.1f} N, {cup.name} holds {held:.1f} N at most" if weight > held else ""
 
 
 def _any_free_pose(

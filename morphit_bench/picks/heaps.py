@@ -279,7 +279,7 @@ class HeapClearing:
         """Why no grasp holds an object as it lies, by calculation; empty if one may."""
         cell = self._workcell
         lying = cell.objects[index].transformed(cell.poses()[index])
-        return check_feasibility(lying, self._job.gripper, lying.friction or cell.config.friction).reason
+        return check_feasibility(lying, self._job.two_fingers, lying.friction or cell.config.friction).reason
 
     def _look(self) -> tuple[Scene, Array, float]:
         self._looks += 1
@@ -373,7 +373,7 @@ class HeapClearing:
         cell, job = self._workcell, self._job
         positions = cell.joint_state().as_dict()
         aperture = job.robot.aperture(positions) or 0.0
-        empty = job.gripper.aperture_min + self._sequence.stall_margin
+        empty = job.two_fingers.aperture_min + self._sequence.stall_margin
         if not held.contradiction(aperture, empty):
             height = self._clearing.way_down(self._T_base_world[2, 3])
             back = put_down_at(job, cell, held, [held.T_base_gripper], height, self._solids)[0]

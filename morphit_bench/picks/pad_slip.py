@@ -79,7 +79,7 @@ def slip_torque(
         InvalidInputError: an unknown shape or solver.
     """
     with _held(shape, gripper, force, friction, timestep, solver) as workcell:
-        theory = 2.0 * friction * force * _lever(shape, workcell.gripper, force)
+        theory = 2.0 * friction * force * _lever(shape, workcell.two_fingers, force)
         body, data = workcell._model.body(OBJECT_BODY).id, workcell._data
         start = _in_hand(workcell)[:3, :3]
         torque = _BEGIN * theory
@@ -154,7 +154,7 @@ def _held(shape: str, gripper: str, force: float, friction: float, timestep: flo
     data.qpos[joint.qposadr[0] : joint.qposadr[0] + 3] = workcell.link_pose("palm")[:3, 3] - item.center_of_mass
     data.qpos[joint.qposadr[0] + 3 : joint.qposadr[0] + 7] = [1.0, 0.0, 0.0, 0.0]
     data.qvel[:] = 0.0
-    workcell.command_gripper(workcell.gripper.aperture_min, force)
+    workcell.command_gripper(workcell.two_fingers.aperture_min, force)
     workcell.step(0.9)
     return workcell
 

@@ -13,10 +13,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from morphit_bench.grasping.methods import MorphitMethod
 from morphit_bench.picks.flying_gripper import FlightPlanner, flying_gripper
 from morphit_bench.picks.outcome import Outcome, PickResult
 from morphit_bench.picks.planners import GraspPlanner, grasp_planner
-from morphit_bench.picks.views import SETTINGS, ObjectView, known_shape, observed_shape
+from morphit_bench.picks.views import KNOWN_POINTS, SETTINGS, ObjectView, known_shape, observed_shape
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.candidates import is_near
 from morphit_ros.execution.displacement import planar_motion
@@ -25,6 +26,7 @@ from morphit_ros.execution.obstacles import object_obstacle, table_obstacle
 from morphit_ros.execution.pick import (
     Command,
     CommandGripper,
+    CupLimits,
     GraspTarget,
     GripperLimits,
     PickRequest,
@@ -32,6 +34,7 @@ from morphit_ros.execution.pick import (
     SendTrajectory,
     SequenceUpdate,
     StopArm,
+    SwitchVacuum,
 )
 from morphit_ros.execution.pushing import ClosedFingers
 from morphit_ros.execution.sequence import GraspSequence
@@ -45,6 +48,7 @@ from morphit_ros.geometry.transforms import (
     transform_points,
 )
 from morphit_ros.grasping import Grasp, GraspPlan, Gripper
+from morphit_ros.grasping.suction.cup import SuctionCup, load_gripper, two_fingers
 from morphit_ros.motion.embedded import EmbeddedBackend, EmbeddedConfig
 from morphit_ros.motion.reachability import Reachability
 from morphit_ros.motion.refinement import RefinableArm
@@ -95,7 +99,7 @@ class PickJob:
     def __init__(
         self,
         robot: RobotConfiguration,
-        gripper: Gripper,
+        gripper: Gripper | SuctionCup,
         backend: MotionBackend,
         robot_spheres: Callable[[Workcell], tuple[Array, Array] | None] | None = None,
         reachability: Reachability | None = None,
@@ -108,15 +112,30 @@ class PickJob:
         self._seen: Array = np.empty((0, 3))
 
     @property
-    def limits(self) -> GripperLimits:
+    def limits(self) -> GripperLimits | CupLimits:
         """Of the gripper."""
         gripper = self.gripper
+        if isinstance(gripper, SuctionCup):
+            return CupLimits(gripper.bellows_stroke)
         return GripperLimits(gripper.aperture_min, gripper.aperture_max, gripper.max_force, gripper.min_force)
 
     @property
+    def two_fingers(self) -> Gripper:
+        """The gripper, where it has fingers.
+
+        Raises:
+            InvalidInputError: it is a suction cup.
+        """
+        return two_fingers(self.gripper)
+
+    @property
     def fingers(self) -> ClosedFingers:
-        """Of the gripper, closed."""
-        return ClosedFingers.around(*self.gripper.closed_fingers)
+        """Of the gripper, closed.
+
+        Raises:
+            InvalidInputError: it has none.
+        """
+        return ClosedFingers.around(*self.two_fingers.closed_fingers)
 
     @classmethod
     def with_arm(cls, robot: str = "panda", seed: int = 0) -> PickJob:
@@ -139,7 +158,7 @@ class PickJob:
 
         reachability = Reachability(configuration, description, spheres, srdf, seed=seed)
         scale = effort_scale(kinematics, configuration)
-        return cls(configuration, Gripper.load(configuration.gripper), backend, spheres_now, reachability, scale)
+        return cls(configuration, load_gripper(configuration.gripper), backend, spheres_now, reachability, scale)
 
     @classmethod
     def flying(cls, gripper: str) -> PickJob:
@@ -216,17 +235,13 @@ class PickJob:
             view: of the object, with its cloud.
         """
         assert view.cloud is not None
-        return planner.plan(
-            view.cloud,
-            self.gripper,
-            view.table,
-            seed,
-            center_of_mass=view.center_of_mass,
-            reachable=self._reachable(workcell, view, avoid),
-            obstacles=view.obstacles,
-            viewpoints=view.viewpoints,
-            mass=view.mass,
-        )
+        arguments: dict[str, Any] = {
+            "center_of_mass": view.center_of_mass, "reachable": self._reachable(workcell, view, avoid),
+            "obstacles": view.obstacles, "viewpoints": view.viewpoints, "mass": view.mass,
+        }  # fmt: skip
+        if isinstance(planner, MorphitMethod):
+            return planner.plan(view.cloud, self.gripper, view.table, seed, **arguments)
+        return planner.plan(view.cloud, self.two_fingers, view.table, seed, **arguments)
 
     def pick_again(self, workcell: Workcell, first: PickResult, **arguments: Any) -> PickResult | None:
         """Another look, plan and pick after a failed one; None where the robot is not ready for it.
@@ -258,7 +273,8 @@ class PickJob:
     ) -> ObjectView:
         """What a planner is given in a setting; arguments as of `pick`."""
         if setting == "known":
-            return known_shape(workcell, seed)
+            # Where a lip ends at an edge is told by points that are nearer to each other than fingers ask for.
+            return known_shape(workcell, seed, _CUP_POINTS if isinstance(self.gripper, SuctionCup) else KNOWN_POINTS)
         return observed_shape(workcell, seed, perception, self.robot_spheres)
 
     def _reachable(
@@ -274,7 +290,7 @@ class PickJob:
         if not avoid:
             return reaches
         config = SequenceConfig()
-        near = config.regrasp_distance, config.regrasp_angle
+        near = config.regrasp_distance, np.pi if isinstance(self.gripper, SuctionCup) else config.regrasp_angle
 
         def accepted(grasp: Grasp) -> bool:
             failed = any(is_near(grasp.T_world_gripper, pose, *near) for pose in avoid)
@@ -356,6 +372,7 @@ class PickJob:
                 grasp.aperture,
                 grasp.open_aperture,
                 torsion=grasp.metrics.get("torsion"),
+                press=grasp.metrics.get("press", 0.0),
             )
             for grasp, turn in zip(plan.grasps, turns, strict=True)
         )
@@ -370,6 +387,8 @@ class PickJob:
 
 # Time for the arm to come to rest [s].
 _PAUSE = 0.3
+# Of a known shape that a cup is laid on.
+_CUP_POINTS = 20_000
 # About the approach.
 _HALF_TURN = np.diag([-1.0, -1.0, 1.0, 1.0])
 
@@ -399,6 +418,8 @@ def send_commands(workcell: Workcell, commands: Sequence[Command]) -> None:
             workcell.command_trajectory(command.trajectory)
         elif isinstance(command, CommandGripper):
             workcell.command_gripper(command.aperture, command.max_effort)
+        elif isinstance(command, SwitchVacuum):
+            workcell.switch_vacuum(command.on)
         elif isinstance(command, StopArm):
             workcell.stop_motion()
 

@@ -301,12 +301,12 @@ class Shaker:
 
     def _try(self, grasp: Grasp, rank: int, config: ShakeConfig, rng: np.random.Generator) -> Shake:
         workcell, model = self._workcell, self._workcell._model
-        force = workcell.gripper.max_force * min(1.0, _LARGEST / grasp.hold)
-        hold = grasp.hold * force / workcell.gripper.max_force
+        force = workcell.two_fingers.max_force * min(1.0, _LARGEST / grasp.hold)
+        hold = grasp.hold * force / workcell.two_fingers.max_force
         friction, mass, center = _body_errors(config, rng)
         model.geom_friction[self._own, 0] = model.geom_friction[self._robot, 0] = friction
         model.body_mass[self._body], model.body_inertia[self._body] = mass * self._mass, mass * self._inertia
-        workcell.command_gripper(workcell.gripper.aperture_min, force)
+        workcell.command_gripper(workcell.two_fingers.aperture_min, force)
         workcell.step(_CLOSING)
         # Nothing but the shaking is to load the hand.
         model.opt.gravity[:] = 0.0

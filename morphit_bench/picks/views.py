@@ -20,7 +20,7 @@ from morphit_ros.simulation.workcell import Workcell
 
 SETTINGS = ("known", "observed")
 # Points that a known shape is given as; the paper's number.
-_KNOWN_POINTS = 3000
+KNOWN_POINTS = 3000
 # Points of nothing else this close to the target belong to it [m].
 _OWN_REACH = 0.01
 
@@ -50,10 +50,10 @@ class ObjectView:
     mass: float | None = None
 
 
-def known_shape(workcell: Workcell, seed: int) -> ObjectView:
+def known_shape(workcell: Workcell, seed: int, count: int = KNOWN_POINTS) -> ObjectView:
     """Points sampled evenly from the true mesh at the true pose, with the true mass, its centre and the table."""
     item, pose = workcell.object, workcell.object_pose()
-    points, normals = sample_surface_evenly(item.mesh, _KNOWN_POINTS, np.random.default_rng(seed))
+    points, normals = sample_surface_evenly(item.mesh, count, np.random.default_rng(seed))
     cloud = PointCloud(transform_points(pose, points), transform_vectors(pose, normals), frame="world")
     config = workcell.config
     table = SupportPlane(make_transform(translation=(*config.table_center, 0.0)), np.array(config.table_size))

@@ -200,6 +200,8 @@ def describe_grasp(
         remedy = "Give pick to the machine of the execution."
         raise InvalidInputError("pick", f"true with only:={values['only']}", "execution among the parts", remedy)
     robot = _robot(values)
+    if not robot.finger_joints:
+        _check_cup(values, robot)
     simulated = values["sim"]
     standing = _fixtures(values)
     if simulated:
@@ -297,6 +299,17 @@ def _robot(values: Mapping[str, Any]) -> RobotConfiguration:
     if values["sim"]:
         robot.check_description(load_robot_description(robot.description))
     return robot
+
+
+def _check_cup(values: Mapping[str, Any], robot: RobotConfiguration) -> None:
+    """Refuse what only fingers have.
+
+    Raises:
+        InvalidInputError: names the argument.
+    """
+    for name, only in (("clear", False), ("backend", "embedded"), ("clearance", "points")):
+        if values[name] != only:
+            raise InvalidInputError(name, values[name], f"{only} with {robot.name}, whose gripper is a suction cup")
 
 
 def _placing(values: Mapping[str, Any]) -> dict[str, Any]:

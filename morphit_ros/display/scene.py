@@ -31,6 +31,7 @@ from morphit_ros.robot.kinematics import KinematicModel
 
 if TYPE_CHECKING:
     from morphit_ros.grasping.gripper import Gripper
+    from morphit_ros.grasping.suction.cup import SuctionCup
 
 LAYERS = {
     "robot": "Robot",
@@ -286,7 +287,7 @@ class ViewerScene(ServedScene):
         with self._lock:
             self._server.draw([table_item(pose, sides, thickness)])
 
-    def set_grasps(self, grasps: Sequence[tuple[ArrayLike, float, float]], gripper: Gripper) -> None:
+    def set_grasps(self, grasps: Sequence[tuple[ArrayLike, float, float]], gripper: Gripper | SuctionCup) -> None:
         """Show grasps (T_world_gripper (4, 4), aperture [m], score): the best as a gripper, others as forks.
 
         The better a fork's score among those shown, the bluer it is. No grasps clears them.

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from morphit_ros.execution.contact_watch import FreeMotion
-from morphit_ros.execution.pick import Command, CommandGripper, GripperLimits
+from morphit_ros.execution.pick import Command, CommandGripper, CupLimits, GripperLimits
 from morphit_ros.execution.sequence_config import HAND_FORCE, SequenceConfig
 from morphit_ros.execution.supervision import StateWatch
 from morphit_ros.execution.weighing import Scale
@@ -35,19 +35,31 @@ class ArmAndHand:
         self,
         backend: MotionBackend,
         robot: RobotConfiguration,
-        gripper: GripperLimits,
+        gripper: GripperLimits | CupLimits,
         config: SequenceConfig,
         clock: str,
         free_motion: FreeMotion,
         scale: Scale | None = None,
     ) -> None:
-        self.backend, self.robot, self.gripper, self.config = backend, robot, gripper, config
+        self.backend, self.robot, self.config = backend, robot, config
+        self._gripper = gripper
         self.free_motion, self.scale = free_motion, scale
         self.state = StateWatch(robot.arm_joints, robot.finger_joints, config, clock, robot)
 
     @property
+    def cup(self) -> CupLimits | None:
+        """The suction cup, None where the hand has fingers."""
+        return self._gripper if isinstance(self._gripper, CupLimits) else None
+
+    @property
+    def gripper(self) -> GripperLimits:
+        """What the fingers are capable of; a cup has none."""
+        assert isinstance(self._gripper, GripperLimits)
+        return self._gripper
+
+    @property
     def aperture(self) -> float:
-        """Opening between the pads [m]."""
+        """Opening between the pads [m]; 0 of a cup."""
         return float(self.robot.finger_shares(self.state.values(self.robot.finger_joints)).sum())
 
     @property
@@ -91,4 +103,6 @@ class ArmAndHand:
 
     def with_aperture(self, positions: dict[str, float], aperture: float) -> dict[str, float]:
         """Joint positions with the fingers at an opening [m]."""
+        if self.cup is not None:
+            return positions
         return {**positions, **self.robot.finger_state(min(aperture, self.gripper.aperture_max))}

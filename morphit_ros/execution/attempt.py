@@ -8,11 +8,12 @@ from dataclasses import replace
 from morphit_ros.execution.arm_and_hand import ArmAndHand, SequenceStep
 from morphit_ros.execution.candidates import PlanCandidates
 from morphit_ros.execution.failure import FailureMode, PickFailed
-from morphit_ros.execution.fingers import CloseFingers, OpenFingers, ProbeFingers
+from morphit_ros.execution.fingers import CloseFingers, ProbeFingers
 from morphit_ros.execution.lift import AndThen, Lift, TestLift, Weigh, WhileHolding
 from morphit_ros.execution.moves import FollowTrajectory
 from morphit_ros.execution.pick import Command, GraspTarget, PickRequest, PickStage, SendTrajectory
 from morphit_ros.execution.slip_watch import SlipWatch
+from morphit_ros.execution.suction import PressCup, VacuumWatch, let_go
 from morphit_ros.execution.weighing import Load
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.motion_types import Trajectory
@@ -37,7 +38,7 @@ class Attempt:
         self._stages = self._make_stages()
         self._step: SequenceStep | None = None
         self._probe: ProbeFingers | None = None
-        self._slip: SlipWatch | None = None
+        self._held: Callable[[float], None] | None = None
         self._sent: list[tuple[PickStage, Trajectory]] = []
         self._attached: list[str] = []
         self.load: Load | None = None
@@ -92,7 +93,9 @@ class Attempt:
         return [trajectory for stage, trajectory in reversed(self._sent) if stage in stages]
 
     def holds_nothing(self) -> bool:
-        """Whether the closed fingers have nothing between them."""
+        """Whether the closed fingers have nothing between them, or the cup has no vacuum."""
+        if self._robot.cup is not None:
+            return not self._robot.state.vacuum
         return self._robot.aperture <= self._empty
 
     @property
@@ -115,11 +118,11 @@ class Attempt:
         robot, config = self._robot, self._robot.config
         stages: dict[PickStage, Callable[[], SequenceStep]] = {
             PickStage.PLAN: lambda: self._plan,
-            PickStage.OPEN: lambda: OpenFingers(robot, self.grasp.open_aperture),
+            PickStage.OPEN: lambda: let_go(robot, self.grasp.open_aperture),
             PickStage.PREGRASP: self._go_to_pregrasp,
             PickStage.APPROACH: self._approach,
             PickStage.PROBE: self._start_probe,
-            PickStage.CLOSE: lambda: CloseFingers(robot, self._contact, touching=self._probe is not None),
+            PickStage.CLOSE: self._close,
             PickStage.CHECK: lambda: _Once(self._check),
             PickStage.ATTACH: lambda: _Once(self._attach),
             PickStage.TEST_LIFT: lambda: self._holding(
@@ -132,8 +135,11 @@ class Attempt:
             PickStage.LIFT: lambda: self._holding(Lift(robot, self.top)),
             PickStage.VERIFY: lambda: self._holding(Weigh(robot, config.hold_time, self._confirm)),
         }
-        if not config.probe.enabled:
+        if not config.probe.enabled or robot.cup is not None:
             del stages[PickStage.PROBE]
+        if robot.cup is not None:
+            # Vacuum is what it was pressed on for.
+            del stages[PickStage.CHECK]
         # A test lift of nearly the whole height would be no test.
         if config.slip.test_height == 0.0 or config.slip.test_height > 0.7 * self._height:
             del stages[PickStage.TEST_LIFT]
@@ -161,6 +167,11 @@ class Attempt:
         self._probe = ProbeFingers(self._robot, self.grasp)
         return self._probe
 
+    def _close(self) -> SequenceStep:
+        if self._robot.cup is not None:
+            return PressCup(self._robot, self.grasp, self.target_names)
+        return CloseFingers(self._robot, self._contact, touching=self._probe is not None)
+
     def _check(self) -> None:
         aperture = self._robot.aperture
         if self.holds_nothing():
@@ -172,12 +183,18 @@ class Attempt:
         for name in self.target_names:
             self._robot.backend.attach(name, self.grasp.T_base_gripper)
             self._attached.append(name)
-        self._slip = SlipWatch(self._robot.config.slip, self._robot.aperture, self._empty, self._robot.grip_effort)
+        robot = self._robot
+        if robot.cup is not None:
+            self._held = VacuumWatch(robot).check
+            return
+        slip = SlipWatch(robot.config.slip, robot.aperture, self._empty, robot.grip_effort)
+        self._held = lambda now: slip.check(now, robot.aperture, robot.grip_effort)
 
     def _judge(self, load: Load | None) -> None:
         """After the test lift: does the weight pull so far beside the grasp that the object turns in the hand?"""
         self.load, torsion = load, self.grasp.torsion
-        if load is None or torsion is None or not self._request.recenter:
+        # What a cup cannot hold breaks its seal, which is seen.
+        if load is None or torsion is None or not self._request.recenter or self._robot.cup is not None:
             return
         # The full force is the gripper's own, and what it is told to press may be less.
         held = torsion * min(1.0, self._robot.full_force / self._robot.gripper.max_force)
@@ -198,8 +215,8 @@ class Attempt:
             raise PickFailed(FailureMode.TURNED, text)
 
     def _holding(self, step: SequenceStep) -> SequenceStep:
-        assert self._slip is not None
-        return WhileHolding(step, self._robot, self._slip)
+        assert self._held is not None
+        return WhileHolding(step, self._held)
 
 
 class _Once:

@@ -69,7 +69,7 @@ class PlanCandidates:
             positions: of the arm at the pre-grasp [rad]; None for any.
         """
         robot, config, backend = self._robot, self._robot.config, self._robot.backend
-        limit = robot.gripper.aperture_max
+        limit = robot.gripper.aperture_max if robot.cup is None else 0.0
         if grasp.open_aperture > limit + config.open_tolerance:
             return f"needs {1000 * grasp.open_aperture:.0f} mm, the gripper opens {1000 * limit:.0f} mm"
         near = self._too_near(grasp)

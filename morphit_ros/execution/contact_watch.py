@@ -113,7 +113,7 @@ class ContactWatch:
 
     def _fingers_displaced(self) -> str:
         moved = np.abs(self._finger_shares() - self._apertures)
-        if max(float(moved.max()), float(moved.sum())) <= self._config.contact.finger_bound:
+        if max(float(moved.max(initial=0.0)), float(moved.sum())) <= self._config.contact.finger_bound:
             return ""
         return f"the fingers were displaced by {1000.0 * moved.sum():.1f} mm without a command"
 

@@ -32,6 +32,7 @@ class FailureMode(enum.Enum):
     PROBE_TOO_WIDE = "probe_too_wide"
     PROBE_TOO_NARROW = "probe_too_narrow"
     CLOSED_ON_NOTHING = "closed_on_nothing"
+    NO_VACUUM = "no_vacuum"
     NOT_LIFTED = "not_lifted"
     OFF_CENTER = "off_center"
     TURNED = "turned"
@@ -58,6 +59,7 @@ _OUTCOMES = {
     FailureMode.PROBE_TOO_WIDE: PickOutcome.MISGRASP,
     FailureMode.PROBE_TOO_NARROW: PickOutcome.MISGRASP,
     FailureMode.CLOSED_ON_NOTHING: PickOutcome.MISGRASP,
+    FailureMode.NO_VACUUM: PickOutcome.MISGRASP,
     FailureMode.NOT_LIFTED: PickOutcome.MISGRASP,
     FailureMode.OFF_CENTER: PickOutcome.MISGRASP,
     FailureMode.TURNED: PickOutcome.MISGRASP,

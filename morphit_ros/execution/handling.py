@@ -20,9 +20,10 @@ from morphit_ros.execution.fingers import OpenFingers
 from morphit_ros.execution.held import HELD, HeldGrasp, Surroundings
 from morphit_ros.execution.moves import ArmAtRest, FollowTrajectory
 from morphit_ros.execution.obstacles import object_obstacle
-from morphit_ros.execution.pick import Command, GripperLimits, StopArm
+from morphit_ros.execution.pick import Command, CupLimits, GripperLimits, StopArm
 from morphit_ros.execution.pushing import Push
 from morphit_ros.execution.sequence_config import SequenceConfig
+from morphit_ros.execution.suction import let_go
 from morphit_ros.geometry.transforms import Array, invert_transform
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_backend import MotionBackend, MotionResult, MotionStatus
@@ -116,7 +117,7 @@ class HandSequence:
         self,
         backend: MotionBackend,
         robot: RobotConfiguration,
-        gripper: GripperLimits,
+        gripper: GripperLimits | CupLimits,
         config: SequenceConfig,
         clock: str,
         free_motion: FreeMotion,
@@ -335,8 +336,11 @@ class HandSequence:
             self._attached = False
         if HandStage.SET_DOWN in request.stages:
             self._put_down = self._gripper_now()
-        before = request.held.open_aperture if request.held is not None else robot.gripper.aperture_max
-        return OpenFingers(robot, max(request.aperture or before, robot.aperture))
+        if request.held is not None or robot.cup is not None:
+            before = 0.0 if request.held is None else request.held.open_aperture
+        else:
+            before = robot.gripper.aperture_max
+        return let_go(robot, max(request.aperture or before, robot.aperture))
 
     def _up(self) -> MotionResult:
         """Back the way that the hand came where it has put something down, else up as far as possible."""

@@ -1,4 +1,4 @@
-"""Steps with something in the hand: a test lift, the lift, holding still, all under the eyes of the slip watch."""
+"""Steps with something in the hand: a test lift, the lift, holding still, while it is watched that it is held."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from morphit_ros.execution.candidates import reason
 from morphit_ros.execution.failure import FailureMode, PickFailed
 from morphit_ros.execution.moves import FollowTrajectory
 from morphit_ros.execution.pick import Command
-from morphit_ros.execution.slip_watch import SlipWatch
 from morphit_ros.execution.weighing import Load
 from morphit_ros.geometry.transforms import Array
 
 
 class WhileHolding:
-    """Another step, as long as the object is held."""
+    """Another step, as long as the object is held: `check` is asked with the time before each update of it."""
 
-    def __init__(self, step: SequenceStep, robot: ArmAndHand, slip: SlipWatch) -> None:
-        self._step, self._robot, self._slip = step, robot, slip
+    def __init__(self, step: SequenceStep, check: Callable[[float], None]) -> None:
+        self._step, self._check = step, check
 
     def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
-        self._slip.check(now, self._robot.aperture, self._robot.grip_effort)
+        self._check(now)
         return self._step.update(now)
 
 

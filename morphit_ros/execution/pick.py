@@ -40,7 +40,7 @@ class PickStage(enum.Enum):
 
 @dataclass(frozen=True)
 class GripperLimits:
-    """Opening between the pads [m] and closing force [N] that a gripper is capable of."""
+    """Opening between the pads [m] and closing force [N] that a gripper of fingers is capable of."""
 
     aperture_min: float
     aperture_max: float
@@ -56,6 +56,17 @@ class GripperLimits:
 
 
 @dataclass(frozen=True)
+class CupLimits:
+    """How far the lip of a suction cup yields along its axis [m]."""
+
+    stroke: float
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.stroke) and self.stroke > 0.0):
+            raise InvalidInputError("cup limits", self.stroke, "a finite stroke above 0 [m]")
+
+
+@dataclass(frozen=True)
 class GraspTarget:
     """A grasp to be executed.
 
@@ -67,6 +78,7 @@ class GraspTarget:
         pregrasp_positions: arm joint → position at the pre-grasp from where approach and lift are known to go on
             [rad]; tried before any other way to the pre-grasp. None if not known. Not checked against the pose.
         torsion: torque about the pads' normal that they hold at the gripper's full force [N m], None if not known.
+        press: of a suction cup: how far it goes on along its axis from the grasp, to press its lip [m].
     """
 
     T_base_gripper: Array
@@ -75,6 +87,7 @@ class GraspTarget:
     open_aperture: float
     pregrasp_positions: Mapping[str, float] | None = None
     torsion: float | None = None
+    press: float = 0.0
 
     def __post_init__(self) -> None:
         check_transform(self.T_base_gripper, "T_base_gripper")
@@ -89,6 +102,14 @@ class GraspTarget:
                 raise InvalidInputError("pregrasp_positions", values, "finite positions [rad], or None")
         if self.torsion is not None and not (np.isfinite(self.torsion) and self.torsion >= 0.0):
             raise InvalidInputError("torsion", self.torsion, "a finite torque [N m], not negative, or None")
+        if not (np.isfinite(self.press) and self.press >= 0.0):
+            raise InvalidInputError("press", self.press, "a finite length, not negative [m]")
+
+    def pressed(self, depth: float) -> Array:
+        """``T_base_gripper`` (4, 4) so far along the approach behind the grasp [m]."""
+        pose = self.T_base_gripper.copy()
+        pose[:3, 3] += depth * pose[:3, 2]
+        return pose
 
 
 @dataclass(frozen=True)
@@ -163,11 +184,18 @@ class CommandGripper:
 
 
 @dataclass(frozen=True)
+class SwitchVacuum:
+    """Command: run the vacuum of a suction cup, or end it."""
+
+    on: bool
+
+
+@dataclass(frozen=True)
 class StopArm:
     """Command: stop the arm where it is. The gripper keeps what it holds."""
 
 
-Command = SendTrajectory | CommandGripper | StopArm
+Command = SendTrajectory | CommandGripper | SwitchVacuum | StopArm
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ from functools import partial
 from morphit_ros.execution.arm_and_hand import ArmAndHand, SequenceStep
 from morphit_ros.execution.attempt import Attempt
 from morphit_ros.execution.failure import FailureMode
-from morphit_ros.execution.fingers import AwaitRest, OpenFingers
+from morphit_ros.execution.fingers import AwaitRest
 from morphit_ros.execution.moves import GoStraight, Retrace
 from morphit_ros.execution.pick import Command, PickStage, StopArm
+from morphit_ros.execution.suction import let_go
 
 _Part = tuple[PickStage, Callable[[], SequenceStep]]
 # Fingers that lose an object pass the bound of slip on their way: so long they show which it is [s].
@@ -78,7 +79,7 @@ class Recovery:
 
     def _let_go(self) -> SequenceStep:
         self._attempt.detach()
-        return OpenFingers(self._robot, self._attempt.grasp.open_aperture)
+        return let_go(self._robot, self._attempt.grasp.open_aperture)
 
     def _back(self, stage: PickStage, *gone: PickStage) -> list[_Part]:
         landing = stage is PickStage.SET_DOWN

@@ -9,13 +9,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.execution.arm_and_hand import ArmAndHand
 from morphit_ros.execution.attempt import Attempt
 from morphit_ros.execution.candidates import is_near
 from morphit_ros.execution.contact_watch import FreeMotion
 from morphit_ros.execution.failure import OBJECT_LOST, AttemptRecord, FailureMode, PickFailed
-from morphit_ros.execution.pick import Command, GripperLimits, PickRequest, PickStage, SequenceUpdate, StopArm
+from morphit_ros.execution.pick import (
+    Command,
+    CupLimits,
+    GripperLimits,
+    PickRequest,
+    PickStage,
+    SequenceUpdate,
+    StopArm,
+)
 from morphit_ros.execution.recovery import Recovery
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.execution.weighing import Scale
@@ -43,7 +53,7 @@ class GraspSequence:
         self,
         backend: MotionBackend,
         robot: RobotConfiguration,
-        gripper: GripperLimits,
+        gripper: GripperLimits | CupLimits,
         config: SequenceConfig | None = None,
         clock: str = "system clock",
         free_motion: FreeMotion | None = None,
@@ -207,7 +217,8 @@ class GraspSequence:
         """Candidates behind the failed one and unlike all that failed."""
         assert self._request is not None
         candidates, config = self._request.candidates, self._config
-        near = config.regrasp_distance, config.regrasp_angle
+        # Turned about its axis a cup is the same.
+        near = config.regrasp_distance, config.regrasp_angle if self._arm.cup is None else np.pi
         failed = [candidates[record.grasp_index].T_base_gripper for record in self._records]
         return [
             index

@@ -100,6 +100,30 @@ class SlipConfig(Config):
 
 
 @dataclass(frozen=True)
+class SuctionConfig(Config):
+    """How a suction cup is pressed on, and when it has lost what it held."""
+
+    press_speed: float = parameter(
+        0.02, "Speed of the last way along the cup's axis, which presses its lip [m/s]", minimum=1e-3, maximum=0.2
+    )
+    seal_time: float = parameter(
+        0.5, "Time to wait for the vacuum once the lip is pressed [s]", minimum=0.02, maximum=10.0
+    )
+    press_further: float = parameter(
+        0.003,
+        "Where no vacuum comes the cup is pressed further, by half of this twice, within its stroke: clouds err [m]",
+        minimum=0.0,
+        maximum=0.02,
+    )
+    lost_time: float = parameter(
+        0.06, "Without vacuum for this long the object counts as lost [s]", minimum=0.0, maximum=2.0
+    )
+    release_time: float = parameter(
+        2.0, "Time within which the vacuum is gone once it is switched off [s]", minimum=0.05, maximum=30.0
+    )
+
+
+@dataclass(frozen=True)
 class WeighConfig(Config):
     """Weighing on the test lift, and what follows where the weight pulls beside the grasp."""
 
@@ -190,4 +214,5 @@ class SequenceConfig(Config):
     probe: ProbeConfig = nested(ProbeConfig)
     contact: ContactConfig = nested(ContactConfig)
     slip: SlipConfig = nested(SlipConfig)
+    suction: SuctionConfig = nested(SuctionConfig)
     weigh: WeighConfig = nested(WeighConfig)

@@ -15,8 +15,8 @@ class StateWatch:
 
     Args:
         arm: joints that every state must have.
-        fingers: joints of which every state must have one; drivers of hands with one motor leave out the others, which
-            do the same.
+        fingers: joints, if there are any, of which every state must have one; drivers of hands with one motor leave out
+            the others, which do the same.
         config: limits.
         clock: name of the clock of `now`, for messages.
         robot: whose table says where fingers that turn are; None: all fingers have the same position.
@@ -53,6 +53,11 @@ class StateWatch:
     def held_up(self) -> float:
         """Of the latest state: time by which a scaled controller has fallen behind [s]; differences count."""
         return 0.0 if self._state is None else self._state.held_up
+
+    @property
+    def vacuum(self) -> bool | None:
+        """Of the latest state: whether a suction cup senses its vacuum; None where nothing tells."""
+        return None if self._state is None else self._state.vacuum
 
     def values(self, joints: tuple[str, ...]) -> Array:
         """Positions (J,) of some joints."""
@@ -100,15 +105,17 @@ class StateWatch:
         positions = state.as_dict()
         missing = [name for name in self._arm if name not in positions]
         reported = [name for name in self._fingers if name in positions]
-        if missing or not reported:
-            lacking = ", ".join((*missing, *(() if reported else self._fingers)))
+        silent = () if reported else self._fingers
+        if missing or silent:
+            lacking = ", ".join((*missing, *silent))
             return f"the joint state lacks {lacking} (it has {', '.join(state.names)})"
         bad = [name for name in (*self._arm, *reported) if not np.isfinite(positions[name])]
         if bad:
             return f"the position of {', '.join(bad)} is not a finite number"
+        others: dict[str, float] = {}
         if self._robot is not None and self._robot.finger_positions is not None:
             others = self._robot.finger_state(self._robot.aperture(positions) or 0.0)
-        else:
+        elif reported:
             others = dict.fromkeys(self._fingers, float(np.mean([positions[name] for name in reported])))
         mirrored = {name: others[name] for name in self._fingers if name not in positions}
         if self._state is not None and state.stamp > self._state.stamp:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from morphit_ros.documents import read_yaml_file
-from morphit_ros.errors import InvalidInputError
+from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.resources import resource
 
@@ -156,13 +156,18 @@ class Gripper:
         """
         path = Path(name_or_path)
         if path.suffix not in (".yaml", ".yml"):
-            path = resource(f"config/grippers/{name_or_path}.yaml")
+            try:
+                path = resource(f"config/grippers/{name_or_path}.yaml")
+            except ResourceNotFoundError as error:
+                try:
+                    path = resource(f"config/suction_cups/{name_or_path}.yaml")
+                except ResourceNotFoundError:
+                    raise error from None
         data = read_yaml_file(path, "Give a name in config/grippers or a YAML file.")
         if not isinstance(data, dict):
             raise InvalidInputError(path.name, type(data).__name__, f"the keys {', '.join(_KEYS)}")
         if data.get("kind") == SUCTION:
-            remedy = "Only morphit grasp --gripper plans with suction cups: robots, nodes and simulation have none."
-            raise InvalidInputError(f"{path.name}: kind", SUCTION, "a gripper of two fingers here", remedy)
+            raise InvalidInputError(f"{path.name}: kind", SUCTION, "a gripper of two fingers here")
         groups = {
             "missing": [key for key in _KEYS if key not in data],
             "unknown": sorted(str(key) for key in data if key not in (*_KEYS, *_OPTIONAL)),

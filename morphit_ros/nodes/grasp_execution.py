@@ -12,7 +12,7 @@ from rclpy.node import Node
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import MorphitError
 from morphit_ros.execution.sequence_config import SequenceConfig
-from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.grasping.suction.cup import load_gripper
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.autostart import Autostart
@@ -68,7 +68,7 @@ class GraspExecution(LifecycleNodeMixin, Node):
         LifecycleNodeMixin.__init__(self, callback_group=work)
         config, goals, jobs, sequence, motion, commands, base, clearance = declare_configs(self, CONFIGS)
         self._robot = robot = RobotConfiguration.load(config.robot)
-        gripper = Gripper.load(robot.gripper)
+        gripper = load_gripper(robot.gripper)
         self._commands = MotionGate(self._make_commands(config.gate, commands, work))
         self._diagnostics = Diagnostics(self)
         # The sequence takes the newest itself; between, that they still come.

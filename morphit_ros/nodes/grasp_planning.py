@@ -14,8 +14,10 @@ from morphit_interfaces.action import PlanGrasp
 from morphit_interfaces.msg import GraspArray
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.display.drawings.grasps import grasp_items
-from morphit_ros.errors import MorphitError
-from morphit_ros.grasping import Gripper, PlannerConfig, plan_grasps
+from morphit_ros.errors import InvalidInputError, MorphitError
+from morphit_ros.grasping import PlannerConfig, plan_grasps
+from morphit_ros.grasping.suction.cup import SuctionCup, load_gripper
+from morphit_ros.grasping.suction.planner import plan_suction
 from morphit_ros.grasping.warm_up import warm_up
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
@@ -36,7 +38,7 @@ from morphit_ros.ros.scene.object_doubts import object_doubts
 class GraspPlanningConfig(Config):
     """What the node adds to the planner."""
 
-    gripper: str = parameter("franka_hand", "Gripper: a name in config/grippers or a YAML file")
+    gripper: str = parameter("franka_hand", "Gripper: a name in config/grippers or config/suction_cups, or a YAML file")
     continuous: bool = parameter(False, "Plan on every new object cloud too")
     seed: int = parameter(0, "Seed of the start poses", minimum=0, maximum=2**31 - 1)
 
@@ -54,7 +56,10 @@ class GraspPlanning(Node):
         super().__init__("grasp_planning")
         configs = declare_configs(self, CONFIGS)
         self._config, inputs, self._planner_config, reach, base, self._clearance_config, known = configs
-        self._gripper = Gripper.load(self._config.gripper)
+        self._gripper = load_gripper(self._config.gripper)
+        if isinstance(self._gripper, SuctionCup) and self._clearance_config.clearance != "points":
+            bound = f"points with the suction cup {self._gripper.name}"
+            raise InvalidInputError("clearance", self._clearance_config.clearance, bound)
         # Before the action is there: the first goal must not wait for compilers.
         warm_up(self._gripper)
         self._diagnostics = Diagnostics(self)
@@ -113,11 +118,17 @@ class GraspPlanning(Node):
         if completion is None:
             completion, known = self._known.completion_for(cloud, target.header.frame_id, viewpoints, obstacles)
         reachable = self._reach.filter_for(target, cloud.points, patch, obstacles)
-        plan = plan_grasps(
-            cloud, self._gripper, config, table=patch, seed=self._config.seed, reachable=reachable,
-            progress=progress, obstacles=obstacles, viewpoints=viewpoints, clearance=clearance,
-            completion=completion,
-        )  # fmt: skip
+        if isinstance(self._gripper, SuctionCup):
+            plan = plan_suction(
+                cloud, self._gripper, config, table=patch, seed=self._config.seed, reachable=reachable,
+                progress=progress, obstacles=obstacles, viewpoints=viewpoints,
+            )  # fmt: skip
+        else:
+            plan = plan_grasps(
+                cloud, self._gripper, config, table=patch, seed=self._config.seed, reachable=reachable,
+                progress=progress, obstacles=obstacles, viewpoints=viewpoints, clearance=clearance,
+                completion=completion,
+            )  # fmt: skip
         ways = [] if reachable is None else [reachable.result(grasp).pregrasp_positions for grasp in plan.grasps]
         plan = with_reach(plan, reachable)
         doubts = object_doubts(target)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from geometry_msgs.msg import PoseStamped, TransformStamped
 from rclpy.node import Node
+from std_msgs.msg import Bool
 from trajectory_msgs.msg import JointTrajectory
 
 from morphit_interfaces.msg import GripperCommand
@@ -59,6 +60,7 @@ class WorkcellSim(Node):
         }  # fmt: skip
         interfaces.JOINT_TRAJECTORY.subscribe(self, self._on_trajectory)
         interfaces.GRIPPER_COMMAND.subscribe(self, self._on_gripper_command)
+        interfaces.VACUUM_COMMAND.subscribe(self, self._on_vacuum_command)
         self._publish_extrinsics()
         self._next_capture = self._next_overview = self._workcell.time
         self._wall = time.monotonic()
@@ -73,7 +75,10 @@ class WorkcellSim(Node):
         self._workcell.step(duration)
         stamp = self._workcell.time
         self._out[interfaces.CLOCK].publish(interfaces.CLOCK.type(clock=conversions.stamp_from_seconds(stamp)))
-        self._out[interfaces.JOINT_STATES].publish(conversions.message_from_joint_state(self._workcell.joint_state()))
+        state = self._workcell.joint_state()
+        self._out[interfaces.JOINT_STATES].publish(conversions.message_from_joint_state(state))
+        if state.vacuum is not None:
+            self._out[interfaces.VACUUM].publish(Bool(data=state.vacuum))
         self._out[interfaces.WRENCH].publish(
             conversions.message_from_wrench(self._workcell.wrench(), self._workcell.wrist_link, stamp)
         )
@@ -123,6 +128,12 @@ class WorkcellSim(Node):
             self._workcell.command_gripper(message.aperture, message.max_effort)
         except MorphitError as error:
             self._diagnostics.report(ERROR, f"gripper command refused: {error}")
+
+    def _on_vacuum_command(self, message: Bool) -> None:
+        try:
+            self._workcell.switch_vacuum(message.data)
+        except MorphitError as error:
+            self._diagnostics.report(ERROR, f"vacuum command refused: {error}")
 
     def destroy_node(self) -> None:
         self._workcell.close()

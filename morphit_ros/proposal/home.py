@@ -90,6 +90,9 @@ class _Search:
         self._moving = replace(
             spheres, links={name: each for name, each in spheres.links.items() if model.link_joints[name][0] in moving}
         )
+        # What the arm does not move, such as another arm, stands as it stands.
+        carried = self._rows_behind(parts.arm_joints[0])
+        self._carried = {name for name in spheres.links if model.link_joints[name][0] in carried}
         places = [self._gripper(self._random())[:3, 3] - self._T_root_base[:3, 3] for _ in range(500)]
         self.reach = float(np.quantile(np.linalg.norm(places, axis=1), 0.98))
 
@@ -154,8 +157,9 @@ class _Search:
         lowest = float((centers[:, 2] - radii).min()) - foot if len(radii) else 0.0
         if lowest < 0.0:
             return None
-        if any(frozenset(pair) not in self._ignored for pair in touching_pairs(self._spheres, poses)):
-            return None
+        for pair in touching_pairs(self._spheres, poses):
+            if frozenset(pair) not in self._ignored and not self._carried.isdisjoint(pair):
+                return None
         names = self._parts.arm_joints
         values = np.array([positions[name] for name in names])
         half = np.minimum(0.5 * (self._upper - self._lower), math.pi)

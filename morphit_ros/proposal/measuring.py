@@ -26,7 +26,7 @@ from morphit_ros.robot.links import Joint, collision_mesh
 CELL, FLAT = 1e-3, 5e-4
 # What is smaller is an edge, no pad [m²]; the share of rows and columns of cells that a pad's rectangle has filled.
 LEAST_AREA, _FILLED = 6e-5, 0.5
-# How far the opening between the pads may be from the sum of the joints' positions [m].
+# How far the opening between the pads may be from the sum of the joints' positions without a table [m].
 _OPENING_ERROR = 1e-3
 # An axis of a tip frame is meant if it is as near as this: cosine of 20°.
 _NEAR_AXIS = 0.94
@@ -48,10 +48,12 @@ class HandMeasure:
         fingers: the joints, that of the finger on the +y side first.
         pad_width, pad_height: along x and z [m].
         half_open: positions of the robot's own joints with the fingers half open.
-        openings: (P, 2) sum of the fingers' positions, and the opening between the pads measured there [m].
+        openings: (P, 2) sum of the fingers' positions, with a table the first one's, and the opening between the pads
+            measured there [m].
         overlap: how far other parts of the fingers reach into each other in the closed hand [m].
         palm_boxes, finger_boxes: as of `grasping.Gripper`.
-        finger_positions: (R, 3) opening and positions of the joints of fingers that turn; None: they slide.
+        finger_positions: (R, 3) opening and positions of the joints, of fingers that turn, or that slide with positions
+            that do not add up to it; None: they do.
         pad_motion: as of `grasping.Gripper`.
     """
 
@@ -80,12 +82,17 @@ def measure_hand(model: KinematicModel, parts: ArmParts, tip: str | None = None)
             the palm.
 
     Raises:
-        InvalidInputError: a finger without geometry, fingers that do not face each other, or whose positions do not
-            add up to the opening.
+        InvalidInputError: a finger without geometry, or fingers that do not face each other or do not part.
         ResourceNotFoundError: a mesh file is missing.
     """
+    return _measured(model, parts, tip, _finger_states(model, parts.fingers))
+
+
+def _measured(
+    model: KinematicModel, parts: ArmParts, tip: str | None, states: Sequence[Mapping[str, float]]
+) -> HandMeasure:
+    """The hand as its fingers go through states, from closed to open."""
     first, second = parts.fingers
-    states = _finger_states(model, parts.fingers)
     sums = [sum(_position(model, joint, state) for joint in parts.fingers) for state in states]
     poses = [palm_poses(model, parts.palm_link, state) for state in states]
     inner = [surface(model, links, {name: np.eye(4) for name in links}, poses[0]) for links in parts.finger_links]
@@ -102,10 +109,8 @@ def measure_hand(model: KinematicModel, parts: ArmParts, tip: str | None = None)
         raise InvalidInputError("fingers", found, "two that part")
     closing = apart / length
     if (start[0].mean(axis=0) - start[1].mean(axis=0)) @ closing < 0.0:
-        raise InvalidInputError(
-            f"fingers {first.name}, {second.name}", "a hand that closes as their positions grow",
-            "positions that add up to the opening [m]", "Turn the joints' axes in the description.",
-        )  # fmt: skip
+        # They close from the lower limits on.
+        return _measured(model, parts, tip, states[::-1])
     tip_link = tip if tip is not None else tip_frame(model, parts, poses[0], np.concatenate(start).mean(axis=0))
     R_palm_gripper = gripper_axes(closing, start, palm, (poses[0][tip_link or parts.palm_link], np.eye(4)))
     # Everything in axes of the gripper from here on; finger 1 is the one on the +y side.
@@ -118,14 +123,19 @@ def measure_hand(model: KinematicModel, parts: ArmParts, tip: str | None = None)
     level, pad = pad_cells(cells, heights)
     low, high = rectangle(pad)
     openings = np.column_stack([sums, level + moved[0] - moved[1]])
-    worst = int(np.abs(openings[:, 1] - openings[:, 0]).argmax())
-    if abs(openings[worst, 1] - openings[worst, 0]) > _OPENING_ERROR:
-        found = f"{1e3 * openings[worst, 1]:.1f} mm between the pads where the positions add up to "
-        raise InvalidInputError(
-            f"fingers {first.name}, {second.name}", f"{found}{1e3 * openings[worst, 0]:.1f} mm",
-            f"the same within {1e3 * _OPENING_ERROR:g} mm",
-            "Turn or shift the joints in the description: zero where the pads meet, growing as the hand opens.",
-        )  # fmt: skip
+    table = None
+    if np.abs(openings[:, 1] - openings[:, 0]).max() > _OPENING_ERROR:
+        # Their positions mean something else than the opening, which a table says.
+        places = np.array([[_position(model, joint, state) for joint in joints] for state in states])
+        free = openings[:, 1] >= 0.0
+        table = np.column_stack([openings[:, 1], places])[free]
+        steps = np.diff(table, axis=0)
+        if len(table) < 2 or (steps[:, 0] <= 0.0).any() or (np.sign(steps) != np.sign(steps[:1])).any():
+            found = ", ".join(f"{1e3 * opening:.1f}" for opening in openings[:, 1])
+            raise InvalidInputError(
+                f"fingers {first.name}, {second.name}", f"openings of {found} mm", "both fingers moving, the pads apart"
+            )
+        openings = np.column_stack([places[:, 0], openings[:, 1]])[free]
     in_pad = ((cells >= low) & (cells < high)).all(axis=1) & (np.abs(heights[:, 0] - heights[:, 1] - level) <= FLAT)
     pads = [float(np.median(heights[in_pad, k])) for k in (0, 1)]
     flat = fingers_open[0][np.abs(fingers_open[0][:, 1] - pads[0]) <= FLAT][:, [0, 2]]
@@ -148,6 +158,7 @@ def measure_hand(model: KinematicModel, parts: ArmParts, tip: str | None = None)
         overlap=max(0.0, -float((heights[:, 0] - heights[:, 1]).min())),
         palm_boxes=boxes_around(transform_points(invert_transform(T_palm_gripper), palm), False),
         finger_boxes=boxes_around(np.concatenate(both), True),
+        finger_positions=table,
     )
 
 

@@ -247,15 +247,15 @@ def _gripper_text(proposal: Proposal) -> str:
     efforts = [effort for effort in efforts if 0.0 < effort <= _STRONGEST]
     speeds = [joint.velocity_limit * rate for joint, rate in zip(hand.fingers, rates, strict=True)]
     speeds = [speed for speed in speeds if 0.0 < speed <= _FASTEST]
-    scale = 1e3 if hand.finger_positions is None else 1.0
-    step = 1 if hand.finger_positions is None else 4
+    turns = hand.pad_motion is not None
+    scale, step = (1.0, 4) if turns else (1e3, 1)
     shown = hand.openings[::step]
     measured = ", ".join(f"{round(1e3 * gap, 1) + 0.0:g} at {round(scale * total, 3) + 0.0:g}" for total, gap in shown)
     low, high = float(hand.openings[:, 0].min()), float(hand.openings[:, 0].max())
     where = "opening of positions [mm]"
     if hand.finger_positions is not None:
         low, high = float(hand.openings[0, 1]), float(hand.openings[-1, 1])
-        where = f"opening [mm] of {hand.fingers[0].name} [rad]"
+        where = f"opening [mm] of {hand.fingers[0].name} [{'rad' if turns else 'mm'}]"
     rows = [
         ("name", f"{proposal.name}_gripper", ""),
         ("pad_width", f"{hand.pad_width:g}", "measured: flat part where the fingers meet, along x [m]"),

@@ -32,7 +32,13 @@ _OPTIONAL = (
 )  # fmt: skip
 # Names of a planning group and of controllers that a file need not repeat.
 MOVEIT_NAMES = MappingProxyType(
-    {"planning_group": "arm", "arm_controller": "arm_controller", "gripper_action": "gripper_controller/gripper_cmd"}
+    {
+        "planning_group": "arm",
+        "arm_controller": "arm_controller",
+        "gripper_action": "gripper_controller/gripper_cmd",
+        # Of a suction cup: a std_srvs/SetBool, as drivers of vacuum grippers and Gazebo's offer.
+        "vacuum_service": "vacuum_gripper/switch",
+    }
 )
 # What a driver may publish of its robot, see `morphit_ros.ros.execution.driver_state`.
 DRIVER_STATES = ("safety_mode", "robot_mode", "program_running", "speed_scaling", "franka_state")
@@ -52,7 +58,7 @@ class RobotConfiguration:
         arm_joints: names, in the order of `home` and of the acceleration limits.
         home: (J,) [rad].
         acceleration_limits: (J,) [rad/s²].
-        gripper: name of its gripper in config/grippers, or a YAML file.
+        gripper: name of its gripper in config/grippers or of its cup in config/suction_cups, or a YAML file.
         tip_link: link that carries the gripper.
         T_tip_gripper: (4, 4), gripper frame in the tip link.
         finger_joints: joints whose positions [m] add up to the aperture, or that the table `finger_positions` is of.
@@ -336,7 +342,10 @@ class _Checked:
         text = self._text("gripper", self._data["gripper"])
         try:
             if not text.endswith((".yaml", ".yml")):
-                resource(f"config/grippers/{text}.yaml")
+                try:
+                    resource(f"config/suction_cups/{text}.yaml")
+                except ResourceNotFoundError:
+                    resource(f"config/grippers/{text}.yaml")
                 return text
             located = self._located(text)
             if not Path(located).expanduser().is_file():

@@ -19,6 +19,7 @@ class JointState:
         positions, velocities: (J,) [rad or m], [rad/s or m/s].
         stamp: time of measurement [s].
         efforts: (J,) [N m or N, some drivers: A]; empty where the robot does not report them.
+        vacuum: whether a suction cup senses its vacuum; None where there is none, or nothing tells.
         held_up: time by which a controller whose speed is scaled has fallen behind so far [s]; differences count.
     """
 
@@ -28,6 +29,7 @@ class JointState:
     stamp: float
     efforts: Array = field(default_factory=lambda: np.empty(0))
     held_up: float = 0.0
+    vacuum: bool | None = None
 
     def as_dict(self) -> dict[str, float]:
         """Joint name → position."""

@@ -54,7 +54,7 @@ def see_arm_at(
     """
     rng = np.random.default_rng([seed, 1])
     reported, clouds = [], {name: list[Array]() for name in workcell.camera_names}
-    fingers = workcell.robot.finger_state(0.5 * workcell.gripper.aperture_max)
+    fingers = workcell.robot.finger_state(0.5 * workcell.two_fingers.aperture_max)
     for pose in poses:
         true = fingers | dict(zip(joints, pose.tolist(), strict=True))
         for name, points in see_arm(workcell, true, rng, stray=stray).items():

@@ -21,6 +21,7 @@ from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes
 from morphit_ros.geometry.mesh_io import load_mesh, metres_per_unit
 from morphit_ros.geometry.transforms import Array, quat_xyzw_from_matrix
 from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.grasping.suction.cup import SuctionCup
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.finger_positions import linkage_pairs
@@ -28,7 +29,8 @@ from morphit_ros.robot.links import GeometryKind, LinkGeometry
 from morphit_ros.robot.semantics import load_semantic_description
 from morphit_ros.simulation.rendering import import_mujoco
 
-VISUAL_GROUP, COLLISION_GROUP = 1, 3
+# What is seen of the robot, and of objects; what is felt.
+VISUAL_GROUP, OBJECT_GROUP, COLLISION_GROUP = 1, 2, 3
 # Stiff as hard plastic on rubber: 40 N press a pad 0.2 mm into an object, MuJoCo's defaults 1.2 mm.
 _STIFFNESS = {"condim": 4, "solref": [0.008, 1.0], "solimp": [0.95, 0.99, 0.001, 0.5, 2.0]}
 # Who touches whom: everything meets everything, but for pairs of links that are exempted.
@@ -50,33 +52,29 @@ _GREY = (0.75, 0.76, 0.78, 1.0)
 WRIST, WRIST_FORCE, WRIST_TORQUE = "wrist", "wrist_force", "wrist_torque"
 
 
-def build_robot(description: RobotDescription, robot: RobotConfiguration, gripper: Gripper, friction: float) -> Any:
-    """A mujoco.MjSpec of the robot with one actuator for each arm joint and one for the gripper.
+def build_robot(
+    description: RobotDescription, robot: RobotConfiguration, gripper: Gripper | SuctionCup, friction: float
+) -> Any:
+    """A mujoco.MjSpec of the robot with one actuator for each arm joint and one for the fingers of its gripper.
 
     The gripper's actuator pulls a tendon whose length is the sum of the finger joints' positions, signed to grow with
     the opening. Where fingers slide that is the aperture, so that each presses with the actuator's whole force; where
-    they turn `GripperServo` scales force and gains. A mimic joint of the URDF keeps its relation to its leader.
+    they turn `GripperServo` scales force and gains. A mimic joint of the URDF keeps its relation to its leader. The lip
+    of a cup is added by `simulation.suction`.
 
     Raises:
-        InvalidInputError: configuration and description do not fit together, there are no fingers, or they cannot
-            make the gripper's apertures.
+        InvalidInputError: configuration and description do not fit together, a gripper of fingers has none, a cup has
+            some, or fingers cannot make the gripper's apertures.
     """
     mujoco = import_mujoco()
-    if not robot.finger_joints:
-        raise InvalidInputError(f"robot {robot.name}: finger_joints", "none", "the joints that make up the aperture")
+    has_fingers = isinstance(gripper, Gripper)
+    if has_fingers is not bool(robot.finger_joints):
+        found = ", ".join(robot.finger_joints) or "none"
+        bound = "the joints that make up the aperture" if has_fingers else f"none with the suction cup {gripper.name}"
+        raise InvalidInputError(f"robot {robot.name}: finger_joints", found, bound)
     robot.check_description(description)
-    fingers = [description.joints[name] for name in robot.finger_joints]
-    table = robot.finger_positions
-    if table is None:
-        opening = sum(joint.lower for joint in fingers), sum(joint.upper for joint in fingers)
-        what = f"the limits of {', '.join(robot.finger_joints)}"
-    else:
-        opening = float(table.apertures[0]), float(table.apertures[-1])
-        what = "the openings of finger_positions"
-    if gripper.aperture_min < opening[0] - _APERTURE_SLACK or gripper.aperture_max > opening[1] + _APERTURE_SLACK:
-        found = f"{gripper.aperture_min:g} to {gripper.aperture_max:g} m"
-        bound = f"in [{opening[0]:g}, {opening[1]:g}] m, {what}"
-        raise InvalidInputError(f"gripper {gripper.name}: aperture", found, bound)
+    if isinstance(gripper, Gripper):
+        _check_opening(description, robot, gripper)
     spec = mujoco.MjSpec.from_string(_skeleton(description))
     colors = _visual_colors(description)
     for link in description.links.values():
@@ -104,6 +102,35 @@ def build_robot(description: RobotDescription, robot: RobotConfiguration, grippe
         spec.joint(name).armature = _ARM_ARMATURE
         limit = description.joints[name].effort_limit
         _add_servo(spec, name, mujoco.mjtTrn.mjTRN_JOINT, name, limit if np.isfinite(limit) else 1e3)
+    if isinstance(gripper, Gripper):
+        _add_fingers(spec, description, robot, gripper)
+    spec.body(wrist_link(description, robot)).add_site(name=WRIST)
+    for name, kind in ((WRIST_FORCE, mujoco.mjtSensor.mjSENS_FORCE), (WRIST_TORQUE, mujoco.mjtSensor.mjSENS_TORQUE)):
+        spec.add_sensor(name=name, type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE, objname=WRIST)
+    for equality in spec.equalities:
+        equality.solref = [0.005, 1.0]
+    return spec
+
+
+def _check_opening(description: RobotDescription, robot: RobotConfiguration, gripper: Gripper) -> None:
+    """Whether the fingers can make the gripper's apertures."""
+    fingers = [description.joints[name] for name in robot.finger_joints]
+    table = robot.finger_positions
+    if table is None:
+        opening = sum(joint.lower for joint in fingers), sum(joint.upper for joint in fingers)
+        what = f"the limits of {', '.join(robot.finger_joints)}"
+    else:
+        opening = float(table.apertures[0]), float(table.apertures[-1])
+        what = "the openings of finger_positions"
+    if gripper.aperture_min < opening[0] - _APERTURE_SLACK or gripper.aperture_max > opening[1] + _APERTURE_SLACK:
+        found = f"{gripper.aperture_min:g} to {gripper.aperture_max:g} m"
+        bound = f"in [{opening[0]:g}, {opening[1]:g}] m, {what}"
+        raise InvalidInputError(f"gripper {gripper.name}: aperture", found, bound)
+
+
+def _add_fingers(spec: Any, description: RobotDescription, robot: RobotConfiguration, gripper: Gripper) -> None:
+    """Tendon and actuator of the fingers."""
+    mujoco = import_mujoco()
     tendon = spec.add_tendon(name=GRIPPER_ACTUATOR)
     signs, armatures = finger_signs(robot), _finger_armatures(description, robot)
     for joint in description.joints.values():
@@ -119,12 +146,6 @@ def build_robot(description: RobotDescription, robot: RobotConfiguration, grippe
         spec.joint(name).actfrclimited = False
         tendon.wrap_joint(name, sign)
     _add_servo(spec, GRIPPER_ACTUATOR, mujoco.mjtTrn.mjTRN_TENDON, GRIPPER_ACTUATOR, gripper.max_force)
-    spec.body(wrist_link(description, robot)).add_site(name=WRIST)
-    for name, kind in ((WRIST_FORCE, mujoco.mjtSensor.mjSENS_FORCE), (WRIST_TORQUE, mujoco.mjtSensor.mjSENS_TORQUE)):
-        spec.add_sensor(name=name, type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE, objname=WRIST)
-    for equality in spec.equalities:
-        equality.solref = [0.005, 1.0]
-    return spec
 
 
 def finger_signs(robot: RobotConfiguration) -> list[float]:

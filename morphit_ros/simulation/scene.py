@@ -13,8 +13,8 @@ from morphit_ros.simulation.objects import SimulatedObject
 from morphit_ros.simulation.rendering import import_mujoco
 from morphit_ros.simulation.robot_model import (
     COLLISION_GROUP,
+    OBJECT_GROUP,
     SURROUNDINGS_CONTACT,
-    VISUAL_GROUP,
     add_mesh,
     place,
 )
@@ -152,7 +152,7 @@ def add_object(
         name=f"{name}_visual",
         type=mujoco.mjtGeom.mjGEOM_MESH,
         meshname=add_mesh(spec, f"{name}_visual", simulated.mesh),
-        group=VISUAL_GROUP,
+        group=OBJECT_GROUP,
         contype=0,
         conaffinity=0,
         mass=0.0,

@@ -16,6 +16,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, look_at, make_transform, matrix_from_rpy
 from morphit_ros.geometry.units import UNITS
 from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.grasping.suction.cup import SuctionCup, load_gripper, two_fingers
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.fixtures import read_fixtures
@@ -37,6 +38,7 @@ from morphit_ros.simulation.scene import (
     object_pose_on_table,
 )
 from morphit_ros.simulation.servo import ArmServo, GripperServo
+from morphit_ros.simulation.suction import SimulatedCup, add_cup, add_seals
 
 # Time for object and arm to come to rest before the clock starts [s].
 _SETTLING_TIME = 0.3
@@ -148,7 +150,7 @@ class Workcell:
         self._mujoco = mujoco
         self.config = config
         self.robot = self._given_robot or RobotConfiguration.load(config.robot)
-        self.gripper = Gripper.load(self.robot.gripper)
+        self.gripper = load_gripper(self.robot.gripper)
         offset = np.abs(np.array([config.object_x, config.object_y]) - config.table_center)
         if (offset > np.array(config.table_size) / 2.0).any():
             bound = f"on the table around {list(config.table_center)}, {list(config.table_size)} m wide"
@@ -185,7 +187,11 @@ class Workcell:
         frame = spec.worldbody.add_frame(pos=position, quat=[math.cos(yaw / 2.0), 0.0, 0.0, math.sin(yaw / 2.0)])
         self.wrist_link = wrist_link(description, self.robot)
         robot_spec = build_robot(description, self.robot, self.gripper, config.friction)
+        if isinstance(self.gripper, SuctionCup):
+            add_cup(robot_spec, self.robot, self.gripper, config.friction)
         spec.attach(robot_spec, prefix=PREFIX, frame=frame)
+        if isinstance(self.gripper, SuctionCup):
+            add_seals(spec, (OBJECT_BODY, *self._others))
         self._model: Any = spec.compile()
         self._data: Any = mujoco.MjData(self._model)
         bodies = {self._model.body(index).name: index for index in range(self._model.nbody)}
@@ -230,11 +236,17 @@ class Workcell:
         self._seed = seed
         self._frames = dict.fromkeys(self.camera_names, 0)
         self._mujoco.mj_resetData(self._model, self._data)
-        fingers = list(self.robot.finger_state(self.gripper.aperture_max).values())
+        opening = self.gripper.aperture_max if isinstance(self.gripper, Gripper) else 0.0
+        fingers = list(self.robot.finger_state(opening).values())
         self._set_joints(np.concatenate([self.robot.home, fingers]))
         self._mujoco.mj_forward(self._model, self._data)
         self._arm = ArmServo(self._model, self._data, self.robot.arm_joints)
-        self._hand = GripperServo(self._model, self._data, self.robot, self.gripper)
+        self._hand: GripperServo | SimulatedCup
+        if isinstance(self.gripper, SuctionCup):
+            objects = (OBJECT_BODY, *self._others)
+            self._hand = SimulatedCup(self._model, self._data, self.gripper, objects)
+        else:
+            self._hand = GripperServo(self._model, self._data, self.robot, self.gripper)
         self._due = 0.0
         if self.config.heap:
             self._drop_heap()
@@ -277,12 +289,21 @@ class Workcell:
         )
 
     @property
+    def two_fingers(self) -> Gripper:
+        """The gripper, where it has fingers.
+
+        Raises:
+            InvalidInputError: it is a suction cup.
+        """
+        return two_fingers(self.gripper)
+
+    @property
     def aperture(self) -> float:
-        """Measured opening between the pads [m]."""
-        return self._hand.measured(self._data)
+        """Measured opening between the pads [m]; a cup has none."""
+        return self._hand.measured(self._data) if isinstance(self._hand, GripperServo) else 0.0
 
     def joint_state(self) -> JointState:
-        """Measured positions, velocities and efforts of arm and finger joints.
+        """Measured positions, velocities and efforts of arm and finger joints, and the vacuum that a cup senses.
 
         Efforts are without what carries the robot itself; those of the arm with noise, the same whenever it is asked
         for at the same time.
@@ -298,6 +319,7 @@ class Workcell:
             self._data.qvel[self._joint_dofs].copy(),
             self.time,
             efforts,
+            vacuum=self._hand.sensed if isinstance(self._hand, SimulatedCup) else None,
         )
 
     def wrench(self) -> Array:
@@ -341,9 +363,32 @@ class Workcell:
         """Open or close to an aperture [m]; pushes with at most `max_effort` [N] (0: the gripper's largest).
 
         Raises:
-            InvalidInputError: an aperture that the gripper does not have, or a negative effort.
+            InvalidInputError: an aperture that the gripper does not have, a negative effort, or a gripper without
+                fingers.
         """
+        if not isinstance(self._hand, GripperServo):
+            found, bound = f"the suction cup {self.gripper.name}", "a gripper with fingers"
+            raise InvalidInputError("gripper command", found, bound, "Switch its vacuum.")
         self._hand.command(aperture, max_effort)
+
+    def switch_vacuum(self, on: bool) -> None:
+        """Run the pump of a suction cup, or let air in.
+
+        Raises:
+            InvalidInputError: the gripper is no cup.
+        """
+        self.cup.switch(on)
+
+    @property
+    def cup(self) -> SimulatedCup:
+        """The suction cup.
+
+        Raises:
+            InvalidInputError: the gripper is no cup.
+        """
+        if not isinstance(self._hand, SimulatedCup):
+            raise InvalidInputError("vacuum", self.gripper.name, "a suction cup")
+        return self._hand
 
     def step(self, duration: float) -> None:
         """Let time pass [s]; what is less than a simulation step is kept for the next call.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -192,8 +193,23 @@ def test_base_pose_reaches_every_node_that_places_the_robot() -> None:
 
 
 @pytest.mark.parametrize(
+    "word",
+    ["clear:=true place:=region place_region:='0 0 0 0' pick:=true", "backend:=moveit", "clearance:=superovoids"],
+)
+def test_what_only_fingers_have_is_refused_for_a_cup(word: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"with ur3e_cup, whose gripper is a suction cup"):
+        nodes("robot:=ur3e_cup", *shlex.split(word))
+
+
+@pytest.mark.parametrize(
     ("robot", "gripper"),
-    [("panda", "franka_hand"), ("ur3e_hande", "hande"), ("ur5e_hande", "hande"), ("iiwa_umi", "umi")],
+    [
+        ("panda", "franka_hand"),
+        ("ur3e_hande", "hande"),
+        ("ur5e_hande", "hande"),
+        ("iiwa_umi", "umi"),
+        ("ur3e_cup", "cup_30"),
+    ],
 )
 def test_every_robot_brings_its_gripper_and_its_place(robot: str, gripper: str) -> None:
     found = nodes(f"robot:={robot}")

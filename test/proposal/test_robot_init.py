@@ -24,7 +24,11 @@ from morphit_ros.robot.sources import load_robot
 from morphit_ros.spheres import fit_robot_spheres
 from morphit_ros.spheres.self_collision.matrix import self_collision_matrix, touching_pairs
 
-ROBOTS = sorted(path.stem for path in (share_directory() / "config/robots").glob("*.yaml"))
+ROBOTS = sorted(
+    path.stem
+    for path in (share_directory() / "config/robots").glob("*.yaml")
+    if RobotConfiguration.load(path.stem).finger_joints
+)
 needs_examples = pytest.mark.skipif(not example_robots(), reason="example-robot-data is not installed")
 
 # An arm of three joints with a hand of two boxes: pads of 20 x 30 mm, tips 40 mm in front of the palm's face.
@@ -67,6 +71,12 @@ def small_arm(
         for side, sign, axis, follows in (("one", 1, axes[0], ""), ("two", -1, axes[1], mimic))
     )  # fmt: skip
     return ARM.format(hand="".join(fingers), more=more)
+
+
+def _falling(source: str) -> str:
+    """The same with the limits of the second finger on the other side of zero."""
+    before, joint, after = source.partition('<child link="two"/>')
+    return before + joint + after.replace('lower="0.0" upper="0.03"', 'lower="-0.03" upper="0.0"', 1)
 
 
 def proposed(source: str) -> tuple[KinematicModel, ArmParts, HandMeasure]:
@@ -175,9 +185,6 @@ def test_a_small_arm_gets_files_and_assumptions_are_told(tmp_path: Path) -> None
         (ARM.format(hand="", more=""), ("gripper", "none among 4 joints", "two fingers that slide", "Mount")),
         (small_arm(kind="revolute").replace("one_joint", "finger_joint"), ("fingers that turn (finger_joint",)),
         (small_arm(axes=(1, 1)), ("move the same way",)),
-        (small_arm(axes=(-1, 1)), ("closes as their positions grow", "Turn the joints' axes")),
-        (small_arm(shift=0.002), ("4.0 mm between the pads", "0.0 mm", "within 1 mm", "Turn or shift")),
-        (small_arm(axes=(1, 1), mimic='<mimic joint="one_joint" multiplier="-1"/>'), ("60.0 mm", "0.0 mm", "grow")),
     ],
 )
 def test_hands_that_cannot_be_described_are_refused_with_reason(source: str, parts: tuple[str, ...]) -> None:
@@ -185,6 +192,57 @@ def test_hands_that_cannot_be_described_are_refused_with_reason(source: str, par
         proposed(source)
     for part in parts:
         assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "openings", "first", "second"),
+    [
+        (small_arm(axes=(-1, 1), limits=(-0.03, 0.0)), (0.0, 0.06), (0.0, -0.03), (0.0, -0.03)),
+        (small_arm(shift=0.002), (0.004, 0.064), (0.0, 0.03), (0.0, 0.03)),
+        (
+            _falling(small_arm(axes=(1, 1), mimic='<mimic joint="one_joint" multiplier="-1"/>')), (0.0, 0.06),
+            (0.0, 0.03), (0.0, -0.03),
+        ),
+    ],
+    ids=["closing as positions grow", "apart at zero", "second falls as first grows"],
+)  # fmt: skip
+def test_sliding_fingers_whose_positions_are_not_the_opening_get_a_table(
+    source: str, openings: tuple[float, float], first: tuple[float, float], second: tuple[float, float], tmp_path: Path
+) -> None:
+    _, _, hand = proposed(source)
+    assert hand.finger_positions is not None
+    for row, values in zip((0, -1), zip(openings, first, second, strict=True), strict=True):
+        assert hand.finger_positions[row] == pytest.approx(values, abs=1e-4)
+    (tmp_path / "arm.urdf").write_text(source, encoding="utf-8")
+    assert main(["robot", "init", str(tmp_path / "arm.urdf"), "--output", str(tmp_path)]) == 0
+    robot = RobotConfiguration.load(tmp_path / "small_arm.yaml")
+    gripper = Gripper.load(robot.gripper)
+    assert (gripper.aperture_min, gripper.aperture_max) == pytest.approx(openings, abs=1e-4)
+    middle = 0.5 * sum(openings)
+    assert robot.finger_state(middle) == pytest.approx(
+        {"one_joint": 0.5 * sum(first), "two_joint": 0.5 * sum(second)}, abs=1e-4
+    )
+    assert robot.aperture(robot.finger_state(middle)) == pytest.approx(middle, abs=1e-4)
+
+
+# A second arm without a hand, whose outer link lies in its inner one at zero, as meshes of another arm may.
+FOLDED = """<joint name="a" type="revolute"><parent link="foot"/><child link="inner"/><origin xyz="-0.6 0 0.3"/>
+  <axis xyz="0 0 1"/><limit lower="-1" upper="1" velocity="1" effort="9"/></joint>
+<link name="inner"><collision><geometry><box size="0.1 0.1 0.1"/></geometry></collision></link>
+<joint name="b" type="revolute"><parent link="inner"/><child link="between"/><origin xyz="0.11 0 0"/>
+  <axis xyz="0 0 1"/><limit lower="-1" upper="1" velocity="1" effort="9"/></joint>
+<link name="between"><collision><geometry><box size="0.02 0.02 0.02"/></geometry></collision></link>
+<joint name="c" type="revolute"><parent link="between"/><child link="outer"/><axis xyz="0 1 0"/>
+  <limit lower="-3" upper="3" velocity="1" effort="9"/></joint>
+<link name="outer"><collision><origin xyz="-0.07 0 0"/><geometry><box size="0.1 0.02 0.02"/></geometry></collision>
+</link>
+"""
+
+
+def test_what_the_arm_does_not_move_may_touch_itself_at_home(tmp_path: Path) -> None:
+    (tmp_path / "two.urdf").write_text(small_arm(more=FOLDED), encoding="utf-8")
+    assert main(["robot", "init", str(tmp_path / "two.urdf"), "--output", str(tmp_path)]) == 0
+    assert RobotConfiguration.load(tmp_path / "small_arm.yaml").arm_joints == ("turn", "lift", "bend", "tilt")
 
 
 @needs_examples

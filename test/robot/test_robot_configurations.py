@@ -13,6 +13,7 @@ import yaml
 
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.grasping.suction.cup import load_gripper
 from morphit_ros.resources import share_directory
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
@@ -21,6 +22,7 @@ from morphit_ros.robot.semantics import load_semantic_description
 
 FOLDER = share_directory() / "config/robots"
 ROBOTS = sorted(path.stem for path in FOLDER.glob("*.yaml"))
+FINGERED = [name for name in ROBOTS if RobotConfiguration.load(name).finger_joints]
 DATA = Path(os.environ.get("MORPHIT_DATA") or Path(__file__).parents[2].parent / "shared/data").resolve()
 NAN = float("nan")
 
@@ -50,10 +52,13 @@ def test_robot_fits_its_description_and_its_gripper(name: str) -> None:
     robot = RobotConfiguration.load(name)
     description = load_robot_description(robot.description)
     robot.check_description(description)
-    gripper = Gripper.load(robot.gripper)
+    gripper = load_gripper(robot.gripper)
     fingers = [description.joints[joint] for joint in robot.finger_joints]
-    assert sum(joint.lower for joint in fingers) == pytest.approx(gripper.aperture_min, abs=1e-6)
-    assert sum(joint.upper for joint in fingers) == pytest.approx(gripper.aperture_max, abs=1e-6)
+    if isinstance(gripper, Gripper):
+        assert sum(joint.lower for joint in fingers) == pytest.approx(gripper.aperture_min, abs=1e-6)
+        assert sum(joint.upper for joint in fingers) == pytest.approx(gripper.aperture_max, abs=1e-6)
+    else:
+        assert fingers == []
     semantics = load_semantic_description(robot.semantic_description)
     for pair in semantics.disabled_pairs:
         assert pair.links <= set(description.links)
@@ -67,7 +72,7 @@ def test_gripper_points_down_at_home_above_the_table(name: str) -> None:
     assert 0.2 < T[2, 3] + robot.base_position[2] < 0.6
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", FINGERED)
 @pytest.mark.parametrize("aperture", [0.0, 0.03])
 def test_gripper_frame_is_midway_and_finger_one_on_its_positive_side(name: str, aperture: float) -> None:
     robot, model = kinematics(name)
@@ -229,7 +234,7 @@ def test_unknown_and_missing_keys_files_and_grippers_are_named(tmp_path: Path) -
         load(tmp_path, gripper="claw.yaml")
     with pytest.raises(ResourceNotFoundError, match=r"nowhere\.yaml"):
         RobotConfiguration.load(tmp_path / "nowhere.yaml")
-    with pytest.raises(ResourceNotFoundError, match="iiwa_umi, panda, ur3e_hande, ur5e_hande"):
+    with pytest.raises(ResourceNotFoundError, match="iiwa_umi, panda, ur3e_cup, ur3e_hande, ur5e_hande"):
         RobotConfiguration.load("pepper")
 
 

@@ -1,7 +1,9 @@
 """The table of names, the generated pages, parameter files and RViz say the same as the running nodes."""
 
 import os
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 import yaml
@@ -40,6 +42,16 @@ def settled() -> float:
     return SETTLED * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
+def _robot_with_cup() -> str:
+    """A file of one of which no driver says anything: its topics are those of the robot's file."""
+    folder = share_directory() / "config/robots"
+    text = (folder / "ur3e_cup.yaml").read_text(encoding="utf-8").partition("# Topics of ur_robot_driver")[0]
+    path = Path(tempfile.mkdtemp()) / "cup.yaml"
+    path.write_text(text.replace("../../urdf", str((folder / "../../urdf").resolve())), encoding="utf-8")
+    return str(path)
+
+
+CUP_ROBOT = _robot_with_cup()
 # Together these make a node use everything that it can.
 STARTS = {
     "robot_spheres": [{"robot_description": POST}, {}],
@@ -47,7 +59,7 @@ STARTS = {
     "separation_monitor": [{"robot": "panda"}, {}],
     "scene_perception": [{}],
     "grasp_planning": [{"robot": "panda", "use_neural_object": True}],
-    "grasp_execution": [{"gate": True, "weigh.source": "wrench"}],
+    "grasp_execution": [{"robot": CUP_ROBOT}, {"gate": True, "weigh.source": "wrench"}],
     "motion_gate": [{}],
     "workcell_sim": [{}],
     "cover_control": [{"case": "3x3"}, {"case": "3x3", "state_source": "poses"}],

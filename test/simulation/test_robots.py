@@ -26,7 +26,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from hands import proposed
 
-ROBOTS = sorted(path.stem for path in (share_directory() / "config/robots").glob("*.yaml"))
+# With two fingers; what a cup does is in test_suction_cup.
+ROBOTS = sorted(
+    path.stem
+    for path in (share_directory() / "config/robots").glob("*.yaml")
+    if RobotConfiguration.load(path.stem).finger_joints
+)
 # Hands whose fingers turn, on an arm of boxes, by proposed files.
 TURNING = ("robotiq_85", "xarm", "pincer")
 # 60 × 30 × 60 mm, as heavy as a small bottle: narrow enough for every gripper.

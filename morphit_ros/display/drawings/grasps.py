@@ -24,7 +24,7 @@ _APPROACH_COLOR, _OUTLINE_COLOR = (0.06, 0.58, 0.36), (0.62, 0.66, 0.72)
 
 
 def grasp_items(
-    grasps: Sequence[tuple[Array, float, float]], gripper: Gripper, contacts: Array | None = None
+    grasps: Sequence[tuple[Array, float, float]], gripper: Gripper | SuctionCup, contacts: Array | None = None
 ) -> list[Item]:
     """Grasps (T_world_gripper (4, 4), aperture [m], score) in any order: the best as the gripper with its frame.
 

@@ -19,7 +19,7 @@ from morphit_ros.grasping.gripper import SUCTION, Gripper, GripperBox, boxes_of_
 from morphit_ros.resources import resource
 
 _KEYS = ("kind", "cup_radius", "cup_length", "bellows_stroke", "max_misalignment", "vacuum", "palm_boxes")
-_OPTIONAL = ("name", "lip_strain", "safety")
+_OPTIONAL = ("name", "lip_strain", "safety", "press", "bellows_force")
 # Ranges of numbers: (above, at most, unit). What is beyond is a mistake, such as millimetres or bar.
 _RANGES = {
     "cup_radius": (0.0, 0.2, "m"),
@@ -29,6 +29,8 @@ _RANGES = {
     "vacuum": (0.0, 101325.0, "Pa"),
     "lip_strain": (0.0, 1.0, ""),
     "safety": (0.0, 100.0, ""),
+    "press": (0.0, 0.1, "m"),
+    "bellows_force": (0.0, 1000.0, "N"),
 }
 
 
@@ -46,6 +48,8 @@ class SuctionCup:
         mount_boxes: collision boxes of what carries the cup, in the gripper frame.
         lip_strain: by this share the lip may be stretched between neighbouring places; 0.1 is Dex-Net 3.0's.
         safety: a load must be held so many times.
+        press: the lip is pressed by so much more than the surface below it asks for, if the bellows has it [m].
+        bellows_force: that the bellows pushes back with, pressed by its whole stroke [N].
     """
 
     name: str
@@ -57,6 +61,8 @@ class SuctionCup:
     mount_boxes: tuple[GripperBox, ...] = ()
     lip_strain: float = 0.1
     safety: float = 2.0
+    press: float = 0.002
+    bellows_force: float = 6.0
 
     def __post_init__(self) -> None:
         for field, (low, high, unit) in _RANGES.items():
@@ -96,6 +102,14 @@ class SuctionCup:
             raise InvalidInputError(f"{path.name}: name", repr(values["name"]), "a text that is not empty")
         values["mount_boxes"] = boxes_of_yaml(f"{path.name}: palm_boxes", values.pop("palm_boxes"))
         return cls(**values)
+
+    def compression(self, depth: float, travel: float) -> float:
+        """How far the middle of the lip goes on from its place on a surface, so that all of the lip meets it [m].
+
+        Args:
+            depth, travel: of the `Seal` there [m]; the bellows has the rest of its stroke.
+        """
+        return max(min(depth + self.press, self.bellows_stroke - (travel - depth)), 0.0)
 
     @property
     def force(self) -> float:
@@ -142,3 +156,14 @@ def load_gripper(name_or_path: str | Path) -> Gripper | SuctionCup:
                 str(name_or_path), [*fingers.searched, *error.searched], fingers.remedy
             ) from None
     return SuctionCup.load(name_or_path)
+
+
+def two_fingers(gripper: Gripper | SuctionCup) -> Gripper:
+    """A gripper that has to have fingers.
+
+    Raises:
+        InvalidInputError: it is a suction cup.
+    """
+    if isinstance(gripper, SuctionCup):
+        raise InvalidInputError("gripper", f"the suction cup {gripper.name}", "a gripper of two fingers here")
+    return gripper

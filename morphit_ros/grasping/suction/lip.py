@@ -24,6 +24,9 @@ _PLANE_POINTS, _LIP_POINTS = 6, 12
 # A place of the ring is a mean of points, weighted by a Gaussian of this share of `near`; beyond so many of its widths
 # squared a point weighs nothing.
 _SMOOTHING, _FARTHEST = 0.5, 36.0
+# Points within so many times `near` about a place of the ring tell on which side of an edge it is: beyond one they are
+# all on one side, and half of these sectors about the place or more, one beside the other, are empty.
+_AROUND, _SECTORS = 2.0, 16
 
 
 class Lip(NamedTuple):
@@ -34,7 +37,8 @@ class Lip(NamedTuple):
         inside: (M, 2) places inside of it [m].
         radius: [m].
         reach: points farther than this from the middle are not looked at [m].
-        near: a place has surface if a point is as near as this, across the axis [m].
+        near: a place has surface if a point is as near as this, across the axis [m]; one of the ring if there are
+            besides points all around it.
         gaps: share of `ring` or `inside` that may be without.
     """
 
@@ -64,18 +68,19 @@ def lay_lips(
     """
     ranges = np.empty((27, 2), np.int64)
     ball, under = np.empty((len(cells.points), 6)), np.empty((len(cells.points), 3))
+    around = np.empty((len(cells.points), 2))
     frame, heights = np.empty((3, 3)), np.empty(len(lip.ring))
     for s in range(len(middles)):
         count = _gather(cells, normals, middles[s], lip.reach, ranges, ball)
         _stand(axes[s], frame)
-        found = _face(ball[:count], frame, lip, under)
+        found, beside = _face(ball[:count], frame, lip, under, around)
         for _ in range(rounds):
             if found < _PLANE_POINTS:
                 break
             _turn_to_plane(under[:found], frame, axes[s])
             _stand(axes[s], frame)
-            found = _face(ball[:count], frame, lip, under)
-        _lay(under[:found], lip, told[s], heights)
+            found, beside = _face(ball[:count], frame, lip, under, around)
+        _lay(under[:found], around[:beside], lip, told[s], heights)
         for k in range(len(heights)):
             x, y = lip.ring[k]
             for i in range(3):
@@ -140,18 +145,44 @@ def _stand(axis: Array, frame: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _face(ball: Array, frame: Array, lip: Lip, under: Array) -> int:
-    """How many points under the cup show themselves to it; in a frame (3, 3) in the first rows of `under`."""
+def _face(ball: Array, frame: Array, lip: Lip, under: Array, around: Array) -> tuple[int, int]:
+    """How many points under the cup show themselves to it, and how many about its ring.
+
+    In a frame (3, 3): in the first rows of `under` (N, 3) and, across the axis, of `around` (N, 2).
+    """
     count, widest = 0, (lip.radius + lip.near) ** 2
+    beside, margin = 0, _AROUND * lip.near
+    innermost, outermost = max(lip.radius - margin, 0.0) ** 2, (lip.radius + margin) ** 2
     for i in range(len(ball)):
         x = ball[i, 0] * frame[0, 0] + ball[i, 1] * frame[0, 1] + ball[i, 2] * frame[0, 2]
         y = ball[i, 0] * frame[1, 0] + ball[i, 1] * frame[1, 1] + ball[i, 2] * frame[1, 2]
         towards = ball[i, 3] * frame[2, 0] + ball[i, 4] * frame[2, 1] + ball[i, 5] * frame[2, 2]
-        if x * x + y * y <= widest and towards > _FACING:
+        if towards <= _FACING:
+            continue
+        if innermost <= x * x + y * y <= outermost:
+            around[beside, 0], around[beside, 1] = x, y
+            beside += 1
+        if x * x + y * y <= widest:
             under[count, 0], under[count, 1] = x, y
             under[count, 2] = ball[i, 0] * frame[2, 0] + ball[i, 1] * frame[2, 1] + ball[i, 2] * frame[2, 2]
             count += 1
-    return count
+    return count, beside
+
+
+@njit(cache=True, nogil=True)
+def _surrounded(place: Array, around: Array, reach: float, sectors: Array) -> bool:
+    """Whether points (N, 2) within a reach lie all around a place (2,), not on one side of it only."""
+    sectors[:] = False
+    for i in range(len(around)):
+        x, y = around[i, 0] - place[0], around[i, 1] - place[1]
+        if x * x + y * y <= reach * reach:
+            sectors[int((math.atan2(y, x) / (2.0 * math.pi) + 0.5) * _SECTORS) % _SECTORS] = True
+    empty = 0
+    for k in range(2 * _SECTORS):
+        empty = 0 if sectors[k % _SECTORS] else empty + 1
+        if 2 * empty >= _SECTORS:
+            return False
+    return True
 
 
 @njit(cache=True, nogil=True)
@@ -175,8 +206,11 @@ def _turn_to_plane(under: Array, frame: Array, axis: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _lay(under: Array, lip: Lip, told: Array, rim: Array) -> None:
-    """What is told (`COLUMNS`,) of a lip on points (M, 3) in its frame, and its heights (V,) at the ring."""
+def _lay(under: Array, around: Array, lip: Lip, told: Array, rim: Array) -> None:
+    """What is told (`COLUMNS`,) of a lip on points (M, 3) in its frame, and its heights (V,) at the ring.
+
+    Points (N, 2) across the axis are those about the ring.
+    """
     told[:], rim[:] = math.nan, math.nan
     places, near = len(lip.ring), lip.near * lip.near
     covered, bulge = 0, -math.inf
@@ -190,6 +224,7 @@ def _lay(under: Array, lip: Lip, told: Array, rim: Array) -> None:
             covered += 1
             bulge = max(bulge, height)
     on_rim, width = 0, (_SMOOTHING * lip.near) ** 2
+    sectors = np.empty(_SECTORS, np.bool_)
     for k in range(places):
         nearest, total, height = math.inf, 0.0, 0.0
         for i in range(len(under)):
@@ -198,7 +233,7 @@ def _lay(under: Array, lip: Lip, told: Array, rim: Array) -> None:
             if squared <= _FARTHEST * width:
                 weight = math.exp(-0.5 * squared / width)
                 total, height = total + weight, height + weight * under[i, 2]
-        if nearest <= near:
+        if nearest <= near and _surrounded(lip.ring[k], around, _AROUND * lip.near, sectors):
             on_rim += 1
             rim[k] = height / total
     told[COVERAGE] = min(covered / len(lip.inside), on_rim / places)

@@ -49,9 +49,13 @@ def cup_load(cup: SuctionCup, center: Array, axis: Array, force: Array, at: Arra
         at: (3,) where it acts [m].
         friction: of the lip on the surface.
     """
+    return wrench_load(cup, axis, force, np.cross(at - center, force), friction)
+
+
+def wrench_load(cup: SuctionCup, axis: Array, force: Array, torque: Array, friction: float) -> CupLoad:
+    """Force (3,) and torque (3,) about the middle of the lip on the object [N], [N m]; others as of `cup_load`."""
     pull = float(force @ axis)
     shear = float(np.linalg.norm(force - pull * axis))
-    torque = np.cross(at - center, force)
     torsion = abs(float(torque @ axis))
     moment = float(np.linalg.norm(torque - (torque @ axis) * axis))
     r, press = cup.cup_radius, cup.force

@@ -1,6 +1,7 @@
 """Ranked suction grasps of an object: places of the seen surface on which a cup seals, and that hold the object.
 
-    places → seal → approach direction → table → object and obstacles → unseen space → load → score → diverse top-k
+    places → seal → approach direction → table → object and obstacles → unseen space → pushed away → load → score
+    → diverse and reachable top-k
 
 Each stage counts what it removes. Only seen surface is a place: nobody knows what a completed side is like. The shape
 that completes it counts for the centre of mass.
@@ -29,6 +30,7 @@ from morphit_ros.grasping.search import Stopwatch
 from morphit_ros.grasping.suction.cup import SuctionCup
 from morphit_ros.grasping.suction.lip import lip_frames
 from morphit_ros.grasping.suction.load import CupLoad, cup_load
+from morphit_ros.grasping.suction.press import steadiness
 from morphit_ros.grasping.suction.seal import REASONS, Seal, SealTest
 from morphit_ros.grasping.unseen import occupied_space
 
@@ -37,10 +39,12 @@ from morphit_ros.grasping.unseen import occupied_space
 _DRAWN, _CENTRAL, _TRIED = 400, 200, 80
 # Seals are told from so many points at least: thinned as for fingers, holes are lost.
 _POINTS = 12_000
+# Directions of these errors.
+_SHIFTS = 8
 # Clearances beyond this are not told apart [m].
 _REACH = 0.01
 _GRAVITY = 9.81
-_STAGES = (*REASONS, "approach direction", "table", "collision", "unseen space", "load")
+_STAGES = (*REASONS, "approach direction", "table", "collision", "unseen space", "pushed away", "load", "unreachable")
 
 
 @dataclass(frozen=True)
@@ -61,16 +65,18 @@ def plan_suction(
     center_of_mass: ArrayLike | None = None,
     progress: Callable[[str, float], None] | None = None,
     *,
+    reachable: Callable[[Grasp], bool] | None = None,
     obstacles: CloudLike | None = None,
     viewpoints: ArrayLike | None = None,
 ) -> GraspPlan:
     """Ranked, collision-checked suction grasps of an object.
 
     A grasp's pose is that of the cup's frame (`SuctionCup`) with the lip on the surface; its apertures are 0, its
-    contact points the lip. Metrics: `seal` and, with errors of position, `seal_worst`, in [0, 1]; `coverage`, `travel`
-    [m], `strain`, `misalignment` [rad], `flatness` [m], `curvature` [1/m] of `Seal`; `load`, the share of what is held
-    that the object's weight takes, `pull`, `shear` [N], `moment`, `torsion` [N m] of it; `lever`, the distance of the
-    centre of mass from the cup's axis [m]; `clearance` [m].
+    contact points the lip. Metrics: `seal` and, with errors of position, `seal_worst`, in [0, 1]; `press`, by which the
+    cup goes on along its axis until all of the lip meets the surface [m]; `coverage`, `travel` [m], `strain`,
+    `misalignment` [rad], `flatness` [m], `curvature` [1/m] of `Seal`; `load`, the share of what is held that the
+    object's weight takes, `pull`, `shear` [N], `moment`, `torsion` [N m] of it; `lever`, the distance of the centre of
+    mass from the cup's axis [m]; `clearance` [m].
 
     Args:
         cloud: the object [m], as of `plan_grasps`.
@@ -82,6 +88,8 @@ def plan_suction(
         approach: (3,) preferred approach direction; down onto the table if None and a table is given.
         center_of_mass: (3,) if it is known [m]; else that of the completed shape.
         progress: called with the name of a stage and the finished share.
+        reachable: asked from the best grasp on until enough are; where the answer is no, the cup is turned about its
+            axis by a quarter and asked again.
         obstacles: a cloud of what stands around the object [m].
         viewpoints: (V, 3) positions of the cameras, if they are known [m].
 
@@ -114,19 +122,22 @@ def plan_suction(
     places = _approachable(places, scene, settings, rejected)
     unseen = occupied_space(_thinned(scene, settings.max_points, rng), around, settings, table, viewpoints)
     places, gaps = _free(places, scene, around, unseen, cup, settings, table, rejected)
+    places, gaps, steady = _steady(places, gaps, scene, cup, settings, table, rejected)
     clock.lap("check")
     report("rank", 0.8)
     loads = _loads(places, scene, cup, settings)
     held = [row for row, load in enumerate(loads) if load.times >= cup.safety]
     rejected["load"] += len(loads) - len(held)
-    held = sorted(held, key=lambda row: -places[row].seal.quality * _hold_term(loads[row]))[:_TRIED]
+    held = sorted(held, key=lambda row: -places[row].seal.quality * _hold_term(loads[row]) * steady[row])[:_TRIED]
     worst = _worst(test, [places[row] for row in held], settings.position_error)
     rotations, _ = _frames([places[row] for row in held])
     grasps = [
-        _make_grasp(places[row], rotation, loads[row], float(gaps[row]), least, scene, settings)
+        _make_grasp(
+            places[row], rotation, loads[row], float(gaps[row]), float(steady[row]), least, scene, cup, settings
+        )
         for row, rotation, least in zip(held, rotations, worst, strict=True)
     ]
-    grasps = _diverse(sorted(grasps, key=lambda grasp: -grasp.score), settings)
+    grasps = _diverse(sorted(grasps, key=lambda grasp: -grasp.score), settings, reachable, rejected)
     clock.lap("rank")
     report("rank", 1.0)
     message = scene.note if grasps else _why_none(rejected, seals, loads, cup, scene, settings)
@@ -148,13 +159,13 @@ def _places(test: SealTest, center_of_mass: Array, rng: np.random.Generator) -> 
 
 
 def _worst(test: SealTest, places: list[_Place], shift: float) -> list[float]:
-    """Qualities of the seals, each in the worst of four places that are so far beside [m]."""
+    """Qualities of the seals, each in the worst of eight places that are so far beside [m]."""
     axes = np.array([place.axis for place in places]).reshape(-1, 3)
     centers = np.array([place.seal.center for place in places]).reshape(-1, 1, 3)
-    sides = lip_frames(axes)[:, :, :2].transpose(0, 2, 1)
-    beside = np.concatenate([centers + shift * sides, centers - shift * sides], axis=1)
-    seals = test.along(beside.reshape(-1, 3), axes.repeat(4, axis=0))
-    return [min(seal.quality for seal in seals[first : first + 4]) for first in range(0, len(seals), 4)]
+    angles = np.arange(_SHIFTS) * (2.0 * math.pi / _SHIFTS)
+    sides = np.column_stack([np.cos(angles), np.sin(angles)]) @ lip_frames(axes)[:, :, :2].transpose(0, 2, 1)
+    seals = test.along((centers + shift * sides).reshape(-1, 3), axes.repeat(_SHIFTS, axis=0))
+    return [min(seal.quality for seal in seals[first : first + _SHIFTS]) for first in range(0, len(seals), _SHIFTS)]
 
 
 def _approachable(
@@ -238,6 +249,29 @@ def _way_hits(points: Array, rotations: Array, translations: Array, boxes: Gripp
     return Hits(inside, clearance)
 
 
+def _steady(
+    places: list[_Place],
+    gaps: Array,
+    scene: ObjectScene,
+    cup: SuctionCup,
+    config: PlannerConfig,
+    table: SupportPlaneLike | None,
+    rejected: dict[str, int],
+) -> tuple[list[_Place], Array, Array]:
+    """Places that the cup may be pressed onto, and what share of the press does not move the object there."""
+    if table is None or not places:
+        return places, gaps, np.ones(len(places))
+    seals = [place.seal for place in places]
+    squeezed = np.array([cup.compression(seal.depth, seal.travel) + seal.travel - seal.depth for seal in seals])
+    forces = cup.bellows_force * np.minimum(squeezed / cup.bellows_stroke, 1.0)
+    axes, centers = np.array([place.axis for place in places]), np.array([seal.center for seal in seals])
+    weight = (config.mass or scene.mass or config.assumed_mass) * _GRAVITY
+    shares = steadiness(centers, forces[:, None] * axes, weight, config.friction, scene, table)
+    kept = np.flatnonzero(shares > 0.0)
+    rejected["pushed away"] += len(places) - len(kept)
+    return [places[row] for row in kept], gaps[kept], shares[kept]
+
+
 def _loads(places: list[_Place], scene: ObjectScene, cup: SuctionCup, config: PlannerConfig) -> list[CupLoad]:
     """The object's weight at each place, as it is lifted."""
     up = -scene.approach if scene.up is None else scene.up
@@ -253,24 +287,28 @@ def _hold_term(load: CupLoad) -> float:
 
 
 def _make_grasp(
-    place: _Place, rotation: Array, load: CupLoad, gap: float, worst: float, scene: ObjectScene, config: PlannerConfig
-) -> Grasp:
+    place: _Place, rotation: Array, load: CupLoad, gap: float, steady: float, worst: float, scene: ObjectScene,
+    cup: SuctionCup, config: PlannerConfig,
+) -> Grasp:  # fmt: skip
     seal, translation = place.seal, place.seal.center
     along = float(place.axis @ scene.approach) if scene.prefers_approach else 1.0
     offset = scene.center_of_mass - translation
     terms = {
         "seal": seal.quality,
-        "robust": 0.5 * (seal.quality + worst),
+        # A place that may not seal at all is the last that is offered.
+        "robust": 0.25 * seal.quality + 0.75 * worst,
         "hold": _hold_term(load),
         "clearance": min(gap / _REACH, 1.0),
         "approach": 0.5 * (1.0 + along),
+        "steady": steady,
     }
     score = float(np.exp(np.mean(np.log(np.maximum(list(terms.values()), 1e-3)))))
     metrics = {
         "seal": seal.quality, "seal_worst": worst, "coverage": seal.coverage, "travel": seal.travel,
-        "strain": seal.strain, "misalignment": seal.misalignment, "flatness": seal.flatness,
-        "curvature": seal.curvature, "load": 1.0 / load.times, "pull": load.pull, "shear": load.shear,
-        "moment": load.moment, "torsion": load.torsion,
+        "press": cup.compression(seal.depth, seal.travel), "strain": seal.strain,
+        "misalignment": seal.misalignment, "flatness": seal.flatness, "curvature": seal.curvature,
+        "load": 1.0 / load.times, "pull": load.pull, "shear": load.shear, "moment": load.moment,
+        "torsion": load.torsion,
         "lever": float(np.linalg.norm(offset - (offset @ place.axis) * place.axis)), "clearance": gap,
         **{f"term_{name}": value for name, value in terms.items()},
     }  # fmt: skip
@@ -287,8 +325,13 @@ def _make_grasp(
     )
 
 
-def _diverse(grasps: list[Grasp], config: PlannerConfig) -> list[Grasp]:
-    """The best that differ from each other; turned about its axis a cup is the same."""
+def _diverse(
+    grasps: list[Grasp],
+    config: PlannerConfig,
+    reachable: Callable[[Grasp], bool] | None,
+    rejected: dict[str, int],
+) -> list[Grasp]:
+    """The best within reach that differ from each other; turned about its axis a cup is the same."""
     if not grasps:
         return []
     axes = np.array([grasp.T_world_gripper[:3, 2] for grasp in grasps])
@@ -299,10 +342,32 @@ def _diverse(grasps: list[Grasp], config: PlannerConfig) -> list[Grasp]:
     rotations = np.array([matrix_from_rotation_vector(angle * unit) for angle, unit in zip(angles, units, strict=True)])
     order = diverse_top(
         rotations, np.array([grasp.T_world_gripper[:3, 3] for grasp in grasps]),
-        np.array([grasp.score for grasp in grasps]), config.max_grasps, config.suppression_distance,
-        math.radians(config.suppression_angle),
+        np.array([grasp.score for grasp in grasps]), config.max_grasps if reachable is None else len(grasps),
+        config.suppression_distance, math.radians(config.suppression_angle),
     )  # fmt: skip
-    return [grasps[int(row)] for row in order]
+    different = [grasps[int(row)] for row in order]
+    if reachable is None:
+        return different
+    found: list[Grasp] = []
+    for grasp in different:
+        if len(found) == config.max_grasps:
+            break
+        way = next((way for way in (grasp, _turned(grasp)) if reachable(way)), None)
+        if way is None:
+            rejected["unreachable"] += 1
+        else:
+            found.append(way)
+    return found
+
+
+def _turned(grasp: Grasp) -> Grasp:
+    """By a quarter about the cup's axis: the arm may reach it so."""
+    quarter = make_transform([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    return replace(
+        grasp,
+        T_world_gripper=grasp.T_world_gripper @ quarter,
+        T_world_pregrasp=grasp.T_world_pregrasp @ quarter,
+    )
 
 
 def _why_none(
@@ -316,7 +381,10 @@ def _why_none(
     """One line: what stood in the way, by how much, and what can be done; then the counts."""
     counts = ", ".join(f"{stage}: {count}" for stage, count in rejected.items() if count)
     sealed = [seal for seal in seals if not seal.reason]
-    if loads:
+    if rejected["unreachable"]:
+        count = rejected["unreachable"]
+        cause = f"the robot reaches none of {count} places that hold the object. Move object or robot."
+    elif loads:
         best = max(loads, key=lambda load: load.times)
         mass = config.mass or scene.mass or config.assumed_mass
         cause = (
@@ -324,11 +392,13 @@ def _why_none(
             f"limited by {best.limit}, expected {cup.safety:g} times. Give --mass, a larger cup or more vacuum."
         )
     elif sealed:
-        stage = max(("approach direction", "table", "collision", "unseen space"), key=lambda name: rejected[name])
+        stages = "approach direction", "table", "collision", "unseen space", "pushed away"
+        stage = max(stages, key=lambda name: rejected[name])
         remedies = {
             "approach direction": "Give another --approach, or raise max_approach_tilt.",
             "table": "Say what the object stands on, or use a slimmer mount.",
             "collision": "Use a slimmer mount or a longer cup.",
+            "pushed away": "Give --mass if it is heavier, or use a cup with a softer bellows.",
             "unseen space": "Show the object to a camera from more sides, or say --unseen free.",
         }
         cause = f"{len(sealed)} places seal, but '{stage}' ends {rejected[stage]} of the best. {remedies[stage]}"

@@ -61,7 +61,8 @@ class Seal:
         flatness: usual distance of the surface under the cup from that plane [m].
         curvature: larger one of the principal curvatures there, without its sign [1/m].
         rim: (K, 3) the vertices that have surface.
-        center: (3,) the middle of the lip on the surface [m].
+        center: (3,) the middle of the lip on the surface, at the mean height of the ring [m].
+        depth: from there along the axis to the lowest place of the ring [m].
     """
 
     quality: float
@@ -74,6 +75,7 @@ class Seal:
     curvature: float
     rim: Array
     center: Array
+    depth: float = 0.0
 
 
 class SealTest:
@@ -95,12 +97,14 @@ class SealTest:
         angles = np.linspace(0.0, 2.0 * math.pi, _VERTICES, endpoint=False)
         axis = np.linspace(-1.0, 1.0, 2 * _CELLS + 1) * cup.cup_radius
         grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+        near = max(_NEAR_SPACINGS * point_spacing(self.points), _NEAR_SHARE * cup.cup_radius)
+        widest = max(1.2 * cup.cup_radius, cup.cup_radius + 2.0 * near)
         self._lip = Lip(
             ring=cup.cup_radius * np.column_stack([np.cos(angles), np.sin(angles)]),
             inside=grid[np.linalg.norm(grid, axis=1) <= 0.95 * cup.cup_radius],
             radius=cup.cup_radius,
-            reach=math.hypot(1.2 * cup.cup_radius, cup.bellows_stroke + 0.5 * cup.cup_radius),
-            near=max(_NEAR_SPACINGS * point_spacing(self.points), _NEAR_SHARE * cup.cup_radius),
+            reach=math.hypot(widest, cup.bellows_stroke + 0.5 * cup.cup_radius),
+            near=near,
             gaps=_GAPS,
         )
         self._cells = cells_around(self.points, self._lip.reach)
@@ -149,4 +153,5 @@ class SealTest:
         quality = 0.0 if reason else (1.0 - travel / cup.bellows_stroke) * (1.0 - strain / cup.lip_strain)
         center = middle - axis * float(told[HEIGHT])
         places = rim[np.isfinite(rim[:, 0])]
-        return Seal(quality, reason, coverage, travel, strain, misalignment, *bent, places, center)
+        depth = float(((places - center) @ axis).max())
+        return Seal(quality, reason, coverage, travel, strain, misalignment, *bent, places, center, depth)

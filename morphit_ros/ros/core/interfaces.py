@@ -12,7 +12,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PoseArray, PoseStamped, TransformStamped, WrenchStamped
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image, JointState, PointCloud2
-from std_msgs.msg import Float64MultiArray, String
+from std_msgs.msg import Bool, Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 from visualization_msgs.msg import MarkerArray
 
@@ -135,6 +135,8 @@ NODE_ALIVE = Topic(
     "node_alive", DiagnosticStatus, STREAM, "name and process of each node that lives, at 5 Hz; level STALE: it ends"
 )
 GRIPPER_COMMAND = Topic("gripper_command", GripperCommand, STREAM, "wanted aperture and force limit")
+VACUUM_COMMAND = Topic("vacuum_command", Bool, STREAM, "whether the vacuum of a suction cup shall be on")
+VACUUM = Topic("vacuum", Bool, STREAM, "whether a suction cup senses that it has vacuum: it holds something")
 COVER_TARGET = Topic("cover/target", CoverTarget, LATCHED, "surface that the cover shall take")
 COVER_JOINT_STATES = Topic(
     "cover/joint_states", JointState, STREAM, "angles of joint axes by name, those of all motors among them"
@@ -286,10 +288,10 @@ NODES: tuple[NodeInterfaces, ...] = (
     ),
     NodeInterfaces(
         "grasp_execution",
-        publishes=(JOINT_TRAJECTORY, GRIPPER_COMMAND, JOB_STATE, GATED_TRAJECTORY, HEARTBEAT),
+        publishes=(JOINT_TRAJECTORY, GRIPPER_COMMAND, VACUUM_COMMAND, JOB_STATE, GATED_TRAJECTORY, HEARTBEAT),
         subscribes=(
             JOINT_STATES, SPHERE_DESCRIPTION, SPHERE_MODEL, OBJECTS, WORLD_OBJECTS, ROBOT_DESCRIPTION, GATE_STATE,
-            NODE_ALIVE, WRENCH,
+            NODE_ALIVE, WRENCH, VACUUM,
         ),
         actions=(EXECUTE_GRASP, PICK, RELEASE, PLACE, PUSH, GO_HOME, RECOVER),
         calls=(SEGMENT, PLAN_GRASP, ATTACH_OBJECT, DETACH_OBJECT),
@@ -315,9 +317,9 @@ NODES: tuple[NodeInterfaces, ...] = (
         "workcell_sim",
         publishes=(
             JOINT_STATES, LEFT_POINTS, RIGHT_POINTS, LEFT_EXTRINSICS, RIGHT_EXTRINSICS, OBJECT_POSE, OVERVIEW_IMAGE,
-            CLOCK, WRENCH,
+            CLOCK, WRENCH, VACUUM,
         ),
-        subscribes=(JOINT_TRAJECTORY, GRIPPER_COMMAND),
+        subscribes=(JOINT_TRAJECTORY, GRIPPER_COMMAND, VACUUM_COMMAND),
     ),
     NodeInterfaces(
         "cover_control",

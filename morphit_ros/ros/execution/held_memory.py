@@ -20,6 +20,7 @@ from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import invert_transform
 from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.grasping.suction.cup import SuctionCup
 from morphit_ros.resources import atomic_write, state_directory
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_types import JointState
@@ -35,7 +36,7 @@ class HeldMemory:
     Args:
         node: whose namespace and domain the file is of.
         robot: it too.
-        gripper: tells when nothing is between the pads.
+        gripper: tells when nothing is between the pads; of a cup its vacuum does.
         config: how much the aperture may change while the same thing is held.
         recall: whether what an earlier process held is still held, as far as its file and the fingers tell.
 
@@ -48,10 +49,16 @@ class HeldMemory:
     """
 
     def __init__(
-        self, node: Node, robot: RobotConfiguration, gripper: Gripper, config: SequenceConfig, recall: bool = True
+        self,
+        node: Node,
+        robot: RobotConfiguration,
+        gripper: Gripper | SuctionCup,
+        config: SequenceConfig,
+        recall: bool = True,
     ) -> None:
         self._robot, self._config = robot, config
-        self._empty = gripper.aperture_min + config.stall_margin
+        self._cup = isinstance(gripper, SuctionCup)
+        self._empty = 0.0 if isinstance(gripper, SuctionCup) else gripper.aperture_min + config.stall_margin
         name = f"{os.environ.get('ROS_DOMAIN_ID', '0')}{node.get_fully_qualified_name()} {robot.name}"
         self._name = f"{urllib.parse.quote(name, safe='')}.json"
         self.held: HeldGrasp | None = None
@@ -87,15 +94,22 @@ class HeldMemory:
             self.problem = f"what is held is not kept for a new start: {error}"
 
     def aperture(self, state: JointState | None) -> float | None:
-        """Opening between the pads [m], None where it is not reported."""
-        return None if state is None else self._robot.aperture(state.as_dict())
+        """Opening between the pads [m], None where it is not reported; 0 of a cup that tells of its vacuum."""
+        if state is None:
+            return None
+        if self._cup:
+            return None if state.vacuum is None else 0.0
+        return self._robot.aperture(state.as_dict())
 
     def check(self, state: JointState | None) -> str:
         """Forget what the fingers show not to be held any longer, and say why; empty if nothing is forgotten."""
         aperture = self.aperture(state)
-        if self.held is None or aperture is None:
+        if self.held is None or state is None or aperture is None:
             return ""
-        why = self.held.contradiction(aperture, self._empty)
+        if self._cup:
+            why = "" if state.vacuum else "the cup has no vacuum"
+        else:
+            why = self.held.contradiction(aperture, self._empty)
         if why:
             self._let_go()
         return why
@@ -106,7 +120,8 @@ class HeldMemory:
             return "nothing is known to be held"
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.held.since))
         where = ", known from before grasp_execution was started anew" if self.from_disk else ""
-        return f"holding an object {1e3 * self.held.aperture:.1f} mm wide since {since}{where}"
+        what = "by vacuum" if self._cup else f"{1e3 * self.held.aperture:.1f} mm wide"
+        return f"holding an object {what} since {since}{where}"
 
     def expect(self, request: PickRequest, cloud: PointCloud | None) -> None:
         """The grasp sequence that begins.

@@ -19,7 +19,7 @@ from morphit_interfaces.action import ExecuteGrasp, GoHome, Pick, Place, Push, R
 from morphit_interfaces.msg import SegmentedObject
 from morphit_ros.execution.failure import AttemptRecord, FailureMode
 from morphit_ros.execution.handling import HandSequence, HandUpdate
-from morphit_ros.execution.pick import CommandGripper, SendTrajectory, SequenceUpdate, StopArm
+from morphit_ros.execution.pick import CommandGripper, SendTrajectory, SequenceUpdate, StopArm, SwitchVacuum
 from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.weighing import Load
 from morphit_ros.geometry.transforms import Array, transform_points
@@ -240,6 +240,8 @@ class ExecutionJob:
                 self._commands.send(command.trajectory)
             elif isinstance(command, CommandGripper):
                 self._commands.grip(command.aperture, command.max_effort)
+            elif isinstance(command, SwitchVacuum):
+                self._commands.switch_vacuum(command.on)
             elif isinstance(command, StopArm):
                 self._commands.stop()
         self._grasp_index, self._records = update.grasp_index, update.attempts

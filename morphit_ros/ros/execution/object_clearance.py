@@ -10,6 +10,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping import Gripper
+from morphit_ros.grasping.suction.cup import SuctionCup
 from morphit_ros.robot.clearance import ClearanceFunction
 
 # A superovoid has 13 numbers to find; clouds with fewer points are left to the checks against points.
@@ -42,7 +43,7 @@ class ExecutedClearanceConfig(ClearanceConfig):
 
 
 def object_clearance(
-    config: ClearanceConfig, gripper: Gripper, objects: Sequence[PointCloud], T_frame_table: Array | None
+    config: ClearanceConfig, gripper: Gripper | SuctionCup, objects: Sequence[PointCloud], T_frame_table: Array | None
 ) -> ClearanceFunction | None:
     """What the configuration asks for, in the frame of the clouds; None where points are enough.
 

@@ -18,12 +18,13 @@ from morphit_ros.errors import MorphitError
 from morphit_ros.execution.contact_watch import FreeMotion
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.handling import HandSequence
-from morphit_ros.execution.pick import GripperLimits
+from morphit_ros.execution.pick import CupLimits, GripperLimits
 from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.execution.weighing import Scale, effort_scale
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.grasping.suction.cup import SuctionCup
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.clocks import ros_time
@@ -90,7 +91,7 @@ class PickJobs:
         config: PickJobsConfig,
         sequence: SequenceConfig,
         robot: RobotConfiguration,
-        gripper: Gripper,
+        gripper: Gripper | SuctionCup,
         commands: MotionGate,
         planning: MotionPlanning,
         watch: RobotWatch,
@@ -98,7 +99,12 @@ class PickJobs:
         diagnostics: Diagnostics,
     ) -> None:
         self._node, self._config, self._sequence, self._robot = node, config, sequence, robot
-        self._gripper = GripperLimits(gripper.aperture_min, gripper.aperture_max, gripper.max_force, gripper.min_force)
+        self._gripper: GripperLimits | CupLimits
+        if isinstance(gripper, SuctionCup):
+            self._gripper = CupLimits(gripper.bellows_stroke)
+        else:
+            limits = gripper.aperture_min, gripper.aperture_max, gripper.max_force, gripper.min_force
+            self._gripper = GripperLimits(*limits)
         self._commands, self._planning, self._watch, self._reader = commands, planning, watch, reader
         self._diagnostics = diagnostics
         self._states = interfaces.JOB_STATE.publish(node)

@@ -24,6 +24,7 @@ from morphit_ros.execution.weighing import Load
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points
 from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.grasping.suction.cup import SuctionCup
 from morphit_ros.robot.motion_backend import ObjectObstacle
 from morphit_ros.robot.solids import Solid
 from morphit_ros.ros.core.clocks import ros_time
@@ -162,6 +163,7 @@ def pick_request(
             grasp.open_aperture,
             positions,
             torsion if math.isfinite(torsion) and torsion >= 0.0 else None,
+            grasp.metrics.get("press", 0.0),
         )
 
     return PickRequest(
@@ -211,13 +213,13 @@ class GoalReader:
         clearance: ExecutedClearanceConfig,
         base: BaseFrameConfig,
         base_link: str,
-        gripper: Gripper,
+        gripper: Gripper | SuctionCup,
         reaches: Callable[[Array, Mapping[str, float]], bool],
     ) -> None:
         self._node, self._config, self._clearance = node, config, clearance
         self._base, self._base_link = BaseFrame(node, config.world_frame, base), base_link
         self._gripper, self._reaches = gripper, reaches
-        self._fingers = ClosedFingers.around(*gripper.closed_fingers)
+        self._fingers = None if isinstance(gripper, SuctionCup) else ClosedFingers.around(*gripper.closed_fingers)
         self._objects = ObjectWatch(node, group, config.sight_timeout)
         self._world = KnownWorld(node, group)
 
@@ -249,9 +251,11 @@ class GoalReader:
         """Ways to push a goal's object, and what stands around with that object among it, in the base frame.
 
         Raises:
-            InvalidInputError: as of `GoalScene.read` and `pushes`, no object, or no room for a push.
+            InvalidInputError: as of `GoalScene.read` and `pushes`, a cup, no object, or no room for a push.
             UnknownTransformError: tf2 does not know the base.
         """
+        if self._fingers is None:
+            raise InvalidInputError("push", f"the suction cup {self._gripper.name}", "a hand with fingers to push with")
         frames = self._frames()
         scene = GoalScene.read(goal, frames)
         if scene.target is None or scene.target_obstacle is None:

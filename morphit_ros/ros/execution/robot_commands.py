@@ -17,6 +17,7 @@ from rclpy.callback_groups import CallbackGroup
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.task import Future
+from std_msgs.msg import Bool
 
 from morphit_interfaces.msg import GripperCommand
 from morphit_ros.configuration import Config, parameter
@@ -26,7 +27,13 @@ from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_types import Trajectory
 from morphit_ros.ros.core.conversions import message_from_trajectory
 from morphit_ros.ros.core.heartbeat import Heartbeat, ended
-from morphit_ros.ros.core.interfaces import GATE_STATE, GATED_TRAJECTORY, GRIPPER_COMMAND, JOINT_TRAJECTORY
+from morphit_ros.ros.core.interfaces import (
+    GATE_STATE,
+    GATED_TRAJECTORY,
+    GRIPPER_COMMAND,
+    JOINT_TRAJECTORY,
+    VACUUM_COMMAND,
+)
 
 # What a robot consists of, as far as commands go.
 PARTS = ("arm", "gripper")
@@ -81,6 +88,9 @@ class RobotCommands(Protocol):
     def grip(self, aperture: float, max_effort: float) -> None:
         """Move the fingers to an aperture [m] with at most this force [N]."""
 
+    def switch_vacuum(self, on: bool) -> None:
+        """Run the vacuum of a suction cup, or end it."""
+
     def settled(self) -> bool:
         """Whether the last stop has reached the robot."""
 
@@ -133,6 +143,11 @@ class MotionGate:
             if self._open:
                 self._robot.grip(aperture, max_effort)
 
+    def switch_vacuum(self, on: bool) -> None:
+        with self._lock:
+            if self._open:
+                self._robot.switch_vacuum(on)
+
     def stop(self) -> None:
         with self._lock:
             self._robot.stop()
@@ -165,7 +180,7 @@ def make_robot_commands(
 
 
 class TopicCommands:
-    """Publishes on joint_trajectory, and on gripper_command where the gripper is among the parts.
+    """Publishes on joint_trajectory, and on gripper_command and vacuum_command where the gripper is among the parts.
 
     The frame of a trajectory, which no controller asks for, is the name of the node that sends it.
     """
@@ -174,6 +189,7 @@ class TopicCommands:
         self._name = node.get_fully_qualified_name()
         self._trajectory = JOINT_TRAJECTORY.publish(node)
         self._gripper = GRIPPER_COMMAND.publish(node) if "gripper" in parts else None
+        self._vacuum = VACUUM_COMMAND.publish(node) if "gripper" in parts else None
 
     def check_ready(self) -> None:
         """Always: a topic has no server."""
@@ -192,6 +208,10 @@ class TopicCommands:
     def grip(self, aperture: float, max_effort: float) -> None:
         assert self._gripper is not None
         self._gripper.publish(GripperCommand(aperture=float(aperture), max_effort=float(max_effort)))
+
+    def switch_vacuum(self, on: bool) -> None:
+        assert self._vacuum is not None
+        self._vacuum.publish(Bool(data=on))
 
     def settled(self) -> bool:
         return self._trajectory.wait_for_all_acked(Duration(nanoseconds=1))
@@ -333,8 +353,46 @@ def offered_action(node: Node, name: str) -> str:
     return next((offer.topic_type.rpartition("/")[2].removesuffix("_FeedbackMessage") for offer in offers), "")
 
 
+class _VacuumService:
+    """The service of a suction cup that switches its vacuum, a std_srvs/SetBool.
+
+    Raises:
+        MissingDependencyError: std_srvs is not installed.
+    """
+
+    def __init__(self, node: Node, name: str, group: CallbackGroup | None) -> None:
+        try:
+            from std_srvs.srv import SetBool
+        except ImportError as error:
+            raise MissingDependencyError(
+                "std_srvs", "command_interface: actions with a suction cup",
+                "Install ros-jazzy-std-srvs, or set command_interface to topics.",
+            ) from error  # fmt: skip
+        self.name, self._type = name, SetBool
+        self._client = node.create_client(SetBool, name, callback_group=group)
+        self._problem = ""
+
+    def is_ready(self) -> bool:
+        return self._client.service_is_ready()
+
+    def switch(self, on: bool) -> None:
+        self._client.call_async(self._type.Request(data=on)).add_done_callback(self._answered)
+
+    def _answered(self, future: Future) -> None:
+        answer = future.result()
+        if not answer.success:
+            self._problem = f"{self.name} refused to switch the vacuum: {answer.message or 'no reason given'}"
+
+    def problem(self) -> str:
+        """As of `RobotCommands`."""
+        problem, self._problem = self._problem, ""
+        return problem
+
+
 class ActionCommands:
     """Goals of control_msgs, FollowJointTrajectory and the gripper's; a new goal replaces the last one.
+
+    The vacuum of a suction cup, which takes no goals, is switched by a service.
 
     Args:
         node: owner of the clients.
@@ -345,7 +403,7 @@ class ActionCommands:
         parts: what is commanded.
 
     Raises:
-        MissingDependencyError: control_msgs is not installed.
+        MissingDependencyError: control_msgs is not installed, or std_srvs, for a suction cup.
     """
 
     def __init__(
@@ -377,13 +435,20 @@ class ActionCommands:
         self._goals = {
             part: _LatestGoal(ActionClient(node, kind, name, callback_group=group), name, who, what, part == "gripper")
             for part, (name, kind, who, what) in actions.items()
-            if part in parts
+            if part in parts and (part == "arm" or robot.finger_joints)
         }
+        has_vacuum = "gripper" in parts and not robot.finger_joints
+        self._vacuum = _VacuumService(node, robot.moveit["vacuum_service"], group) if has_vacuum else None
         self._outside = None if "arm" in parts else node.create_client(
             CancelGoal, f"{self._arm_action}/_action/cancel_goal", callback_group=group
         )  # fmt: skip
 
     def check_ready(self) -> None:
+        if self._vacuum is not None and not self._vacuum.is_ready():
+            raise InvalidInputError(
+                "vacuum of the robot", f"no {self._vacuum.name}", "a std_srvs/SetBool on the graph",
+                "Start the driver of the suction cup; the service's name is in config/robots.",
+            )  # fmt: skip
         missing = [goal.name for goal in self._goals.values() if not goal.client.server_is_ready()]
         if missing:
             remedy = "Start the robot's controllers; their names are in config/robots."
@@ -414,6 +479,10 @@ class ActionCommands:
             goal.command.position, goal.command.max_effort = position, force
         self._goals["gripper"].send(goal)
 
+    def switch_vacuum(self, on: bool) -> None:
+        assert self._vacuum is not None
+        self._vacuum.switch(on)
+
     def stop(self) -> None:
         for goal in self._goals.values():
             goal.stop()
@@ -422,7 +491,8 @@ class ActionCommands:
         return all(goal.settled() for goal in self._goals.values())
 
     def problem(self) -> str:
-        return "; ".join(filter(None, [goal.problem() for goal in self._goals.values()]))
+        said = [goal.problem() for goal in self._goals.values()]
+        return "; ".join(filter(None, [*said, "" if self._vacuum is None else self._vacuum.problem()]))
 
     def blocked(self) -> str:
         return "; ".join(filter(None, [goal.blocked() for goal in self._goals.values()]))
@@ -514,6 +584,9 @@ class GatedCommands:
 
     def grip(self, aperture: float, max_effort: float) -> None:
         self._hand.grip(aperture, max_effort)
+
+    def switch_vacuum(self, on: bool) -> None:
+        self._hand.switch_vacuum(on)
 
     def settled(self) -> bool:
         self._take()

@@ -9,7 +9,7 @@ from time import monotonic
 import numpy as np
 from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
-from std_msgs.msg import String
+from std_msgs.msg import Bool, String
 
 from morphit_ros.errors import InvalidInputError, MorphitError, ResourceNotFoundError
 from morphit_ros.execution.command_check import JointLimits
@@ -17,12 +17,14 @@ from morphit_ros.geometry.transforms import Array, invert_transform, rotation_an
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.motion_types import JointState
-from morphit_ros.ros.core.interfaces import JOINT_STATES, ROBOT_DESCRIPTION
+from morphit_ros.ros.core.interfaces import JOINT_STATES, ROBOT_DESCRIPTION, VACUUM
 from morphit_ros.ros.core.joint_states import PERIOD, follow_joint_states
 from morphit_ros.ros.execution.driver_state import DriverState
 
 # Joint positions that bring the gripper no further than this from where they should are those of the pose [m], [rad].
 _DISTANCE, _ANGLE = 0.002, 0.01
+# What a cup has sensed longer ago is not known any longer [s].
+_VACUUM_AGE = 1.0
 
 
 class RobotWatch:
@@ -65,6 +67,10 @@ class RobotWatch:
         self.arm: JointState | None = None
         self.implausible = self._fault = ""
         self._arrival = monotonic()
+        # What a cup senses goes with the joint states: the sequence looks at both at once.
+        self._vacuum: tuple[bool, float] | None = None
+        if not robot.finger_joints:
+            VACUUM.subscribe(node, self._on_vacuum, group)
         ROBOT_DESCRIPTION.subscribe(node, self._on_description, group)
         self.look = follow_joint_states(node, self._on_joint_state, group, refuse, period)
 
@@ -74,9 +80,18 @@ class RobotWatch:
         self.implausible = self._limits.implausible(state, self.arm) if self._limits is not None else ""
         self._fault = self.implausible or self._fault
         if not self.implausible:
-            self.state = state = replace(state, held_up=self.driver.held_up)
+            self.state = state = replace(state, held_up=self.driver.held_up, vacuum=self._sensed())
             self.arm = state if whole else self.arm
         self._on_state(state)
+
+    def _on_vacuum(self, message: Bool) -> None:
+        self._vacuum = bool(message.data), monotonic()
+
+    def _sensed(self) -> bool | None:
+        """Whether the cup has vacuum; None where nothing has told that lately, or there is no cup."""
+        if self._vacuum is None or monotonic() - self._vacuum[1] > _VACUUM_AGE:
+            return None
+        return self._vacuum[0]
 
     def not_reported(self) -> str:
         """What the joint states lack (ros2_control sends NaN), and what is off without it; empty if nothing is."""

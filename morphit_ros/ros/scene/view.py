@@ -14,7 +14,7 @@ from morphit_interfaces.msg import BodyDistance, GraspArray, SegmentedObjectArra
 from morphit_ros.display.scene import ViewerScene
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import transform_points
-from morphit_ros.grasping.gripper import Gripper
+from morphit_ros.grasping.suction.cup import load_gripper
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.conversions import (
@@ -54,7 +54,7 @@ class WorkcellViewer(Viewer):
         cameras: CameraFrameConfig,
     ) -> None:
         self._robot = RobotConfiguration.load(robot)
-        self._gripper = Gripper.load(self._robot.gripper)
+        self._gripper = load_gripper(self._robot.gripper)
         self._base = BaseFrame(node, world_frame, base)
         self._frames = CameraFrames(node, world_frame, cameras)
         self.scene: ViewerScene = ViewerScene(port=port, max_points=max_points)
