@@ -26,7 +26,7 @@ from morphit_ros.execution.contact_watch import FreeMotion
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.handling import HandStage
 from morphit_ros.execution.held import HeldGrasp, Surroundings
-from morphit_ros.execution.obstacles import loose_obstacle, neighbour_obstacle, object_obstacle, table_obstacle
+from morphit_ros.execution.obstacles import fine_obstacle, loose_obstacle, object_obstacle, table_obstacle
 from morphit_ros.execution.places import PlaceRegion, free_places
 from morphit_ros.execution.pushing import pushes
 from morphit_ros.execution.sequence import GraspSequence
@@ -409,7 +409,7 @@ class HeapClearing:
     def _obstacles(self, scene: Scene, chosen: int) -> list[ObjectObstacle]:
         """What stands around, in the base frame, as the node makes it of a scene."""
         found = [
-            neighbour_obstacle(f"object {number}", cloud, self._T_base_world)
+            fine_obstacle(f"object {number}", cloud, self._T_base_world)
             for number, cloud in enumerate(scene.objects)
             if number != chosen
         ]

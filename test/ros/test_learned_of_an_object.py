@@ -48,3 +48,19 @@ def test_nothing_is_known_of_the_centre_of_what_lies_on_another_side():
     upright = SegmentedObject(header=header, cloud=message_from_cloud(PointCloud(points)))
     steps._carry_along(job, seen(0.0), upright)
     assert job.weighed is None
+
+
+def test_grasps_that_failed_are_known_in_the_next_goal_while_the_object_lies_there():
+    steps = PickSteps.__new__(PickSteps)
+    steps._failed = []
+    failed = make_transform(translation=(0.0, 0.0, 0.02))
+    steps.remember(SimpleNamespace(target=None, failed=True, failed_grasps=[failed]))
+    steps.remember(SimpleNamespace(target=seen(0.0), failed=True, failed_grasps=[failed]))
+    assert [pose[0, 3] for pose in steps._failed_at(seen(0.01))] == pytest.approx([0.01], abs=4e-3)
+    # Elsewhere it is another one.
+    assert steps._failed_at(seen(0.1)) == []
+    # What a goal fails with next has all before it, and one that succeeds takes the object away.
+    steps.remember(SimpleNamespace(target=seen(0.01), failed=True, failed_grasps=[failed, failed]))
+    assert len(steps._failed_at(seen(0.0))) == 2
+    steps.remember(SimpleNamespace(target=seen(0.0), failed=False, failed_grasps=[]))
+    assert steps._failed_at(seen(0.0)) == []

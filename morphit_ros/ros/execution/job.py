@@ -150,6 +150,11 @@ class ExecutionJob:
         return [*self._ended, *self._records]
 
     @property
+    def failed_grasps(self) -> list[Array]:
+        """(4, 4) of all grasps that failed by the end of the job, in the frame of the object."""
+        return [*self.failed_poses, *self._executed_pose] if self.failed else self.failed_poses
+
+    @property
     def last(self) -> bool:
         """Whether no other attempt follows the present one."""
         return self._look_again is None or len(self._ended) + 1 >= self._attempts
@@ -260,9 +265,14 @@ class ExecutionJob:
     def _start_anew(self, look: Callable[[], None]) -> None:
         self._ended, self._records = self.records, ()
         self._attempt = len(self._ended) + 1
-        if 0 <= self._grasp_index < len(self._grasps):
-            self.failed_poses.append(matrix_from_pose(self._grasps[self._grasp_index].pose))
+        self.failed_poses += self._executed_pose
         look()
+
+    @property
+    def _executed_pose(self) -> list[Array]:
+        """(4, 4) of the grasp that is, or was, executed; none before one is found."""
+        executed = 0 <= self._grasp_index < len(self._grasps)
+        return [matrix_from_pose(self._grasps[self._grasp_index].pose)] if executed else []
 
     def fail(self, stage: str, message: str, now: float, mode: FailureMode) -> None:
         """End without success. What no attempt came to is counted by the attempt before."""

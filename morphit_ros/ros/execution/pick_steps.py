@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from rclpy.action.client import ClientGoalHandle
 from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
@@ -31,6 +32,9 @@ from morphit_ros.ros.scene.messages import cloud_of, target_of
 # Until clouds are looked at again, by the clock of the cameras [s].
 _SEE_AGAIN = 0.5
 _MODES = {"segment": FailureMode.NO_SCENE, "plan_grasp": FailureMode.NO_GRASP}
+# An object whose middle is further from where one was is another one, or lies otherwise [m]; of so many is known which
+# grasps failed.
+_SAME, _MOST = 0.03, 20
 # Who answers in a stage.
 _SERVERS = {"segment": "scene_perception", "plan_grasp": "grasp_planning"}
 
@@ -85,11 +89,22 @@ class PickSteps:
         self._lives = NodeWatch(node, tuple(_SERVERS.values()), config.node_timeout, inputs)
         self._node, self._config, self._sequence, self._execute = node, config, sequence, execute
         self._weighed_center = weighed_center
+        # Objects of goals that failed, as they were seen last, and (4, 4) of the grasps that failed there.
+        self._failed: list[tuple[SegmentedObject, list[Array]]] = []
 
     def begin(self, job: ExecutionJob) -> None:
         """Wait for perception, which may still be warming up, and go on from there; again after a failed attempt."""
         job.look_again(lambda: self._begin(job), self._sequence.regrasps)
         self._begin(job)
+
+    def remember(self, job: ExecutionJob) -> None:
+        """Know which grasps failed in a job that has ended, for the next one at that object while it lies there."""
+        if job.target is None:
+            return
+        here = job.target
+        self._failed = [entry for entry in self._failed if _motion(entry[0], here, _SAME) is None]
+        if job.failed and job.failed_grasps:
+            self._failed = [*self._failed, (here, job.failed_grasps)][-_MOST:]
 
     def _begin(self, job: ExecutionJob) -> None:
         remedy = f"service {interfaces.SEGMENT.name} is not there: is scene_perception running?"
@@ -120,6 +135,8 @@ class PickSteps:
         )
         if job.target is not None:
             self._carry_along(job, job.target, goal.object)
+        else:
+            job.failed_poses = self._failed_at(goal.object)
         if job.weighed is not None:
             goal.mass, goal.center_of_mass = job.weighed[0], point_from_array(job.weighed[1])
         job.target = goal.object
@@ -136,6 +153,11 @@ class PickSteps:
             job.weighed = None if moved is None else (mass, transform_points(moved, center[None])[0])
         if moved is not None:
             job.failed_poses = [moved @ pose for pose in job.failed_poses]
+
+    def _failed_at(self, seen: SegmentedObject) -> list[Array]:
+        """(4, 4) of grasps that failed in earlier jobs at an object that lies where it lay then."""
+        known = [(_motion(before, seen, _SAME), poses) for before, poses in self._failed]
+        return [moved @ pose for moved, poses in known if moved is not None for pose in poses]
 
     def _planning(self, job: ExecutionJob, scene: Segment.Response, handle: ClientGoalHandle) -> None:
         if not handle.accepted:
@@ -181,9 +203,10 @@ class PickSteps:
         return others or grasps
 
 
-def _motion(before: SegmentedObject, now: SegmentedObject) -> Array | None:
-    """(4, 4) from where an object was to where it is; None where that is not known."""
+def _motion(before: SegmentedObject, now: SegmentedObject, reach: float = np.inf) -> Array | None:
+    """(4, 4) from where an object was to where it is; None where that is not known, or further than a reach [m]."""
     clouds = [cloud_of(item).finite().points for item in (before, now)]
     if before.header.frame_id != now.header.frame_id or not all(map(len, clouds)):
         return None
-    return planar_motion(*clouds)
+    first, second = (0.5 * (points.min(axis=0) + points.max(axis=0)) for points in clouds)
+    return planar_motion(*clouds) if float(np.linalg.norm(second - first)) <= reach else None
