@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from morphit_bench.grasping.methods import grasp_method
 from morphit_bench.picks.feasibility import check_feasibility
 from morphit_bench.picks.pick import PickJob, follow
 from morphit_bench.picks.place import held_grasp, push_aside, put_down_at
-from morphit_bench.picks.planners import grasp_planner
 from morphit_bench.picks.runs import job_of, usual_object
 from morphit_bench.picks.views import look, near_points, view_of
 from morphit_ros.errors import InvalidInputError
@@ -33,6 +33,7 @@ from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.sequence_config import ProbeConfig, SequenceConfig
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points
+from morphit_ros.grasping import PlannerConfig
 from morphit_ros.perception import PerceptionConfig, Scene
 from morphit_ros.perception.configuration import ObjectConfig
 from morphit_ros.perception.scene import LOOSE
@@ -251,7 +252,7 @@ class HeapClearing:
                     end = f"{left} left that could not be picked" if left else "the table is clear"
                 continue
             vain = 0
-            attempt, fault, tried = self._attempt(scene, chosen, eyes, seconds, self._clearing.tried(objects[chosen]))
+            attempt, fault, tried = self._attempt(scene, chosen, eyes, seconds, objects[chosen])
             self._clearing.note(objects[chosen], attempt.success, tried)
             attempts.append(attempt)
             if fault:
@@ -288,7 +289,7 @@ class HeapClearing:
         return look(self._workcell, seed, self._perception, self._job.robot_spheres, known)
 
     def _attempt(
-        self, scene: Scene, chosen: int, eyes: Array, seconds: float, avoid: Sequence[Array]
+        self, scene: Scene, chosen: int, eyes: Array, seconds: float, points: Array
     ) -> tuple[HeapAttempt, str, Array | None]:
         """What became of one, why nothing can follow it, empty if something can, and the grasp (4, 4) that was made."""
         cell, job = self._workcell, self._job
@@ -297,12 +298,18 @@ class HeapClearing:
         attempt = HeapAttempt(target, shown, False, computing={"see": seconds})
         began = time.perf_counter()
         view = view_of(scene, chosen, eyes)
-        planner = grasp_planner("morphit", "observed")
-        others = [cell.T_world_base @ pose for pose in avoid]
+        planner = grasp_method("morphit", config=PlannerConfig(unseen_last=True))
+        others = [cell.T_world_base @ pose for pose in self._clearing.tried(points)]
         plan = job.plan(cell, view, planner, 1000 * self._number + self._looks, others)
         attempt.computing["plan_grasp"] = time.perf_counter() - began
         if not plan.grasps:
             return replace(attempt, stage="plan_grasp", message=plan.message), "", None
+        if self._clearing.cautious(points):
+            seen = [grasp for grasp in plan.grasps if grasp.on_seen_sides]
+            if not seen:
+                text = "put off: all grasps touch sides that no camera saw"
+                return replace(attempt, stage="plan_grasp", message=text), "", None
+            plan = replace(plan, grasps=seen)
         began = time.perf_counter()
         request = job.request(cell, view, plan, self._obstacles(scene, chosen), self._solids)
         sequence = GraspSequence(

@@ -13,7 +13,7 @@ from morphit_ros.geometry.transforms import Array, invert_transform, transform_p
 
 # Objects whose middles are nearer than this in two looks are the same one [m].
 _SAME = 0.03
-# Of a pick of one object, since the last success.
+# Of a pick of one object, since a success beside it.
 _ATTEMPTS = 2
 # Of what cannot be picked, since the last success.
 _PUSHES = 4
@@ -23,6 +23,8 @@ _DOWN, _OVER_BIN = 0.1, 0.03
 _BIN = 0.05
 # More room than this beside it does not make an object easier to pick [m].
 _ROOM = 0.1
+# What is taken away makes room for the hand at objects whose middle is no further from it [m].
+_NEAR = 0.15
 
 
 @dataclass
@@ -63,8 +65,8 @@ class Clearing:
     def choose(self, objects: Sequence[Array], up: Array) -> int | None:
         """Index of the object that is picked next, None if none is left that has not failed too often.
 
-        The one that reaches highest, with room around it: what lies on others comes first, what stands close together
-        last.
+        What has failed twice waits until it lies elsewhere, or something beside it is gone. The one that reaches
+        highest, with room around it: what lies on others comes first, what stands close together last.
 
         Args:
             objects: their clouds (N, 3) in the frame of the region.
@@ -72,6 +74,14 @@ class Clearing:
         """
         left = [index for index in self.outside(objects) if self._tries(_middle(objects[index])) < _ATTEMPTS]
         return max(left, key=lambda index: self._ease(objects, index, up), default=None)
+
+    def cautious(self, points: Array) -> bool:
+        """Whether an object of this cloud (N, 3) is put off if its grasps touch sides that no camera saw.
+
+        At the first try: what hides them may be gone at the next one, and in a heap hidden sides are not where they
+        would be on a table.
+        """
+        return self._tries(_middle(points)) == 0
 
     def tried(self, points: Array) -> list[Array]:
         """Grasps (4, 4) that failed at an object of this cloud (N, 3) where it is now: others come first."""
@@ -85,10 +95,11 @@ class Clearing:
         """
         self.attempts += 1
         if success:
-            # Others have more room now.
+            # Those beside it have more room now.
             self.cleared += 1
             self._in_vain = 0
-            self._failed.clear()
+            taken = cKDTree(points)
+            self._failed = [middle for middle in self._failed if taken.query(middle)[0] > _NEAR]
             return
         self._failed.append(_middle(points))
         if grasp is not None:

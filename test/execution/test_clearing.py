@@ -52,9 +52,23 @@ def test_one_that_fails_comes_after_others_and_is_given_up_until_something_has_c
     # Seen a little elsewhere it is the same.
     work.note(first + 0.01, False)
     assert work.choose([first], UP) is None
+    # What is gone makes room beside it, not elsewhere.
     work.note(second, True)
+    assert work.choose([first], UP) is None
+    work.note(cube(0.5, 0.1), True)
     assert work.choose([first], UP) == 0
-    assert (work.cleared, work.attempts) == (1, 3)
+    assert (work.cleared, work.attempts) == (2, 4)
+
+
+def test_hidden_sides_are_left_alone_at_the_first_try() -> None:
+    work = clearing()
+    thing, other = cube(0.5, 0.0), cube(0.3, 0.2)
+    assert work.cautious(thing)
+    work.note(thing, False)
+    assert not work.cautious(thing) and work.cautious(other)
+    # Pushed, it is seen otherwise.
+    work.note_push()
+    assert work.cautious(thing)
 
 
 def test_a_grasp_that_failed_is_known_until_the_object_lies_elsewhere() -> None:

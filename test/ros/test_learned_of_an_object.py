@@ -9,11 +9,14 @@ pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages
 
 from std_msgs.msg import Header
 
-from morphit_interfaces.msg import SegmentedObject
+from morphit_interfaces.action import PlanGrasp
+from morphit_interfaces.msg import Grasp, GraspArray, SegmentedObject, SegmentedObjectArray, TablePlane
+from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.ros.core.conversions import message_from_cloud
-from morphit_ros.ros.execution.pick_steps import PickSteps
+from morphit_ros.ros.execution.job import JobFailed
+from morphit_ros.ros.execution.pick_steps import PickSteps, PickStepsConfig
 
 
 def seen(offset):
@@ -56,11 +59,42 @@ def test_grasps_that_failed_are_known_in_the_next_goal_while_the_object_lies_the
     failed = make_transform(translation=(0.0, 0.0, 0.02))
     steps.remember(SimpleNamespace(target=None, failed=True, failed_grasps=[failed]))
     steps.remember(SimpleNamespace(target=seen(0.0), failed=True, failed_grasps=[failed]))
-    assert [pose[0, 3] for pose in steps._failed_at(seen(0.01))] == pytest.approx([0.01], abs=4e-3)
+    ((there,),) = steps._failed_at(seen(0.01))
+    assert there[0, 3] == pytest.approx(0.01, abs=4e-3)
     # Elsewhere it is another one.
     assert steps._failed_at(seen(0.1)) == []
     # What a goal fails with next has all before it, and one that succeeds takes the object away.
     steps.remember(SimpleNamespace(target=seen(0.01), failed=True, failed_grasps=[failed, failed]))
-    assert len(steps._failed_at(seen(0.0))) == 2
+    assert [len(poses) for poses in steps._failed_at(seen(0.0))] == [2]
     steps.remember(SimpleNamespace(target=seen(0.0), failed=False, failed_grasps=[]))
     assert steps._failed_at(seen(0.0)) == []
+
+
+def grasp(**metrics):
+    message = Grasp(metric_names=list(metrics), metric_values=list(metrics.values()))
+    message.pose.orientation.w = message.pregrasp.orientation.w = 1.0
+    return message
+
+
+@pytest.mark.parametrize("put_off", [False, True])
+def test_grasps_on_sides_that_no_camera_saw_wait_for_the_second_goal(put_off):
+    steps, executed = PickSteps.__new__(PickSteps), []
+    steps._config, steps._sequence = PickStepsConfig(put_off_unseen=put_off), SequenceConfig()
+    steps._execute = lambda job, goal: executed.append([list(grasp.metric_values) for grasp in goal.grasps.grasps])
+    scene = SimpleNamespace(objects=SegmentedObjectArray(objects=[seen(0.0)]), table=TablePlane())
+    job = SimpleNamespace(
+        familiar=False, failed_poses=[], goal=SimpleNamespace(request=SimpleNamespace(lift_height=0.2))
+    )
+
+    def plan(*grasps):
+        return PlanGrasp.Result(success=True, grasps=GraspArray(grasps=list(grasps)))
+
+    steps._planned(job, scene, plan(grasp(seen=0.0), grasp(seen=1.0)))
+    assert executed.pop() == ([[1.0]] if put_off else [[0.0], [1.0]])
+    if put_off:
+        with pytest.raises(JobFailed, match="put off: all 1 grasps touch sides that no camera saw"):
+            steps._planned(job, scene, plan(grasp(seen=0.0)))
+        assert executed == []
+    job.familiar = True
+    steps._planned(job, scene, plan(grasp(seen=0.0)))
+    assert executed == [[[0.0]]]

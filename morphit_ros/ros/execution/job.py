@@ -109,8 +109,9 @@ class ExecutionJob:
         self.target: SegmentedObject | None = None
         self.weighed: tuple[float, Array] | None = None
         self._attempt = 1
-        # (4, 4) of grasps that failed, in the frame of the object.
+        # (4, 4) of grasps that failed, in the frame of the object; whether one was asked for, here or in another job.
         self.failed_poses: list[Array] = []
+        self.familiar = False
         self.mode: FailureMode | None = None
         self.commanded = False
         self.remark = ""

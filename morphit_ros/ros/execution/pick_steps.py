@@ -27,6 +27,7 @@ from morphit_ros.ros.core.alive import NodeWatch
 from morphit_ros.ros.core.clocks import Stopwatch, ros_time
 from morphit_ros.ros.core.conversions import matrix_from_pose, point_from_array
 from morphit_ros.ros.execution.job import ExecutionJob, JobFailed
+from morphit_ros.ros.grasping.messages import grasp_from_message
 from morphit_ros.ros.scene.messages import cloud_of, target_of
 
 # Until clouds are looked at again, by the clock of the cameras [s].
@@ -44,6 +45,11 @@ class PickStepsConfig(Config):
     """How long other nodes are waited for."""
 
     request_timeout: float = parameter(90.0, "Longest wait for perception or planning [s]", minimum=0.1, maximum=600.0)
+    put_off_unseen: bool = parameter(
+        False,
+        "Where all grasps touch sides that no camera saw, end the first goal at an object without an attempt; the next "
+        "one tries them while it lies there. For who has others to pick meanwhile",
+    )
     see_timeout: float = parameter(
         5.0,
         "A failed segmentation is repeated with newer clouds for this long [s]; simulated where the clock is",
@@ -89,7 +95,7 @@ class PickSteps:
         self._lives = NodeWatch(node, tuple(_SERVERS.values()), config.node_timeout, inputs)
         self._node, self._config, self._sequence, self._execute = node, config, sequence, execute
         self._weighed_center = weighed_center
-        # Objects of goals that failed, as they were seen last, and (4, 4) of the grasps that failed there.
+        # Objects of goals that failed, as they were seen last, and (4, 4) of the grasps that failed there, if any.
         self._failed: list[tuple[SegmentedObject, list[Array]]] = []
 
     def begin(self, job: ExecutionJob) -> None:
@@ -103,7 +109,7 @@ class PickSteps:
             return
         here = job.target
         self._failed = [entry for entry in self._failed if _motion(entry[0], here, _SAME) is None]
-        if job.failed and job.failed_grasps:
+        if job.failed:
             self._failed = [*self._failed, (here, job.failed_grasps)][-_MOST:]
 
     def _begin(self, job: ExecutionJob) -> None:
@@ -135,8 +141,11 @@ class PickSteps:
         )
         if job.target is not None:
             self._carry_along(job, job.target, goal.object)
+            job.familiar = True
         else:
-            job.failed_poses = self._failed_at(goal.object)
+            known = self._failed_at(goal.object)
+            job.failed_poses = [pose for poses in known for pose in poses]
+            job.familiar = bool(known)
         if job.weighed is not None:
             goal.mass, goal.center_of_mass = job.weighed[0], point_from_array(job.weighed[1])
         job.target = goal.object
@@ -154,10 +163,10 @@ class PickSteps:
         if moved is not None:
             job.failed_poses = [moved @ pose for pose in job.failed_poses]
 
-    def _failed_at(self, seen: SegmentedObject) -> list[Array]:
-        """(4, 4) of grasps that failed in earlier jobs at an object that lies where it lay then."""
+    def _failed_at(self, seen: SegmentedObject) -> list[list[Array]]:
+        """(4, 4) of the grasps that failed in each earlier job at an object that lies where it lay then."""
         known = [(_motion(before, seen, _SAME), poses) for before, poses in self._failed]
-        return [moved @ pose for moved, poses in known if moved is not None for pose in poses]
+        return [[moved @ pose for pose in poses] for moved, poses in known if moved is not None]
 
     def _planning(self, job: ExecutionJob, scene: Segment.Response, handle: ClientGoalHandle) -> None:
         if not handle.accepted:
@@ -168,7 +177,13 @@ class PickSteps:
     def _planned(self, job: ExecutionJob, scene: Segment.Response, plan: PlanGrasp.Result) -> None:
         if not plan.success:
             raise JobFailed("plan_grasp", plan.grasps.message, FailureMode.NO_GRASP)
-        plan.grasps.grasps = self._unlike_failed(plan.grasps.grasps, job.failed_poses)
+        grasps = plan.grasps.grasps
+        if self._config.put_off_unseen and not job.familiar:
+            grasps = [grasp for grasp in grasps if grasp_from_message(grasp).on_seen_sides]
+            if not grasps:
+                text = f"put off: all {len(plan.grasps.grasps)} grasps touch sides that no camera saw"
+                raise JobFailed("plan_grasp", text, FailureMode.NO_GRASP)
+        plan.grasps.grasps = self._unlike_failed(grasps, job.failed_poses)
         goal = ExecuteGrasp.Goal(
             grasps=plan.grasps, object=target_of(scene.objects), scene=scene.objects, table=scene.table
         )
