@@ -57,6 +57,8 @@ _FIXTURE_MARGIN = 0.015
 _FAULTS = (FailureMode.ROBOT_FAULT, FailureMode.CANCELLED, FailureMode.BAD_REQUEST)
 _UP = np.array([0.0, 0.0, 1.0])
 _PUSHED_OBJECT = "pushed object"
+# Stage of an attempt that is left to a later look.
+_PUT_OFF = "put off"
 
 
 @dataclass(frozen=True)
@@ -252,8 +254,8 @@ class HeapClearing:
                     end = f"{left} left that could not be picked" if left else "the table is clear"
                 continue
             vain = 0
-            attempt, fault, tried = self._attempt(scene, chosen, eyes, seconds, objects[chosen])
-            self._clearing.note(objects[chosen], attempt.success, tried)
+            attempt, fault, tried = self._attempt(scene, chosen, eyes, seconds, objects)
+            self._clearing.note(objects[chosen], attempt.success, tried, attempt.stage == _PUT_OFF)
             attempts.append(attempt)
             if fault:
                 end = fault
@@ -289,7 +291,7 @@ class HeapClearing:
         return look(self._workcell, seed, self._perception, self._job.robot_spheres, known)
 
     def _attempt(
-        self, scene: Scene, chosen: int, eyes: Array, seconds: float, points: Array
+        self, scene: Scene, chosen: int, eyes: Array, seconds: float, objects: Sequence[Array]
     ) -> tuple[HeapAttempt, str, Array | None]:
         """What became of one, why nothing can follow it, empty if something can, and the grasp (4, 4) that was made."""
         cell, job = self._workcell, self._job
@@ -299,16 +301,16 @@ class HeapClearing:
         began = time.perf_counter()
         view = view_of(scene, chosen, eyes)
         planner = grasp_method("morphit", config=PlannerConfig(unseen_last=True))
-        others = [cell.T_world_base @ pose for pose in self._clearing.tried(points)]
+        others = [cell.T_world_base @ pose for pose in self._clearing.tried(objects[chosen])]
         plan = job.plan(cell, view, planner, 1000 * self._number + self._looks, others)
         attempt.computing["plan_grasp"] = time.perf_counter() - began
         if not plan.grasps:
             return replace(attempt, stage="plan_grasp", message=plan.message), "", None
-        if self._clearing.cautious(points):
+        if self._clearing.cautious(objects, chosen):
             seen = [grasp for grasp in plan.grasps if grasp.on_seen_sides]
             if not seen:
-                text = "put off: all grasps touch sides that no camera saw"
-                return replace(attempt, stage="plan_grasp", message=text), "", None
+                text = f"all {len(plan.grasps)} grasps touch sides that no camera saw"
+                return replace(attempt, stage=_PUT_OFF, message=text), "", None
             plan = replace(plan, grasps=seen)
         began = time.perf_counter()
         request = job.request(cell, view, plan, self._obstacles(scene, chosen), self._solids)

@@ -50,7 +50,7 @@ _WHEN_SIMULATED: dict[str, dict[str, Any]] = {
 _WHEN_CLEARING: dict[str, dict[str, Any]] = {
     "scene_perception": {"objects.split_touching": True},
     "grasp_planning": {"unseen_last": True},
-    "grasp_execution": {"hold_time": 0.2, "probe.too_wide": 0.03, "put_off_unseen": True},
+    "grasp_execution": {"hold_time": 0.2, "probe.too_wide": 0.03, "put_off_unseen": 2},
 }
 
 ARGUMENTS = (

@@ -17,6 +17,10 @@ _SAME = 0.03
 _ATTEMPTS = 2
 # Of what cannot be picked, since the last success.
 _PUSHES = 4
+# Looks at an object where it lies that find nothing but grasps on sides that no camera saw, before these are tried.
+_PUT_OFF = 2
+# What has less room beside it may lean on something, or hide it [m].
+_ALONE = 0.04
 # Straight way down to a place: on the table, and over a bin, where objects fall the rest [m].
 _DOWN, _OVER_BIN = 0.1, 0.03
 # A region this far above the table is one to fall into [m].
@@ -44,6 +48,7 @@ class Clearing:
     pushed: int = 0
     _in_vain: int = 0
     _failed: list[Array] = field(default_factory=list)
+    _put_off: list[Array] = field(default_factory=list)
     _grasps: list[tuple[Array, Array]] = field(default_factory=list)
 
     def way_down(self, table_height: float) -> float:
@@ -75,23 +80,23 @@ class Clearing:
         left = [index for index in self.outside(objects) if self._tries(_middle(objects[index])) < _ATTEMPTS]
         return max(left, key=lambda index: self._ease(objects, index, up), default=None)
 
-    def cautious(self, points: Array) -> bool:
-        """Whether an object of this cloud (N, 3) is put off if its grasps touch sides that no camera saw.
+    def cautious(self, objects: Sequence[Array], index: int) -> bool:
+        """Whether an object is put off if all its grasps touch sides that no camera saw; objects as of `choose`.
 
-        At the first try: what hides them may be gone at the next one, and in a heap hidden sides are not where they
-        would be on a table.
+        Where something is beside it, hidden sides are not where they would be on a table. What hides them may be gone
+        at the next try; only where both tries, and a push, have changed nothing they are tried.
         """
-        return self._tries(_middle(points)) == 0
+        return crowded(objects, index) and self._count(self._put_off, _middle(objects[index])) < _PUT_OFF
 
     def tried(self, points: Array) -> list[Array]:
         """Grasps (4, 4) that failed at an object of this cloud (N, 3) where it is now: others come first."""
         middle = _middle(points)
         return [pose for place, pose in self._grasps if self._same(place, middle)]
 
-    def note(self, points: Array, success: bool, grasp: Array | None = None) -> None:
+    def note(self, points: Array, success: bool, grasp: Array | None = None, put_off: bool = False) -> None:
         """What became of an attempt at an object of this cloud (N, 3), with a grasp (4, 4) in the frame of the region.
 
-        None stands for none that was made.
+        None stands for none that was made; `put_off`: as `cautious` wanted it.
         """
         self.attempts += 1
         if success:
@@ -99,9 +104,12 @@ class Clearing:
             self.cleared += 1
             self._in_vain = 0
             taken = cKDTree(points)
-            self._failed = [middle for middle in self._failed if taken.query(middle)[0] > _NEAR]
+            for known in (self._failed, self._put_off):
+                known[:] = [middle for middle in known if taken.query(middle)[0] > _NEAR]
             return
         self._failed.append(_middle(points))
+        if put_off:
+            self._put_off.append(_middle(points))
         if grasp is not None:
             self._grasps.append((_middle(points), grasp))
 
@@ -132,14 +140,25 @@ class Clearing:
         return bool((np.abs(local[:2]) <= 0.5 * self.region.size).all())
 
     def _tries(self, middle: Array) -> int:
-        return sum(self._same(middle, other) for other in self._failed)
+        return self._count(self._failed, middle)
+
+    def _count(self, known: Sequence[Array], middle: Array) -> int:
+        return sum(self._same(middle, other) for other in known)
 
     def _ease(self, objects: Sequence[Array], index: int, up: Array) -> float:
-        others = [points for number, points in enumerate(objects) if number != index]
-        room = _ROOM
-        if others:
-            room = min(room, float(cKDTree(np.concatenate(others)).query(objects[index])[0].min()))
+        room = min(_ROOM, _room(objects, index))
         return float((objects[index] @ up).max()) + room - 2.0 * _ROOM * self._tries(_middle(objects[index]))
+
+
+def crowded(objects: Sequence[Array], index: int) -> bool:
+    """Whether something lies so close to one of some clouds (N, 3) that it may lean on it, or be hidden by it."""
+    return _room(objects, index) < _ALONE
+
+
+def _room(objects: Sequence[Array], index: int) -> float:
+    """From one of some clouds to the nearest other one, infinite if there is none [m]."""
+    others = [points for number, points in enumerate(objects) if number != index]
+    return float(cKDTree(np.concatenate(others)).query(objects[index])[0].min()) if others else np.inf
 
 
 def _middle(points: Array) -> Array:

@@ -60,15 +60,21 @@ def test_one_that_fails_comes_after_others_and_is_given_up_until_something_has_c
     assert (work.cleared, work.attempts) == (2, 4)
 
 
-def test_hidden_sides_are_left_alone_at_the_first_try() -> None:
+def test_hidden_sides_are_left_alone_until_two_tries_and_a_push_have_changed_nothing() -> None:
     work = clearing()
-    thing, other = cube(0.5, 0.0), cube(0.3, 0.2)
-    assert work.cautious(thing)
-    work.note(thing, False)
-    assert not work.cautious(thing) and work.cautious(other)
-    # Pushed, it is seen otherwise.
+    thing, beside = cube(0.5, 0.0), cube(0.5, 0.06)
+    # What stands alone goes down to the table where it is not seen.
+    assert not work.cautious([thing], 0) and not work.cautious([thing, cube(0.3, 0.2)], 0)
+    for _ in range(2):
+        assert work.cautious([thing, beside], 0)
+        work.note(thing, False, put_off=True)
+    assert work.choose([thing], UP) is None and work.choose_push([thing], UP) == (0, False)
     work.note_push()
-    assert work.cautious(thing)
+    assert work.choose([thing], UP) == 0 and not work.cautious([thing, beside], 0)
+    # Elsewhere it is seen otherwise, and where what lay on its other side is gone.
+    assert work.cautious([beside, thing], 0) and work.cautious([thing + 0.05, beside], 0)
+    work.note(cube(0.5, -0.1), True)
+    assert work.cautious([thing, beside], 0)
 
 
 def test_a_grasp_that_failed_is_known_until_the_object_lies_elsewhere() -> None:

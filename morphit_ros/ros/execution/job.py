@@ -109,9 +109,9 @@ class ExecutionJob:
         self.target: SegmentedObject | None = None
         self.weighed: tuple[float, Array] | None = None
         self._attempt = 1
-        # (4, 4) of grasps that failed, in the frame of the object; whether one was asked for, here or in another job.
+        # (4, 4) of grasps that failed, in the frame of the object; how many jobs have put the object off.
         self.failed_poses: list[Array] = []
-        self.familiar = False
+        self.put_off = 0
         self.mode: FailureMode | None = None
         self.commanded = False
         self.remark = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from rclpy.action.client import ClientGoalHandle
@@ -13,10 +13,11 @@ from rclpy.node import Node
 from rclpy.task import Future
 
 from morphit_interfaces.action import ExecuteGrasp, PlanGrasp
-from morphit_interfaces.msg import Grasp as GraspMsg, SegmentedObject
+from morphit_interfaces.msg import Grasp as GraspMsg, SegmentedObject, SegmentedObjectArray
 from morphit_interfaces.srv import Segment
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.execution.candidates import is_near
+from morphit_ros.execution.clearing import crowded
 from morphit_ros.execution.displacement import planar_motion
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.sequence_config import SequenceConfig
@@ -36,6 +37,8 @@ _MODES = {"segment": FailureMode.NO_SCENE, "plan_grasp": FailureMode.NO_GRASP}
 # An object whose middle is further from where one was is another one, or lies otherwise [m]; of so many is known which
 # grasps failed.
 _SAME, _MOST = 0.03, 20
+# What is taken away lets cameras see what is no further from it [m].
+_NEAR = 0.15
 # Who answers in a stage.
 _SERVERS = {"segment": "scene_perception", "plan_grasp": "grasp_planning"}
 
@@ -45,10 +48,12 @@ class PickStepsConfig(Config):
     """How long other nodes are waited for."""
 
     request_timeout: float = parameter(90.0, "Longest wait for perception or planning [s]", minimum=0.1, maximum=600.0)
-    put_off_unseen: bool = parameter(
-        False,
-        "Where all grasps touch sides that no camera saw, end the first goal at an object without an attempt; the next "
-        "one tries them while it lies there. For who has others to pick meanwhile",
+    put_off_unseen: int = parameter(
+        0,
+        "So many goals at an object that something lies beside end without an attempt where all grasps touch sides "
+        "that no camera saw; the next one tries them. For who has others to pick meanwhile",
+        minimum=0,
+        maximum=100,
     )
     see_timeout: float = parameter(
         5.0,
@@ -63,6 +68,14 @@ class PickStepsConfig(Config):
         minimum=0.5,
         maximum=60.0,
     )
+
+
+class _Known(NamedTuple):
+    """Of an object that a goal failed at: as it was seen last, (4, 4) of grasps that failed, goals that put it off."""
+
+    object: SegmentedObject
+    grasps: list[Array]
+    put_off: int
 
 
 class PickSteps:
@@ -95,8 +108,7 @@ class PickSteps:
         self._lives = NodeWatch(node, tuple(_SERVERS.values()), config.node_timeout, inputs)
         self._node, self._config, self._sequence, self._execute = node, config, sequence, execute
         self._weighed_center = weighed_center
-        # Objects of goals that failed, as they were seen last, and (4, 4) of the grasps that failed there, if any.
-        self._failed: list[tuple[SegmentedObject, list[Array]]] = []
+        self._failed: list[_Known] = []
 
     def begin(self, job: ExecutionJob) -> None:
         """Wait for perception, which may still be warming up, and go on from there; again after a failed attempt."""
@@ -108,9 +120,14 @@ class PickSteps:
         if job.target is None:
             return
         here = job.target
-        self._failed = [entry for entry in self._failed if _motion(entry[0], here, _SAME) is None]
+        self._failed = [entry for entry in self._failed if _motion(entry.object, here, _SAME) is None]
         if job.failed:
-            self._failed = [*self._failed, (here, job.failed_grasps)][-_MOST:]
+            self._failed = [*self._failed, _Known(here, job.failed_grasps, job.put_off)][-_MOST:]
+        else:
+            # What lay beside it is seen otherwise now.
+            self._failed = [
+                entry._replace(put_off=0) if _gap(entry.object, here) < _NEAR else entry for entry in self._failed
+            ]
 
     def _begin(self, job: ExecutionJob) -> None:
         remedy = f"service {interfaces.SEGMENT.name} is not there: is scene_perception running?"
@@ -141,11 +158,10 @@ class PickSteps:
         )
         if job.target is not None:
             self._carry_along(job, job.target, goal.object)
-            job.familiar = True
         else:
             known = self._failed_at(goal.object)
-            job.failed_poses = [pose for poses in known for pose in poses]
-            job.familiar = bool(known)
+            job.failed_poses = [pose for entry in known for pose in entry.grasps]
+            job.put_off = max((entry.put_off for entry in known), default=0)
         if job.weighed is not None:
             goal.mass, goal.center_of_mass = job.weighed[0], point_from_array(job.weighed[1])
         job.target = goal.object
@@ -163,10 +179,14 @@ class PickSteps:
         if moved is not None:
             job.failed_poses = [moved @ pose for pose in job.failed_poses]
 
-    def _failed_at(self, seen: SegmentedObject) -> list[list[Array]]:
-        """(4, 4) of the grasps that failed in each earlier job at an object that lies where it lay then."""
-        known = [(_motion(before, seen, _SAME), poses) for before, poses in self._failed]
-        return [[moved @ pose for pose in poses] for moved, poses in known if moved is not None]
+    def _failed_at(self, seen: SegmentedObject) -> list[_Known]:
+        """What earlier jobs have taught of an object that lies where it lay then, moved along."""
+        known = [(_motion(entry.object, seen, _SAME), entry) for entry in self._failed]
+        return [
+            _Known(seen, [moved @ pose for pose in entry.grasps], entry.put_off)
+            for moved, entry in known
+            if moved is not None
+        ]
 
     def _planning(self, job: ExecutionJob, scene: Segment.Response, handle: ClientGoalHandle) -> None:
         if not handle.accepted:
@@ -178,9 +198,10 @@ class PickSteps:
         if not plan.success:
             raise JobFailed("plan_grasp", plan.grasps.message, FailureMode.NO_GRASP)
         grasps = plan.grasps.grasps
-        if self._config.put_off_unseen and not job.familiar:
+        if job.put_off < self._config.put_off_unseen and _crowded(scene.objects):
             grasps = [grasp for grasp in grasps if grasp_from_message(grasp).on_seen_sides]
             if not grasps:
+                job.put_off += 1
                 text = f"put off: all {len(plan.grasps.grasps)} grasps touch sides that no camera saw"
                 raise JobFailed("plan_grasp", text, FailureMode.NO_GRASP)
         plan.grasps.grasps = self._unlike_failed(grasps, job.failed_poses)
@@ -225,3 +246,17 @@ def _motion(before: SegmentedObject, now: SegmentedObject, reach: float = np.inf
         return None
     first, second = (0.5 * (points.min(axis=0) + points.max(axis=0)) for points in clouds)
     return planar_motion(*clouds) if float(np.linalg.norm(second - first)) <= reach else None
+
+
+def _crowded(scene: SegmentedObjectArray) -> bool:
+    """Whether something lies close beside the target of a scene."""
+    clouds = [cloud_of(item).finite().points for item in scene.objects]
+    return crowded(clouds, scene.target)
+
+
+def _gap(thing: SegmentedObject, other: SegmentedObject) -> float:
+    """From the middle of one to the nearest point of another, infinite where that is not known [m]."""
+    points, others = (cloud_of(item).finite().points for item in (thing, other))
+    if thing.header.frame_id != other.header.frame_id or not len(points) or not len(others):
+        return np.inf
+    return float(np.linalg.norm(others - 0.5 * (points.min(axis=0) + points.max(axis=0)), axis=1).min())
