@@ -224,7 +224,7 @@ class HeapClearing:
         rotation = [[np.cos(yaw), -np.sin(yaw), 0.0], [np.sin(yaw), np.cos(yaw), 0.0], [0.0, 0.0, 1.0]]
         self._T_world_region = make_transform(rotation, (x, y, z))
         self._region = PlaceRegion(self._T_base_world @ self._T_world_region, np.array(plan.size))
-        self._clearing = Clearing(self._region)
+        self._clearing = Clearing(self._region, float(self._T_base_world[2, 3]))
         self._free_motion = FreeMotion()
         self._looks = 0
         # Why what could not be put down could not be put back either.
@@ -328,15 +328,14 @@ class HeapClearing:
                 fault = f"{attempt.stage}: {attempt.message or 'no end within the time limit'}"
         else:
             held = held_grasp(job, cell, view, request, update.grasp_index)
-            table = float(self._T_base_world[2, 3])
             try:
                 try:
                     places = free_places(held, self._region)
                 except InvalidInputError:
-                    if not self._clearing.is_bin(table):
+                    if not self._clearing.is_bin:
                         raise
                     places = free_places(held, replace(self._region, size=np.zeros(2)))
-                height = self._clearing.way_down(table)
+                height = self._clearing.way_down
                 put, put_down, placing = put_down_at(job, cell, held, places, height, self._solids)
                 durations |= placing
                 problem = "" if put.success and put_down is not None else put.message or "no end within the time limit"
@@ -384,7 +383,7 @@ class HeapClearing:
         aperture = job.robot.aperture(positions) or 0.0
         empty = job.gripper.aperture_min + self._sequence.stall_margin
         if not held.contradiction(aperture, empty):
-            height = self._clearing.way_down(self._T_base_world[2, 3])
+            height = self._clearing.way_down
             back = put_down_at(job, cell, held, [held.T_base_gripper], height, self._solids)[0]
             self._not_back = back.message
             return back.success

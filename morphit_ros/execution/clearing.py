@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from morphit_ros.execution.places import PlaceRegion
@@ -25,6 +26,8 @@ _ALONE = 0.04
 _DOWN, _OVER_BIN = 0.1, 0.03
 # A region this far above the table is one to fall into [m].
 _BIN = 0.05
+# Share of the points of what leans on the rim of a bin that are over it, at least.
+_OVER_RIM = 0.05
 # More room than this beside it does not make an object easier to pick [m].
 _ROOM = 0.1
 # What is taken away makes room for the hand at objects whose middle is no further from it [m].
@@ -36,13 +39,15 @@ class Clearing:
     """What has been picked and tried so far.
 
     Attributes:
-        region: where objects are put; one whose middle is in it counts as put there.
+        region: where objects are put; see `outside`.
+        table_height: of the table in the frame of the region, told by whoever sees it [m].
         cleared: objects that were picked and put down.
         attempts: picks that were tried.
         pushed: objects that were pushed, as often as they were.
     """
 
     region: PlaceRegion
+    table_height: float = 0.0
     cleared: int = 0
     attempts: int = 0
     pushed: int = 0
@@ -51,21 +56,28 @@ class Clearing:
     _put_off: list[Array] = field(default_factory=list)
     _grasps: list[tuple[Array, Array]] = field(default_factory=list)
 
-    def way_down(self, table_height: float) -> float:
-        """Of the straight way down to a place [m].
+    @property
+    def way_down(self) -> float:
+        """Of the straight way down to a place [m]."""
+        return _OVER_BIN if self.is_bin else _DOWN
 
-        Args:
-            table_height: of the table in the frame of the region [m].
-        """
-        return _OVER_BIN if self.is_bin(table_height) else _DOWN
-
-    def is_bin(self, table_height: float) -> bool:
+    @property
+    def is_bin(self) -> bool:
         """Whether objects fall into the region, so that what is larger than it, or seems so, goes over its middle."""
-        return float(self.region.T_base_region[2, 3]) - table_height > _BIN
+        return float(self.region.T_base_region[2, 3]) - self.table_height > _BIN
 
     def outside(self, objects: Sequence[Array]) -> list[int]:
-        """Indices of clouds (N, 3) in the frame of the region that are not in it yet."""
-        return [index for index, points in enumerate(objects) if not self._inside(_middle(points))]
+        """Indices of clouds (N, 3) in the frame of the region that are not in it yet.
+
+        On the table the middle counts. What reaches into a bin was put there: it leans on the rim, over which cameras
+        see no more than what is outside.
+        """
+        least = _OVER_RIM if self.is_bin else np.inf
+        return [
+            index
+            for index, points in enumerate(objects)
+            if not self._inside(_middle(points)[None])[0] and self._inside(points).mean() < least
+        ]
 
     def choose(self, objects: Sequence[Array], up: Array) -> int | None:
         """Index of the object that is picked next, None if none is left that has not failed too often.
@@ -135,9 +147,9 @@ class Clearing:
     def _same(middle: Array, other: Array) -> bool:
         return float(np.linalg.norm(middle - other)) < _SAME
 
-    def _inside(self, middle: Array) -> bool:
-        local = transform_points(invert_transform(self.region.T_base_region), middle[None])[0]
-        return bool((np.abs(local[:2]) <= 0.5 * self.region.size).all())
+    def _inside(self, points: Array) -> NDArray[np.bool_]:
+        local = transform_points(invert_transform(self.region.T_base_region), points)
+        return np.asarray((np.abs(local[:, :2]) <= 0.5 * self.region.size).all(axis=1))
 
     def _tries(self, middle: Array) -> int:
         return self._count(self._failed, middle)

@@ -94,10 +94,22 @@ def test_a_grasp_that_failed_is_known_until_the_object_lies_elsewhere() -> None:
 def test_objects_fall_into_a_region_above_the_table_and_are_put_down_on_it() -> None:
     on_table = clearing()
     bin_above = Clearing(PlaceRegion(make_transform(translation=(0.4, -0.4, 0.2)), np.array([0.2, 0.3])))
-    assert on_table.way_down(0.0) == 0.1
-    assert bin_above.way_down(0.0) == 0.03
+    assert on_table.way_down == 0.1
+    assert bin_above.way_down == 0.03
     # It is the table that counts, not the frame.
-    assert bin_above.way_down(0.18) == 0.1
+    bin_above.table_height = 0.18
+    assert bin_above.way_down == 0.1
+
+
+def test_what_leans_on_the_rim_of_a_bin_was_put_there() -> None:
+    pose = make_transform(translation=(0.4, -0.4, 0.2))
+    bin_above = Clearing(PlaceRegion(pose, np.array([0.2, 0.3])))
+    handle = np.stack([np.full(50, 0.4), np.linspace(-0.28, -0.05, 50), np.linspace(0.28, 0.12, 50)], axis=1)
+    assert (handle[:, 1] < -0.25).mean() > 0.05
+    assert bin_above.outside([handle, handle + np.array([0.0, 0.04, 0.0])]) == [1]
+    # On the table it stands where its middle is.
+    on_table = Clearing(bin_above.region, table_height=0.18)
+    assert on_table.outside([handle]) == [0]
 
 
 def test_what_cannot_be_picked_is_pushed_and_tried_again_a_few_times() -> None:
@@ -124,5 +136,4 @@ def test_what_cannot_be_picked_is_pushed_and_tried_again_a_few_times() -> None:
 
 
 def test_a_region_well_above_the_table_is_a_bin() -> None:
-    work = clearing()
-    assert not work.is_bin(0.0) and not work.is_bin(-0.05) and work.is_bin(-0.051)
+    assert [Clearing(clearing().region, height).is_bin for height in (0.0, -0.05, -0.051)] == [False, False, True]
