@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from morphit_ros.execution.places import PlaceRegion
 from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
@@ -115,6 +114,8 @@ class Clearing:
             # Those beside it have more room now.
             self.cleared += 1
             self._in_vain = 0
+            from scipy.spatial import cKDTree
+
             taken = cKDTree(points)
             for known in (self._failed, self._put_off):
                 known[:] = [middle for middle in known if taken.query(middle)[0] > _NEAR]
@@ -169,6 +170,8 @@ def crowded(objects: Sequence[Array], index: int) -> bool:
 
 def _room(objects: Sequence[Array], index: int) -> float:
     """From one of some clouds to the nearest other one, infinite if there is none [m]."""
+    from scipy.spatial import cKDTree
+
     others = [points for number, points in enumerate(objects) if number != index]
     return float(cKDTree(np.concatenate(others)).query(objects[index])[0].min()) if others else np.inf
 

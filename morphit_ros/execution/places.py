@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.held import HELD, HeldGrasp, Surroundings
@@ -211,4 +210,6 @@ class _Others:
         """What spheres (N, 3), (N,) are apart from all of them [m], infinite if there are none."""
         if not len(self._radii):
             return np.inf
+        from scipy.spatial.distance import cdist
+
         return float((cdist(centers, self._centers) - radii[:, None] - self._radii[None]).min())
