@@ -30,7 +30,7 @@ from morphit_ros.execution.obstacles import fine_obstacle, loose_obstacle, objec
 from morphit_ros.execution.places import PlaceRegion, free_places
 from morphit_ros.execution.pushing import pushes
 from morphit_ros.execution.sequence import GraspSequence
-from morphit_ros.execution.sequence_config import ProbeConfig, SequenceConfig
+from morphit_ros.execution.sequence_config import ProbeConfig, SequenceConfig, SlipConfig
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points
 from morphit_ros.grasping import PlannerConfig
@@ -215,7 +215,9 @@ class HeapClearing:
     ) -> None:
         self._job, self._workcell, self._plan, self._number = job, workcell, plan, number
         self._perception = perception or PerceptionConfig(objects=ObjectConfig(split_touching=True))
-        self._sequence = sequence or SequenceConfig(hold_time=0.2, probe=ProbeConfig(too_wide=0.03))
+        self._sequence = sequence or SequenceConfig(
+            hold_time=0.2, probe=ProbeConfig(too_wide=0.03), slip=SlipConfig(rate=0.02)
+        )
         self._fixtures = Fixtures(plan.fixtures, _FIXTURE_MARGIN)
         self._T_base_world = invert_transform(workcell.T_world_base)
         solids = self._fixtures.solids

@@ -53,6 +53,9 @@ class Clearing:
     _in_vain: int = 0
     _failed: list[Array] = field(default_factory=list)
     _put_off: list[Array] = field(default_factory=list)
+    # Of these, since the last push.
+    _waiting: list[Array] = field(default_factory=list)
+    _pushing: Array | None = None
     _grasps: list[tuple[Array, Array]] = field(default_factory=list)
 
     @property
@@ -114,15 +117,12 @@ class Clearing:
             # Those beside it have more room now.
             self.cleared += 1
             self._in_vain = 0
-            from scipy.spatial import cKDTree
-
-            taken = cKDTree(points)
-            for known in (self._failed, self._put_off):
-                known[:] = [middle for middle in known if taken.query(middle)[0] > _NEAR]
+            for known in (self._failed, self._put_off, self._waiting):
+                known[:] = self._away(known, points)
             return
-        self._failed.append(_middle(points))
-        if put_off:
-            self._put_off.append(_middle(points))
+        middle = _middle(points)
+        for known in (self._put_off, self._waiting) if put_off else (self._failed,):
+            known.append(middle)
         if grasp is not None:
             self._grasps.append((_middle(points), grasp))
 
@@ -135,14 +135,31 @@ class Clearing:
         if not left or self._in_vain >= _PUSHES:
             return None
         left.sort(key=lambda index: -self._ease(objects, index, up))
-        return left[self._in_vain % len(left)], self._in_vain >= len(left)
+        chosen = left[self._in_vain % len(left)]
+        self._pushing = objects[chosen]
+        return chosen, self._in_vain >= len(left)
 
     def note_push(self, done: bool = True) -> None:
-        """One was pushed, or could not be if it was not done: everything may lie otherwise now."""
+        """What `choose_push` chose was pushed, or could not be if it was not done.
+
+        It and what lies beside it may lie otherwise now; elsewhere what failed would fail again. What was put off has
+        waited long enough.
+        """
         self.pushed += done
         self._in_vain += 1
-        self._failed.clear()
-        self._grasps.clear()
+        self._waiting.clear()
+        if done and self._pushing is not None:
+            self._failed = self._away(self._failed, self._pushing)
+            places = self._away([place for place, _ in self._grasps], self._pushing)
+            self._grasps = [(place, pose) for place, pose in self._grasps if any(place is kept for kept in places)]
+
+    @staticmethod
+    def _away(middles: Sequence[Array], points: Array) -> list[Array]:
+        """Those of some places that are not near a cloud (N, 3)."""
+        from scipy.spatial import cKDTree
+
+        tree = cKDTree(points)
+        return [middle for middle in middles if tree.query(middle)[0] > _NEAR]
 
     @staticmethod
     def _same(middle: Array, other: Array) -> bool:
@@ -153,7 +170,7 @@ class Clearing:
         return np.asarray((np.abs(local[:, :2]) <= 0.5 * self.region.size).all(axis=1))
 
     def _tries(self, middle: Array) -> int:
-        return self._count(self._failed, middle)
+        return self._count(self._failed, middle) + self._count(self._waiting, middle)
 
     def _count(self, known: Sequence[Array], middle: Array) -> int:
         return sum(self._same(middle, other) for other in known)

@@ -87,8 +87,35 @@ def test_a_grasp_that_failed_is_known_until_the_object_lies_elsewhere() -> None:
     # Another one that was cleared makes a bad grasp no better; a push does.
     work.note(other, True)
     assert len(work.tried(thing)) == 1
+    # A push of another one doesn't either, nor one that could not be done.
+    for chosen, done in ((other, True), (thing, False)):
+        assert work.choose_push([chosen], UP) is not None
+        work.note_push(done)
+        assert len(work.tried(thing)) == 1
+    assert work.choose_push([thing], UP) is not None
     work.note_push()
     assert work.tried(thing) == []
+
+
+def test_what_failed_is_not_tried_again_after_a_push_that_changed_nothing_there() -> None:
+    work = clearing()
+    plate, far, hidden = cube(0.5, 0.0, side=0.05), cube(0.3, 0.25), cube(0.7, 0.3)
+    for _ in range(2):
+        work.note(plate, False)
+        work.note(far, False)
+        work.note(hidden, False, put_off=True)
+    assert work.choose([plate, far, hidden], UP) is None
+    assert work.choose_push([far], UP) == (0, False)
+    work.note_push(False)
+    # What was only put off has waited long enough.
+    assert work.choose([plate, far, hidden], UP) == 2
+    work.note(hidden, False)
+    work.note(hidden, False)
+    assert work.choose([plate, far, hidden], UP) is None
+    # Of what failed only what was pushed may lie better.
+    assert work.choose_push([far], UP) is not None
+    work.note_push()
+    assert work.choose([plate, far, hidden], UP) == 1
 
 
 def test_objects_fall_into_a_region_above_the_table_and_are_put_down_on_it() -> None:
