@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from morphit_bench.grasping.methods import grasp_method
 from morphit_bench.picks.feasibility import check_feasibility
 from morphit_bench.picks.pick import PickJob, follow
 from morphit_bench.picks.place import held_grasp, push_aside, put_down_at
-from morphit_bench.picks.planners import grasp_planner
 from morphit_bench.picks.runs import job_of, usual_object
 from morphit_bench.picks.views import look, near_points, view_of
 from morphit_ros.errors import InvalidInputError
@@ -26,13 +26,14 @@ from morphit_ros.execution.contact_watch import FreeMotion
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.handling import HandStage
 from morphit_ros.execution.held import HeldGrasp, Surroundings
-from morphit_ros.execution.obstacles import loose_obstacle, neighbour_obstacle, object_obstacle, table_obstacle
+from morphit_ros.execution.obstacles import fine_obstacle, loose_obstacle, object_obstacle, table_obstacle
 from morphit_ros.execution.places import PlaceRegion, free_places
 from morphit_ros.execution.pushing import pushes
 from morphit_ros.execution.sequence import GraspSequence
-from morphit_ros.execution.sequence_config import ProbeConfig, SequenceConfig
+from morphit_ros.execution.sequence_config import ProbeConfig, SequenceConfig, SlipConfig
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points
+from morphit_ros.grasping import PlannerConfig
 from morphit_ros.perception import PerceptionConfig, Scene
 from morphit_ros.perception.configuration import ObjectConfig
 from morphit_ros.perception.scene import LOOSE
@@ -56,6 +57,8 @@ _FIXTURE_MARGIN = 0.015
 _FAULTS = (FailureMode.ROBOT_FAULT, FailureMode.CANCELLED, FailureMode.BAD_REQUEST)
 _UP = np.array([0.0, 0.0, 1.0])
 _PUSHED_OBJECT = "pushed object"
+# Stage of an attempt that is left to a later look.
+_PUT_OFF = "put off"
 
 
 @dataclass(frozen=True)
@@ -212,7 +215,9 @@ class HeapClearing:
     ) -> None:
         self._job, self._workcell, self._plan, self._number = job, workcell, plan, number
         self._perception = perception or PerceptionConfig(objects=ObjectConfig(split_touching=True))
-        self._sequence = sequence or SequenceConfig(hold_time=0.2, probe=ProbeConfig(too_wide=0.03))
+        self._sequence = sequence or SequenceConfig(
+            hold_time=0.2, probe=ProbeConfig(too_wide=0.03), slip=SlipConfig(rate=0.02)
+        )
         self._fixtures = Fixtures(plan.fixtures, _FIXTURE_MARGIN)
         self._T_base_world = invert_transform(workcell.T_world_base)
         solids = self._fixtures.solids
@@ -221,7 +226,7 @@ class HeapClearing:
         rotation = [[np.cos(yaw), -np.sin(yaw), 0.0], [np.sin(yaw), np.cos(yaw), 0.0], [0.0, 0.0, 1.0]]
         self._T_world_region = make_transform(rotation, (x, y, z))
         self._region = PlaceRegion(self._T_base_world @ self._T_world_region, np.array(plan.size))
-        self._clearing = Clearing(self._region)
+        self._clearing = Clearing(self._region, float(self._T_base_world[2, 3]))
         self._free_motion = FreeMotion()
         self._looks = 0
         # Why what could not be put down could not be put back either.
@@ -251,8 +256,8 @@ class HeapClearing:
                     end = f"{left} left that could not be picked" if left else "the table is clear"
                 continue
             vain = 0
-            attempt, fault, tried = self._attempt(scene, chosen, eyes, seconds, self._clearing.tried(objects[chosen]))
-            self._clearing.note(objects[chosen], attempt.success, tried)
+            attempt, fault, tried = self._attempt(scene, chosen, eyes, seconds, objects)
+            self._clearing.note(objects[chosen], attempt.success, tried, attempt.stage == _PUT_OFF)
             attempts.append(attempt)
             if fault:
                 end = fault
@@ -288,7 +293,7 @@ class HeapClearing:
         return look(self._workcell, seed, self._perception, self._job.robot_spheres, known)
 
     def _attempt(
-        self, scene: Scene, chosen: int, eyes: Array, seconds: float, avoid: Sequence[Array]
+        self, scene: Scene, chosen: int, eyes: Array, seconds: float, objects: Sequence[Array]
     ) -> tuple[HeapAttempt, str, Array | None]:
         """What became of one, why nothing can follow it, empty if something can, and the grasp (4, 4) that was made."""
         cell, job = self._workcell, self._job
@@ -297,12 +302,18 @@ class HeapClearing:
         attempt = HeapAttempt(target, shown, False, computing={"see": seconds})
         began = time.perf_counter()
         view = view_of(scene, chosen, eyes)
-        planner = grasp_planner("morphit", "observed")
-        others = [cell.T_world_base @ pose for pose in avoid]
+        planner = grasp_method("morphit", config=PlannerConfig(unseen_last=True))
+        others = [cell.T_world_base @ pose for pose in self._clearing.tried(objects[chosen])]
         plan = job.plan(cell, view, planner, 1000 * self._number + self._looks, others)
         attempt.computing["plan_grasp"] = time.perf_counter() - began
         if not plan.grasps:
             return replace(attempt, stage="plan_grasp", message=plan.message), "", None
+        if self._clearing.cautious(objects, chosen):
+            seen = [grasp for grasp in plan.grasps if grasp.on_seen_sides]
+            if not seen:
+                text = f"all {len(plan.grasps)} grasps touch sides that no camera saw"
+                return replace(attempt, stage=_PUT_OFF, message=text), "", None
+            plan = replace(plan, grasps=seen)
         began = time.perf_counter()
         request = job.request(cell, view, plan, self._obstacles(scene, chosen), self._solids)
         sequence = GraspSequence(
@@ -319,15 +330,14 @@ class HeapClearing:
                 fault = f"{attempt.stage}: {attempt.message or 'no end within the time limit'}"
         else:
             held = held_grasp(job, cell, view, request, update.grasp_index)
-            table = float(self._T_base_world[2, 3])
             try:
                 try:
                     places = free_places(held, self._region)
                 except InvalidInputError:
-                    if not self._clearing.is_bin(table):
+                    if not self._clearing.is_bin:
                         raise
                     places = free_places(held, replace(self._region, size=np.zeros(2)))
-                height = self._clearing.way_down(table)
+                height = self._clearing.way_down
                 put, put_down, placing = put_down_at(job, cell, held, places, height, self._solids)
                 durations |= placing
                 problem = "" if put.success and put_down is not None else put.message or "no end within the time limit"
@@ -375,7 +385,7 @@ class HeapClearing:
         aperture = job.robot.aperture(positions) or 0.0
         empty = job.two_fingers.aperture_min + self._sequence.stall_margin
         if not held.contradiction(aperture, empty):
-            height = self._clearing.way_down(self._T_base_world[2, 3])
+            height = self._clearing.way_down
             back = put_down_at(job, cell, held, [held.T_base_gripper], height, self._solids)[0]
             self._not_back = back.message
             return back.success
@@ -409,7 +419,7 @@ class HeapClearing:
     def _obstacles(self, scene: Scene, chosen: int) -> list[ObjectObstacle]:
         """What stands around, in the base frame, as the node makes it of a scene."""
         found = [
-            neighbour_obstacle(f"object {number}", cloud, self._T_base_world)
+            fine_obstacle(f"object {number}", cloud, self._T_base_world)
             for number, cloud in enumerate(scene.objects)
             if number != chosen
         ]

@@ -22,7 +22,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.candidates import is_near
 from morphit_ros.execution.displacement import planar_motion
 from morphit_ros.execution.failure import FailureMode, PickOutcome as SequenceOutcome
-from morphit_ros.execution.obstacles import object_obstacle, table_obstacle
+from morphit_ros.execution.obstacles import fine_obstacle, table_obstacle
 from morphit_ros.execution.pick import (
     Command,
     CommandGripper,
@@ -381,7 +381,7 @@ class PickJob:
         slab = None
         if table is not None and table.size is not None:
             slab = table_obstacle(T_base_world @ table.T_world_table, table.size)
-        target = object_obstacle("target", view.cloud, T_base_world)
+        target = fine_obstacle("target", view.cloud, T_base_world)
         return PickRequest(targets, target, tuple(obstacles), slab, tuple(solids), regrasps=0)
 
 

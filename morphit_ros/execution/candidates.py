@@ -44,10 +44,7 @@ class PlanCandidates:
             # One call later, so that the time of planning counts for this stage.
             return (), True
         if not self._world_set:
-            target = (self._request.target,) if self._request.target is not None else ()
-            self._robot.backend.set_world(
-                self._request.table, (*target, *self._request.obstacles), self._request.solids
-            )
+            self._set_world()
             self._world_set = True
         index, positions = self._left.pop(0)
         problem = self._plan(self._request.candidates[index], positions)
@@ -60,6 +57,11 @@ class PlanCandidates:
             shown = "; ".join(problems[:_SHOWN]) + ("; …" if len(problems) > _SHOWN else "")
             raise PickFailed(FailureMode.UNREACHABLE, f"none of {self._count} grasps can be reached: {shown}")
         return (), False
+
+    def _set_world(self) -> None:
+        request = self._request
+        target = () if request.target is None else (request.target,)
+        self._robot.backend.set_world(request.table, (*target, *request.obstacles), request.solids)
 
     def _plan(self, grasp: GraspTarget, positions: Mapping[str, float] | None) -> str:
         """Plan all motions of a grasp before any is made; the reason if one is impossible.
@@ -90,12 +92,23 @@ class PlanCandidates:
         if approach.trajectory is None:
             return reason("approach", approach)
         start = robot.with_aperture(at_end(start, approach.trajectory), grasp.aperture)
-        goal = self._request.lifted(grasp, self._request.lift_height or config.lift_height)
-        lift = backend.plan_straight(start, goal, config.lift_speed, allowed)
+        lift = self._lift(grasp, start)
         if lift.trajectory is None:
             return reason("lift", lift)
         self.pregrasp, self.approach = pregrasp.trajectory, approach.trajectory
         return ""
+
+    def _lift(self, grasp: GraspTarget, start: Mapping[str, float]) -> MotionResult:
+        """The lift with the object in the hand: what it would meet up there is known before the fingers close."""
+        robot, request, backend = self._robot, self._request, self._robot.backend
+        goal = request.lifted(grasp, request.lift_height or robot.config.lift_height)
+        for name in request.target_names:
+            backend.attach(name, grasp.T_base_gripper)
+        lift = backend.plan_straight(start, goal, robot.config.lift_speed)
+        if request.target_names:
+            # It still lies there.
+            self._set_world()
+        return lift
 
     def _too_near(self, grasp: GraspTarget) -> str:
         """Where the open gripper would be too near by the request's distance function, empty if nowhere."""

@@ -12,8 +12,8 @@ from morphit_ros.robot.motion_backend import ObjectObstacle, TableObstacle
 
 # Smallest sphere of a scattered point [m].
 _LEAST_RADIUS = 0.004
-# Of something beside the object that is grasped: one sphere for each cell of this edge that it takes up [m], and how
-# many at least and at most. With 80 a plate would bulge by up to 20 mm, and keep hands away that have room.
+# Of what stands close together: one sphere for each cell of this edge that it takes up [m], and how many at least and
+# at most. With 80 a plate would bulge by up to 20 mm, and keep hands away that have room.
 _FINE_CELL, _FEWEST, _MOST = 0.008, 40, 400
 
 
@@ -42,8 +42,8 @@ def object_obstacle(
     return ObjectObstacle(name, centers, radii)
 
 
-def neighbour_obstacle(name: str, cloud: CloudLike, T_base_cloud: Array) -> ObjectObstacle:
-    """Something beside the object that is grasped: as `object_obstacle`, with as many spheres as its size asks for.
+def fine_obstacle(name: str, cloud: CloudLike, T_base_cloud: Array) -> ObjectObstacle:
+    """What is grasped, or stands beside it: as `object_obstacle`, with as many spheres as its size asks for.
 
     Large things get more, so that all bulge beyond their surface by some millimetres only, whatever their size.
 

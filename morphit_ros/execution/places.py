@@ -210,5 +210,6 @@ class _Others:
         """What spheres (N, 3), (N,) are apart from all of them [m], infinite if there are none."""
         if not len(self._radii):
             return np.inf
-        distances = np.linalg.norm(centers[:, None] - self._centers[None], axis=2)
-        return float((distances - radii[:, None] - self._radii[None]).min())
+        from scipy.spatial.distance import cdist
+
+        return float((cdist(centers, self._centers) - radii[:, None] - self._radii[None]).min())

@@ -51,8 +51,8 @@ _ENVIRONMENT_SAMPLES = 50
 _DETOUR = 1.5
 # Of the time limit, for motions with covers of the links.
 _COVERED = 0.3
-# What touches something else by spheres that reach beyond it by this much may leave it on a line up, and get so much
-# deeper on the way, where the balls of uneven surfaces pass each other [m].
+# The hand may leave what it touches by spheres that reach beyond it by this much on a line up, as what it holds may
+# however deep; both get so much deeper on the way, where the balls of uneven surfaces pass each other [m].
 _LEAVING, _DEEPER = 0.02, 0.01
 _GOAL_IK = IKConfig(position_tolerance=1e-6, rotation_tolerance=1e-5)
 
@@ -392,7 +392,8 @@ class EmbeddedBackend:
         Held objects, those in `touched` and what may touch these, against other objects, as deep as they are at the
         start and a little more: in a heap things touch what is grasped, and their spheres reach beyond them. They come
         off it as from the table, but not deeper into it. Held objects may also come so deep into what they only just
-        pass by at the start: how far the spheres reach is no different there.
+        pass by at the start: how far the spheres reach is no different there. However deep held objects are at the
+        start, they lay there beside what they are said to be in: it is their spheres alone that overlap.
         """
         if not self._leads_up(start, T_root_tip):
             return {}
@@ -405,10 +406,11 @@ class EmbeddedBackend:
             for contact in contacts.contacts(start)
             if contact.pair & mine and contact.pair & others
         }
+        passing = pairs_between(held, others)
         return {
             pair: depth + _DEEPER
-            for pair, depth in {**dict.fromkeys(pairs_between(held, others), 0.0), **touching}.items()
-            if depth <= _LEAVING
+            for pair, depth in {**dict.fromkeys(passing, 0.0), **touching}.items()
+            if depth <= _LEAVING or pair in passing
         }
 
     def _leads_up(self, start: Mapping[str, float], T_root_tip: Array) -> bool:

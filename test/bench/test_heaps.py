@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,9 @@ from morphit_bench.picks.heap_report import heap_summary, heap_table
 from morphit_bench.picks.heaps import HeapAttempt, HeapClearing, HeapPlan, HeapResult, draw_heap
 from morphit_bench.picks.pick import PickJob
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy
+from morphit_ros.grasping import Grasp, GraspPlan
 from morphit_ros.simulation.objects import OWN_OBJECTS
 from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
 
@@ -87,6 +90,49 @@ def test_what_no_grasp_holds_as_it_lies_is_told_apart() -> None:
     work = HeapClearing(job, cell, HeapPlan(("box",), 2))
     assert work._out_of_reach(0) == ""
     assert work._out_of_reach(1)
+
+
+class Chosen(Exception):
+    """The grasps that would be executed, by their share of sides that were seen."""
+
+
+def test_grasps_on_hidden_sides_beside_something_are_not_made_at_once() -> None:
+    def grasp(seen: float) -> Grasp:
+        pose, nothing = make_transform(), np.empty((0, 3))
+        return Grasp(pose, pose, 0.04, 0.08, 1.0, {"seen": seen}, nothing, np.empty(0, dtype=np.int64))
+
+    class Job:
+        robot = PickJob.flying("franka_hand").robot
+        grasps: tuple[float, ...] = ()
+
+        def plan(self, *_: Any) -> GraspPlan:
+            return GraspPlan([grasp(seen) for seen in self.grasps], {}, 1)
+
+        def request(self, cell: Any, view: Any, plan: GraspPlan, *_: Any) -> Any:
+            raise Chosen([grasp.metrics["seen"] for grasp in plan.grasps])
+
+    job: Any = Job()
+    with Workcell(WorkcellConfig(object="box"), job.robot) as real:
+        cell: Any = Standing(real)
+    work = HeapClearing(job, cell, HeapPlan(("box",), 2))
+    points = np.random.default_rng(0).uniform(-0.02, 0.02, (50, 3))
+
+    def outcome(gap: float, *seen: float) -> Any:
+        job.grasps, clouds = seen, [points, points + np.array([0.04 + gap, 0.0, 0.0])]
+        everything = PointCloud(np.concatenate(clouds))
+        scene: Any = SimpleNamespace(
+            objects=[PointCloud(cloud) for cloud in clouds], table=None, cloud=everything,
+            labels=np.repeat([0, 1], 50), obstacle_points=lambda chosen: clouds[1 - chosen],
+        )  # fmt: skip
+        try:
+            return work._attempt(scene, 0, np.zeros((2, 3)), 0.0, clouds)[0].stage
+        except Chosen as chosen:
+            return chosen.args[0]
+
+    assert outcome(0.01, 0.0, 1.0) == [1.0]
+    assert outcome(0.01, 0.0) == "put off"
+    # What stands alone goes down to the table where it is not seen.
+    assert outcome(0.1, 0.0, 1.0) == [0.0, 1.0]
 
 
 def test_the_report_counts_and_survives_json() -> None:

@@ -499,6 +499,9 @@ def test_a_table_is_cleared_with_objects_taken_apart_and_without_holding_each_fo
     assert cleared["scene_perception"].parameters["objects.split_touching"] is True
     assert cleared["grasp_execution"].parameters["hold_time"] == 0.2
     assert cleared["grasp_execution"].parameters["probe.too_wide"] == 0.03
+    assert cleared["grasp_execution"].parameters["slip.rate"] == 0.02
+    assert cleared["grasp_execution"].parameters["put_off_unseen"] == 2
+    assert cleared["grasp_planning"].parameters["unseen_last"] is True
     assert cleared["workcell_sim"].parameters["heap"] is True
     assert "objects.split_touching" not in picked["scene_perception"].parameters
     assert "hold_time" not in picked["grasp_execution"].parameters

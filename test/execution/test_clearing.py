@@ -52,9 +52,29 @@ def test_one_that_fails_comes_after_others_and_is_given_up_until_something_has_c
     # Seen a little elsewhere it is the same.
     work.note(first + 0.01, False)
     assert work.choose([first], UP) is None
+    # What is gone makes room beside it, not elsewhere.
     work.note(second, True)
+    assert work.choose([first], UP) is None
+    work.note(cube(0.5, 0.1), True)
     assert work.choose([first], UP) == 0
-    assert (work.cleared, work.attempts) == (1, 3)
+    assert (work.cleared, work.attempts) == (2, 4)
+
+
+def test_hidden_sides_are_left_alone_until_two_tries_and_a_push_have_changed_nothing() -> None:
+    work = clearing()
+    thing, beside = cube(0.5, 0.0), cube(0.5, 0.06)
+    # What stands alone goes down to the table where it is not seen.
+    assert not work.cautious([thing], 0) and not work.cautious([thing, cube(0.3, 0.2)], 0)
+    for _ in range(2):
+        assert work.cautious([thing, beside], 0)
+        work.note(thing, False, put_off=True)
+    assert work.choose([thing], UP) is None and work.choose_push([thing], UP) == (0, False)
+    work.note_push()
+    assert work.choose([thing], UP) == 0 and not work.cautious([thing, beside], 0)
+    # Elsewhere it is seen otherwise, and where what lay on its other side is gone.
+    assert work.cautious([beside, thing], 0) and work.cautious([thing + 0.05, beside], 0)
+    work.note(cube(0.5, -0.1), True)
+    assert work.cautious([thing, beside], 0)
 
 
 def test_a_grasp_that_failed_is_known_until_the_object_lies_elsewhere() -> None:
@@ -67,17 +87,56 @@ def test_a_grasp_that_failed_is_known_until_the_object_lies_elsewhere() -> None:
     # Another one that was cleared makes a bad grasp no better; a push does.
     work.note(other, True)
     assert len(work.tried(thing)) == 1
+    # A push of another one doesn't either, nor one that could not be done.
+    for chosen, done in ((other, True), (thing, False)):
+        assert work.choose_push([chosen], UP) is not None
+        work.note_push(done)
+        assert len(work.tried(thing)) == 1
+    assert work.choose_push([thing], UP) is not None
     work.note_push()
     assert work.tried(thing) == []
+
+
+def test_what_failed_is_not_tried_again_after_a_push_that_changed_nothing_there() -> None:
+    work = clearing()
+    plate, far, hidden = cube(0.5, 0.0, side=0.05), cube(0.3, 0.25), cube(0.7, 0.3)
+    for _ in range(2):
+        work.note(plate, False)
+        work.note(far, False)
+        work.note(hidden, False, put_off=True)
+    assert work.choose([plate, far, hidden], UP) is None
+    assert work.choose_push([far], UP) == (0, False)
+    work.note_push(False)
+    # What was only put off has waited long enough.
+    assert work.choose([plate, far, hidden], UP) == 2
+    work.note(hidden, False)
+    work.note(hidden, False)
+    assert work.choose([plate, far, hidden], UP) is None
+    # Of what failed only what was pushed may lie better.
+    assert work.choose_push([far], UP) is not None
+    work.note_push()
+    assert work.choose([plate, far, hidden], UP) == 1
 
 
 def test_objects_fall_into_a_region_above_the_table_and_are_put_down_on_it() -> None:
     on_table = clearing()
     bin_above = Clearing(PlaceRegion(make_transform(translation=(0.4, -0.4, 0.2)), np.array([0.2, 0.3])))
-    assert on_table.way_down(0.0) == 0.1
-    assert bin_above.way_down(0.0) == 0.03
+    assert on_table.way_down == 0.1
+    assert bin_above.way_down == 0.03
     # It is the table that counts, not the frame.
-    assert bin_above.way_down(0.18) == 0.1
+    bin_above.table_height = 0.18
+    assert bin_above.way_down == 0.1
+
+
+def test_what_leans_on_the_rim_of_a_bin_was_put_there() -> None:
+    pose = make_transform(translation=(0.4, -0.4, 0.2))
+    bin_above = Clearing(PlaceRegion(pose, np.array([0.2, 0.3])))
+    handle = np.stack([np.full(50, 0.4), np.linspace(-0.28, -0.05, 50), np.linspace(0.28, 0.12, 50)], axis=1)
+    assert (handle[:, 1] < -0.25).mean() > 0.05
+    assert bin_above.outside([handle, handle + np.array([0.0, 0.04, 0.0])]) == [1]
+    # On the table it stands where its middle is.
+    on_table = Clearing(bin_above.region, table_height=0.18)
+    assert on_table.outside([handle]) == [0]
 
 
 def test_what_cannot_be_picked_is_pushed_and_tried_again_a_few_times() -> None:
@@ -104,5 +163,4 @@ def test_what_cannot_be_picked_is_pushed_and_tried_again_a_few_times() -> None:
 
 
 def test_a_region_well_above_the_table_is_a_bin() -> None:
-    work = clearing()
-    assert not work.is_bin(0.0) and not work.is_bin(-0.05) and work.is_bin(-0.051)
+    assert [Clearing(clearing().region, height).is_bin for height in (0.0, -0.05, -0.051)] == [False, False, True]

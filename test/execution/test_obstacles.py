@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.obstacles import loose_obstacle, neighbour_obstacle, object_obstacle, table_obstacle
+from morphit_ros.execution.obstacles import fine_obstacle, loose_obstacle, object_obstacle, table_obstacle
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy, transform_points
 
@@ -24,12 +24,12 @@ def test_every_point_is_inside_a_sphere() -> None:
 
 
 @pytest.mark.parametrize("radius", [0.03, 0.13])
-def test_neighbours_bulge_little_whatever_their_size(radius: float) -> None:
+def test_fine_spheres_bulge_little_whatever_their_size(radius: float) -> None:
     rng = np.random.default_rng(0)
     angle, out = 2.0 * np.pi * rng.random(4000), radius * np.sqrt(rng.random(4000))
     points = np.stack([out * np.cos(angle), out * np.sin(angle), rng.normal(0.0, 5e-4, 4000)], axis=1)
     pose = make_transform(matrix_from_rpy([0.3, 0.2, -0.5]), [0.4, 0.1, 0.2])
-    plate = neighbour_obstacle("plate", PointCloud(points), pose)
+    plate = fine_obstacle("plate", PointCloud(points), pose)
     apart = np.linalg.norm(transform_points(pose, points)[:, None] - plate.centers[None], axis=2) - plate.radii
     assert apart.min(axis=1).max() <= 1e-9
     assert float(np.median(plate.radii)) < 0.009

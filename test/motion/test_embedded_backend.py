@@ -433,6 +433,13 @@ def test_what_touches_its_neighbours_comes_off_them_but_not_through_them(backend
     assert aside.status is MotionStatus.START_IN_COLLISION and "'beside'" in aside.message
     leaning = backend.plan_straight(held, from_above(0.53, 0.0, 0.09), 0.1)
     assert leaning.status is MotionStatus.PATH_BLOCKED and "'beside'" in leaning.message
+    # However fat the spheres beside it are, it lay there: 25 mm deep in them, and no deeper on the way up.
+    fat = ObjectObstacle("fat", np.array([[0.545, 0.0, 0.03]]), np.array([0.05]))
+    backend.detach("box")
+    held = held_among(fat)
+    assert backend.plan_straight(held, from_above(0.5, 0.0, 0.2), 0.1).status is MotionStatus.SUCCEEDED
+    leaning = backend.plan_straight(held, from_above(0.53, 0.0, 0.07), 0.1)
+    assert leaning.status is MotionStatus.PATH_BLOCKED and "'fat'" in leaning.message
     # Past what it does not touch yet, 3 mm into its sphere.
     higher = ObjectObstacle("above", np.array([[0.532, 0.0, 0.075]]), np.array([0.015]))
     backend.detach("box")

@@ -9,11 +9,14 @@ pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages
 
 from std_msgs.msg import Header
 
-from morphit_interfaces.msg import SegmentedObject
+from morphit_interfaces.action import PlanGrasp
+from morphit_interfaces.msg import Grasp, GraspArray, SegmentedObject, SegmentedObjectArray, TablePlane
+from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.ros.core.conversions import message_from_cloud
-from morphit_ros.ros.execution.pick_steps import PickSteps
+from morphit_ros.ros.execution.job import JobFailed
+from morphit_ros.ros.execution.pick_steps import PickSteps, PickStepsConfig
 
 
 def seen(offset):
@@ -48,3 +51,62 @@ def test_nothing_is_known_of_the_centre_of_what_lies_on_another_side():
     upright = SegmentedObject(header=header, cloud=message_from_cloud(PointCloud(points)))
     steps._carry_along(job, seen(0.0), upright)
     assert job.weighed is None
+
+
+def test_grasps_that_failed_are_known_in_the_next_goal_while_the_object_lies_there():
+    steps = PickSteps.__new__(PickSteps)
+    steps._failed = []
+    failed = make_transform(translation=(0.0, 0.0, 0.02))
+
+    def ended(target, grasps, put_off=0, success=False):
+        steps.remember(SimpleNamespace(target=target, failed=not success, failed_grasps=grasps, put_off=put_off))
+
+    ended(None, [failed])
+    ended(seen(0.0), [failed], 1)
+    (known,) = steps._failed_at(seen(0.01))
+    assert known.grasps[0][0, 3] == pytest.approx(0.01, abs=4e-3) and known.put_off == 1
+    # Elsewhere it is another one.
+    assert steps._failed_at(seen(0.1)) == []
+    # What a goal fails with next has all before it, and what is taken away beside it lets it be seen otherwise.
+    ended(seen(0.01), [failed, failed], 2)
+    ended(seen(0.6), [], success=True)
+    assert [(len(known.grasps), known.put_off) for known in steps._failed_at(seen(0.0))] == [(2, 2)]
+    ended(seen(0.2), [], success=True)
+    assert [(len(known.grasps), known.put_off) for known in steps._failed_at(seen(0.0))] == [(2, 0)]
+    # One that succeeds takes the object away.
+    ended(seen(0.0), [], success=True)
+    assert steps._failed_at(seen(0.0)) == []
+
+
+def grasp(**metrics):
+    message = Grasp(metric_names=list(metrics), metric_values=list(metrics.values()))
+    message.pose.orientation.w = message.pregrasp.orientation.w = 1.0
+    return message
+
+
+@pytest.mark.parametrize("put_off", [0, 2])
+def test_grasps_on_sides_that_no_camera_saw_wait_for_later_goals(put_off):
+    steps, executed = PickSteps.__new__(PickSteps), []
+    steps._config, steps._sequence = PickStepsConfig(put_off_unseen=put_off), SequenceConfig()
+    steps._execute = lambda job, goal: executed.append([list(grasp.metric_values) for grasp in goal.grasps.grasps])
+    alone, scene = (
+        SimpleNamespace(objects=SegmentedObjectArray(objects=objects), table=TablePlane())
+        for objects in ([seen(0.0)], [seen(0.0), seen(0.22)])
+    )
+    job = SimpleNamespace(put_off=0, failed_poses=[], goal=SimpleNamespace(request=SimpleNamespace(lift_height=0.2)))
+
+    def plan(*grasps):
+        return PlanGrasp.Result(success=True, grasps=GraspArray(grasps=list(grasps)))
+
+    steps._planned(job, scene, plan(grasp(seen=0.0), grasp(seen=1.0)))
+    assert executed.pop() == ([[1.0]] if put_off else [[0.0], [1.0]])
+    for _ in range(put_off):
+        with pytest.raises(JobFailed, match="put off: all 1 grasps touch sides that no camera saw"):
+            steps._planned(job, scene, plan(grasp(seen=0.0)))
+        assert executed == []
+    put_off_so_far, job.put_off = job.put_off, 0
+    steps._planned(job, alone, plan(grasp(seen=0.0)))
+    assert executed.pop() == [[0.0]]
+    job.put_off = put_off_so_far
+    steps._planned(job, scene, plan(grasp(seen=0.0)))
+    assert executed == [[[0.0]]]

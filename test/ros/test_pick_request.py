@@ -67,6 +67,14 @@ def test_broken_positions_are_refused(positions):
         request(goal(positions=positions))
 
 
+def test_what_is_grasped_bulges_as_little_as_what_lies_beside_it():
+    """A plate of 40 spheres would be 20 mm deep in all its neighbours, and no lift could begin."""
+    flat = np.random.default_rng(0).uniform([0.4, -0.12, 1.0], [0.64, 0.12, 1.004], (4000, 3))
+    scene = message_from_objects([PointCloud(flat, frame="world")], 0, header("world"))
+    target = request(goal(object=scene.objects[0], scene=scene)).target
+    assert float(np.median(target.radii)) < 0.009
+
+
 def test_everything_else_that_was_seen_is_an_obstacle_in_the_base():
     rng = np.random.default_rng(0)
     places = np.array([[0.5, 0.0, 1.0], [0.5, 0.25, 1.0], [0.5, 0.5, 1.0]])

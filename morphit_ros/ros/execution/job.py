@@ -109,8 +109,9 @@ class ExecutionJob:
         self.target: SegmentedObject | None = None
         self.weighed: tuple[float, Array] | None = None
         self._attempt = 1
-        # (4, 4) of grasps that failed, in the frame of the object.
+        # (4, 4) of grasps that failed, in the frame of the object; how many jobs have put the object off.
         self.failed_poses: list[Array] = []
+        self.put_off = 0
         self.mode: FailureMode | None = None
         self.commanded = False
         self.remark = ""
@@ -148,6 +149,11 @@ class ExecutionJob:
     def records(self) -> list[AttemptRecord]:
         """The attempts that have ended."""
         return [*self._ended, *self._records]
+
+    @property
+    def failed_grasps(self) -> list[Array]:
+        """(4, 4) of all grasps that failed by the end of the job, in the frame of the object."""
+        return [*self.failed_poses, *self._executed_pose] if self.failed else self.failed_poses
 
     @property
     def last(self) -> bool:
@@ -262,9 +268,14 @@ class ExecutionJob:
     def _start_anew(self, look: Callable[[], None]) -> None:
         self._ended, self._records = self.records, ()
         self._attempt = len(self._ended) + 1
-        if 0 <= self._grasp_index < len(self._grasps):
-            self.failed_poses.append(matrix_from_pose(self._grasps[self._grasp_index].pose))
+        self.failed_poses += self._executed_pose
         look()
+
+    @property
+    def _executed_pose(self) -> list[Array]:
+        """(4, 4) of the grasp that is, or was, executed; none before one is found."""
+        executed = 0 <= self._grasp_index < len(self._grasps)
+        return [matrix_from_pose(self._grasps[self._grasp_index].pose)] if executed else []
 
     def fail(self, stage: str, message: str, now: float, mode: FailureMode) -> None:
         """End without success. What no attempt came to is counted by the attempt before."""

@@ -224,6 +224,7 @@ class PickJobs:
         self._memory.follow(job, self._watch.state)
         if job.finished:
             self._job = None
+            self._steps.remember(job)
             said = (job.remark, self._held.problem, self._memory.problem, self._reader.problem)
             remark = "" if job.failed else "; ".join(filter(None, said))
             status = job.status(name)

@@ -17,7 +17,7 @@ from morphit_interfaces.msg import Grasp as GraspMsg, SegmentedObject
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.held import Surroundings
-from morphit_ros.execution.obstacles import loose_obstacle, neighbour_obstacle, object_obstacle, table_obstacle
+from morphit_ros.execution.obstacles import fine_obstacle, loose_obstacle, table_obstacle
 from morphit_ros.execution.pick import GraspTarget, PickRequest
 from morphit_ros.execution.pushing import DISTANCE, ClosedFingers, Push as PushWay, pushes
 from morphit_ros.execution.weighing import Load
@@ -91,13 +91,13 @@ class GoalScene(NamedTuple):
     @property
     def target_obstacle(self) -> ObjectObstacle | None:
         """The object as spheres."""
-        return None if self.target is None else object_obstacle(TARGET, self.target, make_transform())
+        return None if self.target is None else fine_obstacle(TARGET, self.target, make_transform())
 
     @property
     def around(self) -> Surroundings:
         """The table, an obstacle for each other object, and one for all points of no object."""
         here = make_transform()
-        others = [neighbour_obstacle(f"object {number}", cloud, here) for number, cloud in self.others.objects.items()]
+        others = [fine_obstacle(f"object {number}", cloud, here) for number, cloud in self.others.objects.items()]
         if len(self.others.loose):
             others.append(loose_obstacle("points of no object", self.others.loose, here))
         return Surroundings(None if self.table is None else table_obstacle(*self.table), tuple(others))

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from rclpy.action.client import ClientGoalHandle
 from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 from rclpy.task import Future
 
 from morphit_interfaces.action import ExecuteGrasp, PlanGrasp
-from morphit_interfaces.msg import Grasp as GraspMsg, SegmentedObject
+from morphit_interfaces.msg import Grasp as GraspMsg, SegmentedObject, SegmentedObjectArray
 from morphit_interfaces.srv import Segment
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.execution.candidates import is_near
+from morphit_ros.execution.clearing import crowded
 from morphit_ros.execution.displacement import planar_motion
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.sequence_config import SequenceConfig
@@ -26,11 +28,17 @@ from morphit_ros.ros.core.alive import NodeWatch
 from morphit_ros.ros.core.clocks import Stopwatch, ros_time
 from morphit_ros.ros.core.conversions import matrix_from_pose, point_from_array
 from morphit_ros.ros.execution.job import ExecutionJob, JobFailed
+from morphit_ros.ros.grasping.messages import grasp_from_message
 from morphit_ros.ros.scene.messages import cloud_of, target_of
 
 # Until clouds are looked at again, by the clock of the cameras [s].
 _SEE_AGAIN = 0.5
 _MODES = {"segment": FailureMode.NO_SCENE, "plan_grasp": FailureMode.NO_GRASP}
+# An object whose middle is further from where one was is another one, or lies otherwise [m]; of so many is known which
+# grasps failed.
+_SAME, _MOST = 0.03, 20
+# What is taken away lets cameras see what is no further from it [m].
+_NEAR = 0.15
 # Who answers in a stage.
 _SERVERS = {"segment": "scene_perception", "plan_grasp": "grasp_planning"}
 
@@ -40,6 +48,13 @@ class PickStepsConfig(Config):
     """How long other nodes are waited for."""
 
     request_timeout: float = parameter(90.0, "Longest wait for perception or planning [s]", minimum=0.1, maximum=600.0)
+    put_off_unseen: int = parameter(
+        0,
+        "So many goals at an object that something lies beside end without an attempt where all grasps touch sides "
+        "that no camera saw; the next one tries them. For who has others to pick meanwhile",
+        minimum=0,
+        maximum=100,
+    )
     see_timeout: float = parameter(
         5.0,
         "A failed segmentation is repeated with newer clouds for this long [s]; simulated where the clock is",
@@ -53,6 +68,14 @@ class PickStepsConfig(Config):
         minimum=0.5,
         maximum=60.0,
     )
+
+
+class _Known(NamedTuple):
+    """Of an object that a goal failed at: as it was seen last, (4, 4) of grasps that failed, goals that put it off."""
+
+    object: SegmentedObject
+    grasps: list[Array]
+    put_off: int
 
 
 class PickSteps:
@@ -85,11 +108,26 @@ class PickSteps:
         self._lives = NodeWatch(node, tuple(_SERVERS.values()), config.node_timeout, inputs)
         self._node, self._config, self._sequence, self._execute = node, config, sequence, execute
         self._weighed_center = weighed_center
+        self._failed: list[_Known] = []
 
     def begin(self, job: ExecutionJob) -> None:
         """Wait for perception, which may still be warming up, and go on from there; again after a failed attempt."""
         job.look_again(lambda: self._begin(job), self._sequence.regrasps)
         self._begin(job)
+
+    def remember(self, job: ExecutionJob) -> None:
+        """Know which grasps failed in a job that has ended, for the next one at that object while it lies there."""
+        if job.target is None:
+            return
+        here = job.target
+        self._failed = [entry for entry in self._failed if _motion(entry.object, here, _SAME) is None]
+        if job.failed:
+            self._failed = [*self._failed, _Known(here, job.failed_grasps, job.put_off)][-_MOST:]
+        else:
+            # What lay beside it is seen otherwise now.
+            self._failed = [
+                entry._replace(put_off=0) if _gap(entry.object, here) < _NEAR else entry for entry in self._failed
+            ]
 
     def _begin(self, job: ExecutionJob) -> None:
         remedy = f"service {interfaces.SEGMENT.name} is not there: is scene_perception running?"
@@ -120,6 +158,10 @@ class PickSteps:
         )
         if job.target is not None:
             self._carry_along(job, job.target, goal.object)
+        else:
+            known = self._failed_at(goal.object)
+            job.failed_poses = [pose for entry in known for pose in entry.grasps]
+            job.put_off = max((entry.put_off for entry in known), default=0)
         if job.weighed is not None:
             goal.mass, goal.center_of_mass = job.weighed[0], point_from_array(job.weighed[1])
         job.target = goal.object
@@ -137,6 +179,15 @@ class PickSteps:
         if moved is not None:
             job.failed_poses = [moved @ pose for pose in job.failed_poses]
 
+    def _failed_at(self, seen: SegmentedObject) -> list[_Known]:
+        """What earlier jobs have taught of an object that lies where it lay then, moved along."""
+        known = [(_motion(entry.object, seen, _SAME), entry) for entry in self._failed]
+        return [
+            _Known(seen, [moved @ pose for pose in entry.grasps], entry.put_off)
+            for moved, entry in known
+            if moved is not None
+        ]
+
     def _planning(self, job: ExecutionJob, scene: Segment.Response, handle: ClientGoalHandle) -> None:
         if not handle.accepted:
             raise JobFailed("plan_grasp", "the goal was refused", FailureMode.NO_GRASP)
@@ -146,7 +197,14 @@ class PickSteps:
     def _planned(self, job: ExecutionJob, scene: Segment.Response, plan: PlanGrasp.Result) -> None:
         if not plan.success:
             raise JobFailed("plan_grasp", plan.grasps.message, FailureMode.NO_GRASP)
-        plan.grasps.grasps = self._unlike_failed(plan.grasps.grasps, job.failed_poses)
+        grasps = plan.grasps.grasps
+        if job.put_off < self._config.put_off_unseen and _crowded(scene.objects):
+            grasps = [grasp for grasp in grasps if grasp_from_message(grasp).on_seen_sides]
+            if not grasps:
+                job.put_off += 1
+                text = f"put off: all {len(plan.grasps.grasps)} grasps touch sides that no camera saw"
+                raise JobFailed("plan_grasp", text, FailureMode.NO_GRASP)
+        plan.grasps.grasps = self._unlike_failed(grasps, job.failed_poses)
         goal = ExecuteGrasp.Goal(
             grasps=plan.grasps, object=target_of(scene.objects), scene=scene.objects, table=scene.table
         )
@@ -181,9 +239,24 @@ class PickSteps:
         return others or grasps
 
 
-def _motion(before: SegmentedObject, now: SegmentedObject) -> Array | None:
-    """(4, 4) from where an object was to where it is; None where that is not known."""
+def _motion(before: SegmentedObject, now: SegmentedObject, reach: float = np.inf) -> Array | None:
+    """(4, 4) from where an object was to where it is; None where that is not known, or further than a reach [m]."""
     clouds = [cloud_of(item).finite().points for item in (before, now)]
     if before.header.frame_id != now.header.frame_id or not all(map(len, clouds)):
         return None
-    return planar_motion(*clouds)
+    first, second = (0.5 * (points.min(axis=0) + points.max(axis=0)) for points in clouds)
+    return planar_motion(*clouds) if float(np.linalg.norm(second - first)) <= reach else None
+
+
+def _crowded(scene: SegmentedObjectArray) -> bool:
+    """Whether something lies close beside the target of a scene."""
+    clouds = [cloud_of(item).finite().points for item in scene.objects]
+    return crowded(clouds, scene.target)
+
+
+def _gap(thing: SegmentedObject, other: SegmentedObject) -> float:
+    """From the middle of one to the nearest point of another, infinite where that is not known [m]."""
+    points, others = (cloud_of(item).finite().points for item in (thing, other))
+    if thing.header.frame_id != other.header.frame_id or not len(points) or not len(others):
+        return np.inf
+    return float(np.linalg.norm(others - 0.5 * (points.min(axis=0) + points.max(axis=0)), axis=1).min())

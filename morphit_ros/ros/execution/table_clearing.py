@@ -75,7 +75,7 @@ class TableClearing:
             self._rising,
         )  # fmt: skip
         self._waited, self._seen, self._time = Stopwatch(node), Stopwatch(node), Stopwatch(node)
-        self._begun, self._empty, self._table_height = False, 0, 0.0
+        self._begun, self._empty = False, 0
         self._points: Array = np.empty((0, 3))
         self._answer: Future | None = None
         self._failure = ""
@@ -114,6 +114,8 @@ class TableClearing:
         seen = [item for item, points in clouds if len(points)]
         objects = [points for _, points in clouds if len(points)]
         up = np.array([0.0, 0.0, 1.0])
+        if scene.table.found:
+            self._clearing.table_height = scene.table.pose.position.z
         chosen = self._clearing.choose(objects, up)
         if chosen is not None:
             self._empty = 0
@@ -123,8 +125,6 @@ class TableClearing:
                 self._begun = True
                 self._time.start()
             self._points = objects[chosen]
-            if scene.table.found:
-                self._table_height = scene.table.pose.position.z
             middle = 0.5 * (self._points.min(axis=0) + self._points.max(axis=0))
             goal = Pick.Goal(rule=Pick.Goal.RULE_NEAREST, lift_height=self._lift_height)
             goal.point = PointStamped(point=Point(x=float(middle[0]), y=float(middle[1]), z=float(middle[2])))
@@ -162,13 +162,13 @@ class TableClearing:
             self._clearing.note(self._points, False)
 
     def _place(self, size: Sequence[float]) -> Place.Goal:
-        goal = Place.Goal(region_size=size, height=self._clearing.way_down(self._table_height))
+        goal = Place.Goal(region_size=size, height=self._clearing.way_down)
         goal.region = self._region
         return goal
 
     def _on_placed(self, answer: Any, problem: str) -> None:
         result = None if answer is None else answer.result
-        if result is not None and result.failed_stage == "request" and self._clearing.is_bin(self._table_height):
+        if result is not None and result.failed_stage == "request" and self._clearing.is_bin:
             # Larger than the bin, as what hangs together may seem: over its middle.
             self._dropping.ask(self._place([0.0, 0.0]))
         else:
@@ -186,7 +186,7 @@ class TableClearing:
             self._end(f"could not put it down, {self._failure}", False)
         elif result.holding:
             # Back to where it was, as far as the way there is free.
-            self._returning.ask(Place.Goal(height=self._clearing.way_down(self._table_height)))
+            self._returning.ask(Place.Goal(height=self._clearing.way_down))
         else:
             self._recovering.ask(Recover.Goal(open=True))
 
