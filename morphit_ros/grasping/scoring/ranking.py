@@ -114,8 +114,11 @@ def score_candidates(
         # Not a term: the floor of terms would let a good contact make up for a torque that nothing holds.
         where = contacts, poses.rotations, poses.translations, scene.center_of_mass, up
         figures["torque"] = gravity_torque(*where, mass)
+        # Half-way, in logarithms, to a pad that is pressed along a line: else the most overrated would be the best.
+        line = 2.0 * config.friction * gripper.max_force * 0.25 * min(gripper.pad_width, gripper.pad_height)
+        likely = np.sqrt(figures["torsion"] * line)
         figures["hard_load"] = gravity_load(
-            *where, config.friction, gripper.max_force, mass, figures["torsion"], GRAVITY * mass * config.center_error
+            *where, config.friction, gripper.max_force, mass, likely, GRAVITY * mass * config.center_error
         )
         scores *= _held_well(figures["hard_load"])
     return poses, Ranking(scores, terms, figures)
