@@ -132,7 +132,7 @@ def make_starts(
 
 
 def _near_center(scene: ObjectScene, gripper: Gripper, config: PlannerConfig) -> Array | None:
-    """(N,) how little the weight turns what is gripped at each point, None where it is light everywhere or not known."""
+    """(N,) how little the weight turns what is gripped at each point; None where it is light or not known."""
     if not scene.weighed or scene.up is None:
         return None
     mass = config.mass or scene.mass or 0.0

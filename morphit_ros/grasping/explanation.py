@@ -11,9 +11,9 @@ import numpy as np
 from morphit_ros.geometry.outward_normals import estimate_outward_normals, normals_point_outwards
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.fitting.starts import AntipodalPairs, antipodal_pairs
+from morphit_ros.grasping.grasp import Grasp
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner_config import PlannerConfig
-from morphit_ros.grasping.grasp import Grasp
 from morphit_ros.grasping.scene import ObjectScene
 from morphit_ros.grasping.search import Found, GraspSearch, Stopwatch
 
@@ -67,13 +67,13 @@ def explain_heavy(best: Grasp, found: Found, search: GraspSearch) -> str:
     """
     if best.metrics.get("hard_load", 0.0) <= 1.0:
         return ""
-    asked, held = best.metrics["torque"], best.metrics["torsion"]
+    asked, held, lever = (best.metrics[name] for name in ("torque", "torsion", "lever"))
+    nearest = float(found.ranking.figures["lever"].min())
     return (
-        f"'hard_load': of the best grasp it is {best.metrics['hard_load']:.2f}, at most 1 is held: the weight's torque about "
-        f"the pads' normal is {asked:.3f} N m, and at {search.gripper.max_force:g} N hard pads hold {held:.3f} N m, and "
-        f"the weight besides. Grip nearer the centre of mass (this is {1e3 * best.metrics['lever']:.0f} mm from it; the "
-        f"nearest place that fits is {1e3 * float(found.ranking.figures['lever'].min()):.0f} mm away), or use a gripper "
-        "with more force or larger pads."
+        f"'hard_load': of the best grasp it is {best.metrics['hard_load']:.2f}, at most 1 is held. The weight turns "
+        f"the object about the pads' normal with {asked:.3f} N m; at {search.gripper.max_force:g} N hard pads hold "
+        f"{held:.3f} N m. Grip nearer the centre of mass (this is {1e3 * lever:.0f} mm from it, the nearest place that "
+        f"fits is {1e3 * nearest:.0f} mm away), or use a gripper with more force or larger pads."
     )
 
 

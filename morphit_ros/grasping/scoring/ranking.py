@@ -102,8 +102,7 @@ def score_candidates(
 
     in_chunks(len(poses), config.workers, try_errors)
     figures["closure"] = closure
-    # Patches of soft pads are many times what hard ones touch of a bent or tapered surface. Where the mass is a guess it
-    # is only told: in clouds what bears is uncertain, and ranked by it alone the best is the most overrated.
+    # Patches of soft pads are many times what hard ones touch of a bent or tapered surface.
     figures["torsion"] = np.minimum(figures["torsion"], config.friction * gripper.max_force * borne)
     figures["seen"] = _seen_shares(poses, contacts, scene, gripper, config)
     terms["closure"] = np.clip(closure / 0.2, 0.0, 1.0)
@@ -111,15 +110,16 @@ def score_candidates(
     terms["robust"] = 0.5 * share + 0.5 * np.clip(2.0 * worst, 0.0, 1.0)
     scores = weighted_score(terms, config.weights)
     if scene.weighed:
-        # Not a term: the floor of terms would let a good contact make up for a torque that nothing holds.
         where = contacts, poses.rotations, poses.translations, scene.center_of_mass, up
         figures["torque"] = gravity_torque(*where, mass)
-        # Half-way, in logarithms, to a pad that is pressed along a line: else the most overrated would be the best.
+        # What a cloud says of hard pads is uncertain, and of many grasps the most overrated would be the best: what
+        # they hold is taken half-way, in logarithms, to what pads hold that are pressed along a line.
         line = 2.0 * config.friction * gripper.max_force * 0.25 * min(gripper.pad_width, gripper.pad_height)
-        likely = np.sqrt(figures["torsion"] * line)
         figures["hard_load"] = gravity_load(
-            *where, config.friction, gripper.max_force, mass, likely, GRAVITY * mass * config.center_error
-        )
+            *where, config.friction, gripper.max_force, mass, np.sqrt(line * figures["torsion"]),
+            GRAVITY * mass * config.center_error,
+        )  # fmt: skip
+        # Not a term: the floor of terms would let a good contact make up for a torque that nothing holds.
         scores *= _held_well(figures["hard_load"])
     return poses, Ranking(scores, terms, figures)
 
