@@ -1,8 +1,8 @@
 """What a gripper cannot pick up whatever the planner does, by calculation: too wide, too heavy, out of the way.
 
 Closing directions are all antipodal pairs of surface points; the force is the gripper's largest. Around each pair the
-gripper is tried at many angles and depths: where palm and fingers are in object or table at all of them that would hold the load, whatever the
-way there, nothing can be gripped. An object that passes may still be hard.
+gripper is tried at many angles and depths: where palm and fingers are in object or table at all of them that would
+hold the load, whatever the way there, nothing can be gripped. An object that passes may still be hard.
 """
 
 from __future__ import annotations
