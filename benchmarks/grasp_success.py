@@ -58,6 +58,7 @@ def options_of(words: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--trials", type=int, default=3, help="of each object")
     parser.add_argument("--friction", type=float, nargs=2, default=[0.4, 0.8], metavar=("LOW", "HIGH"))
+    parser.add_argument("--mass-scale", type=float, default=1.0, help="times their own mass all objects have")
     parser.add_argument("--usual-pose", action="store_true", help="every object lies as it usually does")
     add_config(parser, BatchConfig)
     parser.add_argument("--output", help="folder for records, table and pictures; default: a temporary one")
@@ -115,7 +116,11 @@ def run(options: argparse.Namespace) -> int:
         trials=options.trials,
         robot="" if flying else options.robot,
         gripper=(options.gripper or "franka_hand") if flying else "",
-        ranges=TrialConfig(friction=tuple(options.friction), other_pose=0.0 if options.usual_pose else 0.3),
+        ranges=TrialConfig(
+            friction=tuple(options.friction),
+            mass_scale=options.mass_scale,
+            other_pose=0.0 if options.usual_pose else 0.3,
+        ),
         # The same on all machines that take part.
         data=str(data_directory(options.data).resolve()),
         pictures=str(folder / "pictures") if options.pictures else "",

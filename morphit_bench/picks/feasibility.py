@@ -1,8 +1,8 @@
 """What a gripper cannot pick up whatever the planner does, by calculation: too wide, too heavy, out of the way.
 
 Closing directions are all antipodal pairs of surface points; the force is the gripper's largest. Around each pair the
-gripper is tried at many angles and depths: where palm and fingers are in object or table at all of them, whatever
-the way there, nothing can be gripped. An object that passes may still be hard.
+gripper is tried at many angles and depths: where palm and fingers are in object or table at all of them that would
+hold the load, whatever the way there, nothing can be gripped. An object that passes may still be hard.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Feasibility:
     Attributes:
         least_width: over all antipodal pairs above the table [m]; infinite if there is none.
         weight_share: weight over the friction of both pads at the largest force.
-        free_poses: whether palm and fingers are free of object and table at any of the poses tried.
+        free_poses: whether palm and fingers are free of object and table at any of the poses tried about pairs of
+            surfaces that hold the load, if there are any, else about all.
         load_share: of weight and gravity torque about the closing direction together, over what friction holds, for
             the pair of surfaces that needs least; infinite if no pair fits into the gripper.
         reason: why the object is out of reach, empty if it is not.
@@ -83,8 +84,10 @@ def check_feasibility(item: SimulatedObject, gripper: Gripper, friction: float) 
     torques = np.abs(np.einsum("ij,ij->i", pull, directions[fitting]))
     loads = np.hypot(weight / holding, torques / (holding * radius))
     load = float(loads.min(initial=np.inf))
-    free = bool(fitting.any()) and _any_free_pose(
-        item, gripper, widths[fitting], directions[fitting], origins[fitting], np.random.default_rng(1)
+    # Where it can be held the hand must fit, too; where it cannot be held anywhere, that is the reason.
+    tried = np.flatnonzero(fitting)[loads <= 1.0] if load <= 1.0 else np.flatnonzero(fitting)
+    free = len(tried) > 0 and _any_free_pose(
+        item, gripper, widths[tried], directions[tried], origins[tried], np.random.default_rng(1)
     )
     return Feasibility(
         least, weight / holding, load, free, _reason(least, weight, holding, load, free, gripper, friction)
@@ -171,7 +174,7 @@ def _reason(
     if least > gripper.aperture_max - 2.0 * _SPARE:
         return f"too wide: {1000 * least:.0f} mm, {gripper.name} opens {1000 * gripper.aperture_max:.0f} mm"
     if not free:
-        return "palm or fingers are in the object or the table wherever they could close on it"
+        return "palm or fingers are in the object or the table wherever they could close on it and hold it"
     if weight > holding:
         return f"too heavy: {weight:.1f} N, friction {friction:.2f} at {gripper.max_force:.0f} N holds {holding:.1f} N"
     if load > 1.0:

@@ -21,6 +21,7 @@ class TrialConfig(Config):
         (0.4, 0.8), "Range of the sliding friction of all contacts", length=2, minimum=0.05, maximum=2.0
     )
     mass_variation: float = parameter(0.2, "Masses vary by this share both ways", minimum=0.0, maximum=0.9)
+    mass_scale: float = parameter(1.0, "Times their own mass all objects have in the mean", minimum=0.01, maximum=100.0)
     other_pose: float = parameter(
         0.3, "Probability to lie in another stable pose than the usual one", minimum=0.0, maximum=1.0
     )
@@ -67,7 +68,7 @@ def draw_trial(name: str, number: int, config: TrialConfig | None = None) -> Tri
         yaw=float((2.0 * yaw - 1.0) * np.pi),
         resting=float(resting),
         friction=float(low + (high - low) * friction),
-        mass_factor=float(1.0 + (2.0 * mass - 1.0) * settings.mass_variation),
+        mass_factor=float(settings.mass_scale * (1.0 + (2.0 * mass - 1.0) * settings.mass_variation)),
         seed=int(rng.integers(2**31)),
     )
 

@@ -24,11 +24,18 @@ from morphit_ros.grasping.checking.sweeps import (
 )
 from morphit_ros.grasping.fitting.correspondences import Index
 from morphit_ros.grasping.fitting.disf import fit_batch, fit_settings
-from morphit_ros.grasping.fitting.starts import Starts, antipodal_pairs, starts_from_normals, starts_from_pairs
+from morphit_ros.grasping.fitting.starts import (
+    Starts,
+    antipodal_pairs,
+    starts_from_normals,
+    starts_from_pairs,
+    turned_little,
+)
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner_config import PlannerConfig
 from morphit_ros.grasping.rejections import Rejections
 from morphit_ros.grasping.scene import ObjectScene, crosswise
+from morphit_ros.robot.link_masses import GRAVITY
 
 # Contacts this close below a patch's highest places belong to it: noise of the cloud and softness of the pads [m].
 COMPLIANCE = 0.002
@@ -97,6 +104,7 @@ def make_starts(
         math.radians(config.opposing_angle),
         rng,
         scene.up,
+        likely=_near_center(scene, gripper, config),
     )
     rejected["no opposite surface"] = pairs.alone
     rejected["too wide"] = pairs.too_wide
@@ -121,6 +129,20 @@ def make_starts(
             rejected.remove("approach direction", group, tilt < limit)
         across, onto = across.select(tilts[0] >= limit), onto.select(tilts[1] >= limit)
     return across.joined(onto), pairs.narrowest_rejected
+
+
+def _near_center(scene: ObjectScene, gripper: Gripper, config: PlannerConfig) -> Array | None:
+    """(N,) how little the weight turns what is gripped at each point; None where it is light or not known."""
+    if not scene.weighed or scene.up is None:
+        return None
+    mass = config.mass or scene.mass or 0.0
+    # Of a pad that is pressed along a line.
+    line = 0.25 * min(gripper.pad_width, gripper.pad_height)
+    share = turned_little(
+        scene.points, scene.normals, scene.center_of_mass, scene.up, GRAVITY * mass,
+        config.friction * gripper.max_force * line, gripper.aperture_max,
+    )  # fmt: skip
+    return share if share.mean() < 0.5 else None
 
 
 def clear_of_table(

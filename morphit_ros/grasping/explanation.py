@@ -1,4 +1,4 @@
-"""Why a plan is empty: the cause that took most, with its value, its bound and what can be done."""
+"""Why a plan is empty, or its best grasp too weak: the cause, with its value, its bound and what can be done."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import numpy as np
 from morphit_ros.geometry.outward_normals import estimate_outward_normals, normals_point_outwards
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.fitting.starts import AntipodalPairs, antipodal_pairs
+from morphit_ros.grasping.grasp import Grasp
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner_config import PlannerConfig
 from morphit_ros.grasping.scene import ObjectScene
-from morphit_ros.grasping.search import GraspSearch, Stopwatch
+from morphit_ros.grasping.search import Found, GraspSearch, Stopwatch
 
 # Stages with one cause between them, in their order; the first of a group names it.
 _GROUPS = (
@@ -54,6 +55,26 @@ def explain_no_grasp(rejected: Mapping[str, int], search: GraspSearch) -> str:
     )
     counts = ", ".join(f"{stage}: {count}" for stage, count in rejected.items() if count > 0)
     return " ".join(filter(None, (f"No grasp: {cause}", f"Removed: {counts}." if counts else "", scene.note)))
+
+
+def explain_heavy(best: Grasp, found: Found, search: GraspSearch) -> str:
+    """One line where even the best grasp's hard pads hold less than the weight asks for; else empty.
+
+    Args:
+        best: grasp that is offered.
+        found: all that were scored.
+        search: that found them.
+    """
+    if best.metrics.get("hard_load", 0.0) <= 1.0:
+        return ""
+    asked, held, lever = (best.metrics[name] for name in ("torque", "torsion", "lever"))
+    nearest = float(found.ranking.figures["lever"].min())
+    return (
+        f"'hard_load': of the best grasp it is {best.metrics['hard_load']:.2f}, at most 1 is held. The weight turns "
+        f"the object about the pads' normal with {asked:.3f} N m; at {search.gripper.max_force:g} N hard pads hold "
+        f"{held:.3f} N m. Grip nearer the centre of mass (this is {1e3 * lever:.0f} mm from it, the nearest place that "
+        f"fits is {1e3 * nearest:.0f} mm away), or use a gripper with more force or larger pads."
+    )
 
 
 def _refused_good_ones(rejected: Mapping[str, int], config: PlannerConfig) -> str:

@@ -20,7 +20,7 @@ from morphit_ros.geometry.transforms import Array
 from morphit_ros.grasping.candidate_record import CandidateRecord
 from morphit_ros.grasping.checking.sweeps import gripper_boxes
 from morphit_ros.grasping.completion import ShapeCompletion
-from morphit_ros.grasping.explanation import explain_no_grasp
+from morphit_ros.grasping.explanation import explain_heavy, explain_no_grasp
 from morphit_ros.grasping.grasp import Grasp, GraspPlan
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.planner_config import PlannerConfig
@@ -107,7 +107,10 @@ def plan_grasps(
     rejected = {**found.rejected, **{name: len(poses) for name, poses in refused.items()}}
     if record is not None:
         record.fill(search, found, grasps, refused)
-    message = scene.note if grasps else explain_no_grasp(rejected, search)
+    if grasps:
+        message = " ".join(filter(None, (scene.note, explain_heavy(grasps[0], found, search))))
+    else:
+        message = explain_no_grasp(rejected, search)
     return GraspPlan(grasps, rejected, found.starts, clock.laps, message)
 
 

@@ -44,6 +44,7 @@ class ObjectScene:
         mass: of the object if the completion knows it [kg].
         completion: name of the method that completed it.
         noise: usual deviation of seen points from their surface, along the normal [m].
+        weighed: whether mass and centre of mass are both known, given or by the completion.
     """
 
     points: Array
@@ -60,6 +61,7 @@ class ObjectScene:
     mass: float | None = None
     completion: str = ""
     noise: float = 0.0
+    weighed: bool = False
 
 
 def prepare_scene(
@@ -115,6 +117,8 @@ def prepare_scene(
         np.ascontiguousarray(points), np.ascontiguousarray(normals), observed, spacing, mass_center, up, direction,
         preferred, min_width, note, shape.confidence, shape.mass, shape.method,
         noise,
+        # A completion that knows a mass knows its centre.
+        shape.mass is not None or (given_center is not None and config.mass > 0.0),
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.simulation.objects import SimulatedObject, load_object
 from morphit_ros.simulation.resting import mass_properties
-from morphit_ros.simulation.solids import block
+from morphit_ros.simulation.solids import block, unite
 
 FRANKA, HANDE = Gripper.load("franka_hand"), Gripper.load("hande")
 
@@ -77,3 +77,21 @@ def test_turning_the_object_about_the_vertical_changes_nothing_much() -> None:
 def test_bad_friction_is_refused(friction: float) -> None:
     with pytest.raises(InvalidInputError, match="friction"):
         check_feasibility(bar((0.05, 0.05, 0.05), 0.1), FRANKA, friction)
+
+
+def test_a_place_that_holds_is_of_no_use_where_the_hand_does_not_fit() -> None:
+    """A fin at the centre of mass in a pit that leaves no room for fingers, and a free one too far from it."""
+    plate, fin = block((0.6, 0.22, 0.02), (0.0, 0.0, 0.01)), block((0.06, 0.02, 0.05), (0.0, 0.0, 0.04))
+    walls = [block((0.24, 0.09, 0.15), (0.0, side * 0.06, 0.09)) for side in (-1.0, 1.0)]
+    ends = [block((0.09, 0.21, 0.15), (side * 0.075, 0.0, 0.09)) for side in (-1.0, 1.0)]
+    # Too long to be held by its ends, which would not be turned.
+    far = block((0.1, 0.02, 0.05), (0.2, 0.0, 0.04))
+    surface = unite([plate, fin, *walls, *ends, far])
+
+    def reason(center_x: float) -> str:
+        center = np.array([center_x, 0.0, 0.02])
+        item = SimulatedObject("pocket", surface, [surface], 2.0, None, (0.5, 0.5, 0.5), center, np.eye(3))
+        return check_feasibility(item, FRANKA, 0.5).reason
+
+    assert "close on it and hold it" in reason(0.0)
+    assert reason(0.2) == ""

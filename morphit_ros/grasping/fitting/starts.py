@@ -153,6 +153,7 @@ def antipodal_pairs(
     rng: np.random.Generator,
     vertical: Array | None = None,
     radius: float = 0.004,
+    likely: Array | None = None,
 ) -> AntipodalPairs:
     """Pairs drawn from the cloud: a seed, and a point behind it along its normal, or across its medial ball.
 
@@ -170,11 +171,13 @@ def antipodal_pairs(
         rng: source of randomness.
         vertical: (3,) direction up, if it is known.
         radius: largest distance of the partner behind from the seed's normal line [m].
+        likely: (N,) how often each point is drawn by every second seed, all alike if None.
     """
-    drawn = [_draw_pairs(points, normals, count, min_width, max_width, opposing_angle, rng, vertical, radius)]
+    what = points, normals, count, min_width, max_width, opposing_angle, rng, vertical, radius, likely
+    drawn = [_draw_pairs(*what)]
     # Of a bottle that lies on its broad side, only the neck fits between the fingers: a few seeds in a hundred.
     while sum(part.seeds for part in drawn) < _ENOUGH * count and len(drawn) < _DRAWS:
-        drawn.append(_draw_pairs(points, normals, count, min_width, max_width, opposing_angle, rng, vertical, radius))
+        drawn.append(_draw_pairs(*what))
     return AntipodalPairs(
         np.concatenate([part.pairs.first for part in drawn]),
         np.concatenate([part.pairs.second for part in drawn]),
@@ -203,6 +206,7 @@ def _draw_pairs(
     rng: np.random.Generator,
     vertical: Array | None,
     radius: float,
+    likely: Array | None,
 ) -> _Drawn:
     """One draw of seeds; arguments as of `antipodal_pairs`."""
     seeds = rng.integers(len(points), size=count)
@@ -210,6 +214,8 @@ def _draw_pairs(
         sides = np.flatnonzero(np.abs(normals @ vertical) < 0.5)
         if len(sides):
             seeds[: count // 2] = sides[rng.integers(len(sides), size=count // 2)]
+    if likely is not None:
+        seeds[1::2] = rng.choice(len(points), size=count // 2, p=likely / likely.sum())
     draws = rng.random(count)
     behind, across, wider, thinner = _find_partners(
         points, normals, seeds, draws, radius, math.cos(opposing_angle), min_width, max_width
@@ -229,6 +235,27 @@ def _draw_pairs(
         float(thinner[thin].max()) if thin.any() else 0.0,
     )
     return _Drawn(pairs, int(paired.sum()))
+
+
+def turned_little(
+    points: Array, normals: Array, center_of_mass: Array, up: Array, weight: float, torque: float, reach: float
+) -> Array:
+    """(N,) in (0, 1], higher where fingers that close along the normal are turned less by the weight.
+
+    Args:
+        points, normals: (N, 3) cloud.
+        center_of_mass, up: (3,).
+        weight: [N].
+        torque: that counts as large [N m].
+        reach: how far behind a point the other finger may be [m].
+    """
+    arms = center_of_mass - points
+    twist = np.einsum("ij,ij->i", np.cross(arms, up), normals)
+    behind = -np.einsum("ij,ij->i", arms, normals)
+    # What is not between the fingers is held by friction at their distance.
+    beside = np.maximum(np.maximum(-behind, behind - reach), 0.0)
+    share: Array = 1.0 / (1.0 + (weight / torque) ** 2 * (twist**2 + beside**2))
+    return share
 
 
 def starts_from_pairs(

@@ -20,11 +20,14 @@ from morphit_ros.grasping.scene import ObjectScene
 from morphit_ros.grasping.scoring.hold import HoldErrors, borne_levers, certified_hold
 from morphit_ros.grasping.scoring.quality import diverse_top, lever_arms, weighted_score
 from morphit_ros.grasping.scoring.robustness import worst_contact
-from morphit_ros.grasping.scoring.wrench import ferrari_canny, gravity_load, torsion_held
+from morphit_ros.grasping.scoring.wrench import GRAVITY, ferrari_canny, gravity_load, gravity_torque, torsion_held
 from morphit_ros.grasping.unseen import on_seen_sides
 
 # How far off a side may be that was made up without any trust in it [m]; with trust, by so much less.
 _UNSEEN_ERROR = 0.016
+# Up to this load hard pads count as safe: what a cloud says that they hold is 1.5 times what they do, in the median.
+# Things that are light for their gripper stay below, and are ranked as if nobody had weighed them.
+_SAFE_LOAD = 0.5
 # By so much may models of the object that others plan with exceed its points [m].
 _BULGE = 0.012
 
@@ -34,10 +37,11 @@ class Ranking:
     """Scores of the candidates and what they are made of.
 
     Attributes:
-        scores: (S,) weighted geometric mean of the terms.
+        scores: (S,) weighted geometric mean of the terms; of an object whose mass and centre of mass are known less by
+            what hard pads do not hold safely.
         terms: name as in `ScoreWeights` → (S,) in [0, 1], higher is better.
         figures: name → (S,) what people read: lever [m], load, torsion [N m], closure, angle
-            [rad], overlap [m²], seen.
+            [rad], overlap [m²], seen; of an object whose mass and centre of mass are known torque [N m] and hard_load.
     """
 
     scores: Array
@@ -54,11 +58,9 @@ def score_candidates(
     across = np.nan_to_num(contacts.fingers[:, :, [MEAN_X, MEAN_Z]].mean(axis=1))
     centers = poses.translations + across[:, :1] * poses.rotations[:, :, 0] + across[:, 1:] * poses.rotations[:, :, 2]
     lever = lever_arms(centers, scene.center_of_mass, scene.up)
-    up = -scene.approach if scene.up is None else scene.up
-    load = gravity_load(
-        contacts, poses.rotations, poses.translations, scene.center_of_mass, up, config.friction, gripper.max_force,
-        _mass(scene, config),
-    )  # fmt: skip
+    up, mass = -scene.approach if scene.up is None else scene.up, _mass(scene, config)
+    where = contacts, poses.rotations, poses.translations, scene.center_of_mass, up
+    load = gravity_load(*where, config.friction, gripper.max_force, mass)
     seen = contacts.fingers[:, :, SEEN].min(axis=1)
     # A side that no camera saw may lie further out than it was made up.
     free = 0.5 * (gripper.aperture_max - poses.apertures) - _UNSEEN_ERROR * (1.0 - seen)
@@ -76,7 +78,10 @@ def score_candidates(
     }
     torsion = torsion_held(contacts, config.friction, gripper.max_force)
     figures = {"lever": lever, "load": load, "torsion": torsion, "angle": angle, "overlap_area": contacts.overlap}
-    best = np.sort(np.argsort(-weighted_score(terms, config.weights), kind="stable")[: config.robust_candidates])
+    scores = weighted_score(terms, config.weights)
+    if scene.weighed:
+        scores *= _held_well(load)
+    best = np.sort(np.argsort(-scores, kind="stable")[: config.robust_candidates])
     poses, contacts = poses.select(best), contacts.select(best)
     terms = {name: values[best] for name, values in terms.items()}
     figures = {name: values[best] for name, values in figures.items()}
@@ -97,14 +102,32 @@ def score_candidates(
 
     in_chunks(len(poses), config.workers, try_errors)
     figures["closure"] = closure
-    # Patches of soft pads are many times what hard ones touch of a bent or tapered surface. Only told: in clouds what
-    # bears is uncertain, and ranked by it the best is the most overrated (hammers: 2 of 8 second attempts held, not 5).
+    # Patches of soft pads are many times what hard ones touch of a bent or tapered surface.
     figures["torsion"] = np.minimum(figures["torsion"], config.friction * gripper.max_force * borne)
     figures["seen"] = _seen_shares(poses, contacts, scene, gripper, config)
     terms["closure"] = np.clip(closure / 0.2, 0.0, 1.0)
     # What holds in the worst case is good; of those that do not, the fewer failing copies the better.
     terms["robust"] = 0.5 * share + 0.5 * np.clip(2.0 * worst, 0.0, 1.0)
-    return poses, Ranking(weighted_score(terms, config.weights), terms, figures)
+    scores = weighted_score(terms, config.weights)
+    if scene.weighed:
+        where = contacts, poses.rotations, poses.translations, scene.center_of_mass, up
+        figures["torque"] = gravity_torque(*where, mass)
+        # What a cloud says of hard pads is uncertain, and of many grasps the most overrated would be the best: what
+        # they hold is taken half-way, in logarithms, to what pads hold that are pressed along a line.
+        line = 2.0 * config.friction * gripper.max_force * 0.25 * min(gripper.pad_width, gripper.pad_height)
+        figures["hard_load"] = gravity_load(
+            *where, config.friction, gripper.max_force, mass, np.sqrt(line * figures["torsion"]),
+            GRAVITY * mass * config.center_error,
+        )  # fmt: skip
+        # Not a term: the floor of terms would let a good contact make up for a torque that nothing holds.
+        scores *= _held_well(figures["hard_load"])
+    return poses, Ranking(scores, terms, figures)
+
+
+def _held_well(load: Array) -> Array:
+    """(S,) in (0, 1], what loads (S,) leave of the score: all of it as long as they are safe."""
+    share: Array = _SAFE_LOAD / np.maximum(load, _SAFE_LOAD)
+    return share
 
 
 def _mass(scene: ObjectScene, config: PlannerConfig) -> float:

@@ -162,9 +162,35 @@ def torsion_held(contacts: PadContacts, friction: float, force: float) -> Array:
     return held
 
 
+def gravity_torque(
+    contacts: PadContacts, rotations: Array, translations: Array, center_of_mass: Array, up: Array, mass: float
+) -> Array:
+    """(S,) torque of the weight about the closing direction, in which nothing but the pads' friction holds [N m].
+
+    Args:
+        contacts, rotations, translations, center_of_mass, up, mass: as of `gravity_load`.
+    """
+    _, torque = _weight_in_hand(contacts, rotations, translations, center_of_mass, up, mass)
+    return np.abs(torque[:, 1])
+
+
+def _weight_in_hand(
+    contacts: PadContacts, rotations: Array, translations: Array, center_of_mass: Array, up: Array, mass: float
+) -> tuple[Array, Array]:
+    """(S, 3) weight [N] and (S, 3) its torque about the middle of both patches [N m], in the axes of the poses."""
+    fingers = np.nan_to_num(contacts.fingers)
+    middle = np.zeros((len(fingers), 3))
+    middle[:, 0] = fingers[:, :, MEAN_X].mean(axis=1)
+    middle[:, 1] = contacts.shifts
+    middle[:, 2] = fingers[:, :, MEAN_Z].mean(axis=1)
+    weight = np.einsum("sji,j->si", rotations, -GRAVITY * mass * up)
+    arm = np.einsum("sji,sj->si", rotations, center_of_mass - translations) - np.nan_to_num(middle)
+    return weight, np.cross(arm, weight)
+
+
 def gravity_load(
     contacts: PadContacts, rotations: Array, translations: Array, center_of_mass: Array, up: Array, friction: float,
-    force: float, mass: float,
+    force: float, mass: float, torsion: Array | None = None, doubt: float = 0.0,
 ) -> Array:  # fmt: skip
     """(S,) share of the grasp's capacity that holding the object against gravity takes; above 1 it slips.
 
@@ -179,17 +205,14 @@ def gravity_load(
         friction: Coulomb coefficient.
         force: of a finger [N].
         mass: [kg].
+        torsion: (S,) torque about the closing direction that the pads hold [N m], None for `torsion_held`.
+        doubt: deviation of the torque about the closing direction [N m].
     """
+    held = torsion_held(contacts, friction, force) if torsion is None else torsion
     fingers = np.nan_to_num(contacts.fingers)
-    middle = np.zeros((len(fingers), 3))
-    middle[:, 0] = fingers[:, :, MEAN_X].mean(axis=1)
-    middle[:, 1] = contacts.shifts
-    middle[:, 2] = fingers[:, :, MEAN_Z].mean(axis=1)
-    weight = np.einsum("sji,j->si", rotations, -GRAVITY * mass * up)
-    arm = np.einsum("sji,sj->si", rotations, center_of_mass - translations) - np.nan_to_num(middle)
-    torque = np.cross(arm, weight)
+    weight, torque = _weight_in_hand(contacts, rotations, translations, center_of_mass, up, mass)
     slide = np.hypot(weight[:, 0], weight[:, 2]) / (2.0 * friction * force)
-    twist = np.abs(torque[:, 1]) / np.maximum(torsion_held(contacts, friction, force), 1e-9)
+    twist = np.hypot(torque[:, 1], doubt) / np.maximum(held, 1e-9)
     opening = np.nan_to_num(contacts.apertures)
     tips = []
     for axis, spread in ((0, SPREAD_Z), (2, SPREAD_X)):
