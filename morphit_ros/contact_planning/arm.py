@@ -18,9 +18,10 @@ from morphit_ros.robot.link_masses import GRAVITY, link_inertias
 # Sphere count of a box along each edge.
 _BOX_SPHERES = 3
 # The workcell's bottle (64 mm wide, 215 mm high), homogeneous: height of its centre of mass [m], moments of inertia of
-# 1 kg about it; the ring that it stands on, as radius, sphere radius and count; spheres on its axis as (height, radius).
+# 1 kg about it; rings of spheres, the one that it stands on first, as (height, radius, sphere radius, count); spheres on
+# its axis as (height, radius).
 _BOTTLE_CENTER, _BOTTLE_INERTIA = 0.0896, (0.003056, 0.003056, 0.000472)
-_BOTTLE_FOOT = 0.02, 0.008, 12
+_BOTTLE_RINGS = (0.004, 0.028, 0.004, 16), (0.016, 0.024, 0.008, 12)
 _BOTTLE_AXIS = (*((0.032 + 0.012 * k, 0.032) for k in range(7)), (0.13, 0.03), (0.15, 0.022), (0.175, 0.014))
 # Limits are soft while planning: a plan stays so far inside, or a controller may refuse it [rad or m].
 _INSET = 0.02
@@ -59,15 +60,14 @@ class ContactObject:
     @staticmethod
     def bottle(mass: float) -> ContactObject:
         """The workcell's bottle [kg], its origin at the centre of mass."""
-        ring, radius, count = _BOTTLE_FOOT
-        turns = np.arange(count) * 2.0 * np.pi / count
-        foot = np.column_stack([ring * np.cos(turns), ring * np.sin(turns), np.full(count, radius)])
-        heights, radii = np.array(_BOTTLE_AXIS).T
-        axis = np.column_stack([np.zeros((len(heights), 2)), heights])
-        return ContactObject(
-            Inertia(mass, np.zeros(3), mass * np.diag(_BOTTLE_INERTIA)),
-            np.vstack([foot, axis]) - [0.0, 0.0, _BOTTLE_CENTER], np.concatenate([np.full(count, radius), radii]),
-        )  # fmt: skip
+        parts = [np.array([(0.0, 0.0, *part) for part in _BOTTLE_AXIS])]
+        for height, ring, radius, count in _BOTTLE_RINGS:
+            turns = np.arange(count) * 2.0 * np.pi / count
+            rest = np.tile([height, radius], (count, 1))
+            parts.append(np.column_stack([ring * np.cos(turns), ring * np.sin(turns), rest]))
+        spheres = np.vstack(parts)
+        centers = spheres[:, :3] - [0.0, 0.0, _BOTTLE_CENTER]
+        return ContactObject(Inertia(mass, np.zeros(3), mass * np.diag(_BOTTLE_INERTIA)), centers, spheres[:, 3].copy())
 
     @property
     def height(self) -> float:

@@ -43,6 +43,8 @@ class FollowConfig(Config):
 
 
 DEFAULT_CONFIG = FollowConfig()
+# Rows of a trajectory that are nearer to each other are one [s].
+_APART = 0.005
 
 
 class PlanFollower:
@@ -128,6 +130,17 @@ class PlanFollower:
         self.refused = 0
         self._take(renewed, time + config.period)
         return True
+
+    def remaining(self, time: float) -> Trajectory:
+        """What is left of the arm's motion at a time, to be followed from then on."""
+        trajectory = self.trajectory
+        gone = max(0.0, time - trajectory.start)
+        rows = trajectory.times > gone + _APART
+        return Trajectory(
+            trajectory.joint_names, np.concatenate([[0.0], trajectory.times[rows] - gone]),
+            np.vstack([trajectory.sample(gone), trajectory.positions[rows]]),
+            np.vstack([trajectory.speed(gone), trajectory.velocities[rows]]),
+        )  # fmt: skip
 
     def _moved_goal(self, step: Array, time: float) -> ContactGoal:
         """The goal moved by a step (V,), with what is left of its path at a time [s]."""

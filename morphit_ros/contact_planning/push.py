@@ -31,9 +31,11 @@ from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres
 _LAW = ContactLaw(stiffness=10000.0, smoothing=0.001, dissipation_velocity=0.3, friction=0.4, stiction_velocity=0.03)
 _SOLVER = SolverConfig(penalty=1000.0, effort_tolerance=0.05, iterations=400)
 _PLANNING = ContactPlanConfig(starts=3, overlap=0.003, overlap_weight=1e4, law=_LAW, solver=_SOLVER)
-# Hands push from so far behind the object, so high above the table, and hold so much of a bottle's width between
-# their fingers; from a ball's sides they keep off by this [m].
-_BEHIND, _HEIGHT, _CRADLE, _ASIDE = 0.06, 0.03, 0.04, 0.003
+# Hands push from so far behind the object, so high above the table, a bottle lower, and hold so much of its width
+# between their fingers; from a ball's sides they keep off by this [m].
+_BEHIND, _HEIGHT, _LOW, _CRADLE, _ASIDE = 0.06, 0.03, 0.02, 0.04, 0.003
+# A hand leans back so far where its fingers are to touch what is taller than they are [rad].
+_LEAN = 0.6
 # The fingers' ends beyond the gripper's frame [m].
 _TIPS = 0.01
 # Spheres of a mesh.
@@ -41,7 +43,8 @@ _SPHERES = 6
 # Shares of the time after which the hand has come up to the
 # object, and after which the object is there.
 _COMING, _PUSHING = 0.2, 0.9
-_EXACT = IKConfig(restarts=0)
+# The start is looked for from anywhere, what follows from where the arm is.
+_ATTEMPTS, _ANYWHERE, _NEAR = 6, IKConfig(), IKConfig(restarts=0)
 
 
 class ContactPush:
@@ -103,13 +106,27 @@ class ContactPush:
             chord = 0.5 * self.aperture - _ASIDE
             height = radius + np.sqrt(max(radius**2 - chord**2, 0.0)) + _TIPS
             return make_transform(np.column_stack([np.cross(forward, down), forward, down]), [*config.start, height])
-        place = np.array(config.start) - along * (self.thing.reach + _BEHIND)
-        return make_transform(np.column_stack([forward, np.cross(down, forward), down]), [*place, _HEIGHT])
+        place, height, lean = np.array(config.start) - along * (self.thing.reach + _BEHIND), _HEIGHT, 0.0
+        if config.object == "bottle":
+            height, lean = _LOW, _LEAN
+        pointing = np.cos(lean) * down + np.sin(lean) * forward
+        aside = np.cross(down, forward)
+        return make_transform(np.column_stack([np.cross(aside, pointing), aside, pointing]), [*place, height])
 
     def _nominal_path(self, along: Array, seed: int) -> Array:
         """(N + 1, Q) of a hand that comes up to the object and takes it along, straight and turned as it is."""
         hand = self._hand_pose(along)
-        start = self._configuration(hand, 0.0, self.robot.home, seed)
+        for attempt in range(seed, seed + _ATTEMPTS):
+            try:
+                return self._path_from(hand, along, attempt)
+            except InvalidInputError:
+                # From another posture the arm may go further.
+                if attempt == seed + _ATTEMPTS - 1:
+                    raise
+        raise AssertionError
+
+    def _path_from(self, hand: Array, along: Array, seed: int) -> Array:
+        start = self._configuration(hand, 0.0, self.robot.home, _ANYWHERE, seed)
         # Of hand and object, not of either and the table.
         touching = (self.system.contacts.bodies[self.system.contacts.pairs] >= 0).all(axis=1)
         gap = float(self.system.gaps(start)[touching].min()) - self._early
@@ -122,16 +139,16 @@ class ContactPush:
         for forward, share in zip(come[1:], pushed[1:], strict=True):
             pose = hand.copy()
             pose[:2, 3] += forward * along + share * np.array(self.config.way)
-            rows.append(self._configuration(pose, share, rows[-1][: len(self.robot.arm_joints)], seed))
+            rows.append(self._configuration(pose, share, rows[-1][: len(self.robot.arm_joints)], _NEAR, seed))
         return np.array(rows)
 
-    def _configuration(self, hand: Array, share: float, seed_joints: Array, seed: int) -> Array:
+    def _configuration(self, hand: Array, share: float, joints: Array, search: IKConfig, seed: int) -> Array:
         """(Q,) with the hand at a pose (4, 4), near given joints, and the object on a share of its way."""
         robot = self.robot
-        state = dict(zip(robot.arm_joints, seed_joints.tolist(), strict=True)) | dict(self.fixed)
+        state = dict(zip(robot.arm_joints, joints.tolist(), strict=True)) | dict(self.fixed)
         target = hand @ invert_transform(robot.T_tip_gripper)
         found = inverse_kinematics(
-            self._kinematics, target, robot.tip_link, robot.arm_joints, state, np.random.default_rng(seed), _EXACT
+            self._kinematics, target, robot.tip_link, robot.arm_joints, state, np.random.default_rng(seed), search
         )
         if found.status is not IKStatus.SUCCEEDED:
             raise InvalidInputError(

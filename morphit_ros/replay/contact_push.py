@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from morphit_ros.contact_planning.planner import ContactPlan
 from morphit_ros.contact_planning.push import ContactPush
 from morphit_ros.contact_planning.push_config import ContactPushConfig
 from morphit_ros.geometry.primitives import sphere_mesh
-from morphit_ros.geometry.transforms import Array, make_transform, rotation_angle
+from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy, rotation_angle
 from morphit_ros.replay.panda_push import box_for_push
 from morphit_ros.simulation.objects import SimulatedObject, load_object
 from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
@@ -32,7 +33,7 @@ class PushReplay:
 
     Attributes:
         miss: of its centre from the goal, on the table [m].
-        turn: by how much it turned, a bottle's axis from the vertical; 0 for a ball [rad].
+        turn: of a box from its heading, a bottle's axis from the vertical; 0 for a ball [rad].
         speed: of its centre at the end [m/s].
         renewed, refused: plans while it was pushed that were followed, and that were not.
         success: it rests within the tolerances.
@@ -46,12 +47,18 @@ class PushReplay:
     success: bool
 
 
-def replay_push(push: ContactPush, plan: ContactPlan, following: FollowConfig | None = DEFAULT_CONFIG) -> PushReplay:
+def replay_push(
+    push: ContactPush,
+    plan: ContactPlan,
+    following: FollowConfig | None = DEFAULT_CONFIG,
+    off: Sequence[float] = (0.0, 0.0, 0.0),
+) -> PushReplay:
     """Move the simulated arm as planned; its meshes push the object, by MuJoCo's own contact.
 
     Args:
         following: how the plan is renewed meanwhile, from the simulated arm and object; None: it is carried out as it
             is.
+        off: of the object from where the plan believes it, x and y [m] and its heading [rad].
 
     Raises:
         InvalidInputError: a plan that did not succeed: nothing may move on it.
@@ -60,7 +67,8 @@ def replay_push(push: ContactPush, plan: ContactPlan, following: FollowConfig | 
     follower = push.follower(plan, following or DEFAULT_CONFIG)
     item = simulated_object(config)
     offset = make_transform(translation=[0.0, 0.0, item.center_of_mass[2]])
-    cell: dict[str, Any] = {"object_x": config.start[0], "object_y": config.start[1], "object_yaw": push.heading}
+    x, y, yaw = np.array([*config.start, push.heading]) + off
+    cell: dict[str, Any] = {"object_x": float(x), "object_y": float(y), "object_yaw": float(yaw)}
     renewed = refused = 0
     with Workcell(
         WorkcellConfig(robot=push.robot.name, friction=push.planning.law.friction, **cell), item=item
@@ -72,7 +80,6 @@ def replay_push(push: ContactPush, plan: ContactPlan, following: FollowConfig | 
         workcell.place(dict(zip(joints, push.start, strict=False)) | dict(push.fixed))
         workcell.command_gripper(push.aperture)
         workcell.step(0.2)
-        first = workcell.object_pose()
         began = workcell.time
         workcell.command_trajectory(follower.trajectory)
         while following is not None:
@@ -92,11 +99,11 @@ def replay_push(push: ContactPush, plan: ContactPlan, following: FollowConfig | 
         before = measured()
         workcell.step(_BETWEEN)
         last, after = workcell.object_pose(), measured()
-    place = slice(len(joints), len(joints) + 2)
+    place, wanted = slice(len(joints), len(joints) + 2), matrix_from_rpy((0.0, 0.0, push.heading))
     miss = float(np.linalg.norm(after[place] - push.planner.goal.positions[place]))
     speed = float(np.linalg.norm(after[place] - before[place])) / _BETWEEN
     turn = {
-        "box": float(rotation_angle(last[:3, :3] @ first[:3, :3].T)),
+        "box": float(rotation_angle(last[:3, :3] @ wanted.T)),
         "bottle": float(np.arccos(np.clip(last[2, 2], -1.0, 1.0))),
         "ball": 0.0,
     }[config.object]
