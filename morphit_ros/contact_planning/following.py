@@ -43,8 +43,8 @@ class FollowConfig(Config):
 
 
 DEFAULT_CONFIG = FollowConfig()
-# Rows of a trajectory that are nearer to each other are one [s].
-_APART = 0.005
+# Between the rows of a trajectory that takes the place of another one at least, or what lies between would be a jerk [s].
+_APART = 0.06
 
 
 class PlanFollower:

@@ -29,7 +29,7 @@ from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres
 
 # Soft enough to plan with, stiff enough that the object is felt a millimetre before it is touched.
 _LAW = ContactLaw(stiffness=10000.0, smoothing=0.001, dissipation_velocity=0.3, friction=0.4, stiction_velocity=0.03)
-_SOLVER = SolverConfig(penalty=1000.0, effort_tolerance=0.05, iterations=400)
+_SOLVER = SolverConfig(penalty=100.0, effort_tolerance=0.05, iterations=400)
 _PLANNING = ContactPlanConfig(starts=3, overlap=0.003, overlap_weight=1e4, law=_LAW, solver=_SOLVER)
 # Hands push from so far behind the object, so high above the table, a bottle lower, and hold so much of its width
 # between their fingers; from a ball's sides they keep off by this [m].
@@ -173,12 +173,12 @@ class ContactPush:
             return np.concatenate([np.full(count, arm), np.full(3, place), turn * turns])
 
         # It is to stay on the table, and upright on it.
-        position = weights(1.0, 50.0, 5.0) + np.repeat([0.0, 500.0, 0.0], [count + 2, 1, 3])
+        position = weights(20.0, 50.0, 5.0) + np.repeat([0.0, 500.0, 0.0], [count + 2, 1, 3])
         position[count + 3 : count + 5] *= 2.0
         within = np.where(turns > 0.0, np.deg2rad(self.config.rotation_tolerance), np.inf)
         place = np.full(3, self.config.position_tolerance)
         return ContactGoal(
-            self._path[-1], position, weights(0.1, 5.0, 0.5), weights(1e-5, 0.0, 0.0),
+            self._path[-1], position, weights(0.01, 5.0, 0.5), weights(1e-5, 0.0, 0.0),
             weights(1.0, 5000.0, 50.0), weights(0.5, 50.0, 0.5),
             np.concatenate([np.full(count, np.inf), place, within]), self._path[1:],
         )  # fmt: skip
