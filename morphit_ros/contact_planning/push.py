@@ -31,9 +31,9 @@ from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres
 _LAW = ContactLaw(stiffness=10000.0, smoothing=0.001, dissipation_velocity=0.3, friction=0.4, stiction_velocity=0.03)
 _SOLVER = SolverConfig(penalty=100.0, effort_tolerance=0.05, iterations=400)
 _PLANNING = ContactPlanConfig(starts=3, overlap=0.003, overlap_weight=1e4, law=_LAW, solver=_SOLVER)
-# Hands push from so far behind the object, so high above the table, a bottle lower, and hold so much of its width
-# between their fingers; from a ball's sides they keep off by this [m].
-_BEHIND, _HEIGHT, _LOW, _CRADLE, _ASIDE = 0.06, 0.03, 0.02, 0.04, 0.003
+# Hands push from so far behind the object, so high above the table, a bottle lower, and with its fingers opened so far
+# for it to rest against both [m].
+_BEHIND, _HEIGHT, _LOW, _CRADLE = 0.06, 0.03, 0.02, 0.04
 # A hand leans back so far where its fingers are to touch what is taller than they are [rad].
 _LEAN = 0.6
 # The fingers' ends beyond the gripper's frame [m].
@@ -103,8 +103,8 @@ class ContactPush:
         config, down, forward = self.config, np.array([0.0, 0.0, -1.0]), np.array([*along, 0.0])
         if config.object == "ball":
             radius = 0.5 * config.size[0]
-            chord = 0.5 * self.aperture - _ASIDE
-            height = radius + np.sqrt(max(radius**2 - chord**2, 0.0)) + _TIPS
+            # As low as it fits between them: pressed from too high above, a ball jams instead of rolling.
+            height = radius + np.sqrt(max(radius**2 - (0.5 * self.aperture) ** 2, 0.0)) + _TIPS
             return make_transform(np.column_stack([np.cross(forward, down), forward, down]), [*config.start, height])
         place, height, lean = np.array(config.start) - along * (self.thing.reach + _BEHIND), _HEIGHT, 0.0
         if config.object == "bottle":
