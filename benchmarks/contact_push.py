@@ -91,7 +91,9 @@ def main() -> None:
     if planned:
         again = np.array([row["cpu_s_of_replan"] for row in planned])
         cold = np.array([row["cpu_s"] for row in planned])
-        print(f"an iteration: median {1e3 * np.median(again):.0f} ms; planning: median {np.median(cold):.1f} s of one core")
+        print(
+            f"an iteration: median {1e3 * np.median(again):.0f} ms; planning: median {np.median(cold):.1f} s of one core"
+        )
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 

@@ -105,7 +105,8 @@ SUBPACKAGES = {
     ),
     "nodes": line(
         "one executable a file, thin",
-        "geometry robot contact_planning cover display execution grasping motion neural perception ros simulation spheres",
+        "geometry robot contact_planning cover display execution grasping motion neural perception ros simulation "
+        "spheres",
     ),
 }
 # Exceptions narrower than a subpackage.

@@ -22,7 +22,16 @@ def add_options(parser: CommandParser) -> None:
 
     parser.add_argument("--robot", metavar="ROBOT", default="panda", help="an arm of config/robots (default: panda)")
     add_config(
-        parser, ContactPushConfig, "object", "size", "mass", "start", "way", "position_tolerance", "rotation_tolerance", "time"
+        parser,
+        ContactPushConfig,
+        "object",
+        "size",
+        "mass",
+        "start",
+        "way",
+        "position_tolerance",
+        "rotation_tolerance",
+        "time",
     )
     parser.add_argument("--no-replay", action="store_true", help="plan only")
     add_trajectory(parser)

@@ -35,7 +35,9 @@ class FollowConfig(Config):
     away: float = parameter(
         0.04, "Farther from where the plan has it, an object is lost [m]", minimum=1e-3, maximum=1.0
     )
-    off: float = parameter(0.05, "Farther from its command, an arm is held by something [rad]", minimum=1e-3, maximum=1.0)
+    off: float = parameter(
+        0.05, "Farther from its command, an arm is held by something [rad]", minimum=1e-3, maximum=1.0
+    )
     patience: int = parameter(5, "Refused renewals in a row after which the arm is to stop", minimum=1, maximum=1000)
     longest: float = parameter(
         2.0, "Most time that is added to the plan's to reach the goal [s]", minimum=0.0, maximum=60.0
@@ -45,6 +47,8 @@ class FollowConfig(Config):
 DEFAULT_CONFIG = FollowConfig()
 # Between the rows of a trajectory that takes the place of another one at least, or what lies between would be a jerk [s].
 _APART = 0.06
+# Largest delay of an arm behind its trajectory [s], looks at it, and positions that are the same [rad].
+_LATE, _LOOKS, _SAME = 0.5, 101, 1e-3
 
 
 class PlanFollower:
@@ -130,6 +134,13 @@ class PlanFollower:
         self.refused = 0
         self._take(renewed, time + config.period)
         return True
+
+    def progress(self, time: float, joints: Array) -> float:
+        """How far the arm is, by where it is measured (J,), at a time: commands arrive late, and robots may be slow."""
+        times = np.linspace(max(self.trajectory.start, time - _LATE), time, _LOOKS)
+        away = [np.abs(self.trajectory.sample(t - self.trajectory.start) - joints).max() for t in times]
+        # The latest of those that are as near as can be measured.
+        return float(times[np.flatnonzero(np.array(away) <= min(away) + _SAME)[-1]])
 
     def remaining(self, time: float) -> Trajectory:
         """What is left of the arm's motion at a time, to be followed from then on."""

@@ -167,7 +167,9 @@ class ContactPush:
         """The object at the end of its way, as it is turned; weights that make the push slow."""
         count = len(self.robot.arm_joints)
         # Which turns of the object count: all of a box's, those of a bottle's axis, none of a ball's.
-        turns = np.array({"box": (1.0, 1.0, 1.0), "bottle": (1.0, 1.0, 0.0), "ball": (0.0, 0.0, 0.0)}[self.config.object])
+        turns = np.array(
+            {"box": (1.0, 1.0, 1.0), "bottle": (1.0, 1.0, 0.0), "ball": (0.0, 0.0, 0.0)}[self.config.object]
+        )
 
         def weights(arm: float, place: float, turn: float) -> Array:
             return np.concatenate([np.full(count, arm), np.full(3, place), turn * turns])

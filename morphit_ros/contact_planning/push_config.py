@@ -13,7 +13,9 @@ OBJECTS = ("box", "ball", "bottle")
 class ContactPushConfig(Config):
     """An object on a table and its goal."""
 
-    object: str = parameter("box", "What is pushed: a box, a ball that is rolled, a bottle that stands", choices=OBJECTS)
+    object: str = parameter(
+        "box", "What is pushed: a box, a ball that is rolled, a bottle that stands", choices=OBJECTS
+    )
     size: tuple[float, ...] = parameter(
         (0.1, 0.1, 0.1), "Of the box [m]; the first is the ball's diameter; the bottle has its own", minimum=0.02,
         maximum=0.5, length=3,

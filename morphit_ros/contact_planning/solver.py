@@ -156,12 +156,12 @@ def solve_trajectory(
     tree, contacts = system.tree, system.contacts
     steps, count = guess.shape[0], system.velocity_count
     idle = ~system.actuated
-    penalty = config.penalty if penalty is None else penalty
+    weight = config.penalty if penalty is None else penalty
     factors = np.zeros((steps, count)) if multipliers is None else multipliers.copy()
 
     def constrained() -> Task:
         weights, targets = task.effort_weights.copy(), task.efforts.copy()
-        weights[:, idle], targets[:, idle] = penalty, -factors[:, idle] / penalty
+        weights[:, idle], targets[:, idle] = weight, -factors[:, idle] / weight
         return task._replace(effort_weights=weights, efforts=targets)
 
     here, trial = evaluation_arrays(tree, contacts, steps), evaluation_arrays(tree, contacts, steps)
@@ -205,9 +205,9 @@ def solve_trajectory(
             status = SolverStatus.STALLED
             break
         updates += 1
-        factors[:, idle] += penalty * here.efforts[:, idle]
+        factors[:, idle] += weight * here.efforts[:, idle]
         if needed > 0.25 * earlier:
-            penalty = min(penalty * config.penalty_growth, _MOST * config.penalty)
+            weight = min(weight * config.penalty_growth, _MOST * config.penalty)
         earlier = min(needed, earlier)
         radius = max(radius, config.radius)
         current = constrained()
@@ -217,7 +217,7 @@ def solve_trajectory(
     weights[:, idle] = 0.0
     plain = evaluate(tree, contacts, task._replace(effort_weights=weights), positions, here, False)
     return Solution(
-        status, positions, here.velocities, here.efforts, here.gaps, here.forces, factors, penalty, plain,
-        plain + 0.5 * max(penalty, _RANKING * config.penalty) * float(np.square(here.efforts[:, idle]).sum()),
+        status, positions, here.velocities, here.efforts, here.gaps, here.forces, factors, weight, plain,
+        plain + 0.5 * max(weight, _RANKING * config.penalty) * float(np.square(here.efforts[:, idle]).sum()),
         float(np.abs(here.efforts[:, idle]).max(initial=0.0)), iterations, time.monotonic() - began,
     )  # fmt: skip

@@ -107,9 +107,7 @@ def replay_push(
         "bottle": float(np.arccos(np.clip(last[2, 2], -1.0, 1.0))),
         "ball": 0.0,
     }[config.object]
-    success = (
-        miss <= config.position_tolerance and np.degrees(turn) <= config.rotation_tolerance and speed <= _AT_REST
-    )
+    success = miss <= config.position_tolerance and np.degrees(turn) <= config.rotation_tolerance and speed <= _AT_REST
     return PushReplay(miss, turn, speed, renewed, refused, bool(success))
 
 

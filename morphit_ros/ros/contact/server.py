@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, replace
 from time import monotonic
+from typing import Any
 
 import numpy as np
 from action_msgs.msg import GoalStatus
@@ -25,7 +26,6 @@ from morphit_ros.display.drawings.contact import contact_items
 from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.geometry.transforms import Array, make_transform
 from morphit_ros.robot.configuration import RobotConfiguration
-from morphit_ros.robot.motion_types import Trajectory
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.clocks import Stopwatch, ros_time
 from morphit_ros.ros.core.conversions import (
@@ -246,7 +246,7 @@ class ContactServer:
             self._check(goal, "approach")
             self._ending.wait(_LOOK)
 
-    def _waited(self, goal: ServerGoalHandle, future: Future) -> object:
+    def _waited(self, goal: ServerGoalHandle, future: Future) -> Any:
         begin = monotonic()
         while not future.done():
             self._check(goal, "approach")
@@ -267,6 +267,8 @@ class ContactServer:
         while True:
             self._check(goal, "push")
             time, here = ros_time(self._node) - began, self._measured(push)
+            late = time - follower.progress(time, here[: len(self._robot.arm_joints)])
+            began, time = began + late, time - late
             if follower.over(time, here):
                 break
             fresh = follower.renew(time, here)
