@@ -6,8 +6,8 @@ Drawn: where the object of 0.5 kg stands, within 5 cm of (0.5, 0) m, and a way o
 The hand starts 6 cm behind box and bottle, and with its fingers before and behind the top of the ball. Each plan is
 carried out twice with the meshes: as it is, and renewed ten times a second by where the object is measured. With
 --displaced the object stands up to 1 cm, a box turned by up to 5° besides, from where the plan believes it.
-Success: within 2 cm of the goal, a box within 10° of its heading, a bottle of upright, and slower than 1 cm/s 0.5 s after
-the motion. Plans that did not succeed are not carried out, and count as failures. Intervals are of 95 % (Wilson).
+Success: within 2 cm of the goal, a box within 10° of its heading, a bottle of upright, and slower than 1 cm/s, 0.5 s
+after the motion. Plans that did not succeed are not carried out, and count as failures. Intervals are of 95 % (Wilson).
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ from morphit_ros.contact_planning.following import DEFAULT_CONFIG  # noqa: E402
 from morphit_ros.contact_planning.push import ContactPush  # noqa: E402
 from morphit_ros.contact_planning.push_config import OBJECTS, ContactPushConfig  # noqa: E402
 from morphit_ros.errors import InvalidInputError  # noqa: E402
+from morphit_ros.execution.command_check import CommandCheck, CommandLimits  # noqa: E402
 from morphit_ros.replay.contact_push import replay_push  # noqa: E402
+from morphit_ros.robot.description import load_robot_description  # noqa: E402
+from morphit_ros.robot.kinematics import KinematicModel  # noqa: E402
 
 KINDS = ("as planned", "renewed")
 
@@ -58,6 +61,9 @@ def tried(rng: np.random.Generator, thing: str, displaced: bool) -> dict[str, An
     row["cpu_s_of_replan"] = time.thread_time() - began
     if plan.success:
         push.planner.latest = plan.solution
+        check = CommandCheck(KinematicModel(load_robot_description(push.robot.description)), push.robot, CommandLimits())
+        arm = dict(zip(push.robot.arm_joints, push.start.tolist(), strict=False))
+        row["refused_by_gate"] = check.problem(push.follower(plan).trajectory, arm)
         for kind in KINDS:
             replay = replay_push(push, plan, None if kind == KINDS[0] else DEFAULT_CONFIG, off)
             row[kind] = {**vars(replay), "turn": float(np.degrees(replay.turn))}
@@ -79,21 +85,21 @@ def main() -> None:
         rows.append(tried(rng, options.object, options.displaced))
         tqdm.write(json.dumps(rows[-1]))
     planned = [row for row in rows if KINDS[0] in row]
-    print(f"planned {len(planned)} of {len(rows)}")
+    refused = sum(bool(row["refused_by_gate"]) for row in planned)
+    print(f"planned {len(planned)} of {len(rows)}, of which motion_gate would refuse {refused}")
     for kind in KINDS if planned else ():
         good = sum(row[kind]["success"] for row in planned)
         low, high = wilson_interval(good, len(rows))
         miss, turn = (np.array([row[kind][name] for row in planned]) for name in ("miss", "turn"))
         print(
             f"{kind}: at the goal {good} of {len(rows)} ({100 * low:.0f} to {100 * high:.0f} %), from it median "
-            f"{1e3 * np.median(miss):.1f} mm, {np.median(turn):.1f}°, at most {1e3 * miss.max():.1f} mm, {turn.max():.1f}°"
+            f"{1e3 * np.median(miss):.1f} mm, {np.median(turn):.1f}°, "
+            f"at most {1e3 * miss.max():.1f} mm, {turn.max():.1f}°"
         )
     if planned:
         again = np.array([row["cpu_s_of_replan"] for row in planned])
         cold = np.array([row["cpu_s"] for row in planned])
-        print(
-            f"an iteration: median {1e3 * np.median(again):.0f} ms; planning: median {np.median(cold):.1f} s of one core"
-        )
+        print(f"an iteration: median {1e3 * np.median(again):.0f} ms, planning: {np.median(cold):.1f} s of one core")
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 

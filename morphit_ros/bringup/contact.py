@@ -16,7 +16,7 @@ from morphit_ros.resources import resource
 _OBJECTS = {"box": ("config/objects/wide_box.obj", 0.5), "bottle": ("bottle", 0.52)}
 ARGUMENTS = (
     ROBOT,
-    Argument("object", "box", "what is pushed: a box of 0.1 m, too wide to grasp, or a bottle of 215 mm", tuple(_OBJECTS)),
+    Argument("object", "box", "a box of 0.1 m, too wide to grasp, or a bottle of 215 mm", tuple(_OBJECTS)),
     Argument("object_x", 0.5, "place of the object in front of the robot [m]", minimum=-2.0, maximum=2.0),
     Argument("object_y", 0.0, "place of the object to the robot's left [m]", minimum=-2.0, maximum=2.0),
     Argument("object_yaw", 0.0, "turn of the object about the vertical [rad]", minimum=-6.3, maximum=6.3),

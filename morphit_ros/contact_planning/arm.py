@@ -18,8 +18,8 @@ from morphit_ros.robot.link_masses import GRAVITY, link_inertias
 # Sphere count of a box along each edge.
 _BOX_SPHERES = 3
 # The workcell's bottle (64 mm wide, 215 mm high), homogeneous: height of its centre of mass [m], moments of inertia of
-# 1 kg about it; rings of spheres, the one that it stands on first, as (height, radius, sphere radius, count); spheres on
-# its axis as (height, radius).
+# 1 kg about it; rings of spheres, the one that it stands on first, as (height, radius, sphere radius, count); spheres
+# on its axis as (height, radius).
 _BOTTLE_CENTER, _BOTTLE_INERTIA = 0.0896, (0.003056, 0.003056, 0.000472)
 _BOTTLE_RINGS = (0.004, 0.028, 0.004, 16), (0.016, 0.024, 0.008, 12)
 _BOTTLE_AXIS = (*((0.032 + 0.012 * k, 0.032) for k in range(7)), (0.13, 0.03), (0.15, 0.022), (0.175, 0.014))

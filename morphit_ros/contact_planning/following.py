@@ -45,8 +45,9 @@ class FollowConfig(Config):
 
 
 DEFAULT_CONFIG = FollowConfig()
-# Between the rows of a trajectory that takes the place of another one at least, or what lies between would be a jerk [s].
+# Rows of a trajectory that takes the place of another one are so far behind its start at least: no jerk [s].
 _APART = 0.06
+_SMOOTHINGS = 5
 # Largest delay of an arm behind its trajectory [s], looks at it, and positions that are the same [rad].
 _LATE, _LOOKS, _SAME = 0.5, 101, 1e-3
 
@@ -85,7 +86,13 @@ class PlanFollower:
         self._take(plan, 0.0)
 
     def _take(self, plan: ContactPlan, begin: float) -> None:
-        positions = plan.positions[:, : len(self._joints)]
+        positions = plan.positions[:, : len(self._joints)].copy()
+        # What a solver leaves of ripples from step to step moves no object, and costs the arm accelerations.
+        for _ in range(_SMOOTHINGS):
+            positions[1:-1] = 0.25 * (positions[:-2] + 2.0 * positions[1:-1] + positions[2:])
+        if begin == 0.0:
+            # From rest an arm takes two steps to be as fast as it is planned to be at once.
+            positions[1] = 0.75 * positions[0] + 0.25 * positions[2]
         velocities = np.gradient(positions, plan.times, axis=0)
         # It begins as it was planned to, which is where the last one has led, and ends at rest.
         velocities[0] = 0.0 if begin == 0.0 else plan.velocities[0, : len(self._joints)]

@@ -180,8 +180,8 @@ class ContactPush:
         within = np.where(turns > 0.0, np.deg2rad(self.config.rotation_tolerance), np.inf)
         place = np.full(3, self.config.position_tolerance)
         return ContactGoal(
-            self._path[-1], position, weights(0.01, 5.0, 0.5), weights(1e-5, 0.0, 0.0),
-            weights(1.0, 5000.0, 50.0), weights(0.5, 50.0, 0.5),
+            self._path[-1], position, weights(0.2, 5.0, 0.5), weights(0.0, 0.0, 0.0),
+            weights(1.0, 500.0, 5.0), weights(0.5, 5.0, 0.05),
             np.concatenate([np.full(count, np.inf), place, within]), self._path[1:],
         )  # fmt: skip
 
