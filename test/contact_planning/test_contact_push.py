@@ -48,8 +48,8 @@ def test_motions_pass_the_gates_check(box):
     # Renewed in the middle, it goes on from where the arm is, as fast.
     time = 0.9
     here = plan.positions[18].copy()
-    here[7:9] -= 0.005
-    assert follower.renew(time, here)
+    here[7:9] -= 0.005 * np.array(CONFIG.way) / np.linalg.norm(CONFIG.way)
+    assert follower.renew(time, here), follower.message
     old, rest = plan, follower.remaining(time + 0.1)
     assert old is not follower.plan
     measured = dict(zip(push.robot.arm_joints, rest.positions[0].tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""contact_planning as a process: clear refusals, and with the simulated workcell a box that arrives at its goal."""
+"""contact_planning as a process: clear refusals."""
 
 import math
 import time
@@ -10,7 +10,6 @@ pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages
 from geometry_msgs.msg import PoseStamped, Vector3
 
 from morphit_interfaces.action import Push
-from morphit_ros.bringup import find_job
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.conversions import header
 
@@ -63,23 +62,3 @@ def test_nothing_is_planned_that_is_out_of_reach_or_askew(shared_graph, node):
     assert "from the box's faces" in asked(x=1.0, y=0.5).message
     message.header.frame_id = "elsewhere"
     assert "object_pose" in asked(x=1.0).message
-
-
-@pytest.mark.slow
-@pytest.mark.alone
-def test_a_box_arrives_at_its_goal_in_the_simulated_workcell(graph):
-    nodes = find_job("contact_push").nodes({"viewer": "false", "period": "0.2"})
-    for node in nodes:
-        graph.start(node.executable, **{name.replace(".", "__"): value for name, value in node.parameters.items()})
-    poses, drawn = graph.latest(interfaces.OBJECT_POSE), graph.latest(interfaces.CONTACT_MARKERS)
-    stages: list[str] = []
-    graph.wait_until(lambda: poses, 240.0, "the simulation")
-    result = ask(graph, x=1.0, wait=400.0, feedback=lambda message: stages.append(message.feedback.stage))
-    assert result.success, f"{result.failed_stage}: {result.message}"
-    assert list(result.stages) == ["plan", "approach", "push"]
-    last = poses[-1].pose
-    assert math.hypot(last.position.x - 0.58, last.position.y) <= 0.02
-    assert abs(2.0 * math.asin(last.orientation.z)) <= math.radians(10.0)
-    # More than the first plan has been drawn, with forces between hand, box and table.
-    assert len(drawn) > 2
-    assert any(marker.ns == "forces" and len(marker.points) > 2 for markers in drawn for marker in markers.markers)

@@ -70,7 +70,7 @@ class ContactServerConfig(Config):
         0.5, "Age from which on joint states and the object's pose are not believed [s]", minimum=0.01, maximum=60.0
     )
     approach_timeout: float = parameter(
-        60.0, "Most time for the way of the arm to the object [s]", minimum=1.0, maximum=600.0
+        240.0, "Most time for planning and going the way of the arm to the object [s]", minimum=1.0, maximum=600.0
     )
 
 
