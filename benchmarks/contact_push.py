@@ -61,7 +61,9 @@ def tried(rng: np.random.Generator, thing: str, displaced: bool) -> dict[str, An
     row["cpu_s_of_replan"] = time.thread_time() - began
     if plan.success:
         push.planner.latest = plan.solution
-        check = CommandCheck(KinematicModel(load_robot_description(push.robot.description)), push.robot, CommandLimits())
+        check = CommandCheck(
+            KinematicModel(load_robot_description(push.robot.description)), push.robot, CommandLimits()
+        )
         arm = dict(zip(push.robot.arm_joints, push.start.tolist(), strict=False))
         row["refused_by_gate"] = check.problem(push.follower(plan).trajectory, arm)
         for kind in KINDS:

@@ -34,7 +34,9 @@ def test_a_hand_carries_a_box_along_before_anything_is_optimised(box):
     moved = carried[-1, 7:9] - push.start[7:9]
     assert 0.8 < np.linalg.norm(moved) / np.linalg.norm(CONFIG.way) < 1.1
     with_none = push.start[None, :7].repeat(len(path), axis=0)
-    still = carried_along(push.system, push.planner._task(push.start, np.zeros(13)), np.hstack([with_none, path[:, 7:]]))
+    still = carried_along(
+        push.system, push.planner._task(push.start, np.zeros(13)), np.hstack([with_none, path[:, 7:]])
+    )
     np.testing.assert_allclose(still[-1, 7:10], push.start[7:10], atol=1e-3)
 
 
