@@ -310,7 +310,7 @@ NODES: tuple[NodeInterfaces, ...] = (
     ),
     NodeInterfaces(
         "contact_planning",
-        publishes=(GATED_TRAJECTORY, GRIPPER_COMMAND, HEARTBEAT, CONTACT_MARKERS),
+        publishes=(JOINT_TRAJECTORY, GATED_TRAJECTORY, GRIPPER_COMMAND, HEARTBEAT, CONTACT_MARKERS),
         subscribes=(JOINT_STATES, OBJECT_POSE, GATE_STATE),
         actions=(CONTACT_PUSH,),
         calls=(PLAN_MOTION,),
