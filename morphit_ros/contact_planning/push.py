@@ -131,7 +131,7 @@ class ContactPush:
         touching = (self.system.contacts.bodies[self.system.contacts.pairs] >= 0).all(axis=1)
         gap = float(self.system.gaps(start)[touching].min()) - self._early
         # A hand that holds a ball is there.
-        coming = 0.0 if self.config.object == "ball" else _COMING
+        coming = {"box": _COMING, "bottle": 2.0 * _COMING, "ball": 0.0}[self.config.object]
         shares = np.linspace(0.0, 1.0, self.planning.steps + 1)
         pushed = _eased((shares - coming) / (_PUSHING - coming))
         come = gap * _eased(shares / coming) if coming else np.zeros(len(shares))
