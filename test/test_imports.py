@@ -104,12 +104,13 @@ SUBPACKAGES = {
     "cli": line("`morphit` itself: finds the command", "commands"),
     "ros": line(
         "`core` (names and QoS, parameters, conversions, frames, runner) and one subpackage a capability",
-        "geometry robot bringup calibration cover display execution grasping motion neural perception spheres "
-        "superovoid",
+        "geometry robot bringup calibration contact_planning cover display execution grasping motion neural perception "
+        "spheres superovoid",
     ),
     "nodes": line(
         "one executable a file, thin",
-        "geometry robot cover display execution grasping motion neural perception ros simulation spheres",
+        "geometry robot contact_planning cover display execution grasping motion neural perception ros simulation "
+        "spheres",
     ),
 }
 # Exceptions narrower than a subpackage.

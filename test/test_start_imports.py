@@ -29,6 +29,7 @@ HEAVY = {
 # Node → what it may import at its start. More needs a reason: that its start uses it in any case.
 ALLOWED = {
     "arm_client": set(),
+    "contact_planning": {"numba"},
     # The controller solves with LAPACK and closes loops by sparse matrices.
     "cover_control": {"numba", "scipy.linalg", "scipy.sparse"},
     "cover_sim": {"numba", "scipy.linalg", "scipy.sparse"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+from morphit_ros.bringup.contact import CONTACT_PUSH
 from morphit_ros.bringup.cover import COVER
 from morphit_ros.bringup.distance import DISTANCE
 from morphit_ros.bringup.grasp import GRASP
@@ -15,7 +16,7 @@ from morphit_ros.bringup.system import SYSTEM
 from morphit_ros.errors import InvalidInputError
 
 JOBS: MappingProxyType[str, Job] = MappingProxyType(
-    {job.name: job for job in (GRASP, SYSTEM, MOVEIT, DISTANCE, SEPARATION, COVER, NEURAL)}
+    {job.name: job for job in (GRASP, SYSTEM, MOVEIT, DISTANCE, SEPARATION, COVER, NEURAL, CONTACT_PUSH)}
 )
 
 

@@ -29,7 +29,7 @@ _SIMULATION = (
 )  # fmt: skip
 # Node → parameters with the simulation where neither arguments nor files say otherwise. Its robot and its clock stand
 # still together while it renders, on a busy machine for seconds: silence is no danger there, and its end ends the job.
-_WHEN_SIMULATED: dict[str, dict[str, Any]] = {
+WHEN_SIMULATED: dict[str, dict[str, Any]] = {
     # Beside all that a simulation computes, everybody is late now and then. Who dies is known at once all the same.
     # Its hand is empty at each start, whatever the last simulation ended with.
     "grasp_execution": {
@@ -284,7 +284,7 @@ def describe_grasp(
         given = {**node.parameters, "use_sim_time": sim_time and node.executable not in _OWN_TIME}
         defaults = {
             **(placed if "base_source" in node.parameters else {}),
-            **(_WHEN_SIMULATED.get(node.node_name, {}) if simulated else {}),
+            **(WHEN_SIMULATED.get(node.node_name, {}) if simulated else {}),
             **(_WHEN_CLEARING.get(node.node_name, {}) if values["clear"] else {}),
         }
         from_files = _parameters_from_files(node.node_name, values, given)

@@ -1,7 +1,8 @@
-"""`morphit contact push`: an arm pushes a box to a goal on the table, planned through contact.
+"""`morphit contact push`: an arm pushes a box or a bottle, or rolls a ball, to a goal on the table through contact.
 
-The hand starts behind the box; the plan is replayed in MuJoCo with the robot's meshes, unless --no-replay is given.
-Exit status 1: no plan that may be carried out, or a replay that ends farther from the goal than the tolerances.
+The hand starts at the object; the plan is replayed in MuJoCo with the robot's meshes, renewed ten times a second by
+where the object is, unless --no-replay is given. Exit status 1: no plan that may be carried out, or a replay that does
+not end at rest within the tolerances.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import argparse
 
 from morphit_ros.commands.contact_spinner import add_trajectory, plan_report, print_plan, write_trajectory
 from morphit_ros.commands.options import add_config, read_config
-from morphit_ros.commands.output_files import ResultFiles, add_json
+from morphit_ros.commands.output_files import ResultFiles, add_json, plain
 from morphit_ros.commands.parser import CommandParser
 from morphit_ros.commands.reports import say
 from morphit_ros.compilation import telling_of_compilation
@@ -21,7 +22,16 @@ def add_options(parser: CommandParser) -> None:
 
     parser.add_argument("--robot", metavar="ROBOT", default="panda", help="an arm of config/robots (default: panda)")
     add_config(
-        parser, ContactPushConfig, "size", "mass", "start", "way", "position_tolerance", "rotation_tolerance", "time"
+        parser,
+        ContactPushConfig,
+        "object",
+        "size",
+        "mass",
+        "start",
+        "way",
+        "position_tolerance",
+        "rotation_tolerance",
+        "time",
     )
     parser.add_argument("--no-replay", action="store_true", help="plan only")
     add_trajectory(parser)
@@ -35,7 +45,8 @@ def run(options: argparse.Namespace) -> int:
     config = read_config(options, ContactPushConfig)
     import math
 
-    from morphit_ros.replay.contact_push import ContactPush
+    from morphit_ros.contact_planning.push import ContactPush
+    from morphit_ros.replay.contact_push import replay_push
 
     say("spheres of the hand")
     push = ContactPush(config, options.robot)
@@ -45,9 +56,12 @@ def run(options: argparse.Namespace) -> int:
     good = plan.success
     if good and not options.no_replay:
         say("replay in MuJoCo")
-        replay = push.replay(plan)
-        report |= {"replayed_miss": replay.miss, "replayed_turn": replay.turn}
-        good = replay.miss <= config.position_tolerance and math.degrees(replay.turn) <= config.rotation_tolerance
+        replay = replay_push(push, plan)
+        report |= {
+            "replayed_miss": replay.miss, "replayed_turn": replay.turn, "replayed_speed": replay.speed,
+            **plain(replay, "renewed", "refused"),
+        }  # fmt: skip
+        good = replay.success
     with ResultFiles() as files:
         if options.trajectory and plan.success:
             names = [*push.robot.arm_joints, "x", "y", "z", "quat_x", "quat_y", "quat_z", "quat_w"]

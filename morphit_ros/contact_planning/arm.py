@@ -17,6 +17,12 @@ from morphit_ros.robot.link_masses import GRAVITY, link_inertias
 
 # Sphere count of a box along each edge.
 _BOX_SPHERES = 3
+# The workcell's bottle (64 mm wide, 215 mm high), homogeneous: height of its centre of mass [m], moments of inertia of
+# 1 kg about it; rings of spheres, the one that it stands on first, as (height, radius, sphere radius, count); spheres
+# on its axis as (height, radius).
+_BOTTLE_CENTER, _BOTTLE_INERTIA = 0.0896, (0.003056, 0.003056, 0.000472)
+_BOTTLE_RINGS = (0.004, 0.028, 0.004, 16), (0.016, 0.024, 0.008, 12)
+_BOTTLE_AXIS = (*((0.032 + 0.012 * k, 0.032) for k in range(7)), (0.13, 0.03), (0.15, 0.022), (0.175, 0.014))
 # Limits are soft while planning: a plan stays so far inside, or a controller may refuse it [rad or m].
 _INSET = 0.02
 
@@ -51,10 +57,27 @@ class ContactObject:
         centers = lattice[outer]
         return ContactObject(Inertia.box(mass, lengths), centers, np.full(len(centers), radius))
 
+    @staticmethod
+    def bottle(mass: float) -> ContactObject:
+        """The workcell's bottle [kg], its origin at the centre of mass."""
+        parts = [np.array([(0.0, 0.0, *part) for part in _BOTTLE_AXIS])]
+        for height, ring, radius, count in _BOTTLE_RINGS:
+            turns = np.arange(count) * 2.0 * np.pi / count
+            rest = np.tile([height, radius], (count, 1))
+            parts.append(np.column_stack([ring * np.cos(turns), ring * np.sin(turns), rest]))
+        spheres = np.vstack(parts)
+        centers = spheres[:, :3] - [0.0, 0.0, _BOTTLE_CENTER]
+        return ContactObject(Inertia(mass, np.zeros(3), mass * np.diag(_BOTTLE_INERTIA)), centers, spheres[:, 3].copy())
+
     @property
     def height(self) -> float:
         """From the lowest point to the object's origin [m]."""
         return float((self.radii - self.centers[:, 2]).max())
+
+    @property
+    def reach(self) -> float:
+        """From the origin along x to the foremost point [m]."""
+        return float((self.radii + self.centers[:, 0]).max())
 
 
 def arm_system(
@@ -65,6 +88,7 @@ def arm_system(
     thing: ContactObject,
     T_world_root: Array | None = None,
     damping: float = 0.0,
+    thinner: float = 0.0,
 ) -> ContactSystem:
     """The system of an arm, the body "object" and a table below z = 0 of the world.
 
@@ -78,6 +102,7 @@ def arm_system(
         thing: what is moved.
         T_world_root: (4, 4) of the robot's root link, identity if None.
         damping: of the planned joints [N m s/rad].
+        thinner: how much the arm finds the object thinner than the table does [m].
 
     Raises:
         InvalidInputError: unknown joints or links, links without spheres, or an object without inertia.
@@ -140,12 +165,17 @@ def arm_system(
             "spheres", "none", "spheres of at least one link", "A body without shape touches nothing."
         )
     parts = builder.add_spheres("object", thing.centers, thing.radii)
+    touched = builder.add_spheres("object", thing.centers, thing.radii - thinner)
     table = builder.add_half_space()
-    pairs = [(row, part) for row in touching for part in parts]
+    pairs = [(row, part) for row in touching for part in touched]
     return builder.build([*pairs, *((part, table) for part in parts), *((row, table) for row in touching)])
 
 
 def resting_height(thing: ContactObject, law: ContactLaw) -> float:
     """Height of the object's origin [m] at which the table's soft contact carries its weight."""
-    load = thing.inertia.mass * GRAVITY / (law.stiffness * law.smoothing)
-    return thing.height - law.smoothing * float(np.log(np.expm1(load)))
+    return thing.height + gap_of_force(thing.inertia.mass * GRAVITY, law)
+
+
+def gap_of_force(force: float, law: ContactLaw) -> float:
+    """Gap [m] at which shapes at rest press each other with a force [N]."""
+    return -law.smoothing * float(np.log(np.expm1(force / (law.stiffness * law.smoothing))))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morphit_ros.configuration import Config, nested, parameter
-from morphit_ros.contact_planning.solver import Solution, SolverConfig, SolverStatus, solve_trajectory
+from morphit_ros.contact_planning.solver import Solution, SolverConfig, SolverStatus, carried_along, solve_trajectory
 from morphit_ros.contact_planning.system import ContactSystem
 from morphit_ros.contact_planning.transcription import Task, deepest_overlap, evaluation_arrays
 from morphit_ros.contact_planning.tree import BALL
@@ -93,10 +93,11 @@ class ContactGoal:
     Weights are of squares, (V,) each; those on the way are integrated over time.
 
     Attributes:
-        positions: (Q,) at the end. Nominal positions lead straight there from the start.
+        positions: (Q,) at the end.
         position, velocity, effort: weights on the way.
         final_position, final_velocity: weights at the end.
         tolerance: (V,) largest deviation at the end, infinite where it does not matter [rad or m].
+        path: (N, Q) nominal positions at times h, 2h, …; None: they lead straight from the start to the goal.
     """
 
     positions: Array
@@ -106,6 +107,7 @@ class ContactGoal:
     final_position: Array
     final_velocity: Array
     tolerance: Array
+    path: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,14 +159,26 @@ class ContactPlanner:
 
     def __init__(self, system: ContactSystem, goal: ContactGoal, config: ContactPlanConfig = DEFAULT_CONFIG) -> None:
         self.system, self.config = system, config
-        self.goal = replace(goal, positions=_checked_positions(system, "goal", goal.positions))
+        self.aim(goal)
+        if len(system.contacts.pairs) == 0:
+            raise InvalidInputError("pairs", "none", "at least one pair of shapes that may touch")
+        self.latest: Solution | None = None
+
+    def aim(self, goal: ContactGoal) -> None:
+        """Take another goal.
+
+        Raises:
+            InvalidInputError: as of the class.
+        """
+        system = self.system
+        shape = self.config.steps, system.position_count
+        if goal.path is not None and (goal.path.shape != shape or not np.isfinite(goal.path).all()):
+            raise InvalidInputError("goal.path", f"shape {goal.path.shape}", f"finite, {shape[0]} rows of {shape[1]}")
         for name in ("position", "velocity", "effort", "final_position", "final_velocity", "tolerance"):
             values = np.asarray(getattr(goal, name), dtype=np.float64)
             if values.shape != (system.velocity_count,) or not (values >= 0.0).all():
                 raise InvalidInputError(f"goal.{name}", values, f"{system.velocity_count} numbers, none negative")
-        if len(system.contacts.pairs) == 0:
-            raise InvalidInputError("pairs", "none", "at least one pair of shapes that may touch")
-        self.latest: Solution | None = None
+        self.goal = replace(goal, positions=_checked_positions(system, "goal", goal.positions))
 
     def plan(
         self, positions: ArrayLike, velocities: ArrayLike | None = None, guess: Array | None = None
@@ -172,7 +186,7 @@ class ContactPlanner:
         """Plan from a configuration (Q,) and velocity (V,), at rest if none is given.
 
         Args:
-            guess: (N, Q) to start from instead of looking for contacts.
+            guess: (N, Q) of the joints with motors, to start from instead of looking for contacts.
 
         Raises:
             InvalidInputError: numbers that are not finite or of another size, or shapes that overlap at the start.
@@ -183,7 +197,8 @@ class ContactPlanner:
         self._check_apart(start)
         task, solver = self._task(start, speed), self.config.solver
         if guess is not None:
-            found = [solve_trajectory(self.system, task, guess, solver, deadline=deadline)]
+            carried = carried_along(self.system, task, guess)
+            found = [solve_trajectory(self.system, task, carried, solver, deadline=deadline)]
         else:
             found = []
             short = replace(solver, iterations=min(_FIRST_ITERATIONS, solver.iterations))
@@ -225,7 +240,7 @@ class ContactPlanner:
         config = replace(self.config.solver, iterations=iterations)
         solution = solve_trajectory(
             self.system, self._task(start, speed), self.latest.positions[rows], config,
-            self.latest.multipliers[rows], began + self.config.time_limit,
+            self.latest.multipliers[rows], began + self.config.time_limit, self.latest.penalty,
         )  # fmt: skip
         self.latest = solution
         return self._made(start, solution, began)
@@ -253,8 +268,9 @@ class ContactPlanner:
         """The last stage's task."""
         config, goal, system = self.config, self.goal, self.system
         steps, h = config.steps, config.step
-        way = system.difference(goal.positions, start)
-        goals = np.array([system.moved(start, way * (t + 1) / steps) for t in range(steps)])
+        way, goals = system.difference(goal.positions, start), goal.path
+        if goals is None:
+            goals = np.array([system.moved(start, way * (t + 1) / steps) for t in range(steps)])
         # Twice, as the cost has a factor ½ that the weights have not.
         weights = [np.tile(2.0 * h * part, (steps, 1)) for part in (goal.position, goal.velocity, goal.effort)]
         weights[0][-1], weights[1][-1] = 2.0 * goal.final_position, 2.0 * goal.final_velocity

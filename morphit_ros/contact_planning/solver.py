@@ -18,6 +18,8 @@ from morphit_ros.jit import njit
 
 # Updates of the multipliers, and growth of the penalty over its first value, at most.
 _UPDATES, _MOST = 15, 1e4
+# Newton steps of a time step, and the squared effort that is as good as none [N² or (N m)²].
+_CARRYING, _CARRIED = 30, 1e-8
 # Of the penalty, by which solutions that have not converged are compared with others.
 _RANKING = 10.0
 
@@ -66,7 +68,7 @@ class Solution:
         positions: (N, Q) at times h, 2h, …
         velocities, efforts: (N, V) that lead to each of them.
         gaps, forces: (N, P) of the pairs [m] and [N].
-        multipliers: (N, V) of the efforts without motor, to start the next solve with.
+        multipliers, penalty: (N, V) of the efforts without motor, and their weight, to start the next solve with.
         cost: without penalty and multipliers.
         penalised: with a high penalty, to compare solutions by.
         unactuated: largest effort of a joint without motor [N m or N].
@@ -81,6 +83,7 @@ class Solution:
     gaps: Array
     forces: Array
     multipliers: Array
+    penalty: float
     cost: float
     penalised: float
     unactuated: float
@@ -94,6 +97,46 @@ def _stepped(tree, positions, step, moved):  # type: ignore[no-untyped-def]
         add(tree, positions[t], step[t], moved[t])
 
 
+def carried_along(system: ContactSystem, task: Task, path: Array) -> Array:
+    """A path (N, Q) whose joints without motor go where contact takes them, by implicit Euler steps of the task.
+
+    Where a step cannot be solved, they end it as near to being without effort as could be found.
+    """
+    tree, contacts = system.tree, system.contacts
+    idle = np.flatnonzero(~system.actuated)
+    here = evaluation_arrays(tree, contacts, 1)
+    free = np.zeros((1, system.velocity_count))
+    position, velocity, rows = task.position, task.velocity, []
+    for row in path:
+        now = task._replace(
+            position=position, velocity=velocity, goals=row[None], position_weights=free, velocity_weights=free,
+            effort_weights=(~system.actuated[None]).astype(np.float64), efforts=free, overlap_weight=0.0,
+        )  # fmt: skip
+        way = system.difference(row, position)
+        way[idle] = task.step * velocity[idle]
+        place = system.moved(position, way)
+        cost = evaluate(tree, contacts, now, place[None], here, True)
+        for _ in range(_CARRYING):
+            step = np.zeros(len(way))
+            step[idle] = -np.linalg.lstsq(here.jacobians[0][np.ix_(idle, idle)], here.efforts[0, idle])[0]
+            share = 1.0
+            while share > 1e-3:
+                moved = system.moved(place, share * step)
+                if evaluate(tree, contacts, now, moved[None], here, False) < cost:
+                    break
+                share *= 0.5
+            else:
+                break
+            place = moved
+            cost = evaluate(tree, contacts, now, place[None], here, True)
+            if cost < _CARRIED:
+                break
+        velocity = system.difference(place, position) / task.step
+        position = place
+        rows.append(place)
+    return np.array(rows)
+
+
 def solve_trajectory(
     system: ContactSystem,
     task: Task,
@@ -101,23 +144,24 @@ def solve_trajectory(
     config: SolverConfig,
     multipliers: Array | None = None,
     deadline: float = np.inf,
+    penalty: float | None = None,
 ) -> Solution:
     """Lower the cost of a task from a guess (N, Q); the task's effort weights of joints without motor are not used.
 
     Args:
-        multipliers: of an earlier solution.
+        multipliers, penalty: of an earlier solution.
         deadline: of `time.monotonic` [s].
     """
     began = time.monotonic()
     tree, contacts = system.tree, system.contacts
     steps, count = guess.shape[0], system.velocity_count
     idle = ~system.actuated
-    penalty = config.penalty
+    weight = config.penalty if penalty is None else penalty
     factors = np.zeros((steps, count)) if multipliers is None else multipliers.copy()
 
     def constrained() -> Task:
         weights, targets = task.effort_weights.copy(), task.efforts.copy()
-        weights[:, idle], targets[:, idle] = penalty, -factors[:, idle] / penalty
+        weights[:, idle], targets[:, idle] = weight, -factors[:, idle] / weight
         return task._replace(effort_weights=weights, efforts=targets)
 
     here, trial = evaluation_arrays(tree, contacts, steps), evaluation_arrays(tree, contacts, steps)
@@ -149,7 +193,7 @@ def solve_trajectory(
             radius *= 2.0
         if fresh:
             positions, moved = moved, positions
-            cost = evaluate(tree, contacts, current, positions, here, True)
+            cost = evaluate(tree, contacts, current, positions, here, iterations < config.iterations)
         settled = promised < config.cost_tolerance * cost or (fresh and gained < config.cost_tolerance * cost)
         if not settled and radius > 1e-10:
             continue
@@ -161,9 +205,9 @@ def solve_trajectory(
             status = SolverStatus.STALLED
             break
         updates += 1
-        factors[:, idle] += penalty * here.efforts[:, idle]
+        factors[:, idle] += weight * here.efforts[:, idle]
         if needed > 0.25 * earlier:
-            penalty = min(penalty * config.penalty_growth, _MOST * config.penalty)
+            weight = min(weight * config.penalty_growth, _MOST * config.penalty)
         earlier = min(needed, earlier)
         radius = max(radius, config.radius)
         current = constrained()
@@ -173,7 +217,7 @@ def solve_trajectory(
     weights[:, idle] = 0.0
     plain = evaluate(tree, contacts, task._replace(effort_weights=weights), positions, here, False)
     return Solution(
-        status, positions, here.velocities, here.efforts, here.gaps, here.forces, factors, plain,
-        plain + 0.5 * max(penalty, _RANKING * config.penalty) * float(np.square(here.efforts[:, idle]).sum()),
+        status, positions, here.velocities, here.efforts, here.gaps, here.forces, factors, weight, plain,
+        plain + 0.5 * max(weight, _RANKING * config.penalty) * float(np.square(here.efforts[:, idle]).sum()),
         float(np.abs(here.efforts[:, idle]).max(initial=0.0)), iterations, time.monotonic() - began,
     )  # fmt: skip

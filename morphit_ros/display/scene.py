@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morphit_ros.display.display_list import LinesItem, PointsItem, box_edges
+from morphit_ros.display.drawings.contact import contact_items
 from morphit_ros.display.drawings.distances import closest_points_item
 from morphit_ros.display.drawings.grasps import grasp_items
 from morphit_ros.display.drawings.motion import motion_items
@@ -43,6 +44,7 @@ LAYERS = {
     "table": "Table",
     "grasps": "Grasps",
     "motion": "Planned motion",
+    "contact": "Contact",
     "distances": "Nearest pair",
     "clouds": "Clouds",
 }
@@ -306,6 +308,22 @@ class ViewerScene(ServedScene):
             return
         with self._lock:
             self._server.draw(grasp_items(checked, gripper))
+
+    def set_contact(self, way: ArrayLike, forces: ArrayLike) -> None:
+        """Show a push; empty ones clear it.
+
+        Args:
+            way: (N, 3) of the object's middle in the world [m].
+            forces: (2 K, 3) ends of the forces' lines, two by two [m].
+
+        Raises:
+            InvalidInputError: numbers that are not finite.
+        """
+        points, ends = (np.asarray(item, dtype=np.float64).reshape(-1, 3) for item in (way, forces))
+        if not (np.isfinite(points).all() and np.isfinite(ends).all()):
+            raise InvalidInputError("way, forces", "numbers that are not finite", "finite points [m]")
+        with self._lock:
+            self._server.draw(contact_items(points, ends[: len(ends) // 2 * 2].reshape(-1, 2, 3)))
 
     def set_motion(
         self, way: tuple[ArrayLike, ArrayLike], trees: tuple[ArrayLike, ArrayLike], T_world_root: ArrayLike

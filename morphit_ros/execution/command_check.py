@@ -117,12 +117,16 @@ class CommandCheck:
         )
         self.problem(still, dict(zip(robot.arm_joints, robot.home.tolist(), strict=True)))
 
-    def problem(self, trajectory: Trajectory, measured: Mapping[str, float]) -> str:
+    def problem(
+        self, trajectory: Trajectory, measured: Mapping[str, float], under_way: tuple[Trajectory, float] | None = None
+    ) -> str:
         """Why a trajectory is not followed, empty if nothing speaks against it.
 
         Args:
             trajectory: to follow from now on.
             measured: joint name → position now [rad].
+            under_way: that it takes the place of while the arm follows it, and how far that is [s]: it is to go on from
+                there as fast. None: the arm is at rest.
         """
         limits, names = self._limits, trajectory.joint_names
         if sorted(names) != sorted(self._robot.arm_joints) or not set(names) <= set(measured):
@@ -134,11 +138,16 @@ class CommandCheck:
             return f"a trajectory with {cause}"
         start = np.abs(trajectory.positions[0] - [measured[name] for name in names])
         jerk = np.full(len(names), limits.jerk)
-        first, last = np.abs(trajectory.velocities[[0, -1]])
+        last = np.abs(trajectory.velocities[-1])
+        before = np.zeros(len(names))
+        if under_way is not None and set(under_way[0].joint_names) == set(names):
+            followed, elapsed = under_way
+            before = followed.speed(elapsed)[[followed.joint_names.index(name) for name in names]]
+        first = np.abs(trajectory.velocities[0] - before)
         rest = _REST_TIME * self.accelerations(names)
         for what, unit, values, bounds in (
             ("start", "rad from where the arm is", start, np.full(len(names), limits.start_tolerance)),
-            ("velocity at the start", "rad/s", first, rest),
+            ("change of velocity at the start" if under_way else "velocity at the start", "rad/s", first, rest),
             ("velocity at the end", "rad/s", last, rest),
             ("velocity", "rad/s", peak_velocities(trajectory), limits.velocity_factor * joints.velocity * (1.0 + 1e-6)),
             ("acceleration", "rad/s²", peak_accelerations(trajectory), self.accelerations(names)),

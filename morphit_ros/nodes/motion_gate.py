@@ -151,7 +151,12 @@ class TrajectoryGate(Node):
             return cause
         assert self._check is not None
         assert self._watch.arm is not None
-        return self._check.problem(trajectory, self._watch.arm.as_dict())
+        under_way = None
+        if self._gate.phase is Phase.MOVING and self._trajectory is not None and not self._overruled:
+            # Whoever renews a motion while it is followed goes on from where the arm is on it.
+            late = self._watch.driver.held_up - self._held_up
+            under_way = self._trajectory, ros_time(self) - self._begin - late
+        return self._check.problem(trajectory, self._watch.arm.as_dict(), under_way)
 
     def _lacking(self) -> str:
         """What has not come yet; empty if everything has."""

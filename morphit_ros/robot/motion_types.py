@@ -82,3 +82,20 @@ class Trajectory:
             + s * s * (s - 1) * step * self.velocities[row + 1]
         )
         return position
+
+    def speed(self, time: float) -> Array:
+        """Velocities (J,) at a time [s] since the start, those of the ends before and after it."""
+        if time <= self.times[0]:
+            return self.velocities[0]
+        if time >= self.times[-1]:
+            return self.velocities[-1]
+        row = int(np.searchsorted(self.times, time)) - 1
+        step = self.times[row + 1] - self.times[row]
+        s = (time - self.times[row]) / step
+        mean = (self.positions[row + 1] - self.positions[row]) / step
+        speed: Array = (
+            (1 - s) * (1 - 3 * s) * self.velocities[row]
+            + 6 * s * (1 - s) * mean
+            + s * (3 * s - 2) * self.velocities[row + 1]
+        )
+        return speed

@@ -64,6 +64,7 @@ STARTS = {
     "workcell_sim": [{}],
     "cover_control": [{"case": "3x3"}, {"case": "3x3", "state_source": "poses"}],
     "motion_planning": [{"description": "topic"}],
+    "contact_planning": [{}],
     "cover_sim": [{"case": "3x3"}],
     "neural_object": [{}],
     "web_viewer": [{"port": 0, "scene": "cover"}, {"port": 0, "scene": "neural"}, {"port": 0, "controls": True}],

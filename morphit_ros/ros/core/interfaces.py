@@ -96,6 +96,9 @@ NEURAL_MOTION = Topic(
 )  # fmt: skip
 MOTION_PLAN = Topic("motion_plan", MotionPlan, LATCHED, "newest answer of plan_motion, for displays")
 MOTION_MARKERS = Topic("motion_markers", MarkerArray, LATCHED, "way and trees of that answer for RViz")
+CONTACT_MARKERS = Topic(
+    "contact_markers", MarkerArray, LATCHED, "way of an object that is pushed, and forces of contact, for displays"
+)
 JOB_STATE = Topic(
     "job_state", DiagnosticStatus, LATCHED, "stage of the running pick and durations of the finished ones"
 )
@@ -187,6 +190,7 @@ PICK = Action("pick", Pick, "see, plan and execute in one")
 RELEASE = Action("release", Release, "open the hand where it is")
 PLACE = Action("place", Place, "put down what the hand holds")
 PUSH = Action("push", Push, "push an object aside that cannot be grasped as it lies")
+CONTACT_PUSH = Action("contact_push", Push, "push or roll an object to a goal, planned through contact")
 GO_HOME = Action("go_home", GoHome, "the arm to the robot's home, with what the hand holds")
 RECOVER = Action("recover", Recover, "after a fault: look what is held, up, and home")
 
@@ -307,6 +311,16 @@ NODES: tuple[NodeInterfaces, ...] = (
         needs=(Need(JOINT_STATES, "state_timeout"), Need(ROBOT_DESCRIPTION)),
     ),
     NodeInterfaces(
+        "contact_planning",
+        publishes=(JOINT_TRAJECTORY, GATED_TRAJECTORY, GRIPPER_COMMAND, HEARTBEAT, CONTACT_MARKERS),
+        subscribes=(JOINT_STATES, OBJECT_POSE, GATE_STATE),
+        actions=(CONTACT_PUSH,),
+        calls=(PLAN_MOTION,),
+        needs=(
+            Need(JOINT_STATES, "state_timeout"), Need(OBJECT_POSE, "state_timeout"), Need(GATE_STATE, "gate_timeout"),
+        ),
+    ),
+    NodeInterfaces(
         "neural_object",
         publishes=(NEURAL_OBJECT, NEURAL_MARKERS, NEURAL_MOTION),
         subscribes=(OBJECTS, TABLE),
@@ -338,7 +352,8 @@ NODES: tuple[NodeInterfaces, ...] = (
         subscribes=(
             ROBOT_DESCRIPTION, JOINT_STATES, SPHERE_MODEL, LEFT_POINTS, RIGHT_POINTS, LEFT_EXTRINSICS,
             RIGHT_EXTRINSICS, OBJECT_CLOUD, OBJECTS, TABLE, GRASPS, JOB_STATE, SEPARATION, SUPEROVOID_MODEL,
-            MOTION_PLAN, COVER_DESCRIPTION, COVER_STATE, NEURAL_OBJECT, NEURAL_MOTION, DIAGNOSTICS, NODE_ALIVE,
+            MOTION_PLAN, CONTACT_MARKERS, COVER_DESCRIPTION, COVER_STATE, NEURAL_OBJECT, NEURAL_MOTION, DIAGNOSTICS,
+            NODE_ALIVE,
         ),
         publishes=(HEARTBEAT,),
         calls=(ROBOT_DISTANCE, PICK, RELEASE, PLACE, GO_HOME, RECOVER, EXECUTE_GRASP, SEGMENT, PLAN_GRASP),

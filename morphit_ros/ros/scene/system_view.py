@@ -10,6 +10,7 @@ import numpy as np
 from rclpy.node import Node
 from std_msgs.msg import String
 from trajectory_msgs.msg import MultiDOFJointTrajectory
+from visualization_msgs.msg import MarkerArray
 
 from morphit_interfaces.msg import CoverState, MotionPlan, NeuralObject, SphereModel, SuperovoidModel
 from morphit_ros.display.job_panel import NO_TARGET, STOP, JobPanel
@@ -70,6 +71,7 @@ class SystemViewer(WorkcellViewer):
             **self.topics,
             interfaces.SUPEROVOID_MODEL: self._on_superovoids,
             interfaces.MOTION_PLAN: self._show_motion,
+            interfaces.CONTACT_MARKERS: self._show_contact,
             interfaces.NEURAL_OBJECT: self._show_neural_object,
             interfaces.NEURAL_MOTION: self._show_neural_motion,
             interfaces.COVER_DESCRIPTION: self._show_cover,
@@ -132,6 +134,11 @@ class SystemViewer(WorkcellViewer):
         T_world_root = self._base.T_world_base(self._robot.base_link)
         self.scene.set_motion((point_rows(message.way), np.array(message.clearance)), trees, T_world_root)
         self._panel.set_plan(message.message, message.certificate, message.success)
+
+    def _show_contact(self, message: MarkerArray) -> None:
+        drawn = {marker.ns: point_rows(marker.points) for marker in message.markers}
+        none = np.zeros((0, 3))
+        self.scene.set_contact(drawn.get("way", none), drawn.get("forces", none))
 
     # Models
 

@@ -1,0 +1,9 @@
+"""A push planned through contact. Arguments: ros2 launch morphit_ros contact_push.launch.py --show-args"""
+
+from launch import LaunchDescription
+
+from morphit_ros.ros.core.launch_actions import job_launch_description
+
+
+def generate_launch_description() -> LaunchDescription:
+    return job_launch_description("contact_push")

@@ -1,0 +1,1 @@
+"""Pushes planned through contact, on the graph."""
