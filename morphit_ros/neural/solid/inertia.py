@@ -36,6 +36,9 @@ _CUT_OFF = 0.05
 _PIXEL_SHARE = 0.25
 # A solid whose volume differs from the hull of its silhouettes by more is mentioned.
 _MOST_OFF_HULL = 0.15
+# The thickness of walls whose two sides were learned apart is known to this share of a pixel, and differs from place to
+# place by as much of that.
+_WALL_SHARE, _UNEVEN = 0.1, 0.3
 # Walls of fewer pixels have no thickness that pictures show.
 _LEAST_THICKNESS = 2.0
 # Views that disagree by more of a pixel, beyond its rounding, are mentioned.
@@ -171,7 +174,9 @@ def inertial_properties(
     if isinstance(solid.threshold, HullThreshold):
         errors += _hull_effects(solid, solid.threshold)
         remarks += _off_hull(solid, solid.threshold) + _pose_remarks(solid.threshold)
-        if (thickness := _mean_thickness(solid)) < _LEAST_THICKNESS * solid.threshold.pixel:
+        if solid.threshold.walls is None and (thickness := _mean_thickness(solid)) < (
+            _LEAST_THICKNESS * solid.threshold.pixel
+        ):
             errors.append(np.array([1.0, 0.0, 0.0, 1.0]))
             remarks.append(
                 f"walls are {1e3 * thickness:.2g} mm thick in the mean, where a pixel shows "
@@ -247,9 +252,17 @@ def _threshold_effect(solid: Solid, low: float, high: float, config: SolidConfig
 
 def _hull_effects(solid: Solid, threshold: HullThreshold) -> list[Array]:
     """What the silhouettes say otherwise, and what a part of a pixel changes."""
-    # All around it changes the volume most, on one side only the centre.
-    swelling = _PIXEL_SHARE * threshold.pixel * solid.surface.area / solid.volume
-    errors = [np.array([swelling, _PIXEL_SHARE * threshold.pixel, 2.0 / 3.0 * swelling, 5.0 / 3.0 * swelling])]
+    if threshold.walls is not None:
+        swelling = _WALL_SHARE * threshold.pixel / _mean_thickness(solid)
+        gyration = np.sqrt(np.trace(solid.moments.second_moment) / solid.volume)
+        uneven = _UNEVEN * swelling
+        errors = [np.array([swelling, uneven * gyration, uneven, swelling])]
+        volume, center, inertia, per_volume = threshold.walls
+        errors.append(np.array([volume, center, per_volume, inertia]))
+    else:
+        # All around it changes the volume most, on one side only the centre.
+        swelling = _PIXEL_SHARE * threshold.pixel * solid.surface.area / solid.volume
+        errors = [np.array([swelling, _PIXEL_SHARE * threshold.pixel, 2.0 / 3.0 * swelling, 5.0 / 3.0 * swelling])]
     if threshold.disagreement > 0.0:
         # The hull of views that disagree is what the most cautious of them leave.
         swelling = threshold.disagreement * solid.surface.area / solid.volume
