@@ -27,7 +27,7 @@ _MOST_AGAINST = 0.1
 # Less weight than any ray has.
 _NO_WEIGHT = 1e-9
 # Outlines are rounded to pixels, and the largest of many lies inside of the object by so much [px].
-_OUTLINE = 0.3
+_OUTLINE = 0.5
 # Width of the edge of the field [spacings]: walls keep a density of one.
 _EDGE = 0.1
 # Share of the measured points that may lie beyond the object on each side.

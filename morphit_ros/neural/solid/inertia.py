@@ -22,6 +22,7 @@ from morphit_ros.neural.field import DensityField
 from morphit_ros.neural.fields.sampled import SampledField
 from morphit_ros.neural.solid.extraction import Solid, SolidConfig, extract_solid, moments_at
 from morphit_ros.neural.solid.moments import VolumeMoments, difference, mesh_moments, tensor
+from morphit_ros.neural.solid.readings import Reading, solid_readings
 from morphit_ros.neural.solid.silhouette_hull import HullThreshold
 from morphit_ros.neural.solid.thresholds import Threshold, check_densities
 from morphit_ros.neural.solid.visibility import box_cells, combined_moments, judge_visibility
@@ -57,6 +58,29 @@ class Weighting(StrEnum):
 
 
 @dataclass(frozen=True)
+class BodyReading:
+    """Mass, centre and inertia of one of the bodies that the views allow.
+
+    Attributes:
+        name: "filled" or "hollow"; see `readings.Reading`.
+        likelihood: of this one among those given, in [0, 1].
+        mass: [kg].
+        center_of_mass: (3,) in the field's frame [m].
+        inertia: (3, 3) about the centre of mass [kg m^2].
+        volume: [m^3].
+        wall: thickness that was taken for the wall [m]; zero of the filled one.
+    """
+
+    name: str
+    likelihood: float
+    mass: float
+    center_of_mass: Array
+    inertia: Array
+    volume: float
+    wall: float
+
+
+@dataclass(frozen=True)
 class InertialProperties:
     """Mass, centre of mass and inertia, each with an estimate of its error (one standard deviation, roughly).
 
@@ -71,6 +95,8 @@ class InertialProperties:
         inertia_error: of the tensor, relative to its norm.
         seen_share: of the surface that the cameras saw, in [0, 1]; None if it wasn't said where they were.
         remarks: what a user should know, in words: a one-sided view, hollows that were filled, pieces left out.
+        readings: what the object may be where no camera saw its inside, filled first; empty where that makes no
+            difference. The numbers above are of the filled one.
     """
 
     mass: float
@@ -83,6 +109,7 @@ class InertialProperties:
     inertia_error: float
     seen_share: float | None = None
     remarks: tuple[str, ...] = ()
+    readings: tuple[BodyReading, ...] = ()
 
     @property
     def principal_moments(self) -> Array:
@@ -187,10 +214,11 @@ def inertial_properties(
         unsampled, words = _unsampled_effects(solid, solid.field)
         errors += unsampled
         remarks += words
-    seen = None
+    seen, readings = None, cast(tuple[Reading, ...], ())
     if eyes is not None:
         visibility = judge_visibility(solid, eyes, support)
         seen = visibility.seen_share
+        readings = solid_readings(solid, visibility.points, visibility.normals, visibility.seen)
         bounds = [difference(solid.moments, other) for other in (visibility.with_hidden, visibility.without_unseen)]
         errors.append(0.5 * np.maximum(*bounds))
         if visibility.one_sided:
@@ -199,7 +227,22 @@ def inertial_properties(
                 f"{errors[-1][1] / solid.size:.0%} of the size and the inertia by {errors[-1][2]:.0%}: add views from "
                 "the other side"
             )
-    return _properties(solid.moments, errors, mass, density, Weighting.SOLID, seen, tuple(remarks))
+    if readings:
+        filled, hollow = readings
+        remarks.append(
+            f"the inside was not seen: filled as given here (likelihood {filled.likelihood:.0%}), or hollow with a wall "
+            f"of {1e3 * hollow.wall:.2g} mm and {hollow.moments.volume / solid.volume:.0%} of the volume "
+            f"({hollow.likelihood:.0%}); add views that look into it, or weigh the object"
+        )
+    found = _properties(solid.moments, errors, mass, density, Weighting.SOLID, seen, tuple(remarks))
+    return replace(found, readings=tuple(_body_reading(reading, mass, density) for reading in readings))
+
+
+def _body_reading(reading: Reading, mass: float | None, density: float | None) -> BodyReading:
+    body = _properties(reading.moments, [np.zeros(4)], mass, density, Weighting.SOLID, None, ())
+    return BodyReading(
+        reading.name, reading.likelihood, body.mass, body.center_of_mass, body.inertia, body.volume, reading.wall
+    )
 
 
 def _checked_weighting(weighting: Weighting | str, of_solids: Mapping[str, object]) -> Weighting:
