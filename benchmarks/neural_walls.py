@@ -161,7 +161,9 @@ def main() -> None:
                     if options.json:
                         options.json.write_text(json.dumps(rows, indent=1))
     found = [row for row in rows if "refused" not in row]
-    print(f"\n{len(rows)} cases, {len(rows) - len(found)} refused; within two standard deviations, and stated over true:")
+    print(
+        f"\n{len(rows)} cases, {len(rows) - len(found)} refused; within two standard deviations, and stated over true:"
+    )
     for quantity in QUANTITIES:
         inside = [abs(row[quantity]) <= 2.0 * row[f"{quantity} stated"] for row in found]
         loose = np.median([row[f"{quantity} stated"] / max(abs(row[quantity]), 1e-9) for row in found])

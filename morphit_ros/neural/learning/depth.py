@@ -17,14 +17,14 @@ from morphit_ros.neural.field import DensityField
 from morphit_ros.neural.learning.carved_grid import carve_grid
 from morphit_ros.neural.learning.config import DepthLearningConfig
 from morphit_ros.neural.learning.result import LearningResult, LearningStatus, Progress
-from morphit_ros.neural.solid.extraction import SolidConfig
 from morphit_ros.neural.learning.walled_grid import WalledGrid, carve_walls
+from morphit_ros.neural.solid.extraction import SolidConfig
 from morphit_ros.neural.solid.search import find_object
 from morphit_ros.neural.solid.silhouette_hull import HullThreshold, pixel_size
+from morphit_ros.neural.solid.thresholds import Threshold
 from morphit_ros.neural.views.agreement import AgreedViews, agreed_views
 from morphit_ros.neural.views.carving import DepthHull
 from morphit_ros.neural.views.consistency import check_depths, depth_bounds
-from morphit_ros.neural.solid.thresholds import Threshold
 from morphit_ros.neural.views.oriented_depths import depth_noise, oriented_surfaces, walled_share
 from morphit_ros.neural.views.posed_views import PosedDepths
 
@@ -87,9 +87,7 @@ def learn_from_depths(
         message = "; ".join((f"carved from {len(depths)} views", *notes))
         half = Threshold(0.5)
         pixel = pixel_size(depths, field.bounds.mean(axis=0))
-        sided = HullThreshold(
-            half.value, *half.range, 1.0, None, pixel, agreed.disagreement, agreed.drift, deviation
-        )
+        sided = HullThreshold(half.value, *half.range, 1.0, None, pixel, agreed.disagreement, agreed.drift, deviation)
         return LearningResult(LearningStatus.CONVERGED, message, field, none, threshold=sided, notes=notes)
     assert grid is not None
     if grid.values.max() < 0.5:

@@ -230,12 +230,12 @@ def inertial_properties(
     if readings:
         filled, hollow = readings
         remarks.append(
-            f"the inside was not seen: filled as given here (likelihood {filled.likelihood:.0%}), or hollow with a wall "
-            f"of {1e3 * hollow.wall:.2g} mm and {hollow.moments.volume / solid.volume:.0%} of the volume "
+            f"the inside was not seen: filled as given here (likelihood {filled.likelihood:.0%}), or hollow with a "
+            f"wall of {1e3 * hollow.wall:.2g} mm and {hollow.moments.volume / solid.volume:.0%} of the volume "
             f"({hollow.likelihood:.0%}); add views that look into it, or weigh the object"
         )
-    found = _properties(solid.moments, errors, mass, density, Weighting.SOLID, seen, tuple(remarks))
-    return replace(found, readings=tuple(_body_reading(reading, mass, density) for reading in readings))
+    properties = _properties(solid.moments, errors, mass, density, Weighting.SOLID, seen, tuple(remarks))
+    return replace(properties, readings=tuple(_body_reading(reading, mass, density) for reading in readings))
 
 
 def _body_reading(reading: Reading, mass: float | None, density: float | None) -> BodyReading:

@@ -53,7 +53,8 @@ class HullThreshold(Threshold):
         walls: of a field whose walls have two sides that were learned apart, how well; None of any other.
 
     Raises:
-        InvalidInputError: what `Threshold` refuses, deviations that are negative or not finite, moments of no body, or a pixel that is negative or not finite.
+        InvalidInputError: what `Threshold` refuses, deviations that are negative or not finite, moments of no body, or
+            a pixel that is negative or not finite.
     """
 
     hull: VolumeMoments | None = None

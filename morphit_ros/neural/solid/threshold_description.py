@@ -80,7 +80,9 @@ def build_threshold(description: Any, bounds: Array) -> Threshold:
     if of_walls:
         found = _entries("threshold: walls", entries[_WALLS], WallDeviation._fields)
         walls = WallDeviation(**{name: _number(f"threshold: walls: {name}", found[name]) for name in found})
-    threshold = HullThreshold(**numbers, walls=walls, hull=hull, pixel=_number("threshold: pixel", entries["pixel"]), **sizes)
+    threshold = HullThreshold(
+        **numbers, walls=walls, hull=hull, pixel=_number("threshold: pixel", entries["pixel"]), **sizes
+    )
     check_hull(threshold, bounds)
     return threshold
 

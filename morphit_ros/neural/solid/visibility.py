@@ -96,9 +96,7 @@ def judge_visibility(solid: Solid, eyes: ArrayLike, support: SupportPlane | None
         heights = transform_points(invert_transform(support.T_world_table), points)[:, 2]
         seen |= heights < _RESTING_CELLS * solid.spacing
     own = _moments_of_part(solid, points, seen)
-    return Visibility(
-        float(seen.mean()), _moments_with_hidden(solid, positions, support), own, points, normals, seen
-    )
+    return Visibility(float(seen.mean()), _moments_with_hidden(solid, positions, support), own, points, normals, seen)
 
 
 def _moments_of_part(solid: Solid, points: Array, seen: NDArray[np.bool_]) -> VolumeMoments:

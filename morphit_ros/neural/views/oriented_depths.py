@@ -50,7 +50,7 @@ class OrientedSurface(NamedTuple):
         depth: (H, W) as measured [m]; elsewhere that of the nearest pixel of the object.
         normals: (H, W, 3) in the world, towards the camera; zero where not known.
         planes: (H, W, 3) plane through the neighbours, in the camera's frame: n·p = 1 for its points p [1/m].
-        trust: (H, W) share of its neighbours that are of the same surface: next to edges a ray may belong to either side.
+        trust: (H, W) share of its neighbours that are of the same surface: at edges a ray may belong to either side.
         nearest: (H, W) least depth of a pixel and its eight neighbours; infinite where none is of the object [m].
     """
 
@@ -68,8 +68,7 @@ def depth_noise(views: PosedDepths) -> float:
     found = []
     for number in range(len(views)):
         depth = np.where(pixels[number], views.depth[number], np.nan).astype(np.float64)
-        for values in (depth, depth.T):
-            found.append(np.abs(values[2:] - 2.0 * values[1:-1] + values[:-2]).ravel())
+        found += [np.abs(d[2:] - 2.0 * d[1:-1] + d[:-2]).ravel() for d in (depth, depth.T)]
     seconds = np.concatenate(found)
     seconds = seconds[~np.isnan(seconds)]
     return float(np.median(seconds)) / (_OF_SECOND * _OF_MEDIAN) if len(seconds) else 0.0
@@ -98,12 +97,17 @@ def _oriented(views: PosedDepths, number: int, of_object: Mask, noise: float) ->
     known = of_object & (count >= _LEAST_PIXELS) & (facing > _GRAZING)
     normals = -planes / np.maximum(length, 1e-300)[..., None] @ views.T_world_camera[number, :3, :3].T
     alone = np.where(of_object, depth, np.inf)
-    return OrientedSurface(known, depth, np.where(known[..., None], normals, 0.0), planes, count / (2 * half + 1) ** 2, minimum_filter(alone, 3))
+    return OrientedSurface(
+        known,
+        depth,
+        np.where(known[..., None], normals, 0.0),
+        planes,
+        count / (2 * half + 1) ** 2,
+        minimum_filter(alone, 3),
+    )
 
 
-def _planes(
-    depth: Array, of_object: Mask, rays: Array, half: int, jump: float
-) -> tuple[Array, NDArray[np.int64]]:
+def _planes(depth: Array, of_object: Mask, rays: Array, half: int, jump: float) -> tuple[Array, NDArray[np.int64]]:
     """Planes (H, W, 3) through each pixel's neighbours of the same surface, and how many (H, W) there are.
 
     A plane n·p = 1 has inverse depths n·r along rays r with z = 1: least squares, weighted for equal depth errors.
@@ -113,7 +117,7 @@ def _planes(
     padded_mask = np.pad(of_object, half)
     padded_rays = np.pad(rays, ((half, half), (half, half), (0, 0)))
     matrix, right = np.zeros((height, width, 3, 3)), np.zeros((height, width, 3))
-    count = np.zeros((height, width), np.int64)
+    count: NDArray[np.int64] = np.zeros((height, width), np.int64)
     for row in range(2 * half + 1):
         for column in range(2 * half + 1):
             part = slice(row, row + height), slice(column, column + width)
@@ -126,7 +130,8 @@ def _planes(
     # A row of pixels alone has no plane: then the smallest normal that fits.
     trace = np.trace(matrix, axis1=2, axis2=3)
     matrix += (1e-9 * trace + 1e-300)[..., None, None] * np.eye(3)
-    return np.linalg.solve(matrix, right[..., None])[..., 0], count
+    planes: Array = np.linalg.solve(matrix, right[..., None])[..., 0]
+    return planes, count
 
 
 def walled_share(views: PosedDepths, surfaces: list[OrientedSurface], pixel: float) -> float:
