@@ -74,6 +74,12 @@ def test_a_wall_of_half_a_pixel_keeps_its_volume(noise: float) -> None:
     assert np.linalg.norm(body.center_of_mass - CENTER) < 2.0 * body.center_error
 
 
+def test_noisy_walls_say_nothing_of_the_focal_length() -> None:
+    views = half_shell(noise=1.5e-3)
+    result = learn_from_depths(views, DepthLearningConfig(resolution=64))
+    assert "focal" not in result.message
+
+
 def test_without_views_of_the_inside_both_readings_are_given() -> None:
     views = half_shell(highest=-0.2)
     body = _body(_learned(views), views)

@@ -60,7 +60,8 @@ def learn_from_depths(
         InvalidInputError: poses that contradict each other.
     """
     config = config or DepthLearningConfig()
-    agreed = agreed_views(depths, config.poses) if config.check_poses else AgreedViews(depths)
+    walled = config.method == "grid" and _walled(depths)
+    agreed = agreed_views(depths, config.poses, not walled) if config.check_poses else AgreedViews(depths)
     depths = agreed.views
     bounds = depth_bounds(depths)
     if config.check_poses:
@@ -76,7 +77,7 @@ def learn_from_depths(
         noise = max(config.noise, _WITHIN * agreed.disagreement)
         if agreed.drift > 0.0:
             noise = max(noise, _OF_REFINED * pixel_size(depths, bounds.mean(axis=0)))
-        walls = _walls(depths, bounds, spacing, config, told) if config.method == "grid" else None
+        walls = _walls(depths, bounds, spacing, config, told) if walled else None
         grid = carve_grid(hull, bounds, spacing, noise, config.edge, config.smoothing, told) if walls is None else None
     except _Cancelled:
         return LearningResult(LearningStatus.CANCELLED, "Cancelled.", None, np.zeros(0))
@@ -109,16 +110,20 @@ def learn_from_depths(
     return replace(result, message=message, threshold=_threshold(result.field, depths, agreed), notes=agreed.notes)
 
 
+def _walled(depths: PosedDepths) -> bool:
+    """Whether much of the surface has another close behind it."""
+    pixel = pixel_size(depths, np.concatenate(depths.surface_points()).mean(axis=0))
+    return walled_share(depths, oriented_surfaces(depths, depth_noise(depths)), pixel) >= _WALLED
+
+
 def _walls(
     depths: PosedDepths, bounds: Array, spacing: float, config: DepthLearningConfig, told: Callable[[float], None]
-) -> WalledGrid | None:
-    """What was carved side by side, if much of the surface has another close behind it; None else."""
-    noise = depth_noise(depths)
-    surfaces = oriented_surfaces(depths, noise)
+) -> WalledGrid:
+    """What is carved side by side."""
+    noise = max(depth_noise(depths), 0.5 * config.noise)
     pixel = pixel_size(depths, bounds.mean(axis=0))
-    if walled_share(depths, surfaces, pixel) < _WALLED:
-        return None
-    return carve_walls(depths, surfaces, bounds, spacing, max(noise, 0.5 * config.noise), pixel, config.smoothing, told)
+    surfaces = oriented_surfaces(depths, noise)
+    return carve_walls(depths, surfaces, bounds, spacing, noise, pixel, config.smoothing, told)
 
 
 def _threshold(field: DensityField, depths: PosedDepths, agreed: AgreedViews[PosedDepths]) -> HullThreshold | None:
