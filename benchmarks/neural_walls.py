@@ -130,8 +130,8 @@ def judged(item: SimulatedObject, noise: float, seed: int, kept: str) -> dict[st
 
     of_solid = errors(found.volume, found.center_of_mass, weighed.inertia)
     stated = (found.mass_error / item.mesh.volume, found.center_error / size, weighed.inertia_error)
-    for quantity, error, deviation in zip(QUANTITIES, of_solid, stated, strict=True):
-        row |= {quantity: error, f"{quantity} stated": deviation}
+    for quantity, off, deviation in zip(QUANTITIES, of_solid, stated, strict=True):
+        row |= {quantity: off, f"{quantity} stated": deviation}
     row["readings"] = [
         {"name": reading.name, "likelihood": reading.likelihood}
         | dict(zip(QUANTITIES, errors(reading.volume, reading.center_of_mass, reading.inertia), strict=True))

@@ -130,7 +130,7 @@ def _planes(depth: Array, of_object: Mask, rays: Array, half: int, jump: float) 
     # A row of pixels alone has no plane: then the smallest normal that fits.
     trace = np.trace(matrix, axis1=2, axis2=3)
     matrix += (1e-9 * trace + 1e-300)[..., None, None] * np.eye(3)
-    planes: Array = np.linalg.solve(matrix, right[..., None])[..., 0]
+    planes = np.linalg.solve(matrix, right[..., None])[..., 0].astype(np.float64)
     return planes, count
 
 
