@@ -6,21 +6,26 @@ one side the hull is closed by the box around what was measured: a guess, and `i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.field import DensityField
 from morphit_ros.neural.learning.carved_grid import carve_grid
 from morphit_ros.neural.learning.config import DepthLearningConfig
 from morphit_ros.neural.learning.result import LearningResult, LearningStatus, Progress
+from morphit_ros.neural.learning.walled_grid import WalledGrid, carve_walls
 from morphit_ros.neural.solid.extraction import SolidConfig
 from morphit_ros.neural.solid.search import find_object
 from morphit_ros.neural.solid.silhouette_hull import HullThreshold, pixel_size
+from morphit_ros.neural.solid.thresholds import Threshold
 from morphit_ros.neural.views.agreement import AgreedViews, agreed_views
 from morphit_ros.neural.views.carving import DepthHull
 from morphit_ros.neural.views.consistency import check_depths, depth_bounds
+from morphit_ros.neural.views.oriented_depths import depth_noise, oriented_surfaces, walled_share
 from morphit_ros.neural.views.posed_views import PosedDepths
 
 _LEAST_CONTRAST = 1e-3
@@ -29,6 +34,8 @@ _WITHIN = 3.0
 # Refined poses are known to about a pixel: so many are averaged. (A bottle of a hand-held camera, focal length 3 % off:
 # volume -6 instead of -12 %, inertia 8 instead of 11 %.)
 _OF_REFINED = 2.0
+# Share of the surface with another close behind it from which on an object has walls.
+_WALLED = 0.1
 
 
 class _Cancelled(Exception):
@@ -53,7 +60,8 @@ def learn_from_depths(
         InvalidInputError: poses that contradict each other.
     """
     config = config or DepthLearningConfig()
-    agreed = agreed_views(depths, config.poses) if config.check_poses else AgreedViews(depths)
+    walled = config.method == "grid" and _walled(depths)
+    agreed = agreed_views(depths, config.poses, not walled) if config.check_poses else AgreedViews(depths)
     depths = agreed.views
     bounds = depth_bounds(depths)
     if config.check_poses:
@@ -69,10 +77,20 @@ def learn_from_depths(
         noise = max(config.noise, _WITHIN * agreed.disagreement)
         if agreed.drift > 0.0:
             noise = max(noise, _OF_REFINED * pixel_size(depths, bounds.mean(axis=0)))
-        grid = carve_grid(hull, bounds, spacing, noise, config.edge, config.smoothing, told)
+        walls = _walls(depths, bounds, spacing, config, told) if walled else None
+        grid = carve_grid(hull, bounds, spacing, noise, config.edge, config.smoothing, told) if walls is None else None
     except _Cancelled:
         return LearningResult(LearningStatus.CANCELLED, "Cancelled.", None, np.zeros(0))
     none = np.zeros(0)
+    if walls is not None:
+        field, deviation = walls
+        notes = (*agreed.notes, "walls of two sides")
+        message = "; ".join((f"carved from {len(depths)} views", *notes))
+        half = Threshold(0.5)
+        pixel = pixel_size(depths, field.bounds.mean(axis=0))
+        sided = HullThreshold(half.value, *half.range, 1.0, None, pixel, agreed.disagreement, agreed.drift, deviation)
+        return LearningResult(LearningStatus.CONVERGED, message, field, none, threshold=sided, notes=notes)
+    assert grid is not None
     if grid.values.max() < 0.5:
         message = "The field is empty: no place lies behind all measurements. Check masks, bounds and poses."
         return LearningResult(LearningStatus.EMPTY, message, None, none)
@@ -90,6 +108,22 @@ def learn_from_depths(
         return result
     message = "; ".join((result.message, *agreed.notes))
     return replace(result, message=message, threshold=_threshold(result.field, depths, agreed), notes=agreed.notes)
+
+
+def _walled(depths: PosedDepths) -> bool:
+    """Whether much of the surface has another close behind it."""
+    pixel = pixel_size(depths, np.concatenate(depths.surface_points()).mean(axis=0))
+    return walled_share(depths, oriented_surfaces(depths, depth_noise(depths)), pixel) >= _WALLED
+
+
+def _walls(
+    depths: PosedDepths, bounds: Array, spacing: float, config: DepthLearningConfig, told: Callable[[float], None]
+) -> WalledGrid:
+    """What is carved side by side."""
+    noise = max(depth_noise(depths), 0.5 * config.noise)
+    pixel = pixel_size(depths, bounds.mean(axis=0))
+    surfaces = oriented_surfaces(depths, noise)
+    return carve_walls(depths, surfaces, bounds, spacing, noise, pixel, config.smoothing, told)
 
 
 def _threshold(field: DensityField, depths: PosedDepths, agreed: AgreedViews[PosedDepths]) -> HullThreshold | None:

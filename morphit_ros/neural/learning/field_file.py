@@ -29,6 +29,7 @@ from morphit_ros.neural.fields.composition import TransformedField, UnionField
 from morphit_ros.neural.fields.grid import GridField
 from morphit_ros.neural.fields.network import DenseNetwork, GridNetworkField, NetworkField
 from morphit_ros.neural.fields.sampled import SampledField
+from morphit_ros.neural.fields.sided import SidedField
 from morphit_ros.neural.solid.threshold_description import build_threshold, describe_threshold
 from morphit_ros.neural.solid.thresholds import Threshold, as_threshold
 
@@ -167,6 +168,10 @@ def _describe(field: DensityField, prefix: str, arrays: Arrays) -> dict[str, Any
         case GridField():
             arrays[f"{prefix}values"], arrays[f"{prefix}bounds"] = field.values, field.bounds
             return {"type": "grid"}
+        case SidedField():
+            arrays[f"{prefix}distances"] = np.moveaxis(field.distances, -1, 0)
+            arrays[f"{prefix}bounds"] = field.bounds
+            return {"type": "sided", "edge": field.edge}
         case NetworkField():
             arrays[f"{prefix}bounds"] = field.bounds
             return {"type": "network", "network": _describe_network(field.network, prefix, arrays)}
@@ -210,6 +215,8 @@ def _build(description: Any, prefix: str, arrays: Arrays, depth: int) -> Density
     match kind:
         case "grid":
             return GridField(arrays[f"{prefix}values"], arrays[f"{prefix}bounds"])
+        case "sided":
+            return SidedField(arrays[f"{prefix}distances"], arrays[f"{prefix}bounds"], description["edge"])
         case "network":
             return NetworkField(_build_network(description["network"], prefix, arrays), arrays[f"{prefix}bounds"])
         case "grid and network":

@@ -13,10 +13,12 @@ from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.meshed import Meshed
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.field import DensityField
+from morphit_ros.neural.fields.sided import SidedField
 from morphit_ros.neural.solid.cutting import cut_nodes
 from morphit_ros.neural.solid.moments import VolumeMoments
 from morphit_ros.neural.solid.pieces import solid_nodes
 from morphit_ros.neural.solid.search import cut_off_field, densities_on_grid, empty_field, find_object
+from morphit_ros.neural.solid.sided_moments import COARSE_PARTS, PARTS, sided_moments
 from morphit_ros.neural.solid.thin_parts import LEAST_LOST, check_thin_parts, lost_share, may_be_joined
 from morphit_ros.neural.solid.thresholds import Threshold, as_threshold
 
@@ -51,7 +53,8 @@ class Solid(Meshed):
         spacing: edge of a cell [m].
         occupancy: (X, Y, Z) share of each cell that is inside, in [0, 1].
         surface: closed mesh around it, normals outwards.
-        moments: of the polyhedron inside of the surface.
+        moments: of the polyhedron inside of the surface; of a `SidedField`, whose walls may be thinner than a cell, of
+            the field there.
         coarse_moments: the same from cells twice as large, for an estimate of the error.
         filled_volume: of hollows that were filled [m^3].
         dropped_volume: of separate pieces that were left out [m^3].
@@ -135,13 +138,17 @@ def extract_solid(
     check_thin_parts(lost, apart, nodes.spacing, config.resolution, config.refinements, config.max_nodes)
     value, origin, spacing = found.threshold.value, nodes.origin, nodes.spacing
     fine, surface, occupancy = cut_nodes(field, nodes.densities, inside, value, origin, spacing)
-    coarse, _, _ = cut_nodes(
-        field, nodes.densities[::2, ::2, ::2], inside[::2, ::2, ::2], value, origin, 2.0 * spacing, coarse=True
-    )
+    if isinstance(field, SidedField):
+        fine, coarse = (sided_moments(field, occupancy, origin, spacing, parts) for parts in (PARTS, COARSE_PARTS))
+    else:
+        coarse, _, _ = cut_nodes(
+            field, nodes.densities[::2, ::2, ::2], inside[::2, ::2, ::2], value, origin, 2.0 * spacing, coarse=True
+        )
+    # Sides count what lies between the nodes.
+    missed = 0.0 if isinstance(field, SidedField) else lost * fine.volume
     return Solid(
-        field, found.threshold, origin, spacing, occupancy, surface, fine, coarse, filled * cell, dropped,
-        lost * fine.volume,
-    )  # fmt: skip
+        field, found.threshold, origin, spacing, occupancy, surface, fine, coarse, filled * cell, dropped, missed
+    )
 
 
 def moments_at(field: DensityField, threshold: float, config: SolidConfig) -> VolumeMoments:

@@ -22,6 +22,7 @@ from morphit_ros.neural.field import DensityField
 from morphit_ros.neural.fields.sampled import SampledField
 from morphit_ros.neural.solid.extraction import Solid, SolidConfig, extract_solid, moments_at
 from morphit_ros.neural.solid.moments import VolumeMoments, difference, mesh_moments, tensor
+from morphit_ros.neural.solid.readings import Reading, solid_readings
 from morphit_ros.neural.solid.silhouette_hull import HullThreshold
 from morphit_ros.neural.solid.thresholds import Threshold, check_densities
 from morphit_ros.neural.solid.visibility import box_cells, combined_moments, judge_visibility
@@ -36,6 +37,9 @@ _CUT_OFF = 0.05
 _PIXEL_SHARE = 0.25
 # A solid whose volume differs from the hull of its silhouettes by more is mentioned.
 _MOST_OFF_HULL = 0.15
+# The thickness of walls whose two sides were learned apart is known to this share of a pixel, and differs from place to
+# place by as much of that.
+_WALL_SHARE, _UNEVEN = 0.1, 0.3
 # Walls of fewer pixels have no thickness that pictures show.
 _LEAST_THICKNESS = 2.0
 # Views that disagree by more of a pixel, beyond its rounding, are mentioned.
@@ -54,6 +58,29 @@ class Weighting(StrEnum):
 
 
 @dataclass(frozen=True)
+class BodyReading:
+    """Mass, centre and inertia of one of the bodies that the views allow.
+
+    Attributes:
+        name: "filled" or "hollow"; see `readings.Reading`.
+        likelihood: of this one among those given, in [0, 1].
+        mass: [kg].
+        center_of_mass: (3,) in the field's frame [m].
+        inertia: (3, 3) about the centre of mass [kg m^2].
+        volume: [m^3].
+        wall: thickness that was taken for the wall [m]; zero of the filled one.
+    """
+
+    name: str
+    likelihood: float
+    mass: float
+    center_of_mass: Array
+    inertia: Array
+    volume: float
+    wall: float
+
+
+@dataclass(frozen=True)
 class InertialProperties:
     """Mass, centre of mass and inertia, each with an estimate of its error (one standard deviation, roughly).
 
@@ -68,6 +95,8 @@ class InertialProperties:
         inertia_error: of the tensor, relative to its norm.
         seen_share: of the surface that the cameras saw, in [0, 1]; None if it wasn't said where they were.
         remarks: what a user should know, in words: a one-sided view, hollows that were filled, pieces left out.
+        readings: what the object may be where no camera saw its inside, filled first; empty where that makes no
+            difference. The numbers above are of the filled one.
     """
 
     mass: float
@@ -80,6 +109,7 @@ class InertialProperties:
     inertia_error: float
     seen_share: float | None = None
     remarks: tuple[str, ...] = ()
+    readings: tuple[BodyReading, ...] = ()
 
     @property
     def principal_moments(self) -> Array:
@@ -171,7 +201,9 @@ def inertial_properties(
     if isinstance(solid.threshold, HullThreshold):
         errors += _hull_effects(solid, solid.threshold)
         remarks += _off_hull(solid, solid.threshold) + _pose_remarks(solid.threshold)
-        if (thickness := _mean_thickness(solid)) < _LEAST_THICKNESS * solid.threshold.pixel:
+        if solid.threshold.walls is None and (thickness := _mean_thickness(solid)) < (
+            _LEAST_THICKNESS * solid.threshold.pixel
+        ):
             errors.append(np.array([1.0, 0.0, 0.0, 1.0]))
             remarks.append(
                 f"walls are {1e3 * thickness:.2g} mm thick in the mean, where a pixel shows "
@@ -182,10 +214,11 @@ def inertial_properties(
         unsampled, words = _unsampled_effects(solid, solid.field)
         errors += unsampled
         remarks += words
-    seen = None
+    seen, readings = None, cast(tuple[Reading, ...], ())
     if eyes is not None:
         visibility = judge_visibility(solid, eyes, support)
         seen = visibility.seen_share
+        readings = solid_readings(solid, visibility.points, visibility.normals, visibility.seen)
         bounds = [difference(solid.moments, other) for other in (visibility.with_hidden, visibility.without_unseen)]
         errors.append(0.5 * np.maximum(*bounds))
         if visibility.one_sided:
@@ -194,7 +227,22 @@ def inertial_properties(
                 f"{errors[-1][1] / solid.size:.0%} of the size and the inertia by {errors[-1][2]:.0%}: add views from "
                 "the other side"
             )
-    return _properties(solid.moments, errors, mass, density, Weighting.SOLID, seen, tuple(remarks))
+    if readings:
+        filled, hollow = readings
+        remarks.append(
+            f"the inside was not seen: filled as given here (likelihood {filled.likelihood:.0%}), or hollow with a "
+            f"wall of {1e3 * hollow.wall:.2g} mm and {hollow.moments.volume / solid.volume:.0%} of the volume "
+            f"({hollow.likelihood:.0%}); add views that look into it, or weigh the object"
+        )
+    properties = _properties(solid.moments, errors, mass, density, Weighting.SOLID, seen, tuple(remarks))
+    return replace(properties, readings=tuple(_body_reading(reading, mass, density) for reading in readings))
+
+
+def _body_reading(reading: Reading, mass: float | None, density: float | None) -> BodyReading:
+    body = _properties(reading.moments, [np.zeros(4)], mass, density, Weighting.SOLID, None, ())
+    return BodyReading(
+        reading.name, reading.likelihood, body.mass, body.center_of_mass, body.inertia, body.volume, reading.wall
+    )
 
 
 def _checked_weighting(weighting: Weighting | str, of_solids: Mapping[str, object]) -> Weighting:
@@ -247,9 +295,17 @@ def _threshold_effect(solid: Solid, low: float, high: float, config: SolidConfig
 
 def _hull_effects(solid: Solid, threshold: HullThreshold) -> list[Array]:
     """What the silhouettes say otherwise, and what a part of a pixel changes."""
-    # All around it changes the volume most, on one side only the centre.
-    swelling = _PIXEL_SHARE * threshold.pixel * solid.surface.area / solid.volume
-    errors = [np.array([swelling, _PIXEL_SHARE * threshold.pixel, 2.0 / 3.0 * swelling, 5.0 / 3.0 * swelling])]
+    if threshold.walls is not None:
+        swelling = _WALL_SHARE * threshold.pixel / _mean_thickness(solid)
+        gyration = np.sqrt(np.trace(solid.moments.second_moment) / solid.volume)
+        uneven = _UNEVEN * swelling
+        errors = [np.array([swelling, uneven * gyration, uneven, swelling])]
+        volume, center, inertia, per_volume = threshold.walls
+        errors.append(np.array([volume, center, per_volume, inertia]))
+    else:
+        # All around it changes the volume most, on one side only the centre.
+        swelling = _PIXEL_SHARE * threshold.pixel * solid.surface.area / solid.volume
+        errors = [np.array([swelling, _PIXEL_SHARE * threshold.pixel, 2.0 / 3.0 * swelling, 5.0 / 3.0 * swelling])]
     if threshold.disagreement > 0.0:
         # The hull of views that disagree is what the most cautious of them leave.
         swelling = threshold.disagreement * solid.surface.area / solid.volume

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,22 @@ _REACH = 0.5 * 3.0**0.5
 _ROUNDING = 1e-6
 
 
+class WallDeviation(NamedTuple):
+    """How well the views of both sides of walls agree, as a standard deviation of what follows from them.
+
+    Attributes:
+        volume: relative.
+        center: [m].
+        tensor: of the inertia at a given mass density, relative.
+        tensor_per_volume: of the inertia of a known mass, relative.
+    """
+
+    volume: float
+    center: float
+    tensor: float
+    tensor_per_volume: float
+
+
 @dataclass(frozen=True)
 class HullThreshold(Threshold):
     """The threshold of a field learned from pictures, with the hull of their silhouettes.
@@ -33,21 +50,26 @@ class HullThreshold(Threshold):
         pixel: what a pixel shows of the object, 0 if unknown [m].
         disagreement: by how far views place the surface differently, beyond the rounding to pixels [m].
         drift: by how far refined poses may have moved the object as a whole [m].
+        walls: of a field whose walls have two sides that were learned apart, how well; None of any other.
 
     Raises:
-        InvalidInputError: what `Threshold` refuses, moments of no body, or a pixel that is negative or not finite.
+        InvalidInputError: what `Threshold` refuses, deviations that are negative or not finite, moments of no body, or
+            a pixel that is negative or not finite.
     """
 
     hull: VolumeMoments | None = None
     pixel: float = 0.0
     disagreement: float = 0.0
     drift: float = 0.0
+    walls: WallDeviation | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("pixel", "disagreement", "drift"):
             if not 0.0 <= getattr(self, name) < np.inf:
                 raise InvalidInputError(f"{name} of the threshold", getattr(self, name), "a size from 0 up [m]")
+        if self.walls is not None and not all(0.0 <= number < np.inf for number in self.walls):
+            raise InvalidInputError("walls of the threshold", tuple(self.walls), "deviations from 0 up")
         if self.hull is not None:
             object.__setattr__(self, "hull", _checked_moments(self.hull))
 

@@ -12,13 +12,14 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.archive import shown
 from morphit_ros.neural.solid.moments import VolumeMoments
-from morphit_ros.neural.solid.silhouette_hull import HullThreshold, check_hull
+from morphit_ros.neural.solid.silhouette_hull import HullThreshold, WallDeviation, check_hull
 from morphit_ros.neural.solid.thresholds import Threshold
 
 _NUMBERS = ("value", "lowest", "highest", "agreement")
 _OF_HULL = ("hull", "pixel")
 # Only written where there is any.
 _OF_POSES = ("disagreement", "drift")
+_WALLS = "walls"
 _MOMENTS = ("volume", "center", "second_moment")
 _LARGEST = sys.float_info.max
 
@@ -46,6 +47,8 @@ def describe_threshold(threshold: Threshold, bounds: Array) -> dict[str, Any]:
         description["pixel"] = float(threshold.pixel)
         if threshold.disagreement or threshold.drift:
             description |= {name: float(getattr(threshold, name)) for name in _OF_POSES}
+        if threshold.walls is not None:
+            description[_WALLS] = {name: float(number) for name, number in threshold.walls._asdict().items()}
     return description
 
 
@@ -58,7 +61,8 @@ def build_threshold(description: Any, bounds: Array) -> Threshold:
     """
     of_hull = isinstance(description, Mapping) and any(name in description for name in _OF_HULL)
     of_poses = of_hull and any(name in description for name in _OF_POSES)
-    names = _NUMBERS + (_OF_HULL if of_hull else ()) + (_OF_POSES if of_poses else ())
+    of_walls = (_WALLS,) if of_hull and _WALLS in description else ()
+    names = _NUMBERS + (_OF_HULL if of_hull else ()) + (_OF_POSES if of_poses else ()) + of_walls
     entries = _entries("threshold", description, names)
     numbers = {name: _number(f"threshold: {name}", entries[name]) for name in _NUMBERS}
     if not of_hull:
@@ -72,7 +76,13 @@ def build_threshold(description: Any, bounds: Array) -> Threshold:
             _numbers("threshold: hull: second_moment", moments["second_moment"], (3, 3)),
         )
     sizes = {name: _number(f"threshold: {name}", entries[name]) for name in (_OF_POSES if of_poses else ())}
-    threshold = HullThreshold(**numbers, hull=hull, pixel=_number("threshold: pixel", entries["pixel"]), **sizes)
+    walls = None
+    if of_walls:
+        found = _entries("threshold: walls", entries[_WALLS], WallDeviation._fields)
+        walls = WallDeviation(**{name: _number(f"threshold: walls: {name}", found[name]) for name in found})
+    threshold = HullThreshold(
+        **numbers, walls=walls, hull=hull, pixel=_number("threshold: pixel", entries["pixel"]), **sizes
+    )
     check_hull(threshold, bounds)
     return threshold
 

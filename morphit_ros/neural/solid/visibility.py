@@ -44,6 +44,7 @@ class Visibility:
     Attributes:
         seen_share: of the surface's area, in [0, 1].
         with_hidden: moments of the solid together with all the space nearby that no camera saw to be empty.
+        points, normals, seen: (N, 3), (N, 3) and (N,): samples of the surface, and whether a camera saw them.
         without_unseen: moments of that part of the solid that lies nearer to surface that was seen than to other: of
             what was learned behind the rest only the hull is known.
     """
@@ -51,6 +52,9 @@ class Visibility:
     seen_share: float
     with_hidden: VolumeMoments
     without_unseen: VolumeMoments
+    points: Array
+    normals: Array
+    seen: NDArray[np.bool_]
 
     @property
     def one_sided(self) -> bool:
@@ -92,7 +96,7 @@ def judge_visibility(solid: Solid, eyes: ArrayLike, support: SupportPlane | None
         heights = transform_points(invert_transform(support.T_world_table), points)[:, 2]
         seen |= heights < _RESTING_CELLS * solid.spacing
     own = _moments_of_part(solid, points, seen)
-    return Visibility(float(seen.mean()), _moments_with_hidden(solid, positions, support), own)
+    return Visibility(float(seen.mean()), _moments_with_hidden(solid, positions, support), own, points, normals, seen)
 
 
 def _moments_of_part(solid: Solid, points: Array, seen: NDArray[np.bool_]) -> VolumeMoments:
