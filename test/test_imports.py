@@ -64,6 +64,7 @@ CAPABILITIES = {
         "plans through contact: inverse-dynamics trajectory optimisation of arms, spheres and free objects",
         "geometry robot spheres superovoid",
     ),
+    "cloth": line("a cloth that falls over superovoids: motion, contact, terrain from it", "geometry superovoid"),
     "simulation": line("MuJoCo workcell: robot, gripper, objects, depth cameras", "geometry robot grasping"),
 }
 SUBPACKAGES = {
@@ -73,7 +74,7 @@ SUBPACKAGES = {
     **CAPABILITIES,
     "display": line(
         "what is drawn, as one list, and its renderers for browser and pictures; the sphere editor",
-        "geometry robot cover grasping neural spheres superovoid",
+        "geometry robot cloth cover grasping neural spheres superovoid",
     ),
     "replay": line(
         "planned pushes tried in MuJoCo, by a driven pusher or the simulated arm",
@@ -94,8 +95,8 @@ SUBPACKAGES = {
     "bringup": line("which nodes make up a job; supervisor of child processes", "geometry robot simulation"),
     "commands": line(
         "the command line `morphit`, a file a command",
-        "geometry robot bringup calibration contact_planning cover display grasping neural proposal replay simulation "
-        "spheres superovoid",
+        "geometry robot bringup calibration cloth contact_planning cover display grasping neural proposal replay "
+        "simulation spheres superovoid",
     ),
     "cli": line("`morphit` itself: finds the command", "commands"),
     "ros": line(

@@ -28,6 +28,7 @@ NEEDED = {
     "morphit spheres front": ["panda"],
     "morphit superovoid fit": ["panda"],
     "morphit distance": ["a.yaml", "b.yaml"],
+    "morphit cloth": [],
     "morphit cover run": ["3x3"],
     "morphit cover place": ["3x3"],
     "morphit cover torque": ["3x3"],
