@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from morphit_ros.cloth.placing import is_near, to_shape, to_world
 from morphit_ros.jit import lean_njit
-from morphit_ros.superovoid.distances.support import body_from_parameters, fill_sections, may_be_dented, superovoid_support
+from morphit_ros.superovoid.distances.support import (
+    body_from_parameters,
+    fill_sections,
+    may_be_dented,
+    superovoid_support,
+)
 from morphit_ros.superovoid.shapes.closest_point import refine
 from morphit_ros.superovoid.shapes.kernels import level, level_and_gradient
 from morphit_ros.superovoid.shapes.rays import proven_free, stretch_in_box
@@ -127,9 +130,9 @@ def _is_certified(parameters, x, y, z, sx, sy, sz, sections):  # type: ignore[no
 
 
 @lean_njit
-def guarded(
+def guarded(  # type: ignore[no-untyped-def]
     px, py, pz, sx, sy, sz, near, count, shapes, poses_before, poses, halves, gap, floor, stack, counts
-):  # type: ignore[no-untyped-def]
+):  # fmt: skip
     """A place near (px, py, pz) outside of all shapes, to which the way from (sx, sy, sz) is free.
 
     Args:

@@ -145,7 +145,7 @@ class Cloth:
             InvalidInputError: numbers that no node has.
         """
         chosen = np.asarray(nodes)
-        if chosen.dtype.kind not in "iu" or (chosen.size and not (0 <= chosen.min() and chosen.max() < self._free.size)):
+        if chosen.dtype.kind not in "iu" or (chosen.size and (chosen.min() < 0 or chosen.max() >= self._free.size)):
             raise InvalidInputError("nodes", nodes, f"integers from 0 to {self._free.size - 1}")
         self._free.ravel()[chosen] = 0.0 if held else 1.0
         self._work.turned_free[:] = self._free.T
@@ -220,7 +220,10 @@ class Cloth:
             self._work.planes[..., 0] = -1.0
             halves = np.array([[bounding_box(row)[1] for row in rows] for rows in parameters])
         else:
-            halves = np.tile(np.array([placed.shape.bounding_box[1] for placed in self._shapes]).reshape(1, -1, 3), (config.substeps, 1, 1))
+            halves = np.tile(
+                np.array([placed.shape.bounding_box[1] for placed in self._shapes]).reshape(1, -1, 3),
+                (config.substeps, 1, 1),
+            )
         advance(
             self._x, self._v, self._free, parameters, poses, halves, -1.0 if changes else _REUSE * config.pitch,
             _constants(config, self.node_mass), self._work, counts,
@@ -268,9 +271,7 @@ def _world_box(placed: PlacedSuperovoid) -> Array:
     return np.stack([corners.min(axis=0), corners.max(axis=0)])
 
 
-def _ways(
-    shapes: Sequence[PlacedSuperovoid], moved: Sequence[PlacedSuperovoid], substeps: int
-) -> tuple[Array, Array]:
+def _ways(shapes: Sequence[PlacedSuperovoid], moved: Sequence[PlacedSuperovoid], substeps: int) -> tuple[Array, Array]:
     """Parameters (substeps, S, 7) and poses (substeps + 1, S, 12) of shapes that become others evenly."""
     parameters, poses = np.empty((substeps, len(shapes), 7)), np.empty((substeps + 1, len(shapes), 12))
     shares = np.arange(substeps + 1) / substeps
@@ -313,10 +314,10 @@ def _workspace(rows: int, cols: int) -> Workspace:
     count = rows * cols
     return Workspace(
         np.empty((3, rows, cols)), np.empty((3, rows, cols)), np.empty((3, cols, rows)), np.ones((cols, rows)),
-        np.zeros((6, rows + 1, cols)), np.zeros((6, cols + 1, rows)), np.empty((2, max(rows, cols))), levels, np.empty((boxes, 6)),
-        np.empty((boxes, 6)), np.zeros(int(levels[0, 1] * levels[0, 2]), dtype=np.uint64),
+        np.zeros((6, rows + 1, cols)), np.zeros((6, cols + 1, rows)), np.empty((2, max(rows, cols))), levels,
+        np.empty((boxes, 6)), np.empty((boxes, 6)), np.zeros(int(levels[0, 1] * levels[0, 2]), dtype=np.uint64),
         np.full((count, SLOTS, 8), -1.0),
         np.empty(1 << max(count.bit_length(), 4), dtype=np.int64), np.empty(count, dtype=np.int64),
-        np.empty((count, 3), dtype=np.int64), np.empty((4 * len(levels) + 4, 3), dtype=np.int64), np.empty(MOST_SHAPES, dtype=np.int64),
-        np.empty((42, 3)), np.empty((SECTIONS, 3)),
+        np.empty((count, 3), dtype=np.int64), np.empty((4 * len(levels) + 4, 3), dtype=np.int64),
+        np.empty(MOST_SHAPES, dtype=np.int64), np.empty((42, 3)), np.empty((SECTIONS, 3)),
     )  # fmt: skip

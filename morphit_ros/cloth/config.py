@@ -21,17 +21,19 @@ class ClothConfig(Config):
     rows: int = parameter(100, "Nodes along y", minimum=2, maximum=400)
     cols: int = parameter(100, "Nodes along x", minimum=2, maximum=400)
     pitch: float = parameter(0.01, "Distance of neighbouring nodes [m]", minimum=1e-4, maximum=1.0)
-    clearance: float = parameter(0.05, "Between the highest shape and the cloth at first [m]", minimum=0.0, maximum=10.0)
+    clearance: float = parameter(
+        0.05, "Between the highest shape and the cloth at first [m]", minimum=0.0, maximum=10.0
+    )
     density: float = parameter(0.2, "Mass by area [kg/m²]", minimum=1e-3, maximum=100.0)
     stretch_stiffness: float = parameter(
         2000.0, "Tension by strain along rows and columns [N/m]", minimum=1.0, maximum=1e8
     )
     shear_stiffness: float = parameter(20.0, "Tension by strain along diagonals [N/m]", minimum=0.0, maximum=1e8)
-    shear_limit: float = parameter(
-        0.1, "Strain of diagonals that none exceeds for long", minimum=0.0, maximum=0.4
-    )
+    shear_limit: float = parameter(0.1, "Strain of diagonals that none exceeds for long", minimum=0.0, maximum=0.4)
     bending_stiffness: float = parameter(2e-5, "Moment by curvature and width [N m]", minimum=0.0, maximum=100.0)
-    damping: float = parameter(0.5, "Share of the velocity that air takes in a second [1/s]", minimum=0.0, maximum=100.0)
+    damping: float = parameter(
+        0.5, "Share of the velocity that air takes in a second [1/s]", minimum=0.0, maximum=100.0
+    )
     friction: float = parameter(0.4, "Coulomb's, of cloth on shapes and floor", minimum=0.0, maximum=10.0)
     gap: float = parameter(0.001, "Of nodes from shapes and floor [m]", minimum=1e-5, maximum=0.1)
     floor: bool = parameter(True, "A floor at z = 0, which carries the cloth beside the shapes")

@@ -51,10 +51,10 @@ def slid_back(push, friction, nx, ny, nz, dx, dy, dz):  # type: ignore[no-untype
 
 
 @lean_njit
-def collide(
+def collide(  # type: ignore[no-untyped-def]
     x, before, start, free, masks, groups, shapes, poses_before, poses, halves, planes, reuse, gap, floor,
     friction, exact, near, stack, sections, counts,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+):  # fmt: skip
     """Push nodes out of shapes and floor.
 
     Args:
@@ -92,8 +92,8 @@ def collide(
                 if free[r, c] == 0.0 or (count == 0 and x[2, r, c] >= gap):
                     continue
                 _push_node(
-                    x, before, r, c, near, count, shapes, poses_before, poses, halves, planes[r * cols + c], reuse, gap, floor,
-                    friction, exact, sections, counts,
+                    x, before, r, c, near, count, shapes, poses_before, poses, halves, planes[r * cols + c], reuse, gap,
+                    floor, friction, exact, sections, counts,
                 )  # fmt: skip
                 if exact and count > 0:
                     px, py, pz, last = guarded(
@@ -109,10 +109,10 @@ def collide(
 
 
 @lean_njit(forceinline=True)
-def _push_node(
-    x, before, r, c, near, count, shapes, poses_before, poses, halves, planes, reuse, gap, floor, friction, exact, sections,
-    counts,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+def _push_node(  # type: ignore[no-untyped-def]
+    x, before, r, c, near, count, shapes, poses_before, poses, halves, planes, reuse, gap, floor, friction, exact,
+    sections, counts,
+):  # fmt: skip
     px, py, pz = x[0, r, c], x[1, r, c], x[2, r, c]
     bx, by, bz = before[0, r, c], before[1, r, c], before[2, r, c]
     for _ in range(_ROUNDS):
@@ -127,7 +127,9 @@ def _push_node(
             s = near[number]
             if is_near(poses[s], halves[s], gap, px, py, pz):
                 ux, uy, uz = to_shape(poses[s], px, py, pz)
-                push, nx, ny, nz = _push(shapes[s], s, planes[s % SLOTS], reuse, gap, exact, ux, uy, uz, sections, counts)
+                push, nx, ny, nz = _push(
+                    shapes[s], s, planes[s % SLOTS], reuse, gap, exact, ux, uy, uz, sections, counts
+                )
                 if push > _NO_PUSH:
                     pushes += 1
                     vx, vy, vz = to_shape(poses_before[s], bx, by, bz)

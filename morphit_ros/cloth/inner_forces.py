@@ -1,7 +1,7 @@
 """What holds a cloth together, as position-based constraints (XPBD), compiled.
 
-Positions are (3, rows, cols). Neighbours in rows and columns are brought to their distance in two ways. Each column is a
-chain whose tensions are solved for at once, a tridiagonal system (Thomas' algorithm): relaxed one by one, constraints
+Positions are (3, rows, cols). Neighbours in rows and columns are brought to their distance in two ways. Each column is
+a chain whose tensions are solved for at once, a tridiagonal system (Thomas' algorithm): relaxed one by one, constraints
 would pass a tension on by a node an iteration, and a cloth of a hundred rows would stretch like rubber. Chains pull
 only, and only so much: one that pushes folds up, and one that straightens a bend by more than the bend throws it over.
 The rest is left to relaxing pairs, which is stable whatever comes. Columns are solved beside each other, so that the
@@ -46,7 +46,7 @@ def tighten_columns(x, free, pitch, compliance, work):  # type: ignore[no-untype
         work: (6, rows + 1, cols); its first and last rows must be zero and stay so.
     """
     rows, cols = x.shape[1], x.shape[2]
-    # Row r + 1 of `work` belongs to the distance between r and r + 1: direction, inverse pivot, right side, off-diagonal.
+    # Row r + 1 of `work` belongs to the distance from r to r + 1: direction, inverse pivot, right side, off-diagonal.
     for r in range(rows - 1):
         for c in range(cols):
             dx, dy, dz = x[0, r + 1, c] - x[0, r, c], x[1, r + 1, c] - x[1, r, c], x[2, r + 1, c] - x[2, r, c]

@@ -115,8 +115,8 @@ def advance(x, v, free, shapes, poses, halves, reuse, constants, work, counts): 
         )  # fmt: skip
         collide(
             x, before, start, free, work.masks, work.levels[0, 2], shapes[step], poses[step], poses[step + 1],
-            halves[step], work.planes, reuse, constants.gap, constants.floor, constants.friction, constants.exact, work.near,
-            work.stack, work.sections, counts,
+            halves[step], work.planes, reuse, constants.gap, constants.floor, constants.friction, constants.exact,
+            work.near, work.stack, work.sections, counts,
         )  # fmt: skip
         for r in range(rows):
             for c in range(cols):

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from morphit_ros.jit import lean_njit
 
 # Distance that nodes keep, in pitches.

@@ -62,7 +62,9 @@ def solid_terrain(mesh: TriangleMesh, rows: int, cols: int, bottom: float) -> Tr
         InvalidInputError: the plane is not below all of the cloth.
     """
     if not bottom < mesh.bounds[0, 2]:
-        raise InvalidInputError("bottom", bottom, f"a height below the cloth, whose lowest is {mesh.bounds[0, 2]:.6g} m")
+        raise InvalidInputError(
+            "bottom", bottom, f"a height below the cloth, whose lowest is {mesh.bounds[0, 2]:.6g} m"
+        )
     count = rows * cols
     places = np.arange(count).reshape(rows, cols)
     border = np.concatenate([places[0], places[1:, -1], places[-1, -2::-1], places[-2:0:-1, 0]])

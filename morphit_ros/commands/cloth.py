@@ -78,8 +78,8 @@ def run(options: argparse.Namespace) -> int:
     found = figures(cloth)
     if options.json != "-":
         print(
-            f"{config.rows} x {config.cols} nodes over {len(cloth.shapes)} shapes after {cloth.time:.2f} s: nearest node "
-            f"{1e3 * found['nearest']:.3f} mm from a shape, mean speed {1e3 * found['mean_speed']:.2f} mm/s, "
+            f"{config.rows} x {config.cols} nodes over {len(cloth.shapes)} shapes after {cloth.time:.2f} s: nearest "
+            f"node {1e3 * found['nearest']:.3f} mm from a shape, mean speed {1e3 * found['mean_speed']:.2f} mm/s, "
             f"greatest strain {100 * found['greatest_strain']:.1f} %"
         )
     with ResultFiles() as files:

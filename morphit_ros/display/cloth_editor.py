@@ -266,7 +266,9 @@ class ClothEditor(ServedScene):
         for slider in self._sliders:
             slider.on_update(lambda _: self._shape_selected())
         # Arrows and rings of the selected shape.
-        self._gizmo = self._server.scene.add_transform_controls("/gizmo", scale=0.2 * extent, visible=False)
+        self._gizmo = self._server.scene.add_transform_controls(
+            "/gizmo", scale=0.15 * extent, depth_test=False, visible=False
+        )
 
         # A coroutine: those keep the order of events, which threads would not.
         async def dragged(event: Any) -> None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.geometry.array_files import read_arrays
@@ -72,7 +71,9 @@ def height_map_of_mesh(mesh: TriangleMesh, spacing: float, ground: float | None 
     low, high = mesh.bounds
     sizes = np.maximum(np.ceil((high - low)[:2] / spacing).astype(np.float64), 1.0) + 1.0
     if sizes.prod() > _MOST_CELLS:
-        raise InvalidInputError("spacing", spacing, f"a grid of at most {_MOST_CELLS} heights", "Take a larger spacing.")
+        raise InvalidInputError(
+            "spacing", spacing, f"a grid of at most {_MOST_CELLS} heights", "Take a larger spacing."
+        )
     heights = np.full((int(sizes[1]), int(sizes[0])), -np.inf)
     _rasterize(mesh.vertices, mesh.faces, low[0], low[1], spacing, heights)
     heights[np.isneginf(heights)] = low[2] if ground is None else ground
@@ -119,7 +120,9 @@ def load_height_map(path: str | Path) -> HeightMap:
     source = Path(path)
     _check_suffix(source)
     if not source.is_file():
-        raise ResourceNotFoundError(str(source), [str(source.absolute().parent)], "Write one: morphit cloth --height-map.")
+        raise ResourceNotFoundError(
+            str(source), [str(source.absolute().parent)], "Write one: morphit cloth --height-map."
+        )
     if source.suffix.lower() == ".npz":
         arrays = read_arrays(source, ("heights", "origin", "spacing"))
         missing = [name for name in ("heights", "origin", "spacing") if name not in arrays]
@@ -134,7 +137,7 @@ def load_height_map(path: str | Path) -> HeightMap:
         with Image.open(source, formats=("PNG",)) as image:
             if image.width * image.height > _MOST_CELLS:
                 raise ValueError(f"{image.width} x {image.height} pixels")
-            content = json.loads(image.text[_KEY])  # type: ignore[attr-defined]
+            content = json.loads(image.text[_KEY])
             levels = np.asarray(image, dtype=np.float64)[::-1]
         heights = float(content["lowest"]) + float(content["step"]) * levels
         return HeightMap(heights, (float(content["origin"][0]), float(content["origin"][1])), float(content["spacing"]))
@@ -142,7 +145,9 @@ def load_height_map(path: str | Path) -> HeightMap:
         raise InvalidInputError(f"{source}: {error.name}", error.value, error.bound) from None
     except (OSError, SyntaxError, LookupError, TypeError, AttributeError, ValueError) as error:
         found = f"unreadable ({error})"[:200]
-        raise InvalidInputError(str(source), found, "a PNG of 16 bits as morphit cloth --height-map writes it") from None
+        raise InvalidInputError(
+            str(source), found, "a PNG of 16 bits as morphit cloth --height-map writes it"
+        ) from None
 
 
 def _check_suffix(path: Path) -> None:
@@ -162,8 +167,9 @@ def _rasterize(vertices, faces, left, below, spacing, heights):  # type: ignore[
         area = (bx - ax) * (cy - ay) - (cx - ax) * (by - ay)
         if area == 0.0:
             continue
-        first, last = max(int(math.ceil(min(ax, bx, cx) - 1e-9)), 0), min(int(max(ax, bx, cx) + 1e-9), cols - 1)
-        for i in range(max(int(math.ceil(min(ay, by, cy) - 1e-9)), 0), min(int(max(ay, by, cy) + 1e-9), rows - 1) + 1):
+        first, last = max(math.ceil(min(ax, bx, cx) - 1e-9), 0), min(int(max(ax, bx, cx) + 1e-9), cols - 1)
+        lower, upper = max(math.ceil(min(ay, by, cy) - 1e-9), 0), min(int(max(ay, by, cy) + 1e-9), rows - 1)
+        for i in range(lower, upper + 1):
             for j in range(first, last + 1):
                 v = ((j - ax) * (cy - ay) - (cx - ax) * (i - ay)) / area
                 w = ((bx - ax) * (i - ay) - (j - ax) * (by - ay)) / area

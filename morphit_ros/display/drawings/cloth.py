@@ -56,7 +56,7 @@ def picture_items(cloth: Cloth, textured: bool, shapes: Sequence[PlacedSuperovoi
     if cloth.config.floor:
         low, high = cloth.mesh().bounds
         border = _BORDER * float((high - low)[:2].max())
-        left, below, right, above = *(low[:2] - border), *(high[:2] + border)
+        (left, below, _), (right, above, _) = low - border, high + border
         corners = np.array([[left, below, 0.0], [right, below, 0.0], [right, above, 0.0], [left, above, 0.0]])
         items.append(MeshItem("floor/floor", (0.72, 0.72, 0.7), corners, np.array([[0, 1, 2], [0, 2, 3]])))
     return items
