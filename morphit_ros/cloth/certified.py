@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from morphit_ros.cloth.placing import is_near, to_shape, to_world
+from morphit_ros.cloth.placing import SLOTS, is_near, to_shape, to_world
 from morphit_ros.jit import lean_njit
 from morphit_ros.superovoid.distances.support import (
     body_from_parameters,
@@ -25,6 +25,8 @@ from morphit_ros.superovoid.shapes.rays import proven_free, stretch_in_box
 
 # Bounds of a certified distance differ by no more, as a share of the largest semi-axis.
 _CERTIFIED = 1e-9
+# More than that: so much above a plane of contact is certainly outside.
+_ABOVE = 1e-8
 # Starts along each arc of the search that follows where there is no certificate.
 _STARTS = 4
 # Below this a node counts as on the surface, which then tells its normal [m].
@@ -131,7 +133,7 @@ def _is_certified(parameters, x, y, z, sx, sy, sz, sections):  # type: ignore[no
 
 @lean_njit
 def guarded(  # type: ignore[no-untyped-def]
-    px, py, pz, sx, sy, sz, near, count, shapes, poses_before, poses, halves, gap, floor, stack, counts
+    px, py, pz, sx, sy, sz, near, count, shapes, poses_before, poses, halves, planes, reuse, gap, floor, stack, counts
 ):  # fmt: skip
     """A place near (px, py, pz) outside of all shapes, to which the way from (sx, sy, sz) is free.
 
@@ -142,6 +144,7 @@ def guarded(  # type: ignore[no-untyped-def]
         shapes: (S, 7) parameters.
         poses_before, poses: (S, 12).
         halves: (S, 3) of the shapes' boxes [m].
+        planes, reuse: of this node, as of `contact.collide`.
         gap: that a corrected node keeps [m].
         floor: whether there is one, through which no node is led out.
         stack: (42, 3), to work with.
@@ -160,6 +163,8 @@ def guarded(  # type: ignore[no-untyped-def]
             vx, vy, vz = to_shape(poses_before[s], sx, sy, sz)
             if _passes_box(halves[s], ux, uy, uz, vx, vy, vz):
                 continue
+            if reuse >= 0.0 and _is_above(planes[s % SLOTS], s, shapes[s], ux, uy, uz, vx, vy, vz):
+                continue
             share = _free_share(shapes[s], halves[s], ux, uy, uz, vx, vy, vz, stack)
             if share >= 1.0:
                 continue
@@ -176,6 +181,17 @@ def guarded(  # type: ignore[no-untyped-def]
     counts[2] += 1
     px, py, pz = led_out(px, py, pz, shapes, poses, halves, gap, floor, stack)
     return px, py, pz, last
+
+
+@lean_njit(forceinline=True)
+def _is_above(plane, s, parameters, ux, uy, uz, vx, vy, vz):  # type: ignore[no-untyped-def]
+    """Whether both ends of a way lie above a plane that a shape without tapering lies below, and so all of the way."""
+    if plane[0] != s or parameters[5] != 0.0 or parameters[6] != 0.0:
+        return False
+    least = plane[4] + _ABOVE * max(parameters[0], parameters[1], parameters[2])
+    here = plane[1] * ux + plane[2] * uy + plane[3] * uz
+    there = plane[1] * vx + plane[2] * vy + plane[3] * vz
+    return here > least and there > least
 
 
 @lean_njit

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.cloth.config import MOST_SHAPES, ClothConfig
-from morphit_ros.cloth.contact import SLOTS
 from morphit_ros.cloth.motion import Constants, Workspace, advance
+from morphit_ros.cloth.placing import SLOTS
 from morphit_ros.cloth.self_contact import APART
 from morphit_ros.cloth.tree import tree_levels
 from morphit_ros.errors import InvalidInputError

@@ -16,15 +16,13 @@ import math
 import numpy as np
 
 from morphit_ros.cloth.certified import certified_push, guarded
-from morphit_ros.cloth.placing import is_near, to_shape, to_world
+from morphit_ros.cloth.placing import SLOTS, is_near, to_shape, to_world
 from morphit_ros.cloth.tree import SIDE
 from morphit_ros.jit import lean_njit
 from morphit_ros.superovoid.shapes.kernels import level_and_gradient
 
 # Nodes between several shapes are pushed in turn this often at most.
 _ROUNDS = 12
-# Planes of contact that a node keeps; two shapes whose numbers differ by this share one.
-SLOTS = 4
 # A push below this is none [m].
 _NO_PUSH = 1e-9
 
@@ -98,7 +96,8 @@ def collide(  # type: ignore[no-untyped-def]
                 if exact and count > 0:
                     px, py, pz, last = guarded(
                         x[0, r, c], x[1, r, c], x[2, r, c], start[0, r, c], start[1, r, c], start[2, r, c],
-                        near, count, shapes, poses_before, poses, halves, gap, floor, stack, counts,
+                        near, count, shapes, poses_before, poses, halves,
+                        planes[r * cols + c], reuse, gap, floor, stack, counts,
                     )  # fmt: skip
                     if last >= 0:
                         # It goes on as the shape does that stopped it.

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from morphit_ros.jit import lean_njit
 
+# Planes of contact that a node keeps; two shapes whose numbers differ by this share one.
+SLOTS = 4
+
 
 @lean_njit(forceinline=True)
 def to_shape(pose, x, y, z):  # type: ignore[no-untyped-def]

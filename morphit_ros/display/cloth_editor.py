@@ -29,7 +29,7 @@ from morphit_ros.superovoid.shapes.superovoid import (
 # Pictures in a second at most; figures of the panel, and the shapes' file, are written no more often [s].
 _FRAMES, _FIGURES, _SAVED = 30.0, 0.5, 1.0
 # A cloth whose nodes move no faster rests until something is changed: median [m/s].
-_RESTING = 5e-4
+_RESTING = 1e-3
 # Sliders of semi-axes, as shares of the larger side of the cloth.
 _LEAST, _MOST = 0.01, 0.5
 
@@ -196,7 +196,7 @@ class ClothEditor(ServedScene):
                     used = time.thread_time()
                     self._cloth.step()
                     self._frame_seconds = time.thread_time() - used
-                    self._resting = float(np.median(np.abs(self._cloth.velocities))) < _RESTING
+                    self._resting = self._is_still()
             if active and began - shown >= 1.0 / _FRAMES:
                 self.draw()
                 shown = began
@@ -206,6 +206,9 @@ class ClothEditor(ServedScene):
             self._autosave()
             # Callbacks of browsers need the lock in between.
             time.sleep(max(self._cloth.config.time_step - (time.monotonic() - began), 0.002) if active else 0.02)
+
+    def _is_still(self) -> bool:
+        return float(np.median(np.linalg.norm(self._cloth.velocities, axis=1))) < _RESTING
 
     def _autosave(self, at_once: bool = False) -> None:
         with self._lock:
