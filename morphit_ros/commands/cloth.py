@@ -84,9 +84,10 @@ def run(options: argparse.Namespace) -> int:
         )
     with ResultFiles() as files:
         files.json({"seed": seed, "cloth": config.to_flat(), **found}, options.json)
-        for option, file in (("--output", options.output), ("--height-map", options.height_map)):
-            if file:
-                files.write(option, file, lambda path, option=option: write(cloth, option, path, terrain))
+        if options.output:
+            files.write("--output", options.output, lambda path: write(cloth, "--output", path, terrain))
+        if options.height_map:
+            files.write("--height-map", options.height_map, lambda path: write(cloth, "--height-map", path, terrain))
         if options.picture:
             files.write("--picture", options.picture, lambda path: _draw(cloth, path, terrain.textures))
         if options.save_shapes:
