@@ -146,9 +146,7 @@ def _body(content: Any) -> CylinderBody | None:
     return CylinderBody(float(radius), float(length), tuple(float(value) for value in pose))
 
 
-def _target(
-    content: Any, cover: Cover, state: CoverState, controller: ControllerConfig, folder: Path
-) -> SurfaceTarget:
+def _target(content: Any, cover: Cover, state: CoverState, controller: ControllerConfig, folder: Path) -> SurfaceTarget:
     if isinstance(content, str):
         return HeightTarget(content)
     if "height_map" in content:
