@@ -16,6 +16,7 @@ from morphit_ros.commands import (
     calibrate_simulate,
     calibrate_solve,
     check,
+    cloth,
     contact_push,
     contact_spinner,
     cover_place,
@@ -73,6 +74,7 @@ _COMMANDS = (
         "Motions that move objects by touching them with any part of the arm, found by trajectory optimisation.",
         (contact_push, contact_spinner),
     ),
+    cloth,
     demo,
     grasp,
     (

@@ -68,6 +68,7 @@ CAPABILITIES = {
         "plans through contact: inverse-dynamics trajectory optimisation of arms, spheres and free objects",
         "geometry robot spheres superovoid",
     ),
+    "cloth": line("a cloth that falls over superovoids: motion, contact, terrain from it", "geometry superovoid"),
     "simulation": line("MuJoCo workcell: robot, gripper, objects, depth cameras", "geometry robot grasping"),
 }
 SUBPACKAGES = {
@@ -76,8 +77,8 @@ SUBPACKAGES = {
     "robot": line("URDF, package:// resolution, kinematics, joint states and trajectories, workcell files", "geometry"),
     **CAPABILITIES,
     "display": line(
-        "what is drawn, as one list, and its renderers for browser and pictures; the editors of spheres and sketches",
-        "geometry robot cover grasping neural sketch spheres superovoid",
+        "what is drawn, as one list, and its renderers for browser and pictures; the editors of spheres, sketches, cloths",
+        "geometry robot cloth cover grasping neural sketch spheres superovoid",
     ),
     "replay": line(
         "planned pushes tried in MuJoCo, by a driven pusher or the simulated arm",
@@ -98,8 +99,8 @@ SUBPACKAGES = {
     "bringup": line("which nodes make up a job; supervisor of child processes", "geometry robot simulation"),
     "commands": line(
         "the command line `morphit`, a file a command",
-        "geometry robot bringup calibration contact_planning cover display grasping neural proposal replay simulation "
-        "sketch spheres superovoid",
+        "geometry robot bringup calibration cloth contact_planning cover display grasping neural proposal replay "
+        "simulation sketch spheres superovoid",
     ),
     "cli": line("`morphit` itself: finds the command", "commands"),
     "ros": line(

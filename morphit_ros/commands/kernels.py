@@ -28,6 +28,7 @@ PARTS = {
     "perception": ("morphit_ros.perception.warm_up", "warm_up"),
     "simulated pads": ("morphit_ros.simulation.pad_patches", "warm_up"),
     "contact planning": ("morphit_ros.contact_planning.spinner", "warm_up"),
+    "cloths": ("morphit_ros.cloth.warm_up", "warm_up"),
     "covers": ("morphit_ros.cover.warm_up", "warm_up"),
     "sphere clusters": ("morphit_ros.spheres.warm_up", "warm_up"),
 }

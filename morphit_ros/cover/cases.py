@@ -11,13 +11,15 @@ import numpy as np
 from morphit_ros.cover.actuation.placement import place_motors
 from morphit_ros.cover.control.controller import ControllerConfig
 from morphit_ros.cover.files import load_cover, moved_to_base
-from morphit_ros.cover.goals.surfaces import plan_passage
+from morphit_ros.cover.goals.surfaces import HeightMapTarget, MeshTarget, plan_passage
 from morphit_ros.cover.goals.targets import HeightTarget, ParametricTarget, SurfaceTarget, grid_parameters
 from morphit_ros.cover.kinematics.start import lay_on_surface, roll
 from morphit_ros.cover.model import DEFAULT_RANGE_OF_MOTION, Cover
 from morphit_ros.cover.state import CoverState
 from morphit_ros.documents import read_yaml_file
 from morphit_ros.errors import InvalidInputError, MorphitError, ResourceNotFoundError
+from morphit_ros.geometry.height_map import load_height_map
+from morphit_ros.geometry.mesh_io import load_mesh
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_quat_xyzw
 from morphit_ros.resources import resource
 
@@ -88,7 +90,7 @@ def load_case(name: str, data: str | Path | None = None, overrides: dict[str, An
         published = tuple((float(t), float(a), float(d)) for t, a, d in content.get("published", ()))
         controller = ControllerConfig.from_flat(settings)
         return CoverCase(
-            path.stem, cover, state, _target(content["target"], cover, state, controller), controller,
+            path.stem, cover, state, _target(content["target"], cover, state, controller, path.parent), controller,
             float(content["duration"]), published, _body(content.get("body")),
         )  # fmt: skip
     except MorphitError:
@@ -144,9 +146,15 @@ def _body(content: Any) -> CylinderBody | None:
     return CylinderBody(float(radius), float(length), tuple(float(value) for value in pose))
 
 
-def _target(content: Any, cover: Cover, state: CoverState, controller: ControllerConfig) -> SurfaceTarget:
+def _target(content: Any, cover: Cover, state: CoverState, controller: ControllerConfig, folder: Path) -> SurfaceTarget:
     if isinstance(content, str):
         return HeightTarget(content)
+    if "height_map" in content:
+        # Files lie beside the case.
+        found = load_height_map(folder / str(content["height_map"]))
+        return HeightMapTarget(found.heights, found.origin, found.spacing)
+    if "mesh" in content:
+        return MeshTarget(load_mesh(folder / str(content["mesh"])))
     if "passage" in content:
         # A far target, reached through what lies between it and the start.
         last = HeightTarget(str(content["passage"]))

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-COUNT, MOST_LINES = 13, 40
+COUNT, MOST_LINES = 14, 40
 # Bytes of a picture, and of 8-bit values, how far a picture that shows something spreads.
 LEAST_BYTES, LEAST_SPREAD = 10_000, 8.0
 LARGEST_IN_GALLERY = 80_000
@@ -128,10 +128,19 @@ def check_motion(output: str, folder: Path) -> None:
     assert 1.0 < duration < 15.0
 
 
+def check_cloth(output: str, folder: Path) -> None:
+    speed, strain = numbers(r"mean speed ([\d.]+) mm/s, 99 % of strains up to ([\d.]+) %", output)
+    assert speed < 20.0
+    assert strain < 5.0
+    assert numbers(r"nearest node ([\d.]+) mm", output)[0] > 0.9
+    assert (folder / "terrain.npz").is_file()
+    assert (folder / "terrain.ply").is_file()
+
+
 CHECKS = {
     "01": check_spheres, "02": check_cover, "03": check_distance, "04": check_clearance, "05": check_grasp,
     "06": check_pick, "07": check_thigh, "08": check_neural_object, "09": check_friction, "10": check_push,
-    "11": check_client, "12": check_own_robot, "13": check_motion,
+    "11": check_client, "12": check_own_robot, "13": check_motion, "14": check_cloth,
 }  # fmt: skip
 
 

@@ -102,7 +102,7 @@ def _hit_all(parameters, corner, origins, directions, distances):  # type: ignor
         ox, oy, oz = origins[i, 0], origins[i, 1], origins[i, 2]
         dx, dy, dz = directions[i, 0], directions[i, 1], directions[i, 2]
         distances[i, 0], distances[i, 1] = math.inf, math.inf
-        low, high = _stretch_in_box(corner, ox, oy, oz, dx, dy, dz)
+        low, high = stretch_in_box(corner, ox, oy, oz, dx, dy, dz)
         if low > high or high < 0.0:
             continue
         # Distances count from the box, so that a far origin costs the result no digits but those of its coordinates.
@@ -120,7 +120,7 @@ def _hit_all(parameters, corner, origins, directions, distances):  # type: ignor
 
 
 @njit(cache=True, nogil=True)
-def _stretch_in_box(corner, ox, oy, oz, dx, dy, dz):  # type: ignore[no-untyped-def]
+def stretch_in_box(corner, ox, oy, oz, dx, dy, dz):  # type: ignore[no-untyped-def]
     """First and last distance along the ray within the box ±corner, widened by rounding; first > last if it misses."""
     low, high = -math.inf, math.inf
     for axis in range(3):
@@ -161,7 +161,7 @@ def _first_inside(parameters, ox, oy, oz, dx, dy, dz, length, stack):  # type: i
         if level(parameters, ox + middle * dx, oy + middle * dy, oz + middle * dz) <= 1.0:
             found = middle
             count = _pushed(stack, count, low, middle, depth + 1.0)
-        elif not _proven_free(parameters, ox, oy, oz, dx, dy, dz, low, high):
+        elif not proven_free(parameters, ox, oy, oz, dx, dy, dz, low, high):
             if depth >= _DEPTH:
                 continue
             count = _pushed(stack, count, middle, high, depth + 1.0)
@@ -176,7 +176,7 @@ def _pushed(stack, count, low, high, depth):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _proven_free(parameters, ox, oy, oz, dx, dy, dz, low, high):  # type: ignore[no-untyped-def]
+def proven_free(parameters, ox, oy, oz, dx, dy, dz, low, high):  # type: ignore[no-untyped-def]
     """Whether the bound from the norm's gradient at the stretch's middle shows every point of it outside."""
     a1, a2, a3, taper_x, taper_y = parameters[0], parameters[1], parameters[2], parameters[5], parameters[6]
     p, q = 2.0 / parameters[3], 2.0 / parameters[4]
