@@ -77,7 +77,7 @@ SUBPACKAGES = {
     "robot": line("URDF, package:// resolution, kinematics, joint states and trajectories, workcell files", "geometry"),
     **CAPABILITIES,
     "display": line(
-        "what is drawn, as one list, and its renderers for browser and pictures; the editors of spheres, sketches, cloths",
+        "what is drawn, as one list, and its renderers for browser and pictures; the editors",
         "geometry robot cloth cover grasping neural sketch spheres superovoid",
     ),
     "replay": line(
