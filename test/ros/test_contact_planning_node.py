@@ -2,6 +2,8 @@
 
 import math
 import time
+from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 
@@ -10,6 +12,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages
 from geometry_msgs.msg import PoseStamped, Vector3
 
 from morphit_interfaces.action import Push
+from morphit_ros.ros.contact.server import ContactServer
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.conversions import header
 
@@ -62,3 +65,17 @@ def test_nothing_is_planned_that_is_out_of_reach_or_askew(shared_graph, node):
     assert "from the box's faces" in asked(x=1.0, y=0.5).message
     message.header.frame_id = "elsewhere"
     assert "object_pose" in asked(x=1.0).message
+
+
+def test_an_error_that_nobody_foresaw_stops_the_arm():
+    server = mock.create_autospec(ContactServer, instance=True)
+    server._node, server._commands, server._diagnostics = mock.Mock(), mock.Mock(), mock.Mock()
+    server._answer = mock.Mock(side_effect=RuntimeError("in the middle of a push"), __name__="_answer")
+    goal = SimpleNamespace(is_cancel_requested=False, abort=mock.Mock(), execute=lambda end: ended.append(end(goal)))
+    server._goal, ended = goal, []
+    ContactServer._work(server)
+    server._commands.stop.assert_called_once()
+    assert "in the middle of a push" in ended[0].message
+    assert not ended[0].success
+    goal.abort.assert_called_once()
+    assert server._goal is None

@@ -126,7 +126,12 @@ class ContactServer:
         goal = self._goal
         if goal is None:
             return
-        refused = lambda words: Push.Result(failed_stage="plan", message=words)  # noqa: E731
+
+        def refused(words: str) -> Push.Result:
+            # An error that nobody foresaw may come in the middle of a motion.
+            self._commands.stop()
+            return Push.Result(failed_stage="plan", message=words)
+
         result = guarded(self._node, interfaces.CONTACT_PUSH.name, self._answer, refused)(goal)
         said = result.message or "the object is at its goal"
         self._diagnostics.report(OK if result.success else ERROR, f"last push: {said}")
