@@ -64,7 +64,7 @@ def test_robots_are_named_after_their_files(capsys: pytest.CaptureFixture[str]) 
     assert library() == 0
     lines = capsys.readouterr().out.splitlines()
     assert {"panda", "little_arm", "one-twin"} <= set(lines)
-    assert lines[-1].startswith("0 of 9 are built")
+    assert lines[-1].startswith("0 of 10 are built")
 
 
 def test_models_are_built_proven_measured_and_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,9 +47,9 @@ def test_each_node_has_an_enclave_with_what_the_table_says():
     gate = found["/motion_gate"]
     own = {"/rosout", "/parameter_events", *(topic.name for topic in interfaces.COMMON)}
     assert set(names(gate, "publish")) == {"joint_trajectory", "gate/state"} | own
-    # Nobody else may command the arm past it, but the node that does so without a gate.
+    # Nobody else may command the arm past it, but who does so without a gate, or stops what a dead one has begun.
     commanding = {path for path, profile in found.items() if "joint_trajectory" in names(profile, "publish")}
-    assert commanding == {"/motion_gate", "/grasp_execution"}
+    assert commanding == {"/motion_gate", "/grasp_execution", "/contact_planning"}
     assert {path for path, profile in found.items() if "pick" in names(profile, "call")} == {
         "/pick_client",
         "/web_viewer",

@@ -175,21 +175,21 @@ def make_robot_commands(
         MissingDependencyError: actions without control_msgs.
     """
     if config.command_interface == "topics":
-        return TopicCommands(node, parts)
+        return TopicCommands(node, parts, not robot.finger_joints)
     return ActionCommands(node, config, robot, group, parts)
 
 
 class TopicCommands:
-    """Publishes on joint_trajectory, and on gripper_command and vacuum_command where the gripper is among the parts.
+    """Publishes on joint_trajectory, and for a gripper on gripper_command, for one that is a cup on vacuum_command.
 
     The frame of a trajectory, which no controller asks for, is the name of the node that sends it.
     """
 
-    def __init__(self, node: Node, parts: Sequence[str] = PARTS) -> None:
+    def __init__(self, node: Node, parts: Sequence[str] = PARTS, is_cup: bool = False) -> None:
         self._name = node.get_fully_qualified_name()
         self._trajectory = JOINT_TRAJECTORY.publish(node)
         self._gripper = GRIPPER_COMMAND.publish(node) if "gripper" in parts else None
-        self._vacuum = VACUUM_COMMAND.publish(node) if "gripper" in parts else None
+        self._vacuum = VACUUM_COMMAND.publish(node) if is_cup and "gripper" in parts else None
 
     def check_ready(self) -> None:
         """Always: a topic has no server."""
