@@ -29,7 +29,8 @@ FRAMES: dict[str, str] = {
     "left/points": "left_camera_optical_frame",
     "right/points": "right_camera_optical_frame",
     **dict.fromkeys(
-        ("scene", "object_cloud", "scene_markers", "grasp_markers", "object_pose", "overview/image"), "world"
+        ("scene", "object_cloud", "scene_markers", "grasp_markers", "contact_markers", "object_pose", "overview/image"),
+        "world",
     ),
 }
 
