@@ -42,6 +42,7 @@ FOUNDATION = {
     "resources": line("data files, cache, atomic writes"),
     "compilation": line("telling people that kernels are compiled"),
     "dependencies": line("projects of others: which extra needs what, and what to do where it is missing"),
+    "history": line("undo and redo of immutable states"),
     "exports": line("names that a package imports when they are first used"),
     "bench": line("what only measures, by name: `morphit_bench`, which is installed apart"),
     "batch": line("many tasks by processes or a Dask scheduler's workers, written down as they finish"),

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from morphit_ros.superovoid.fits.config import LinkFitConfig
     from morphit_ros.superovoid.robots.robot_model import RobotSuperovoids
 
-_MESH_SUFFIXES = (".stl", ".obj", ".ply", ".dae", ".glb", ".off")
 _SKETCH_SUFFIXES = (".yaml", ".yml")
 
 
@@ -126,13 +125,13 @@ def _begin(options: argparse.Namespace) -> Import:
 
 def _imported(source: str, options: argparse.Namespace) -> Import:
     """A sketch of a robot or a mesh, with superovoids of a model or fitted to it."""
-    from morphit_ros.geometry.mesh_io import load_mesh
+    from morphit_ros.geometry.mesh_io import MESH_SUFFIXES, load_mesh
     from morphit_ros.geometry.units import in_metres
     from morphit_ros.sketch.importing import sketch_of_mesh, sketch_of_robot
     from morphit_ros.superovoid.robots.model_file import load_model
 
     seed = read_config(options, SeedConfig).seed
-    if Path(source).suffix.lower() in _MESH_SUFFIXES:
+    if Path(source).suffix.lower() in MESH_SUFFIXES:
         mesh = in_metres(load_mesh(source), options.unit, source)
         return sketch_of_mesh(_named(Path(source).stem), mesh, _convex(), seed)
     description, _ = load_robot(source, options)

@@ -17,6 +17,7 @@ from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.solid import Solid
 from morphit_ros.geometry.transforms import transform_points
+from morphit_ros.history import History
 from morphit_ros.sketch import editing
 from morphit_ros.sketch.clearance import bone_mass, near_pairs
 from morphit_ros.sketch.importing import Import
@@ -91,7 +92,7 @@ class SketchSession:
         self.file, self.autosave = file, autosave_of(file)
         self._functions, self._changed = functions, changed or (lambda: None)
         self._lock = threading.RLock()
-        self._history = editing.History(start.sketch)
+        self._history = History(start.sketch)
         self._saved: Sketch | None = start.sketch
         self._meshes, self._originals = dict(start.meshes), dict[str, _Original]()
         self._positions: dict[str, float] = {}

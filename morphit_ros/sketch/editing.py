@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,43 +28,10 @@ from morphit_ros.superovoid.shapes.superovoid import Superovoid
 _SAME = 1e-9
 # Of an ellipsoid that is put along a bone: width over length.
 _WIDTH = 0.4
-_MOST_STEPS = 300
 # A stroke that begins beside so much of a bone's length, from its joint on, is meant for what carries the bone.
 _BEGINNING = 0.25
 _SIDES = (("left", "right"), ("Left", "Right"), ("LEFT", "RIGHT"))
 _MIRRORS = {"x": 0, "y": 1, "z": 2}
-
-
-@dataclass(frozen=True)
-class History:
-    """A sketch with what undo and redo lead to.
-
-    Attributes:
-        present: as it is.
-        past, future: states before, oldest first, and states that were undone, the next to redo last.
-    """
-
-    present: Sketch
-    past: tuple[Sketch, ...] = ()
-    future: tuple[Sketch, ...] = ()
-
-    def changed(self, sketch: Sketch, merged: bool = False) -> History:
-        """After a step; `merged` with the one before it, so that one undo takes back a whole drag."""
-        if merged and self.past:
-            return History(sketch, self.past)
-        return History(sketch, (*self.past, self.present)[-_MOST_STEPS:])
-
-    def undone(self) -> History:
-        """One step back, or itself where there is none."""
-        if not self.past:
-            return self
-        return History(self.past[-1], self.past[:-1], (*self.future, self.present))
-
-    def redone(self) -> History:
-        """One step forward again, or itself where there is none."""
-        if not self.future:
-            return self
-        return History(self.future[-1], (*self.past, self.present), self.future[:-1])
 
 
 def draw_bones(sketch: Sketch, points: ArrayLike, normal: ArrayLike, snap: float) -> tuple[Sketch, list[str]]:

@@ -61,12 +61,11 @@ class BoneJoint:
         if self.kind not in JOINT_AXES:
             raise InvalidInputError("kind", repr(self.kind), f"one of {', '.join(JOINT_AXES)}")
         count = len(JOINT_AXES[self.kind])
-        axes = _finite("axes", np.reshape(self.axes, (-1, 3)) if np.size(self.axes) % 3 == 0 else self.axes, (count, 3))
+        axes = _finite("axes", self.axes, (count, 3))
         lengths = np.linalg.norm(axes, axis=1)
         if (lengths < 1e-9).any():
             raise InvalidInputError("axes", axes.tolist(), "vectors that are not zero")
-        limits = _finite("limits", np.reshape(self.limits, (-1, 2)) if np.size(self.limits) % 2 == 0 else self.limits,
-                         (count, 2))  # fmt: skip
+        limits = _finite("limits", self.limits, (count, 2))
         most = LARGEST_LENGTH if self.kind == "slide" else _FULL_TURN
         if (limits[:, 0] > limits[:, 1]).any() or (np.abs(limits) > most + 1e-12).any():
             bound = f"lowest and highest position, from -{most:.4g} to {most:.4g}"
@@ -106,7 +105,8 @@ def make_joint(kind: str, bone: str, length: float, axes: ArrayLike | None = Non
     limit = (0.0, length) if kind == "slide" else (-0.5 * np.pi, 0.5 * np.pi)
     names = (f"{bone}_joint",) if count <= 1 else tuple(f"{bone}_joint_{i + 1}" for i in range(count))
     chosen = JOINT_AXES[kind] if axes is None else axes
-    return BoneJoint(kind, np.array(chosen, dtype=np.float64), np.array([limit] * count), names)
+    given = np.array(chosen, dtype=np.float64).reshape(-1, 3) if np.size(chosen) == 0 else np.asarray(chosen)
+    return BoneJoint(kind, given, np.tile(limit, (count, 1)), names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,10 +220,6 @@ class Sketch:
             if bone.parent:
                 for axis in range(bone.joint.count):
                     yield bone.joint.names[axis], bone, axis
-
-    def children(self, bone: str) -> list[Bone]:
-        """The bones that a bone carries itself."""
-        return [other for other in self.bones.values() if other.parent == bone]
 
     def subtree(self, bone: str) -> list[str]:
         """A bone and all that it carries, parents first."""

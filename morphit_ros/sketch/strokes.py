@@ -44,8 +44,8 @@ def stroke_corners(points: ArrayLike) -> Array:
     Raises:
         InvalidInputError: no points, too many, not finite, or all in one place.
     """
-    drawn = checked_stroke(points)
-    size = extent(drawn)
+    drawn = _checked_stroke(points)
+    size = _extent(drawn)
     corners = drawn[_kept_points(drawn, _TREMBLING * size)]
     while len(corners) > 2:
         ways = np.diff(corners, axis=0)
@@ -71,7 +71,7 @@ def stroke_ellipse(points: ArrayLike, normal: ArrayLike) -> DrawnEllipse:
     """
     from scipy.spatial import ConvexHull, QhullError
 
-    drawn, across = checked_stroke(points), np.asarray(normal, dtype=np.float64)
+    drawn, across = _checked_stroke(points), np.asarray(normal, dtype=np.float64)
     if across.shape != (3,) or not np.isfinite(across).all() or np.linalg.norm(across) < 1e-9:
         raise InvalidInputError("normal", across.tolist(), "a vector that is not zero")
     axes = plane_axes(across / np.linalg.norm(across))
@@ -91,7 +91,7 @@ def stroke_ellipse(points: ArrayLike, normal: ArrayLike) -> DrawnEllipse:
     return DrawnEllipse(middle + center @ axes, vectors.T[::-1] @ axes, semi_axes)
 
 
-def checked_stroke(points: ArrayLike) -> Array:
+def _checked_stroke(points: ArrayLike) -> Array:
     """Points (N, 3) of a stroke [m], one after the other apart.
 
     Raises:
@@ -105,12 +105,12 @@ def checked_stroke(points: ArrayLike) -> Array:
     if len(drawn):
         apart = np.linalg.norm(np.diff(drawn, axis=0), axis=1) > 0.0
         drawn = drawn[np.concatenate([[True], apart])]
-    if len(drawn) < 2 or extent(drawn) < 1e-6:
+    if len(drawn) < 2 or _extent(drawn) < 1e-6:
         raise InvalidInputError("stroke", f"{len(drawn)} points in one place", "a line", "Keep the button down.")
     return drawn
 
 
-def extent(points: Array) -> float:
+def _extent(points: Array) -> float:
     """Diagonal of the box around points (N, 3) [m]."""
     return float(np.linalg.norm(np.ptp(points, axis=0)))
 

@@ -15,11 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.history import History
 from morphit_ros.spheres.configuration import VARIANTS
 from morphit_ros.spheres.metrics import checked_spheres
 from morphit_ros.spheres.robot_model import MIXED, LinkSpheres, SphereModel
-
-_MAXIMUM_STEPS = 200
 
 
 class SphereFit(Protocol):
@@ -191,42 +190,7 @@ class EditedModel:
         return EditedModel({**self.links, name: link})
 
 
-@dataclass(frozen=True)
-class EditHistory:
-    """The state of an edit with what undo and redo lead to; itself immutable.
-
-    Attributes:
-        present: as it is.
-        past: states before, oldest first; at most 200.
-        future: states that were undone, the next to redo last.
-    """
-
-    present: EditedModel
-    past: tuple[EditedModel, ...] = ()
-    future: tuple[EditedModel, ...] = ()
-
-    def changed(self, model: EditedModel, merged: bool = False) -> EditHistory:
-        """After a step; what was undone can no longer be redone.
-
-        Args:
-            model: the new state.
-            merged: whether the step belongs to the one before (a drag in progress), so that one undo takes back both.
-        """
-        if merged and self.past:
-            return EditHistory(model, self.past)
-        return EditHistory(model, (*self.past, self.present)[-_MAXIMUM_STEPS:])
-
-    def undone(self) -> EditHistory:
-        """One step back, or itself where there is none."""
-        if not self.past:
-            return self
-        return EditHistory(self.past[-1], self.past[:-1], (*self.future, self.present))
-
-    def redone(self) -> EditHistory:
-        """One step forward again, or itself where there is none."""
-        if not self.future:
-            return self
-        return EditHistory(self.future[-1], (*self.past, self.present), self.future[:-1])
+EditHistory = History[EditedModel]
 
 
 def edited_from_model(model: SphereModel) -> EditedModel:

@@ -8,11 +8,14 @@ import pytest
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import look_at
 from morphit_ros.neural.fields.sided import SidedField
+from morphit_ros.neural.learning import depth
 from morphit_ros.neural.learning.config import DepthLearningConfig
 from morphit_ros.neural.learning.depth import learn_from_depths
 from morphit_ros.neural.learning.field_file import load_learned_field, save_field
-from morphit_ros.neural.learning.result import LearningResult
+from morphit_ros.neural.learning.result import LearningResult, LearningStatus
+from morphit_ros.neural.learning.walled_grid import WalledGrid
 from morphit_ros.neural.solid.inertia import InertialProperties, inertial_properties
+from morphit_ros.neural.solid.silhouette_hull import WallDeviation
 from morphit_ros.neural.views.posed_views import PosedDepths, pixel_rays
 
 RADIUS, WALL = 0.05, 1e-3
@@ -122,3 +125,16 @@ def test_a_sided_field_is_what_lies_behind_every_side() -> None:
     assert slope == pytest.approx(np.array([[1e4, 0, 0], [-1e4, 0, 0], [0, 0, 0]]), abs=1e-6)
     with pytest.raises(InvalidInputError, match="edge"):
         SidedField(np.stack([x, -x]), bounds, edge=0.0)
+
+
+def test_sides_that_leave_nothing_behind_them_are_an_empty_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    views = half_shell()
+
+    def nothing(*_: object) -> WalledGrid:
+        box = np.array([[-RADIUS, -RADIUS, -RADIUS], [RADIUS, RADIUS, RADIUS]])
+        return WalledGrid(SidedField(np.full((7, 4, 4, 4), 0.01), box, 1e-3), WallDeviation(0.0, 0.0, 0.0, 0.0))
+
+    monkeypatch.setattr(depth, "carve_walls", nothing)
+    result = _learned(views)
+    assert result.status is LearningStatus.EMPTY
+    assert result.field is None

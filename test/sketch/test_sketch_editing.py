@@ -10,6 +10,7 @@ from drawn_hand import FINGERS, TOWARDS, circle, line, make_hand
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import matrix_from_rotation_vector, transform_points
+from morphit_ros.history import History
 from morphit_ros.sketch import editing
 from morphit_ros.sketch.clearance import bone_mass, near_pairs
 from morphit_ros.sketch.model import Sketch
@@ -21,7 +22,13 @@ def test_a_hand_is_drawn() -> None:
     assert len(hand.bones) == 16
     assert next(iter(hand.bones)) == "base"
     # Every finger hangs on the palm, not on its neighbour, whose joint is nearer.
-    assert [bone.name for bone in hand.children("base")] == ["bone_1", "bone_4", "bone_7", "bone_10", "bone_13"]
+    assert [name for name, bone in hand.bones.items() if bone.parent == "base"] == [
+        "bone_1",
+        "bone_4",
+        "bone_7",
+        "bone_10",
+        "bone_13",
+    ]
     for first, (x, z) in zip(("bone_1", "bone_4", "bone_7", "bone_10"), FINGERS, strict=True):
         assert hand[first].head_in_world == pytest.approx([x, 0.0, z], abs=1e-3)
     for bone in hand.bones.values():
@@ -263,7 +270,7 @@ def test_mass_of_two_shapes_is_that_of_both() -> None:
 
 def test_undo_takes_back_steps_and_whole_drags() -> None:
     hand = make_hand()
-    history = editing.History(hand)
+    history = History(hand)
     for length in (0.01, 0.02, 0.03):
         history = history.changed(editing.set_shape(hand, "bone_1", 0, {"semi_axes": (0.01, 0.01, length)}))
     assert len(history.past) == 3
@@ -271,7 +278,7 @@ def test_undo_takes_back_steps_and_whole_drags() -> None:
     assert len(dragged.past) == 4
     assert dragged.undone().present is history.present
     assert dragged.undone().redone().present.density == 2.0
-    assert editing.History(hand).undone().present is hand
+    assert History(hand).undone().present is hand
     back = history
     for _ in range(5):
         back = back.undone()

@@ -82,8 +82,11 @@ def learn_from_depths(
     except _Cancelled:
         return LearningResult(LearningStatus.CANCELLED, "Cancelled.", None, np.zeros(0))
     none = np.zeros(0)
+    empty = "The field is empty: no place lies behind all measurements. Check masks, bounds and poses."
     if walls is not None:
         field, deviation = walls
+        if field.distances.max(axis=3).min() >= 0.0:
+            return LearningResult(LearningStatus.EMPTY, empty, None, none)
         notes = (*agreed.notes, "walls of two sides")
         message = "; ".join((f"carved from {len(depths)} views", *notes))
         half = Threshold(0.5)
@@ -92,8 +95,7 @@ def learn_from_depths(
         return LearningResult(LearningStatus.CONVERGED, message, field, none, threshold=sided, notes=notes)
     assert grid is not None
     if grid.values.max() < 0.5:
-        message = "The field is empty: no place lies behind all measurements. Check masks, bounds and poses."
-        return LearningResult(LearningStatus.EMPTY, message, None, none)
+        return LearningResult(LearningStatus.EMPTY, empty, None, none)
     if np.ptp(grid.values) < _LEAST_CONTRAST:
         message = "The field is constant: the measurements carve nothing away. Check masks and bounds."
         return LearningResult(LearningStatus.CONSTANT, message, None, none)

@@ -141,6 +141,9 @@ def _deviation(
     """
     rng = np.random.default_rng(0)
     solid = np.argwhere(np.abs(field.distances.max(axis=3)) < 2.0 * spacing)
+    unknown = WallDeviation(1.0, spacing, 1.0, 1.0)
+    if len(solid) == 0:
+        return unknown
     places = field.bounds[0] + field.spacing * (
         solid[rng.integers(len(solid), size=_POINTS)] + rng.uniform(-0.5, 0.5, size=(_POINTS, 3))
     )
@@ -150,7 +153,7 @@ def _deviation(
     area = volume / (2.0 * _LAYER * spacing)
     inside = places[clearance < 0.0]
     if len(layer) == 0 or len(inside) == 0:
-        return WallDeviation(1.0, spacing, 1.0, 1.0)
+        return unknown
     center = inside.mean(axis=0)
     gyration = float(((inside - center) ** 2).sum(axis=1).mean())
     side = field.sides(layer).argmax(axis=1)
