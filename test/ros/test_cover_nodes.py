@@ -320,26 +320,29 @@ def test_targets_of_all_kinds_are_followed(active, fields, name):
 
 
 def test_a_target_out_of_reach_is_told_of_before_the_cover_moves_to_it(active):
-    """With how near it comes; the commands go on while that is found out."""
+    """With how near it comes; the commands go on while that is found out.
+
+    On a busy machine the forecast's time can end before its search does: then it is the best "so far".
+    """
     steep = "1e6*x*y"
     active.diagnostics.clear()
     active.targets.publish(CoverTarget(formulas=[steep]))
     status = active.wait_for_status(
-        "following", steep, "out of reach", "forecast: best is", level=DiagnosticStatus.WARN
+        "following", steep, "out of reach", "forecast: best", level=DiagnosticStatus.WARN
     )
     # No report of it before without that.
     for message in active.diagnostics:
         for said in message.status:
-            assert f"following z = {steep}" not in said.message or "forecast: best is" in said.message
+            assert f"following z = {steep}" not in said.message or "forecast: best" in said.message
     values = {pair.key: pair.value for pair in status.values}
-    assert values["forecast"].startswith("out of reach, best is")
+    assert values["forecast"].startswith("out of reach, best")
     assert values["step"] == "target out of reach"
     active.states.clear()
     state = active.graph.wait_until(lambda: active.states and active.states[-1], what="cover/state")
-    assert "out of reach: forecast: best is" in state.status
+    assert "out of reach: forecast: best" in state.status
     active.follow(f"z = {SADDLE}", formulas=[SADDLE])
     values = {pair.key: pair.value for pair in active.wait_for_status("following", level=DiagnosticStatus.OK).values}
-    assert values["forecast"].startswith("within reach, best is")
+    assert values["forecast"].startswith("within reach, best")
 
 
 def test_the_simulation_holds_still_without_commands_that_it_understands(active):
