@@ -54,6 +54,10 @@ _WHEN_CLEARING: dict[str, dict[str, Any]] = {
     "grasp_execution": {"hold_time": 0.2, "probe.too_wide": 0.03, "slip.rate": 0.02, "put_off_unseen": 2},
 }
 
+# Name of the topic in the nodes; how the arm of this job is watched: its servo lags, and nodes take turns.
+SCALING = "speed_scaling"
+_WATCHING: dict[str, Any] = {"period": 0.04, "reaction_time": 0.15, "tracking_error": 0.02}
+
 ARGUMENTS = (
     ROBOT,
     Argument("sim", True, "simulate the robot, the object and both cameras; false: they are real"),
@@ -65,8 +69,18 @@ ARGUMENTS = (
         ("auto", "m", "mm", "cm", "inch"),
     ),
     Argument("object_mass", 0.0, "mass of the object [kg]; 0: as the object has it", minimum=0.0, maximum=50.0),
-    Argument("others", "", "further objects of the simulation, names with spaces between, around the first"),
+    Argument(
+        "others",
+        "",
+        "further objects of the simulation, names with spaces between, around the first, or NAME@X,Y,YAW [m, rad]",
+    ),
     Argument("heap", False, "the objects of the simulation fall in a heap, turned any way"),
+    Argument(
+        "people",
+        False,
+        "slow the arm, and hold it up, while somebody is near: in the simulation, or as whoever publishes people says",
+    ),
+    Argument("person", "", "course of somebody who walks through the simulation, 'x y time' of each place [m, s]"),
     Argument("object_x", 0.5, "place of the object in front of the robot [m]", minimum=-2.0, maximum=2.0),
     Argument("object_y", 0.0, "place of the object to the robot's left [m]", minimum=-2.0, maximum=2.0),
     Argument("object_yaw", 0.0, "turn of the object about the vertical [rad]", minimum=-6.3, maximum=6.3),
@@ -114,6 +128,7 @@ ARGUMENTS = (
     Argument("place_region", "", "middle of a rectangle to stand in as it stood, 'x y z yaw' in the world [m, rad]"),
     Argument("place_size", "0.0 0.0", "of that rectangle, 'width depth' [m]; zeros: exactly in its middle"),
     Argument("clear", False, "with place:=region: pick and place one object after the other until the table is clear"),
+    Argument("push_to", "", "with clear: where what is too wide for the hand is pushed, 'x y' [m]; empty: it is left"),
     Argument("output", "", "with pick: folder for pictures; empty: none"),
     Argument("report", "", "with pick: JSON file for stages and times; empty: none"),
     Argument("continuous", False, "plan grasps on every new object cloud, not only on request"),
@@ -255,8 +270,17 @@ def describe_grasp(
             "motion_gate", {**chosen(values, "robot"), "command_interface": execution["command_interface"]}
         ),
     ]
+    # The simulated controller says how it is scaled where the robot's own would.
+    scaling = {SCALING: robot.driver_state["speed_scaling"]} if "speed_scaling" in robot.driver_state else {}
     if simulated:
-        nodes.insert(0, NodeDescription("workcell_sim", {**chosen(values, *_SIMULATION), **standing}))
+        simulation = {**chosen(values, *_SIMULATION), **standing, **_person(values)}
+        nodes.insert(0, NodeDescription("workcell_sim", simulation, remappings=scaling))
+    if values["people"]:
+        nodes.append(
+            NodeDescription("person_monitor", {**chosen(values, *(("robot",) if simulated else ())), **_WATCHING})
+        )
+    if values["clear"]:
+        nodes.append(NodeDescription("task_execution", chosen(values, "robot"), remappings=scaling))
     nodes += others
     if values["viewer"]:
         # Two depth cameras fill a network: another machine's viewer has the segmented scene.
@@ -314,6 +338,21 @@ def _check_cup(values: Mapping[str, Any], robot: RobotConfiguration) -> None:
             raise InvalidInputError(name, values[name], f"{only} with {robot.name}, whose gripper is a suction cup")
 
 
+def _person(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of somebody who walks through the simulation.
+
+    Raises:
+        InvalidInputError: a course that is none, nobody who watches, or no simulation.
+    """
+    if not values["person"]:
+        if values["people"] and values["sim"]:
+            raise InvalidInputError("people", True, "a person with sim:=true", "Give a course: person:='x y time ...'.")
+        return {}
+    if not values["sim"]:
+        raise InvalidInputError("person", repr(values["person"]), "nobody with sim:=false")
+    return {"person": _numbers(values, "person", range(3, 300, 3))}
+
+
 def _placing(values: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters of what becomes of a picked object.
 
@@ -331,6 +370,10 @@ def _placing(values: Mapping[str, Any]) -> dict[str, Any]:
     size = _numbers(values, "place_size", (2,))
     # A file of parameters knows no empty list.
     where = {"region": region} if region else {}
+    aside = _numbers(values, "push_to", (0, 2))
+    if aside and not values["clear"]:
+        raise InvalidInputError("push_to", repr(values["push_to"]), "nothing without clear:=true")
+    where |= {"push_to": aside} if aside else {}
     return {"place": place, **where, "region_size": size, "clear": values["clear"]}
 
 

@@ -19,7 +19,15 @@ PARTS: MappingProxyType[str, frozenset[str]] = MappingProxyType(
         "perception": frozenset({"scene_perception"}),
         "planning": frozenset({"grasp_planning", "superovoid_distance", "motion_planning", "neural_object"}),
         "execution": frozenset(
-            {"robot_spheres", "grasp_execution", "motion_gate", "pick_client", "robot_state_publisher"}
+            {
+                "robot_spheres",
+                "grasp_execution",
+                "motion_gate",
+                "person_monitor",
+                "task_execution",
+                "pick_client",
+                "robot_state_publisher",
+            }
         ),
         "viewer": frozenset({"web_viewer", "rviz2"}),
     }

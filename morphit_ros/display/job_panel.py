@@ -49,7 +49,7 @@ class JobPanel:
         self._target = ""
         self._buttons: dict[str, Any] = {}
         with panel.add_folder("Job", above=True):
-            self._nodes, self._plan = gui.add_html(""), gui.add_html("")
+            self._nodes, self._task, self._plan = gui.add_html(""), gui.add_html(""), gui.add_html("")
             if press is not None:
                 for name, (label, hint) in ASKED.items():
                     self._buttons[name] = self._button(name, label, hint, None)
@@ -82,6 +82,17 @@ class JobPanel:
                 return
             self._rows = rows, waiting
             self._nodes.content = nodes_html(rows, waiting)
+
+    def set_task(self, text: str, tree: Sequence[tuple[str, str]], failed: bool) -> None:
+        """Say what a task does, and why.
+
+        Args:
+            text: in words.
+            tree: (name, state and reason) of each behaviour that was ticked, names indented by their depth.
+            failed: whether it has ended without success.
+        """
+        with self._lock:
+            self._task.content = task_html(text, tree, failed)
 
     def set_plan(self, text: str, certificate: str, success: bool) -> None:
         """Say what the newest planned motion is, and what is proven of it."""
@@ -145,6 +156,21 @@ def clearance_scales(data: tuple[Array, Array, Array]) -> dict[str, Any]:
     low, high = _STEP * np.floor(known.min() / _STEP), _STEP * np.ceil(max(known.max(), _STEP) / _STEP)
     past = -_SPAN * np.ceil(max(-data[0][0], _SPAN) / _SPAN)
     return {"x": {"time": False, "range": (float(past), 0.0)}, "y": {"range": (float(low), float(high))}}
+
+
+def task_html(text: str, tree: Sequence[tuple[str, str]], failed: bool) -> str:
+    """A task's tree; all text is escaped."""
+    colors = {"success": GOOD_COLOR, "running": DOUBT_COLOR, "failure": BAD_COLOR}
+    head = f'<div style="font-weight:600;color:{BAD_COLOR if failed else GOOD_COLOR}">{html.escape(text)}</div>'
+    rows = []
+    for name, state in tree:
+        depth = len(name) - len(name.lstrip())
+        color = colors.get(state.partition(":")[0], GOOD_COLOR)
+        rows.append(
+            f'<div style="padding-left:{0.5 * depth:.1f}em"><span style="color:{color}">●</span> '
+            f"{html.escape(name.strip())} <i>{html.escape(state.partition(': ')[2])}</i></div>"
+        )
+    return f'<div style="font-size:0.85em;padding:0.3em 0">{head}{"".join(rows)}</div>'
 
 
 def nodes_html(rows: Sequence[tuple[str, str, str]], waiting: str) -> str:

@@ -5,7 +5,7 @@ With `place` it then asks for the object to be put down: where it was, or in a r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,7 +15,7 @@ from geometry_msgs.msg import PoseStamped
 from rclpy.node import Node
 from sensor_msgs.msg import Image
 
-from morphit_interfaces.action import Pick, Place
+from morphit_interfaces.action import ClearTable, Pick, Place
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.ros.core import interfaces
@@ -25,6 +25,9 @@ from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.execution.asking import AskingConfig, Request
 from morphit_ros.ros.execution.pick_report import pick_verdict, save_numbers, save_picture, save_report
 from morphit_ros.ros.execution.place_region import check_region, region_pose
+
+# Of a table with some dozens of objects [s].
+_CLEARING_TIME = 3600.0
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,9 @@ class PickClientConfig(Config):
         (0.0, 0.0), "Of that rectangle; zeros: exactly in its middle, with the heading that it has [m]", length=2
     )
     clear: bool = parameter(False, "With place region: pick one object after the other until the table is clear")
+    push_to: tuple[float, ...] = parameter(
+        (), "With clear: where what is too wide for the hand is pushed to, x y in the world; empty: it is left [m]"
+    )
     output: str = parameter("", "Folder for the picture of the workcell at the end, empty for none")
     report: str = parameter("", "JSON file for outcome, stages and times, empty for none")
 
@@ -63,6 +69,8 @@ class PickClientConfig(Config):
             raise InvalidInputError("region", list(self.region), "x y z yaw with place region, else nothing")
         if self.clear and not all(self.region_size):
             raise InvalidInputError("clear", True, "false without a region of some size", "Give region_size.")
+        if len(self.push_to) not in ((0, 2) if self.clear else (0,)):
+            raise InvalidInputError("push_to", list(self.push_to), "x y with clear, else nothing")
 
 
 CONFIGS = (PickClientConfig, AskingConfig)
@@ -80,19 +88,17 @@ class PickClient(Node):
         self._placed: dict[str, float] = {}
         self._result: Pick.Result | None = None
         self._picture: Image | None = None
-        self._verdict = ""
+        self._verdict = self._task = ""
         interfaces.OBJECT_POSE.subscribe(self, self._on_pose)
         if self._config.output:
             interfaces.OVERVIEW_IMAGE.subscribe(self, self._on_picture)
         if self._config.clear:
-            # Who asks for one pick needs nothing of it.
-            from morphit_ros.ros.execution.table_clearing import TableClearing
-
-            self._clearing = TableClearing(
-                self, times, self._config.region, self._config.region_size, self._config.lift_height,
-                self._on_feedback, self._on_cleared,
+            self._clearing = Request(
+                self, interfaces.CLEAR_TABLE, replace(times, timeout=_CLEARING_TIME), self._on_task, self._on_cleared,
+                (interfaces.PICK, interfaces.SEGMENT, interfaces.PLAN_GRASP), server="task_execution",
             )  # fmt: skip
-            self._asking: tuple[Any, ...] = (self._clearing,)
+            self._asking: tuple[Request, ...] = (self._clearing,)
+            self._clearing.ask(self._clear_goal())
             return
         # Of perception and planning nothing is asked here: the pick begins when they are there, so that its durations
         # are not those of a start.
@@ -117,11 +123,32 @@ class PickClient(Node):
         """Whether that has been heard."""
         return all(asking.motion_ended() for asking in self._asking)
 
-    def _on_cleared(self, text: str, clear: bool, numbers: dict[str, Any]) -> None:
-        print(text, flush=True)
+    def _clear_goal(self) -> ClearTable.Goal:
+        config = self._config
+        goal = ClearTable.Goal(region=region_pose(config.region, "world"), region_size=config.region_size)
+        goal.lift_height = config.lift_height
+        if config.push_to:
+            goal.push_to.header.frame_id = "world"
+            goal.push_to.point.x, goal.push_to.point.y = config.push_to
+        return goal
+
+    def _on_task(self, message: Any) -> None:
+        if message.feedback.task != self._task:
+            self._task = message.feedback.task
+            print(f"{message.feedback.elapsed:7.2f} s  {self._task}", flush=True)
+
+    def _on_cleared(self, answer: Any, problem: str) -> None:
+        if answer is None:
+            print(f"FAILED: {problem}", flush=True)
+            numbers: dict[str, Any] = {"success": False, "message": problem}
+        else:
+            result = answer.result
+            print(result.message, flush=True)
+            numbers = {name: getattr(result, name) for name in result.get_fields_and_field_types()}
+            numbers["picks_per_hour"] = 3600.0 * result.cleared / max(result.duration, 1e-9)
         if self._config.report:
-            save_numbers(self._config.report, {"success": clear, "message": text, **numbers})
-        raise NodeFinished(0 if clear else 1)
+            save_numbers(self._config.report, numbers)
+        raise NodeFinished(0 if numbers["success"] else 1)
 
     def _on_pose(self, message: PoseStamped) -> None:
         place = message.pose.position

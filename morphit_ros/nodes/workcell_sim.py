@@ -7,18 +7,23 @@ from dataclasses import dataclass
 
 from geometry_msgs.msg import PoseStamped, TransformStamped
 from rclpy.node import Node
-from std_msgs.msg import Bool
+from std_msgs.msg import Bool, Float64
 from trajectory_msgs.msg import JointTrajectory
 
-from morphit_interfaces.msg import GripperCommand
+from morphit_interfaces.msg import DistanceShape, GripperCommand, WorldObject, WorldObjectArray
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import MorphitError
+from morphit_ros.geometry.transforms import invert_transform
 from morphit_ros.ros.core import conversions, interfaces
 from morphit_ros.ros.core.clocks import steady_timer
 from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
+from morphit_ros.simulation.person import HEIGHT, RADIUS, WalkingPerson
 from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
+
+# Between two reports of people [s].
+_PEOPLE_PERIOD = 0.05
 
 
 @dataclass(frozen=True)
@@ -61,8 +66,10 @@ class WorkcellSim(Node):
         interfaces.JOINT_TRAJECTORY.subscribe(self, self._on_trajectory)
         interfaces.GRIPPER_COMMAND.subscribe(self, self._on_gripper_command)
         interfaces.VACUUM_COMMAND.subscribe(self, self._on_vacuum_command)
+        interfaces.SPEED_SCALE.subscribe(self, self._on_speed_scale)
+        self._percent = 100.0
         self._publish_extrinsics()
-        self._next_capture = self._next_overview = self._workcell.time
+        self._next_capture = self._next_overview = self._next_people = self._workcell.time
         self._wall = time.monotonic()
         # Steady time: this node makes the simulated clock and must not wait for it.
         steady_timer(self, 1.0 / self._config.joint_state_rate, self._advance)
@@ -87,6 +94,10 @@ class WorkcellSim(Node):
             pose=conversions.pose_from_matrix(self._workcell.object_pose()),
         )
         self._out[interfaces.OBJECT_POSE].publish(pose)
+        self._out[interfaces.SPEED_SCALING].publish(Float64(data=self._percent))
+        if self._workcell.person is not None and stamp >= self._next_people:
+            self._next_people = stamp + _PEOPLE_PERIOD
+            self._out[interfaces.PEOPLE].publish(self._people(self._workcell.person, stamp))
         if stamp >= self._next_capture:
             self._next_capture = stamp + 1.0 / self._config.camera_rate
             self._publish_clouds()
@@ -122,6 +133,21 @@ class WorkcellSim(Node):
                 self._diagnostics.report(OK, f"following a trajectory of {trajectory.duration:.2f} s")
         except MorphitError as error:
             self._diagnostics.report(ERROR, f"trajectory refused: {error}")
+
+    def _on_speed_scale(self, message: Float64) -> None:
+        try:
+            self._workcell.scale_speed(message.data / 100.0)
+            self._percent = message.data
+        except MorphitError as error:
+            self._diagnostics.report(ERROR, f"speed scale refused: {error}")
+
+    def _people(self, person: WalkingPerson, stamp: float) -> WorldObjectArray:
+        """As a tracker would see them, in the robot's base."""
+        shape = DistanceShape(type=DistanceShape.CAPSULE, dimensions=[HEIGHT - 2.0 * RADIUS, RADIUS])
+        T_base_person = invert_transform(self._workcell.T_world_base) @ person.pose(stamp)
+        seen = WorldObject(id="person", pose=conversions.pose_from_matrix(T_base_person), shapes=[shape])
+        frame = conversions.header(self._workcell.robot.base_link, stamp)
+        return WorldObjectArray(header=frame, objects=[seen])
 
     def _on_gripper_command(self, message: GripperCommand) -> None:
         try:

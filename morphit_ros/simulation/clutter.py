@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import (
     Array,
     make_transform,
@@ -44,6 +45,22 @@ def scatter(first: SimulatedObject, T_world_first: Array, others: Sequence[Simul
         circles.append((at, radius))
         top = max(top, lift + height)
     return poses
+
+
+def name_and_place(word: str) -> tuple[str, tuple[float, float, float] | None]:
+    """Name of an object, and where it stands if that is said: NAME@X,Y,YAW [m, rad].
+
+    Raises:
+        InvalidInputError: a place that is none.
+    """
+    name, separator, text = word.partition("@")
+    try:
+        x, y, yaw = map(float, text.split(",")) if separator else (0.0, 0.0, 0.0)
+    except ValueError:
+        x = y = yaw = np.inf
+    if not np.isfinite([x, y, yaw]).all():
+        raise InvalidInputError("others", repr(word), "NAME, or NAME@X,Y,YAW with three numbers [m, rad]")
+    return name, (x, y, yaw) if separator else None
 
 
 def heap(middle: Array, items: Sequence[SimulatedObject], seed: int) -> list[Array]:

@@ -1,6 +1,6 @@
 """The package's own objects, built from parametric solids with the sizes and masses of real ones.
 
-Each stands or lies on z = 0. All of them can be grasped with an 80 mm opening in at least one way.
+Each stands or lies on z = 0. All but the crate can be grasped with an 80 mm opening in at least one way.
 """
 
 from __future__ import annotations
@@ -126,6 +126,11 @@ def _box() -> list[SolidPart]:
     return [block((0.055, 0.090, 0.120), (0.0, 0.0, 0.060), bevel=0.0015)]
 
 
+def _crate() -> list[SolidPart]:
+    """A closed crate of 120 × 160 × 70 mm: too wide for the hands here."""
+    return [block((0.120, 0.160, 0.070), (0.0, 0.0, 0.035), bevel=0.0015)]
+
+
 def _t_block() -> list[SolidPart]:
     """A wooden T that lies flat: bar 120 × 35 mm, stem 35 × 75 mm, 40 mm high."""
     return [
@@ -166,4 +171,5 @@ OWN_OBJECTS: dict[str, ObjectDesign] = {
     "box": ObjectDesign(_box, 0.200, (0.83, 0.58, 0.20)),
     "t_block": ObjectDesign(_t_block, 0.220, (0.70, 0.50, 0.32)),
     "bottle": ObjectDesign(_bottle, 0.520, (0.24, 0.55, 0.36)),
+    "crate": ObjectDesign(_crate, 0.350, (0.55, 0.42, 0.28)),
 }

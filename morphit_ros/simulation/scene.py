@@ -23,7 +23,7 @@ OBJECT_BODY, TABLE_GEOM = "object", "table"
 
 # Optical frame (x right, y down, z forward) to MuJoCo's camera frame (x right, y up, z backward).
 _OPTICAL_TO_CAMERA = np.diag([1.0, -1.0, -1.0, 1.0])
-_FLOOR_DEPTH = 0.74
+FLOOR_DEPTH = 0.74
 
 
 def new_scene(timestep: float) -> Any:
@@ -69,7 +69,7 @@ def new_scene(timestep: float) -> Any:
         name="floor",
         type=mujoco.mjtGeom.mjGEOM_PLANE,
         size=[6.0, 6.0, 0.1],
-        pos=[0.0, 0.0, -_FLOOR_DEPTH],
+        pos=[0.0, 0.0, -FLOOR_DEPTH],
         material="floor",
         **SURROUNDINGS_CONTACT,
     )
@@ -102,7 +102,7 @@ def add_table(spec: Any, center: Array, size: Array, friction: float) -> None:
         friction=[friction, 0.005, 0.0001],
         **SURROUNDINGS_CONTACT,
     )
-    height = (_FLOOR_DEPTH - thickness) / 2.0
+    height = (FLOOR_DEPTH - thickness) / 2.0
     for x in (-1.0, 1.0):
         for y in (-1.0, 1.0):
             spec.worldbody.add_geom(

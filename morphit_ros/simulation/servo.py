@@ -52,6 +52,8 @@ class ArmServo:
         self._curve: CubicHermiteSpline | None = None
         self._columns = np.arange(0)
         self._start = 0.0
+        # Share of its own speed at which a trajectory is followed, and what it has fallen behind by that [s].
+        self._scale, self._late = 1.0, 0.0
 
     @property
     def moving(self) -> bool:
@@ -88,6 +90,7 @@ class ArmServo:
             extremes = f"[{trajectory.positions[:, joint].min():.4f}, {trajectory.positions[:, joint].max():.4f}]"
             bound = f"within the joint's limits [{low[joint]:.4f}, {high[joint]:.4f}]"
             raise InvalidInputError(f"trajectory: {trajectory.joint_names[joint]}", extremes, bound)
+        # One that begins as if under way knows how far it has come.
         place = trajectory.sample(now - start)
         gap = np.abs(place - self._command[columns])
         if gap.max() > START_TOLERANCE:
@@ -98,10 +101,14 @@ class ArmServo:
                 f"within {START_TOLERANCE:g} of the commanded {self._command[columns[joint]]:.4f} rad",
                 "Plan from the present joint state.",
             )
-        self._trajectory, self._columns, self._start = trajectory, columns, start
+        self._trajectory, self._columns, self._start, self._late = trajectory, columns, start, 0.0
         self._curve = None
         if len(trajectory.times) > 1:
             self._curve = CubicHermiteSpline(trajectory.times, trajectory.positions, trajectory.velocities)
+
+    def scale(self, share: float) -> None:
+        """Let the time of trajectories pass at a share of its speed from now on, 0 to 1."""
+        self._scale = share
 
     def hold(self, positions: Array) -> None:
         """Drop the trajectory and hold these positions (J,) [rad]."""
@@ -117,8 +124,9 @@ class ArmServo:
         targets = np.tile(self._command, (len(times), 1))
         velocities = np.zeros_like(targets)
         if self._trajectory is not None:
-            elapsed = times - self._start
-            now, then = self._sampled(elapsed), self._sampled(elapsed + timestep)
+            late = self._late + (1.0 - self._scale) * timestep * np.arange(len(times) + 1)
+            elapsed, self._late = times - self._start - late[:-1], float(late[-1])
+            now, then = self._sampled(elapsed), self._sampled(elapsed + self._scale * timestep)
             targets[:, self._columns] = then
             velocities[:, self._columns] = (then - now) / timestep
             if len(times):

@@ -22,13 +22,15 @@ from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.fixtures import read_fixtures
 from morphit_ros.robot.motion_types import JointState, Trajectory
 from morphit_ros.simulation.cameras import CameraConfig, DepthFrame, degrade_depth
-from morphit_ros.simulation.clutter import heap, scatter
+from morphit_ros.simulation.clutter import heap, name_and_place, scatter
 from morphit_ros.simulation.contacts import ContactSummary, summarize_contacts
 from morphit_ros.simulation.objects import SimulatedObject, load_object
 from morphit_ros.simulation.pad_patches import PadPatches
+from morphit_ros.simulation.person import WalkingPerson
 from morphit_ros.simulation.rendering import OffscreenRenderer, import_mujoco
 from morphit_ros.simulation.robot_model import PREFIX, WRIST_FORCE, WRIST_TORQUE, build_robot, wrist_link
 from morphit_ros.simulation.scene import (
+    FLOOR_DEPTH,
     OBJECT_BODY,
     add_camera,
     add_fixture,
@@ -67,8 +69,14 @@ class WorkcellConfig(Config):
     object_x: float = parameter(0.5, "Position of the object along x [m]", minimum=-2.0, maximum=2.0)
     object_y: float = parameter(0.0, "Position of the object along y [m]", minimum=-2.0, maximum=2.0)
     object_yaw: float = parameter(0.0, "Heading of the object [rad]", minimum=-6.3, maximum=6.3)
-    others: str = parameter("", "Further objects, names with spaces between, drawn around the first")
+    others: str = parameter(
+        "",
+        "Further objects, names with spaces between, drawn around the first; or NAME@X,Y,YAW to stand there [m, rad]",
+    )
     heap: bool = parameter(False, "All objects fall in a heap around object_x and object_y, turned any way")
+    person: tuple[float, ...] = parameter(
+        (), "Course of somebody who walks by, x y time of each place one after the other; empty: nobody [m, s]"
+    )
     friction: float = parameter(0.6, "Sliding friction between all bodies", minimum=0.05, maximum=2.0)
     fixtures: str = parameter("", "YAML file with what stands around the robot for good; empty: nothing")
     timestep: float = parameter(0.002, "Step of the simulation [s]", minimum=1e-4, maximum=0.005)
@@ -111,6 +119,7 @@ class Workcell:
         object: the first of the objects.
         objects: all of them.
         wrist_link: whose frame `wrench` is in.
+        person: who walks by, if anybody does.
 
     Args:
         config: what stands where.
@@ -167,9 +176,10 @@ class Workcell:
         # With 10, pads creep under loads that friction holds: 7°/s at 0.6 of what an edge bears.
         spec.option.impratio = 100.0
         add_table(spec, np.array(config.table_center), np.array(config.table_size), config.friction)
-        others = self._given_others
+        others, self._places = self._given_others, [None] * len(self._given_others or ())
         if others is None:
-            others = [load_object(name) for name in config.others.split()]
+            named = [name_and_place(word) for word in config.others.split()]
+            others, self._places = [load_object(name) for name, _ in named], [place for _, place in named]
         self._others = tuple(f"other {number}" for number in range(len(others)))
         self.objects = (self.object, *others)
         # What MuJoCo takes by itself is too little for 300 contacts, which ten concave objects in a heap have.
@@ -180,6 +190,9 @@ class Workcell:
         self._fall = max(float(pose[2, 3]) for pose in poses) / _FALLING_SPEED if config.heap else 0.0
         for solid in read_fixtures(config.fixtures) if config.fixtures else ():
             add_fixture(spec, solid, config.friction)
+        self.person = WalkingPerson(config.person, -FLOOR_DEPTH) if config.person else None
+        if self.person is not None:
+            self.person.add(spec)
         for name, T_world_camera in self._T_world_camera.items():
             add_camera(spec, name, T_world_camera, config.camera.vertical_fov, visible=True)
         for name, (eye, target, fov) in _VIEWS.items():
@@ -219,7 +232,9 @@ class Workcell:
         if config.heap:
             return heap(np.array([config.object_x, config.object_y]), self.objects, config.seed)
         standing = object_pose_on_table(config.object_x, config.object_y, config.object_yaw)
-        return [standing, *scatter(self.object, standing, self.objects[1:], config.seed)]
+        loose = [item for item, place in zip(self.objects[1:], self._places, strict=True) if place is None]
+        drawn = iter(scatter(self.object, standing, loose, config.seed))
+        return [standing, *(next(drawn) if place is None else object_pose_on_table(*place) for place in self._places)]
 
     def _geoms_below(self, name: str) -> NDArray[np.bool_]:
         """Which geoms belong to a body or to what it carries."""
@@ -355,6 +370,16 @@ class Workcell:
         """
         self._arm.follow(trajectory, min(trajectory.start, self.time) or self.time, self.time)
 
+    def scale_speed(self, share: float) -> None:
+        """Follow trajectories at a share of their own speed from now on, 0 to 1, as a controller for people does.
+
+        Raises:
+            InvalidInputError: no such share.
+        """
+        if not 0.0 <= share <= 1.0:
+            raise InvalidInputError("speed scale", share, "in [0, 1]")
+        self._arm.scale(share)
+
     def stop_motion(self) -> None:
         """Drop the trajectory and hold the positions measured now."""
         self._arm.hold(self._arm.measured(self._data))
@@ -411,6 +436,8 @@ class Workcell:
         for control in controls:
             data.ctrl[actuators] = control
             self._hand.update(data, timestep)
+            if self.person is not None:
+                self.person.move(self._model, data)
             self._pads.step()
 
     def settle(self, duration: float) -> None:

@@ -327,9 +327,7 @@ def test_a_target_out_of_reach_is_told_of_before_the_cover_moves_to_it(active):
     steep = "1e6*x*y"
     active.diagnostics.clear()
     active.targets.publish(CoverTarget(formulas=[steep]))
-    status = active.wait_for_status(
-        "following", steep, "out of reach", "forecast: best", level=DiagnosticStatus.WARN
-    )
+    status = active.wait_for_status("following", steep, "out of reach", "forecast: best", level=DiagnosticStatus.WARN)
     # No report of it before without that.
     for message in active.diagnostics:
         for said in message.status:

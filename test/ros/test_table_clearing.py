@@ -113,6 +113,7 @@ def clear(graph, tmp_path):
     def run(status, *arguments, words=(), **options):
         cell = Cell(graph, *arguments, **options)
         made.extend(cell.servers)
+        graph.start("task_execution")
         client = graph.run([*CLIENT, *words, "-p", f"report:={tmp_path / 'report.json'}"])
         graph.wait_until(lambda: (tmp_path / "report.json").exists(), what="the report", timeout=60.0)
         assert client.wait(20.0) == status, client.output
@@ -129,7 +130,7 @@ def test_all_that_is_outside_of_the_region_is_put_into_it(clear):
     assert sorted(cell.picked) == [(0.3, 0.2), (0.5, 0.0), (0.6, 0.1)]
     assert (report["success"], report["cleared"], report["attempts"]) == (True, 3, 3)
     assert "the table is clear" in report["message"]
-    assert report["picks_per_hour"] == pytest.approx(3600.0 * 3 / report["seconds"])
+    assert report["picks_per_hour"] == pytest.approx(3600.0 * 3 / report["duration"])
 
 
 def test_what_cannot_be_picked_is_tried_again_and_told(clear):
@@ -145,7 +146,7 @@ def test_what_cannot_be_picked_is_tried_again_and_told(clear):
 def test_what_cannot_be_picked_as_it_lies_is_pushed_first(clear):
     cell, report = clear(0, [(0.5, 0.0), (0.3, 0.2)], fails=[(0.5, 0.0)], freed=True)
     assert cell.pushed == [((0.5, 0.0), False)]
-    assert (report["success"], report["cleared"], report["pushed"]) == (True, 2, 1)
+    assert (report["success"], report["cleared"], report["pushes"]) == (True, 2, 1)
 
 
 @pytest.mark.parametrize("bin_there", [True, False])

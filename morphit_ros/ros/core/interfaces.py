@@ -12,12 +12,13 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PoseArray, PoseStamped, TransformStamped, WrenchStamped
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image, JointState, PointCloud2
-from std_msgs.msg import Bool, Float64MultiArray, String
+from std_msgs.msg import Bool, Float64, Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 from visualization_msgs.msg import MarkerArray
 
 from morphit_interfaces.action import (
     BuildNeuralObject,
+    ClearTable,
     ExecuteGrasp,
     FitSpheres,
     GoHome,
@@ -26,6 +27,7 @@ from morphit_interfaces.action import (
     PlanGrasp,
     PlanMotion,
     Push,
+    PushTo,
     Recover,
     Release,
 )
@@ -103,6 +105,11 @@ JOB_STATE = Topic(
     "job_state", DiagnosticStatus, LATCHED, "stage of the running pick and durations of the finished ones"
 )
 
+TASK_STATE = Topic(
+    "task_state", DiagnosticStatus, LATCHED,
+    "what a task does; values: each behaviour of its tree that was ticked, indented, with its state and reason",
+)  # fmt: skip
+
 JOINT_STATES = Topic("joint_states", JointState, STREAM, "measured joint positions and velocities")
 WRENCH = Topic(
     "wrench", WrenchStamped, STREAM, "what a force sensor between arm and hand measures, in the frame of a link"
@@ -116,6 +123,18 @@ WANTED_VELOCITIES = Topic(
 )  # fmt: skip
 VELOCITY_COMMANDS = Topic(
     "velocity_commands", Float64MultiArray, STREAM, "velocities that keep the robot apart, in the same order"
+)
+PEOPLE = Topic(
+    "people", WorldObjectArray, STREAM, "everybody near, as a tracker sees them; at 5 Hz at least, also where nobody is"
+)
+SPEED_SCALE = Topic(
+    "separation/speed_scale",
+    Float64,
+    STREAM,
+    "speed at which trajectories may be followed, as a share of their own [%]",
+)
+SPEED_SCALING = Topic(
+    "speed_scaling", Float64, STREAM, "speed at which the simulated controller follows trajectories [%]"
 )
 SEPARATION = Topic(
     "separation/nearest", BodyDistance, STREAM, "nearest pair of links, or of a link and an object; without names: none"
@@ -191,6 +210,8 @@ RELEASE = Action("release", Release, "open the hand where it is")
 PLACE = Action("place", Place, "put down what the hand holds")
 PUSH = Action("push", Push, "push an object aside that cannot be grasped as it lies")
 CONTACT_PUSH = Action("contact_push", Push, "push or roll an object to a goal, planned through contact")
+CLEAR_TABLE = Action("clear_table", ClearTable, "pick what is on a table and put it away, until nothing is left")
+PUSH_TO = Action("push_to", PushTo, "push an object along the table to a place, with a look after each push")
 GO_HOME = Action("go_home", GoHome, "the arm to the robot's home, with what the hand holds")
 RECOVER = Action("recover", Recover, "after a fault: look what is held, up, and home")
 
@@ -251,6 +272,14 @@ NODES: tuple[NodeInterfaces, ...] = (
         publishes=(VELOCITY_COMMANDS, SEPARATION, SEPARATION_MARKERS),
         subscribes=(WANTED_VELOCITIES, JOINT_STATES, WORLD_OBJECTS, ROBOT_DESCRIPTION),
         needs=(Need(JOINT_STATES), Need(ROBOT_DESCRIPTION, only=_DESCRIBED_BY_TOPIC)),
+    ),
+    NodeInterfaces(
+        "person_monitor",
+        publishes=(SPEED_SCALE, SEPARATION, HEARTBEAT),
+        subscribes=(JOINT_TRAJECTORY, JOINT_STATES, PEOPLE, ROBOT_DESCRIPTION),
+        needs=(
+            Need(JOINT_STATES), Need(PEOPLE, "people_timeout"), Need(ROBOT_DESCRIPTION, only=_DESCRIBED_BY_TOPIC),
+        ),
     ),
     NodeInterfaces(
         "superovoid_distance",
@@ -331,9 +360,9 @@ NODES: tuple[NodeInterfaces, ...] = (
         "workcell_sim",
         publishes=(
             JOINT_STATES, LEFT_POINTS, RIGHT_POINTS, LEFT_EXTRINSICS, RIGHT_EXTRINSICS, OBJECT_POSE, OVERVIEW_IMAGE,
-            CLOCK, WRENCH, VACUUM,
+            CLOCK, WRENCH, VACUUM, SPEED_SCALING, PEOPLE,
         ),
-        subscribes=(JOINT_TRAJECTORY, GRIPPER_COMMAND, VACUUM_COMMAND),
+        subscribes=(JOINT_TRAJECTORY, GRIPPER_COMMAND, VACUUM_COMMAND, SPEED_SCALE),
     ),
     NodeInterfaces(
         "cover_control",
@@ -351,7 +380,7 @@ NODES: tuple[NodeInterfaces, ...] = (
         "web_viewer",
         subscribes=(
             ROBOT_DESCRIPTION, JOINT_STATES, SPHERE_MODEL, LEFT_POINTS, RIGHT_POINTS, LEFT_EXTRINSICS,
-            RIGHT_EXTRINSICS, OBJECT_CLOUD, OBJECTS, TABLE, GRASPS, JOB_STATE, SEPARATION, SUPEROVOID_MODEL,
+            RIGHT_EXTRINSICS, OBJECT_CLOUD, OBJECTS, TABLE, GRASPS, JOB_STATE, TASK_STATE, SEPARATION, SUPEROVOID_MODEL,
             MOTION_PLAN, CONTACT_MARKERS, COVER_DESCRIPTION, COVER_STATE, NEURAL_OBJECT, NEURAL_MOTION, DIAGNOSTICS,
             NODE_ALIVE,
         ),
@@ -362,6 +391,13 @@ NODES: tuple[NodeInterfaces, ...] = (
         "pick_client",
         publishes=(HEARTBEAT,),
         subscribes=(OBJECT_POSE, OVERVIEW_IMAGE, NODE_ALIVE),
+        calls=(PICK, PLACE, CLEAR_TABLE, SEGMENT, PLAN_GRASP),
+    ),
+    NodeInterfaces(
+        "task_execution",
+        publishes=(HEARTBEAT, TASK_STATE),
+        subscribes=(NODE_ALIVE, SPEED_SCALING),
+        actions=(CLEAR_TABLE, PUSH_TO),
         calls=(PICK, PLACE, PUSH, RECOVER, SEGMENT, PLAN_GRASP),
     ),
     NodeInterfaces(

@@ -46,7 +46,7 @@ class AskingConfig(Config):
 
 
 class Request:
-    """A goal of `SERVER`: asked for when the servers are there, until it is accepted; then followed to its end.
+    """A goal of a server: asked for when the servers are there, until it is accepted; then followed to its end.
 
     Servers are waited for in wall time. What the robot takes is counted by its clock, which may be slow; one that
     stands still does not hold up whoever watches it.
@@ -58,8 +58,9 @@ class Request:
         on_feedback: called with each feedback message.
         on_end: called once a goal, with the answer (status and result), or None and why there is none.
         needed: further servers that must be there first; nothing is asked of them.
-        lives: knows whether `SERVER` lives; None: its own, with the timeout of `config`.
+        lives: knows whether the server lives; None: its own, with the timeout of `config`.
         heart: beats while the goal runs: whoever asked for a motion and dies ends it; None: its own.
+        server: name of the node that has the action, without its namespace.
     """
 
     def __init__(
@@ -72,8 +73,9 @@ class Request:
         needed: Sequence[Action | Service] = (),
         lives: NodeWatch | None = None,
         heart: Heartbeat | None = None,
+        server: str = SERVER,
     ) -> None:
-        self._config = config
+        self._config, self._server = config, server
         self._on_feedback, self._on_end = on_feedback, on_end
         self._client = action.call(node)
         self._ready = {action.name: self._client.server_is_ready}
@@ -82,7 +84,7 @@ class Request:
             self._ready[other.name] = client.service_is_ready if isinstance(other, Service) else client.server_is_ready
         self._moving = Stopwatch(node)
         self._begin(None)
-        self._lives = lives or NodeWatch(node, (SERVER,), config.node_timeout)
+        self._lives = lives or NodeWatch(node, (server,), config.node_timeout)
         self._heart = heart or Heartbeat(node)
         self._timer = steady_timer(node, _PERIOD, self._check)
         self._timer.cancel()
@@ -118,10 +120,10 @@ class Request:
 
     def _check(self) -> None:
         elapsed, config = monotonic() - self._started, self._config
-        if cause := self._lives.problem(SERVER):
+        if cause := self._lives.problem(self._server):
             self._end(None, cause)
         elif not self._asked and elapsed > config.server_timeout:
-            missing = ", ".join(self._missing()) or f"a {SERVER} that is active and has nothing else to do"
+            missing = ", ".join(self._missing()) or f"a {self._server} that is active and has nothing else to do"
             self._end(None, f"not there within {config.server_timeout:g} s: {missing}")
         elif self._message is not None and not self._asked and not self._missing():
             self._asked = True

@@ -22,6 +22,7 @@ from morphit_ros.execution.driver_state import (
 )
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.ros.core.clocks import ros_time
+from morphit_ros.ros.core.interfaces import SPEED_SCALING
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,9 @@ class DriverState:
         self._sources: dict[str, _Newest] = {}
         for name, kind in _KINDS.items():
             topic = robot.driver_state.get(name)
+            if name == "speed_scaling" and not driven:
+                # Every simulated controller says so, whatever the robot's driver would.
+                topic = topic or SPEED_SCALING.name
             message_type = _message_type(kind, topic, driven) if topic else None
             if topic and message_type is not None:
                 self._sources[name] = _Newest(node, group, topic, kind, message_type)

@@ -7,6 +7,7 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
+from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
 from std_msgs.msg import String
 from trajectory_msgs.msg import MultiDOFJointTrajectory
@@ -71,6 +72,7 @@ class SystemViewer(WorkcellViewer):
             **self.topics,
             interfaces.SUPEROVOID_MODEL: self._on_superovoids,
             interfaces.MOTION_PLAN: self._show_motion,
+            interfaces.TASK_STATE: self._show_task,
             interfaces.CONTACT_MARKERS: self._show_contact,
             interfaces.NEURAL_OBJECT: self._show_neural_object,
             interfaces.NEURAL_MOTION: self._show_neural_motion,
@@ -134,6 +136,10 @@ class SystemViewer(WorkcellViewer):
         T_world_root = self._base.T_world_base(self._robot.base_link)
         self.scene.set_motion((point_rows(message.way), np.array(message.clearance)), trees, T_world_root)
         self._panel.set_plan(message.message, message.certificate, message.success)
+
+    def _show_task(self, message: DiagnosticStatus) -> None:
+        tree = [(pair.key, pair.value) for pair in message.values]
+        self._panel.set_task(message.message, tree, message.level != DiagnosticStatus.OK)
 
     def _show_contact(self, message: MarkerArray) -> None:
         drawn = {marker.ns: point_rows(marker.points) for marker in message.markers}

@@ -127,6 +127,7 @@ class SeparationFilter:
         config: SeparationConfig | None = None,
         world: CollisionWorld = _EMPTY,
         people: Mapping[str, float] | frozenset[str] = frozenset(),
+        links: bool = True,
     ) -> None:
         """
         Args:
@@ -135,7 +136,9 @@ class SeparationFilter:
             config: distances, times and gains.
             world: objects; taken to stand still, but for people.
             people: names of objects that move by themselves, with their speeds [m/s] if they are known.
+            links: whether links are kept apart from each other too, which who planned a motion has seen to.
         """
+        self._links = links
         self.config = config or SeparationConfig()
         self._robot, self._model = robot, robot.model
         names = self._model.joint_names
@@ -168,7 +171,9 @@ class SeparationFilter:
         longest = config.period + config.reaction_time + self._braking_time(self._fastest)
         person = config.person_separation + longest * max(speeds.values()) if speeds else 0.0
         self._threshold = max(config.self_separation, config.world_separation, person) + config.influence
-        request = RobotDistanceRequest(DistanceType.SINGLE, distance_threshold=self._threshold, gradient=True)
+        request = RobotDistanceRequest(
+            DistanceType.SINGLE, distance_threshold=self._threshold, gradient=True, self_distance=self._links
+        )
         self.query = self._robot.query(request, world)
         separations = []
         for names, types in self.query.body_pairs:

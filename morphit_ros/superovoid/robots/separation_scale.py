@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
@@ -79,7 +80,12 @@ class SeparationScale:
         self._scale, self._blocked = 0.0, False
         self._time = self._proven = float(trajectory.times[0])
 
-    def step(self, positions: Array) -> ScaleStep:
+    @property
+    def duration(self) -> float:
+        """Time of the path's end [s]."""
+        return float(self._path.times[-1])
+
+    def step(self, positions: ArrayLike) -> ScaleStep:
         """The scale for one period.
 
         Args:

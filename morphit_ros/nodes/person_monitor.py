@@ -1,0 +1,80 @@
+"""Slows the arm on its trajectories, and holds it up, while somebody is near. It never moves it."""
+
+from __future__ import annotations
+
+from rclpy.node import Node
+from std_msgs.msg import String
+
+from morphit_interfaces.msg import WorldObjectArray
+from morphit_ros.errors import MorphitError
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.clocks import steady_timer
+from morphit_ros.ros.core.description_source import DescriptionConfig
+from morphit_ros.ros.core.diagnostics import ERROR, Diagnostics
+from morphit_ros.ros.core.parameters import declare_configs
+from morphit_ros.ros.core.runner import run_node
+from morphit_ros.ros.distance.server import SuperovoidModelConfig
+from morphit_ros.ros.distance.speed_scale import SpeedScaleConfig, SpeedScaleMonitor
+from morphit_ros.superovoid.robots.separation import SeparationConfig
+
+CONFIGS = (DescriptionConfig, SuperovoidModelConfig, SeparationConfig, SpeedScaleConfig)
+_REPORTS = 0.5
+
+
+class PersonMonitor(Node):
+    """Speed and separation monitoring after ISO/TS 15066, 5.5.4, by certified distances; no safety-rated function."""
+
+    def __init__(self) -> None:
+        super().__init__("person_monitor")
+        self._source, model, separation, config = declare_configs(self, CONFIGS)
+        self._diagnostics = Diagnostics(self)
+        self._refused = ""
+        self._monitor = SpeedScaleMonitor(
+            self, model, separation, config, self._source.robot, self._source.package_paths
+        )
+        interfaces.PEOPLE.subscribe(self, self._on_people)
+        description = self._source.load()
+        if description is None:
+            interfaces.ROBOT_DESCRIPTION.subscribe(self, self._on_description)
+        else:
+            self._monitor.set_robot(description)
+        # Steady time: a simulated clock that stands still must not hold a stop back.
+        steady_timer(self, separation.period, self._monitor.step)
+        steady_timer(self, _REPORTS, self._report)
+
+    def _on_description(self, message: String) -> None:
+        try:
+            self._monitor.set_robot(self._source.read(message.data))
+            self._refused = ""
+        except MorphitError as error:
+            self._refused = f"robot description refused, the last robot is kept: {error}"
+        self._report()
+
+    def _on_people(self, message: WorldObjectArray) -> None:
+        try:
+            self._monitor.set_people(message)
+            self._refused = ""
+        except MorphitError as error:
+            # They are not believed for longer than `people_timeout`.
+            self._refused = f"{interfaces.PEOPLE.name} refused: {error}"
+
+    def _report(self) -> None:
+        level, words, values = self._monitor.report()
+        self._diagnostics.report(ERROR if self._refused else level, self._refused or words, values, periodic=True)
+
+    def end_motion(self) -> None:
+        """The process ends: the arm waits."""
+        self._monitor.stop()
+
+    def motion_ended(self) -> bool:
+        """Whether that has been said."""
+        return True
+
+
+def main(args: list[str] | None = None) -> None:
+    # No frozen process may keep a stop waiting.
+    run_node(PersonMonitor, args, threads=1, datagrams=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""How fast the arm may follow its trajectory, for people: slower, or not at all, never another way."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from rclpy.node import Node
+from std_msgs.msg import Float64
+from trajectory_msgs.msg import JointTrajectory
+
+from morphit_interfaces.msg import BodyDistance as BodyDistanceMsg, WorldObjectArray
+from morphit_ros.configuration import Config, parameter
+from morphit_ros.errors import InvalidInputError, MorphitError
+from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.description import RobotDescription
+from morphit_ros.robot.kinematics import KinematicModel
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.clocks import ros_time
+from morphit_ros.ros.core.conversions import trajectory_from_message
+from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN
+from morphit_ros.ros.core.heartbeat import Heartbeat
+from morphit_ros.ros.distance.messages import message_from_body_distance, objects_from_messages
+from morphit_ros.ros.distance.server import SuperovoidModelConfig
+from morphit_ros.ros.distance.state import CurrentState
+from morphit_ros.superovoid.distances.queries import LOWER
+from morphit_ros.superovoid.robots.robot_distance import RobotDistance
+from morphit_ros.superovoid.robots.separation import SeparationConfig, SeparationFilter
+from morphit_ros.superovoid.robots.separation_scale import SeparationScale
+from morphit_ros.superovoid.robots.world import CollisionWorld
+
+# Of an arm whose description and file say nothing [rad/s²].
+_ACCELERATION = 2.0
+
+
+@dataclass(frozen=True)
+class SpeedScaleConfig(Config):
+    """What is known of people."""
+
+    people_timeout: float = parameter(
+        0.5, "Silence of whoever tracks people after which the arm stands [s]; simulated where the clock is",
+        minimum=0.05, maximum=10.0,
+    )  # fmt: skip
+
+
+class SpeedScaleMonitor:
+    """Follows the trajectory, the arm and the people, and says at each step how fast the arm may go.
+
+    Args:
+        node: owner of subscriptions and publishers.
+        model, separation, config: of the parameters.
+        robot: name in config/robots, empty for a description from elsewhere.
+        package_paths: folders that hold packages, searched first for the SRDF.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        model: SuperovoidModelConfig,
+        separation: SeparationConfig,
+        config: SpeedScaleConfig,
+        robot: str,
+        package_paths: Sequence[str],
+    ) -> None:
+        self._node, self._model_config, self._separation, self._config = node, model, separation, config
+        self._robot_name, self._package_paths = robot, package_paths
+        self._state = CurrentState(node, separation.reaction_time, separation.period)
+        self._filter: SeparationFilter | None = None
+        self._scale: SeparationScale | None = None
+        self._world = CollisionWorld()
+        self._heard, self._unknown = -math.inf, ""
+        self._percent, self._slowest, self.problem = 0.0, 0.0, f"waiting for {interfaces.PEOPLE.name}"
+        self._out, self._nearest = interfaces.SPEED_SCALE.publish(node), interfaces.SEPARATION.publish(node)
+        # The gate brakes the arm where this process dies.
+        self._heart, self._beats = Heartbeat(node), False
+        interfaces.JOINT_TRAJECTORY.subscribe(node, self._on_trajectory)
+
+    def set_robot(self, description: RobotDescription) -> None:
+        """Watch over another robot.
+
+        Raises:
+            MorphitError: no superovoids for it, no SRDF, or joints without limits of velocity.
+        """
+        config = self._model_config
+        superovoids = config.superovoids(self._robot_name, description)
+        semantics = config.semantic_description(self._robot_name, description, self._package_paths)
+        kinematics = KinematicModel(description)
+        known: dict[str, float] = {}
+        if self._robot_name:
+            robot = RobotConfiguration.load(self._robot_name)
+            known = dict(zip(robot.arm_joints, robot.acceleration_limits.tolist(), strict=True))
+        limits = [known.get(name, _ACCELERATION) for name in kinematics.joint_names]
+        distance = RobotDistance(superovoids.links, kinematics, semantics)
+        # Whoever plans the motion keeps links apart from each other and from what stands still.
+        self._filter = SeparationFilter(distance, limits, self._separation, links=False)
+        self._filter.set_world(self._world, frozenset(self._world.objects))
+        self._scale = None
+
+    def set_people(self, message: WorldObjectArray) -> None:
+        """Everybody who is near now.
+
+        Raises:
+            InvalidInputError: an id twice, or a frame that the robot does not have.
+        """
+        self._world = CollisionWorld.of(objects_from_messages(message.objects, message.header.frame_id))
+        self._heard = ros_time(self._node)
+        if self._filter is not None:
+            self._filter.set_world(self._world, frozenset(self._world.objects))
+
+    def _on_trajectory(self, message: JointTrajectory) -> None:
+        self._scale, self._unknown = None, ""
+        try:
+            trajectory = trajectory_from_message(message)
+            if trajectory is not None and self._filter is not None:
+                others = self._state.latest(self._filter.joint_names)
+                self._scale = SeparationScale(self._filter, trajectory, others)
+        except MorphitError as error:
+            # Of a motion that is not known nothing is proven: it is held up.
+            self._unknown = str(error)
+
+    def step(self) -> None:
+        """One period: say how fast."""
+        began = time.monotonic()
+        try:
+            percent = 0.0 if self._unknown else 100.0 * self._share()
+            self.problem = self._unknown
+        except MorphitError as error:
+            percent, self.problem = 0.0, f"stopped: {error}"
+        self._percent = percent
+        self._out.publish(Float64(data=percent))
+        if not self._beats and self._filter is not None:
+            self._beats = True
+            self._heart.start()
+        self._slowest = max(self._slowest, time.monotonic() - began)
+
+    def _share(self) -> float:
+        """Of the trajectory's own speed.
+
+        Raises:
+            InvalidInputError: the robot, its joints or people are not known well enough.
+        """
+        if self._filter is None:
+            raise InvalidInputError(interfaces.ROBOT_DESCRIPTION.name, "nothing yet", "the robot's description")
+        silence = ros_time(self._node) - self._heard
+        if silence > self._config.people_timeout:
+            found = "nothing yet" if math.isinf(silence) else f"nothing for {silence:.2f} s"
+            remedy = "Does the tracker run? It also has to say that nobody is there."
+            raise InvalidInputError(interfaces.PEOPLE.name, found, f"within {self._config.people_timeout:g} s", remedy)
+        kept = self._filter
+        state = self._state.positions(kept.joint_names)
+        positions = np.array([state[name] for name in kept.joint_names])
+        here = kept.query.distances(positions)
+        nearest = here.minimum_distance
+        self._nearest.publish(
+            BodyDistanceMsg(distance=math.inf) if nearest is None else message_from_body_distance(nearest)
+        )
+        if self._scale is not None:
+            step = self._scale.step(positions)
+            if step.time < self._scale.duration:
+                return step.scale
+            self._scale = None
+        # An arm that stands need not wait for somebody whom it would not have to stop for.
+        config = self._separation
+        groups = kept.query.groups(here.pairs)
+        needed = kept.separations + kept.walking_speeds * (config.period + config.reaction_time)
+        return float((here.rows[:, LOWER] >= needed[groups]).all())
+
+    def stop(self) -> None:
+        """The process ends: nobody watches any more."""
+        self._out.publish(Float64(data=0.0))
+
+    def report(self) -> tuple[bytes, str, dict[str, object]]:
+        """Level, words and numbers for diagnostics; the slowest step since the last report."""
+        values: dict[str, object] = {
+            "people": len(self._world), "scale [%]": self._percent, "slowest step [ms]": 1e3 * self._slowest
+        }  # fmt: skip
+        self._slowest = 0.0
+        if self.problem:
+            return ERROR, self.problem, values
+        if self._percent >= 100.0:
+            return OK, "nobody slows the arm", values
+        return WARN, "somebody is near: the arm waits" if self._percent < 1.0 else "somebody is near: slower", values

@@ -1,0 +1,1 @@
+"""Tasks of several actions: clear a table, push something to a place; as behaviour trees."""

@@ -1,0 +1,278 @@
+"""The task `clear_table`: pick one object after the other and put it into a region, until the table is clear.
+
+What is too wide for the hand is pushed to a place of its own; what cannot be picked as it lies is pushed a little, and
+tried again. Each round of the tree looks once and does one thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from action_msgs.msg import GoalStatus
+from py_trees.behaviour import Behaviour
+from py_trees.composites import Selector, Sequence
+
+from morphit_interfaces.action import ClearTable, Place, Recover
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.execution.clearing import Clearing
+from morphit_ros.execution.failure import FailureMode
+from morphit_ros.execution.places import PlaceRegion
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.conversions import matrix_from_pose
+from morphit_ros.ros.tasks.behaviours import Do, TaskFailed
+from morphit_ros.ros.tasks.leaves import Leaves, result_of, tried
+from morphit_ros.ros.tasks.table import UP, Table, distance_along_table, least_width, middle
+
+# Looks in a row that see nothing at all before that is believed: the arm may stand in front of what is left, and clouds
+# of the last motion may still be under way.
+_LOOKS = 3
+# Of what is too wide, until it is at its place; how near that has to be where nobody says [m].
+_PUSHES, _TOLERANCE = 10, 0.05
+# Of the same object in two looks, and of one that was pushed meanwhile [m].
+_SAME, _MOVED = 0.05, 0.25
+# After these the robot does not go on by itself.
+_FAULTS = (FailureMode.ROBOT_FAULT.value, FailureMode.CANCELLED.value, FailureMode.BAD_REQUEST.value)
+
+
+class ClearingTask:
+    """One goal of `clear_table`.
+
+    Args:
+        goal: where to.
+        aperture: widest opening of the hand [m]; infinite for a hand that takes whatever it finds.
+        leaves: of the tree.
+        report: called with a line for people after each thing that was done.
+
+    Attributes:
+        root: of the tree, one round.
+        finished: whether the table is clear, or nothing more can be done.
+
+    Raises:
+        InvalidInputError: no region, or one without a size.
+    """
+
+    def __init__(self, goal: ClearTable.Goal, aperture: float, leaves: Leaves, report: Callable[[str], None]) -> None:
+        if not goal.region.header.frame_id or min(goal.region_size) <= 0.0:
+            found = f"frame {goal.region.header.frame_id!r}, size {list(goal.region_size)}"
+            raise InvalidInputError("region", found, "a rectangle in the frame of the objects, of some size")
+        self._goal, self._aperture, self._report = goal, aperture, report
+        self._region = PlaceRegion(matrix_from_pose(goal.region.pose), np.array(goal.region_size))
+        self._clearing, self._table = Clearing(self._region), Table()
+        aside = goal.push_to
+        self._aside = np.array([aside.point.x, aside.point.y]) if aside.header.frame_id else None
+        # Middles of what is too wide for the hand, and how often the one that is pushed was.
+        self._wide: list[Array] = []
+        self._in_vain, self.pushes = 0, 0
+        self._empty, self._failure, self._holding, self._tip = 0, "", False, False
+        self.finished, self.message, self.left = False, "", 0
+        self.root = self._tree(leaves)
+
+    @property
+    def attempts(self) -> int:
+        """Picks that were tried."""
+        return self._clearing.attempts
+
+    @property
+    def cleared(self) -> int:
+        """Objects that were put into the region."""
+        return self._clearing.cleared
+
+    @property
+    def moved(self) -> int:
+        """Objects that were pushed to their place."""
+        return sum(self._is_aside(points) for points in self._table.clouds) if self.pushes else 0
+
+    @property
+    def clear(self) -> bool:
+        """Whether nothing is left."""
+        return self.finished and not self.left
+
+    def _tree(self, leaves: Leaves) -> Behaviour:
+        place = interfaces.PLACE
+        put_away = Selector("put away", memory=True, children=[
+            leaves.ask("into the region", place, lambda: self._place(self._goal.region_size), self._placed),
+            # Larger than the bin, as what hangs together may seem: over its middle.
+            Sequence("larger than the bin", memory=True, children=[
+                Do("a bin", lambda: self._clearing.is_bin and self._failure.startswith("request")),
+                leaves.ask("over its middle", place, lambda: self._place([0.0, 0.0]), self._placed),
+            ]),
+            Sequence("back to where it was", memory=True, children=[
+                Do("still held", lambda: self._holding),
+                leaves.ask("put back", place, lambda: Place.Goal(height=self._clearing.way_down), self._returned),
+            ]),
+            leaves.ask("let go, and up", interfaces.RECOVER, lambda: Recover.Goal(open=True), self._let_go),
+        ])  # fmt: skip
+        pick = leaves.ask("pick", interfaces.PICK, lambda: self._table.pick(self._goal.lift_height), self._picked)
+        push_aside = leaves.ask("push", interfaces.PUSH, self._push_aside, self._pushed_aside)
+        push_apart = leaves.ask("push", interfaces.PUSH, self._push_apart, self._pushed_apart)
+        return Sequence("clear the table", memory=True, children=[
+            leaves.wait_for_people(),
+            leaves.look("look", self._see),
+            Selector("do one thing", memory=True, children=[
+                Sequence("pick and put away", memory=True, children=[
+                    Do("choose one to pick", self._choose, lambda: self._what),
+                    tried("try", [pick, put_away]),
+                ]),
+                Sequence("push what is too wide to its place", memory=True, children=[
+                    Do("choose one that is too wide", self._choose_wide, lambda: self._what),
+                    tried("try", [Selector("push", memory=True, children=[push_aside, leaves.rise()])]),
+                ]),
+                Sequence("push apart what cannot be picked", memory=True, children=[
+                    Do("choose one to push", self._choose_push, lambda: self._what),
+                    tried("try", [Selector("push", memory=True, children=[push_apart, leaves.rise()])]),
+                ]),
+                Do("nothing left to do", self._finish, lambda: self.message),
+            ]),
+        ])  # fmt: skip
+
+    # Looking and choosing
+
+    def _see(self, answer: Any) -> bool | None:
+        if not answer.success and not answer.table.found:
+            # As before the first clouds have come.
+            return None
+        self._table.see(answer)
+        self._table.check_frame("region", self._goal.region.header.frame_id)
+        if self._aside is not None:
+            self._table.check_frame("push_to", self._goal.push_to.header.frame_id)
+        self._follow_wide()
+        if answer.table.found:
+            self._clearing.table_height = answer.table.pose.position.z
+        return True
+
+    @property
+    def _what(self) -> str:
+        """The chosen object, for people."""
+        place = middle(self._table.points) if self._table.clouds else np.zeros(3)
+        return f"the one at {place[0]:.2f} {place[1]:.2f} m"
+
+    def _is_wide(self, points: Array) -> bool:
+        return any(float(np.linalg.norm(middle(points) - place)) < _SAME for place in self._wide)
+
+    def _follow_wide(self) -> None:
+        """Know what is too wide where it is now: a push moves it by less than `_MOVED`."""
+        wide = [middle(points) for points in self._table.clouds if least_width(points) > self._aperture]
+        for index, place in enumerate(self._wide):
+            ways = [float(np.linalg.norm(other - place)) for other in wide]
+            if ways and min(ways) < _MOVED:
+                self._wide[index] = wide[int(np.argmin(ways))]
+
+    def _is_aside(self, points: Array) -> bool:
+        """Whether it is where what is too wide is pushed to."""
+        tolerance = self._goal.push_tolerance or _TOLERANCE
+        return self._aside is not None and distance_along_table(points, self._aside) <= tolerance
+
+    def _rest(self) -> list[int]:
+        """Objects for the hand: not those that are too wide, nor those that were pushed to their place."""
+        return [i for i, points in enumerate(self._table.clouds) if not self._is_aside(points)]
+
+    def _choose(self) -> bool:
+        rest = [i for i in self._rest() if self._aside is None or not self._is_wide(self._table.clouds[i])]
+        chosen = self._clearing.choose([self._table.clouds[i] for i in rest], UP)
+        if chosen is None:
+            return False
+        self._table.chosen, self._empty = rest[chosen], 0
+        return True
+
+    def _choose_wide(self) -> bool:
+        if self._aside is None or self._in_vain >= _PUSHES:
+            return False
+        wide = [i for i in self._rest() if self._is_wide(self._table.clouds[i])]
+        if not wide:
+            return False
+        self._table.chosen, self._empty = wide[0], 0
+        return True
+
+    def _choose_push(self) -> bool:
+        rest = self._rest()
+        chosen = self._clearing.choose_push([self._table.clouds[i] for i in rest], UP)
+        if chosen is None:
+            return False
+        index, self._tip = chosen
+        self._table.chosen, self._empty = rest[index], 0
+        return True
+
+    def _finish(self) -> bool:
+        self._empty += 1
+        if self._empty >= _LOOKS:
+            rest = self._rest()
+            self.left = len(self._clearing.outside([self._table.clouds[i] for i in rest]))
+            self.finished = True
+            self.message = f"{self.left} left that could not be picked" if self.left else "the table is clear"
+        return True
+
+    # What became of it
+
+    def _picked(self, answer: Any, problem: str) -> tuple[bool, str]:
+        result = result_of(answer, problem)
+        if result.failure_mode in _FAULTS:
+            raise TaskFailed(f"{result.failed_stage}: {result.message}")
+        if result.success and answer.status == GoalStatus.STATUS_SUCCEEDED:
+            return True, ""
+        why = f"not picked, {result.failed_stage}: {result.message}"
+        points = self._table.points
+        self._clearing.note(points, False)
+        if result.failure_mode == FailureMode.NO_GRASP.value and least_width(points) > self._aperture:
+            self._wide.append(middle(points))
+            why = f"too wide for the hand, {least_width(points):.3f} m of {self._aperture:.3f} m: {why}"
+        return self._tell(False, why)
+
+    def _place(self, size: Any) -> Place.Goal:
+        goal = Place.Goal(region_size=[float(side) for side in size], height=self._clearing.way_down)
+        goal.region = self._goal.region
+        return goal
+
+    def _placed(self, answer: Any, problem: str) -> tuple[bool, str]:
+        result = result_of(answer, problem)
+        if result.success:
+            self._clearing.note(self._table.points, True)
+            return self._tell(True, f"{self.cleared} put into the region")
+        self._failure, self._holding = f"{result.failed_stage}: {result.message}", result.holding
+        return self._tell(False, f"not put down, {self._failure}")
+
+    def _returned(self, answer: Any, problem: str) -> tuple[bool, str]:
+        """Back to where it was, as far as the way there is free."""
+        result = result_of(answer, problem)
+        if not result.success and result.holding:
+            raise TaskFailed(f"could not put it down, {self._failure}; nor back, {result.message}")
+        if result.success:
+            self._clearing.note(self._table.points, False)
+        return result.success, result.message
+
+    def _let_go(self, answer: Any, problem: str) -> tuple[bool, str]:
+        result = result_of(answer, problem)
+        if not result.success:
+            raise TaskFailed(f"could not put it down, {self._failure}; nor go home, {result.message}")
+        self._clearing.note(self._table.points, False)
+        return True, "it is not held any more"
+
+    def _push_apart(self) -> Any:
+        return self._table.push(self._goal.lift_height, self._tip)
+
+    def _pushed_apart(self, answer: Any, problem: str) -> tuple[bool, str]:
+        result = result_of(answer, problem)
+        self._clearing.note_push(result.success)
+        self.pushes += result.success
+        return self._after_push(result, "pushed what could not be picked")
+
+    def _push_aside(self) -> Any:
+        return self._table.push(self._goal.lift_height, towards=self._aside)
+
+    def _pushed_aside(self, answer: Any, problem: str) -> tuple[bool, str]:
+        result = result_of(answer, problem)
+        self._in_vain += 1
+        self.pushes += result.success
+        return self._after_push(result, "pushed towards its place")
+
+    def _after_push(self, result: Any, done: str) -> tuple[bool, str]:
+        if result.success:
+            return self._tell(True, done)
+        # One that was refused has not moved the hand.
+        return self._tell(result.failed_stage == "request", f"not pushed, {result.failed_stage}: {result.message}")
+
+    def _tell(self, done: bool, text: str) -> tuple[bool, str]:
+        self._report(text)
+        return done, text

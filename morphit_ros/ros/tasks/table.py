@@ -1,0 +1,97 @@
+"""What a task knows of a table: the objects of the last look, and which of them are chosen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import Point, PointStamped, Vector3
+
+from morphit_interfaces.action import Pick, Push
+from morphit_interfaces.msg import SegmentedObject, SegmentedObjectArray, TablePlane
+from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.ros.scene.messages import cloud_of
+
+# Of the frame of looks; objects stand on a level table.
+UP = np.array([0.0, 0.0, 1.0])
+# No push is shorter [m].
+_SHORTEST_PUSH = 0.02
+
+
+class Table:
+    """The newest look at a table.
+
+    Attributes:
+        messages, clouds: of the objects that were seen; clouds (N, 3) in `frame` [m].
+        plane: of the table.
+        chosen: index of the object that is dealt with.
+    """
+
+    # One push is no longer: also one through the middle of a box turns it [m].
+    LONGEST_PUSH = 0.12
+
+    def __init__(self) -> None:
+        self.messages: list[SegmentedObject] = []
+        self.clouds: list[Array] = []
+        self.scene, self.plane = SegmentedObjectArray(), TablePlane()
+        self.chosen = 0
+
+    def see(self, answer: Any) -> None:
+        """Take in a response of the service `segment`."""
+        self.scene, self.plane = answer.objects, answer.table
+        seen = [(item, cloud_of(item).finite().points) for item in answer.objects.objects] if answer.success else []
+        self.messages = [item for item, points in seen if len(points)]
+        self.clouds = [points for _, points in seen if len(points)]
+
+    @property
+    def frame(self) -> str:
+        """Of clouds and plane."""
+        return str(self.scene.header.frame_id or self.plane.header.frame_id)
+
+    def check_frame(self, name: str, frame: str) -> None:
+        """Refuse a place of another frame.
+
+        Raises:
+            InvalidInputError: it is not that of the looks, which is known by now.
+        """
+        if self.frame and frame != self.frame:
+            raise InvalidInputError(name, f"frame {frame!r}", f"the frame of the objects, {self.frame!r}")
+
+    @property
+    def points(self) -> Array:
+        """(N, 3) of the chosen object."""
+        return self.clouds[self.chosen]
+
+    def pick(self, lift_height: float) -> Pick.Goal:
+        """Goal to pick the chosen object, [m]."""
+        place = middle(self.points)
+        goal = Pick.Goal(rule=Pick.Goal.RULE_NEAREST, lift_height=lift_height)
+        goal.point = PointStamped(point=Point(x=float(place[0]), y=float(place[1]), z=float(place[2])))
+        return goal
+
+    def push(self, height: float, tip: bool = False, towards: Array | None = None) -> Push.Goal:
+        """Goal to push the chosen object: to where most room is, or towards a place (2,) on the table [m]."""
+        goal = Push.Goal(object=self.messages[self.chosen], scene=self.scene, table=self.plane, tip=tip, height=height)
+        if towards is not None:
+            way = towards - middle(self.points)[:2]
+            goal.distance = float(np.clip(np.linalg.norm(way), _SHORTEST_PUSH, self.LONGEST_PUSH))
+            goal.direction = Vector3(x=float(way[0]), y=float(way[1]), z=0.0)
+        return goal
+
+
+def middle(points: Array) -> Array:
+    """(3,) of the box around a cloud (N, 3) [m]."""
+    return np.asarray(0.5 * (points.min(axis=0) + points.max(axis=0)))
+
+
+def distance_along_table(points: Array, place: Array) -> float:
+    """From the middle of a cloud (N, 3) to a place (2,) on the table [m]."""
+    return float(np.linalg.norm(middle(points)[:2] - place))
+
+
+def least_width(points: Array) -> float:
+    """Of a cloud (N, 3) between two upright planes, at whatever angle [m]."""
+    angles = np.linspace(0.0, np.pi, 60, endpoint=False)
+    across = points[:, :2] @ np.stack([np.cos(angles), np.sin(angles)])
+    return float(np.ptp(across, axis=0).min())
