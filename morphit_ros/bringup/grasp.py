@@ -41,6 +41,7 @@ WHEN_SIMULATED: dict[str, dict[str, Any]] = {
     },
     "motion_gate": {"silence_timeout": 15.0, "state_timeout": 0.2, "heartbeat_timeout": 2.0, "clock_timeout": 0.2},
     "pick_client": {"node_timeout": 10.0},
+    "task_execution": {"node_timeout": 10.0},
     "web_viewer": {"node_timeout": 10.0},
 }
 
@@ -279,7 +280,7 @@ def describe_grasp(
         nodes.append(
             NodeDescription("person_monitor", {**chosen(values, *(("robot",) if simulated else ())), **_WATCHING})
         )
-    if values["clear"]:
+    if values["clear"] or values.get("tasks"):
         nodes.append(NodeDescription("task_execution", chosen(values, "robot"), remappings=scaling))
     nodes += others
     if values["viewer"]:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from morphit_ros.bringup.arguments import Argument, resolve_arguments
+from morphit_ros.bringup.workcell_file import WORKCELL, workcell_values
 from morphit_ros.errors import ResourceNotFoundError
 
 PACKAGE = "morphit_ros"
@@ -155,7 +156,8 @@ class Job:
             InvalidInputError: an unknown argument or a bad value.
             ResourceNotFoundError: a file or a package that the arguments ask for.
         """
-        return self.describe(resolve_arguments(self.name, self.arguments, given))
+        preset = workcell_values(given.get(WORKCELL.name, ""), self.arguments) if WORKCELL in self.arguments else {}
+        return self.describe(resolve_arguments(self.name, self.arguments, {**preset, **given}))
 
 
 def find_executable(package: str, executable: str) -> Path:

@@ -12,13 +12,18 @@ from morphit_ros.bringup.cover import COVER
 from morphit_ros.bringup.distance import DISTANCE
 from morphit_ros.bringup.job import Job, NodeDescription, WhenEnded
 from morphit_ros.bringup.neural import NEURAL
+from morphit_ros.bringup.workcell_file import WORKCELL
 
-_PARTS = ("superovoid_distance", "motion_planning", "neural_object", "cover_sim", "cover_control")
+_PARTS = ("superovoid_distance", "motion_planning", "task_execution", "neural_object", "cover_sim", "cover_control")
 # Whatever their own job says there is the node's default, which a parameter file may change.
 _LEFT_OUT = ("state_timeout", "friction")
 
 ARGUMENTS = (
+    WORKCELL,
     *grasp.ARGUMENTS,
+    Argument("distances", True, "certified distances of the robot, superovoid_distance"),
+    Argument("motions", True, "motions that are proven free, motion_planning"),
+    Argument("tasks", True, "tasks of several actions, task_execution"),
     Argument("superovoids", "", "superovoids: name in config/superovoids or a YAML file; empty: by the robot's name"),
     Argument("neural", False, "an object known as a density field too, with its services"),
     *(argument for argument in NEURAL.arguments if argument.name in ("density", "recording_frame")),
@@ -38,12 +43,14 @@ def describe_system(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
 def _others(values: Mapping[str, Any]) -> list[NodeDescription]:
     # A real robot's driver publishes its description, calibrated: there is one for all.
     description = {"description": "file" if values["sim"] else "topic"}
-    (distance,) = DISTANCE.nodes({"robot": values["robot"], "model": values["superovoids"], **description})
-    motion = NodeDescription(
-        "motion_planning", {"robot": values["robot"], **description, **grasp.base_parameters(values)}
-    )
+    nodes: list[NodeDescription] = []
     # They move nothing, and the topics that they follow are latched.
-    nodes = [replace(node, when_ended=WhenEnded.RESTART) for node in (distance, motion)]
+    if values["distances"]:
+        nodes += DISTANCE.nodes({"robot": values["robot"], "model": values["superovoids"], **description})
+    if values["motions"]:
+        planning = {"robot": values["robot"], **description, **grasp.base_parameters(values)}
+        nodes.append(NodeDescription("motion_planning", planning))
+    nodes = [replace(node, when_ended=WhenEnded.RESTART) for node in nodes]
     if values["neural"]:
         told = {name: str(values[name]) for name in ("density", "recording_frame")}
         nodes += NEURAL.nodes({**told, "viewer": "false"})

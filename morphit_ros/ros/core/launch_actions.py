@@ -7,7 +7,7 @@ and the same description as those of ``morphit up``. So both start the same node
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from launch import LaunchContext, LaunchDescription
@@ -29,7 +29,10 @@ def job_launch_description(name: str) -> LaunchDescription:
     """
     job = find_job(name)
     declarations = [_declaration(argument) for argument in job.arguments]
-    return LaunchDescription([*declarations, OpaqueFunction(function=_node_actions, args=[job])])
+    # Before they are declared, only what was typed is known: a workcell's file gives the rest.
+    typed: set[str] = set()
+    first = OpaqueFunction(function=lambda context: typed.update(context.launch_configurations))
+    return LaunchDescription([first, *declarations, OpaqueFunction(function=_node_actions, args=[job, typed])])
 
 
 def _declaration(argument: Argument) -> DeclareLaunchArgument:
@@ -44,8 +47,9 @@ def _described(argument: Argument) -> str:
     return f"{argument.description} (true | false)" if isinstance(argument.default, bool) else argument.description
 
 
-def _node_actions(context: LaunchContext, job: Job) -> list[Node]:
-    given = {argument.name: LaunchConfiguration(argument.name).perform(context) for argument in job.arguments}
+def _node_actions(context: LaunchContext, job: Job, typed: Collection[str]) -> list[Node]:
+    names = [argument.name for argument in job.arguments if argument.name in typed]
+    given = {name: LaunchConfiguration(name).perform(context) for name in names}
     name = job_identity(given)
     return [_node_action(node, name) for node in job.nodes(given)]
 
