@@ -34,6 +34,7 @@ from morphit_ros.commands import (
     neural_train,
     robot_init,
     sample,
+    show,
     sketch,
     spheres_compare,
     spheres_export,
@@ -76,6 +77,7 @@ _COMMANDS = (
     ),
     cloth,
     demo,
+    show,
     grasp,
     (
         "spheres",

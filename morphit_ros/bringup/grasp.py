@@ -132,6 +132,7 @@ ARGUMENTS = (
     Argument("push_to", "", "with clear: where what is too wide for the hand is pushed, 'x y' [m]; empty: it is left"),
     Argument("output", "", "with pick: folder for pictures; empty: none"),
     Argument("report", "", "with pick: JSON file for stages and times; empty: none"),
+    Argument("truth", "", "with sim: JSON file of what truly happened, written at the end; empty: none"),
     Argument("continuous", False, "plan grasps on every new object cloud, not only on request"),
     Argument("viewer", True, "serve a view of the job to web browsers on this machine"),
     VIEWER_PORT,
@@ -274,7 +275,8 @@ def describe_grasp(
     # The simulated controller says how it is scaled where the robot's own would.
     scaling = {SCALING: robot.driver_state["speed_scaling"]} if "speed_scaling" in robot.driver_state else {}
     if simulated:
-        simulation = {**chosen(values, *_SIMULATION), **standing, **_person(values)}
+        truth = {"report": values["truth"]} if values["truth"] else {}
+        simulation = {**chosen(values, *_SIMULATION), **standing, **_person(values), **truth}
         nodes.insert(0, NodeDescription("workcell_sim", simulation, remappings=scaling))
     if values["people"]:
         nodes.append(
@@ -414,7 +416,7 @@ def _fixtures(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_results(values: Mapping[str, Any]) -> None:
     """A pick whose result cannot be kept is not begun."""
-    for name, folder in (("output", True), ("report", False)):
+    for name, folder in (("output", True), ("report", False), ("truth", False)):
         if values[name]:
             check_writable(name, values[name], folder)
 

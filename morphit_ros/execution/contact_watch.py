@@ -12,7 +12,7 @@ from collections import deque
 import numpy as np
 
 from morphit_ros.execution.sequence_config import SequenceConfig
-from morphit_ros.execution.supervision import StateWatch
+from morphit_ros.execution.supervision import SCALED_DOUBT, StateWatch
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_types import Trajectory
@@ -120,11 +120,14 @@ class ContactWatch:
     def _left_behind(self, elapsed: float) -> str:
         config, names = self._config.contact, self._trajectory.joint_names
         actual = self._state.values(names)
-        lags = np.linspace(0.0, self._longest_lag(elapsed), 13)
+        scaled = self._state.held_up > self._held_up
+        doubt = SCALED_DOUBT if scaled else 0.0
+        lags = np.linspace(-doubt, self._longest_lag(elapsed) + doubt, 25 if scaled else 13)
         past = np.array([self._trajectory.sample(elapsed - lag) for lag in lags])
         errors = np.abs(actual - past)
         best = int(errors.max(axis=1).argmin())
-        self._note_lag(elapsed, float(lags[best]), float(np.abs(past[0] - past[-1]).max()))
+        if not scaled:
+            self._note_lag(elapsed, float(lags[best]), float(np.abs(past[0] - past[-1]).max()))
         self.residual = np.maximum(self.residual, errors[best])
         if self._free.residual is None:
             bounds = np.full(len(names), config.tracking_first)

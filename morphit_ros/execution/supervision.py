@@ -125,6 +125,11 @@ class StateWatch:
         return ""
 
 
+# How far along its trajectory an arm is whose speed is scaled is known to this: what its controller does and what it says
+# of that are not of the same moment [s].
+SCALED_DOUBT = 0.1
+
+
 class TrajectoryWatch:
     """Follows one trajectory that the arm was sent at time `begin` [s].
 
@@ -145,9 +150,10 @@ class TrajectoryWatch:
         config, trajectory = self._config, self._trajectory
         names = trajectory.joint_names
         actual = state.values(names)
-        elapsed = now - self._begin - (state.held_up - self._held_up)
+        late = state.held_up - self._held_up
+        elapsed, doubt = now - self._begin - late, SCALED_DOUBT if late > 0.0 else 0.0
         # Controllers lag behind: any point of the last moments is as good as the present one.
-        lags = np.linspace(0.0, config.tracking_delay, 11)
+        lags = np.linspace(-doubt, config.tracking_delay + doubt, 11)
         errors = np.abs([actual - trajectory.sample(elapsed - lag) for lag in lags])
         error = errors[int(errors.max(axis=1).argmin())]
         if error.max() > config.tracking_bound:

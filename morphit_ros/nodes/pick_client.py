@@ -88,6 +88,8 @@ class PickClient(Node):
         self._placed: dict[str, float] = {}
         self._result: Pick.Result | None = None
         self._picture: Image | None = None
+        self._start_picture: Image | None = None
+        self._steps: list[dict[str, Any]] = []
         self._verdict = self._task = ""
         interfaces.OBJECT_POSE.subscribe(self, self._on_pose)
         if self._config.output:
@@ -135,6 +137,7 @@ class PickClient(Node):
     def _on_task(self, message: Any) -> None:
         if message.feedback.task != self._task:
             self._task = message.feedback.task
+            self._steps.append({"time": message.feedback.elapsed, "task": self._task})
             print(f"{message.feedback.elapsed:7.2f} s  {self._task}", flush=True)
 
     def _on_cleared(self, answer: Any, problem: str) -> None:
@@ -146,8 +149,11 @@ class PickClient(Node):
             print(result.message, flush=True)
             numbers = {name: getattr(result, name) for name in result.get_fields_and_field_types()}
             numbers["picks_per_hour"] = 3600.0 * result.cleared / max(result.duration, 1e-9)
+        for name, picture in (("start", self._start_picture), ("end", self._picture)):
+            if picture is not None:
+                save_picture(Path(self._config.output) / f"{name}.png", picture)
         if self._config.report:
-            save_numbers(self._config.report, numbers)
+            save_numbers(self._config.report, {**numbers, "steps": self._steps})
         raise NodeFinished(0 if numbers["success"] else 1)
 
     def _on_pose(self, message: PoseStamped) -> None:
@@ -157,6 +163,7 @@ class PickClient(Node):
 
     def _on_picture(self, message: Image) -> None:
         self._picture = message
+        self._start_picture = self._start_picture or message
 
     def _on_feedback(self, message: Any) -> None:
         number = getattr(message.feedback, "attempt", 1)

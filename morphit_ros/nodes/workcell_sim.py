@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass
 
@@ -14,11 +15,13 @@ from morphit_interfaces.msg import DistanceShape, GripperCommand, WorldObject, W
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import MorphitError
 from morphit_ros.geometry.transforms import invert_transform
+from morphit_ros.resources import atomic_write
 from morphit_ros.ros.core import conversions, interfaces
 from morphit_ros.ros.core.clocks import steady_timer
 from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
+from morphit_ros.simulation.judge import Judge
 from morphit_ros.simulation.person import HEIGHT, RADIUS, WalkingPerson
 from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
 
@@ -43,6 +46,7 @@ class WorkcellSimConfig(Config):
     overview_width: int = parameter(960, "Width of the overview picture [pixels]", minimum=64, maximum=3840)
     overview_height: int = parameter(720, "Height of the overview picture [pixels]", minimum=64, maximum=2160)
     world_frame: str = parameter("world", "Frame of extrinsics and of the object's true pose")
+    report: str = parameter("", "JSON file of what truly happened, written at the end; empty: none")
 
 
 CONFIGS = (WorkcellSimConfig, WorkcellConfig)
@@ -58,6 +62,7 @@ class WorkcellSim(Node):
         super().__init__("workcell_sim")
         self._config, workcell_config = declare_configs(self, CONFIGS)
         self._workcell = Workcell(workcell_config)
+        self._judge = Judge(self._workcell) if self._config.report else None
         self._diagnostics = Diagnostics(self)
         self._out = {
             topic: topic.publish(self)
@@ -80,6 +85,8 @@ class WorkcellSim(Node):
         duration = min((now - self._wall) * self._config.realtime_factor, self._LONGEST_CATCH_UP)
         self._wall = now
         self._workcell.step(duration)
+        if self._judge is not None:
+            self._judge.look()
         stamp = self._workcell.time
         self._out[interfaces.CLOCK].publish(interfaces.CLOCK.type(clock=conversions.stamp_from_seconds(stamp)))
         state = self._workcell.joint_state()
@@ -162,6 +169,9 @@ class WorkcellSim(Node):
             self._diagnostics.report(ERROR, f"vacuum command refused: {error}")
 
     def destroy_node(self) -> None:
+        if self._judge is not None:
+            with atomic_write(self._config.report) as stream:
+                json.dump(self._judge.report(), stream, indent=2)
         self._workcell.close()
         super().destroy_node()
 

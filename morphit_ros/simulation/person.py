@@ -14,7 +14,8 @@ from morphit_ros.simulation.robot_model import SURROUNDINGS_CONTACT
 
 # A standing man with his arms at his sides [m].
 RADIUS, HEIGHT = 0.25, 1.75
-_BODY = "person"
+# Name of body and geom.
+PERSON = "person"
 
 
 class WalkingPerson:
@@ -44,9 +45,9 @@ class WalkingPerson:
     def add(self, spec: Any) -> None:
         """Put this person into a model: nothing moves it, and it moves what it meets."""
         mujoco = import_mujoco()
-        body = spec.worldbody.add_body(name=_BODY, mocap=True, pos=self.pose(0.0)[:3, 3])
+        body = spec.worldbody.add_body(name=PERSON, mocap=True, pos=self.pose(0.0)[:3, 3])
         body.add_geom(
-            name=_BODY,
+            name=PERSON,
             type=mujoco.mjtGeom.mjGEOM_CAPSULE,
             size=[RADIUS, 0.5 * HEIGHT - RADIUS, 0.0],
             rgba=[0.35, 0.45, 0.75, 1.0],
@@ -55,4 +56,4 @@ class WalkingPerson:
 
     def move(self, model: Any, data: Any) -> None:
         """Walk to where it is now."""
-        data.mocap_pos[int(model.body(_BODY).mocapid[0])] = self.pose(float(data.time))[:3, 3]
+        data.mocap_pos[int(model.body(PERSON).mocapid[0])] = self.pose(float(data.time))[:3, 3]

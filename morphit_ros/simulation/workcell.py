@@ -176,7 +176,8 @@ class Workcell:
         # With 10, pads creep under loads that friction holds: 7°/s at 0.6 of what an edge bears.
         spec.option.impratio = 100.0
         add_table(spec, np.array(config.table_center), np.array(config.table_size), config.friction)
-        others, self._places = self._given_others, [None] * len(self._given_others or ())
+        others = self._given_others
+        self._places: list[tuple[float, float, float] | None] = [None] * len(others or ())
         if others is None:
             named = [name_and_place(word) for word in config.others.split()]
             others, self._places = [load_object(name) for name, _ in named], [place for _, place in named]

@@ -96,7 +96,8 @@ class Ask(Behaviour):
         return Status.SUCCESS if done else Status.FAILURE
 
     def terminate(self, new_status: Status) -> None:
-        if new_status is Status.INVALID:
+        # Trees stop what does not run as well, and others may ask by the same channel now.
+        if new_status is Status.INVALID and self.status is Status.RUNNING:
             self._channel.request.withdraw()
 
 

@@ -78,6 +78,8 @@ class SeparationScale:
         with np.errstate(divide="ignore"):
             self.rate = float(min(np.min(kept.acceleration_limits / fastest), 1e3))
         self._scale, self._blocked = 0.0, False
+        # A path that begins at rest may begin at any scale: what has no velocity is not accelerated by it.
+        self._may_leap = not self._velocities[0].any()
         self._time = self._proven = float(trajectory.times[0])
 
     @property
@@ -102,7 +104,8 @@ class SeparationScale:
         scale = self._stopping_within(room, reaction + period)
         if scale < self._scale:
             scale = min(self._stopping_within(room - reaction * self._scale, period), self._scale)
-        scale = min(scale, 1.0, self._scale + rate * period)
+        scale = min(scale, 1.0, 1.0 if self._may_leap else self._scale + rate * period)
+        self._may_leap = False
         on_path = bool((away <= config.tracking_error).all())
         # What is not proven any more: braking on the path is the best that is known.
         self._scale = max(scale if on_path else 0.0, self._scale - rate * period, 0.0)
