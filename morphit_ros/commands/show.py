@@ -1,7 +1,7 @@
 """`morphit show`: a simulated robot clears a table of seven objects while somebody walks by.
 
 One object is too wide for the hand and is pushed to a place of its own, one has a heavy head, two are hollow, two
-touch; somebody walks past twice, and the arm waits. Each pick weighs what it holds. A page in the browser shows it.
+touch; somebody comes to the table twice, and the arm waits. Each pick weighs what it holds. A page in the browser shows it.
 
 At the end the simulation says what truly happened. Exit status: 0 if the table is clear, nothing was touched that must
 not be, the distance to people was kept, and that within the time; 1 otherwise.
@@ -24,8 +24,9 @@ _TOUCHING = (0, 1)
 # Corners of what they stand on, where they are put, and where what is too wide is pushed [m].
 _LOW, _HIGH = (0.38, -0.14), (0.66, 0.3)
 _REGION, _SIZE, _ASIDE = (0.3, -0.45), (0.56, 0.36), (0.5, 0.48)
-# Somebody walks past at this x and speed, from one side of the room to the other and back [m, m/s].
-_PATH_X, _WAY, _SPEED = 1.3, 4.0, 1.2
+# Somebody walks along the table at this x and speed, from one side of the room to the other and back; on the way they
+# stand before it [m, m/s, s].
+_PATH_X, _WAY, _SPEED, _STANDS = 1.3, 4.0, 1.2, 6.0
 # What is asked: least distance of an arm that moves [m], and the longest time [s].
 _DISTANCE, _TIME = 0.1, 480.0
 # What the command sets itself.
@@ -99,8 +100,11 @@ def story(seed: int) -> dict[str, str]:
     )
     rng = np.random.default_rng([seed, 1])
     first, second = rng.uniform(15.0, 30.0), rng.uniform(70.0, 90.0)
-    crossing = 2.0 * _WAY / _SPEED
-    course = [(-_WAY, first), (_WAY, first + crossing), (_WAY, second), (-_WAY, second + crossing)]
+    course = [
+        (y, start + time)
+        for side, start in ((-1.0, first), (1.0, second))
+        for y, time in zip(side * _WAY * np.array([1.0, 0.0, 0.0, -1.0]), _times(), strict=True)
+    ]
     return {
         "object": _OBJECTS[0], "object_x": f"{x:.4f}", "object_y": f"{y:.4f}", "object_yaw": f"{yaw:.4f}",
         "others": " ".join(others), "seed": str(seed), "pick": "true", "clear": "true", "place": "region",
@@ -108,6 +112,12 @@ def story(seed: int) -> dict[str, str]:
         "push_to": f"{_ASIDE[0]} {_ASIDE[1]}", "people": "true",
         "person": " ".join(f"{_PATH_X} {y} {time:.2f}" for y, time in course),
     }  # fmt: skip
+
+
+def _times() -> tuple[float, ...]:
+    """Of a walk along the table: it begins, the middle, on from there, its end [s]."""
+    half = _WAY / _SPEED
+    return 0.0, half, half + _STANDS, 2.0 * half + _STANDS
 
 
 def judged(report: dict[str, Any], truth: dict[str, Any]) -> list[tuple[str, bool]]:

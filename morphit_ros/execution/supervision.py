@@ -150,8 +150,8 @@ class TrajectoryWatch:
         config, trajectory = self._config, self._trajectory
         names = trajectory.joint_names
         actual = state.values(names)
-        late = state.held_up - self._held_up
-        elapsed, doubt = now - self._begin - late, SCALED_DOUBT if late > 0.0 else 0.0
+        held_up = state.held_up - self._held_up
+        elapsed, doubt = now - self._begin - held_up, SCALED_DOUBT if held_up > 0.0 else 0.0
         # Controllers lag behind: any point of the last moments is as good as the present one.
         lags = np.linspace(-doubt, config.tracking_delay + doubt, 11)
         errors = np.abs([actual - trajectory.sample(elapsed - lag) for lag in lags])

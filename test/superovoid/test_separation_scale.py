@@ -70,9 +70,16 @@ def test_what_is_free_is_followed_at_full_speed(robot: RobotDistance) -> None:
     scaling = SeparationScale(SeparationFilter(robot, ACCELERATIONS, CONFIG), trajectory, {})
     time, scales, _ = executed(robot, scaling, trajectory, world=CollisionWorld())
     assert time >= trajectory.duration
-    assert (scales[int(1.0 / (scaling.rate * CONFIG.period)) + 1 :] == 1.0).all()
-    # It begins slowly: the scale rises no faster than it falls.
-    assert scales[0] == pytest.approx(scaling.rate * CONFIG.period)
+    # It begins at rest, where a scale accelerates nothing.
+    assert (np.array(scales) == 1.0).all()
+
+
+def test_what_begins_with_a_velocity_rises_no_faster_than_it_falls(robot: RobotDistance) -> None:
+    start = np.array([0.0, 0.4, 0.8, 0.2, 0.05])
+    whole = planned(robot, [start, start + np.array([0.8, 0.0, 0.0, 0.0, 0.0])])
+    moving = Trajectory(whole.joint_names, whole.times, whole.positions, whole.velocities + 0.1)
+    scaling = SeparationScale(SeparationFilter(robot, ACCELERATIONS, CONFIG), moving, {})
+    assert scaling.step(moving.positions[0]).scale == pytest.approx(scaling.rate * CONFIG.period)
 
 
 def test_a_person_who_comes_stops_it_and_lets_it_go_on(robot: RobotDistance) -> None:

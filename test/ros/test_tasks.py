@@ -1,0 +1,242 @@
+"""push_to and clear_table as a process: what is too wide, people who come near, and who takes a task back."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
+sys.path.insert(0, str(Path(__file__).parent))
+
+from action_msgs.msg import GoalStatus
+from std_msgs.msg import Float64
+
+from morphit_interfaces.action import ClearTable, Pick, Place, Push, PushTo, Recover
+from morphit_interfaces.srv import Segment
+from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.conversions import header
+from morphit_ros.ros.core.endpoints import settle
+from morphit_ros.ros.execution.place_region import region_pose
+from morphit_ros.ros.scene.messages import cloud_of, message_from_objects
+
+pytestmark = pytest.mark.ros
+WIDE, NARROW = 0.12, 0.04
+
+
+class Bench:
+    """Stands in for perception and grasp_execution: boxes (x, y, width) that a push moves by a share of its distance."""
+
+    def __init__(self, graph, boxes, share=0.9, refuses=False, slow=False, push_fails=0):
+        self.graph, self.boxes = graph, [list(box) for box in boxes]
+        self.share, self.refuses, self.slow, self.push_fails = share, refuses, slow, push_fails
+        self.picks, self.pushes, self.recovered, self.waiting, self.held = [], [], 0, [], False
+        interfaces.SEGMENT.serve(graph.node, self._see)
+        self.servers = [
+            interfaces.PICK.take(graph.node, self._pick),
+            interfaces.PLACE.take(graph.node, self._place),
+            interfaces.PUSH.take(graph.node, self._push),
+            interfaces.RECOVER.take(graph.node, self._recover),
+            interfaces.PLAN_GRASP.take(graph.node, lambda goal: None),
+        ]
+        graph.start("task_execution")
+        self.states = graph.latest(interfaces.TASK_STATE, depth=200)
+        self.scaling = graph.publisher(interfaces.SPEED_SCALING)
+
+    def close(self):
+        for server in self.servers:
+            server.destroy()
+
+    def _see(self, _, response):
+        clouds = []
+        for x, y, width in self.boxes:
+            half = 0.5 * width
+            points = np.random.default_rng(0).uniform((-half, -half, 0.0), (half, half, 0.05), (4000, 3))
+            clouds.append(PointCloud(points + np.array([x, y, 0.0]), frame="world"))
+        response.success, response.table.found = bool(clouds), True
+        response.table.header = header("world")
+        response.objects = message_from_objects(clouds, 0 if clouds else None, header("world"))
+        return response
+
+    def _nearest(self, x, y):
+        return int(np.argmin([np.hypot(box[0] - x, box[1] - y) for box in self.boxes]))
+
+    def _pick(self, goal):
+        assert goal.request.rule == Segment.Request.RULE_NEAREST
+        index = self._nearest(goal.request.point.point.x, goal.request.point.point.y)
+        self.picks.append(tuple(self.boxes[index]))
+        if self.slow:
+            self.waiting.append(goal)
+            return
+        wide = self.boxes[index][2] > 0.08
+        if not wide:
+            self.boxes.pop(index)
+        mode = "no_grasp" if wide else "success"
+        settle(goal, Pick.Result(success=not wide, failed_stage="plan_grasp" if wide else "", failure_mode=mode))
+
+    def _place(self, goal):
+        region = goal.request.region.pose.position
+        self.boxes.append([region.x, region.y + 0.05 * len(self.boxes), NARROW])
+        settle(goal, Place.Result(success=True))
+
+    def _push(self, goal):
+        request = goal.request
+        middle = cloud_of(request.object).points.mean(axis=0)
+        index = self._nearest(*middle[:2])
+        self.pushes.append((np.array(self.boxes[index][:2]), request.distance))
+        if self.refuses:
+            settle(goal, Push.Result(failed_stage="request", message="push: got no way"))
+            return
+        if self.push_fails:
+            self.push_fails -= 1
+            settle(goal, Push.Result(failed_stage="push", message="unexpected contact"))
+            return
+        way = np.array([request.direction.x, request.direction.y])
+        step = self.share * request.distance * way / np.linalg.norm(way)
+        self.boxes[index][0] += step[0]
+        self.boxes[index][1] += step[1]
+        settle(goal, Push.Result(success=True))
+
+    def _recover(self, goal):
+        self.recovered += 1
+        settle(goal, Recover.Result(success=True))
+
+    def ask(self, action, goal):
+        """Handle of an accepted goal."""
+        client = action.call(self.graph.node)
+        self.graph.wait_until(client.server_is_ready, what=action.name)
+        sent = client.send_goal_async(goal)
+        self.graph.wait_until(sent.done, what="an answer")
+        assert sent.result().accepted
+        return sent.result()
+
+    def result(self, handle):
+        answer = handle.get_result_async()
+        self.graph.wait_until(answer.done, what="a result", timeout=60.0)
+        return answer.result()
+
+
+@pytest.fixture
+def bench(graph):
+    made = []
+
+    def make(boxes, **options):
+        made.append(Bench(graph, boxes, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def push_goal(x, y, to_x, to_y, tolerance=0.0, frame="world"):
+    goal = PushTo.Goal(tolerance=tolerance)
+    goal.point.header.frame_id = goal.goal.header.frame_id = frame
+    goal.point.point.x, goal.point.point.y, goal.goal.point.x, goal.goal.point.y = x, y, to_x, to_y
+    return goal
+
+
+def clear_goal(aside=(0.5, 0.5)):
+    goal = ClearTable.Goal(region=region_pose((0.3, -0.45, 0.0, 0.0), "world"), region_size=[0.5, 0.3])
+    if aside:
+        goal.push_to.header.frame_id = "world"
+        goal.push_to.point.x, goal.push_to.point.y = aside
+    return goal
+
+
+def test_an_object_is_pushed_until_it_is_there(bench):
+    here = bench([(0.5, 0.0, WIDE), (0.3, 0.3, NARROW)])
+    answer = here.result(here.ask(interfaces.PUSH_TO, push_goal(0.5, 0.0, 0.5, 0.3, tolerance=0.03)))
+    assert answer.status == GoalStatus.STATUS_SUCCEEDED
+    assert answer.result.success and answer.result.pushes == len(here.pushes) >= 3
+    assert np.hypot(here.boxes[0][0] - 0.5, here.boxes[0][1] - 0.3) <= 0.03
+    # No push is longer than one that keeps its way.
+    assert max(distance for _, distance in here.pushes) <= 0.12 + 1e-9
+
+
+def test_a_push_that_fails_on_its_way_is_followed_by_a_rise_and_another_look(bench):
+    here = bench([(0.5, 0.0, WIDE)], push_fails=1)
+    answer = here.result(here.ask(interfaces.PUSH_TO, push_goal(0.5, 0.0, 0.5, 0.1)))
+    assert answer.result.success and here.recovered == 1 and len(here.pushes) == answer.result.pushes + 1
+
+
+@pytest.mark.parametrize(
+    ("goal", "options", "words"),
+    [
+        (push_goal(0.5, 0.0, 0.5, 0.3), {"refuses": True}, "no way"),
+        (push_goal(0.5, 0.0, 0.5, 0.3), {"share": 0.0}, "after 15 pushes"),
+        (push_goal(0.2, -0.4, 0.5, 0.3), {}, "no object within 0.15 m"),
+        (push_goal(0.5, 0.0, 0.5, 0.3, frame="elsewhere"), {}, "the frame of the objects, 'world'"),
+        (push_goal(0.5, 0.0, 0.5, 0.3, frame=""), {}, "both in the frame of the objects"),
+    ],
+)
+def test_what_cannot_be_pushed_there_ends_with_its_reason(bench, goal, options, words):
+    here = bench([(0.5, 0.0, WIDE)], **options)
+    answer = here.result(here.ask(interfaces.PUSH_TO, goal))
+    assert answer.status == GoalStatus.STATUS_ABORTED and words in answer.result.message
+
+
+def test_what_is_too_wide_is_pushed_to_its_place_after_the_rest_was_picked(bench):
+    here = bench([(0.5, 0.1, WIDE), (0.4, -0.1, NARROW)])
+    answer = here.result(here.ask(interfaces.CLEAR_TABLE, clear_goal()))
+    result = answer.result
+    assert (result.success, result.cleared, result.moved, result.left) == (True, 1, 1, 0)
+    # Tried once, and known from then on wherever it is.
+    assert [box[2] for box in here.picks].count(WIDE) == 1
+    assert len(here.pushes) == result.pushes >= 3
+    tree = [dict((pair.key, pair.value) for pair in state.values) for state in here.states]
+    reasons = [text for state in tree for text in state.values()]
+    assert any("too wide for the hand, 0.12" in text for text in reasons)
+
+
+def test_without_a_place_for_it_what_is_too_wide_is_left_and_told(bench):
+    here = bench([(0.5, 0.1, WIDE)], refuses=True)
+    result = here.result(here.ask(interfaces.CLEAR_TABLE, clear_goal(aside=None))).result
+    assert not result.success and result.left == 1 and "1 left" in result.message
+
+
+def test_nothing_is_begun_while_somebody_is_near(bench):
+    here = bench([(0.4, -0.1, NARROW)])
+    here.scaling.publish(Float64(data=0.0))
+    handle = here.ask(interfaces.CLEAR_TABLE, clear_goal())
+    here.graph.wait_until(
+        lambda: any("somebody is near" in state.message for state in here.states), what="the task that waits"
+    )
+    assert not here.picks
+    here.scaling.publish(Float64(data=100.0))
+    result = here.result(handle).result
+    assert result.success and result.cleared == 1 and result.waited > 0.0
+
+
+def test_a_task_that_is_taken_back_takes_back_what_it_asked_for(bench):
+    here = bench([(0.4, -0.1, NARROW)], slow=True)
+    handle = here.ask(interfaces.CLEAR_TABLE, clear_goal())
+    here.graph.wait_until(lambda: here.waiting, what="the pick")
+    handle.cancel_goal_async()
+    here.graph.wait_until(lambda: here.waiting[0].is_cancel_requested, what="the pick to be taken back")
+    settle(here.waiting[0], Pick.Result(failure_mode="cancelled"))
+    answer = here.result(handle)
+    assert answer.status == GoalStatus.STATUS_CANCELED and "taken back" in answer.result.message
+
+
+def test_one_task_at_a_time(bench):
+    here = bench([(0.4, -0.1, NARROW)], slow=True)
+    handle = here.ask(interfaces.CLEAR_TABLE, clear_goal())
+    here.graph.wait_until(lambda: here.waiting, what="the pick")
+    client = interfaces.PUSH_TO.call(here.graph.node)
+    here.graph.wait_until(client.server_is_ready, what="push_to")
+    sent = client.send_goal_async(push_goal(0.4, -0.1, 0.5, 0.1))
+    here.graph.wait_until(sent.done, what="an answer")
+    assert not sent.result().accepted
+    settle(here.waiting[0], Pick.Result(failure_mode="robot_fault", failed_stage="lift", message="a protective stop"))
+    answer = here.result(handle)
+    assert answer.status == GoalStatus.STATUS_ABORTED and "a protective stop" in answer.result.message
+
+
+def test_a_region_without_a_size_is_refused(bench):
+    here = bench([(0.4, -0.1, NARROW)])
+    goal = clear_goal()
+    goal.region_size = [0.0, 0.0]
+    answer = here.result(here.ask(interfaces.CLEAR_TABLE, goal))
+    assert answer.status == GoalStatus.STATUS_ABORTED and "of some size" in answer.result.message
