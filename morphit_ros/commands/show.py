@@ -1,7 +1,8 @@
 """`morphit show`: a simulated robot clears a table of seven objects while somebody walks by.
 
 One object is too wide for the hand and is pushed to a place of its own, one has a heavy head, two are hollow, two
-touch; somebody comes to the table twice, and the arm waits. Each pick weighs what it holds. A page in the browser shows it.
+touch; somebody comes to the table twice, and the arm waits. Each pick weighs what it holds. A page in the browser
+shows it.
 
 At the end the simulation says what truly happened. Exit status: 0 if the table is clear, nothing was touched that must
 not be, the distance to people was kept, and that within the time; 1 otherwise.

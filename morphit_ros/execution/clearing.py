@@ -149,9 +149,14 @@ class Clearing:
         self._in_vain += 1
         self._waiting.clear()
         if done and self._pushing is not None:
-            self._failed = self._away(self._failed, self._pushing)
-            places = self._away([place for place, _ in self._grasps], self._pushing)
-            self._grasps = [(place, pose) for place, pose in self._grasps if any(place is kept for kept in places)]
+            self.note_change(self._pushing)
+
+    def note_change(self, points: Array) -> None:
+        """What lies beside a cloud (N, 3) that was moved may be tried again: it has other room, or lies otherwise."""
+        self._waiting.clear()
+        self._failed = self._away(self._failed, points)
+        places = self._away([place for place, _ in self._grasps], points)
+        self._grasps = [(place, pose) for place, pose in self._grasps if any(place is kept for kept in places)]
 
     @staticmethod
     def _away(middles: Sequence[Array], points: Array) -> list[Array]:

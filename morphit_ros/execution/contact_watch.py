@@ -92,7 +92,8 @@ class ContactWatch:
         self._lags: list[float] = []
         self._moved_since: float | None = None
         self._baseline: Array | None = None
-        self._seen = -np.inf
+        self._seen = self._scaled_at = -np.inf
+        self._last_held_up = state.held_up
         self._signs: deque[bool] = deque(maxlen=_CONFIRMATIONS)
         self.residual: Array = np.zeros(len(trajectory.joint_names))
         self.effort_gain: float | None = None
@@ -101,6 +102,8 @@ class ContactWatch:
         """What shows a contact in the latest joint state, empty if nothing does."""
         if self._state.stamp <= self._seen:
             return ""
+        if self._state.held_up > self._last_held_up:
+            self._last_held_up, self._scaled_at = self._state.held_up, self._state.stamp
         elapsed = self._state.stamp - self._begin - (self._state.held_up - self._held_up)
         signs = [self._fingers_displaced(), self._left_behind(elapsed), self._pushed(elapsed)]
         self._seen = self._state.stamp
@@ -159,7 +162,9 @@ class ContactWatch:
         efforts = self._state.efforts(names)
         if efforts is None or len(efforts) != len(names):
             return ""
-        if self._baseline is None:
+        # An arm that is slowed down, or let go on, accelerates as its trajectory does not say.
+        scaled = self._state.stamp < self._scaled_at + _EFFORT_MEMORY + self._config.tracking_delay
+        if self._baseline is None or scaled:
             self._baseline = efforts
             return ""
         change = np.abs(efforts - self._baseline)

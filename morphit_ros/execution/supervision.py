@@ -125,8 +125,8 @@ class StateWatch:
         return ""
 
 
-# How far along its trajectory an arm is whose speed is scaled is known to this: what its controller does and what it says
-# of that are not of the same moment [s].
+# How far an arm whose speed is scaled has come along its trajectory is known to this: what its controller does and what
+# it says of that are not of the same moment [s].
 SCALED_DOUBT = 0.1
 
 

@@ -26,7 +26,7 @@ WIDE, NARROW = 0.12, 0.04
 
 
 class Bench:
-    """Stands in for perception and grasp_execution: boxes (x, y, width) that a push moves by a share of its distance."""
+    """Stands in for perception and grasp_execution: boxes (x, y, width) that pushes move by a share of the way."""
 
     def __init__(self, graph, boxes, share=0.9, refuses=False, slow=False, push_fails=0):
         self.graph, self.boxes = graph, [list(box) for box in boxes]
@@ -185,7 +185,7 @@ def test_what_is_too_wide_is_pushed_to_its_place_after_the_rest_was_picked(bench
     # Tried once, and known from then on wherever it is.
     assert [box[2] for box in here.picks].count(WIDE) == 1
     assert len(here.pushes) == result.pushes >= 3
-    tree = [dict((pair.key, pair.value) for pair in state.values) for state in here.states]
+    tree = [{pair.key: pair.value for pair in state.values} for state in here.states]
     reasons = [text for state in tree for text in state.values()]
     assert any("too wide for the hand, 0.12" in text for text in reasons)
 

@@ -29,7 +29,7 @@ from morphit_ros.ros.distance.state import CurrentState
 from morphit_ros.superovoid.distances.queries import LOWER
 from morphit_ros.superovoid.robots.robot_distance import RobotDistance
 from morphit_ros.superovoid.robots.separation import SeparationConfig, SeparationFilter
-from morphit_ros.superovoid.robots.separation_scale import SeparationScale
+from morphit_ros.superovoid.robots.separation_scale import ScaleStep, SeparationScale
 from morphit_ros.superovoid.robots.world import CollisionWorld
 
 # Of an arm whose description and file say nothing [rad/s²].
@@ -70,6 +70,7 @@ class SpeedScaleMonitor:
         self._state = CurrentState(node, separation.reaction_time, separation.period)
         self._filter: SeparationFilter | None = None
         self._scale: SeparationScale | None = None
+        self._step: ScaleStep | None = None
         self._world = CollisionWorld()
         self._heard, self._unknown = -math.inf, ""
         self._percent, self._slowest, self.problem = 0.0, 0.0, f"waiting for {interfaces.PEOPLE.name}"
@@ -111,7 +112,7 @@ class SpeedScaleMonitor:
             self._filter.set_world(self._world, frozenset(self._world.objects))
 
     def _on_trajectory(self, message: JointTrajectory) -> None:
-        self._scale, self._unknown = None, ""
+        self._scale, self._step, self._unknown = None, None, ""
         try:
             trajectory = trajectory_from_message(message)
             if trajectory is not None and self._filter is not None:
@@ -158,10 +159,10 @@ class SpeedScaleMonitor:
             BodyDistanceMsg(distance=math.inf) if nearest is None else message_from_body_distance(nearest)
         )
         if self._scale is not None:
-            step = self._scale.step(positions)
-            if step.time < self._scale.duration:
-                return step.scale
-            self._scale = None
+            self._step = self._scale.step(positions)
+            if self._step.time < self._scale.duration:
+                return self._step.scale
+            self._scale = self._step = None
         # An arm that stands need not wait for somebody whom it would not have to stop for.
         config = self._separation
         groups = kept.query.groups(here.pairs)
@@ -178,8 +179,12 @@ class SpeedScaleMonitor:
             "people": len(self._world), "scale [%]": self._percent, "slowest step [ms]": 1e3 * self._slowest
         }  # fmt: skip
         self._slowest = 0.0
+        if self._step is not None:
+            values |= {"time [s]": self._step.time, "proven until [s]": self._step.proven}
         if self.problem:
             return ERROR, self.problem, values
         if self._percent >= 100.0:
             return OK, "nobody slows the arm", values
+        if self._step is not None and not self._step.on_path:
+            return WARN, "the arm is beside its trajectory, where nothing is proven: it waits", values
         return WARN, "somebody is near: the arm waits" if self._percent < 1.0 else "somebody is near: slower", values

@@ -63,8 +63,9 @@ class ClearingTask:
         self._clearing, self._table = Clearing(self._region), Table()
         aside = goal.push_to
         self._aside = np.array([aside.point.x, aside.point.y]) if aside.header.frame_id else None
-        # Middles of what is too wide for the hand, and how often the one that is pushed was.
+        # Middles of what is too wide for the hand; the next push of it, and how often it was pushed.
         self._wide: list[Array] = []
+        self._way: Array | None = None
         self._in_vain, self.pushes = 0, 0
         self._empty, self._failure, self._holding, self._tip = 0, "", False, False
         self.finished, self.message, self.left = False, "", 0
@@ -183,8 +184,12 @@ class ClearingTask:
         wide = [i for i in self._rest() if self._is_wide(self._table.clouds[i])]
         if not wide:
             return False
-        self._table.chosen, self._empty = wide[0], 0
-        return True
+        for index in wide:
+            self._table.chosen, self._empty = index, 0
+            self._way = self._table.way_towards(self._aside)
+            if self._way is not None:
+                return True
+        return False
 
     def _choose_push(self) -> bool:
         rest = self._rest()
@@ -259,12 +264,14 @@ class ClearingTask:
         return self._after_push(result, "pushed what could not be picked")
 
     def _push_aside(self) -> Any:
-        return self._table.push(self._goal.lift_height, towards=self._aside)
+        return self._table.push(self._goal.lift_height, way=self._way)
 
     def _pushed_aside(self, answer: Any, problem: str) -> tuple[bool, str]:
         result = result_of(answer, problem)
         self._in_vain += 1
         self.pushes += result.success
+        if result.success:
+            self._clearing.note_change(self._table.points)
         return self._after_push(result, "pushed towards its place")
 
     def _after_push(self, result: Any, done: str) -> tuple[bool, str]:

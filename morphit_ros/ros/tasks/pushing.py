@@ -52,6 +52,7 @@ class PushingTask:
         self._table = Table()
         self.distance, self.pushes = float(np.linalg.norm(self._goal - self._place)), 0
         self._tries = 0
+        self._way: Array = np.zeros(2)
         self.finished, self.message = False, ""
         push = leaves.ask("push", interfaces.PUSH, self._push, self._pushed)
         self.root: Behaviour = Sequence("push to its place", memory=True, children=[
@@ -87,14 +88,18 @@ class PushingTask:
 
     def _push(self) -> Any:
         self._tries += 1
-        return self._table.push(self._height, towards=self._goal)
+        way = self._table.way_towards(self._goal)
+        if way is None:
+            raise TaskFailed(f"no free way towards its place, {self.distance:.3f} m away: something is in the way")
+        self._way = way
+        return self._table.push(self._height, way=way)
 
     def _pushed(self, answer: Any, problem: str) -> tuple[bool, str]:
         result = result_of(answer, problem)
         if result.success:
             self.pushes += 1
-            # Where about the next look has to find it.
-            self._place = self._place + self._pushed_way()
+            # About where the next look has to find it.
+            self._place = self._place + 0.5 * self._way
             self._report(f"pushed towards its place, {self.distance:.3f} m before")
             return True, ""
         why = f"not pushed, {result.failed_stage}: {result.message}"
@@ -102,7 +107,3 @@ class PushingTask:
             raise TaskFailed(why)
         self._report(why)
         return False, why
-
-    def _pushed_way(self) -> Array:
-        way = self._goal - self._place
-        return way * min(1.0, 0.5 * Table.LONGEST_PUSH / max(float(np.linalg.norm(way)), 1e-9))

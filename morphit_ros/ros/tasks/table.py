@@ -17,6 +17,8 @@ from morphit_ros.ros.scene.messages import cloud_of
 UP = np.array([0.0, 0.0, 1.0])
 # No push is shorter [m].
 _SHORTEST_PUSH = 0.02
+# Kept free between what is pushed and all else [m].
+_ROOM = 0.03
 
 
 class Table:
@@ -70,14 +72,38 @@ class Table:
         goal.point = PointStamped(point=Point(x=float(place[0]), y=float(place[1]), z=float(place[2])))
         return goal
 
-    def push(self, height: float, tip: bool = False, towards: Array | None = None) -> Push.Goal:
-        """Goal to push the chosen object: to where most room is, or towards a place (2,) on the table [m]."""
+    def push(self, height: float, tip: bool = False, way: Array | None = None) -> Push.Goal:
+        """Goal to push the chosen object: to where most room is, or a way (2,) along the table [m]."""
         goal = Push.Goal(object=self.messages[self.chosen], scene=self.scene, table=self.plane, tip=tip, height=height)
-        if towards is not None:
-            way = towards - middle(self.points)[:2]
-            goal.distance = float(np.clip(np.linalg.norm(way), _SHORTEST_PUSH, self.LONGEST_PUSH))
+        if way is not None:
+            goal.distance = float(np.linalg.norm(way))
             goal.direction = Vector3(x=float(way[0]), y=float(way[1]), z=0.0)
         return goal
+
+    def way_towards(self, place: Array) -> Array | None:
+        """(2,) of the next push that brings the chosen object nearer to a place (2,), past all others [m]; None: no way.
+
+        Straight there, or up to 80 degrees beside that.
+        """
+        from scipy.spatial import cKDTree
+
+        points, there = self.points[:, :2], place - middle(self.points)[:2]
+        others = [cloud[:, :2] for index, cloud in enumerate(self.clouds) if index != self.chosen]
+        tree = cKDTree(np.concatenate(others)) if others else None
+        length = float(np.clip(np.linalg.norm(there), _SHORTEST_PUSH, self.LONGEST_PUSH))
+        heading = float(np.arctan2(there[1], there[0]))
+        # What touches it already has to be left, not to be kept apart from.
+        room = _ROOM if tree is None else min(_ROOM, float(tree.query(points)[0].min()))
+        for aside in np.radians([0.0, 20.0, -20.0, 40.0, -40.0, 60.0, -60.0, 80.0, -80.0]):
+            # A push to the side is no longer than what brings it nearer.
+            step = length if aside == 0.0 else min(length, float(np.linalg.norm(there) * np.cos(aside)))
+            way = step * np.array([np.cos(heading + aside), np.sin(heading + aside)])
+            if step < _SHORTEST_PUSH:
+                continue
+            swept = [tree.query(points + share * way)[0].min() for share in (0.25, 0.5, 0.75, 1.0)] if tree else [_ROOM]
+            if min(swept) >= room - 1e-9 and swept[-1] >= _ROOM - 1e-9:
+                return way
+        return None
 
 
 def middle(points: Array) -> Array:
