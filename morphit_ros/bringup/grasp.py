@@ -274,9 +274,10 @@ def describe_grasp(
     ]
     # The simulated controller says how it is scaled where the robot's own would.
     scaling = {SCALING: robot.driver_state["speed_scaling"]} if "speed_scaling" in robot.driver_state else {}
+    person = _person(values)
     if simulated:
         truth = {"report": values["truth"]} if values["truth"] else {}
-        simulation = {**chosen(values, *_SIMULATION), **standing, **_person(values), **truth}
+        simulation = {**chosen(values, *_SIMULATION), **standing, **person, **truth}
         nodes.insert(0, NodeDescription("workcell_sim", simulation, remappings=scaling))
     if values["people"]:
         nodes.append(

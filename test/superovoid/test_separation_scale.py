@@ -122,3 +122,18 @@ def test_joints_of_the_trajectory_and_beside_it(robot: RobotDistance) -> None:
     for trajectory, others in ((arm, {"b": 0.4}), (Trajectory(("x",), arm.times, arm.positions, still), {})):
         with pytest.raises(InvalidInputError, match="trajectory"):
             SeparationScale(kept, trajectory, others)
+
+
+def test_joints_beside_the_trajectory_may_move(robot: RobotDistance) -> None:
+    """Fingers that still open or close while the arm goes on do not put it beside its path."""
+    start = np.array([0.0, 0.4, 0.8, 0.2, 0.05])
+    whole = planned(robot, [start, start + np.array([0.8, 0.0, 0.0, 0.0, 0.0])])
+    names = robot.model.joint_names
+    arm = Trajectory(names[:4], whole.times, whole.positions[:, :4], whole.velocities[:, :4])
+    scaling = SeparationScale(SeparationFilter(robot, ACCELERATIONS, CONFIG), arm, {names[4]: 0.05})
+    assert scaling.step(start).on_path
+    moved = start + np.array([0.0, 0.0, 0.0, 0.0, 0.04])
+    step = scaling.step(moved)
+    assert step.on_path and step.scale > 0.0
+    # One of its own joints does.
+    assert not scaling.step(moved + np.array([0.0, 0.2, 0.0, 0.0, 0.0])).on_path

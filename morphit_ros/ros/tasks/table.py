@@ -81,7 +81,7 @@ class Table:
         return goal
 
     def way_towards(self, place: Array) -> Array | None:
-        """(2,) of the next push that brings the chosen object nearer to a place (2,), past all others [m]; None: no way.
+        """Next push (2,) that brings the chosen object nearer to a place (2,), past all others [m]; None: no way.
 
         Straight there, or up to 80 degrees beside that.
         """

@@ -68,6 +68,7 @@ class SeparationScale:
             found = ", ".join(sorted(unknown | missing)) or "velocities that are not finite"
             raise InvalidInputError("trajectory", found, f"the joints {', '.join(names)}, in it or beside it")
         columns = [names.index(name) for name in trajectory.joint_names]
+        self._standing = np.setdiff1d(np.arange(len(names)), columns)
         count = len(trajectory.times)
         self._positions = np.tile([others.get(name, 0.0) for name in names], (count, 1))
         self._velocities = np.zeros((count, len(names)))
@@ -94,7 +95,9 @@ class SeparationScale:
             positions: (J,) where the robot is, in the order of the filter's joints [rad or m].
         """
         config = self._kept.config
-        self._time, away = self._nearest(np.asarray(positions, dtype=np.float64))
+        here = np.asarray(positions, dtype=np.float64)
+        self._follow_standing(here)
+        self._time, away = self._nearest(here)
         if self._query is not self._kept.query:
             self._query, self._proven, self._blocked = self._kept.query, self._time, False
         reaction, period, rate = config.reaction_time, config.period, self.rate
@@ -110,6 +113,14 @@ class SeparationScale:
         # What is not proven any more: braking on the path is the best that is known.
         self._scale = max(scale if on_path else 0.0, self._scale - rate * period, 0.0)
         return ScaleStep(self._scale, self._time, self._proven, on_path)
+
+    def _follow_standing(self, here: Array) -> None:
+        """Joints beside the trajectory, such as fingers, are where they are measured; what is ahead is proven anew."""
+        rest = self._standing
+        if (np.abs(here[rest] - self._positions[0, rest]) > self._kept.config.tracking_error).any():
+            self._positions[:, rest] = here[rest]
+            self._path = Trajectory(self._path.joint_names, self._path.times, self._positions, self._velocities)
+            self._proven, self._blocked = self._time, False
 
     def _stopping_within(self, room: float, held: float) -> float:
         """The greatest scale that, held so long and then braked, needs no more than some time of the trajectory."""

@@ -1,0 +1,59 @@
+"""`morphit show`: the table that is set, and what is made of what truly happened."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import pytest
+
+from morphit_ros.commands.show import judged, story
+
+if importlib.util.find_spec("mujoco") is None:
+    pytest.skip("needs the simulation: mujoco", allow_module_level=True)
+
+REPORT = {"success": True, "duration": 200.0, "waited": 10.0, "message": ""}
+
+
+def truth(**changes: Any) -> dict[str, Any]:
+    return {
+        "objects": [
+            {"name": "mug", "from": [0.5, 0.0, 0.04], "to": [0.3, -0.4, 0.04], "fallen": False},
+            {"name": "crate", "from": [0.5, 0.0, 0.04], "to": [0.5, 0.46, 0.04], "fallen": False},
+        ],
+        "links_on_table": {}, "links_on_person": {}, "least_distance": 0.4, "least_distance_moving": 0.6, **changes,
+    }  # fmt: skip
+
+
+def test_a_story_is_the_jobs_arguments_and_the_same_for_a_seed() -> None:
+    from morphit_ros.bringup import find_job
+
+    for seed in (0, 5):
+        given = story(seed)
+        assert given == story(seed)
+        names = [node.node_name for node in find_job("grasp").nodes(given)]
+        assert {"task_execution", "person_monitor", "pick_client"} <= set(names)
+        assert len(given["others"].split()) == 6
+    assert story(0)["others"] != story(5)["others"]
+
+
+def test_all_is_well() -> None:
+    assert all(good for _, good in judged(REPORT, truth()))
+
+
+@pytest.mark.parametrize(
+    ("report", "changes", "words"),
+    [
+        ({"success": False}, {}, "belongs"),
+        ({}, {"objects": [{"name": "mug", "to": [0.5, 0.0, 0.04], "fallen": False}]}, "belongs, but: mug"),
+        ({}, {"objects": [{"name": "crate", "to": [0.3, -0.4, 0.04], "fallen": False}]}, "belongs, but: crate"),
+        ({}, {"objects": [{"name": "mug", "to": [0.3, -0.4, -0.7], "fallen": True}]}, "fell off the table, but: mug"),
+        ({}, {"links_on_table": {"hand": 3.0}}, "hand at 3 s"),
+        ({}, {"links_on_person": {"hand": 3.0}}, "hand at 3 s"),
+        ({}, {"least_distance_moving": 0.05}, "0.05 m"),
+        ({"duration": 481.0}, {}, "481 s"),
+    ],
+)
+def test_what_is_not_as_asked_is_said(report: dict[str, Any], changes: dict[str, Any], words: str) -> None:
+    bad = [text for text, good in judged({**REPORT, **report}, truth(**changes)) if not good]
+    assert len(bad) == 1 and words in bad[0]
