@@ -40,11 +40,13 @@ ALLOWED = {
     "motion_gate": {"numba"},
     # The warm-up cuts a solid.
     "neural_object": {"numba", "scipy.ndimage", "scipy.spatial"},
+    "person_monitor": {"numba"},
     "pick_client": set(),
     "robot_spheres": {"numba"},
     "scene_perception": {"numba"},
     "separation_monitor": {"numba"},
     "superovoid_distance": {"numba"},
+    "task_execution": set(),
     "web_viewer": {"numba"},
     # The simulation must not stop for it when the first trajectory arrives.
     "workcell_sim": {"numba", "scipy.interpolate"},

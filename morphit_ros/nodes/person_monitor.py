@@ -14,8 +14,7 @@ from morphit_ros.ros.core.diagnostics import ERROR, Diagnostics
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.distance.server import SuperovoidModelConfig
-from morphit_ros.ros.distance.speed_scale import SpeedScaleConfig, SpeedScaleMonitor
-from morphit_ros.superovoid.robots.separation import SeparationConfig
+from morphit_ros.ros.distance.speed_scale import SeparationConfig, SpeedScaleConfig, SpeedScaleMonitor
 
 CONFIGS = (DescriptionConfig, SuperovoidModelConfig, SeparationConfig, SpeedScaleConfig)
 _REPORTS = 0.5

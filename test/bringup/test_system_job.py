@@ -11,7 +11,7 @@ from morphit_ros.bringup.machines import PARTS
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 
 REAL = ("sim:=false", "base_pose:=0 0 0 0 0 0 1")
-ADDED = {"superovoid_distance", "motion_planning"}
+ADDED = {"superovoid_distance", "motion_planning", "task_execution"}
 
 
 @pytest.fixture(autouse=True)

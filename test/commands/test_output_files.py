@@ -19,6 +19,7 @@ NEEDED = {
     "morphit arm": ["home"],
     "morphit compile": [],
     "morphit demo": [],
+    "morphit show": [],
     "morphit grasp": ["--cloud", "c.ply", "--gripper", "hande"],
     "morphit spheres fit": ["panda"],
     "morphit spheres view": ["panda"],

@@ -79,6 +79,8 @@ STARTS = {
         },
     ],
     "arm_client": [{}],
+    "person_monitor": [{"robot": "panda"}, {}],
+    "task_execution": [{}],
 }
 
 

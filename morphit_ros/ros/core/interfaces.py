@@ -324,7 +324,7 @@ NODES: tuple[NodeInterfaces, ...] = (
         publishes=(JOINT_TRAJECTORY, GRIPPER_COMMAND, VACUUM_COMMAND, JOB_STATE, GATED_TRAJECTORY, HEARTBEAT),
         subscribes=(
             JOINT_STATES, SPHERE_DESCRIPTION, SPHERE_MODEL, OBJECTS, WORLD_OBJECTS, ROBOT_DESCRIPTION, GATE_STATE,
-            NODE_ALIVE, WRENCH, VACUUM,
+            NODE_ALIVE, WRENCH, VACUUM, SPEED_SCALING,
         ),
         actions=(EXECUTE_GRASP, PICK, RELEASE, PLACE, PUSH, GO_HOME, RECOVER),
         calls=(SEGMENT, PLAN_GRASP, ATTACH_OBJECT, DETACH_OBJECT),
@@ -336,7 +336,9 @@ NODES: tuple[NodeInterfaces, ...] = (
     NodeInterfaces(
         "motion_gate",
         publishes=(JOINT_TRAJECTORY, GATE_STATE),
-        subscribes=(GATED_TRAJECTORY, JOINT_TRAJECTORY, HEARTBEAT, JOINT_STATES, ROBOT_DESCRIPTION),
+        subscribes=(
+            GATED_TRAJECTORY, JOINT_TRAJECTORY, HEARTBEAT, JOINT_STATES, SPEED_SCALING, ROBOT_DESCRIPTION,
+        ),
         needs=(Need(JOINT_STATES, "state_timeout"), Need(ROBOT_DESCRIPTION)),
     ),
     NodeInterfaces(

@@ -28,7 +28,7 @@ from morphit_ros.ros.distance.server import SuperovoidModelConfig
 from morphit_ros.ros.distance.state import CurrentState
 from morphit_ros.superovoid.distances.queries import LOWER
 from morphit_ros.superovoid.robots.robot_distance import RobotDistance
-from morphit_ros.superovoid.robots.separation import SeparationConfig, SeparationFilter
+from morphit_ros.superovoid.robots.separation import SeparationConfig as SeparationConfig, SeparationFilter
 from morphit_ros.superovoid.robots.separation_scale import ScaleStep, SeparationScale
 from morphit_ros.superovoid.robots.world import CollisionWorld
 
