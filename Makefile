@@ -44,6 +44,10 @@ help: ## this list
 .PHONY: setup
 setup: $(STAMPS)/system $(STAMPS)/package $(STAMPS)/kernels ## system packages and the Python environment in .venv
 
+.PHONY: show
+show: setup ## watch a table of seven objects being cleared while somebody walks by: make show SEED=3
+	$(BIN)/morphit show --seed "$(or $(SEED),0)"
+
 .PHONY: demo
 demo: setup ## pick an object in simulation: make demo OBJECT=mug, make demo OBJECT=part.stl MASS=0.2
 	$(BIN)/morphit demo --object "$(OBJECT)" $(if $(MASS),--mass "$(MASS)") --output "$(OUTPUT)"

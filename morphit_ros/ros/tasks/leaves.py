@@ -85,8 +85,8 @@ class Leaves:
                   lambda: "somebody is near: the arm waits" if self.held_up else "")  # fmt: skip
 
     def rise(self) -> Ask:
-        """Up and home, after a push that failed on its way: the hand may be anywhere."""
-        return self.ask("up", interfaces.RECOVER, Recover.Goal, _risen)
+        """Up and home, open, after a push that failed on its way: the hand may be anywhere, and something in it."""
+        return self.ask("up", interfaces.RECOVER, lambda: Recover.Goal(open=True), _risen)
 
 
 def _request(
