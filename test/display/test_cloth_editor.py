@@ -24,7 +24,7 @@ from morphit_ros.superovoid import PlacedSuperovoid, Superovoid
 
 pytest.importorskip("viser")
 
-TIMEOUT = 30.0
+TIMEOUT = 90.0
 
 
 def scene_shapes() -> list[PlacedSuperovoid]:

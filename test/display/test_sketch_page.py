@@ -275,7 +275,7 @@ def test_a_page_ends_while_a_browser_looks(tmp_path: Path) -> None:
 
 def test_a_large_photograph_is_laid_behind_as_a_smaller_one_and_stays(served: SketchPage, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    # No photograph is this noisy: 18 MB as a PNG, and more than 2 MiB as a JPEG of 2048 columns.
+    # No photograph is this noisy: 18 MB as a PNG.
     Image.fromarray(rng.integers(0, 256, (2000, 3000, 3), dtype=np.uint8)).save(tmp_path / "photo.png")
     with opened_page(served.url, SIZE) as browser:
         sketcher = Hand(browser)
@@ -289,10 +289,10 @@ def test_a_large_photograph_is_laid_behind_as_a_smaller_one_and_stays(served: Sk
     assert picture is not None
     kind, data = picture.data.split(",")
     assert kind == "data:image/jpeg;base64"
-    assert Image.open(io.BytesIO(base64.b64decode(data))).size == (1024, 682)
+    assert Image.open(io.BytesIO(base64.b64decode(data))).size == (2048, 1365)
     assert picture.T_world_picture[:3, 0] == pytest.approx(np.array([1.0, 0.0, 0.0]), abs=1e-9)
     # Another page shows what the file holds.
     with make_page(options(tmp_path)) as again, opened_page(again.url, SIZE) as browser:
         sketcher = Hand(browser)
         sketcher.wait("backdrop !== null")
-        assert sketcher.ask("backdrop.image.width") == 1024
+        assert sketcher.ask("backdrop.image.width") == 2048
