@@ -302,7 +302,7 @@ class ClothEditor(ServedScene):
             if self._gizmo is not None:
                 self._gizmo.remove()
                 self._gizmo = None
-            if placed is not None:
+            if self._selected is not None and placed is not None:
                 self._add_gizmo(self._selected, placed.T_link_shape)
 
     def _add_gizmo(self, number: int, pose: Array) -> None:

@@ -6,7 +6,6 @@ import random
 import re
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -234,39 +233,6 @@ def test_spheres_and_srdf_stand_in_for_those_who_read_no_superovoids(
     srdf = (folder / "hand_description/srdf/hand.srdf").read_text()
     assert 'link1="base" link2="bone_1" reason="Adjacent"' in srdf
     assert 'reason="Never"' in srdf
-
-
-def test_the_srdf_is_one_to_who_reads_it_with_the_description(package: tuple[Path, Sketch, RobotDescription]) -> None:
-    """By the rules of srdfdom 2.0 (`Model::initXml`), which skips with a message what breaks them, and by Pinocchio."""
-    pinocchio = pytest.importorskip("pinocchio")
-    folder, _, description = package
-    place = folder / "hand_description"
-    root = ElementTree.parse(place / "srdf/hand.srdf").getroot()
-    assert (root.tag, root.get("name")) == ("robot", description.name)
-    assert {element.tag for element in root} == {"disable_collisions", "link_sphere_approximation"}
-    spheres = root.findall("link_sphere_approximation")
-    assert {entry.get("link") for entry in spheres} <= set(description.links)
-    for sphere in (sphere for entry in spheres for sphere in entry.findall("sphere")):
-        assert len([float(text) for text in sphere.attrib["center"].split()]) == 3
-        assert float(sphere.attrib["radius"]) >= 0.0
-    pairs = [frozenset((entry.attrib["link1"], entry.attrib["link2"])) for entry in root.findall("disable_collisions")]
-    assert len(set(pairs)) == len(pairs)
-    assert set().union(*pairs) <= set(description.links)
-
-    urdf = str(place / "urdf/hand.urdf")
-    model = pinocchio.buildModelFromUrdf(urdf)
-    solids = pinocchio.buildGeomFromUrdf(model, urdf, pinocchio.GeometryType.COLLISION, package_dirs=[str(folder)])
-    solids.addAllCollisionPairs()
-
-    def left() -> set[frozenset[str]]:
-        frames = [model.frames[solid.parentFrame].name for solid in solids.geometryObjects]
-        return {frozenset((frames[pair.first], frames[pair.second])) for pair in solids.collisionPairs}
-
-    # Links on one joint are no pair to Pinocchio.
-    expected = left() - set(pairs)
-    pinocchio.removeCollisionPairs(model, solids, str(place / "srdf/hand.srdf"))
-    assert left() == expected
-    assert expected
 
 
 def test_a_sketch_without_hitboxes_is_not_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
