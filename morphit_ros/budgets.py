@@ -23,6 +23,8 @@ MOST_FILE_BYTES: Final = 1 << 30
 # YAML that people write. MoveIt's merged parameters hold a robot description, too.
 MOST_YAML_BYTES: Final = 1 << 22
 MOST_YAML_DEPTH: Final = 50
+# A picture laid behind a sketch, as the text that its file keeps: with bones and superovoids it must be read again.
+MOST_PICTURE_CHARACTERS: Final = 1 << 21
 # Values of a YAML document once its aliases and merge keys are written out.
 MOST_YAML_NODES: Final = 50_000
 # Base 60 and long whole numbers take time with the square of their length.

@@ -25,10 +25,13 @@ from morphit_ros.superovoid.shapes.rays import proven_free, stretch_in_box
 
 # Bounds of a certified distance differ by no more, as a share of the largest semi-axis.
 _CERTIFIED = 1e-9
-# More than that: so much above a plane of contact is certainly outside.
+# More than that: so much above a plane that supports a shape is certainly outside.
 _ABOVE = 1e-8
-# Starts along each arc of the search that follows where there is no certificate.
-_STARTS = 4
+# Feet, and then support points, that are taken on the way to a closest point before it is searched for, and starts of
+# that along each arc where there still is no certificate.
+_FEET, _STEPS, _STARTS = 8, 4, 4
+# A foot is one where its normal changes by less, and N there is so near to 1: far below what a certificate allows.
+_SAME_NORMAL, _ON_SURFACE = 1e-6, 1e-12
 # Below this a node counts as on the surface, which then tells its normal [m].
 _TOUCHING = 1e-9
 # Nodes are corrected this often before they are led out.
@@ -40,47 +43,76 @@ _CLEAR = 0.5
 
 
 @lean_njit
-def steepest(parameters):  # type: ignore[no-untyped-def]
-    """An upper bound of the slope of N [1/m] where N ≤ 2."""
-    fx, fy = 1.0 - abs(parameters[5]), 1.0 - abs(parameters[6])
-    gx, gy = 1.0 / (parameters[0] * fx), 1.0 / (parameters[1] * fy)
-    gz = (1.0 + 2.0 * abs(parameters[5]) / fx + 2.0 * abs(parameters[6]) / fy) / parameters[2]
-    return math.sqrt(gx * gx + gy * gy + gz * gz)
+def find_dents(parameters, sections):  # type: ignore[no-untyped-def]
+    """Whether a shape may be dented; the table (25, 3) of its sections, which its support function then takes."""
+    dented = may_be_dented(parameters)
+    fill_sections(body_from_parameters(parameters, dented), sections)
+    return dented
 
 
 @lean_njit
-def certified_push(parameters, gap, x, y, z, sections, counts):  # type: ignore[no-untyped-def]
-    """By how much and along which unit normal a node is to be pushed out: 4 numbers, as `contact.linear_push`."""
+def certified_push(parameters, dented, sections, gap, x, y, z, counts):  # type: ignore[no-untyped-def]
+    """By how much and along which unit normal a node is to be pushed out, and whether that plane supports the shape.
+
+    Args:
+        parameters, dented, sections: of the shape, and as of `find_dents`.
+        gap: that is kept [m].
+        x, y, z: of the node in the shape's frame [m].
+        counts: as of `contact.collide`.
+
+    Returns:
+        push [m], normal (3 numbers), and whether all of the shape lies below the plane that is so much less the gap
+        above the node. A node that needs no push gets a plane below it, and not its closest point.
+    """
+    tapered = parameters[5] != 0.0 or parameters[6] != 0.0
     value, gx, gy, gz = level_and_gradient(parameters, x, y, z)
     slope = math.sqrt(gx * gx + gy * gy + gz * gz)
     if slope == 0.0:
-        return parameters[2] + gap, 0.0, 0.0, 1.0
+        return parameters[2] + gap, 0.0, 0.0, 1.0, False
     nx, ny, nz = gx / slope, gy / slope, gz / slope
     linear = gap - (value - 1.0) / slope
-    if value <= 1.0:
-        # From inside the way out is taken; how far it is from the shape is seen when it is out.
-        return linear, nx, ny, nz
-    if parameters[5] != 0.0 or parameters[6] != 0.0:
-        linear = gap - (min(value, 2.0) - 1.0) / steepest(parameters)
-    if linear <= 0.0:
-        return linear, nx, ny, nz
-    sx, sy, sz, certified = closest_surface_point(parameters, x, y, z, sections)
+    # From inside the way out is taken; how far it is from the shape is seen when it is out.
+    if value <= 1.0 or (linear <= 0.0 and not tapered):
+        return linear, nx, ny, nz, not tapered
+    reach = superovoid_support(body_from_parameters(parameters, dented), sections, nx, ny, nz, 0.0, 0.0)[0]
+    height = nx * x + ny * y + nz * z - reach
+    if height >= gap:
+        return gap - height, nx, ny, nz, True
+    sx, sy, sz, certified = closest_surface_point(parameters, dented, sections, x, y, z)
     if not certified:
         counts[1] += 1
     dx, dy, dz = x - sx, y - sy, z - sz
     distance = math.sqrt(dx * dx + dy * dy + dz * dz)
     if distance > _TOUCHING:
         nx, ny, nz = dx / distance, dy / distance, dz / distance
-    return gap - distance, nx, ny, nz
+    return gap - distance, nx, ny, nz, certified and distance > _TOUCHING
 
 
 @lean_njit
-def closest_surface_point(parameters, x, y, z, sections):  # type: ignore[no-untyped-def]
-    """The surface point (3 numbers) nearest to a point outside [m], and whether that is certified."""
+def closest_surface_point(parameters, dented, sections, x, y, z):  # type: ignore[no-untyped-def]
+    """The surface point (3 numbers) nearest to a point outside [m], and whether that is certified.
+
+    Looked for in three ways, each slower than the one before: by normals, which ends soon where the surface is curved
+    less than a sphere around the point that touches it; by support points in the direction to the point, where it is
+    curved more; by Newton's method on both angles.
+
+    Args:
+        parameters, dented, sections, x, y, z: as of `certified_push`.
+    """
+    body = body_from_parameters(parameters, dented)
+    found, sx, sy, sz, nx, ny, nz = _foot(parameters, x, y, z)
+    if found and _certificate(body, sections, x, y, z, sx, sy, sz)[0]:
+        return sx, sy, sz, True
+    _, sx, sy, sz = superovoid_support(body, sections, nx, ny, nz, 0.0, 0.0)[:4]
+    for _ in range(_STEPS):
+        certified, tx, ty, tz = _certificate(body, sections, x, y, z, sx, sy, sz)
+        if certified:
+            return sx, sy, sz, True
+        sx, sy, sz = tx, ty, tz
     around, along = _angles(parameters, x, y, z)
     ax, ay, side = abs(x), abs(y), math.copysign(1.0, z)
     best, _, _, sx, sy, sz = refine(parameters, around, along, side, ax, ay, z)
-    certified = _is_certified(parameters, ax, ay, z, sx, sy, sz, sections)
+    certified = _certificate(body, sections, ax, ay, z, sx, sy, sz)[0]
     if not certified:
         for half in range(2):
             for i in range(_STARTS):
@@ -91,8 +123,30 @@ def closest_surface_point(parameters, x, y, z, sections):  # type: ignore[no-unt
                     )  # fmt: skip
                     if found < best:
                         best, sx, sy, sz = found, tx, ty, tz
-        certified = _is_certified(parameters, ax, ay, z, sx, sy, sz, sections)
+        certified = _certificate(body, sections, ax, ay, z, sx, sy, sz)[0]
     return math.copysign(sx, x), math.copysign(sy, y), sz, certified
+
+
+@lean_njit
+def _foot(parameters, x, y, z):  # type: ignore[no-untyped-def]
+    """Whether a surface point was found whose normal goes through a point outside; it and the last normal (6 numbers).
+
+    Each step takes the point's foot in the tangent plane of the level surface through the foot before.
+    """
+    sx, sy, sz = x, y, z
+    nx, ny, nz = 0.0, 0.0, 0.0
+    for _ in range(_FEET):
+        value, gx, gy, gz = level_and_gradient(parameters, sx, sy, sz)
+        slope = math.sqrt(gx * gx + gy * gy + gz * gz)
+        if slope == 0.0:
+            break
+        turn = max(abs(gx / slope - nx), abs(gy / slope - ny), abs(gz / slope - nz))
+        if turn < _SAME_NORMAL and abs(value - 1.0) < _ON_SURFACE:
+            return True, sx, sy, sz, nx, ny, nz
+        nx, ny, nz = gx / slope, gy / slope, gz / slope
+        way = nx * (x - sx) + ny * (y - sy) + nz * (z - sz) + (value - 1.0) / slope
+        sx, sy, sz = x - way * nx, y - way * ny, z - way * nz
+    return False, sx, sy, sz, nx, ny, nz
 
 
 @lean_njit
@@ -116,19 +170,19 @@ def _arc_angle(c, s, exponent):  # type: ignore[no-untyped-def]
 
 
 @lean_njit
-def _is_certified(parameters, x, y, z, sx, sy, sz, sections):  # type: ignore[no-untyped-def]
-    """Whether no point of the shape is nearer to (x, y, z) than its surface point (sx, sy, sz)."""
+def _certificate(body, sections, x, y, z, sx, sy, sz):  # type: ignore[no-untyped-def]
+    """Whether no point of the shape is nearer to (x, y, z) than (sx, sy, sz), and its support point in that direction.
+
+    The hull's where it is dented.
+    """
     dx, dy, dz = x - sx, y - sy, z - sz
     distance = math.sqrt(dx * dx + dy * dy + dz * dz)
-    tolerance = _CERTIFIED * max(parameters[0], parameters[1], parameters[2])
+    tolerance = _CERTIFIED * body.size
     if distance <= tolerance:
-        return True
+        return True, sx, sy, sz
     nx, ny, nz = dx / distance, dy / distance, dz / distance
-    body = body_from_parameters(parameters, may_be_dented(parameters))
-    if body.dented:
-        fill_sections(body, sections)
-    reach = superovoid_support(body, sections, nx, ny, nz, 0.0, 0.0)[0]
-    return distance - (nx * x + ny * y + nz * z - reach) <= tolerance
+    reach, tx, ty, tz = superovoid_support(body, sections, nx, ny, nz, 0.0, 0.0)[:4]
+    return distance - (nx * x + ny * y + nz * z - reach) <= tolerance, tx, ty, tz
 
 
 @lean_njit
@@ -163,7 +217,7 @@ def guarded(  # type: ignore[no-untyped-def]
             vx, vy, vz = to_shape(poses_before[s], sx, sy, sz)
             if _passes_box(halves[s], ux, uy, uz, vx, vy, vz):
                 continue
-            if reuse >= 0.0 and _is_above(planes[s % SLOTS], s, shapes[s], ux, uy, uz, vx, vy, vz):
+            if reuse[s] >= 0.0 and _is_above(planes[s % SLOTS], s, shapes[s], ux, uy, uz, vx, vy, vz):
                 continue
             share = _free_share(shapes[s], halves[s], ux, uy, uz, vx, vy, vz, stack)
             if share >= 1.0:
@@ -185,8 +239,8 @@ def guarded(  # type: ignore[no-untyped-def]
 
 @lean_njit(forceinline=True)
 def _is_above(plane, s, parameters, ux, uy, uz, vx, vy, vz):  # type: ignore[no-untyped-def]
-    """Whether both ends of a way lie above a plane that a shape without tapering lies below, and so all of the way."""
-    if plane[0] != s or parameters[5] != 0.0 or parameters[6] != 0.0:
+    """Whether both ends of a way lie above a plane that supports the shape, and so all of the way."""
+    if plane[0] != s:
         return False
     least = plane[4] + _ABOVE * max(parameters[0], parameters[1], parameters[2])
     here = plane[1] * ux + plane[2] * uy + plane[3] * uz

@@ -12,7 +12,7 @@ from morphit_ros.cloth.config import MOST_SHAPES, ClothConfig
 from morphit_ros.cloth.motion import Constants, Workspace, advance
 from morphit_ros.cloth.placing import SLOTS
 from morphit_ros.cloth.self_contact import APART
-from morphit_ros.cloth.tree import tree_levels
+from morphit_ros.cloth.tree import SIDE, tree_levels
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.rotations import multiply_quats, rotation_vectors
@@ -84,6 +84,7 @@ class Cloth:
         noise = np.random.default_rng(self._seed).uniform(0.0, 1.0, (rows, cols))
         self._x[2] = height + _NOISE * pitch * noise
         self._v = np.zeros_like(self._x)
+        self._work.budgets[:] = 0.0
         self.time = 0.0
         self.uncertified = self.led_out = 0
 
@@ -190,6 +191,7 @@ class Cloth:
         self._check_index(index)
         del self._shapes[index], self._moved[index]
         self._work.planes[..., 0] = -1.0
+        self._work.budgets[:] = 0.0
 
     def step(self, count: int = 1) -> None:
         """Go on by so many pictures, each of the configuration's `time_step`."""
@@ -214,18 +216,21 @@ class Cloth:
         config = self.config
         parameters, poses = _ways(self._shapes, self._moved, config.substeps)
         counts = np.zeros(3, dtype=np.int64)
-        # Planes of contact are of shapes as they are.
-        changes = any(first.shape != last.shape for first, last in zip(self._shapes, self._moved, strict=True))
-        if changes:
-            self._work.planes[..., 0] = -1.0
-            halves = np.array([[bounding_box(row)[1] for row in rows] for rows in parameters])
-        else:
-            halves = np.tile(
-                np.array([placed.shape.bounding_box[1] for placed in self._shapes]).reshape(1, -1, 3),
-                (config.substeps, 1, 1),
-            )
+        halves = np.tile([placed.shape.bounding_box[1] for placed in self._shapes], (config.substeps, 1, 1))
+        reuse = np.full(len(self._shapes), _REUSE * config.pitch)
+        still = np.ones(len(self._shapes), dtype=np.bool_)
+        for number, (first, last) in enumerate(zip(self._shapes, self._moved, strict=True)):
+            if first.shape != last.shape:
+                # Planes of contact are of shapes as they are.
+                halves[:, number] = [bounding_box(row)[1] for row in parameters[:, number]]
+                reuse[number] = -1.0
+                slot = self._work.planes[:, number % SLOTS, 0]
+                slot[(slot == number) | (slot == -2.0 - number)] = -1.0
+            if first is not last:
+                still[number] = False
+                self._work.budgets[:, number] = 0.0
         advance(
-            self._x, self._v, self._free, parameters, poses, halves, -1.0 if changes else _REUSE * config.pitch,
+            self._x, self._v, self._free, parameters, poses, halves, still, reuse,
             _constants(config, self.node_mass), self._work, counts,
         )  # fmt: skip
         self._shapes = list(self._moved)
@@ -316,8 +321,9 @@ def _workspace(rows: int, cols: int) -> Workspace:
         np.empty((3, rows, cols)), np.empty((3, rows, cols)), np.empty((3, cols, rows)), np.ones((cols, rows)),
         np.zeros((6, rows + 1, cols)), np.zeros((6, cols + 1, rows)), np.empty((2, max(rows, cols))), levels,
         np.empty((boxes, 6)), np.empty((boxes, 6)), np.zeros(int(levels[0, 1] * levels[0, 2]), dtype=np.uint64),
-        np.full((count, SLOTS, 8), -1.0),
+        np.full((count, SLOTS, 8), -1.0), np.zeros((int(levels[0, 1] * levels[0, 2]), MOST_SHAPES)),
         np.empty(1 << max(count.bit_length(), 4), dtype=np.int64), np.empty(count, dtype=np.int64),
         np.empty((count, 3), dtype=np.int64), np.empty((4 * len(levels) + 4, 3), dtype=np.int64),
-        np.empty(MOST_SHAPES, dtype=np.int64), np.empty((42, 3)), np.empty((SECTIONS, 3)),
+        np.empty(MOST_SHAPES, dtype=np.int64), np.empty(SIDE**2, dtype=np.bool_), np.empty((42, 3)),
+        np.empty(MOST_SHAPES, dtype=np.bool_), np.empty((MOST_SHAPES, SECTIONS, 3)),
     )  # fmt: skip

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from morphit_ros.cloth.certified import find_dents
 from morphit_ros.cloth.contact import collide
 from morphit_ros.cloth.inner_forces import bend_columns, relax_columns, shear, tighten_columns, transpose
 from morphit_ros.cloth.self_contact import separate
@@ -60,17 +61,20 @@ class Workspace(NamedTuple):
     boxes: np.ndarray
     masks: np.ndarray
     planes: np.ndarray
+    budgets: np.ndarray
     heads: np.ndarray
     following: np.ndarray
     cells: np.ndarray
     tree_stack: np.ndarray
     near: np.ndarray
+    pending: np.ndarray
     stack: np.ndarray
+    dented: np.ndarray
     sections: np.ndarray
 
 
 @lean_njit(error_model="numpy")
-def advance(x, v, free, shapes, poses, halves, reuse, constants, work, counts):  # type: ignore[no-untyped-def]
+def advance(x, v, free, shapes, poses, halves, still, reuse, constants, work, counts):  # type: ignore[no-untyped-def]
     """Move a cloth by one picture.
 
     Args:
@@ -79,8 +83,9 @@ def advance(x, v, free, shapes, poses, halves, reuse, constants, work, counts): 
         shapes: (substeps, S, 7) parameters of the superovoids during each substep.
         poses: (substeps + 1, S, 12) from before the first to after the last substep.
         halves: (substeps, S, 3) of the shapes' boxes [m].
-        reuse: for how far a node may move on a shape before its plane of contact is found anew [m]; negative to find
-            it each time.
+        still: (S,) whether a shape stays as it is.
+        reuse: (S,) for how far a node may move on a shape before its plane of contact is found anew [m]; negative to
+            find it each time, for a shape that becomes another one.
         constants, work: see there.
         counts: (3,) as of `contact.collide`.
     """
@@ -113,10 +118,13 @@ def advance(x, v, free, shapes, poses, halves, reuse, constants, work, counts): 
             work.levels, work.boxes_before, work.boxes, poses[step], poses[step + 1], halves[step], constants.pitch,
             work.masks, work.tree_stack,
         )  # fmt: skip
+        for s in range(shapes.shape[1] if constants.exact else 0):
+            if step == 0 or reuse[s] < 0.0:
+                work.dented[s] = find_dents(shapes[step, s], work.sections[s])
         collide(
-            x, before, start, free, work.masks, work.levels[0, 2], shapes[step], poses[step], poses[step + 1],
-            halves[step], work.planes, reuse, constants.gap, constants.floor, constants.friction, constants.exact,
-            work.near, work.stack, work.sections, counts,
+            x, before, start, free, work.masks, work.levels[0, 2], shapes[step], work.dented, work.sections,
+            poses[step], poses[step + 1], halves[step], still, reuse, work.planes, work.budgets, constants.gap,
+            constants.floor, constants.friction, constants.exact, work.near, work.pending, work.stack, counts,
         )  # fmt: skip
         for r in range(rows):
             for c in range(cols):

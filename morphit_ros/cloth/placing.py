@@ -5,7 +5,7 @@ from __future__ import annotations
 from morphit_ros.jit import lean_njit
 
 # Planes of contact that a node keeps; two shapes whose numbers differ by this share one.
-SLOTS = 4
+SLOTS = 8
 
 
 @lean_njit(forceinline=True)

@@ -74,6 +74,7 @@ class ClothEditor(ServedScene):
         self._drawn: list[tuple[Any, bool]] = []
         self._frame_seconds = 0.0
         self._thread: threading.Thread | None = None
+        self._gizmo: Any = None
         self._add_controls(exports)
         extent = self._extent
         middle = np.array([*cloth.positions.mean(axis=0)[:2], 0.15 * extent])
@@ -268,22 +269,12 @@ class ClothEditor(ServedScene):
             ]
         for slider in self._sliders:
             slider.on_update(lambda _: self._shape_selected())
-        # Arrows and rings of the selected shape.
-        self._gizmo = self._server.scene.add_transform_controls(
-            "/gizmo", scale=0.15 * extent, depth_test=False, visible=False
-        )
 
-        # A coroutine: those keep the order of events, which threads would not.
-        async def dragged(event: Any) -> None:
-            self._move_selected(_pose(event.target.position, event.target.wxyz))
-
-        self._gizmo.on_update(dragged)
-
-    def _move_selected(self, pose: Array) -> None:
+    def _move(self, number: int, pose: Array) -> None:
+        """Move a shape by its gizmo, unless another one was selected meanwhile, in whichever browser."""
         with self._lock:
-            if self._selected is not None:
-                shape = self._cloth.shapes[self._selected].shape
-                self.set_shape(self._selected, PlacedSuperovoid(shape, pose))
+            if number == self._selected:
+                self.set_shape(number, PlacedSuperovoid(self._cloth.shapes[number].shape, pose))
 
     def _shape_selected(self) -> None:
         """Give the selected shape the sliders' numbers."""
@@ -296,7 +287,7 @@ class ClothEditor(ServedScene):
             self.set_shape(self._selected, PlacedSuperovoid(Superovoid.from_parameters(values), pose))
 
     def _fill(self) -> None:
-        """Give sliders and gizmo what the selected shape has."""
+        """Give the sliders what the selected shape has, and it a gizmo."""
         self._filling = True
         with contextlib.ExitStack() as stack:
             stack.callback(setattr, self, "_filling", False)
@@ -308,10 +299,25 @@ class ClothEditor(ServedScene):
                     # Shapes of a file may be larger than sliders go.
                     slider.min, slider.max = min(slider.min, value), max(slider.max, value)
                     slider.value = value
-            self._gizmo.visible = placed is not None
-            if placed is not None:
-                x, y, z, w = quat_xyzw_from_matrix(placed.T_link_shape[:3, :3])
-                self._gizmo.wxyz, self._gizmo.position = np.array([w, x, y, z]), placed.T_link_shape[:3, 3]
+            if self._gizmo is not None:
+                self._gizmo.remove()
+                self._gizmo = None
+            if self._selected is not None and placed is not None:
+                self._add_gizmo(self._selected, placed.T_link_shape)
+
+    def _add_gizmo(self, number: int, pose: Array) -> None:
+        """Arrows and rings of a shape's own: one that another browser drags must not take the next shape along."""
+        x, y, z, w = quat_xyzw_from_matrix(pose[:3, :3])
+        self._gizmo = self._server.scene.add_transform_controls(
+            f"/gizmo/{number}", scale=0.15 * self._extent, depth_test=False,
+            wxyz=np.array([w, x, y, z]), position=pose[:3, 3],
+        )  # fmt: skip
+
+        # A coroutine: those keep the order of events, which threads would not.
+        async def dragged(event: Any) -> None:
+            self._move(number, _pose(event.target.position, event.target.wxyz))
+
+        self._gizmo.on_update(dragged)
 
     def _export(self, export: Callable[[Cloth], Path]) -> None:
         with self._lock:

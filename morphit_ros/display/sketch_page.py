@@ -18,6 +18,7 @@ from morphit_ros.dependencies import needed_for
 from morphit_ros.display.access import Access, check_address
 from morphit_ros.display.sketch_session import LARGEST_UPLOAD, SketchSession
 from morphit_ros.geometry.mesh import TriangleMesh
+from morphit_ros.sketch.picture import Picture
 
 # Files come as base64 in JSON.
 _LARGEST_MESSAGE = 2 * LARGEST_UPLOAD
@@ -143,7 +144,7 @@ class _Browser:
     def __init__(self, connection: Any, session: SketchSession) -> None:
         self._connection, self._session, self._lock = connection, session, threading.Lock()
         self._meshes: int | None = None
-        self._backdrop: int | None = None
+        self._picture: Picture | None = None
         self._answers, self._closed = 0, False
         self.stale = threading.Event()
         self.stale.set()
@@ -183,10 +184,18 @@ class _Browser:
             self._meshes, meshes = self._session.meshes
             content = {name: _reduced(mesh) for name, mesh in meshes.items()}
             self._connection.send(json.dumps({"kind": "meshes", "meshes": content}))
-        if state["backdrop"] != self._backdrop:
-            self._backdrop = state["backdrop"]
-            self._connection.send(json.dumps({"kind": "backdrop", "backdrop": self._session.backdrop}))
+        picture = self._session.sketch.picture
+        if picture is not self._picture:
+            self._picture = picture
+            self._connection.send(json.dumps({"kind": "picture", "picture": _shown(picture)}))
         self._connection.send(json.dumps({"kind": "state", **state}, allow_nan=False))
+
+
+def _shown(picture: Picture | None) -> dict[str, Any] | None:
+    """A picture for a page."""
+    if picture is None:
+        return None
+    return {"data": picture.data, "T": picture.T_world_picture.ravel().tolist(), "width": picture.width}
 
 
 def _reduced(mesh: TriangleMesh) -> dict[str, list[float] | list[int]]:

@@ -22,6 +22,7 @@ from morphit_ros.sketch import editing
 from morphit_ros.sketch.clearance import bone_mass, near_pairs
 from morphit_ros.sketch.importing import Import
 from morphit_ros.sketch.model import Sketch
+from morphit_ros.sketch.picture import Picture
 from morphit_ros.sketch.sketch_file import save_sketch
 from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 from morphit_ros.superovoid.fits.errors import union_distances
@@ -97,7 +98,6 @@ class SketchSession:
         self._meshes, self._originals = dict(start.meshes), dict[str, _Original]()
         self._positions: dict[str, float] = {}
         self._deviations: dict[str, tuple[Any, tuple[float, float, float] | None]] = {}
-        self._backdrop: dict[str, Any] | None = None
         self._message, self._is_error = "", False
         self._revision = self._meshes_revision = 0
         self._dragging = ""
@@ -127,12 +127,6 @@ class SketchSession:
         """A number that changes with them, and the meshes that are drawn over, by bone."""
         with self._lock:
             return self._meshes_revision, dict(self._meshes)
-
-    @property
-    def backdrop(self) -> dict[str, Any] | None:
-        """The picture behind: ``data`` (a data: URL), ``T`` (16 numbers) and ``width`` [m]."""
-        with self._lock:
-            return None if self._backdrop is None else dict(self._backdrop)
 
     def do(self, command: Mapping[str, Any]) -> bool:
         """Carry out a command; the state's message says what was wrong, if it was.
@@ -193,7 +187,6 @@ class SketchSession:
                 "pairs": [{"bones": list(pair.bones), "distance": pair.distance, "points": pair.points.tolist()}
                           for pair in pairs],
                 "busy": self._work.busy,
-                "backdrop": None if self._backdrop is None else self._backdrop["revision"],
             }  # fmt: skip
 
     def wait(self, timeout: float) -> bool:
@@ -353,25 +346,19 @@ class SketchSession:
 
         self._in_background(open_)
 
-    def _do_backdrop(self, data: str = "", T: Any = None, width: float | None = None) -> None:
+    def _do_picture(self, data: str = "", T: Any = None, width: float | None = None) -> Sketch:
         """A picture behind (``data``), or another width of it; without both it goes."""
-        if not data and width is None:
-            self._backdrop = None
-            return
+        picture = self.sketch.picture
         if data:
-            known = ("data:image/png;base64,", "data:image/jpeg;base64,", "data:image/webp;base64,")
-            if not data.startswith(known) or len(data) > LARGEST_UPLOAD:
-                bound = f"a PNG, JPEG or WebP picture, at most {LARGEST_UPLOAD >> 20} MiB"
-                raise InvalidInputError("picture", repr(data[:30]), bound)
-            pose = np.eye(4).ravel() if T is None else _array(T).ravel()
-            if pose.shape != (16,):
+            pose = np.eye(4) if T is None else _array(T)
+            if pose.size != 16:
                 raise InvalidInputError("T", f"{pose.size} numbers", "16")
-            self._backdrop = {"data": data, "T": pose.tolist(), "width": 0.3, "revision": self._revision + 1}
-        if width is not None and self._backdrop is not None:
-            wide = _number("width", width)
-            if not 1e-3 <= wide <= 100.0:
-                raise InvalidInputError("width", wide, "0.001 to 100 m")
-            self._backdrop = {**self._backdrop, "width": wide, "revision": self._revision + 1}
+            picture = Picture(data, pose.reshape(4, 4))
+        elif width is None:
+            picture = None
+        if width is not None and picture is not None:
+            picture = replace(picture, width=_number("width", width))
+        return replace(self.sketch, picture=picture)
 
     def _in_background(self, work: Callable[[], str]) -> None:
         if self._work.busy:

@@ -91,9 +91,7 @@ def move_end(sketch: Sketch, bone: str, end: str, place: ArrayLike) -> Sketch:
         raise InvalidInputError("end", repr(end), "head or tail")
     moved = sketch[bone]
     before = moved.head_in_world if end == "head" else moved.tail_in_world
-    target = np.asarray(place, dtype=np.float64)
-    if target.shape != (3,) or not np.isfinite(target).all():
-        raise InvalidInputError("place", str(place)[:80], "a point (3,)")
+    target = _point(place)
     changed = []
     for other in sketch.bones.values():
         head, tail = other.head_in_world, other.tail_in_world
@@ -373,6 +371,13 @@ def _check_own_skeleton(sketch: Sketch) -> None:
         )
 
 
+def _point(place: ArrayLike) -> Array:
+    point = np.asarray(place, dtype=np.float64)
+    if point.shape != (3,) or not np.isfinite(point).all():
+        raise InvalidInputError("place", str(place)[:80], "a point (3,)")
+    return point
+
+
 def _joint_places(sketch: Sketch) -> Array:
     places = [place for bone in sketch.bones.values() for place in (bone.head_in_world, bone.tail_in_world)]
     return np.array(places).reshape(-1, 3)
@@ -437,9 +442,7 @@ def turned_to(sketch: Sketch, bone: str, place: ArrayLike, positions: Mapping[st
     from scipy.optimize import minimize
 
     owner = sketch[bone]
-    target = np.asarray(place, dtype=np.float64)
-    if target.shape != (3,) or not np.isfinite(target).all():
-        raise InvalidInputError("place", str(place)[:80], "a point (3,)")
+    target = _point(place)
     if not owner.parent or not owner.joint.count:
         return {}
     names = owner.joint.names

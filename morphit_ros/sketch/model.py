@@ -22,6 +22,7 @@ from morphit_ros.geometry.transforms import (
     matrix_from_rotation_vector,
     transform_points,
 )
+from morphit_ros.sketch.picture import Picture
 from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 
 # Kind → the axes of its joints where none are given, in the bone's frame, the first one nearest to the parent.
@@ -174,6 +175,7 @@ class Sketch:
         density: of all superovoids [kg/m³].
         robot: the description that its bones are the links of, as `robot.sources.load_robot` takes it; empty for a
             skeleton of its own.
+        picture: laid behind, if any.
 
     Raises:
         InvalidInputError: names that are none or used twice, a bone before its parent, several roots, too many bones
@@ -184,6 +186,7 @@ class Sketch:
     bones: Mapping[str, Bone] = field(default_factory=dict)
     density: float = 1000.0
     robot: str = ""
+    picture: Picture | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name, "name of the sketch")

@@ -12,6 +12,11 @@
         joint: {kind: hinge, axes: [[1, 0, 0]], limits: [[-1.57, 1.57]], names: [palm_joint]}
         superovoids:                      # as in a model of superovoids
         - {semi_axes: […], squareness: […], tapering: […], xyz: […], quat_xyzw: […]}
+    picture:                              # laid behind, if any
+      xyz: [x, y, z]                      # of its middle, in the world [m]; x to its right, y to its top
+      quat_xyzw: [x, y, z, w]
+      width: 0.3                          # [m]
+      data: 'data:image/jpeg;base64,…'
 
 Numbers read back exactly, rotations to rounding.
 """
@@ -29,25 +34,24 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import make_transform, matrix_from_quat_xyzw, quat_xyzw_from_matrix
 from morphit_ros.resources import atomic_write
 from morphit_ros.sketch.model import Bone, BoneJoint, Sketch
+from morphit_ros.sketch.picture import Picture
 from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 from morphit_ros.superovoid.robots.model_file import NUMBERS, numbers_of_placed, placed_from_numbers
 
 _KEYS = ("sketch", "density", "robot", "bones")
 _BONE_KEYS = ("parent", "xyz", "quat_xyzw", "tail", "joint", "superovoids")
 _JOINT_KEYS = ("kind", "axes", "limits", "names")
+_PICTURE_KEYS = ("xyz", "quat_xyzw", "width", "data")
 
 
 def format_sketch(sketch: Sketch) -> str:
     """The YAML text of a sketch."""
-    import yaml
-
     bones = {}
     for name, bone in sketch.bones.items():
         joint = bone.joint
         bones[name] = {
             "parent": bone.parent,
-            "xyz": bone.T_world_bone[:3, 3].tolist(),
-            "quat_xyzw": quat_xyzw_from_matrix(bone.T_world_bone[:3, :3]).tolist(),
+            **_pose_numbers(bone.T_world_bone),
             "tail": bone.tail.tolist(),
             "joint": {
                 "kind": joint.kind,
@@ -61,7 +65,22 @@ def format_sketch(sketch: Sketch) -> str:
             ],
         }
     content = {"sketch": sketch.name, "density": float(sketch.density), "robot": sketch.robot, "bones": bones}
+    text, picture = _dumped(content), sketch.picture
+    if picture is not None:
+        placed = {**_pose_numbers(picture.T_world_picture), "width": float(picture.width)}
+        # Megabytes, of characters that need no escape: PyYAML would take seconds, at every change of the sketch.
+        text += f"{_dumped({'picture': placed})}  data: '{picture.data}'\n"
+    return text
+
+
+def _dumped(content: Any) -> str:
+    import yaml
+
     return str(yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True))
+
+
+def _pose_numbers(T: Any) -> dict[str, list[float]]:
+    return {"xyz": T[:3, 3].tolist(), "quat_xyzw": quat_xyzw_from_matrix(T[:3, :3]).tolist()}
 
 
 def save_sketch(sketch: Sketch, path: str | Path) -> None:
@@ -91,14 +110,25 @@ def parse_sketch(text: str, source: str = "sketch") -> Sketch:
 
 
 def _sketch(content: Any, source: str) -> Sketch:
-    top = _mapping(content, source, _KEYS)
+    picture = content.get("picture") if isinstance(content, dict) else None
+    top = _mapping(content, source, _KEYS if picture is None else (*_KEYS, "picture"))
     bones = {}
     for name, entry in _mapping(top["bones"], f"{source}: bones", None).items():
         bones[name] = _bone(str(name), entry, f"{source}: bone '{name}'")
     try:
-        return Sketch(_text(top["sketch"], "sketch"), bones, _number(top["density"]), _text(top["robot"], "robot"))
+        density, robot = _number(top["density"], "density", "kg/m³"), _text(top["robot"], "robot")
+        laid = None if picture is None else _picture(_mapping(picture, "picture", _PICTURE_KEYS))
+        return Sketch(_text(top["sketch"], "sketch"), bones, density, robot, laid)
     except InvalidInputError as error:
         raise InvalidInputError(f"{source}: {error.name}", error.value, error.bound, error.remedy) from error
+
+
+def _picture(keys: Mapping[str, Any]) -> Picture:
+    return Picture(_text(keys["data"], "picture: data"), _pose(keys), _number(keys["width"], "picture: width", "m"))
+
+
+def _pose(keys: Mapping[str, Any]) -> Any:
+    return make_transform(matrix_from_quat_xyzw(_numbers(keys["quat_xyzw"], (4,))), _numbers(keys["xyz"], (3,)))
 
 
 def _bone(name: str, entry: Any, where: str) -> Bone:
@@ -108,7 +138,6 @@ def _bone(name: str, entry: Any, where: str) -> Bone:
     if not isinstance(listed, list):
         raise InvalidInputError(f"{where}: superovoids", repr(listed)[:80], "a list")
     try:
-        pose = make_transform(matrix_from_quat_xyzw(_numbers(keys["quat_xyzw"], (4,))), _numbers(keys["xyz"], (3,)))
         names = joint["names"]
         if not (isinstance(names, list) and all(isinstance(text, str) for text in names)):
             raise InvalidInputError("joint: names", repr(names)[:80], "a list of texts")
@@ -119,7 +148,7 @@ def _bone(name: str, entry: Any, where: str) -> Bone:
             tuple(names),
         )
         shapes = tuple(_placed(item, f"superovoids[{row}]") for row, item in enumerate(listed))
-        return Bone(name, _text(keys["parent"], "parent"), pose, _numbers(keys["tail"], (3,)), made, shapes)
+        return Bone(name, _text(keys["parent"], "parent"), _pose(keys), _numbers(keys["tail"], (3,)), made, shapes)
     except InvalidInputError as error:
         raise InvalidInputError(f"{where}: {error.name}", error.value, error.bound, error.remedy) from error
 
@@ -148,9 +177,9 @@ def _text(value: Any, where: str) -> str:
     return value
 
 
-def _number(value: Any) -> float:
+def _number(value: Any, where: str, unit: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidInputError("density", repr(value)[:80], "a number [kg/m³]")
+        raise InvalidInputError(where, repr(value)[:80], f"a number [{unit}]")
     return float(value)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from morphit_ros.cloth import Cloth, ClothConfig, drawn_shapes, simulate_cloth
-from morphit_ros.cloth.certified import closest_surface_point
+from morphit_ros.cloth.certified import closest_surface_point, find_dents
 from morphit_ros.cloth.tree import mark_groups, refit, tree_levels
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy
@@ -226,11 +226,12 @@ def test_closest_points_are_those_of_the_shape_itself() -> None:
     sections = np.empty((SECTIONS, 3))
     for seed in range(30):
         shape = drawn(rng, seed % 3 == 0).shape
+        dented = find_dents(shape.parameters, sections)
         points = rng.uniform(-1.5, 1.5, (20, 3)) * shape.bounding_box[1]
         points = points[shape.levels(points) > 1.0]
         expected = shape.closest_points(points).distances
         for point, distance in zip(points, expected, strict=True):
-            *found, certified = closest_surface_point(shape.parameters, *point, sections)
+            *found, certified = closest_surface_point(shape.parameters, dented, sections, *point)
             # A certificate is the proof; without one the search of the shape may be better.
             error = np.linalg.norm(point - found) - distance
             assert error == pytest.approx(0.0, abs=1e-7 if certified else 1e-3)

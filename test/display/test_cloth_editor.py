@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import json
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,14 +17,14 @@ from PIL import Image
 
 from morphit_ros.cloth import Cloth, ClothConfig, load_shapes, save_shapes
 from morphit_ros.display.cloth_editor import ClothEditor
-from morphit_ros.display.screenshot import screenshot
+from morphit_ros.display.screenshot import Page, opened_page
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.superovoid import PlacedSuperovoid, Superovoid
 
 pytest.importorskip("viser")
 
-TIMEOUT = 30.0
+TIMEOUT = 90.0
 
 
 def scene_shapes() -> list[PlacedSuperovoid]:
@@ -86,7 +89,11 @@ def test_sliders_and_gizmo_change_the_selected_shape(editor: ClothEditor) -> Non
     control(editor, "a3 [mm]").value = 45.0
     assert editor._cloth.shapes[1].shape == Superovoid((0.03, 0.03, 0.045), (1.5, 0.3))
     pose = make_transform(translation=(0.05, -0.05, 0.1))
-    editor._move_selected(pose)
+    editor._move(1, pose)
+    assert (editor._cloth.shapes[1].T_link_shape == pose).all()
+    # A drag in one browser ends where another one selects the next shape.
+    editor.select(0)
+    editor._move(1, make_transform())
     assert (editor._cloth.shapes[1].T_link_shape == pose).all()
     assert editor._cloth.shapes[0] == scene_shapes()[0]
     node = editor._server.scene._handle_from_node_name["/shapes/1"]
@@ -154,19 +161,78 @@ def test_exports_tell_where_and_why_not(editor: ClothEditor) -> None:
     assert "expected something" in editor._message
 
 
+class Visitor:
+    """Somebody at the page."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        wait_until(lambda: self.ask(f"!!({_button('Add a sphere')})"))
+
+    def ask(self, expression: str) -> Any:
+        return self._page.call("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
+
+    def place(self, element: str) -> tuple[float, float]:
+        """Of the middle of an element."""
+        x, y = json.loads(
+            self.ask(
+                f"(() => {{ const e = {element}; e.scrollIntoView({{block: 'nearest'}}); const b ="
+                " e.getBoundingClientRect(); return JSON.stringify([b.x + b.width / 2, b.y + b.height / 2]) })()"
+            )
+        )
+        return x, y
+
+    def mouse(self, kind: str, x: float, y: float) -> None:
+        buttons = 0 if kind == "mouseReleased" else 1
+        self._page.call(
+            "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=buttons, clickCount=1
+        )  # fmt: skip
+
+    def click(self, label: str) -> None:
+        place = self.place(_button(label))
+        self.mouse("mousePressed", *place)
+        self.mouse("mouseReleased", *place)
+
+    def picture(self) -> Any:
+        data = self._page.call("Page.captureScreenshot", format="png")["data"]
+        return np.asarray(Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")).astype(int)
+
+
+def _button(label: str) -> str:
+    return f"[...document.querySelectorAll('button')].find(b => b.textContent.includes('{label}'))"
+
+
+_SLIDERS = "[...document.querySelectorAll('[role=slider]')].filter(s => !s.closest('[data-disabled]'))"
+
+
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="no Chromium")
-def test_two_browsers_see_the_cloth_and_closing_them_loses_nothing(editor: ClothEditor, tmp_path: Path) -> None:
+def test_two_browsers_at_once_and_one_that_goes_in_the_middle_of_a_drag(editor: ClothEditor, tmp_path: Path) -> None:
     editor.set_textured(True)
     editor.run()
-    wait_until(lambda: editor._resting)
-    # Each is a browser of its own that is ended after its picture.
-    first = np.asarray(Image.open(screenshot(editor.url, tmp_path / "a.png", (640, 480), settle=20.0)).convert("RGB"))
-    editor.select(0)
-    second = np.asarray(Image.open(screenshot(editor.url, tmp_path / "b.png", (640, 480), settle=20.0)).convert("RGB"))
-    scene = first[:, :400].astype(int)
-    # Grass is green, and so are many pixels.
-    assert ((scene[..., 1] > scene[..., 0] + 10) & (scene[..., 1] > scene[..., 2] + 20)).sum() > 500
-    assert (first != second).any()
-    assert list(editor._cloth.shapes) == scene_shapes()
-    editor.add()
-    assert len(editor._cloth.shapes) == 3
+    with opened_page(editor.url, (900, 700)) as stays:
+        one = Visitor(stays)
+        with opened_page(editor.url, (900, 700)) as goes:
+            two = Visitor(goes)
+            assert len(editor._server._server.get_clients()) == 2
+            # What one does, the other sees.
+            assert one.ask(f"{_SLIDERS}.length") == 0
+            two.click("Add a sphere")
+            wait_until(lambda: len(editor._cloth.shapes) == 3)
+            wait_until(lambda: one.ask(f"{_SLIDERS}.length") == 7)
+            # It goes with the button down.
+            x, y = two.place(f"{_SLIDERS}[0]")
+            two.mouse("mousePressed", x, y)
+            two.mouse("mouseMoved", x + 25.0, y)
+            wait_until(lambda: editor._cloth.shapes[2].shape.semi_axes[0] != editor._cloth.shapes[2].shape.semi_axes[1])
+        wait_until(lambda: len(editor._server._server.get_clients()) == 1)
+        dragged = editor._cloth.shapes[2]
+        one.click("Add a sphere")
+        wait_until(lambda: len(editor._cloth.shapes) == 4)
+        assert editor._cloth.shapes[2] is dragged
+        wait_until(lambda: (tmp_path / "auto.yaml").exists() and len(load_shapes(tmp_path / "auto.yaml")) == 4)
+        assert load_shapes(tmp_path / "auto.yaml")[2].shape == dragged.shape
+        shown = one.picture()[:, :560]
+        # Grass is green, and so are many pixels.
+        assert ((shown[..., 1] > shown[..., 0] + 10) & (shown[..., 1] > shown[..., 2] + 20)).sum() > 500
+    wait_until(lambda: not editor.is_watched)
+    assert editor._thread is not None
+    assert editor._thread.is_alive()

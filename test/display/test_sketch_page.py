@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import io
 import itertools
 import json
 import shutil
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from morphit_ros.cli import make_parser
 from morphit_ros.commands.sketch import make_page
@@ -269,3 +271,28 @@ def test_a_page_ends_while_a_browser_looks(tmp_path: Path) -> None:
     while threading.active_count() > before:
         assert time.monotonic() < end, [thread.name for thread in threading.enumerate()]
         time.sleep(0.05)
+
+
+def test_a_large_photograph_is_laid_behind_as_a_smaller_one_and_stays(served: SketchPage, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    # No photograph is this noisy: 18 MB as a PNG.
+    Image.fromarray(rng.integers(0, 256, (2000, 3000, 3), dtype=np.uint8)).save(tmp_path / "photo.png")
+    with opened_page(served.url, SIZE) as browser:
+        sketcher = Hand(browser)
+        root = browser.call("DOM.getDocument")["root"]["nodeId"]
+        chosen = browser.call("DOM.querySelector", nodeId=root, selector="#picture")["nodeId"]
+        browser.call("DOM.setFileInputFiles", nodeId=chosen, files=[str(tmp_path / "photo.png")])
+        sketcher.wait("backdrop !== null")
+        sketcher.click("#save")
+        sketcher.picture(tmp_path / "behind.png")
+    picture = load_sketch(tmp_path / "hand.yaml").picture
+    assert picture is not None
+    kind, data = picture.data.split(",")
+    assert kind == "data:image/jpeg;base64"
+    assert Image.open(io.BytesIO(base64.b64decode(data))).size == (2048, 1365)
+    assert picture.T_world_picture[:3, 0] == pytest.approx(np.array([1.0, 0.0, 0.0]), abs=1e-9)
+    # Another page shows what the file holds.
+    with make_page(options(tmp_path)) as again, opened_page(again.url, SIZE) as browser:
+        sketcher = Hand(browser)
+        sketcher.wait("backdrop !== null")
+        assert sketcher.ask("backdrop.image.width") == 2048

@@ -23,6 +23,7 @@ from morphit_ros.superovoid.fits.config import LinkFitConfig
 from morphit_ros.superovoid.robots.link_fit import fit_link_superovoids
 
 TIMEOUT = 120.0
+PNG = "data:image/png;base64,AAAA"
 
 
 def opened(name: str, content: bytes) -> Import:
@@ -110,9 +111,13 @@ def test_a_folder_that_is_gone_is_said_and_nothing_is_lost(tmp_path: Path) -> No
         ({"do": "density", "density": True}, "finite"),
         ({"do": "density", "density": 1.0, "colour": 2}, "colour"),
         ({"do": "fit", "bone": "bone_1"}, "mesh to fit"),
-        ({"do": "backdrop", "data": "javascript:alert(1)"}, "picture"),
-        ({"do": "backdrop", "data": "data:image/svg+xml;base64,AAAA"}, "picture"),
-        ({"do": "backdrop", "data": "data:image/png;base64,AAAA", "T": [1, 2]}, "16"),
+        ({"do": "picture", "data": "javascript:alert(1)"}, "picture"),
+        ({"do": "picture", "data": "data:image/svg+xml;base64,AAAA"}, "picture"),
+        ({"do": "picture", "data": f"{PNG}'"}, "picture"),
+        ({"do": "picture", "data": PNG, "T": [1, 2]}, "16"),
+        ({"do": "picture", "data": PNG, "T": [0] * 16}, "T_world_picture"),
+        ({"do": "picture", "data": PNG, "width": -1.0}, "width"),
+        ({"do": "picture", "data": PNG + "A" * (1 << 21)}, "smaller"),
     ],
 )
 def test_bad_commands_change_nothing_and_say_why(command: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -192,13 +197,18 @@ def test_an_opened_mesh_is_measured_fitted_and_improved(tmp_path: Path) -> None:
         session.close()
 
 
-def test_a_picture_is_laid_behind(tmp_path: Path) -> None:
+def test_a_picture_is_laid_behind_and_stays_in_the_file(tmp_path: Path) -> None:
     session = begun(tmp_path)
-    assert session.state()["backdrop"] is None
-    assert session.do({"do": "backdrop", "data": "data:image/png;base64,AAAA", "T": np.eye(4).ravel().tolist()})
-    assert session.backdrop is not None
-    assert session.do({"do": "backdrop", "width": 0.5})
-    assert session.backdrop["width"] == 0.5
-    assert not session.do({"do": "backdrop", "width": -1.0})
-    assert session.do({"do": "backdrop"})
-    assert session.backdrop is None
+    assert session.do({"do": "picture", "data": PNG, "T": np.eye(4).ravel().tolist()})
+    assert session.do({"do": "picture", "width": 0.5})
+    assert load_sketch(session.autosave).picture.width == 0.5
+    assert session.do({"do": "save"})
+    again = load_sketch(session.file).picture
+    assert again.data == PNG
+    assert (again.T_world_picture == np.eye(4)).all()
+    assert session.do({"do": "picture"})
+    assert session.sketch.picture is None
+    assert session.do({"do": "undo"})
+    assert session.sketch.picture.width == 0.5
+    assert session.do({"do": "undo"})
+    assert session.sketch.picture.width == 0.3

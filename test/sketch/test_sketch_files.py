@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from morphit_ros.cli import main
 from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.geometry.primitives import box_mesh
 from morphit_ros.geometry.stl import stl_bytes
-from morphit_ros.geometry.transforms import invert_transform, transform_points
+from morphit_ros.geometry.transforms import invert_transform, make_transform, matrix_from_rpy, transform_points
 from morphit_ros.robot.description import RobotDescription, load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.links import collision_mesh
@@ -23,6 +24,7 @@ from morphit_ros.sketch.clearance import bone_mass
 from morphit_ros.sketch.description import describe_sketch
 from morphit_ros.sketch.importing import sketch_of_mesh, sketch_of_robot
 from morphit_ros.sketch.model import Sketch
+from morphit_ros.sketch.picture import Picture
 from morphit_ros.sketch.sketch_file import format_sketch, load_sketch, parse_sketch, save_sketch
 from morphit_ros.superovoid.fits.config import LinkFitConfig
 from morphit_ros.superovoid.robots.model_file import load_model
@@ -58,6 +60,42 @@ def test_a_file_reads_back(tmp_path: Path) -> None:
     same(sketch, load_sketch(tmp_path / "hand.yaml"))
     same(Sketch("empty"), parse_sketch(format_sketch(Sketch("empty"))))
     assert [path.name for path in tmp_path.iterdir()] == ["hand.yaml"]
+
+
+PICTURE = Picture(
+    "data:image/jpeg;base64," + "Ab0+/" * 4 * 100_000 + "AA==",
+    make_transform(matrix_from_rpy((0.3, -0.2, 1.0)), (0.1, 0.2, 0.3)),
+    0.25,
+)
+
+
+def test_the_picture_behind_is_kept() -> None:
+    """Two megabytes of it, in less time than a page takes to show a change; files without one stay as they were."""
+    hand = make_hand()
+    text = format_sketch(replace(hand, picture=PICTURE))
+    assert text.startswith(format_sketch(hand))
+    found = parse_sketch(text).picture
+    assert found is not None
+    assert (found.data, found.width) == (PICTURE.data, PICTURE.width)
+    assert found.T_world_picture == pytest.approx(PICTURE.T_world_picture, abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("width: 0.25", "width: 0.0", "width"),
+        ("width: 0.25", "width: wide", "picture: width: got 'wide', expected a number [m]"),
+        ("  width: 0.25\n", "", "picture: got no width"),
+        ("data:image/jpeg", "data:image/svg+xml", "picture: got 'data:image/svg"),
+        ("AA==", "AA==" + "A" * 200_000, "expected at most 2097152"),
+        ("picture:", "image:", "unknown key 'image'"),
+    ],
+)
+def test_a_broken_picture_is_refused_with_the_place(before: str, after: str, message: str) -> None:
+    text = format_sketch(replace(make_hand(), picture=PICTURE))
+    assert before in text
+    with pytest.raises(InvalidInputError, match=re.escape(message)):
+        parse_sketch(text.replace(before, after, 1))
 
 
 @pytest.mark.parametrize(
