@@ -41,6 +41,8 @@ ALLOWED = {
     # The warm-up cuts a solid.
     "neural_object": {"numba", "scipy.ndimage", "scipy.spatial"},
     "pick_client": set(),
+    "player": set(),
+    "recorder": set(),
     "robot_spheres": {"numba"},
     "scene_perception": {"numba"},
     "separation_monitor": {"numba"},
