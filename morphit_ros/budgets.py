@@ -36,6 +36,8 @@ XACRO_BYTES: Final = 1 << 26
 MOST_ARRAY_BYTES: Final = 1 << 31
 # Deflate never shrinks more than this.
 MOST_SHRINKING: Final = 1032
+# A chunk of a recording of topics, before and after it is unpacked; a cloud of 4K has 270 MB.
+MOST_CHUNK_BYTES: Final = 1 << 29
 # Requests of a service that wait while one is worked on; the next are answered as refused.
 MOST_WAITING: Final = 2
 

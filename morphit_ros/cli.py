@@ -32,6 +32,8 @@ from morphit_ros.commands import (
     neural_push,
     neural_record,
     neural_train,
+    record,
+    replay,
     robot_init,
     sample,
     show,
@@ -55,6 +57,8 @@ from morphit_ros.errors import MorphitError
 _COMMANDS = (
     up,
     check,
+    record,
+    replay,
     arm,
     ("robot", "files of a robot of your own", "Files that describe a robot and its gripper.", (robot_init,)),
     (

@@ -25,6 +25,7 @@ EXTRAS = {
     "neural": "learn objects from pictures, identify and push them",
     "simulation": "MuJoCo: simulated workcell and cameras, recordings of objects",
     "view": "views in the browser",
+    "record": "recordings of topics as MCAP files",
     "batch": "batch work by several processes (`--workers`) and machines (`--scheduler`)",
     "ros": "ROS 2 Jazzy as wheels, where no ROS 2 is installed",
 }
@@ -90,6 +91,8 @@ DEPENDENCIES = (
     # batch work; Ubuntu 24.04's joblib is too old for it, and its distributed goes with another Python stack
     Dependency("joblib", "1.6", "joblib", extras="batch"),
     Dependency("distributed", "2026.8", "distributed", extras="batch"),
+    # recordings; it brings lz4 and zstandard
+    Dependency("mcap", "1.6", "mcap zstandard", extras="record"),
     # ROS 2 Jazzy: other versions are of other distributions, which do not mix.
     Dependency("ros-rclpy", "==7.1.6", "rclpy", extras="ros", rosdep="rclpy", options="fastrtps"),
     Dependency("ros-action-msgs", "==2.0.3", "action_msgs", extras="ros", rosdep="action_msgs"),

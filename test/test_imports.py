@@ -40,6 +40,7 @@ FOUNDATION = {
     "configuration": line("configuration dataclasses: default, range and meaning of a parameter, once"),
     "documents": line("YAML files, read without trust"),
     "resources": line("data files, cache, atomic writes"),
+    "bags": line("recordings of topics as MCAP files, written and read without ROS"),
     "compilation": line("telling people that kernels are compiled"),
     "dependencies": line("projects of others: which extra needs what, and what to do where it is missing"),
     "history": line("undo and redo of immutable states"),

@@ -42,6 +42,8 @@ ALLOWED = {
     "neural_object": {"numba", "scipy.ndimage", "scipy.spatial"},
     "person_monitor": {"numba"},
     "pick_client": set(),
+    "player": set(),
+    "recorder": set(),
     "robot_spheres": {"numba"},
     "scene_perception": {"numba"},
     "separation_monitor": {"numba"},

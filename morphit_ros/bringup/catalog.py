@@ -11,12 +11,13 @@ from morphit_ros.bringup.grasp import GRASP
 from morphit_ros.bringup.job import Job
 from morphit_ros.bringup.moveit import MOVEIT
 from morphit_ros.bringup.neural import NEURAL
+from morphit_ros.bringup.replay import REPLAY
 from morphit_ros.bringup.separation import SEPARATION
 from morphit_ros.bringup.system import SYSTEM
 from morphit_ros.errors import InvalidInputError
 
 JOBS: MappingProxyType[str, Job] = MappingProxyType(
-    {job.name: job for job in (GRASP, SYSTEM, MOVEIT, DISTANCE, SEPARATION, COVER, NEURAL, CONTACT_PUSH)}
+    {job.name: job for job in (GRASP, SYSTEM, MOVEIT, DISTANCE, SEPARATION, COVER, NEURAL, CONTACT_PUSH, REPLAY)}
 )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from morphit_ros.bringup.arguments import Argument
 from morphit_ros.bringup.job import NodeDescription, WhenEnded
+from morphit_ros.bringup.recording import RECORDING, with_recorder
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.resources import resource
 
@@ -19,7 +20,8 @@ VIEWER_PORT = Argument(
 RVIZ = Argument("rviz", False, "open RViz")
 ROBOT_STATE_PUBLISHER = Argument("robot_state_publisher", False, "publish the robot's frames on /tf, for RViz")
 USE_SIM_TIME = Argument("use_sim_time", False, "take the time from 'clock'")
-NAMESPACE = Argument("namespace", "", "namespace of all nodes")
+# Of every job.
+SHARED = (Argument("namespace", "", "namespace of all nodes"), *RECORDING)
 
 _NAMESPACE = re.compile(r"[A-Za-z][A-Za-z0-9_]*(/[A-Za-z][A-Za-z0-9_]*)*")
 
@@ -55,9 +57,10 @@ def robot_state_publisher(description: str) -> NodeDescription:
 def completed(
     nodes: Iterable[NodeDescription], values: Mapping[str, Any], **shared: Any
 ) -> tuple[NodeDescription, ...]:
-    """The nodes in the namespace that was asked for, with the parameters that all of them share."""
+    """The nodes in the namespace that was asked for, with what all of them share, and a recorder if asked for."""
     namespace = values["namespace"].strip("/")
     if namespace and not _NAMESPACE.fullmatch(namespace):
         bound = "names of letters, digits and underscores that begin with a letter, with slashes between them"
         raise InvalidInputError("namespace", repr(values["namespace"]), bound)
-    return tuple(replace(node, namespace=namespace, parameters={**node.parameters, **shared}) for node in nodes)
+    whole = [replace(node, namespace=namespace, parameters={**node.parameters, **shared}) for node in nodes]
+    return with_recorder(whole, values)

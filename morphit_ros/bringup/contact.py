@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from morphit_ros.bringup.arguments import Argument
-from morphit_ros.bringup.common import NAMESPACE, ROBOT, VIEWER_PORT, chosen, completed
+from morphit_ros.bringup.common import ROBOT, SHARED, VIEWER_PORT, chosen, completed
 from morphit_ros.bringup.grasp import WHEN_SIMULATED
 from morphit_ros.bringup.job import Job, NodeDescription
 from morphit_ros.resources import resource
@@ -25,7 +25,7 @@ ARGUMENTS = (
     Argument("period", 0.1, "time between two looks, from which the plan is renewed [s]", minimum=0.01, maximum=2.0),
     Argument("viewer", True, "serve a view of the job to web browsers on this machine"),
     VIEWER_PORT,
-    NAMESPACE,
+    *SHARED,
 )  # fmt: skip
 _SIMULATION = ("robot", "object_x", "object_y", "object_yaw", "friction", "realtime_factor")
 # A motion is renewed while the arm follows it, which goes on by some hundredths while that is on its way through a

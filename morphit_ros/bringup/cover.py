@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from morphit_ros.bringup.arguments import Argument
-from morphit_ros.bringup.common import NAMESPACE, RVIZ, VIEWER_PORT, chosen, completed, rviz
+from morphit_ros.bringup.common import RVIZ, SHARED, VIEWER_PORT, chosen, completed, rviz
 from morphit_ros.bringup.job import Job, NodeDescription
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.resources import resource
@@ -30,7 +30,7 @@ ARGUMENTS = (
     Argument("viewer", True, "serve a view of the cover to web browsers on this machine"),
     VIEWER_PORT,
     RVIZ,
-    NAMESPACE,
+    *SHARED,
 )
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from morphit_ros.bringup.arguments import Argument
 from morphit_ros.bringup.common import (
-    NAMESPACE,
     ROBOT,
     ROBOT_STATE_PUBLISHER,
     RVIZ,
+    SHARED,
     USE_SIM_TIME,
     chosen,
     completed,
@@ -35,7 +35,7 @@ DISPLAY_ARGUMENTS = (
     ROBOT_STATE_PUBLISHER,
     RVIZ,
     USE_SIM_TIME,
-    NAMESPACE,
+    *SHARED,
 )
 ARGUMENTS = (
     *ROBOT_ARGUMENTS,

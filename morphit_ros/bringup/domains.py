@@ -19,8 +19,10 @@ _FIRST_PORT, _PORTS_A_DOMAIN, _PORTS = 7400, 250, (0, 10, 12)
 
 
 def stands_alone(nodes: Iterable[NodeDescription]) -> bool:
-    """Whether a job simulates what it commands, and ends by itself: nobody else has to reach it."""
+    """Whether nobody else has to reach a job: it ends by itself and simulates what it commands, or it shows."""
     described = list(nodes)
+    if any(node.executable == "player" for node in described):
+        return len(described) > 1
     simulated = any(node.executable.endswith("_sim") for node in described)
     return simulated and any(node.when_ended is WhenEnded.END_JOB for node in described)
 

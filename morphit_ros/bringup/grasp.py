@@ -9,7 +9,7 @@ from typing import Any
 
 from morphit_ros.bringup.arguments import Argument
 from morphit_ros.bringup.cameras import camera_parameters
-from morphit_ros.bringup.common import NAMESPACE, ROBOT, VIEWER_PORT, chosen, completed, robot_state_publisher, rviz
+from morphit_ros.bringup.common import ROBOT, SHARED, VIEWER_PORT, chosen, completed, robot_state_publisher, rviz
 from morphit_ros.bringup.job import Job, NodeDescription, WhenEnded, is_installed
 from morphit_ros.bringup.machines import JOB_NAME, ONLY, of_parts, parts
 from morphit_ros.bringup.parameter_files import read_parameters, unmatched_sections
@@ -185,7 +185,7 @@ ARGUMENTS = (
         "T_world_base of the robot's base link, 'x y z qx qy qz qw' [m]; a real robot needs this or base_source:=tf; "
         "the simulated one stands where its file says",
     ),
-    NAMESPACE,
+    *SHARED,
     ONLY,
     JOB_NAME,
     Argument("params_file", "", "ROS parameter file; its values override config/grasp.yaml"),

@@ -10,10 +10,10 @@ from typing import Any
 
 from morphit_ros.bringup.arguments import Argument
 from morphit_ros.bringup.common import (
-    NAMESPACE,
     ROBOT,
     ROBOT_STATE_PUBLISHER,
     RVIZ,
+    SHARED,
     USE_SIM_TIME,
     completed,
     robot_state_publisher,
@@ -65,7 +65,7 @@ ARGUMENTS = (
     RVIZ,
     USE_SIM_TIME,
     Argument("seed", 0, "seed of the sphere fit", minimum=0, maximum=2**31 - 1),
-    NAMESPACE,
+    *SHARED,
 )
 
 

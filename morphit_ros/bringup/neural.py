@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from morphit_ros.bringup.arguments import Argument
-from morphit_ros.bringup.common import NAMESPACE, RVIZ, USE_SIM_TIME, VIEWER_PORT, chosen, completed, rviz
+from morphit_ros.bringup.common import RVIZ, SHARED, USE_SIM_TIME, VIEWER_PORT, chosen, completed, rviz
 from morphit_ros.bringup.job import Job, NodeDescription
 
 ARGUMENTS = (
@@ -17,7 +17,7 @@ ARGUMENTS = (
     VIEWER_PORT,
     RVIZ,
     USE_SIM_TIME,
-    NAMESPACE,
+    *SHARED,
 )
 
 

@@ -43,6 +43,8 @@ NEEDED = {
     "morphit contact spinner": [],
     "morphit robot init": ["panda"],
     "morphit check": [],
+    "morphit record": [],
+    "morphit replay": ["r.mcap"],
     "morphit calibrate record": ["rec"],
     "morphit calibrate poses": [],
     "morphit calibrate simulate": ["rec"],

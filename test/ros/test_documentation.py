@@ -12,18 +12,21 @@ pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages
 
 from rclpy.node import NodeNameNonExistentError
 from rclpy.qos import DurabilityPolicy, QoSCompatibility, ReliabilityPolicy, qos_check_compatible
+from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Image, PointCloud2
 from visualization_msgs.msg import MarkerArray
 
+from morphit_ros.bags import BagWriter, Channel, Recorded
 from morphit_ros.bringup import find_job
 from morphit_ros.bringup.parameter_files import read_parameters, unmatched_sections
 from morphit_ros.resources import resource, share_directory
 from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.recording.definitions import definition_of, type_name
 from tools.interface_pages import generated_files, node_parameters
 from tools.sros2_policies import permissions
 
 # What rclpy itself brings for every node, and those of the robot's driver, which the robot's file names.
-OWN_TOPICS = {"/rosout", "/parameter_events", "/franka_robot_state_broadcaster/robot_state"}
+OWN_TOPICS = {"/rosout", "/parameter_events", "/recorded/unwatched", "/franka_robot_state_broadcaster/robot_state"}
 OWN_SERVICES = (
     "describe_parameters", "get_parameter_types", "get_parameters", "list_parameters", "set_parameters",
     "set_parameters_atomically", "get_type_description", "change_state", "get_state", "get_available_states",
@@ -49,6 +52,21 @@ def _robot_with_cup() -> str:
     path = Path(tempfile.mkdtemp()) / "cup.yaml"
     path.write_text(text.replace("../../urdf", str((folder / "../../urdf").resolve())), encoding="utf-8")
     return str(path)
+
+
+def _unused_recording() -> str:
+    return str(Path(tempfile.mkdtemp()) / "recording.mcap")
+
+
+def _recording() -> str:
+    """One of a topic that is a command, which a player publishes below a name of its own."""
+    file = _unused_recording()
+    bag = BagWriter(file, {})
+    kind = interfaces.GRIPPER_COMMAND.type
+    bag.add(Channel("/unwatched", type_name(kind), definition_of(kind)))
+    bag.write(Recorded("/unwatched", 1, 1, serialize_message(kind())))
+    bag.close()
+    return file
 
 
 CUP_ROBOT = _robot_with_cup()
@@ -81,12 +99,9 @@ STARTS = {
     "arm_client": [{}],
     "person_monitor": [{"robot": "panda"}, {}],
     "task_execution": [{}],
+    "recorder": [{"file": _unused_recording(), "clouds": 1.0}],
+    "player": [{"file": _recording(), "stay": True}],
 }
-
-
-def type_name(kind):
-    package, folder = kind.__module__.split(".")[:2]
-    return f"{package}/{folder}/{kind.__name__}"
 
 
 def named(entries):

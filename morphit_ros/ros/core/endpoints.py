@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from time import monotonic
@@ -93,16 +93,21 @@ class Inbox:
     """
 
     def __init__(self, subscription: Subscription) -> None:
-        self._subscription = subscription
+        self.subscription = subscription
 
     def take(self) -> list[Any]:
         """What has come since the last time, oldest first; the oldest are lost where there were more than its depth."""
-        messages = []
-        handle = self._subscription.handle
+        return [message for message, _ in self._taken(False)]
+
+    def take_raw(self) -> list[tuple[bytes, int, int]]:
+        """The same as (bytes, when it was received and when published [ns of wall time])."""
+        return [(data, info["received_timestamp"], info["source_timestamp"]) for data, info in self._taken(True)]
+
+    def _taken(self, raw: bool) -> Iterator[tuple[Any, dict[str, Any]]]:
+        handle = self.subscription.handle
         with handle:
-            while (taken := handle.take_message(self._subscription.msg_type, False)) is not None:
-                messages.append(taken[0])
-        return messages
+            while (taken := handle.take_message(self.subscription.msg_type, raw)) is not None:
+                yield taken
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PoseArray, PoseStamped, TransformStamped, WrenchStamped
+from rcl_interfaces.msg import Log
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image, JointState, PointCloud2
 from std_msgs.msg import Bool, Float64, Float64MultiArray, String
@@ -180,6 +181,8 @@ CLOCK = Topic("/clock", Clock, STREAM, "simulated time")
 DIAGNOSTICS = Topic(
     "/diagnostics", DiagnosticArray, STREAM, "state, timings and counts of each node, at least every second"
 )
+# Latched as rclpy offers it.
+ROSOUT = Topic("/rosout", Log, LATCHED, "log lines of all nodes")
 
 SEGMENT = Service("segment", Segment, "segment the latest pair of clouds now")
 ATTACH_OBJECT = Service("attach_object", AttachObject, "attach an object, a cloud or a mesh, to the sphere model")
@@ -258,7 +261,7 @@ CLIENTS = ("pick_client", "arm_client")
 # Of every other node.
 COMMON = (DIAGNOSTICS, NODE_ALIVE)
 
-NODES: tuple[NodeInterfaces, ...] = (
+_ACTING: tuple[NodeInterfaces, ...] = (
     NodeInterfaces(
         "robot_spheres",
         publishes=(SPHERE_DESCRIPTION, SPHERE_MODEL, SPHERE_MARKERS, ROBOT_DESCRIPTION),
@@ -409,3 +412,21 @@ NODES: tuple[NodeInterfaces, ...] = (
         calls=(RELEASE, PLACE, GO_HOME, RECOVER),
     ),
 )  # fmt: skip
+
+# What has something move, or lets it: a recording of it never reaches who obeys it.
+COMMANDS = (
+    JOINT_TRAJECTORY, GATED_TRAJECTORY, GRIPPER_COMMAND, VACUUM_COMMAND, WANTED_VELOCITIES, VELOCITY_COMMANDS,
+    COVER_TARGET, COVER_COMMANDS, COVER_TRAJECTORY, GATE_STATE, HEARTBEAT, NODE_ALIVE,
+)  # fmt: skip
+# What is large, and made anew all the time.
+CLOUDS = (LEFT_POINTS, RIGHT_POINTS, SCENE, OVERVIEW_IMAGE)
+# What a recording holds: all topics of all nodes.
+RECORDED = tuple(
+    dict.fromkeys([*COMMON, ROSOUT, *(topic for node in _ACTING for topic in (*node.publishes, *node.subscribes))])
+)
+NODES = (
+    *_ACTING,
+    NodeInterfaces("recorder", subscribes=RECORDED),
+    # What a recording holds, commands below `recorded/`.
+    NodeInterfaces("player"),
+)

@@ -1,0 +1,1 @@
+"""Topics of a running graph as a file, and such a file as topics of a graph."""
