@@ -14,6 +14,7 @@ from morphit_interfaces.msg import Grasp, GraspArray, SegmentedObject, Segmented
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import make_transform
+from morphit_ros.memory.thing import Weight
 from morphit_ros.ros.core.conversions import message_from_cloud
 from morphit_ros.ros.execution.job import JobFailed
 from morphit_ros.ros.execution.pick_steps import PickSteps, PickStepsConfig
@@ -29,23 +30,25 @@ def seen(offset):
 
 def test_mass_centre_and_failed_grasps_go_along_over_several_attempts():
     steps = PickSteps.__new__(PickSteps)
-    steps._weighed_center = lambda load, target: np.array([0.06, 0.0, 0.02])
+    steps._weight_of = lambda load, target: Weight(load.mass, 0.01, np.array([0.06, 0.0, 0.02]), 1e-4 * np.eye(3))
     job = SimpleNamespace(
         load=SimpleNamespace(mass=0.4), weighed_now=True, weighed=None, failed_poses=[make_transform()]
     )
     steps._carry_along(job, seen(0.0), seen(0.05))
-    assert job.weighed[0] == 0.4
-    assert job.weighed[1] == pytest.approx([0.11, 0.0, 0.02], abs=2e-3)
+    assert job.weighed.mass == 0.4
+    assert job.weighed.center == pytest.approx([0.11, 0.0, 0.02], abs=2e-3)
     # The second attempt has weighed nothing: what the first one taught moves on from where it is.
     job.failed_poses.append(make_transform(translation=(0.05, 0.0, 0.0)))
     steps._carry_along(job, seen(0.05), seen(0.02))
-    assert job.weighed[1] == pytest.approx([0.08, 0.0, 0.02], abs=4e-3)
+    assert job.weighed.center == pytest.approx([0.08, 0.0, 0.02], abs=4e-3)
     assert [pose[0, 3] for pose in job.failed_poses] == pytest.approx([0.02, 0.02], abs=4e-3)
 
 
 def test_nothing_is_known_of_the_centre_of_what_lies_on_another_side():
     steps = PickSteps.__new__(PickSteps)
-    job = SimpleNamespace(load=None, weighed_now=False, weighed=(0.4, np.zeros(3)), failed_poses=[])
+    job = SimpleNamespace(
+        load=None, weighed_now=False, weighed=Weight(0.4, 0.01, np.zeros(3), 1e-4 * np.eye(3)), failed_poses=[]
+    )
     points = np.random.default_rng(1).uniform([-0.02, -0.02, 0.0], [0.02, 0.02, 0.2], (900, 3))
     header = Header(frame_id="world")
     upright = SegmentedObject(header=header, cloud=message_from_cloud(PointCloud(points)))
@@ -55,7 +58,7 @@ def test_nothing_is_known_of_the_centre_of_what_lies_on_another_side():
 
 def test_grasps_that_failed_are_known_in_the_next_goal_while_the_object_lies_there():
     steps = PickSteps.__new__(PickSteps)
-    steps._failed = []
+    steps._failed, steps._things = [], None
     failed = make_transform(translation=(0.0, 0.0, 0.02))
 
     def ended(target, grasps, put_off=0, success=False):
@@ -93,7 +96,8 @@ def test_grasps_on_sides_that_no_camera_saw_wait_for_later_goals(put_off):
         SimpleNamespace(objects=SegmentedObjectArray(objects=objects), table=TablePlane())
         for objects in ([seen(0.0)], [seen(0.0), seen(0.22)])
     )
-    job = SimpleNamespace(put_off=0, failed_poses=[], goal=SimpleNamespace(request=SimpleNamespace(lift_height=0.2)))
+    request = SimpleNamespace(lift_height=0.2)
+    job = SimpleNamespace(put_off=0, failed_poses=[], known=None, goal=SimpleNamespace(request=request))
 
     def plan(*grasps):
         return PlanGrasp.Result(success=True, grasps=GraspArray(grasps=list(grasps)))
