@@ -12,8 +12,10 @@ from morphit_ros.geometry.thinning import point_spacing
 from morphit_ros.geometry.transforms import Array, plane_axes, transform_points, transform_vectors
 from morphit_ros.jit import njit
 
-# Cells along a side of what an eye saw, and around it those that are seen past for certain.
-_CELLS, _BESIDE = 96, 2
+# Cells along a side of what an eye saw.
+_CELLS = 96
+# Beside an outline by less than this, the table shows beside a point rather than behind it [m].
+_OUTLINE = 0.008
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,8 @@ class Sightlines(NamedTuple):
         frames: (V, 3, 3) rows: two directions across each view, and the one along it.
         corners: (V, 2) of the views' cells, as slopes.
         cells: (V,) their size, as a slope.
-        depths: (V, _CELLS, _CELLS) distance along the view to the first surface, infinite where there is none [m].
+        depths: (V, _CELLS, _CELLS) distance along the view to the first surface at or beside a place, infinite where
+            there is none [m].
         planes: (P, 4) as of `Look`.
     """
 
@@ -100,6 +103,8 @@ class Sightlines(NamedTuple):
 
 def sightlines(look: Look) -> Sightlines:
     """What the eyes of a look saw of its thing."""
+    from scipy.ndimage import minimum_filter
+
     count = len(look.eyes)
     frames, corners = np.empty((count, 3, 3)), np.empty((count, 2))
     cells, depths = np.empty(count), np.full((count, _CELLS, _CELLS), np.inf)
@@ -107,10 +112,13 @@ def sightlines(look: Look) -> Sightlines:
     for index, eye in enumerate(look.eyes):
         frames[index] = _view(eye, look.middle)
         (low, high), _ = _box(look.points, eye, frames[index])
-        cells[index] = max(float((high - low).max()) / (_CELLS - 2 * _BESIDE), 1e-6)
-        corners[index] = low - _BESIDE * cells[index]
+        margin = 2.0 * _OUTLINE / float(np.linalg.norm(look.middle - eye))
+        cells[index] = float((high - low).max() + 2.0 * margin) / _CELLS
+        corners[index] = low - margin
         for points in (look.points, look.blockers):
             _draw(points, eye, frames[index], corners[index], cells[index], spacing, depths[index])
+        beside = round(_OUTLINE / float(np.linalg.norm(look.middle - eye)) / cells[index])
+        depths[index] = minimum_filter(depths[index], 2 * beside + 1, mode="nearest")
     return Sightlines(look.eyes, frames, corners, cells, depths, look.planes)
 
 
@@ -160,14 +168,10 @@ def is_empty(x, y, z, sight, margin):  # type: ignore[no-untyped-def]
         ahead = frame[2, 0] * dx + frame[2, 1] * dy + frame[2, 2] * dz
         if ahead < 1e-3:
             continue
-        u = ((frame[0, 0] * dx + frame[0, 1] * dy + frame[0, 2] * dz) / ahead - sight.corners[k, 0]) / sight.cells[k]
-        v = ((frame[1, 0] * dx + frame[1, 1] * dy + frame[1, 2] * dz) / ahead - sight.corners[k, 1]) / sight.cells[k]
-        # At an outline the table shows beside a point rather than behind it.
-        beside = margin / ahead / sight.cells[k]
-        nearest = np.inf
-        for i in range(max(0, int(np.floor(u - beside))), min(side, int(np.floor(u + beside)) + 1)):
-            for j in range(max(0, int(np.floor(v - beside))), min(side, int(np.floor(v + beside)) + 1)):
-                nearest = min(nearest, sight.depths[k, i, j])
-        if ahead < nearest - margin:
+        u = (frame[0, 0] * dx + frame[0, 1] * dy + frame[0, 2] * dz) / ahead
+        v = (frame[1, 0] * dx + frame[1, 1] * dy + frame[1, 2] * dz) / ahead
+        i = int(np.floor((u - sight.corners[k, 0]) / sight.cells[k]))
+        j = int(np.floor((v - sight.corners[k, 1]) / sight.cells[k]))
+        if not (0 <= i < side and 0 <= j < side) or ahead < sight.depths[k, i, j] - margin:
             return True
     return False

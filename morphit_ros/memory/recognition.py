@@ -33,8 +33,10 @@ _DIRECTIONS, _TURNS = 48, 16
 # Poses that are refined, and how far apart these are at least [m], [rad].
 _FINALISTS, _SHIFT, _TURN = 10, 0.01, math.radians(12.0)
 # Largest distances of matches while searching and refining [m], and steps at each.
-_COARSE, _FINE = np.array([0.04, 0.02]), np.array([0.012, 0.007, 0.005])
+_COARSE, _FINE = (0.04, 0.02), np.array([0.012, 0.007, 0.005])
 _COARSE_STEPS, _FINE_STEPS = 6, 12
+# Of so many poses one goes on, twice.
+_KEPT = 3
 # A point is on a surface within this of its tangent plane, and of its nearest point [m].
 _ON, _BESIDE = 0.004, 0.01
 # A point this far before what was seen is where nothing is [m].
@@ -94,7 +96,7 @@ class Shape:
         self.length = float(np.ptp(extents, axis=0).max())
         self.few, self.many = (
             _surface(look, thin_evenly(look.points, look.normals, count, rng), size, reach)
-            for count, size, reach in ((_FEW, 0.008, float(_COARSE[0])), (_MANY, 0.004, float(_FINE[0])))
+            for count, size, reach in ((_FEW, 0.008, _COARSE[0]), (_MANY, 0.004, float(_FINE[0])))
         )
 
 
@@ -106,14 +108,15 @@ def register(known: Shape, seen: Shape) -> Match:
         seen: of the present one.
     """
     starts = _starts(known, seen)
-    judged = _fit(starts, seen.few, known.few, seen.sight, known.sight, _COARSE, _COARSE_STEPS, _ROUGH)
-    order = np.argsort(-_scores(judged), kind="stable")
+    for distance in _COARSE:
+        judged = _fit(starts, seen.few, known.few, seen.sight, known.sight, np.array([distance]), _COARSE_STEPS, _ROUGH)
+        starts = starts[np.argsort(-_scores(judged), kind="stable")[: len(starts) // _KEPT]]
     chosen: list[Array] = []
-    for index in order:
+    for pose in starts:
         if len(chosen) == _FINALISTS:
             break
-        if all(_differ(starts[index], other, seen.middle) for other in chosen):
-            chosen.append(starts[index])
+        if all(_differ(pose, other, seen.middle) for other in chosen):
+            chosen.append(pose)
     poses = np.array(chosen)
     judged = _fit(poses, seen.many, known.many, seen.sight, known.sight, _FINE, _FINE_STEPS, 1.0)
     best = int(np.argmax(_scores(judged)))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from memory_scenes import EYES, can, hammer, seen
 
 from morphit_ros.geometry.primitives import box_mesh
 from morphit_ros.geometry.transforms import (
@@ -13,8 +14,6 @@ from morphit_ros.geometry.transforms import (
 )
 from morphit_ros.memory.look import Look, is_empty, sightlines
 from morphit_ros.memory.recognition import Shape, register
-
-from memory_scenes import EYES, can, hammer, seen
 
 
 def test_a_moved_look_is_found_where_it_was_moved_to():
