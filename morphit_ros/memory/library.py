@@ -11,8 +11,10 @@ from morphit_ros.memory.look import Look
 from morphit_ros.memory.recognition import Match, Shape, register
 from morphit_ros.memory.thing import SUFFIX, KnownThing, Lesson
 
-# More things are not compared: each that is about as long takes a second.
-_MOST_THINGS = 300
+# More things are not read; those that come nearest in length are compared, which takes 0.2 s each.
+_MOST_THINGS, _MOST_COMPARED = 300, 40
+# Looks that share less with what is known lie less surely, and add nothing to its surface.
+_SURE = 0.5
 # What is seen of a thing is so much of the length that is known of it.
 _LEAST_LENGTH, _MOST_LENGTH = 0.7, 1.25
 # A thing is recognised where at least this part of both surfaces lies on the other, and no larger part of either where
@@ -97,10 +99,10 @@ class ObjectLibrary:
         shape = Shape(look)
         found: list[Recognition] = []
         # Picks may teach meanwhile, in another thread.
-        for thing in list(self.things.values()):
-            known = self._shape_of(thing)
-            if not _LEAST_LENGTH < shape.length / known.length < _MOST_LENGTH:
-                continue
+        things = [(thing, self._shape_of(thing)) for thing in list(self.things.values())]
+        things = [item for item in things if _LEAST_LENGTH < shape.length / item[1].length < _MOST_LENGTH]
+        things.sort(key=lambda item: abs(item[1].length - shape.length))
+        for thing, known in things[:_MOST_COMPARED]:
             match = register(known, shape)
             if match.shared >= _LEAST_SHARED and match.refuted <= _MOST_REFUTED:
                 found.append(Recognition(thing, match))
@@ -130,7 +132,9 @@ class ObjectLibrary:
             thing, T_thing_seen = KnownThing.first_seen(look)
         else:
             T_thing_seen = known.match.T_known_seen
-            thing = self.things.get(known.thing.name, known.thing).seen_again(look.transformed(T_thing_seen))
+            thing = self.things.get(known.thing.name, known.thing)
+            if known.match.shared >= _SURE:
+                thing = thing.seen_again(look.transformed(T_thing_seen))
         thing = thing.taught(lesson.moved(T_thing_seen))
         self.things[thing.name] = thing
         self._shapes.pop(thing.name, None)

@@ -42,14 +42,25 @@ class KnownThings:
         """The thing that a look shows, as of `ObjectLibrary.recognise`."""
         return self._worker.submit(self._library.recognise, look)
 
+    @staticmethod
+    def answered(answer: Future[tuple[Recognition | None, str]]) -> tuple[Recognition | None, str]:
+        """What came of `ask` so far: without it a pick goes on with less, whatever went wrong."""
+        if not answer.done():
+            return None, "no answer in time"
+        error = answer.exception()
+        return answer.result() if error is None else (None, f"{type(error).__name__}: {error}")
+
     def learn(self, job: ExecutionJob) -> None:
-        """Keep what a job that has ended has taught."""
+        """Keep what a job that has ended has taught; what prevents that is a problem and no failure of the pick."""
         if job.look is None or job.target is None:
             return
-        if job.weighed_now and job.load is not None:
-            job.weighed, job.weighed_now = self._weight_of(job.load, job.target), False
-        if not job.lesson.is_empty:
-            self.problem = self._library.learn(job.look, job.lesson, job.known)
+        try:
+            if job.weighed_now and job.load is not None:
+                job.weighed, job.weighed_now = self._weight_of(job.load, job.target), False
+            if not job.lesson.is_empty:
+                self.problem = self._library.learn(job.look, job.lesson, job.known)
+        except (MorphitError, ValueError, ArithmeticError) as error:
+            self.problem = f"the library has learned nothing of this pick: {error}"
 
 
 def look_at(seen: SegmentedObject, scene: Segment.Response) -> Look | None:

@@ -193,7 +193,7 @@ class PickSteps:
 
         def go_on() -> None:
             job.look = look
-            job.known, said = answer.result() if answer.done() else (None, "no answer in time")
+            job.known, said = KnownThings.answered(answer)
             self._node.get_logger().info(f"library of things: {said}")
             self._ask_for_grasps(job, scene, goal)
 
