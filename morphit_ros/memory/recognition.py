@@ -14,7 +14,7 @@ import numpy as np
 
 from morphit_ros.geometry.nearest_grid import NearestGrid, nearest_grid, row_at
 from morphit_ros.geometry.outward_normals import sphere_directions
-from morphit_ros.geometry.thinning import thin_evenly
+from morphit_ros.geometry.thinning import Index, thin_evenly
 from morphit_ros.geometry.transforms import (
     Array,
     make_transform,
@@ -128,7 +128,7 @@ def _scores(judged: Array) -> Array:
     return np.asarray(judged[:, 0] - _AGAINST * judged[:, 1])
 
 
-def _surface(look: Look, rows: Array, size: float, reach: float) -> _Surface:
+def _surface(look: Look, rows: Index, size: float, reach: float) -> _Surface:
     points, normals = np.ascontiguousarray(look.points[rows]), np.ascontiguousarray(look.normals[rows])
     low, high = points.min(axis=0) - reach, points.max(axis=0) + reach
     size = max(size, float(np.cbrt(np.prod(high - low) / _MOST_CELLS)))
