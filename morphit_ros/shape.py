@@ -172,7 +172,7 @@ def _learned_field(source: Any) -> LearnedField | None:
 
         return LearnedField(field, getattr(source, "threshold", None), getattr(source, "eyes", None))
     if isinstance(source, (str, os.PathLike)) and Path(source).suffix.lower() == ".npz":
-        from morphit_ros.neural.archive import is_archive
+        from morphit_ros.geometry.archive import is_archive
         from morphit_ros.neural.learning.field_file import load_learned_field
 
         return load_learned_field(Path(source)) if is_archive(Path(source)) else None

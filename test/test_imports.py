@@ -62,6 +62,7 @@ CAPABILITIES = {
         "geometry",
     ),
     "perception": line("two clouds → registered scene → table, objects", "geometry"),
+    "memory": line("known things: recognised by shape, what picks taught of them, their files", "geometry"),
     "grasping": line("gripper data, DISF, planner from many starts, checks, completion", "geometry robot"),
     "motion": line("motion backends, paths among solids and their proof, reachability", "geometry robot spheres"),
     "execution": line("grasp sequence, watches, the gate in front of the controller", "geometry robot spheres"),
@@ -107,8 +108,8 @@ SUBPACKAGES = {
     "cli": line("`morphit` itself: finds the command", "commands"),
     "ros": line(
         "`core` (names and QoS, parameters, conversions, frames, runner) and one subpackage a capability",
-        "geometry robot bringup calibration contact_planning cover display execution grasping motion neural perception "
-        "spheres superovoid",
+        "geometry robot bringup calibration contact_planning cover display execution grasping memory motion neural "
+        "perception spheres superovoid",
     ),
     "nodes": line(
         "one executable a file, thin",

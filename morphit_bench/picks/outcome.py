@@ -44,6 +44,8 @@ class PickResult:
         mass, mass_deviation: as weighed [kg]; not a number where nothing was.
         center: (3,) of mass as weighed, in the world, at the middle of the height that was seen; empty where nothing
             was weighed [m].
+        center_covariance: (3, 3) of its error; empty as it is [m²].
+        recognised: what a library knew the object as, empty without one.
     """
 
     kind: Outcome
@@ -63,6 +65,8 @@ class PickResult:
     mass: float = float("nan")
     mass_deviation: float = float("nan")
     center: list[float] = field(default_factory=list)
+    center_covariance: list[list[float]] = field(default_factory=list)
+    recognised: str = ""
 
     @property
     def success(self) -> bool:

@@ -19,7 +19,7 @@ from morphit_bench.picks.outcome import Outcome, PickResult
 from morphit_bench.picks.planners import GraspPlanner, grasp_planner
 from morphit_bench.picks.views import KNOWN_POINTS, SETTINGS, ObjectView, known_shape, observed_shape
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.candidates import is_near
+from morphit_ros.execution.candidates import is_near, preferred
 from morphit_ros.execution.displacement import planar_motion
 from morphit_ros.execution.failure import FailureMode, PickOutcome as SequenceOutcome
 from morphit_ros.execution.obstacles import fine_obstacle, table_obstacle
@@ -49,6 +49,9 @@ from morphit_ros.geometry.transforms import (
 )
 from morphit_ros.grasping import Grasp, GraspPlan, Gripper
 from morphit_ros.grasping.suction.cup import SuctionCup, load_gripper, two_fingers
+from morphit_ros.memory.library import ObjectLibrary, Recognition
+from morphit_ros.memory.look import Look
+from morphit_ros.memory.thing import Lesson, Weight
 from morphit_ros.motion.embedded import EmbeddedBackend, EmbeddedConfig
 from morphit_ros.motion.reachability import Reachability
 from morphit_ros.motion.refinement import RefinableArm
@@ -178,6 +181,7 @@ class PickJob:
         on_plan: Callable[[ObjectView, GraspPlan], None] | None = None,
         on_stage: Callable[[PickStage], None] | None = None,
         after: PickResult | None = None,
+        library: ObjectLibrary | None = None,
     ) -> PickResult:
         """See, plan and pick the object of a workcell, once.
 
@@ -191,6 +195,7 @@ class PickJob:
             on_plan: called with view and plan before anything moves.
             on_stage: called at the beginning of each stage of the sequence.
             after: the attempt before, which failed: grasps near its own are not tried; what it has weighed is known.
+            library: what is known of the object there is used, and what the pick teaches is kept there.
 
         Raises:
             InvalidInputError: no such setting.
@@ -212,9 +217,14 @@ class PickJob:
         if after is not None and after.center and view.center_of_mass is None and moved is not None:
             center = transform_points(moved, np.array([after.center]))[0]
             told = replace(view, center_of_mass=center, mass=after.mass)
+        known, said = (None, "") if library is None else library.recognise(look_of(view))
+        if known is not None and told.center_of_mass is None and (weight := known.lesson.weight) is not None:
+            told = replace(told, center_of_mass=weight.center, mass=weight.mass)
         began, busy = time.perf_counter(), time.process_time()
         plan = self.plan(workcell, told, planner or grasp_planner("morphit", setting), seed, avoid)
         planning_time = time.process_time() - busy
+        if known is not None:
+            plan = _by_experience(plan, known.lesson)
         durations["plan_grasp"] = time.perf_counter() - began
         if on_plan is not None:
             on_plan(view, plan)
@@ -223,7 +233,10 @@ class PickJob:
             return PickResult(kind, "plan_grasp", plan.message, planning_time=planning_time, durations=durations)
         recenter = after is None and view.center_of_mass is None
         result = self._execute(workcell, view, plan, sequence or SequenceConfig(), on_stage, recenter)
-        return replace(result, planning_time=planning_time, durations=durations | result.durations)
+        if library is not None:
+            _teach(library, look_of(view), known, result)
+        durations |= result.durations
+        return replace(result, planning_time=planning_time, durations=durations, recognised=said)
 
     def plan(
         self, workcell: Workcell, view: ObjectView, planner: GraspPlanner, seed: int = 0, avoid: Sequence[Array] = ()
@@ -340,7 +353,11 @@ class PickJob:
             points = transform_points(invert_transform(workcell.T_world_base), view.cloud.finite().points)
             center = transform_points(workcell.T_world_base, update.load.center_within(points)[None])[0].tolist()
             weight = update.load.mass, update.load.mass_deviation
-            result = replace(result, mass=weight[0], mass_deviation=weight[1], center=center)
+            turn = workcell.T_world_base[:3, :3]
+            covariance = (turn @ update.load.center_covariance(points) @ turn.T).tolist()
+            result = replace(
+                result, mass=weight[0], mass_deviation=weight[1], center=center, center_covariance=covariance
+            )
         return replace(result, self_contacts=sorted(map(list, touching)))
 
     def request(
@@ -391,6 +408,37 @@ _PAUSE = 0.3
 _CUP_POINTS = 20_000
 # About the approach.
 _HALF_TURN = np.diag([-1.0, -1.0, 1.0, 1.0])
+
+
+def look_of(view: ObjectView) -> Look:
+    """A view as a library takes it."""
+    assert view.cloud is not None
+    cloud = view.cloud.finite()
+    assert cloud.normals is not None
+    up = np.array([0.0, 0.0, 1.0]) if view.table is None else view.table.T_world_table[:3, 2]
+    planes = np.empty((0, 4)) if view.table is None else np.array([[*up, up @ view.table.T_world_table[:3, 3]]])
+    nothing = np.empty((0, 3))
+    eyes = nothing if view.viewpoints is None else view.viewpoints
+    return Look(cloud.points, cloud.normals, eyes, planes, nothing if view.obstacles is None else view.obstacles)
+
+
+def _by_experience(plan: GraspPlan, lesson: Lesson) -> GraspPlan:
+    near = SequenceConfig().regrasp_distance, SequenceConfig().regrasp_angle
+    order = preferred([grasp.T_world_gripper for grasp in plan.grasps], lesson.held, lesson.failed, *near)
+    return replace(plan, grasps=[plan.grasps[index] for index in order])
+
+
+def _teach(library: ObjectLibrary, look: Look, known: Recognition | None, result: PickResult) -> None:
+    """What the robot can know of a pick; that the object turned in the hand by less than shows there is not."""
+    weight, poses = None, (np.array(result.T_world_gripper),) if result.executed else ()
+    if result.center:
+        covariance = np.array(result.center_covariance)
+        weight = Weight(result.mass, result.mass_deviation, np.array(result.center), covariance)
+    held = result.success or result.stage == "result"
+    failed = not held and result.kind is Outcome.MISGRASP
+    lesson = Lesson(weight, poses if held else (), poses if failed else ())
+    if not lesson.is_empty:
+        library.learn(look, lesson, known)
 
 
 def follow(workcell: Workcell, sequence: AnySequence, longest: float) -> tuple[Any, dict[str, float]]:

@@ -137,6 +137,26 @@ def is_near(pose: Array, other: Array, distance: float, angle: float) -> bool:
     return min(rotation_angle(relative), rotation_angle(relative @ _HALF_TURN)) <= angle
 
 
+def preferred(
+    poses: Sequence[Array], held: Sequence[Array], failed: Sequence[Array], distance: float, angle: float
+) -> list[int]:
+    """Order of gripper poses (4, 4) by experience: those near one that held first, those near one that failed last.
+
+    Among equals the order stays; a grasp that held once counts more than one that failed.
+
+    Args:
+        poses: best first.
+        held, failed: poses of earlier picks, in the same frame.
+        distance, angle: as of `is_near`.
+    """
+
+    def rank(index: int) -> int:
+        near = [any(is_near(poses[index], other, distance, angle) for other in known) for known in (held, failed)]
+        return 0 if near[0] else 1 + near[1]
+
+    return sorted(range(len(poses)), key=rank)
+
+
 def reason(motion: str, result: MotionResult) -> str:
     """Why a motion could not be planned."""
     return f"{motion}: {result.status.value}" + (f" ({result.message})" if result.message else "")

@@ -26,6 +26,8 @@ _LEAST_READINGS = 5
 _LEAST_MASS = 0.005
 # No object has its centre of mass further out than this share of its extent.
 _WITHIN = 0.9
+# Where an object has turned in the hand, its centre is known by what bore a part of it, no better than this [m].
+_TURNED = 0.02
 # A load that grows by this share has left the table only since.
 _GROWTH = 0.15
 
@@ -80,6 +82,16 @@ class Load:
         offset[2] = 0.0
         reach = float(((points - middle) @ offset).max())
         return np.asarray(middle + offset * min(1.0, _WITHIN * reach / max(float(offset @ offset), 1e-12)))
+
+    def center_covariance(self, points: Array) -> Array:
+        """(3, 3) of the error of `center_within` [m²]: any height of the object is as likely, along the vertical.
+
+        Args:
+            points: (N, 3) of the object in the base frame [m].
+        """
+        across = self.center_deviation if self.resting is None else float(np.hypot(self.center_deviation, _TURNED))
+        height = float(np.ptp(points[:, 2]))
+        return np.diag([across**2, across**2, height**2 / 12.0 + 1e-8])
 
     def _line(self, points: Array) -> Array:
         """A point on the vertical through the centre of mass, before the object turned in the hand."""

@@ -16,9 +16,9 @@ from ball_views import BALL_CENTER, BALL_RADIUS, ball_depths, ball_images
 
 from morphit_ros.cli import main
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.archive import read_archive, write_archive
 from morphit_ros.geometry.primitives import sphere_mesh
 from morphit_ros.geometry.transforms import make_transform
-from morphit_ros.neural.archive import read_archive, write_archive
 from morphit_ros.neural.fields.analytic import SphereField
 from morphit_ros.neural.fields.grid import GridField, grid_nodes
 from morphit_ros.neural.learning import depth as depth_module, images as images_module

@@ -16,7 +16,7 @@ from ball_views import ball_images
 from field_samples import EVERY_FIELD, FIELDS, points_around
 
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
-from morphit_ros.neural.archive import read_archive, write_archive
+from morphit_ros.geometry.archive import read_archive, write_archive
 from morphit_ros.neural.fields.analytic import SphereField
 from morphit_ros.neural.fields.grid import GridField
 from morphit_ros.neural.learning.config import ImageLearningConfig

@@ -19,8 +19,8 @@ from ball_views import ball_depths, ball_images
 from field_samples import FIELDS
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.archive import read_archive, write_archive
 from morphit_ros.geometry.primitives import box_mesh
-from morphit_ros.neural.archive import read_archive, write_archive
 from morphit_ros.neural.learning.field_file import LearnedField, load_learned_field, save_field
 from morphit_ros.neural.solid.moments import VolumeMoments
 from morphit_ros.neural.solid.silhouette_hull import HullThreshold

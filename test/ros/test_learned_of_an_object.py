@@ -1,5 +1,7 @@
 """What attempts at an object have taught goes along with it, wherever it is put down."""
 
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,16 +9,23 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
 
+from geometry_msgs.msg import Vector3
 from std_msgs.msg import Header
 
 from morphit_interfaces.action import PlanGrasp
 from morphit_interfaces.msg import Grasp, GraspArray, SegmentedObject, SegmentedObjectArray, TablePlane
+from morphit_ros.execution.failure import AttemptRecord, FailureMode
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.geometry.point_cloud import PointCloud
-from morphit_ros.geometry.transforms import make_transform
-from morphit_ros.ros.core.conversions import message_from_cloud
-from morphit_ros.ros.execution.job import JobFailed
+from morphit_ros.geometry.transforms import make_transform, transform_points
+from morphit_ros.memory.thing import Weight
+from morphit_ros.ros.core.conversions import message_from_cloud, point_from_array, pose_from_matrix
+from morphit_ros.ros.execution.job import ExecutionJob, JobFailed
+from morphit_ros.ros.execution.known_things import KnownThings
 from morphit_ros.ros.execution.pick_steps import PickSteps, PickStepsConfig
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "memory"))
+import memory_scenes
 
 
 def seen(offset):
@@ -29,23 +38,25 @@ def seen(offset):
 
 def test_mass_centre_and_failed_grasps_go_along_over_several_attempts():
     steps = PickSteps.__new__(PickSteps)
-    steps._weighed_center = lambda load, target: np.array([0.06, 0.0, 0.02])
+    steps._weight_of = lambda load, target: Weight(load.mass, 0.01, np.array([0.06, 0.0, 0.02]), 1e-4 * np.eye(3))
     job = SimpleNamespace(
         load=SimpleNamespace(mass=0.4), weighed_now=True, weighed=None, failed_poses=[make_transform()]
     )
     steps._carry_along(job, seen(0.0), seen(0.05))
-    assert job.weighed[0] == 0.4
-    assert job.weighed[1] == pytest.approx([0.11, 0.0, 0.02], abs=2e-3)
+    assert job.weighed.mass == 0.4
+    assert job.weighed.center == pytest.approx([0.11, 0.0, 0.02], abs=2e-3)
     # The second attempt has weighed nothing: what the first one taught moves on from where it is.
     job.failed_poses.append(make_transform(translation=(0.05, 0.0, 0.0)))
     steps._carry_along(job, seen(0.05), seen(0.02))
-    assert job.weighed[1] == pytest.approx([0.08, 0.0, 0.02], abs=4e-3)
+    assert job.weighed.center == pytest.approx([0.08, 0.0, 0.02], abs=4e-3)
     assert [pose[0, 3] for pose in job.failed_poses] == pytest.approx([0.02, 0.02], abs=4e-3)
 
 
 def test_nothing_is_known_of_the_centre_of_what_lies_on_another_side():
     steps = PickSteps.__new__(PickSteps)
-    job = SimpleNamespace(load=None, weighed_now=False, weighed=(0.4, np.zeros(3)), failed_poses=[])
+    job = SimpleNamespace(
+        load=None, weighed_now=False, weighed=Weight(0.4, 0.01, np.zeros(3), 1e-4 * np.eye(3)), failed_poses=[]
+    )
     points = np.random.default_rng(1).uniform([-0.02, -0.02, 0.0], [0.02, 0.02, 0.2], (900, 3))
     header = Header(frame_id="world")
     upright = SegmentedObject(header=header, cloud=message_from_cloud(PointCloud(points)))
@@ -55,7 +66,7 @@ def test_nothing_is_known_of_the_centre_of_what_lies_on_another_side():
 
 def test_grasps_that_failed_are_known_in_the_next_goal_while_the_object_lies_there():
     steps = PickSteps.__new__(PickSteps)
-    steps._failed = []
+    steps._failed, steps._things = [], None
     failed = make_transform(translation=(0.0, 0.0, 0.02))
 
     def ended(target, grasps, put_off=0, success=False):
@@ -93,7 +104,8 @@ def test_grasps_on_sides_that_no_camera_saw_wait_for_later_goals(put_off):
         SimpleNamespace(objects=SegmentedObjectArray(objects=objects), table=TablePlane())
         for objects in ([seen(0.0)], [seen(0.0), seen(0.22)])
     )
-    job = SimpleNamespace(put_off=0, failed_poses=[], goal=SimpleNamespace(request=SimpleNamespace(lift_height=0.2)))
+    request = SimpleNamespace(lift_height=0.2)
+    job = SimpleNamespace(put_off=0, failed_poses=[], known=None, goal=SimpleNamespace(request=request))
 
     def plan(*grasps):
         return PlanGrasp.Result(success=True, grasps=GraspArray(grasps=list(grasps)))
@@ -110,3 +122,91 @@ def test_grasps_on_sides_that_no_camera_saw_wait_for_later_goals(put_off):
     job.put_off = put_off_so_far
     steps._planned(job, scene, plan(grasp(seen=0.0)))
     assert executed == [[[0.0]]]
+
+
+def scene_of(look):
+    """A segmented scene of a look, as perception sends it."""
+    cloud = PointCloud(look.points, look.normals)
+    header = Header(frame_id="world")
+    item = SegmentedObject(header=header, cloud=message_from_cloud(cloud), consistent=True)
+    eyes = [point_from_array(eye) for eye in look.eyes]
+    table = TablePlane(header=header, found=True, size=Vector3(x=1.0, y=1.0))
+    table.pose.orientation.w = 1.0
+    objects = SegmentedObjectArray(header=header, objects=[item], viewpoints=eyes)
+    return SimpleNamespace(objects=objects, table=table)
+
+
+class Finished(ExecutionJob):
+    """A job whose parts matter to the library, without a goal and a robot."""
+
+    def __init__(self):
+        self.goal = SimpleNamespace(request=SimpleNamespace(lift_height=0.2))
+        self.load, self.weighed, self.weighed_now = None, None, False
+        self.target = self.look = self.known = None
+        self.failed_poses, self.failed_before, self.put_off = [], 0, 0
+        self.awaited = None
+        self.ended = AttemptRecord(FailureMode.SUCCESS, 0, "done", "")
+        self.pose = make_transform()
+
+    failed, finished = False, True
+    records = property(lambda self: [self.ended])
+    _executed_pose = property(lambda self: [self.pose])
+
+
+def pick(folder, look, load=None, weight=None, pose=None):
+    """A pick with a library up to its question to the planner, and to its end if something was weighed."""
+    steps, asked = PickSteps.__new__(PickSteps), []
+    steps._failed = []
+    steps._things = KnownThings(str(folder), lambda load, target: weight)
+    steps._node = SimpleNamespace(get_logger=lambda: SimpleNamespace(info=lambda text: None))
+    steps._plan = SimpleNamespace(send_goal_async=asked.append)
+    steps._ask = lambda *_: None
+
+    def wait(job, stage, is_there, go_on, remedy):
+        while not is_there():
+            pass
+        go_on()
+
+    steps._wait = wait
+    job = Finished()
+    steps._plan_grasps(job, scene_of(look))
+    if load is not None:
+        job.load, job.weighed_now, job.pose = load, True, pose
+        steps.remember(job)
+    return steps, job, asked[0]
+
+
+def test_the_second_pick_of_a_thing_uses_what_the_first_one_weighed(tmp_path):
+    first, before = memory_scenes.seen(memory_scenes.hammer(), 0.2, 0)
+    second, now = memory_scenes.seen(memory_scenes.hammer(), 2.4, 7)
+    place = np.array([[0.09, 0.0, 0.0]])
+    heavy = Weight(0.6, 0.005, transform_points(before, place)[0], 1e-5 * np.eye(3))
+    load = SimpleNamespace(mass=0.6)
+    grasp_there = before @ make_transform(translation=place[0])
+    _, _, goal = pick(tmp_path, first, load, heavy, grasp_there)
+    assert goal.mass == 0.0
+    steps, job, goal = pick(tmp_path, second)
+    assert goal.mass == pytest.approx(0.6)
+    center = [goal.center_of_mass.x, goal.center_of_mass.y, goal.center_of_mass.z]
+    assert center == pytest.approx(transform_points(now, place)[0], abs=0.008)
+    # Of the planner's grasps the one that held comes first.
+    steps._sequence = SequenceConfig()
+    elsewhere = now @ make_transform(translation=(-0.08, 0.0, 0.0))
+    grasps = [Grasp(pose=pose_from_matrix(pose)) for pose in (elsewhere, now @ make_transform(translation=place[0]))]
+    assert steps._by_experience(job, grasps) == grasps[::-1]
+
+
+def test_a_damaged_library_is_said_and_the_pick_goes_on_without(tmp_path):
+    (tmp_path / "thing-0.thing").write_bytes(b"no zip")
+    first, _ = memory_scenes.seen(memory_scenes.can(), 0.2, 0)
+    steps, job, goal = pick(tmp_path, first)
+    assert goal.mass == 0.0 and job.known is None
+    assert "thing-0.thing is not used" in steps.problem
+
+
+def test_a_failed_grasp_is_learned_only_where_it_did_not_hold():
+    job = Finished()
+    job.failed = True
+    for mode, count in ((FailureMode.SLIPPED, 1), (FailureMode.CONTACT_PREGRASP, 0), (FailureMode.ROBOT_FAULT, 0)):
+        job.ended = AttemptRecord(mode, 0, "lift", "")
+        assert (len(job.lesson.held), len(job.lesson.failed)) == (0, count)

@@ -23,8 +23,8 @@ from visualization_msgs.msg import Marker
 from morphit_interfaces.action import BuildNeuralObject
 from morphit_interfaces.msg import MaterialRegion, PusherMotion, TablePlane
 from morphit_interfaces.srv import EstimateInertia, Identify, SimulatePush
+from morphit_ros.geometry.archive import write_archive
 from morphit_ros.geometry.point_cloud import PointCloud
-from morphit_ros.neural.archive import write_archive
 from morphit_ros.neural.fields.analytic import BoxField
 from morphit_ros.neural.learning.field_file import save_field
 from morphit_ros.neural.objects.known_object import know_object

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+from morphit_ros.geometry.archive import is_archive
 from morphit_ros.geometry.array_files import array_names, read_arrays
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.solid import Solid
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.archive import is_archive
 from morphit_ros.neural.fields.grid import GridField
 
 # Width of the soft edge, and empty room around the shape, in spacings.

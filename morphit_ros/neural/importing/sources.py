@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+from morphit_ros.geometry.archive import is_archive
 from morphit_ros.geometry.mesh_io import MESH_SUFFIXES, has_faces
-from morphit_ros.neural.archive import is_archive
 from morphit_ros.neural.importing.colmap import find_model
 from morphit_ros.neural.importing.splats import is_splat_file
 

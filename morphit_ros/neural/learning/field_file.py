@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.archive import read_archive, shown, write_archive
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.archive import read_archive, shown, write_archive
 from morphit_ros.neural.field import DensityField
 from morphit_ros.neural.fields.analytic import (
     AnalyticField,

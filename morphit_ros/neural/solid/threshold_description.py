@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.archive import shown
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.neural.archive import shown
 from morphit_ros.neural.solid.moments import VolumeMoments
 from morphit_ros.neural.solid.silhouette_hull import HullThreshold, WallDeviation, check_hull
 from morphit_ros.neural.solid.thresholds import Threshold

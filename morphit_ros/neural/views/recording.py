@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.archive import read_archive, write_archive
 from morphit_ros.geometry.mesh import TriangleMesh
-from morphit_ros.neural.archive import read_archive, write_archive
 from morphit_ros.neural.views.posed_views import PosedDepths, PosedImages
 
 _KIND, _VERSION = "recording of views", 1

@@ -17,12 +17,15 @@ from rclpy.task import Future
 
 from morphit_interfaces.action import ExecuteGrasp, GoHome, Pick, Place, Push, Recover, Release
 from morphit_interfaces.msg import SegmentedObject
-from morphit_ros.execution.failure import AttemptRecord, FailureMode
+from morphit_ros.execution.failure import AttemptRecord, FailureMode, PickOutcome
 from morphit_ros.execution.handling import HandSequence, HandUpdate
 from morphit_ros.execution.pick import CommandGripper, SendTrajectory, SequenceUpdate, StopArm, SwitchVacuum
 from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.weighing import Load
 from morphit_ros.geometry.transforms import Array, transform_points
+from morphit_ros.memory.library import Recognition
+from morphit_ros.memory.look import Look
+from morphit_ros.memory.thing import Lesson, Weight
 from morphit_ros.robot.motion_types import JointState
 from morphit_ros.ros.core.conversions import matrix_from_pose, point_from_array
 from morphit_ros.ros.core.diagnostics import ERROR, OK, diagnostic_status
@@ -103,15 +106,19 @@ class ExecutionJob:
         self._look_again: Callable[[], None] | None = None
         self._attempts = 1
         # What was weighed last, and whether that was in the present attempt; the object that this is about as it was
-        # seen before it; mass [kg] and centre of mass (3,) [m] that earlier ones have weighed, in the object's frame.
+        # seen before it; what earlier ones have weighed, in the object's frame.
         self.load: Load | None = None
         self.weighed_now = False
         self.target: SegmentedObject | None = None
-        self.weighed: tuple[float, Array] | None = None
+        self.weighed: Weight | None = None
         self._attempt = 1
-        # (4, 4) of grasps that failed, in the frame of the object; how many jobs have put the object off.
+        # (4, 4) of grasps that failed, in the frame of the object, those of earlier jobs first, and how many these are;
+        # how many jobs have put the object off.
         self.failed_poses: list[Array] = []
-        self.put_off = 0
+        self.failed_before = self.put_off = 0
+        # The last look at the object, and the known thing that it shows; None without a library.
+        self.look: Look | None = None
+        self.known: Recognition | None = None
         self.mode: FailureMode | None = None
         self.commanded = False
         self.remark = ""
@@ -154,6 +161,13 @@ class ExecutionJob:
     def failed_grasps(self) -> list[Array]:
         """(4, 4) of all grasps that failed by the end of the job, in the frame of the object."""
         return [*self.failed_poses, *self._executed_pose] if self.failed else self.failed_poses
+
+    @property
+    def lesson(self) -> Lesson:
+        """What the job has taught of its object by its end, but for a weight that was not moved to its frame yet."""
+        tried = zip(self.failed_grasps[self.failed_before :], self.records, strict=False)
+        failed = [pose for pose, record in tried if record.mode.outcome is PickOutcome.MISGRASP]
+        return Lesson(self.weighed, () if self.failed else tuple(self._executed_pose), tuple(failed))
 
     @property
     def last(self) -> bool:

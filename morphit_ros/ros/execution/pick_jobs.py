@@ -108,7 +108,7 @@ class PickJobs:
         self._commands, self._planning, self._watch, self._reader = commands, planning, watch, reader
         self._diagnostics = diagnostics
         self._states = interfaces.JOB_STATE.publish(node)
-        self._steps = PickSteps(node, group, inputs, config, sequence, self._run_sequence, reader.weighed_center)
+        self._steps = PickSteps(node, group, inputs, config, sequence, self._run_sequence, reader.weight_of)
         self._wrench = WrenchInput(node, inputs) if sequence.weigh.source == "wrench" else None
         self._held = HeldObject(node, group, robot)
         self._memory = HeldMemory(node, robot, gripper, sequence, config.recall_held)
@@ -225,7 +225,7 @@ class PickJobs:
         if job.finished:
             self._job = None
             self._steps.remember(job)
-            said = (job.remark, self._held.problem, self._memory.problem, self._reader.problem)
+            said = (job.remark, self._steps.problem, self._held.problem, self._memory.problem, self._reader.problem)
             remark = "" if job.failed else "; ".join(filter(None, said))
             status = job.status(name)
             level, text = (WARN, f"{status.message}; {remark}") if remark else (status.level, status.message)

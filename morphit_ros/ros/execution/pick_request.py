@@ -22,9 +22,10 @@ from morphit_ros.execution.pick import GraspTarget, PickRequest
 from morphit_ros.execution.pushing import DISTANCE, ClosedFingers, Push as PushWay, pushes
 from morphit_ros.execution.weighing import Load
 from morphit_ros.geometry.point_cloud import PointCloud
-from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points
+from morphit_ros.geometry.transforms import Array, invert_transform, make_transform
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.suction.cup import SuctionCup
+from morphit_ros.memory.thing import Weight
 from morphit_ros.robot.motion_backend import ObjectObstacle
 from morphit_ros.robot.solids import Solid
 from morphit_ros.ros.core.clocks import ros_time
@@ -284,16 +285,17 @@ class GoalReader:
         """
         return self._frames().T_base("pose", message.header.frame_id) @ matrix_from_pose(message.pose)
 
-    def weighed_center(self, load: Load, target: SegmentedObject) -> Array:
-        """(3,) centre of mass in the frame of an object, as it was weighed and where the object was seen before [m].
+    def weight_of(self, load: Load, target: SegmentedObject) -> Weight:
+        """What was weighed, in the frame of an object where that was seen before.
 
         Raises:
             InvalidInputError: another frame than the world's or the base link's, or a cloud that cannot be read.
             UnknownTransformError: tf2 does not know the base.
         """
         T_base_object = self._frames().T_base("object", target.header.frame_id)
-        center = load.center_within(cloud_of(target).finite().transformed(T_base_object).points)
-        return np.asarray(transform_points(invert_transform(T_base_object), center[None])[0])
+        points = cloud_of(target).finite().transformed(T_base_object).points
+        weight = Weight(load.mass, load.mass_deviation, load.center_within(points), load.center_covariance(points))
+        return weight.moved(invert_transform(T_base_object))
 
     def solids(self) -> tuple[Solid, ...]:
         """What is known to be there besides what goals say, in the base frame.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,18 +17,20 @@ from morphit_interfaces.action import ExecuteGrasp, PlanGrasp
 from morphit_interfaces.msg import Grasp as GraspMsg, SegmentedObject, SegmentedObjectArray
 from morphit_interfaces.srv import Segment
 from morphit_ros.configuration import Config, parameter
-from morphit_ros.execution.candidates import is_near
+from morphit_ros.execution.candidates import is_near, preferred
 from morphit_ros.execution.clearing import crowded
 from morphit_ros.execution.displacement import planar_motion
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.execution.weighing import Load
-from morphit_ros.geometry.transforms import Array, transform_points
+from morphit_ros.geometry.transforms import Array
+from morphit_ros.memory.thing import Weight
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.alive import NodeWatch
 from morphit_ros.ros.core.clocks import Stopwatch, ros_time
 from morphit_ros.ros.core.conversions import matrix_from_pose, point_from_array
 from morphit_ros.ros.execution.job import ExecutionJob, JobFailed
+from morphit_ros.ros.execution.known_things import KnownThings, look_at
 from morphit_ros.ros.grasping.messages import grasp_from_message
 from morphit_ros.ros.scene.messages import cloud_of, target_of
 
@@ -39,6 +42,8 @@ _MODES = {"segment": FailureMode.NO_SCENE, "plan_grasp": FailureMode.NO_GRASP}
 _SAME, _MOST = 0.03, 20
 # What is taken away lets cameras see what is no further from it [m].
 _NEAR = 0.15
+# Without an answer of the library by then the pick goes on without [s of wall time].
+_LIBRARY_TIME = 30.0
 # Who answers in a stage.
 _SERVERS = {"segment": "scene_perception", "plan_grasp": "grasp_planning"}
 
@@ -60,6 +65,10 @@ class PickStepsConfig(Config):
         "A failed segmentation is repeated with newer clouds for this long [s]; simulated where the clock is",
         minimum=0.0,
         maximum=60.0,
+    )
+    library: str = parameter(
+        "",
+        "Folder of known things: what is picked is looked up there, and what picks teach is kept there; empty: none",
     )
     node_timeout: float = parameter(
         1.0,
@@ -89,8 +98,7 @@ class PickSteps:
         config: how long to wait.
         sequence: how often to look again after a failed attempt, and which grasps not to try again.
         execute: starts the grasp sequence of a job.
-        weighed_center: centre of mass (3,) in the frame of an object, by what an attempt at it has weighed, and where
-            the object was before that attempt.
+        weight_of: what an attempt at an object has weighed, in the frame of the object where it was before.
     """
 
     def __init__(
@@ -101,14 +109,20 @@ class PickSteps:
         config: PickStepsConfig,
         sequence: SequenceConfig,
         execute: Callable[[ExecutionJob, ExecuteGrasp.Goal], None],
-        weighed_center: Callable[[Load, SegmentedObject], Array],
+        weight_of: Callable[[Load, SegmentedObject], Weight],
     ) -> None:
         self._segment = interfaces.SEGMENT.call(node, group)
         self._plan = interfaces.PLAN_GRASP.call(node, group)
         self._lives = NodeWatch(node, tuple(_SERVERS.values()), config.node_timeout, inputs)
         self._node, self._config, self._sequence, self._execute = node, config, sequence, execute
-        self._weighed_center = weighed_center
+        self._weight_of = weight_of
+        self._things = KnownThings(config.library, weight_of) if config.library else None
         self._failed: list[_Known] = []
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the library, empty if nothing is or there is none."""
+        return "" if self._things is None else self._things.problem
 
     def begin(self, job: ExecutionJob) -> None:
         """Wait for perception, which may still be warming up, and go on from there; again after a failed attempt."""
@@ -116,7 +130,13 @@ class PickSteps:
         self._begin(job)
 
     def remember(self, job: ExecutionJob) -> None:
-        """Know which grasps failed in a job that has ended, for the next one at that object while it lies there."""
+        """Know what a job that has ended has taught.
+
+        Which grasps failed, for the next one at that object while it lies there; and everything, where there is a
+        library.
+        """
+        if self._things is not None:
+            self._things.learn(job)
         if job.target is None:
             return
         here = job.target
@@ -161,21 +181,41 @@ class PickSteps:
         else:
             known = self._failed_at(goal.object)
             job.failed_poses = [pose for entry in known for pose in entry.grasps]
+            job.failed_before = len(job.failed_poses)
             job.put_off = max((entry.put_off for entry in known), default=0)
-        if job.weighed is not None:
-            goal.mass, goal.center_of_mass = job.weighed[0], point_from_array(job.weighed[1])
         job.target = goal.object
+        job.look = job.known = None
+        look = None if self._things is None else look_at(goal.object, scene)
+        if self._things is None or look is None:
+            self._ask_for_grasps(job, scene, goal)
+            return
+        answer, since = self._things.ask(look), monotonic()
+
+        def go_on() -> None:
+            job.look = look
+            job.known, said = KnownThings.answered(answer)
+            self._node.get_logger().info(f"library of things: {said}")
+            self._ask_for_grasps(job, scene, goal)
+
+        in_time = since + _LIBRARY_TIME
+        self._wait(job, "plan_grasp", lambda: answer.done() or monotonic() > in_time, go_on, "the library is stuck")
+
+    def _ask_for_grasps(self, job: ExecutionJob, scene: Segment.Response, goal: PlanGrasp.Goal) -> None:
+        weight = job.weighed
+        if weight is None and job.known is not None:
+            weight = job.known.lesson.weight
+        if weight is not None:
+            goal.mass, goal.center_of_mass = weight.mass, point_from_array(weight.center)
         question = self._plan.send_goal_async(goal)
         self._ask(job, "plan_grasp", question, lambda handle: self._planning(job, scene, handle))
 
     def _carry_along(self, job: ExecutionJob, before: SegmentedObject, now: SegmentedObject) -> None:
         """After an attempt: the object may lie elsewhere than before it, and what was learned of it goes along."""
         if job.weighed_now and job.load is not None:
-            job.weighed, job.weighed_now = (job.load.mass, self._weighed_center(job.load, before)), False
+            job.weighed, job.weighed_now = self._weight_of(job.load, before), False
         moved = _motion(before, now)
         if job.weighed is not None:
-            mass, center = job.weighed
-            job.weighed = None if moved is None else (mass, transform_points(moved, center[None])[0])
+            job.weighed = None if moved is None else job.weighed.moved(moved)
         if moved is not None:
             job.failed_poses = [moved @ pose for pose in job.failed_poses]
 
@@ -204,7 +244,7 @@ class PickSteps:
                 job.put_off += 1
                 text = f"put off: all {len(plan.grasps.grasps)} grasps touch sides that no camera saw"
                 raise JobFailed("plan_grasp", text, FailureMode.NO_GRASP)
-        plan.grasps.grasps = self._unlike_failed(grasps, job.failed_poses)
+        plan.grasps.grasps = self._by_experience(job, self._unlike_failed(grasps, job.failed_poses))
         goal = ExecuteGrasp.Goal(
             grasps=plan.grasps, object=target_of(scene.objects), scene=scene.objects, table=scene.table
         )
@@ -229,6 +269,15 @@ class PickSteps:
     def _ask(self, job: ExecutionJob, stage: str, question: Future, on_answer: Callable[[Any], None]) -> None:
         timeout = self._config.request_timeout
         job.ask(stage, question, on_answer, timeout, ros_time(self._node), _MODES[stage], self._lost(stage))
+
+    def _by_experience(self, job: ExecutionJob, grasps: list[GraspMsg]) -> list[GraspMsg]:
+        """Those like what held the thing before first, those like what failed last."""
+        if job.known is None:
+            return grasps
+        lesson = job.known.lesson
+        near = self._sequence.regrasp_distance, self._sequence.regrasp_angle
+        poses = [matrix_from_pose(grasp.pose) for grasp in grasps]
+        return [grasps[index] for index in preferred(poses, lesson.held, lesson.failed, *near)]
 
     def _unlike_failed(self, grasps: list[GraspMsg], failed: list[Array]) -> list[GraspMsg]:
         """Without those near a failed one; all of them if none is left, for they are from a new look."""
