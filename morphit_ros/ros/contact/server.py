@@ -19,9 +19,9 @@ from rclpy.task import Future
 from morphit_interfaces.action import PlanMotion, Push
 from morphit_interfaces.msg import DistanceShape, WorldObject
 from morphit_ros.configuration import Config, parameter
-from morphit_ros.contact_planning.following import FollowConfig, PlanFollower
-from morphit_ros.contact_planning.push import ContactPush
-from morphit_ros.contact_planning.push_config import ContactPushConfig
+from morphit_ros.contact_push.following import FollowConfig, PlanFollower
+from morphit_ros.contact_push.push import ContactPush
+from morphit_ros.contact_push.push_config import ContactPushConfig
 from morphit_ros.display.drawings.contact import contact_items
 from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.geometry.transforms import Array, make_transform
@@ -298,7 +298,7 @@ class ContactServer:
 
     def _draw(self, push: ContactPush, follower: PlanFollower, row: int) -> None:
         plan, thing = follower.plan, push.system.columns("object")[0]
-        points, forces = push.system.contact_forces(plan.positions[row + 1], plan.solution.forces[row])
+        points, forces = push.contact_forces(plan.positions[row + 1], plan.solution.forces[row])
         lines = np.stack([points, points + _DRAWN * forces], axis=1)
         items = contact_items(plan.positions[:, thing][:, :3], lines)
         self._markers.publish(marker_array(items, header(self._config.world_frame, ros_time(self._node))))

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from morphit_ros.contact_planning.arm import ContactObject, arm_system, gap_of_force, resting_height
-from morphit_ros.contact_planning.following import DEFAULT_CONFIG, FollowConfig, PlanFollower
+from morphit_ros.contact_planning.arm import arm_system
+from morphit_ros.contact_planning.contact import WORK, gap_of_pair, place_shapes
 from morphit_ros.contact_planning.planner import (
     ContactGoal,
     ContactLaw,
@@ -16,8 +16,10 @@ from morphit_ros.contact_planning.planner import (
     ContactPlanConfig,
     ContactPlanner,
 )
-from morphit_ros.contact_planning.push_config import ContactPushConfig
 from morphit_ros.contact_planning.solver import SolverConfig
+from morphit_ros.contact_push.following import DEFAULT_CONFIG, FollowConfig, PlanFollower
+from morphit_ros.contact_push.objects import gap_of_force, pushed_object, resting_height
+from morphit_ros.contact_push.push_config import ContactPushConfig
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, quat_xyzw_from_matrix
 from morphit_ros.robot.configuration import RobotConfiguration
@@ -208,14 +210,24 @@ class ContactPush:
         place = T_world_object[:3, 3] + [0.0, 0.0, resting_height(self.thing, self.planning.law) - self.thing.height]
         return np.concatenate([arm, place, quat_xyzw_from_matrix(T_world_object[:3, :3])])
 
+    def contact_forces(self, positions: Array, forces: Array, least: float = 0.1) -> tuple[Array, Array]:
+        """Where pairs push each other (K, 3) [m], and the normal forces there on the second body (K, 3) [N].
 
-def pushed_object(config: ContactPushConfig) -> ContactObject:
-    """What is pushed, its frame at its centre of mass."""
-    if config.object == "ball":
-        return ContactObject.ball(0.5 * config.size[0], config.mass)
-    if config.object == "bottle":
-        return ContactObject.bottle(config.mass)
-    return ContactObject.box(config.size, config.mass)
+        Args:
+            positions: (Q,).
+            forces: (P,) of all pairs, as of a `Solution` [N].
+            least: smaller ones are left out [N].
+        """
+        system = self.system
+        placed, work = np.zeros((len(system.contacts.kinds), 4, 4)), np.empty((WORK, 3))
+        place_shapes(system.contacts, system.poses(positions), placed)
+        points, pushes = [], []
+        for pair in np.flatnonzero(forces >= least):
+            gap = gap_of_pair(system.contacts, pair, placed, -np.inf, work[0], work[4:7], work[24:32])
+            second = system.contacts.pairs[pair, 1]
+            points.append(placed[second, :3, 3] - work[0] * (system.contacts.parameters[second, 0] + 0.5 * gap))
+            pushes.append(forces[pair] * work[0])
+        return np.reshape(points, (-1, 3)), np.reshape(pushes, (-1, 3))
 
 
 def _eased(shares: Array) -> Array:
