@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import EllipsisType
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from morphit_ros.contact_planning.system import NO_INERTIA, ContactSystem, Inertia, SystemBuilder
 from morphit_ros.errors import InvalidInputError
@@ -14,8 +14,6 @@ from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_r
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.link_masses import link_inertias
 
-# Sphere count of a box along each edge.
-_BOX_SPHERES = 3
 # Limits are soft while planning: a plan stays so far inside, or a controller may refuse it [rad or m].
 _INSET = 0.02
 
@@ -27,28 +25,19 @@ class ContactObject:
     Attributes:
         inertia: in the object's frame.
         centers, radii: (N, 3) and (N,) [m].
+        touched, standing: rows of those that the arm and the table may touch; all by default.
     """
 
     inertia: Inertia
     centers: Array
     radii: Array
+    touched: list[int] | EllipsisType = ...
+    standing: list[int] | EllipsisType = ...
 
     @staticmethod
     def ball(radius: float, mass: float) -> ContactObject:
         """A homogeneous ball [m], [kg]."""
         return ContactObject(Inertia.ball(mass, radius), np.zeros((1, 3)), np.array([radius]))
-
-    @staticmethod
-    def box(size: ArrayLike, mass: float) -> ContactObject:
-        """A homogeneous box (3,) [m], [kg] as a lattice of spheres that touch its faces from inside."""
-        lengths = np.asarray(size, dtype=np.float64)
-        radius = 0.5 * float(lengths.min()) / _BOX_SPHERES
-        counts = np.maximum(_BOX_SPHERES, np.ceil(lengths / (2.0 * radius) - 1e-9)).astype(int)
-        axes = [np.linspace(radius - 0.5 * x, 0.5 * x - radius, n) for x, n in zip(lengths, counts, strict=True)]
-        lattice = np.array(np.meshgrid(*axes, indexing="ij")).reshape(3, -1).T
-        outer = (np.abs(lattice) > 0.5 * lengths - radius - 1e-9).any(axis=1)
-        centers = lattice[outer]
-        return ContactObject(Inertia.box(mass, lengths), centers, np.full(len(centers), radius))
 
     @property
     def height(self) -> float:
@@ -136,8 +125,8 @@ def arm_system(
         raise InvalidInputError(
             "spheres", "none", "spheres of at least one link", "A body without shape touches nothing."
         )
-    parts = builder.add_spheres("object", thing.centers, thing.radii)
-    touched = builder.add_spheres("object", thing.centers, thing.radii - thinner)
+    parts = builder.add_spheres("object", thing.centers[thing.standing], thing.radii[thing.standing])
+    touched = builder.add_spheres("object", thing.centers[thing.touched], thing.radii[thing.touched] - thinner)
     table = builder.add_half_space()
     pairs = [(row, part) for row in touching for part in touched]
     return builder.build([*pairs, *((part, table) for part in parts), *((row, table) for row in touching)])

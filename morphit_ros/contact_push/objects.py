@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from morphit_ros.contact_planning.arm import ContactObject
 from morphit_ros.contact_planning.planner import ContactLaw
@@ -10,6 +11,8 @@ from morphit_ros.contact_planning.system import Inertia
 from morphit_ros.contact_push.push_config import ContactPushConfig
 from morphit_ros.robot.link_masses import GRAVITY
 
+# Sphere count along the shorter side of the face that is pushed.
+_ROWS = 3
 # The workcell's bottle (64 mm wide, 215 mm high), homogeneous: height of its centre of mass [m], moments of inertia of
 # 1 kg about it; rings of spheres, the one that it stands on first, as (height, radius, sphere radius, count); spheres
 # on its axis as (height, radius).
@@ -24,7 +27,26 @@ def pushed_object(config: ContactPushConfig) -> ContactObject:
         return ContactObject.ball(0.5 * config.size[0], config.mass)
     if config.object == "bottle":
         return bottle(config.mass)
-    return ContactObject.box(config.size, config.mass)
+    return pushed_box(config.size, config.mass)
+
+
+def pushed_box(size: ArrayLike, mass: float) -> ContactObject:
+    """A homogeneous box (3,) [m], [kg] that is pushed along +x: spheres that touch its rear face from inside, on which
+    alone the hand pushes, and those of its four lower corners, on which it stands."""
+    length, breadth, height = lengths = np.asarray(size, dtype=np.float64)
+    radius = min(0.5 * length, min(breadth, height) / (2.0 * _ROWS))
+    across, up = (
+        np.linspace(radius - 0.5 * side, 0.5 * side - radius, int(np.ceil(side / (2.0 * radius) - 1e-9)))
+        for side in (breadth, height)
+    )
+    rear = [(radius - 0.5 * length, y, z) for y in across for z in up]
+    front = [(0.5 * length - radius, y, up[0]) for y in across[[0, -1]]]
+    centers = np.array([*rear, *front])
+    count = len(rear)
+    return ContactObject(
+        Inertia.box(mass, lengths), centers, np.full(len(centers), radius), list(range(count)),
+        [0, count - len(up), count, count + 1],
+    )  # fmt: skip
 
 
 def bottle(mass: float) -> ContactObject:

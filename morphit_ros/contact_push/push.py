@@ -34,10 +34,10 @@ _LAW = ContactLaw(stiffness=10000.0, smoothing=0.001, dissipation_velocity=0.3, 
 _SOLVER = SolverConfig(penalty=100.0, effort_tolerance=0.05, iterations=400)
 _PLANNING = ContactPlanConfig(starts=3, overlap=0.003, overlap_weight=1e4, law=_LAW, solver=_SOLVER)
 # Hands push from so far behind the object, so high above the table, a bottle lower, and with its fingers opened so far
-# for it to rest against both [m].
-_BEHIND, _HEIGHT, _LOW, _CRADLE = 0.06, 0.03, 0.02, 0.04
-# A hand leans back so far where its fingers are to touch what is taller than they are [rad].
-_LEAN = 0.6
+# for it to rest against both; those that push a box by so much less than the box is broad [m].
+_BEHIND, _HEIGHT, _LOW, _CRADLE, _WITHIN = 0.06, 0.03, 0.02, 0.04, 0.02
+# A hand leans back so far where its fingers are to touch what is taller than they are [rad], [m].
+_LEAN, _FINGERS = 0.6, 0.07
 # The fingers' ends beyond the gripper's frame [m].
 _TIPS = 0.01
 # Spheres of a mesh.
@@ -52,9 +52,9 @@ _ATTEMPTS, _ANYWHERE, _NEAR = 6, IKConfig(), IKConfig(restarts=0)
 class ContactPush:
     """An arm of config/robots that pushes an object with its hand, which points down.
 
-    A box is turned so that a face meets the push, and the open hand starts behind it. So it does behind a bottle, with
-    the fingers near enough to each other that it rests against both. Of a ball, which rolls on when it is pushed, the
-    hand takes the top between its fingers, one behind it and one ahead.
+    A box is turned so that a face meets the push, and the hand starts behind it, its fingers no further from each other
+    than the box is broad. So it does behind a bottle, with the fingers near enough that it rests against both. Of a
+    ball, which rolls on when it is pushed, the hand takes the top between its fingers, one behind it and one ahead.
 
     Attributes:
         system: arm, object and table.
@@ -80,11 +80,14 @@ class ContactPush:
             raise InvalidInputError("way", config.way, "a way of 0.001 m or more")
         self.heading = float(np.arctan2(way[1], way[0]))
         opening = {name: description.joints[name].upper for name in self.robot.finger_joints}
+        widest = sum(opening.values())
+        wanted = {"bottle": _CRADLE, "box": config.size[1] - _WITHIN}.get(config.object, widest)
+        opening = {name: value * min(1.0, max(wanted, 0.0) / widest) for name, value in opening.items()}
         self.aperture = sum(opening.values())
-        if config.object == "bottle":
-            opening = {name: value * min(1.0, _CRADLE / self.aperture) for name, value in opening.items()}
-            self.aperture = sum(opening.values())
         self.fixed: Mapping[str, float] = opening
+        # Pushed higher than its length over twice its friction, a box tips before it slides.
+        tips = config.object == "box" and config.size[0] < 2.0 * planning.law.friction * config.size[2]
+        self._leans = config.object == "bottle" or (tips and config.size[2] > _FINGERS)
         links = self.robot.touch_links
         model = fit_robot_spheres(description, SphereFitConfig(count=_SPHERES), links=list(links), seed=seed)
         self.thing = pushed_object(config)
@@ -108,8 +111,9 @@ class ContactPush:
             # As low as it fits between them: pressed from too high above, a ball jams instead of rolling.
             height = radius + np.sqrt(max(radius**2 - (0.5 * self.aperture) ** 2, 0.0)) + _TIPS
             return make_transform(np.column_stack([np.cross(forward, down), forward, down]), [*config.start, height])
-        place, height, lean = np.array(config.start) - along * (self.thing.reach + _BEHIND), _HEIGHT, 0.0
-        if config.object == "bottle":
+        place, lean = np.array(config.start) - along * (self.thing.reach + _BEHIND), 0.0
+        height = min(_HEIGHT, 0.5 * config.size[2])
+        if self._leans:
             height, lean = _LOW, _LEAN
         pointing = np.cos(lean) * down + np.sin(lean) * forward
         aside = np.cross(down, forward)
@@ -133,7 +137,7 @@ class ContactPush:
         touching = (self.system.contacts.bodies[self.system.contacts.pairs] >= 0).all(axis=1)
         gap = float(self.system.gaps(start)[touching].min()) - self._early
         # A hand that holds a ball is there.
-        coming = {"box": _COMING, "bottle": 2.0 * _COMING, "ball": 0.0}[self.config.object]
+        coming = 0.0 if self.config.object == "ball" else 2.0 * _COMING if self._leans else _COMING
         shares = np.linspace(0.0, 1.0, self.planning.steps + 1)
         pushed = _eased((shares - coming) / (_PUSHING - coming))
         come = gap * _eased(shares / coming) if coming else np.zeros(len(shares))

@@ -112,6 +112,8 @@ class ExecutionJob:
         # (4, 4) of grasps that failed, in the frame of the object; how many jobs have put the object off.
         self.failed_poses: list[Array] = []
         self.put_off = 0
+        # Whether the object was pushed to where it may have a grasp.
+        self.pushed = False
         self.mode: FailureMode | None = None
         self.commanded = False
         self.remark = ""
